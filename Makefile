@@ -1,0 +1,51 @@
+# Every target is one step that CI calls too. `make demo` and `make test` are all that a newcomer needs.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test check format lint types unit bench lock clean
+
+help: ## list the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+$(STAMP): pyproject.toml requirements/dev.lock
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Pilotage needs Python 3.11 or newer; set PYTHON=/path/to/python3.11" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --require-hashes -r requirements/dev.lock
+	$(BIN)/pip install --quiet --no-deps --editable .
+	@touch $@
+
+install: $(STAMP) ## create .venv and leave the command at .venv/bin/pilotage
+
+demo: install ## an embedded cluster in which pods get scheduled, live in the terminal
+	$(BIN)/pilotage demo
+
+test: install ## all tests
+	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+check: install format lint types unit ## format, lint, strict types, import layers, unit tests
+
+format:
+	$(BIN)/ruff format --check src tests
+
+lint:
+	$(BIN)/ruff check src tests
+
+types:
+	$(BIN)/mypy
+
+unit:
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not e2e"
+
+bench: install ## the benchmark that the README quotes
+	$(BIN)/pilotage bench --workload SchedulingBasic
+
+lock: install ## resolve the dependencies anew
+	$(BIN)/pip install --quiet uv
+	$(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --python-version 3.11 pyproject.toml -o requirements/runtime.lock
+	$(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --python-version 3.11 --extra dev pyproject.toml -o requirements/dev.lock
+
+clean: ## remove the virtual environment and caches
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache

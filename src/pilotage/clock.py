@@ -1,0 +1,68 @@
+"""Time as a parameter: the only module that reads a clock or sleeps.
+
+Everything that needs the time takes a `Clock`. Production hands in `SystemClock`; tests and the simulator hand in
+`pilotage.testing.VirtualClock`, whose time moves only when nothing else can run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from datetime import UTC, datetime
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """What the rest of the program may know about time."""
+
+    def time(self) -> float:
+        """Seconds since the epoch: for what people and the API server read."""
+
+    def monotonic(self) -> float:
+        """Seconds that never go backwards: for durations and deadlines."""
+
+    async def sleep(self, seconds: float) -> None:
+        """Return after `seconds` of this clock's time (0 lets other tasks run once)."""
+
+
+class SystemClock:
+    """The machine's own clock."""
+
+    def time(self) -> float:
+        return time.time()
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+def cpu_seconds() -> float:
+    """CPU time of this process so far, user and system: for measurements, never for decisions."""
+    return time.process_time()
+
+
+def thread_cpu_seconds() -> float:
+    """CPU time of this thread so far."""
+    return time.thread_time()
+
+
+def perf_seconds() -> float:
+    """A high-resolution counter for measuring short durations, never for decisions."""
+    return time.perf_counter()
+
+
+def rfc3339(epoch_seconds: float) -> str:
+    """`2026-11-15T20:19:00Z`: how Kubernetes writes metav1.Time."""
+    return datetime.fromtimestamp(int(epoch_seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def rfc3339_micro(epoch_seconds: float) -> str:
+    """`2026-11-15T20:19:00.123456Z`: how Kubernetes writes metav1.MicroTime."""
+    return datetime.fromtimestamp(epoch_seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def parse_rfc3339(text: str) -> float:
+    """Epoch seconds of an RFC 3339 timestamp; ValueError if it is none."""
+    return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
