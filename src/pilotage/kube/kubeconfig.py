@@ -1,0 +1,259 @@
+"""From kubeconfig files to a `Connection`, with the same precedence as kubectl.
+
+Where to look: the file that was asked for; else the files of $KUBECONFIG; else ~/.kube/config; else, inside a pod,
+the pod's service account. What is not supported (proxies, impersonation, legacy auth providers) is refused with a
+message instead of being ignored: a connection under another identity than the one written down is worse than none.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from pilotage.clock import Clock
+from pilotage.kube.connection import Connection
+from pilotage.kube.credentials import Credentials, StaticCredentials
+from pilotage.kube.errors import CredentialsError, KubeconfigError
+from pilotage.kube.exec_credentials import EXEC_API_VERSIONS, ExecCluster, ExecCredentials, ExecPlugin, command_path
+from pilotage.kube.in_cluster import in_cluster_connection, is_in_cluster
+from pilotage.kube.kubeconfig_file import (
+    ClusterEntry,
+    ContextFields,
+    ExecFields,
+    Kubeconfig,
+    UserEntry,
+    UserFields,
+    read_kubeconfigs,
+)
+from pilotage.kube.source import Inline, Source, WatchedFile
+from pilotage.kube.tls import TlsSettings
+
+EXEC_CONFIG_EXTENSION = "client.authentication.k8s.io/exec"
+NEVER_ASK = ("Never", "IfAvailable")
+
+__all__ = ["KubeconfigError", "load_connection"]
+
+
+def load_connection(
+    path: str | None = None,
+    context: str | None = None,
+    *,
+    clock: Clock,
+    environ: Mapping[str, str] = os.environ,
+) -> Connection:
+    """The connection that kubectl would use with `--kubeconfig path --context context`."""
+    files = _files(path, environ)
+    if not files:
+        if context is None and is_in_cluster(environ):
+            return in_cluster_connection(environ, clock)
+        raise KubeconfigError(_nothing_found(environ))
+    return _Resolver(read_kubeconfigs(files), clock).connection(context)
+
+
+def _files(path: str | None, environ: Mapping[str, str]) -> list[Path]:
+    if path is not None:
+        chosen = Path(path).expanduser()
+        if not chosen.exists():
+            raise KubeconfigError(f"kubeconfig {chosen}: no such file; check --kubeconfig")
+        return [chosen]
+    listed = [Path(part).expanduser() for part in environ.get("KUBECONFIG", "").split(os.pathsep) if part]
+    candidates = listed or [_default_file(environ)]
+    return [candidate for candidate in candidates if candidate.exists()]
+
+
+def _default_file(environ: Mapping[str, str]) -> Path:
+    return Path(environ.get("HOME") or Path.home()) / ".kube" / "config"
+
+
+def _nothing_found(environ: Mapping[str, str]) -> str:
+    listed = environ.get("KUBECONFIG")
+    looked = f"$KUBECONFIG ({listed})" if listed else str(_default_file(environ))
+    return f"no kubeconfig found: {looked} does not exist; pass --kubeconfig FILE or set KUBECONFIG"
+
+
+@dataclass(frozen=True, slots=True)
+class _Resolver:
+    """Follows the names from a context to its cluster and user."""
+
+    config: Kubeconfig
+    clock: Clock
+
+    def connection(self, context: str | None) -> Connection:
+        name, fields = self._context(context)
+        cluster_name, user_name = fields.cluster, fields.user
+        cluster = self._cluster(name, cluster_name)
+        user = self._user(name, user_name)
+        cluster_reader = _FieldReader(cluster.file, f"cluster {cluster_name!r}", self.clock)
+        user_reader = _FieldReader(user.file, f"user {user_name!r}", self.clock)
+        tls = _tls_settings(cluster, cluster_reader)
+        return Connection(
+            server=_server(cluster, cluster_reader),
+            tls=tls,
+            credentials=_credentials(user, user_reader, cluster, tls),
+            origin=f"kubeconfig {cluster.file}, context {name!r}",
+            namespace=fields.namespace or "default",
+        )
+
+    def _context(self, wanted: str | None) -> tuple[str, ContextFields]:
+        name = wanted or self.config.current_context
+        if not name:
+            raise KubeconfigError(
+                f"{self._where()}: current-context is not set; pass --context, {self._choices(self.config.contexts)}"
+            )
+        entry = self.config.contexts.get(name)
+        if entry is None:
+            field = "--context" if wanted else "current-context"
+            raise KubeconfigError(
+                f"{self._where()}: {field}: no context named {name!r}, {self._choices(self.config.contexts)}"
+            )
+        return name, entry.fields
+
+    def _cluster(self, context: str, name: str) -> ClusterEntry:
+        entry = self.config.clusters.get(name)
+        if entry is None:
+            choices = self._choices(self.config.clusters)
+            raise KubeconfigError(f"{self._where()}: context {context!r}: no cluster named {name!r}, {choices}")
+        return entry
+
+    def _user(self, context: str, name: str) -> UserEntry:
+        if not name:
+            return UserEntry(self.config.contexts[context].file, UserFields())
+        entry = self.config.users.get(name)
+        if entry is None:
+            choices = self._choices(self.config.users)
+            raise KubeconfigError(f"{self._where()}: context {context!r}: no user named {name!r}, {choices}")
+        return entry
+
+    def _where(self) -> str:
+        return "kubeconfig " + os.pathsep.join(map(str, self.config.files))
+
+    @staticmethod
+    def _choices(entries: Mapping[str, object]) -> str:
+        return f"there is {', '.join(sorted(entries))}" if entries else "the file has none"
+
+
+@dataclass(frozen=True, slots=True)
+class _FieldReader:
+    """Reads the fields of one entry: knows its file for relative paths and its name for messages."""
+
+    file: Path
+    entry: str
+    clock: Clock
+
+    def name(self, field: str) -> str:
+        return f"kubeconfig {self.file}: {self.entry}: {field}"
+
+    def fail(self, field: str, problem: str) -> KubeconfigError:
+        return KubeconfigError(f"{self.name(field)}: {problem}")
+
+    def source(self, field: str, data: str, path: str) -> Source | None:
+        """Inline data wins over a file, as in kubectl."""
+        if data:
+            return Inline(self._base64(f"{field}-data", data))
+        return self.watched(field, path) if path else None
+
+    def watched(self, field: str, path: str) -> WatchedFile:
+        source = WatchedFile(self.file.parent / Path(path).expanduser(), self.name(field), self.clock)
+        try:
+            source.read()
+        except CredentialsError as error:
+            raise KubeconfigError(str(error)) from error
+        return source
+
+    def _base64(self, field: str, data: str) -> bytes:
+        try:
+            return base64.b64decode("".join(data.split()), validate=True)
+        except (binascii.Error, ValueError) as error:
+            raise self.fail(field, f"is not base64 ({error})") from error
+
+
+def _server(entry: ClusterEntry, reader: _FieldReader) -> str:
+    server = entry.fields.server
+    if not server:
+        raise reader.fail("server", "is not set; write the URL of the API server")
+    try:
+        url = urlsplit(server)
+        is_usable = url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
+    except ValueError:
+        is_usable = False
+    if not is_usable:
+        raise reader.fail("server", f"{server!r} is no URL of an API server; write it as https://HOST:PORT")
+    return server.rstrip("/")
+
+
+def _tls_settings(entry: ClusterEntry, reader: _FieldReader) -> TlsSettings:
+    fields = entry.fields
+    if fields.proxy_url:
+        raise reader.fail("proxy-url", "proxies are not supported; remove it and reach the server directly")
+    authority = reader.source("certificate-authority", fields.certificate_authority_data, fields.certificate_authority)
+    if authority and fields.insecure_skip_tls_verify:
+        raise reader.fail("insecure-skip-tls-verify", "contradicts certificate-authority; remove one of them")
+    return TlsSettings(authority, fields.insecure_skip_tls_verify, fields.tls_server_name or None)
+
+
+def _credentials(user: UserEntry, reader: _FieldReader, cluster: ClusterEntry, tls: TlsSettings) -> Credentials:
+    fields = user.fields
+    if fields.auth_provider is not None:
+        raise reader.fail("auth-provider", "is no longer part of Kubernetes; use an exec plugin")
+    if fields.impersonate or fields.impersonate_uid or fields.impersonate_groups:
+        raise reader.fail("as", "impersonation is not supported; use a user that has the rights itself")
+    stated = StaticCredentials(
+        token=_header_value(fields.token, reader),
+        token_file=reader.watched("tokenFile", fields.token_file) if fields.token_file else None,
+        username=fields.username,
+        password=fields.password,
+        certificate=reader.source("client-certificate", fields.client_certificate_data, fields.client_certificate),
+        key=reader.source("client-key", fields.client_key_data, fields.client_key),
+    )
+    if (stated.certificate is None) != (stated.key is None):
+        raise reader.fail("client-certificate", "client-certificate and client-key must be given together")
+    if fields.exec is None:
+        return stated
+    plugin = _exec_plugin(fields.exec, reader, cluster, tls)
+    return ExecCredentials(plugin, stated, reader.clock)
+
+
+def _header_value(token: str, reader: _FieldReader) -> str:
+    if token and not (token.isascii() and token.isprintable()):
+        raise reader.fail("token", "has line breaks or other characters that no token has")
+    return token
+
+
+def _exec_plugin(fields: ExecFields, reader: _FieldReader, cluster: ClusterEntry, tls: TlsSettings) -> ExecPlugin:
+    if not fields.command:
+        raise reader.fail("exec.command", "is not set")
+    if fields.api_version not in EXEC_API_VERSIONS:
+        raise reader.fail(
+            "exec.apiVersion", f"{fields.api_version!r} is not supported; use {' or '.join(EXEC_API_VERSIONS)}"
+        )
+    mode = fields.interactive_mode or ("" if fields.api_version == EXEC_API_VERSIONS[0] else "IfAvailable")
+    if mode not in NEVER_ASK:
+        raise reader.fail(
+            "exec.interactiveMode",
+            f"{mode!r} cannot be used: a scheduler has no terminal; set it to {' or '.join(NEVER_ASK)}",
+        )
+    return ExecPlugin(
+        command=command_path(fields.command, reader.file.parent.absolute()),
+        api_version=fields.api_version,
+        field_name=reader.name("exec"),
+        args=tuple(fields.args or ()),
+        env={item.name: item.value for item in fields.env or ()},
+        install_hint=fields.install_hint,
+        cluster=_exec_cluster(cluster, tls) if fields.provide_cluster_info else None,
+    )
+
+
+def _exec_cluster(cluster: ClusterEntry, tls: TlsSettings) -> ExecCluster:
+    configs = (item.extension for item in cluster.fields.extensions or () if item.name == EXEC_CONFIG_EXTENSION)
+    return ExecCluster(
+        server=cluster.fields.server,
+        tls_server_name=tls.server_name or "",
+        is_insecure=tls.is_insecure,
+        authority=tls.authority.read() if tls.authority else b"",
+        config=next(configs, None),
+    )
