@@ -16,6 +16,7 @@ import msgspec
 import yaml
 
 from pilotage.kube.errors import KubeconfigError
+from pilotage.model.errors import explain_problem
 
 
 class NamedExtension(msgspec.Struct):
@@ -177,10 +178,7 @@ def _yaml_problem(error: Exception) -> str:
 
 
 def _field_problem(error: msgspec.ValidationError) -> str:
-    # msgspec says "Expected `str`, got `int` - at `$.clusters[0].cluster.server`".
-    problem, _, where = str(error).replace("`", "").partition(" - at ")
-    where = where.removeprefix("$").removeprefix(".")
-    problem = problem[:1].lower() + problem[1:]
+    where, problem = explain_problem(str(error))
     return f"{where}: {problem}" if where else problem
 
 

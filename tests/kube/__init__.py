@@ -1,0 +1,1 @@
+"""The client side of the Kubernetes API against real sockets, files and processes."""
