@@ -1,0 +1,208 @@
+"""How much a pod asks for.
+
+Containers run side by side, so their requests add up. Init containers run before them one after the other, each
+together with the sidecars (restartable init containers) started earlier; the pod needs the larger of the two. Requests
+at the pod's own level replace cpu, memory and huge pages of that sum; the overhead of the runtime comes on top.
+Sums are exact; only the result is rounded up: cpu to thousandths, everything else to whole units.
+
+A pod on a node may be in the middle of a resize: then it counts with the largest of what it asks for, what the kubelet
+granted and what is in effect. Results that follow from the spec alone are kept in its memo.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+
+from pilotage.model.pod import Pod
+from pilotage.model.pod_spec import Container, PodSpec
+from pilotage.model.pod_status import ContainerStatus, PodStatus
+from pilotage.model.quantity import MAX_INT64, Quantity, parse_quantity
+
+DEFAULT_CPU_MILLIS = 100
+DEFAULT_MEMORY_BYTES = 200 * 1024 * 1024
+
+ResourceList = Mapping[str, Quantity]
+_Totals = dict[str, Fraction]
+_RequestsOf = Callable[[Container], ResourceList]
+
+_NON_ZERO: ResourceList = {"cpu": f"{DEFAULT_CPU_MILLIS}m", "memory": str(DEFAULT_MEMORY_BYTES)}
+_NONE: ResourceList = {}
+
+
+def pod_requests(spec: PodSpec) -> Mapping[str, int]:
+    """What the pod asks for: cpu in thousandths, everything else in units. Do not change the mapping."""
+    known: Mapping[str, int] | None = spec.memo.get(pod_requests)
+    if known is None:
+        known = spec.memo[pod_requests] = _rounded(_spec_totals(spec, _NONE))
+    return known
+
+
+def non_zero_requests(spec: PodSpec) -> tuple[int, int]:
+    """(cpu in thousandths, memory in bytes), where a container that asks for none counts with 100m and 200 MiB."""
+    known: tuple[int, int] | None = spec.memo.get(non_zero_requests)
+    if known is None:
+        rounded = _rounded(_spec_totals(spec, _missing_defaults(spec, pod_requests(spec))))
+        known = spec.memo[non_zero_requests] = (rounded.get("cpu", 0), rounded.get("memory", 0))
+    return known
+
+
+def assigned_requests(pod: Pod) -> Mapping[str, int]:
+    """What a pod on a node counts with, a resize in progress included."""
+    return _assigned(pod)[0]
+
+
+def assigned_non_zero_requests(pod: Pod) -> tuple[int, int]:
+    """Like `non_zero_requests`, a resize in progress included."""
+    return _assigned(pod)[1]
+
+
+def _spec_totals(spec: PodSpec, defaults: ResourceList) -> _Totals:
+    totals = _container_totals(spec, lambda container: container.resources.requests, defaults)
+    if spec.resources is not None:
+        _replace(totals, spec.resources.requests)
+    return _plus_overhead(totals, spec)
+
+
+def _container_totals(spec: PodSpec, requests_of: _RequestsOf, defaults: ResourceList) -> _Totals:
+    totals: _Totals = {}
+    sidecars: _Totals = {}
+    largest_step: _Totals = {}
+    for container in spec.containers:
+        _add(totals, {**defaults, **requests_of(container)})
+    for container in spec.init_containers:
+        requests = {**defaults, **requests_of(container)}
+        step = dict(sidecars)
+        _add(step, requests)
+        if container.is_sidecar:
+            _add(totals, requests)
+            sidecars = step
+        _raise_to(largest_step, step)
+    _raise_to(totals, largest_step)
+    return totals
+
+
+def _missing_defaults(spec: PodSpec, requests: Mapping[str, int]) -> ResourceList:
+    """Requests at the pod's level make the defaults superfluous, except for a resource that nobody names."""
+    if not _has_pod_level_requests(spec):
+        return _NON_ZERO
+    return {name: quantity for name, quantity in _NON_ZERO.items() if name not in requests}
+
+
+def _has_pod_level_requests(spec: PodSpec) -> bool:
+    return spec.resources is not None and any(_is_pod_level(name) for name in spec.resources.requests)
+
+
+def _is_pod_level(name: str) -> bool:
+    return name in ("cpu", "memory") or name.startswith("hugepages-")
+
+
+def _replace(totals: _Totals, pod_level: ResourceList) -> None:
+    for name, quantity in pod_level.items():
+        if _is_pod_level(name):
+            totals[name] = parse_quantity(quantity)
+
+
+def _plus_overhead(totals: _Totals, spec: PodSpec) -> _Totals:
+    _add(totals, spec.overhead)
+    return totals
+
+
+def _add(totals: _Totals, requests: Mapping[str, Quantity | Fraction]) -> None:
+    for name, quantity in requests.items():
+        amount = quantity if isinstance(quantity, Fraction) else parse_quantity(quantity)
+        totals[name] = totals.get(name, Fraction(0)) + amount
+
+
+def _raise_to(totals: _Totals, other: _Totals) -> None:
+    for name, amount in other.items():
+        if amount > totals.get(name, amount - 1):
+            totals[name] = amount
+
+
+def _rounded(totals: _Totals) -> dict[str, int]:
+    return {name: _round_up(amount * 1000 if name == "cpu" else amount) for name, amount in totals.items()}
+
+
+def _round_up(amount: Fraction) -> int:
+    return min(-(-amount.numerator // amount.denominator), MAX_INT64)
+
+
+def _assigned(pod: Pod) -> tuple[Mapping[str, int], tuple[int, int]]:
+    spec, status = pod.spec, pod.status
+    if not _reports_resources(status):
+        return pod_requests(spec), non_zero_requests(spec)
+    # The status of equal pods is shared; its identity is a cheap key, and keeping it in the entry keeps the key valid.
+    variants = spec.memo.setdefault(_assigned, {})
+    key = (id(status.container_statuses), id(status.init_container_statuses), _is_infeasible(status))
+    entry = variants.get(key) if status.resources is None and not status.allocated_resources else None
+    if entry is None:
+        entry = variants[key] = (_resized(spec, status), status)
+    result: tuple[Mapping[str, int], tuple[int, int]] = entry[0]
+    return result
+
+
+def _reports_resources(status: PodStatus) -> bool:
+    if status.resources is not None or status.allocated_resources:
+        return True
+    return any(
+        container.resources is not None or container.allocated_resources
+        for container in (*status.container_statuses, *status.init_container_statuses)
+    )
+
+
+def _is_infeasible(status: PodStatus) -> bool:
+    pending = status.condition("PodResizePending")
+    return pending is not None and pending.reason == "Infeasible"
+
+
+def _resized(spec: PodSpec, status: PodStatus) -> tuple[Mapping[str, int], tuple[int, int]]:
+    requests = _rounded(_largest_totals(spec, status, _NONE))
+    non_zero = _rounded(_largest_totals(spec, status, _missing_defaults(spec, requests)))
+    return requests, (non_zero.get("cpu", 0), non_zero.get("memory", 0))
+
+
+def _largest_totals(spec: PodSpec, status: PodStatus, defaults: ResourceList) -> _Totals:
+    """Element by element the largest of: asked for (unless that can never be granted), granted, in effect."""
+    reported = {
+        container.name: container for container in (*status.init_container_statuses, *status.container_statuses)
+    }
+
+    def granted(container: Container) -> ResourceList:
+        return _granted(container, reported.get(container.name))
+
+    def in_effect(container: Container) -> ResourceList:
+        own = reported.get(container.name)
+        if own is not None and own.resources is not None and own.resources.requests:
+            return own.resources.requests
+        return _granted(container, own)
+
+    totals: _Totals = {}
+    views: list[_RequestsOf] = [granted, in_effect]
+    if not _is_infeasible(status):
+        views.append(lambda container: container.resources.requests)
+    for view in views:
+        _raise_to(totals, _container_totals(spec, view, defaults))
+    _replace(totals, _pod_level_largest(spec, status))
+    return _plus_overhead(totals, spec)
+
+
+def _granted(container: Container, reported: ContainerStatus | None) -> ResourceList:
+    if reported is not None and reported.allocated_resources:
+        return reported.allocated_resources
+    return container.resources.requests
+
+
+def _pod_level_largest(spec: PodSpec, status: PodStatus) -> ResourceList:
+    if not _has_pod_level_requests(spec) or spec.resources is None:
+        return _NONE
+    reported = [status.allocated_resources, status.resources.requests if status.resources is not None else {}]
+    candidates = [quantities for quantities in reported if quantities]
+    if not candidates or not _is_infeasible(status):
+        candidates.append(spec.resources.requests)
+    largest: dict[str, Quantity] = {}
+    for quantities in candidates:
+        for name, quantity in quantities.items():
+            if name not in largest or parse_quantity(quantity) > parse_quantity(largest[name]):
+                largest[name] = quantity
+    return largest

@@ -1,0 +1,111 @@
+"""Exact arithmetic on Kubernetes quantities such as `100m`, `1.5Gi`, `1e3` and `12E`.
+
+A quantity is a decimal number with a decimal suffix (n u m, none, k M G T P E), a binary suffix (Ki ... Ei) or a
+decimal exponent (e3, E-2). Values are `Fraction`s, never floats: 0.1 + 0.2 of a core must be 0.3. As in Kubernetes
+anything finer than a nano is rounded away from zero, so that a tiny request never becomes none. JSON numbers are
+accepted where people write `cpu: 1`.
+"""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from functools import lru_cache
+from typing import Literal
+
+Quantity = str | int | float
+"""How a quantity stands in JSON: usually a string, sometimes a bare number."""
+
+Format = Literal["DecimalSI", "BinarySI", "DecimalExponent"]
+
+MAX_INT64 = 2**63 - 1
+_LARGEST_EXPONENT = 400  # 10**400 is beyond every use and still cheap; more would only burn memory
+
+_GRAMMAR = re.compile(
+    r"(?P<sign>[+-]?)(?P<whole>[0-9]*)(?:\.(?P<part>[0-9]*))?"
+    r"(?:(?P<suffix>[numkMGTPE]|[KMGTPE]i)|[eE](?P<exponent>[+-]?[0-9]+))?",
+    re.ASCII,
+)
+_BINARY = {suffix: 1024**power for power, suffix in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi", "Ei"), start=1)}
+_DECIMAL_EXPONENTS = {"n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_DECIMAL_SUFFIXES = {exponent: suffix for suffix, exponent in _DECIMAL_EXPONENTS.items()} | {0: ""}
+
+
+class QuantityError(ValueError):
+    """A text that is no Kubernetes quantity."""
+
+
+@lru_cache(maxsize=65536, typed=True)
+def parse_quantity(text: Quantity) -> Fraction:
+    """The exact value of `text`; QuantityError (which names the text) if it is no quantity."""
+    written = text if isinstance(text, str) else _write_number(text)
+    found = _GRAMMAR.fullmatch(written)
+    if found is None or not (found["whole"] or found["part"]):
+        raise QuantityError(f'"{text}" is not a quantity: write a number with an optional suffix, e.g. 100m, 1.5Gi, 2')
+    part = found["part"] or ""
+    digits = int(found["sign"] + (found["whole"] or "0") + part)
+    suffix = found["suffix"] or ""
+    if suffix in _BINARY:
+        return _at_least_nano(Fraction(digits * _BINARY[suffix], 10 ** len(part)))
+    exponent = int(found["exponent"]) if found["exponent"] else _DECIMAL_EXPONENTS.get(suffix, 0)
+    if exponent > _LARGEST_EXPONENT:
+        raise QuantityError(f'"{text}" is not a quantity: the exponent {exponent} is too large')
+    scale = max(exponent, -_LARGEST_EXPONENT) - len(part)
+    return _at_least_nano(Fraction(digits * 10**scale) if scale >= 0 else Fraction(digits, 10**-scale))
+
+
+@lru_cache(maxsize=65536, typed=True)
+def quantity_value(text: Quantity) -> int:
+    """The value in whole units, rounded up (away from zero), within the range of an int64."""
+    return _round_away(parse_quantity(text))
+
+
+@lru_cache(maxsize=65536, typed=True)
+def quantity_milli(text: Quantity) -> int:
+    """The value in thousandths, rounded up (away from zero), within the range of an int64."""
+    return _round_away(parse_quantity(text) * 1000)
+
+
+def format_quantity(value: Fraction | int, form: Format = "DecimalSI") -> str:
+    """The canonical text: no fraction, the largest suffix that keeps the number whole, as Kubernetes writes it."""
+    exact = _at_least_nano(Fraction(value))
+    if form == "BinarySI" and exact.denominator == 1:
+        return _format_binary(exact.numerator)
+    return _format_decimal(exact, "e" if form == "DecimalExponent" else "")
+
+
+def _write_number(number: float) -> str:
+    if isinstance(number, bool):
+        raise QuantityError(f"{number} is not a quantity: write a number or a string such as 100m")
+    return repr(number)
+
+
+def _at_least_nano(exact: Fraction) -> Fraction:
+    nanos = exact * 1_000_000_000
+    if nanos.denominator == 1:
+        return exact
+    whole = -(-abs(nanos).numerator // nanos.denominator)
+    return Fraction(whole if exact > 0 else -whole, 1_000_000_000)
+
+
+def _round_away(exact: Fraction) -> int:
+    whole = min(-(-abs(exact.numerator) // exact.denominator), MAX_INT64)
+    return whole if exact >= 0 else -whole
+
+
+def _format_binary(number: int) -> str:
+    for suffix, factor in reversed(_BINARY.items()):
+        if number and number % factor == 0:
+            return f"{number // factor}{suffix}"
+    return str(number)
+
+
+def _format_decimal(exact: Fraction, exponent_mark: str) -> str:
+    if not exact:
+        return "0"
+    for exponent in (18, 15, 12, 9, 6, 3, 0, -3, -6, -9):
+        scaled = exact / Fraction(10) ** exponent
+        if scaled.denominator == 1:
+            suffix = f"{exponent_mark}{exponent}" if exponent_mark and exponent else _DECIMAL_SUFFIXES[exponent]
+            return f"{scaled.numerator}{suffix}"
+    raise AssertionError("a quantity is a multiple of a nano")
