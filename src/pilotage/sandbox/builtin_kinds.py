@@ -100,6 +100,7 @@ _MACHINERY: Final = (
         categories=("api-extensions",),
     ),
     _kind("coordination.k8s.io/v1", "Lease", "leases"),
+    _kind("node.k8s.io/v1", "RuntimeClass", "runtimeclasses", **_CLUSTER),
     _kind("discovery.k8s.io/v1", "EndpointSlice", "endpointslices", **_GENERATION),
     _kind("events.k8s.io/v1", "Event", "events", "ev", storage="events", storage_api_version="v1"),
     _kind("authentication.k8s.io/v1", "TokenReview", "tokenreviews", **_CLUSTER, verbs=_CREATE_ONLY),

@@ -40,6 +40,8 @@ class ResourceType:
     storage_api_version: str = ""
     """The apiVersion in which objects are stored; empty = this version."""
     is_custom: bool = False
+    is_served: bool = True
+    """False: only stored in this version, as a definition may ask for."""
     list_kind: str = ""
     schema: Mapping[str, Any] | None = field(default=None, compare=False)
     printer_columns: tuple[Mapping[str, Any], ...] = field(default=(), compare=False)
@@ -93,7 +95,7 @@ class ResourceRegistry:
     def find(self, group: str, version: str, plural: str) -> ResourceType:
         """The type served at a URL; ApiError 404 when there is none."""
         found = self._by_url.get((group, version, plural))
-        if found is None:
+        if found is None or not found.is_served:
             raise no_such_path()
         return found
 
@@ -106,25 +108,26 @@ class ResourceRegistry:
 
     def for_kind(self, api_version: str, kind: str) -> ResourceType | None:
         """The type with this apiVersion and kind, as an object or owner reference names it."""
-        for resource_type in self._by_url.values():
+        for resource_type in self:
             if resource_type.kind == kind and resource_type.api_version == api_version:
                 return resource_type
         return None
 
     def __iter__(self) -> Iterator[ResourceType]:
-        return iter(self._by_url.values())
+        """Every served type."""
+        return (t for t in self._by_url.values() if t.is_served)
 
     def groups(self) -> dict[str, list[str]]:
         """Group -> versions, most preferred first, in the order in which they were added."""
         groups: dict[str, list[str]] = {}
-        for resource_type in self._by_url.values():
+        for resource_type in self:
             versions = groups.setdefault(resource_type.group, [])
             if resource_type.version not in versions:
                 versions.append(resource_type.version)
         return {group: sorted(versions, key=version_rank, reverse=True) for group, versions in groups.items()}
 
     def in_group_version(self, group: str, version: str) -> list[ResourceType]:
-        return [t for t in self._by_url.values() if t.group == group and t.version == version]
+        return [t for t in self if t.group == group and t.version == version]
 
     def add_crd(self, name: str, types: Iterable[ResourceType]) -> None:
         """Serve the types that the definition `name` asks for, in place of what it asked for before.
