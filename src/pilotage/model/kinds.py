@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from pilotage.model import coordination, kueue, policy, resource, storage, workloads
 from pilotage.model.codec import Bookmark, Codec, ListPage, StatusError, WatchEvent
 from pilotage.model.meta import ApiObject
 from pilotage.model.node import Node
@@ -63,10 +64,44 @@ def _kind(group_version: str, plural: str, struct: type[ApiObject], *, namespace
     return KindInfo(group, version, plural, struct.__name__, namespaced, Codec(struct.__name__, struct, _same))
 
 
-_TABLE = [
+_CORE = [
     KindInfo("", "v1", "pods", "Pod", True, POD_CODEC),
     _kind("v1", "nodes", Node, namespaced=False),
+    _kind("v1", "namespaces", policy.Namespace, namespaced=False),
+    _kind("v1", "services", workloads.Service, namespaced=True),
+    _kind("v1", "replicationcontrollers", workloads.ReplicationController, namespaced=True),
+    _kind("v1", "persistentvolumes", storage.PersistentVolume, namespaced=False),
+    _kind("v1", "persistentvolumeclaims", storage.PersistentVolumeClaim, namespaced=True),
+]
+_GROUPS = [
+    _kind("apps/v1", "deployments", workloads.Deployment, namespaced=True),
+    _kind("apps/v1", "replicasets", workloads.ReplicaSet, namespaced=True),
+    _kind("apps/v1", "statefulsets", workloads.StatefulSet, namespaced=True),
+    _kind("batch/v1", "jobs", workloads.Job, namespaced=True),
+    _kind("policy/v1", "poddisruptionbudgets", policy.PodDisruptionBudget, namespaced=True),
+    _kind("scheduling.k8s.io/v1", "priorityclasses", policy.PriorityClass, namespaced=False),
+    _kind("coordination.k8s.io/v1", "leases", coordination.Lease, namespaced=True),
+    _kind("events.k8s.io/v1", "events", coordination.Event, namespaced=True),
+    _kind("storage.k8s.io/v1", "storageclasses", storage.StorageClass, namespaced=False),
+    _kind("storage.k8s.io/v1", "csinodes", storage.CSINode, namespaced=False),
+    _kind("storage.k8s.io/v1", "csidrivers", storage.CSIDriver, namespaced=False),
+    _kind("storage.k8s.io/v1", "csistoragecapacities", storage.CSIStorageCapacity, namespaced=True),
+    _kind("storage.k8s.io/v1", "volumeattachments", storage.VolumeAttachment, namespaced=False),
+    _kind("resource.k8s.io/v1", "resourceclaims", resource.ResourceClaim, namespaced=True),
+    _kind("resource.k8s.io/v1", "resourceclaimtemplates", resource.ResourceClaimTemplate, namespaced=True),
+    _kind("resource.k8s.io/v1", "resourceslices", resource.ResourceSlice, namespaced=False),
+    _kind("resource.k8s.io/v1", "deviceclasses", resource.DeviceClass, namespaced=False),
+    _kind("resource.k8s.io/v1", "devicetaintrules", resource.DeviceTaintRule, namespaced=False),
+]
+_KUEUE = [
+    _kind("kueue.x-k8s.io/v1beta2", "workloads", kueue.Workload, namespaced=True),
+    _kind("kueue.x-k8s.io/v1beta2", "localqueues", kueue.LocalQueue, namespaced=True),
+    _kind("kueue.x-k8s.io/v1beta2", "clusterqueues", kueue.ClusterQueue, namespaced=False),
+    _kind("kueue.x-k8s.io/v1beta2", "cohorts", kueue.Cohort, namespaced=False),
+    _kind("kueue.x-k8s.io/v1beta2", "resourceflavors", kueue.ResourceFlavor, namespaced=False),
+    _kind("kueue.x-k8s.io/v1beta2", "workloadpriorityclasses", kueue.WorkloadPriorityClass, namespaced=False),
+    _kind("kueue.x-k8s.io/v1beta2", "admissionchecks", kueue.AdmissionCheck, namespaced=False),
 ]
 
-KINDS: dict[str, KindInfo] = {info.plural: info for info in _TABLE}
-_BY_KIND = {info.kind: info for info in _TABLE}
+KINDS: dict[str, KindInfo] = {info.plural: info for info in (*_CORE, *_GROUPS, *_KUEUE)}
+_BY_KIND = {info.kind: info for info in KINDS.values()}
