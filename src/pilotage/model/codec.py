@@ -111,10 +111,9 @@ class Codec(Generic[T]):
 
     def _event_of(self, wire: Any) -> WatchEvent:
         if wire.type == "BOOKMARK":
-            return WatchEvent("BOOKMARK", Bookmark(_wire_version(wire.object)))
+            return WatchEvent("BOOKMARK", Bookmark(wire.object.metadata.resource_version))
         if wire.type == "ERROR":
-            # An empty Status fits every kind: it has no field of another type.
-            return WatchEvent("ERROR", StatusError(0, "", ""))
+            raise msgspec.ValidationError("a Status was read as if it were an object")
         return WatchEvent(wire.type, self._finish(wire.object))
 
     def _decode_without_nulls(self, data: bytes) -> T:
@@ -152,11 +151,6 @@ class Codec(Generic[T]):
             return WatchEvent(event.type, self.decode(event.object))
         except DecodeError as error:
             return WatchEvent(event.type, error)
-
-
-def _wire_version(wire: Any) -> str:
-    version: str = wire.metadata.resource_version
-    return version
 
 
 def _without_nulls(tree: Any) -> Any:

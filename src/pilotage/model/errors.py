@@ -12,9 +12,12 @@ from typing import Any
 
 import msgspec
 
+from pilotage.model.quantity import NOT_A_QUANTITY
+
 _PATH = re.compile(r" - at `(?:key in )?\$([^`]*)`$")
 _EXPECTED = re.compile(r"^Expected `(?P<want>[^`]+)`, got `(?P<got>[^`]+)`")
 _MISSING = re.compile(r"^Object missing required field `(?P<name>[^`]+)`")
+_PATTERN_MISSED = "matching regex"  # quantities are the only strings of the model that have to match one
 _TYPE_WORDS = {"str": "string", "int": "integer", "bool": "boolean", "float": "number"}
 _NAMES_IN_BROKEN_JSON = re.compile(rb'"(name|namespace)"\s*:\s*"([^"\\]{1,253})"')
 
@@ -47,6 +50,8 @@ def explain_problem(text: str) -> tuple[str, str]:
     if found:
         path = found.group(1).lstrip(".").replace("[...]", "[*]")
         text = text[: found.start()]
+    if _PATTERN_MISSED in text:
+        return path, NOT_A_QUANTITY
     wrong_type = _EXPECTED.match(text)
     if wrong_type:
         return path, f"expected {_in_words(wrong_type['want'])}, got {_in_words(wrong_type['got'])}"

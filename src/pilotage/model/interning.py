@@ -2,15 +2,13 @@
 
 Pods come in a few hundred variants of spec, labels, owners and conditions. `Shared` maps the encoded content to the
 one object that stands for it. It is bounded by two generations: when the young one is full it becomes the old one and
-the previous old one is dropped, so what is still in use moves on and what is not disappears. `WeakShared` forgets an
-object as soon as nobody uses it; what it hands out is unique as long as it lives.
+the previous old one is dropped, so what is still in use moves on and what is not disappears.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Generic, TypeVar
-from weakref import WeakValueDictionary
 
 T = TypeVar("T")
 
@@ -40,16 +38,3 @@ class Shared(Generic[T]):
             self._old = self._young
             self._young = {}
         self._young[content] = value
-
-
-class WeakShared(Generic[T]):
-    def __init__(self) -> None:
-        self._known: WeakValueDictionary[bytes, T] = WeakValueDictionary()
-        self.find = self._known.get
-
-    def remember(self, content: bytes, value: T) -> T:
-        """The one object for `content`: an earlier one that is still in use, else `value`."""
-        return self._known.setdefault(content, value)
-
-    def __len__(self) -> int:
-        return len(self._known)

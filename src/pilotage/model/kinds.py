@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from pilotage.model import coordination, kueue, policy, resource, storage, workloads
 from pilotage.model.codec import Bookmark, Codec, ListPage, StatusError, WatchEvent
 from pilotage.model.meta import ApiObject
@@ -55,13 +57,15 @@ def kind_of(kind: str) -> KindInfo | None:
     return _BY_KIND.get(kind)
 
 
-def _same(wire: Any) -> Any:
+def _named(wire: ApiObject) -> ApiObject:
+    if not wire.metadata.name:
+        raise msgspec.ValidationError("Object missing required field `name` - at `$.metadata`")
     return wire
 
 
 def _kind(group_version: str, plural: str, struct: type[ApiObject], *, namespaced: bool) -> KindInfo:
     group, _, version = group_version.rpartition("/")
-    return KindInfo(group, version, plural, struct.__name__, namespaced, Codec(struct.__name__, struct, _same))
+    return KindInfo(group, version, plural, struct.__name__, namespaced, Codec(struct.__name__, struct, _named))
 
 
 _CORE = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+from msgspec.structs import replace
 
 from pilotage.model.meta import Condition, Shape
 from pilotage.model.pod_spec import ResourceRequirements
@@ -53,3 +54,7 @@ class PodStatus(Shape, frozen=True):
             if condition.type == type_:
                 return condition
         return None
+
+    def started_at(self, start_time: str) -> PodStatus:
+        """The same status with another start time; shares everything else."""
+        return replace(self, start_time=start_time)

@@ -11,21 +11,24 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 from functools import lru_cache
-from typing import Literal
+from typing import Annotated, Literal
 
-Quantity = str | int | float
-"""How a quantity stands in JSON: usually a string, sometimes a bare number."""
+import msgspec
+
+PATTERN = (
+    r"(?P<sign>[+-]?)(?=\.?[0-9])(?P<whole>[0-9]*)(?:\.(?P<part>[0-9]*))?"
+    r"(?:(?P<suffix>[numkMGTPE]|[KMGTPE]i)|[eE](?P<exponent>[+-]?0*[0-9]{1,3}))?"
+)
+"""The grammar. Exponents of more than three digits are beyond every use and would only burn memory."""
+
+Quantity = Annotated[str, msgspec.Meta(pattern=rf"^(?a:{PATTERN})\Z")] | int | float
+"""How a quantity stands in JSON: usually a string, sometimes a bare number. Checked when an object is decoded."""
 
 Format = Literal["DecimalSI", "BinarySI", "DecimalExponent"]
 
 MAX_INT64 = 2**63 - 1
-_LARGEST_EXPONENT = 400  # 10**400 is beyond every use and still cheap; more would only burn memory
-
-_GRAMMAR = re.compile(
-    r"(?P<sign>[+-]?)(?P<whole>[0-9]*)(?:\.(?P<part>[0-9]*))?"
-    r"(?:(?P<suffix>[numkMGTPE]|[KMGTPE]i)|[eE](?P<exponent>[+-]?[0-9]+))?",
-    re.ASCII,
-)
+NOT_A_QUANTITY = "not a quantity: write a number with an optional suffix, e.g. 100m, 1.5Gi, 2"
+_GRAMMAR = re.compile(PATTERN, re.ASCII)
 _BINARY = {suffix: 1024**power for power, suffix in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi", "Ei"), start=1)}
 _DECIMAL_EXPONENTS = {"n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _DECIMAL_SUFFIXES = {exponent: suffix for suffix, exponent in _DECIMAL_EXPONENTS.items()} | {0: ""}
@@ -40,17 +43,15 @@ def parse_quantity(text: Quantity) -> Fraction:
     """The exact value of `text`; QuantityError (which names the text) if it is no quantity."""
     written = text if isinstance(text, str) else _write_number(text)
     found = _GRAMMAR.fullmatch(written)
-    if found is None or not (found["whole"] or found["part"]):
-        raise QuantityError(f'"{text}" is not a quantity: write a number with an optional suffix, e.g. 100m, 1.5Gi, 2')
+    if found is None:
+        raise QuantityError(f'"{text}" is {NOT_A_QUANTITY}')
     part = found["part"] or ""
     digits = int(found["sign"] + (found["whole"] or "0") + part)
     suffix = found["suffix"] or ""
     if suffix in _BINARY:
         return _at_least_nano(Fraction(digits * _BINARY[suffix], 10 ** len(part)))
     exponent = int(found["exponent"]) if found["exponent"] else _DECIMAL_EXPONENTS.get(suffix, 0)
-    if exponent > _LARGEST_EXPONENT:
-        raise QuantityError(f'"{text}" is not a quantity: the exponent {exponent} is too large')
-    scale = max(exponent, -_LARGEST_EXPONENT) - len(part)
+    scale = exponent - len(part)
     return _at_least_nano(Fraction(digits * 10**scale) if scale >= 0 else Fraction(digits, 10**-scale))
 
 
