@@ -1,0 +1,79 @@
+"""What plugin authors import: the only stable surface of Pilotage.
+
+A plugin is one class in one file. It names the extension points that it serves by inheriting their small abstract
+classes, and says with `@on_event` which cluster events may help a pod that it refused.
+"""
+
+from pilotage.api.calls import ApiCall, Lane, Relevance
+from pilotage.api.events import Action, ClusterEvent, Hint, Resource
+from pilotage.api.plugin import Affected, Plugin, narrows, on_event
+from pilotage.api.points import (
+    Bind,
+    Filter,
+    NormalizeScore,
+    Permit,
+    PostBind,
+    PostFilter,
+    PreBind,
+    PreEnqueue,
+    PreFilter,
+    PreFilterExtensions,
+    PreScore,
+    QueueSort,
+    Reserve,
+    Score,
+    VectorFilter,
+    VectorScore,
+)
+from pilotage.api.results import NodeNames, Nominate, Pending, PreFlight, Reason, Refusal, Reject, Skip, Wait
+from pilotage.api.state import CycleState, StateKey
+from pilotage.api.table import Mask, NodeTable, Scores
+from pilotage.api.views import Handle, NodeView, QueuedPod, RejectedNodes
+
+__all__ = [
+    "Action",
+    "Affected",
+    "ApiCall",
+    "Bind",
+    "ClusterEvent",
+    "CycleState",
+    "Filter",
+    "Handle",
+    "Hint",
+    "Lane",
+    "Mask",
+    "NodeNames",
+    "NodeTable",
+    "NodeView",
+    "Nominate",
+    "NormalizeScore",
+    "Pending",
+    "Permit",
+    "Plugin",
+    "PostBind",
+    "PostFilter",
+    "PreBind",
+    "PreEnqueue",
+    "PreFilter",
+    "PreFilterExtensions",
+    "PreFlight",
+    "PreScore",
+    "QueueSort",
+    "QueuedPod",
+    "Reason",
+    "Refusal",
+    "Reject",
+    "RejectedNodes",
+    "Relevance",
+    "Reserve",
+    "Resource",
+    "Score",
+    "Scores",
+    "Skip",
+    "StateKey",
+    "VectorFilter",
+    "VectorScore",
+    "Wait",
+    "narrows",
+    "on_event",
+]

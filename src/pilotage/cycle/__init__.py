@@ -1,0 +1,1 @@
+"""One attempt from pop to bind: placement (pure), binding (async), failure; and the loop that runs it."""

@@ -1,0 +1,1 @@
+"""Profiles of plugins, and the rules by which their extension points are run."""

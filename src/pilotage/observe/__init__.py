@@ -1,0 +1,1 @@
+"""Metrics, logs and the decision log: what the scheduler says about itself."""

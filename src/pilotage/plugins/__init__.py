@@ -1,0 +1,40 @@
+"""The default plugins, one per file, under the names that kube-scheduler gives them.
+
+`DEFAULT_PLUGINS` is the list that a profile starts from: order decides which refusal a node is shown with, the number
+is the weight of the score.
+"""
+
+from pilotage.plugins.default_binder import DefaultBinder
+from pilotage.plugins.node_affinity import NodeAffinity
+from pilotage.plugins.node_name import NodeName
+from pilotage.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
+from pilotage.plugins.node_resources_fit import NodeResourcesFit
+from pilotage.plugins.node_unschedulable import NodeUnschedulable
+from pilotage.plugins.priority_sort import PrioritySort
+from pilotage.plugins.scheduling_gates import SchedulingGates
+from pilotage.plugins.taint_toleration import TaintToleration
+
+DEFAULT_PLUGINS = (
+    (SchedulingGates, 1),
+    (PrioritySort, 1),
+    (NodeName, 1),
+    (NodeUnschedulable, 1),
+    (TaintToleration, 3),
+    (NodeAffinity, 2),
+    (NodeResourcesFit, 1),
+    (NodeResourcesBalancedAllocation, 1),
+    (DefaultBinder, 1),
+)
+
+__all__ = [
+    "DEFAULT_PLUGINS",
+    "DefaultBinder",
+    "NodeAffinity",
+    "NodeName",
+    "NodeResourcesBalancedAllocation",
+    "NodeResourcesFit",
+    "NodeUnschedulable",
+    "PrioritySort",
+    "SchedulingGates",
+    "TaintToleration",
+]

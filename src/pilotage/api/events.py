@@ -1,0 +1,124 @@
+"""What may happen in a cluster, as precisely as requeueing needs it.
+
+A change of an object is split into actions (a node update may be a label change *and* a taint change). A plugin
+registers for the actions that may help a pod that it refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, IntFlag, StrEnum
+
+
+class Resource(StrEnum):
+    """The kinds of objects whose changes are events."""
+
+    POD = "Pod"
+    ASSIGNED_POD = "AssignedPod"
+    UNSCHEDULED_POD = "UnscheduledPod"
+    TARGET_POD = "TargetPod"
+    NODE = "Node"
+    PERSISTENT_VOLUME = "PersistentVolume"
+    PERSISTENT_VOLUME_CLAIM = "PersistentVolumeClaim"
+    CSI_NODE = "storage.k8s.io/CSINode"
+    CSI_DRIVER = "storage.k8s.io/CSIDriver"
+    VOLUME_ATTACHMENT = "storage.k8s.io/VolumeAttachment"
+    CSI_STORAGE_CAPACITY = "storage.k8s.io/CSIStorageCapacity"
+    STORAGE_CLASS = "storage.k8s.io/StorageClass"
+    RESOURCE_CLAIM = "resource.k8s.io/ResourceClaim"
+    RESOURCE_SLICE = "resource.k8s.io/ResourceSlice"
+    DEVICE_CLASS = "resource.k8s.io/DeviceClass"
+    ANY = "*"
+
+
+POD_RESOURCES = (Resource.ASSIGNED_POD, Resource.UNSCHEDULED_POD, Resource.TARGET_POD)
+
+
+class Action(IntFlag):
+    """What happened to an object; the values are kube-scheduler's."""
+
+    ADD = 1
+    DELETE = 2
+    UPDATE_NODE_ALLOCATABLE = 4
+    UPDATE_NODE_LABEL = 8
+    UPDATE_NODE_TAINT = 16
+    UPDATE_NODE_CONDITION = 32
+    UPDATE_NODE_ANNOTATION = 64
+    UPDATE_NODE_DECLARED_FEATURE = 128
+    UPDATE_NODE_PREEMPTION_POLICY = 256
+    UPDATE_POD_LABEL = 512
+    UPDATE_POD_SCALE_DOWN = 1024
+    UPDATE_POD_SCALE_UP = 2048
+    UPDATE_POD_TOLERATION = 4096
+    UPDATE_POD_SCHEDULING_GATES_ELIMINATED = 8192
+    UPDATE_POD_GENERATED_RESOURCE_CLAIM = 16384
+    UPDATE = 32764
+    ALL = 32767
+
+
+_ACTION_NAMES = {
+    Action.ADD: "Add",
+    Action.DELETE: "Delete",
+    Action.UPDATE_NODE_ALLOCATABLE: "UpdateNodeAllocatable",
+    Action.UPDATE_NODE_LABEL: "UpdateNodeLabel",
+    Action.UPDATE_NODE_TAINT: "UpdateNodeTaint",
+    Action.UPDATE_NODE_CONDITION: "UpdateNodeCondition",
+    Action.UPDATE_NODE_ANNOTATION: "UpdateNodeAnnotation",
+    Action.UPDATE_NODE_DECLARED_FEATURE: "UpdateNodeDeclaredFeature",
+    Action.UPDATE_NODE_PREEMPTION_POLICY: "UpdateNodePreemptionPolicy",
+    Action.UPDATE_POD_LABEL: "UpdatePodLabel",
+    Action.UPDATE_POD_SCALE_DOWN: "UpdatePodScaleDown",
+    Action.UPDATE_POD_SCALE_UP: "UpdatePodScaleUp",
+    Action.UPDATE_POD_TOLERATION: "UpdatePodToleration",
+    Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED: "UpdatePodSchedulingGatesEliminated",
+    Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM: "UpdatePodGeneratedResourceClaim",
+    Action.UPDATE: "Update",
+    Action.ALL: "All",
+}
+
+
+class Hint(Enum):
+    """A plugin's answer to an event for a pod that it refused."""
+
+    QUEUE = "Queue"
+    SKIP = "QueueSkip"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterEvent:
+    """Something that happened, or (in a registration) something that a plugin wants to hear of."""
+
+    resource: Resource
+    action: Action
+    custom_label: str = ""
+
+    @property
+    def label(self) -> str:
+        """How the event is called in metrics, e.g. `NodeUpdateNodeTaint`."""
+        if self.custom_label:
+            return self.custom_label
+        return self.resource.value + _ACTION_NAMES.get(self.action, "Unknown")
+
+    @property
+    def is_wildcard(self) -> bool:
+        return self.resource is Resource.ANY and self.action == Action.ALL
+
+    def covers(self, incoming: ClusterEvent) -> bool:
+        """Is `incoming` one of the events that this registration asks for?"""
+        if self.is_wildcard:
+            return True
+        if not _same_resource(self.resource, incoming.resource):
+            return False
+        # A generic update carries every update bit; only a registration of all updates covers it.
+        return bool(self.action & incoming.action) and incoming.action <= self.action
+
+
+def _same_resource(registered: Resource, incoming: Resource) -> bool:
+    if registered is incoming or registered is Resource.ANY:
+        return True
+    return registered is Resource.POD and incoming in POD_RESOURCES
+
+
+def wildcard(label: str) -> ClusterEvent:
+    """An event that concerns everybody, e.g. the sweep of leftovers."""
+    return ClusterEvent(Resource.ANY, Action.ALL, label)

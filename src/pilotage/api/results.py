@@ -1,0 +1,93 @@
+"""What a plugin may answer.
+
+Success is `None` (or the value that was asked for). Everything else is one of the small frozen types below; a plugin
+never raises to refuse. An exception is a bug: the framework catches it, retries the pod and shows the traceback.
+
+Reasons are data. The code is stable and countable, the message is what kube-scheduler would have said, and the
+numbers behind it stay numbers, so that `explain`, metrics and the pod condition are renderings of the same fact.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a node or a pod was refused."""
+
+    code: str
+    message: str
+    need: float | None = None
+    have: float | None = None
+    unresolvable: bool = False
+    """True if evicting pods from the node cannot remove this reason, so preemption need not look at it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reject:
+    """The pod (or this node for the pod) is refused until something changes."""
+
+    reasons: tuple[Reason, ...]
+
+    def __init__(self, *reasons: Reason) -> None:
+        object.__setattr__(self, "reasons", reasons)
+
+    @property
+    def unresolvable(self) -> bool:
+        return any(reason.unresolvable for reason in self.reasons)
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """Refused, but the attempt was useful: an outside actor must answer first, and then no backoff is due."""
+
+    reasons: tuple[Reason, ...]
+
+    def __init__(self, *reasons: Reason) -> None:
+        object.__setattr__(self, "reasons", reasons)
+
+    @property
+    def unresolvable(self) -> bool:
+        return any(reason.unresolvable for reason in self.reasons)
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Only from Permit: hold the pod until it is allowed, rejected, or `timeout_seconds` have passed."""
+
+    timeout_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """From PreFilter, PreScore, Bind or pre-flight: this plugin has nothing to do for this pod."""
+
+
+SKIP: Final = Skip()
+
+
+@dataclass(frozen=True, slots=True)
+class NodeNames:
+    """From PreFilter: only these nodes can be right."""
+
+    names: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Nominate:
+    """From PostFilter: what becomes of the pod's nominated node; `None` leaves it alone, "" clears it."""
+
+    node_name: str | None = None
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PreFlight:
+    """From the pre-flight of PreBind: this plugin has work to do; may it run beside others?"""
+
+    allow_parallel: bool = False
+
+
+Refusal: TypeAlias = Reject | Pending

@@ -1,0 +1,65 @@
+"""CycleState: what the plugins of one pod's attempt tell each other.
+
+Keys are typed: `COUNTS = StateKey[Counts]("MyPlugin/counts")` and then `state[COUNTS]` is known to be `Counts`.
+A dry run works on a clone. Values that change after they were written offer `clone()`; all others are shared.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
+
+T = TypeVar("T")
+
+
+@runtime_checkable
+class Clonable(Protocol):
+    def clone(self) -> Any:
+        """An independent copy for a dry run."""
+
+
+class StateKey(Generic[T]):
+    """A name in the cycle state together with the type of its value."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"StateKey({self.name!r})"
+
+
+class CycleState:
+    """A key/value store that lives as long as one attempt to schedule one pod."""
+
+    __slots__ = ("_values", "skip_filter", "skip_prebind", "skip_score")
+
+    def __init__(self) -> None:
+        self._values: dict[str, Any] = {}
+        self.skip_filter: set[str] = set()
+        self.skip_score: set[str] = set()
+        self.skip_prebind: set[str] = set()
+
+    def __setitem__(self, key: StateKey[T], value: T) -> None:
+        self._values[key.name] = value
+
+    def __getitem__(self, key: StateKey[T]) -> T:
+        value: T = self._values[key.name]
+        return value
+
+    def get(self, key: StateKey[T]) -> T | None:
+        return self._values.get(key.name)
+
+    def __contains__(self, key: StateKey[Any]) -> bool:
+        return key.name in self._values
+
+    def clone(self) -> CycleState:
+        """A state for a dry run: clonable values are copied, the rest is shared."""
+        copy = CycleState()
+        copy._values = {
+            name: value.clone() if isinstance(value, Clonable) else value for name, value in self._values.items()
+        }
+        copy.skip_filter = self.skip_filter
+        copy.skip_score = self.skip_score
+        copy.skip_prebind = self.skip_prebind
+        return copy

@@ -1,0 +1,69 @@
+"""All nodes as columns: what vectorised plugins work on.
+
+Every method returns an array with one entry per node of the table, in the table's own order. The arrays are
+read-only. A plugin must not remember them: the next cycle sees others, and the framework also hands in tables of just
+a few changed nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pilotage.model import Node
+from pilotage.model.node import Taint
+
+Mask: TypeAlias = NDArray[np.bool_]
+Scores: TypeAlias = NDArray[np.int64]
+Codes: TypeAlias = NDArray[np.int32]
+
+
+class NodeTable(Protocol):
+    """A read-only table with a row per node."""
+
+    def __len__(self) -> int: ...
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Node names, row by row."""
+
+    def allocatable(self, resource: str) -> Scores:
+        """What the node offers: cpu in milli-cores, everything else in units; 0 if it has none."""
+
+    def requested(self, resource: str) -> Scores:
+        """What the pods on the node have requested."""
+
+    def free(self, resource: str) -> Scores:
+        """allocatable - requested."""
+
+    def scored_request(self, resource: str) -> Scores:
+        """What scoring counts as requested: cpu and memory with the defaults for containers that request nothing."""
+
+    @property
+    def pod_count(self) -> Scores:
+        """Number of pods on the node."""
+
+    @property
+    def unschedulable(self) -> Mask:
+        """True where the node is cordoned."""
+
+    def labels(self, key: str) -> tuple[Codes, Sequence[str]]:
+        """Label values as small integers: codes (-1 where the label is missing) and the values they stand for."""
+
+    def taint_sets(self) -> tuple[Codes, Sequence[tuple[Taint, ...]]]:
+        """Taints as small integers: codes and the distinct taint sets they stand for."""
+
+    def rows_of(self, names: frozenset[str]) -> Mask:
+        """True for the nodes with these names."""
+
+    def node(self, row: int) -> Node:
+        """The Node object of a row."""
+
+    def everywhere(self, value: bool) -> Mask:
+        """A mask with the same value in every row."""
+
+    def column(self, name: str) -> NDArray[Any]:
+        """A column that a plugin's column provider maintains; KeyError if there is none of that name."""

@@ -1,0 +1,83 @@
+"""What plugins see of the running scheduler: one node, the pod in the queue, the rejected nodes, the handle."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from pilotage.api.calls import ApiCall
+from pilotage.api.results import Refusal
+from pilotage.api.table import NodeTable
+from pilotage.clock import Clock
+from pilotage.model import Node, Pod
+from pilotage.model.node import Taint
+
+
+class NodeView(Protocol):
+    """One node with the pods on it, as of this cycle."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def node(self) -> Node: ...
+    @property
+    def labels(self) -> Mapping[str, str]: ...
+    @property
+    def taints(self) -> Sequence[Taint]: ...
+    @property
+    def unschedulable(self) -> bool: ...
+    @property
+    def pods(self) -> Sequence[Pod]: ...
+    def allocatable(self, resource: str) -> int: ...
+    def requested(self, resource: str) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedPod:
+    """A pod as QueueSort sees it."""
+
+    pod: Pod
+    timestamp: float
+    attempts: int
+
+
+class RejectedNodes(Protocol):
+    """Why no node was feasible, node by node: what PostFilter works with."""
+
+    def resolvable(self) -> Sequence[str]:
+        """Names of the nodes where evicting pods might help."""
+
+    def refusal(self, node_name: str) -> Refusal:
+        """The refusal of one node."""
+
+
+class Handle(Protocol):
+    """What a plugin may use of the scheduler. Valid for the plugin's whole life."""
+
+    @property
+    def clock(self) -> Clock: ...
+    @property
+    def rng(self) -> random.Random: ...
+    @property
+    def nodes(self) -> NodeTable:
+        """All nodes; only inside a scheduling cycle."""
+
+    def node(self, name: str) -> NodeView | None:
+        """One node by name; only inside a scheduling cycle."""
+
+    def objects(self, kind: str) -> Mapping[str, Any]:
+        """Objects of a watched kind ("PersistentVolumeClaim") by their key ("namespace/name")."""
+
+    def submit(self, call: ApiCall) -> None:
+        """Send an API call without waiting for it."""
+
+    async def perform(self, call: ApiCall) -> None:
+        """Send an API call and return when it is done; raises what went wrong."""
+
+    async def bind(self, pod: Pod, node_name: str) -> None:
+        """Bind the pod to the node through the API server; returns when it is done, raises what went wrong."""
+
+    def activate(self, pods: Iterable[Pod]) -> None:
+        """Move these pods to the active queue without waiting for their backoff."""

@@ -1,0 +1,157 @@
+"""The composition root: configuration, client and clock in, a running scheduler out."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pilotage.api.calls import ApiCall
+from pilotage.api.plugin import Plugin
+from pilotage.api.table import NodeTable
+from pilotage.api.views import NodeView
+from pilotage.calls.binding import PodBinding
+from pilotage.calls.dispatcher import Dispatcher
+from pilotage.clock import Clock
+from pilotage.cluster.state import Cluster
+from pilotage.cycle.placement import ProfileEngine
+from pilotage.cycle.scheduler import Scheduler, SchedulerParts
+from pilotage.framework.profile import PluginChoice, Profile, build_profile
+from pilotage.framework.registry import Registry
+from pilotage.framework.runner import Runner
+from pilotage.kube.client import KubeClient
+from pilotage.kube.reflector import Reflector
+from pilotage.model import KINDS, Pod
+from pilotage.model.kinds import KindInfo
+from pilotage.observe.tally import Tally
+from pilotage.plugins import DEFAULT_PLUGINS
+from pilotage.queue.backoff import BackoffPolicy
+from pilotage.queue.hints import HintTable
+from pilotage.queue.scheduling_queue import DEFAULT_MAX_WAIT_SECONDS, SchedulingQueue
+
+WATCHED = ("nodes", "pods")
+_UNFINISHED = "status.phase!=Succeeded,status.phase!=Failed"
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerOptions:
+    """Everything that can be chosen about a scheduler; the defaults are kube-scheduler's."""
+
+    profiles: Mapping[str, Sequence[PluginChoice]] = field(
+        default_factory=lambda: {"default-scheduler": default_choices()}
+    )
+    extra_plugins: Sequence[type[Plugin]] = ()
+    backoff: BackoffPolicy = field(default_factory=BackoffPolicy)
+    max_wait_seconds: float = DEFAULT_MAX_WAIT_SECONDS
+    kinds: Mapping[str, KindInfo] = field(default_factory=lambda: KINDS)
+
+
+def default_choices() -> list[PluginChoice]:
+    return [PluginChoice(cls.plugin_name(), weight) for cls, weight in DEFAULT_PLUGINS]
+
+
+class SchedulerHandle:
+    """What plugins may use of the scheduler: implements `pilotage.api.Handle`."""
+
+    def __init__(self, cluster: Cluster, dispatcher: Dispatcher, clock: Clock, rng: random.Random) -> None:
+        self._cluster = cluster
+        self._dispatcher = dispatcher
+        self.clock = clock
+        self.rng = rng
+        self.queue: SchedulingQueue | None = None
+        """Set once the queue exists: it needs the plugins, and they need the handle."""
+
+    @property
+    def nodes(self) -> NodeTable:
+        return self._cluster.nodes
+
+    def node(self, name: str) -> NodeView | None:
+        return self._cluster.node_view(name)
+
+    def objects(self, kind: str) -> Mapping[str, Any]:
+        return self._cluster.objects(kind)
+
+    def submit(self, call: ApiCall) -> None:
+        self._dispatcher.submit(call)
+
+    async def perform(self, call: ApiCall) -> None:
+        await self._dispatcher.perform(call)
+
+    async def bind(self, pod: Pod, node_name: str) -> None:
+        await self._dispatcher.perform(PodBinding(pod, node_name))
+
+    def activate(self, pods: Iterable[Pod]) -> None:
+        if self.queue is not None:
+            self.queue.activate([pod.uid for pod in pods])
+
+
+class SchedulerProcess:
+    """A scheduler with its watches on one API server."""
+
+    def __init__(self, client: KubeClient, clock: Clock, rng: random.Random, options: SchedulerOptions) -> None:
+        self.scheduler = build_scheduler(client, clock, rng, options)
+        self.reflectors = [
+            Reflector(
+                client,
+                options.kinds[resource],
+                self.scheduler.intake,
+                clock,
+                rng,
+                field_selector=_UNFINISHED if resource == "pods" else "",
+            )
+            for resource in WATCHED
+        ]
+
+    async def run(self) -> None:
+        """Watch and schedule until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            for reflector in self.reflectors:
+                tasks.create_task(reflector.run(), name=f"watch {reflector.kind.plural}")
+            for reflector in self.reflectors:
+                await reflector.wait_synced()
+            tasks.create_task(self.scheduler.run(), name="scheduler")
+
+
+def build_scheduler(client: KubeClient, clock: Clock, rng: random.Random, options: SchedulerOptions) -> Scheduler:
+    """Put the parts together; nothing runs yet."""
+    cluster = Cluster()
+    dispatcher = Dispatcher(client)
+    handle = SchedulerHandle(cluster, dispatcher, clock, rng)
+    profiles = _profiles(options, handle)
+    engines = {name: ProfileEngine(profile, cluster.nodes) for name, profile in profiles.items()}
+    tally = Tally()
+    queue = _queue(clock, options, profiles, {name: engine.runner for name, engine in engines.items()}, tally)
+    handle.queue = queue
+    return Scheduler(SchedulerParts(clock, cluster, queue, engines, dispatcher, tally))
+
+
+def _profiles(options: SchedulerOptions, handle: SchedulerHandle) -> dict[str, Profile]:
+    registry = Registry([*(cls for cls, _ in DEFAULT_PLUGINS), *options.extra_plugins])
+    return {name: build_profile(name, chosen, registry, handle) for name, chosen in options.profiles.items()}
+
+
+def _queue(
+    clock: Clock,
+    options: SchedulerOptions,
+    profiles: Mapping[str, Profile],
+    runners: Mapping[str, Runner],
+    tally: Tally,
+) -> SchedulingQueue:
+    def gatekeeper(pod: Pod) -> tuple[str, str] | None:
+        refused = runners[pod.spec.scheduler_name].pre_enqueue(pod)
+        return None if refused is None else (refused.plugin, refused.refusal.reasons[0].message)
+
+    def count_hint_error(plugin: str) -> None:
+        tally.hint_errors[plugin] += 1
+
+    first = next(iter(profiles.values()))
+    return SchedulingQueue(
+        clock,
+        sort_key=first.queue_sort[0].sort_key,
+        gatekeeper=gatekeeper,
+        hints=HintTable({name: profile.plugins for name, profile in profiles.items()}, count_hint_error),
+        backoff=options.backoff,
+        max_wait_seconds=options.max_wait_seconds,
+    )

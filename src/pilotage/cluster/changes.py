@@ -1,0 +1,63 @@
+"""From two versions of an object to the cluster events that their difference means.
+
+A node update may be several events (labels *and* taints), or none at all (a heartbeat). A pod update is at least the
+generic one. The order is part of the contract: a pod is moved by the first event that helps it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pilotage.api.events import Action, ClusterEvent, Resource
+from pilotage.cluster.node_resources import node_allocatable
+from pilotage.model import Node, Pod
+from pilotage.model.pod_resources import pod_requests
+
+
+def node_events(old: Node, new: Node) -> Iterator[ClusterEvent]:
+    """The events of a node update, in kube-scheduler's order."""
+    if old.spec.unschedulable and not new.spec.unschedulable:
+        yield _node(Action.UPDATE_NODE_TAINT)
+    if node_allocatable(old) != node_allocatable(new):
+        yield _node(Action.UPDATE_NODE_ALLOCATABLE)
+    if old.labels != new.labels:
+        yield _node(Action.UPDATE_NODE_LABEL)
+    if old.spec.taints != new.spec.taints:
+        yield _node(Action.UPDATE_NODE_TAINT)
+    if _condition_states(old) != _condition_states(new):
+        yield _node(Action.UPDATE_NODE_CONDITION)
+    if old.metadata.annotations != new.metadata.annotations:
+        yield _node(Action.UPDATE_NODE_ANNOTATION)
+    if old.status.declared_features != new.status.declared_features:
+        yield _node(Action.UPDATE_NODE_DECLARED_FEATURE)
+
+
+def pod_events(old: Pod, new: Pod, resource: Resource) -> list[ClusterEvent]:
+    """The events of a pod update; the generic one if nothing precise can be said."""
+    actions = list(_pod_actions(old, new)) or [Action.UPDATE]
+    return [ClusterEvent(resource, action) for action in actions]
+
+
+def _pod_actions(old: Pod, new: Pod) -> Iterator[Action]:
+    if old.labels != new.labels:
+        yield Action.UPDATE_POD_LABEL
+    if old.spec is not new.spec:
+        before, after = pod_requests(old.spec), pod_requests(new.spec)
+        if any(after.get(resource, 0) < amount for resource, amount in before.items()):
+            yield Action.UPDATE_POD_SCALE_DOWN
+        if any(before.get(resource, 0) < amount for resource, amount in after.items()):
+            yield Action.UPDATE_POD_SCALE_UP
+        if old.spec.scheduling_gates and not new.spec.scheduling_gates:
+            yield Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED
+        if len(old.spec.tolerations) != len(new.spec.tolerations):
+            yield Action.UPDATE_POD_TOLERATION
+    if old.status.resource_claim_statuses != new.status.resource_claim_statuses:
+        yield Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM
+
+
+def _condition_states(node: Node) -> dict[str, str]:
+    return {condition.type: condition.status for condition in node.status.conditions}
+
+
+def _node(action: Action) -> ClusterEvent:
+    return ClusterEvent(Resource.NODE, action)

@@ -1,0 +1,76 @@
+"""A table of just some nodes: the same columns, picked by row.
+
+Vectorised plugins are asked again about the nodes that changed since their last answer, or about the feasible ones
+only; they cannot tell the difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pilotage.api.table import Codes, Mask, NodeTable, Scores
+from pilotage.model import Node
+from pilotage.model.node import Taint
+
+
+class NodeRows:
+    """Rows of another table, in the given order."""
+
+    __slots__ = ("_rows", "_table")
+
+    def __init__(self, table: NodeTable, rows: NDArray[np.int64]) -> None:
+        self._table = table
+        self._rows = rows
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @property
+    def names(self) -> Sequence[str]:
+        all_names = self._table.names
+        return [all_names[row] for row in self._rows]
+
+    def allocatable(self, resource: str) -> Scores:
+        return self._table.allocatable(resource)[self._rows]
+
+    def requested(self, resource: str) -> Scores:
+        return self._table.requested(resource)[self._rows]
+
+    def free(self, resource: str) -> Scores:
+        free: Scores = self.allocatable(resource) - self.requested(resource)
+        return free
+
+    def scored_request(self, resource: str) -> Scores:
+        return self._table.scored_request(resource)[self._rows]
+
+    @property
+    def pod_count(self) -> Scores:
+        return self._table.pod_count[self._rows]
+
+    @property
+    def unschedulable(self) -> Mask:
+        return self._table.unschedulable[self._rows]
+
+    def labels(self, key: str) -> tuple[Codes, Sequence[str]]:
+        codes, values = self._table.labels(key)
+        return codes[self._rows], values
+
+    def taint_sets(self) -> tuple[Codes, Sequence[tuple[Taint, ...]]]:
+        codes, sets = self._table.taint_sets()
+        return codes[self._rows], sets
+
+    def rows_of(self, names: frozenset[str]) -> Mask:
+        return self._table.rows_of(names)[self._rows]
+
+    def node(self, row: int) -> Node:
+        return self._table.node(int(self._rows[row]))
+
+    def everywhere(self, value: bool) -> Mask:
+        return np.full(len(self._rows), value, dtype=np.bool_)
+
+    def column(self, name: str) -> NDArray[Any]:
+        return self._table.column(name)[self._rows]

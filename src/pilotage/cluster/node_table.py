@@ -1,0 +1,295 @@
+"""All nodes as columns.
+
+A row per node and a column per fact: allocatable and requested amounts per resource, number of pods, taint set, label
+values. Adding or removing a pod touches one row. Every touched row is written to a change log, so that whoever keeps
+derived columns (the signature cache) recomputes just those rows: `changed_since(mark)`.
+
+Rows are dense: removing a node moves the last row into its place, which counts as a change of structure. The order of
+nodes that people see, and that breaks ties, is not the row order but `order`: round robin over zones, as in
+kube-scheduler's snapshot.
+
+    names      cpu alloc  cpu req   taints   zone
+    node-1         4000       900        0      0
+    node-2         4000       100        1      1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pilotage.api.table import Codes, Mask, Scores
+from pilotage.cluster.columns import CodedColumn, Column
+from pilotage.cluster.node_resources import node_allocatable
+from pilotage.cluster.zones import zone_of, zone_round_robin
+from pilotage.model import Node, Pod
+from pilotage.model.node import Taint
+from pilotage.model.pod_resources import non_zero_requests, pod_requests
+
+_FIRST_CAPACITY = 64
+_LOG_LIMIT = 65_536
+
+
+class NodeTable:
+    """The mutable table. Plugins see it through the read-only protocol `pilotage.api.NodeTable`."""
+
+    def __init__(self) -> None:
+        self._capacity = _FIRST_CAPACITY
+        self._names: list[str] = []
+        self._row_of: dict[str, int] = {}
+        self._nodes: list[Node] = []
+        self._pods: list[dict[str, Pod]] = []
+        self._arrival: list[int] = []
+        self._arrivals = 0
+        self._allocatable: dict[str, Column] = {}
+        self._requested: dict[str, Column] = {}
+        self._scored: dict[str, Column] = {}
+        self._pod_count = Column(np.int64, self._capacity)
+        self._unschedulable = Column(np.bool_, self._capacity)
+        self._taints: CodedColumn[tuple[Taint, ...]] = CodedColumn(self._capacity)
+        self._labels: dict[str, CodedColumn[str]] = {}
+        self._log: list[int] = []
+        self._log_start = 0
+        self._order: NDArray[np.int64] | None = None
+        self._positions: NDArray[np.int64] | None = None
+        self.structure = 0
+        """Changes whenever rows are added or removed: derived columns are void then."""
+        for resource in ("cpu", "memory"):
+            self._scored[resource] = Column(np.int64, self._capacity)
+
+    # --- reading -----------------------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    @property
+    def names(self) -> Sequence[str]:
+        return self._names
+
+    def allocatable(self, resource: str) -> Scores:
+        return self._amounts(self._allocatable, resource)
+
+    def requested(self, resource: str) -> Scores:
+        return self._amounts(self._requested, resource)
+
+    def free(self, resource: str) -> Scores:
+        free: Scores = self.allocatable(resource) - self.requested(resource)
+        return free
+
+    def scored_request(self, resource: str) -> Scores:
+        return self._amounts(self._scored if resource in self._scored else self._requested, resource)
+
+    @property
+    def pod_count(self) -> Scores:
+        return self._pod_count.values(len(self))
+
+    @property
+    def unschedulable(self) -> Mask:
+        return self._unschedulable.values(len(self))
+
+    def labels(self, key: str) -> tuple[Codes, Sequence[str]]:
+        column = self._label_column(key)
+        return column.codes.values(len(self)), column.distinct
+
+    def taint_sets(self) -> tuple[Codes, Sequence[tuple[Taint, ...]]]:
+        return self._taints.codes.values(len(self)), self._taints.distinct
+
+    def rows_of(self, names: frozenset[str]) -> Mask:
+        mask = np.zeros(len(self), dtype=np.bool_)
+        mask[[self._row_of[name] for name in names if name in self._row_of]] = True
+        return mask
+
+    def node(self, row: int) -> Node:
+        return self._nodes[row]
+
+    def pods_on(self, row: int) -> dict[str, Pod]:
+        """Pods of a row by UID; not to be changed by the caller."""
+        return self._pods[row]
+
+    def row(self, name: str) -> int | None:
+        return self._row_of.get(name)
+
+    def everywhere(self, value: bool) -> Mask:
+        return np.full(len(self), value, dtype=np.bool_)
+
+    def column(self, name: str) -> NDArray[np.int64]:
+        raise KeyError(name)
+
+    @property
+    def order(self) -> NDArray[np.int64]:
+        """Rows in the order in which kube-scheduler would walk the nodes."""
+        if self._order is None:
+            zones = [zone_of(node) for node in self._nodes]
+            self._order = zone_round_robin(zones, self._arrival)
+        return self._order
+
+    @property
+    def positions(self) -> NDArray[np.int64]:
+        """For each row its place in `order`."""
+        if self._positions is None:
+            self._positions = np.empty(len(self), dtype=np.int64)
+            self._positions[self.order] = np.arange(len(self))
+        return self._positions
+
+    # --- the change log ----------------------------------------------------------------------------------------
+
+    @property
+    def mark(self) -> int:
+        """A point in the change log; everything up to here is known to whoever reads it now."""
+        return self._log_start + len(self._log)
+
+    def changed_since(self, mark: int) -> list[int] | None:
+        """Rows touched since `mark`, each once; None if the log does not reach back that far."""
+        if mark < self._log_start:
+            return None
+        return list(dict.fromkeys(self._log[mark - self._log_start :]))
+
+    def _touch(self, row: int) -> None:
+        self._log.append(row)
+        if len(self._log) > _LOG_LIMIT:
+            keep = _LOG_LIMIT // 2
+            self._log_start += len(self._log) - keep
+            del self._log[:-keep]
+
+    # --- nodes -------------------------------------------------------------------------------------------------
+
+    def put_node(self, node: Node) -> None:
+        """Add a node, or replace the object of a known one."""
+        row = self._row_of.get(node.name)
+        if row is None:
+            row = self._append_row(node)
+        elif zone_of(self._nodes[row]) != zone_of(node):
+            self._forget_order()
+        self._nodes[row] = node
+        self._write_node_facts(row, node)
+        self._touch(row)
+
+    def remove_node(self, name: str) -> list[Pod]:
+        """Drop a node and return the pods that were on it."""
+        row = self._row_of.pop(name)
+        pods = list(self._pods[row].values())
+        last = len(self._names) - 1
+        for column in self._all_columns():
+            column.move(last, row)
+        self._names[row] = self._names[last]
+        self._nodes[row] = self._nodes[last]
+        self._pods[row] = self._pods[last]
+        self._arrival[row] = self._arrival[last]
+        if row != last:
+            self._row_of[self._names[row]] = row
+        for rows in (self._names, self._nodes, self._pods, self._arrival):
+            rows.pop()
+        self._change_structure()
+        return pods
+
+    def _append_row(self, node: Node) -> int:
+        row = len(self._names)
+        if row == self._capacity:
+            self._capacity *= 2
+            for column in self._all_columns():
+                column.reserve(self._capacity)
+        self._names.append(node.name)
+        self._nodes.append(node)
+        self._pods.append({})
+        self._arrivals += 1
+        self._arrival.append(self._arrivals)
+        self._row_of[node.name] = row
+        self._change_structure()
+        return row
+
+    def _write_node_facts(self, row: int, node: Node) -> None:
+        offered = node_allocatable(node)
+        for resource in offered.keys() | self._allocatable.keys():
+            self._amount_column(self._allocatable, resource)[row] = offered.get(resource, 0)
+        self._unschedulable[row] = node.spec.unschedulable
+        # Two taints that differ only in the time they were added are the same to every scheduling rule.
+        self._taints.set(row, tuple(Taint(taint.key, taint.value, taint.effect) for taint in node.spec.taints))
+        for key, column in self._labels.items():
+            column.set(row, node.labels.get(key))
+
+    # --- pods --------------------------------------------------------------------------------------------------
+
+    def add_pod(self, node_name: str, pod: Pod) -> bool:
+        """Count a pod on a node; False if there is no such node."""
+        row = self._row_of.get(node_name)
+        if row is None:
+            return False
+        self._pods[row][pod.uid] = pod
+        self._account(row, pod, 1)
+        return True
+
+    def remove_pod(self, node_name: str, pod: Pod) -> None:
+        row = self._row_of.get(node_name)
+        if row is None or self._pods[row].pop(pod.uid, None) is None:
+            return
+        self._account(row, pod, -1)
+
+    def replace_pod(self, node_name: str, old: Pod, new: Pod) -> None:
+        """The same pod with a newer object; costs nothing if it requests the same."""
+        row = self._row_of.get(node_name)
+        if row is None:
+            return
+        if old.spec is new.spec and old.status.container_statuses == new.status.container_statuses:
+            self._pods[row][new.uid] = new
+            return
+        self.remove_pod(node_name, old)
+        self.add_pod(node_name, new)
+
+    def _account(self, row: int, pod: Pod, sign: int) -> None:
+        for resource, amount in pod_requests(pod.spec).items():
+            self._amount_column(self._requested, resource).add(row, sign * amount)
+        cpu, memory = non_zero_requests(pod.spec)
+        self._scored["cpu"].add(row, sign * cpu)
+        self._scored["memory"].add(row, sign * memory)
+        self._pod_count.add(row, sign)
+        self._touch(row)
+
+    # --- columns -----------------------------------------------------------------------------------------------
+
+    def _amounts(self, family: dict[str, Column], resource: str) -> Scores:
+        column = family.get(resource)
+        if column is None:
+            return np.zeros(len(self), dtype=np.int64)
+        return column.values(len(self))
+
+    def _amount_column(self, family: dict[str, Column], resource: str) -> Column:
+        column = family.get(resource)
+        if column is None:
+            column = family[resource] = Column(np.int64, self._capacity)
+        return column
+
+    def _label_column(self, key: str) -> CodedColumn[str]:
+        column = self._labels.get(key)
+        if column is None:
+            column = self._labels[key] = CodedColumn(self._capacity)
+            for row, node in enumerate(self._nodes):
+                column.set(row, node.labels.get(key))
+        return column
+
+    def _all_columns(self) -> Iterable[Column]:
+        yield from self._allocatable.values()
+        yield from self._requested.values()
+        yield from self._scored.values()
+        yield self._pod_count
+        yield self._unschedulable
+        yield self._taints.codes
+        for labels in self._labels.values():
+            yield labels.codes
+
+    def _change_structure(self) -> None:
+        self.structure += 1
+        self._forget_order()
+
+    def _forget_order(self) -> None:
+        self._order = self._positions = None
+
+    def check(self) -> None:
+        """Verify the invariants; for tests."""
+        assert len(self._names) == len(self._nodes) == len(self._pods) == len(self._arrival)
+        assert all(self._names[row] == name for name, row in self._row_of.items())
+        for row, pods in enumerate(self._pods):
+            assert self._pod_count[row] == len(pods)
+            for resource, column in self._requested.items():
+                assert column[row] == sum(pod_requests(p.spec).get(resource, 0) for p in pods.values()), resource

@@ -1,0 +1,167 @@
+"""The cluster as the scheduler believes it to be.
+
+A pod that was just placed is *assumed*: it counts on its node before the API server knows. Its watch event confirms
+it; a failed binding forgets it.
+
+    unknown -- assume --> assumed -- watch event --> confirmed -- deleted --> unknown
+                             |
+                             +-- forget --> unknown
+
+Pods whose node is not known (yet) wait in `_homeless` and are counted when the node arrives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pilotage.cluster.node_table import NodeTable
+from pilotage.cluster.node_view import RowView
+from pilotage.cluster.pod_classes import PodClasses
+from pilotage.model import Node, Pod
+
+
+class AssumeError(Exception):
+    """The pod is on a node already: two decisions for one pod."""
+
+
+@dataclass(slots=True)
+class _Placed:
+    pod: Pod
+    is_assumed: bool
+
+
+class Cluster:
+    """Nodes, the pods on them, and every other object that scheduling reads."""
+
+    def __init__(self) -> None:
+        self.nodes = NodeTable()
+        self.classes = PodClasses()
+        self._placed: dict[str, _Placed] = {}
+        self._homeless: dict[str, dict[str, Pod]] = {}
+        self._objects: dict[str, dict[str, Any]] = {}
+
+    # --- nodes -------------------------------------------------------------------------------------------------
+
+    def node(self, name: str) -> Node | None:
+        row = self.nodes.row(name)
+        return None if row is None else self.nodes.node(row)
+
+    def node_view(self, name: str) -> RowView | None:
+        row = self.nodes.row(name)
+        return None if row is None else RowView(self.nodes, row)
+
+    def put_node(self, node: Node) -> None:
+        self.nodes.put_node(node)
+        for pod in self._homeless.pop(node.name, {}).values():
+            self.nodes.add_pod(node.name, pod)
+
+    def remove_node(self, name: str) -> None:
+        if self.nodes.row(name) is None:
+            return
+        pods = self.nodes.remove_node(name)
+        if pods:
+            self._homeless[name] = {pod.uid: pod for pod in pods}
+
+    # --- pods --------------------------------------------------------------------------------------------------
+
+    def assume(self, pod: Pod) -> None:
+        """Count `pod` (with its node name set) on its node although the API server does not know yet."""
+        if pod.uid in self._placed:
+            raise AssumeError(f"pod {pod.key} ({pod.uid}) is on node {self._placed[pod.uid].pod.node_name} already")
+        self._place(pod, is_assumed=True)
+
+    def forget(self, uid: str) -> Pod | None:
+        """Take back an assumption; None if there is none (it was confirmed, or the pod is gone)."""
+        placed = self._placed.get(uid)
+        if placed is None or not placed.is_assumed:
+            return None
+        self._displace(placed.pod)
+        return placed.pod
+
+    def put_pod(self, pod: Pod) -> Pod | None:
+        """An assigned pod as the API server has it; returns what was known of it before."""
+        placed = self._placed.get(pod.uid)
+        if placed is None:
+            self._place(pod, is_assumed=False)
+            return None
+        old = placed.pod
+        if old.node_name != pod.node_name:
+            self._displace(old)
+            self._place(pod, is_assumed=False)
+            return old
+        self._replace(old, pod)
+        self._placed[pod.uid] = _Placed(pod, is_assumed=False)
+        return old
+
+    def remove_pod(self, uid: str) -> Pod | None:
+        placed = self._placed.get(uid)
+        if placed is None:
+            return None
+        self._displace(placed.pod)
+        return placed.pod
+
+    def placed_pod(self, uid: str) -> Pod | None:
+        placed = self._placed.get(uid)
+        return None if placed is None else placed.pod
+
+    def is_assumed(self, uid: str) -> bool:
+        placed = self._placed.get(uid)
+        return placed is not None and placed.is_assumed
+
+    @property
+    def placed_count(self) -> int:
+        return len(self._placed)
+
+    def _place(self, pod: Pod, *, is_assumed: bool) -> None:
+        self._placed[pod.uid] = _Placed(pod, is_assumed)
+        self.classes.add(pod, pod.node_name)
+        if not self.nodes.add_pod(pod.node_name, pod):
+            self._homeless.setdefault(pod.node_name, {})[pod.uid] = pod
+
+    def _displace(self, pod: Pod) -> None:
+        del self._placed[pod.uid]
+        self.classes.remove(pod, pod.node_name)
+        homeless = self._homeless.get(pod.node_name)
+        if homeless is not None and homeless.pop(pod.uid, None) is not None:
+            if not homeless:
+                del self._homeless[pod.node_name]
+            return
+        self.nodes.remove_pod(pod.node_name, pod)
+
+    def _replace(self, old: Pod, new: Pod) -> None:
+        if old.labels is not new.labels or old.deletion_timestamp != new.deletion_timestamp:
+            self.classes.remove(old, old.node_name)
+            self.classes.add(new, new.node_name)
+        homeless = self._homeless.get(new.node_name)
+        if homeless is not None and new.uid in homeless:
+            homeless[new.uid] = new
+            return
+        self.nodes.replace_pod(new.node_name, old, new)
+
+    # --- everything else ---------------------------------------------------------------------------------------
+
+    def objects(self, kind: str) -> Mapping[str, Any]:
+        """Objects of a kind ("PersistentVolumeClaim") by key."""
+        return self._objects.get(kind, {})
+
+    def put_object(self, kind: str, obj: Any) -> Any | None:
+        """Keep the newest version; returns the one before."""
+        known = self._objects.setdefault(kind, {})
+        old = known.get(obj.key)
+        known[obj.key] = obj
+        return old
+
+    def remove_object(self, kind: str, key: str) -> Any | None:
+        return self._objects.get(kind, {}).pop(key, None)
+
+    def check(self) -> None:
+        """Verify the invariants; for tests."""
+        self.nodes.check()
+        on_nodes = {uid for row in range(len(self.nodes)) for uid in self.nodes.pods_on(row)}
+        waiting = {uid for pods in self._homeless.values() for uid in pods}
+        assert not on_nodes & waiting, "a pod is counted once"
+        assert on_nodes | waiting == set(self._placed), "every placed pod is somewhere"
+        counted = sum(sum(c.on_node.values()) for c in self.classes.where(lambda _: True))
+        assert counted == len(self._placed), "every placed pod is in one class"

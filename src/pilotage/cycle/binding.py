@@ -1,0 +1,99 @@
+"""The binding cycle: everything between the decision and the bound pod, beside the scheduling of other pods."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from pilotage.api.events import Action, ClusterEvent, Resource
+from pilotage.api.state import CycleState
+from pilotage.calls.recorder import EventRecorder
+from pilotage.cluster.state import Cluster
+from pilotage.cycle.failure import SCHEDULER_ERROR, UNSCHEDULABLE, Failure, FailureHandler
+from pilotage.cycle.inbox import Inbox
+from pilotage.framework.diagnosis import refusal_text
+from pilotage.framework.errors import PluginError
+from pilotage.framework.runner import Refused, Runner
+from pilotage.model import Pod
+from pilotage.observe.tally import Tally
+from pilotage.queue.entry import Ticket
+from pilotage.queue.scheduling_queue import SchedulingQueue
+
+log = logging.getLogger(__name__)
+
+_POD_DELETED = ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A pod that has its node and now must be bound."""
+
+    ticket: Ticket
+    pod: Pod
+    """The pod with its node name set, as it was assumed."""
+    state: CycleState
+    runner: Runner
+
+
+class BindingCycle:
+    """Binds decided pods; results go through the inbox, so that they take effect between two scheduling cycles."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        queue: SchedulingQueue,
+        inbox: Inbox,
+        failures: FailureHandler,
+        recorder: EventRecorder,
+        tally: Tally,
+    ) -> None:
+        self._cluster = cluster
+        self._queue = queue
+        self._inbox = inbox
+        self._failures = failures
+        self._recorder = recorder
+        self._tally = tally
+
+    async def run(self, decision: Decision) -> None:
+        try:
+            failure = await self._bind(decision)
+        except PluginError as error:
+            failure = Failure(SCHEDULER_ERROR, str(error))
+        if failure is None:
+            await self._succeed(decision)
+        else:
+            self._inbox.put(lambda: self._fail(decision, failure))
+
+    async def _bind(self, decision: Decision) -> Failure | None:
+        runner, state, pod = decision.runner, decision.state, decision.pod
+        if runner.profile.pre_bind:
+            groups = runner.pre_bind_groups(state, pod, pod.node_name)
+            refused = await runner.pre_bind(groups, state, pod, pod.node_name)
+            if refused is not None:
+                return _refused(refused)
+        refused = await runner.bind(state, pod, pod.node_name)
+        return None if refused is None else _refused(refused)
+
+    async def _succeed(self, decision: Decision) -> None:
+        pod = decision.pod
+        self._tally.scheduled += 1
+        self._queue.done(decision.ticket)
+        note = f"Successfully assigned {pod.key} to {pod.node_name}"
+        self._recorder.record(pod, "Normal", "Scheduled", "Binding", note)
+        try:
+            await decision.runner.post_bind(decision.state, pod, pod.node_name)
+        except Exception:
+            log.exception("PostBind failed, the pod is bound: pod=%s", pod.key)
+
+    def _fail(self, decision: Decision, failure: Failure) -> None:
+        pod = decision.pod
+        self._tally.errors += 1
+        for error in decision.runner.unreserve(decision.state, pod, pod.node_name):
+            log.error("unreserve failed: pod=%s plugin=%s error=%s", pod.key, error.plugin, error)
+        if self._cluster.forget(pod.uid) is not None:
+            self._queue.on_event(_POD_DELETED, pod, None)
+        self._failures.handle(decision.ticket, failure)
+
+
+def _refused(refused: Refused) -> Failure:
+    return Failure(UNSCHEDULABLE, refusal_text(refused.refusal))

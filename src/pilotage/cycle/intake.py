@@ -1,0 +1,174 @@
+"""From watch events to the cluster state and the queue.
+
+Implements the sink of the reflectors. Everything is put into the inbox first and takes effect between two cycles.
+
+    pod, unassigned, ours      -> queue: add, update, delete
+    pod, assigned              -> cluster (confirms an assumed pod), event AssignedPod/...
+    node                       -> cluster, one event per precise change
+    any other object           -> cluster, event <resource>/Add, Update or Delete
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+from pilotage.api.events import Action, ClusterEvent, Resource
+from pilotage.cluster.changes import node_events, pod_events
+from pilotage.cluster.state import Cluster
+from pilotage.cycle.inbox import Inbox
+from pilotage.model import DecodeError, Node, Pod, WatchEvent
+from pilotage.queue.scheduling_queue import SchedulingQueue
+
+log = logging.getLogger(__name__)
+
+_RESOURCES = {
+    "PersistentVolume": Resource.PERSISTENT_VOLUME,
+    "PersistentVolumeClaim": Resource.PERSISTENT_VOLUME_CLAIM,
+    "CSINode": Resource.CSI_NODE,
+    "CSIDriver": Resource.CSI_DRIVER,
+    "VolumeAttachment": Resource.VOLUME_ATTACHMENT,
+    "CSIStorageCapacity": Resource.CSI_STORAGE_CAPACITY,
+    "StorageClass": Resource.STORAGE_CLASS,
+    "ResourceClaim": Resource.RESOURCE_CLAIM,
+    "ResourceSlice": Resource.RESOURCE_SLICE,
+    "DeviceClass": Resource.DEVICE_CLASS,
+}
+_POD_ADDED = ClusterEvent(Resource.ASSIGNED_POD, Action.ADD)
+_POD_DELETED = ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE)
+_NODE_ADDED = ClusterEvent(Resource.NODE, Action.ADD)
+_NODE_DELETED = ClusterEvent(Resource.NODE, Action.DELETE)
+
+
+class Intake:
+    """The only writer of what the API server tells us."""
+
+    def __init__(self, cluster: Cluster, queue: SchedulingQueue, inbox: Inbox, ours: Collection[str]) -> None:
+        self._cluster = cluster
+        self._queue = queue
+        self._inbox = inbox
+        self._ours = frozenset(ours)
+        self._upserts: dict[str, Callable[[Any], None]] = {"Pod": self._put_pod, "Node": self._put_node}
+        self._removals: dict[str, Callable[[Any], None]] = {"Pod": self._remove_pod, "Node": self._remove_node}
+
+    # --- sink of the reflectors --------------------------------------------------------------------------------
+
+    def replace(self, kind: str, objects: list[Any]) -> None:
+        """A fresh list: what is not in it any more was deleted while nobody watched."""
+        self._inbox.put(lambda: self._replace(kind, objects))
+
+    def apply(self, kind: str, events: Sequence[WatchEvent]) -> None:
+        self._inbox.put(lambda: self._apply(kind, events))
+
+    def _replace(self, kind: str, objects: list[Any]) -> None:
+        known = self._cluster.objects(kind)
+        gone = known.keys() - {obj.key for obj in objects}
+        for key in sorted(gone):
+            self._removal(kind, known[key])
+        for obj in objects:
+            old = known.get(obj.key)
+            if old is None or old.resource_version != obj.resource_version:
+                self._upsert(kind, obj)
+
+    def _apply(self, kind: str, events: Sequence[WatchEvent]) -> None:
+        for event in events:
+            if isinstance(event.object, DecodeError):
+                continue
+            if event.type == "DELETED":
+                self._removal(kind, event.object)
+            else:
+                self._upsert(kind, event.object)
+
+    def _upsert(self, kind: str, obj: Any) -> None:
+        specific = self._upserts.get(kind)
+        if specific is not None:
+            specific(obj)
+            return
+        old = self._cluster.put_object(kind, obj)
+        self._tell(kind, Action.ADD if old is None else Action.UPDATE, old, obj)
+
+    def _removal(self, kind: str, obj: Any) -> None:
+        specific = self._removals.get(kind)
+        if specific is not None:
+            specific(obj)
+            return
+        if self._cluster.remove_object(kind, obj.key) is not None:
+            self._tell(kind, Action.DELETE, obj, None)
+
+    def _tell(self, kind: str, action: Action, old: Any, new: Any) -> None:
+        resource = _RESOURCES.get(kind)
+        if resource is not None:
+            self._queue.on_event(ClusterEvent(resource, action), old, new)
+
+    # --- nodes -------------------------------------------------------------------------------------------------
+
+    def _put_node(self, node: Node) -> None:
+        old = self._cluster.put_object("Node", node)
+        self._cluster.put_node(node)
+        if old is None:
+            self._queue.on_event(_NODE_ADDED, None, node)
+            return
+        for event in node_events(old, node):
+            self._queue.on_event(event, old, node)
+
+    def _remove_node(self, node: Node) -> None:
+        if self._cluster.remove_object("Node", node.key) is None:
+            return
+        self._queue.on_event(_NODE_DELETED, node, None)
+        self._cluster.remove_node(node.name)
+
+    # --- pods --------------------------------------------------------------------------------------------------
+
+    def _put_pod(self, pod: Pod) -> None:
+        if pod.is_finished:
+            self._remove_pod(pod)
+            return
+        old: Pod | None = self._cluster.put_object("Pod", pod)
+        if old is not None and old.uid != pod.uid:
+            self._forget_pod(old)
+            old = None
+        if pod.node_name:
+            self._put_assigned(old, pod)
+        elif pod.spec.scheduler_name in self._ours:
+            self._put_pending(old, pod)
+
+    def _put_assigned(self, old: Pod | None, pod: Pod) -> None:
+        self._cluster.put_pod(pod)
+        if old is not None and old.node_name:
+            for event in pod_events(old, pod, Resource.ASSIGNED_POD):
+                self._queue.on_event(event, old, pod)
+            return
+        self._queue.delete(pod.uid)
+        self._queue.on_event(_POD_ADDED, None, pod)
+
+    def _put_pending(self, old: Pod | None, pod: Pod) -> None:
+        if old is None:
+            self._queue.add(pod)
+        elif self._cluster.is_assumed(pod.uid):
+            if pod.is_terminating and not old.is_terminating:
+                self._release_assumed(pod.uid)
+        elif old.resource_version != pod.resource_version:
+            self._queue.update(pod, pod_events(old, pod, Resource.TARGET_POD), old)
+
+    def _remove_pod(self, pod: Pod) -> None:
+        known: Pod | None = self._cluster.objects("Pod").get(pod.key)
+        if known is None or known.uid != pod.uid:
+            return
+        self._cluster.remove_object("Pod", pod.key)
+        self._forget_pod(known)
+
+    def _forget_pod(self, pod: Pod) -> None:
+        if pod.node_name:
+            self._cluster.remove_pod(pod.uid)
+            self._queue.on_event(_POD_DELETED, pod, None)
+            return
+        self._queue.delete(pod.uid)
+        if self._cluster.is_assumed(pod.uid):
+            self._release_assumed(pod.uid)
+
+    def _release_assumed(self, uid: str) -> None:
+        """A pod that is being bound was deleted: its place is free at once, its binding will fail."""
+        assumed = self._cluster.remove_pod(uid)
+        if assumed is not None:
+            self._queue.on_event(_POD_DELETED, assumed, None)

@@ -1,0 +1,192 @@
+"""The scheduler loop: one owner of cluster and queue, one pod at a time.
+
+    inbox -> cluster, queue        between cycles
+    queue.pop -> place -> assume -> Reserve -> Permit -> binding task
+                   |
+                   +-> failure: reason to the pod, ticket back to the queue
+
+A cycle is synchronous: nothing can change under it. Binding runs beside it and reports through the inbox.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pilotage.api.state import CycleState
+from pilotage.calls.dispatcher import Dispatcher
+from pilotage.calls.recorder import EventRecorder
+from pilotage.clock import Clock, thread_cpu_seconds
+from pilotage.cluster.state import AssumeError, Cluster
+from pilotage.cycle.binding import BindingCycle, Decision
+from pilotage.cycle.failure import SCHEDULER_ERROR, UNSCHEDULABLE, Failure, FailureHandler
+from pilotage.cycle.inbox import Inbox
+from pilotage.cycle.intake import Intake
+from pilotage.cycle.placement import NoNodes, ProfileEngine, Unplaced, place
+from pilotage.framework.diagnosis import single_node_diagnosis
+from pilotage.framework.errors import PluginError
+from pilotage.framework.runner import Refused
+from pilotage.model import Pod
+from pilotage.observe.tally import Tally
+from pilotage.queue.entry import Ticket
+from pilotage.queue.scheduling_queue import SchedulingQueue
+
+log = logging.getLogger(__name__)
+
+_CYCLES_PER_TURN = 16
+_BACKOFF_TICK_SECONDS = 1.0
+_TICKS_PER_SWEEP = 30
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerParts:
+    """What a scheduler is made of; put together in `assembly`."""
+
+    clock: Clock
+    cluster: Cluster
+    queue: SchedulingQueue
+    engines: Mapping[str, ProfileEngine]
+    dispatcher: Dispatcher
+    tally: Tally
+
+
+class Scheduler:
+    """Schedules pods for ever. Watch events come in through `intake`."""
+
+    def __init__(self, parts: SchedulerParts) -> None:
+        self._parts = parts
+        self._cluster = parts.cluster
+        self._queue = parts.queue
+        self.tally = parts.tally
+        self.inbox = Inbox()
+        self.intake = Intake(parts.cluster, parts.queue, self.inbox, parts.engines.keys())
+        recorder = EventRecorder(parts.dispatcher, parts.clock)
+        self._recorder = recorder
+        self._failures = FailureHandler(parts.cluster, parts.queue, parts.dispatcher, recorder, parts.clock)
+        self._binding = BindingCycle(parts.cluster, parts.queue, self.inbox, self._failures, recorder, parts.tally)
+
+    @property
+    def queue(self) -> SchedulingQueue:
+        return self._queue
+
+    @property
+    def cluster(self) -> Cluster:
+        return self._cluster
+
+    async def run(self) -> None:
+        """Until cancelled. Nothing is scheduled before the first list of every watched kind has been put in."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._parts.dispatcher.run(), name="api call dispatcher")
+            tasks.create_task(self._keep_time(), name="backoff and sweep")
+            await self._loop(tasks)
+
+    async def _loop(self, tasks: asyncio.TaskGroup) -> None:
+        while True:
+            self.take_news()
+            if self._cycles(tasks):
+                # Give way to the network, to the bindings, and to the watches that fill the inbox.
+                await self._parts.clock.sleep(0)
+            else:
+                await self.inbox.arrival()
+
+    def take_news(self) -> None:
+        """Let what has arrived take effect."""
+        started = thread_cpu_seconds()
+        self.inbox.drain()
+        self.tally.intake_cpu_seconds += thread_cpu_seconds() - started
+
+    async def _keep_time(self) -> None:
+        ticks = 0
+        while True:
+            await self._parts.clock.sleep(_BACKOFF_TICK_SECONDS)
+            ticks += 1
+            moved = self._queue.release_backoff()
+            if ticks % _TICKS_PER_SWEEP == 0:
+                moved += self._queue.sweep_leftovers()
+            if moved:
+                self.inbox.wake()
+
+    def _cycles(self, tasks: asyncio.TaskGroup) -> bool:
+        """A few cycles in a row; False if there was nothing to do."""
+        started = thread_cpu_seconds()
+        worked = False
+        for _ in range(_CYCLES_PER_TURN):
+            ticket = self._queue.pop()
+            if ticket is None:
+                break
+            worked = True
+            decision = self.decide(ticket)
+            if decision is not None:
+                tasks.create_task(self._binding.run(decision), name="binding")
+        self.tally.cycle_cpu_seconds += thread_cpu_seconds() - started
+        return worked
+
+    def decide(self, ticket: Ticket) -> Decision | None:
+        """One scheduling cycle: a decision to be bound, or None after the ticket was dealt with."""
+        pod = ticket.pod
+        self.tally.attempts += 1
+        if self._is_pointless(pod):
+            self._queue.done(ticket)
+            return None
+        engine = self._parts.engines[pod.spec.scheduler_name]
+        state = CycleState()
+        try:
+            return self._placed(ticket, engine, state)
+        except PluginError as error:
+            self.tally.plugin_errors[error.plugin] += 1
+            log.error("plugin failed: pod=%s plugin=%s point=%s error=%s", pod.key, error.plugin, error.point, error)
+            self._fail(ticket, Failure(SCHEDULER_ERROR, str(error)))
+        except NoNodes as error:
+            self._fail(ticket, Failure(UNSCHEDULABLE, str(error)))
+        except AssumeError as error:
+            self._fail(ticket, Failure(SCHEDULER_ERROR, str(error)))
+        return None
+
+    def _is_pointless(self, pod: Pod) -> bool:
+        if pod.is_terminating:
+            note = f"skip schedule deleting pod: {pod.key}"
+            self._recorder.record(pod, "Warning", "FailedScheduling", "Scheduling", note)
+            return True
+        return self._cluster.is_assumed(pod.uid)
+
+    def _placed(self, ticket: Ticket, engine: ProfileEngine, state: CycleState) -> Decision | None:
+        pod = ticket.pod
+        answer = place(engine, state, pod)
+        if isinstance(answer, Unplaced):
+            message = answer.diagnosis.message()
+            self._fail(ticket, Failure(UNSCHEDULABLE, message, answer.diagnosis, answer.nomination.node_name))
+            return None
+        assumed = pod.with_node(answer.node_name)
+        self._cluster.assume(assumed)
+        try:
+            refused = self._reserve_and_permit(engine, state, assumed)
+        except PluginError:
+            self._give_up_place(engine, state, assumed)
+            raise
+        if refused is not None:
+            self._give_up_place(engine, state, assumed)
+            diagnosis = single_node_diagnosis(refused.plugin, refused.refusal, assumed.node_name)
+            self._fail(ticket, Failure(UNSCHEDULABLE, diagnosis.message(), diagnosis))
+            return None
+        return Decision(ticket, assumed, state, engine.runner)
+
+    def _reserve_and_permit(self, engine: ProfileEngine, state: CycleState, pod: Pod) -> Refused | None:
+        refused = engine.runner.reserve(state, pod, pod.node_name)
+        if refused is not None:
+            return refused
+        permitted = engine.runner.permit(state, pod, pod.node_name)
+        return permitted if isinstance(permitted, Refused) else None
+
+    def _give_up_place(self, engine: ProfileEngine, state: CycleState, pod: Pod) -> None:
+        for error in engine.runner.unreserve(state, pod, pod.node_name):
+            log.error("unreserve failed: pod=%s plugin=%s error=%s", pod.key, error.plugin, error)
+        self._cluster.forget(pod.uid)
+
+    def _fail(self, ticket: Ticket, failure: Failure) -> None:
+        if failure.reason == UNSCHEDULABLE:
+            self.tally.unschedulable += 1
+        else:
+            self.tally.errors += 1
+        self._failures.handle(ticket, failure)

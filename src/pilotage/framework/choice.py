@@ -1,0 +1,47 @@
+"""Which of the best nodes is taken.
+
+kube-scheduler puts the feasible nodes into a binary heap by total score and takes the root; ties are therefore not
+random. The root of a heap built bottom-up with strict comparisons is, among the best, the one that comes first in a
+pre-order walk of the tree: a parent beats its children, the left child beats the right one. We compute that directly.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pilotage.api.table import Scores
+from pilotage.cluster.node_table import NodeTable
+from pilotage.framework.evaluation import REFUSED
+
+
+def choose(totals: Scores, nodes: NodeTable) -> int | None:
+    """The row to take, or None if no row is feasible."""
+    if not len(totals):
+        return None
+    best = totals.max()
+    if best == REFUSED:
+        return None
+    tied = np.flatnonzero(totals == best)
+    if len(tied) == 1:
+        return int(tied[0])
+    return int(tied[_first_in_heap(_feasible_rank(totals, tied, nodes))])
+
+
+def _feasible_rank(totals: Scores, tied: NDArray[np.int64], nodes: NodeTable) -> NDArray[np.int64]:
+    """Place of each tied row in the list of feasible nodes."""
+    positions = nodes.positions
+    feasible_in_order = (totals != REFUSED)[nodes.order]
+    if feasible_in_order.all():
+        return positions[tied]
+    rank: NDArray[np.int64] = (np.cumsum(feasible_in_order) - 1)[positions[tied]]
+    return rank
+
+
+def _first_in_heap(indices: NDArray[np.int64]) -> int:
+    """Which of these heap indices comes first in a pre-order walk."""
+    numbers = indices + 1
+    depth = np.frexp(numbers)[1].astype(np.int64)
+    # Left-aligned, the binary path from the root sorts in pre-order; of two equal ones the shorter is the ancestor.
+    aligned = numbers << (depth.max() - depth)
+    return int(np.lexsort((depth, aligned))[0])

@@ -1,0 +1,267 @@
+"""Filter and score all nodes for a pod, in columns.
+
+The outcome is one column of totals: the weighted sum of the scores where the pod fits, `REFUSED` where it does not.
+For plugins that sign the pod the columns are kept per signature (`SharedColumns`): when the next equal pod comes, only
+rows that changed since are evaluated again, typically the one node that took the previous pod.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pilotage.api import points, table
+from pilotage.api.plugin import Plugin
+from pilotage.api.results import Pending, Reason, Skip
+from pilotage.api.state import CycleState
+from pilotage.api.table import Mask, Scores
+from pilotage.cluster.node_rows import NodeRows
+from pilotage.cluster.node_table import NodeTable
+from pilotage.cluster.node_view import RowView
+from pilotage.framework.diagnosis import Diagnosis, Rejection
+from pilotage.framework.errors import PluginError
+from pilotage.framework.plan import Plan, plan_for
+from pilotage.framework.profile import Profile, name_of
+from pilotage.model import Pod
+
+REFUSED = -1
+MAX_SCORE = 100
+_KEPT_SIGNATURES = 256
+
+Rows = NDArray[np.int64]
+
+
+@dataclass(slots=True)
+class SharedColumns:
+    """What is known of all nodes for one signature."""
+
+    structure: int
+    mark: int
+    feasible: Mask
+    fixed: Scores
+    """Weighted sum of the scores that are final per node."""
+    raw: dict[str, Scores]
+    """Scores that are normalised over the feasible nodes, by plugin."""
+    totals: Scores
+    """`fixed` where feasible, REFUSED elsewhere."""
+
+
+class Evaluator:
+    """Evaluates nodes for the pods of one profile."""
+
+    def __init__(self, profile: Profile, nodes: NodeTable) -> None:
+        self._profile = profile
+        self._nodes = nodes
+        self._columns: OrderedDict[Hashable, SharedColumns] = OrderedDict()
+
+    def totals(self, state: CycleState, pod: Pod, allowed: Mask | None) -> Scores:
+        """Total score per row, REFUSED where the pod does not fit or the row is not allowed."""
+        plan = plan_for(self._profile, pod)
+        shared = self._shared_columns(state, pod, plan)
+        raws = {name: raw for name, raw in shared.raw.items() if name not in state.skip_score}
+        if allowed is None and not plan.fresh_filters and not plan.fresh_scores and not any(map(np.any, raws.values())):
+            return self._with_constants(state, pod, shared.totals, raws)
+        feasible = shared.feasible if allowed is None else shared.feasible & allowed
+        feasible = self._fresh_feasible(state, pod, plan, feasible)
+        rows = np.flatnonzero(feasible)
+        totals = np.full(len(self._nodes), REFUSED, dtype=np.int64)
+        if len(rows):
+            totals[rows] = shared.fixed[rows] + self._cycle_scores(state, pod, plan, raws, rows)
+        return totals
+
+    def _with_constants(self, state: CycleState, pod: Pod, totals: Scores, raws: dict[str, Scores]) -> Scores:
+        """Equal raw scores normalise to equal scores: they shift every total alike and cannot change the choice."""
+        shift = 0
+        for plugin in self._profile.scores:
+            if name_of(plugin) in raws:
+                shift += int(self._normalized(state, pod, plugin, np.zeros(1, dtype=np.int64))[0])
+        return totals if shift == 0 else np.where(totals == REFUSED, REFUSED, totals + shift)
+
+    # --- columns shared by equal pods --------------------------------------------------------------------------
+
+    def _shared_columns(self, state: CycleState, pod: Pod, plan: Plan) -> SharedColumns:
+        columns = self._columns.get(plan.signature)
+        nodes = self._nodes
+        if columns is not None and columns.structure == nodes.structure:
+            self._columns.move_to_end(plan.signature)
+            changed = nodes.changed_since(columns.mark)
+            if changed is not None and len(changed) * 4 <= len(nodes):
+                if changed:
+                    self._refresh(state, pod, plan, columns, np.array(changed, dtype=np.int64))
+                columns.mark = nodes.mark
+                return columns
+        columns = self._compute(state, pod, plan)
+        self._columns[plan.signature] = columns
+        if len(self._columns) > _KEPT_SIGNATURES:
+            self._columns.popitem(last=False)
+        return columns
+
+    def _compute(self, state: CycleState, pod: Pod, plan: Plan) -> SharedColumns:
+        nodes = self._nodes
+        feasible = self._passing(state, pod, plan.shared_filters, nodes, np.arange(len(nodes)))
+        fixed, raw = self._shared_scores(state, pod, plan, nodes, np.arange(len(nodes)))
+        totals = np.where(feasible, fixed, REFUSED)
+        return SharedColumns(nodes.structure, nodes.mark, feasible, fixed, raw, totals)
+
+    def _refresh(self, state: CycleState, pod: Pod, plan: Plan, columns: SharedColumns, rows: Rows) -> None:
+        some = NodeRows(self._nodes, rows)
+        feasible = self._passing(state, pod, plan.shared_filters, some, rows)
+        fixed, raw = self._shared_scores(state, pod, plan, some, rows)
+        columns.feasible[rows] = feasible
+        columns.fixed[rows] = fixed
+        columns.totals[rows] = np.where(feasible, fixed, REFUSED)
+        for name, scores in raw.items():
+            columns.raw[name][rows] = scores
+
+    def _shared_scores(
+        self, state: CycleState, pod: Pod, plan: Plan, nodes: table.NodeTable, rows: Rows
+    ) -> tuple[Scores, dict[str, Scores]]:
+        fixed = np.zeros(len(rows), dtype=np.int64)
+        raw: dict[str, Scores] = {}
+        for plugin in plan.shared_scores:
+            name = name_of(plugin)
+            if name in state.skip_score:
+                continue
+            scores = self._raw_scores(state, pod, plugin, nodes, rows)
+            if isinstance(plugin, points.NormalizeScore):
+                raw[name] = scores
+            else:
+                fixed += _checked(name, scores) * self._profile.weights[name]
+        return fixed, raw
+
+    # --- what must be asked for every pod ----------------------------------------------------------------------
+
+    def _fresh_feasible(self, state: CycleState, pod: Pod, plan: Plan, feasible: Mask) -> Mask:
+        rows = np.flatnonzero(feasible)
+        if not plan.fresh_filters or not len(rows):
+            return feasible
+        some: table.NodeTable = self._nodes if len(rows) == len(self._nodes) else NodeRows(self._nodes, rows)
+        passing = np.zeros(len(self._nodes), dtype=np.bool_)
+        passing[rows] = self._passing(state, pod, plan.fresh_filters, some, rows)
+        return passing
+
+    def _cycle_scores(self, state: CycleState, pod: Pod, plan: Plan, raws: dict[str, Scores], rows: Rows) -> Scores:
+        """The part of the total that depends on which nodes are feasible."""
+        some: table.NodeTable = self._nodes if len(rows) == len(self._nodes) else NodeRows(self._nodes, rows)
+        total = np.zeros(len(rows), dtype=np.int64)
+        for plugin in self._profile.scores:
+            name = name_of(plugin)
+            if name in raws:
+                total += self._normalized(state, pod, plugin, raws[name][rows])
+            elif plugin in plan.fresh_scores and name not in state.skip_score:
+                total += self._normalized(state, pod, plugin, self._raw_scores(state, pod, plugin, some, rows))
+        return total
+
+    # --- one plugin --------------------------------------------------------------------------------------------
+
+    def _passing(
+        self, state: CycleState, pod: Pod, plugins: Sequence[Plugin], nodes: table.NodeTable, rows: Rows
+    ) -> Mask:
+        passing = np.ones(len(rows), dtype=np.bool_)
+        for plugin in plugins:
+            if name_of(plugin) in state.skip_filter:
+                continue
+            for refused, _, _ in self._refusals(state, pod, plugin, nodes, rows, passing):
+                passing &= ~refused
+        return passing
+
+    def _refusals(
+        self, state: CycleState, pod: Pod, plugin: Plugin, nodes: table.NodeTable, rows: Rows, candidates: Mask
+    ) -> Iterator[tuple[Mask, Reason, bool]]:
+        """(mask, reason, is_pending) for what one plugin refuses; per-node filters are asked for candidates only."""
+        try:
+            if isinstance(plugin, points.VectorFilter):
+                for mask, reason in plugin.filter_all(state, pod, nodes):
+                    yield mask, reason, False
+                return
+            assert isinstance(plugin, points.Filter)
+            for place in np.flatnonzero(candidates):
+                refusal = plugin.filter(state, pod, RowView(self._nodes, int(rows[place])))
+                if refusal is None:
+                    continue
+                mask = np.zeros(len(rows), dtype=np.bool_)
+                mask[place] = True
+                for reason in refusal.reasons or (Reason("Refused", ""),):
+                    yield mask, reason, isinstance(refusal, Pending)
+        except Exception as error:
+            name = name_of(plugin)
+            raise PluginError(name, "Filter", f'running "{name}" filter plugin: {error}') from error
+
+    def _raw_scores(self, state: CycleState, pod: Pod, plugin: Plugin, nodes: table.NodeTable, rows: Rows) -> Scores:
+        try:
+            if isinstance(plugin, points.VectorScore):
+                return np.asarray(plugin.score_all(state, pod, nodes), dtype=np.int64)
+            assert isinstance(plugin, points.Score)
+            views = (RowView(self._nodes, int(row)) for row in rows)
+            return np.array([plugin.score(state, pod, view) for view in views], dtype=np.int64)
+        except Exception as error:
+            raise _score_error(name_of(plugin), error) from error
+
+    def _normalized(self, state: CycleState, pod: Pod, plugin: Plugin, raw: Scores) -> Scores:
+        name = name_of(plugin)
+        if isinstance(plugin, points.NormalizeScore):
+            try:
+                raw = np.asarray(plugin.normalize(state, pod, raw), dtype=np.int64)
+            except Exception as error:
+                text = f'running Normalize on Score plugins: plugin "{name}" failed with: {error}'
+                raise PluginError(name, "NormalizeScore", text) from error
+        weighted: Scores = _checked(name, raw) * self._profile.weights[name]
+        return weighted
+
+    # --- why not -----------------------------------------------------------------------------------------------
+
+    def diagnose(self, state: CycleState, pod: Pod, diagnosis: Diagnosis, allowed: Mask | None) -> None:
+        """Write into `diagnosis` who refused which node: the first plugin that did, with all its reasons."""
+        nodes = self._nodes
+        open_rows = np.ones(len(nodes), dtype=np.bool_) if allowed is None else allowed.copy()
+        all_rows = np.arange(len(nodes))
+        for plugin in self._profile.filters:
+            name = name_of(plugin)
+            if name in state.skip_filter:
+                continue
+            refused_here = np.zeros(len(nodes), dtype=np.bool_)
+            for mask, reason, is_pending in self._refusals(state, pod, plugin, nodes, all_rows, open_rows):
+                mask = mask & open_rows
+                if not mask.any():
+                    continue
+                refused_here |= mask
+                diagnosis.rejections.append(Rejection(name, reason, mask, is_pending))
+                diagnosis.rejectors.add(name)
+                if is_pending:
+                    diagnosis.pending.add(name)
+            open_rows &= ~refused_here
+
+    def pre_score(self, state: CycleState, pod: Pod) -> None:
+        """Let the score plugins prepare; those that have nothing to say for this pod are skipped."""
+        for plugin in self._profile.pre_score:
+            name = name_of(plugin)
+            try:
+                answer: Any = plugin.pre_score(state, pod, self._nodes)
+            except Exception as error:
+                raise PluginError(name, "PreScore", f'running PreScore plugin "{name}": {error}') from error
+            if isinstance(answer, Skip):
+                state.skip_score.add(name)
+            elif answer is not None:
+                raise PluginError(name, "PreScore", f'running PreScore plugin "{name}": unexpected {answer!r}')
+
+
+def _score_error(name: str, error: Exception) -> PluginError:
+    return PluginError(name, "Score", f'running Score plugins: plugin "{name}" failed with: {error}')
+
+
+def _checked(name: str, scores: Scores) -> Scores:
+    """Scores in 0..100, or an error that names the plugin and the first bad value."""
+    wrong = (scores < 0) | (scores > MAX_SCORE)
+    if wrong.any():
+        value = int(scores[np.argmax(wrong)])
+        text = (
+            f'applying score defaultWeights on Score plugins: plugin "{name}" returns an invalid score {value}, '
+            f"it should in the range of [0, {MAX_SCORE}] after normalizing"
+        )
+        raise PluginError(name, "Score", text)
+    return scores

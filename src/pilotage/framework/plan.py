@@ -1,0 +1,54 @@
+"""Which plugins' answers can be shared between equal pods.
+
+A plugin that signs a pod promises that its Filter and Score look at nothing but the signed part of the pod and one
+node. The answers of such plugins are kept as columns per signature and only the rows of changed nodes are asked for
+again. The other plugins are asked anew for every pod. The split is made once per pod class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+from pilotage.api.plugin import Plugin
+from pilotage.framework.profile import Profile, name_of
+from pilotage.model import Pod
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """How to evaluate the nodes for a class of pods."""
+
+    signature: Hashable
+    shared_filters: tuple[Plugin, ...]
+    fresh_filters: tuple[Plugin, ...]
+    shared_scores: tuple[Plugin, ...]
+    fresh_scores: tuple[Plugin, ...]
+
+
+def plan_for(profile: Profile, pod: Pod) -> Plan:
+    """The plan of the pod's class; remembered with the pod's (shared) spec."""
+    key = ("plan", id(profile), pod.namespace, id(pod.labels))
+    known = pod.spec.memo.get(key)
+    # Profile and labels are kept beside the plan so that their ids cannot come to mean something else.
+    if known is not None and known[0] is profile and known[1] is pod.labels:
+        plan: Plan = known[2]
+        return plan
+    plan = _make_plan(profile, pod)
+    pod.spec.memo[key] = (profile, pod.labels, plan)
+    return plan
+
+
+def _make_plan(profile: Profile, pod: Pod) -> Plan:
+    evaluating: tuple[Plugin, ...] = tuple(dict.fromkeys((*profile.filters, *profile.scores)))
+    fragments = {name_of(plugin): plugin.sign(pod) for plugin in evaluating}
+    signature = tuple((name, part) for name, part in fragments.items() if part is not None)
+
+    def split(plugins: tuple[Plugin, ...]) -> tuple[tuple[Plugin, ...], tuple[Plugin, ...]]:
+        shared = tuple(plugin for plugin in plugins if fragments[name_of(plugin)] is not None)
+        fresh = tuple(plugin for plugin in plugins if fragments[name_of(plugin)] is None)
+        return shared, fresh
+
+    shared_filters, fresh_filters = split(profile.filters)
+    shared_scores, fresh_scores = split(profile.scores)
+    return Plan(signature, shared_filters, fresh_filters, shared_scores, fresh_scores)

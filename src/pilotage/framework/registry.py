@@ -1,0 +1,43 @@
+"""Which plugins there are, by name."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from pilotage.api.plugin import Plugin
+from pilotage.api.views import Handle
+from pilotage.framework.errors import ProfileError
+
+PluginFactory = Callable[[Handle, Any], Plugin]
+
+
+class Registry:
+    """Plugin classes by name; a name is given once."""
+
+    def __init__(self, classes: Iterable[type[Plugin]] = ()) -> None:
+        self._classes: dict[str, type[Plugin]] = {}
+        for cls in classes:
+            self.add(cls)
+
+    def add(self, cls: type[Plugin]) -> None:
+        name = cls.plugin_name()
+        if name in self._classes:
+            raise ProfileError(f'a plugin named "{name}" already exists')
+        self._classes[name] = cls
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._classes)
+
+    def __getitem__(self, name: str) -> type[Plugin]:
+        try:
+            return self._classes[name]
+        except KeyError:
+            raise ProfileError(f'unknown plugin "{name}"{suggestion(name, self._classes)}') from None
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """` (did you mean "X"?)` for a near miss, else nothing."""
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f' (did you mean "{close[0]}"?)' if close else ""

@@ -1,0 +1,241 @@
+"""The rules of each extension point that is run once per pod: who stops, what is returned, what an odd answer becomes.
+
+Filter and Score, which are run per node, are in `evaluation`. Every exception of a plugin leaves here as a
+`PluginError` that names plugin and point.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from pilotage.api import points
+from pilotage.api.results import NodeNames, Nominate, Pending, PreFlight, Reason, Refusal, Reject, Skip, Wait
+from pilotage.api.state import CycleState
+from pilotage.api.table import Mask
+from pilotage.cluster.node_table import NodeTable
+from pilotage.framework.diagnosis import ABSENT_PLUGIN, Diagnosis, Rejection, refusal_text
+from pilotage.framework.errors import PluginError
+from pilotage.framework.profile import Profile, name_of
+from pilotage.model import Pod
+
+MAX_PERMIT_SECONDS = 15 * 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A plugin's refusal together with its name."""
+
+    plugin: str
+    refusal: Refusal
+
+
+@dataclass(slots=True)
+class PreFilterOutcome:
+    """How PreFilter ended: the rows to look at (None: all), or who refused the pod altogether."""
+
+    allowed: Mask | None = None
+    refused: Refused | None = None
+    restricting: list[str] = field(default_factory=list)
+
+
+class Runner:
+    """Runs the extension points of one profile."""
+
+    def __init__(self, profile: Profile, nodes: NodeTable) -> None:
+        self.profile = profile
+        self._nodes = nodes
+
+    def pre_enqueue(self, pod: Pod) -> Refused | None:
+        """The first plugin that gates the pod; one that raises gates it too."""
+        for plugin in self.profile.pre_enqueue:
+            try:
+                refusal = plugin.pre_enqueue(pod)
+            except Exception as error:
+                refusal = Reject(Reason("PluginError", f'running PreEnqueue plugin "{name_of(plugin)}": {error}'))
+            if refusal is not None:
+                return Refused(name_of(plugin), refusal)
+        return None
+
+    def pre_filter(self, state: CycleState, pod: Pod) -> PreFilterOutcome:
+        """An unresolvable refusal stops at once; a resolvable one lets the others go on, and the last one counts."""
+        outcome = PreFilterOutcome()
+        names: frozenset[str] | None = None
+        for plugin in self.profile.pre_filter:
+            name = name_of(plugin)
+            answer = _call(plugin, "PreFilter", plugin.pre_filter, state, pod, self._nodes)
+            if isinstance(answer, Skip):
+                state.skip_filter.add(name)
+            elif isinstance(answer, NodeNames):
+                names = answer.names if names is None else names & answer.names
+                outcome.restricting.append(name)
+                if not names:
+                    outcome.refused = Refused(ABSENT_PLUGIN, _no_node_left(outcome.restricting))
+                    return outcome
+            elif isinstance(answer, Reject):
+                outcome.refused = Refused(name, answer)
+                if answer.unresolvable:
+                    return outcome
+            elif answer is not None:
+                raise _unexpected(name, "PreFilter", answer)
+        if names is not None:
+            outcome.allowed = self._nodes.rows_of(names)
+        return outcome
+
+    def note_restriction(self, diagnosis: Diagnosis, outcome: PreFilterOutcome) -> None:
+        """Nodes that PreFilter left out have a status of their own, and their plugins count as rejectors."""
+        diagnosis.rejectors.update(outcome.restricting)
+        if outcome.allowed is None:
+            return
+        left_out = ~outcome.allowed
+        if left_out.any():
+            names = " ".join(sorted(outcome.restricting))
+            reason = Reason("NotInNodeSet", f"node(s) didn't satisfy plugin(s) [{names}]", unresolvable=True)
+            diagnosis.rejections.append(Rejection(ABSENT_PLUGIN, reason, left_out))
+
+    def refused_everywhere(self, diagnosis: Diagnosis, refused: Refused, restricting: Sequence[str]) -> None:
+        """PreFilter refused the pod: every node carries that."""
+        everywhere = np.ones(len(diagnosis.node_names), dtype=np.bool_)
+        diagnosis.pre_filter = (refused.plugin, refused.refusal)
+        diagnosis.rejectors.update([refused.plugin] if refused.plugin else restricting)
+        for reason in refused.refusal.reasons:
+            diagnosis.rejections.append(Rejection(refused.plugin, reason, everywhere))
+
+    def post_filter(self, state: CycleState, pod: Pod, diagnosis: Diagnosis) -> Nominate:
+        """The first that finds a way wins; otherwise all messages are kept and the last nomination that was made."""
+        messages: list[str] = []
+        nomination = Nominate()
+        for plugin in self.profile.post_filter:
+            answer = _call(plugin, "PostFilter", plugin.post_filter, state, pod, diagnosis)
+            if isinstance(answer, Nominate):
+                diagnosis.post_filter_message = answer.message
+                if answer.node_name:
+                    return answer
+                if answer.message:
+                    messages.append(answer.message)
+                nomination = answer if answer.node_name is not None else nomination
+                continue
+            messages.append(refusal_text(answer))
+            if answer.unresolvable:
+                break
+        diagnosis.post_filter_message = ", ".join(filter(None, messages))
+        return nomination
+
+    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Refused | None:
+        for plugin in self.profile.reserve:
+            refusal = _call(plugin, "Reserve", plugin.reserve, state, pod, node_name)
+            if refusal is not None:
+                return Refused(name_of(plugin), _refusal(plugin, "Reserve", refusal))
+        return None
+
+    def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> list[PluginError]:
+        """All reserve plugins in reverse order, whatever happened before; what they raise must not stop the rest."""
+        errors = []
+        for plugin in reversed(self.profile.reserve):
+            try:
+                _call(plugin, "Unreserve", plugin.unreserve, state, pod, node_name)
+            except PluginError as error:
+                errors.append(error)
+        return errors
+
+    def permit(self, state: CycleState, pod: Pod, node_name: str) -> Refused | dict[str, float]:
+        """A refusal, or the plugins that want the pod to wait with their time-outs (none: approved)."""
+        waits: dict[str, float] = {}
+        for plugin in self.profile.permit:
+            answer = _call(plugin, "Permit", plugin.permit, state, pod, node_name)
+            if isinstance(answer, Wait):
+                waits[name_of(plugin)] = min(answer.timeout_seconds, MAX_PERMIT_SECONDS)
+            elif answer is not None:
+                return Refused(name_of(plugin), _refusal(plugin, "Permit", answer))
+        return waits
+
+    def pre_bind_groups(self, state: CycleState, pod: Pod, node_name: str) -> list[list[points.PreBind]]:
+        """PreBind plugins that have work to do, in groups that may run side by side."""
+        groups: list[list[points.PreBind]] = [[]]
+        for plugin in self.profile.pre_bind:
+            answer = _call(plugin, "PreBindPreFlight", plugin.pre_bind_pre_flight, state, pod, node_name)
+            if isinstance(answer, Skip):
+                state.skip_prebind.add(name_of(plugin))
+            elif isinstance(answer, PreFlight) and answer.allow_parallel:
+                groups[-1].append(plugin)
+            elif isinstance(answer, PreFlight):
+                groups += [[plugin], []]
+            else:
+                raise _unexpected(name_of(plugin), "PreBindPreFlight", answer)
+        return [group for group in groups if group]
+
+    async def pre_bind(
+        self, groups: Sequence[Sequence[points.PreBind]], state: CycleState, pod: Pod, node_name: str
+    ) -> Refused | None:
+        """Groups one after another; inside a group side by side, and the first failure ends the others."""
+        for group in groups:
+            refused = await self._pre_bind_group(group, state, pod, node_name)
+            if refused is not None:
+                return refused
+        return None
+
+    async def _pre_bind_group(
+        self, group: Sequence[points.PreBind], state: CycleState, pod: Pod, node_name: str
+    ) -> Refused | None:
+        if len(group) == 1:
+            return await _pre_bind_one(group[0], state, pod, node_name)
+        async with asyncio.TaskGroup() as tasks:
+            running = [tasks.create_task(_pre_bind_one(plugin, state, pod, node_name)) for plugin in group]
+        return next((refused for task in running if (refused := task.result()) is not None), None)
+
+    async def bind(self, state: CycleState, pod: Pod, node_name: str) -> Refused | None:
+        """The first plugin that does not skip is final."""
+        for plugin in self.profile.bind:
+            name = name_of(plugin)
+            try:
+                answer = await plugin.bind(state, pod, node_name)
+            except Exception as error:
+                raise PluginError(name, "Bind", f'running Bind plugin "{name}": {error}') from error
+            if isinstance(answer, Skip):
+                continue
+            return None if answer is None else Refused(name, _refusal(plugin, "Bind", answer))
+        raise PluginError("", "Bind", "all bind plugins skipped the pod")
+
+    async def post_bind(self, state: CycleState, pod: Pod, node_name: str) -> None:
+        for plugin in self.profile.post_bind:
+            await plugin.post_bind(state, pod, node_name)
+
+
+async def _pre_bind_one(plugin: points.PreBind, state: CycleState, pod: Pod, node_name: str) -> Refused | None:
+    name = name_of(plugin)
+    try:
+        refusal = await plugin.pre_bind(state, pod, node_name)
+    except Exception as error:
+        raise PluginError(name, "PreBind", f'running PreBind plugin "{name}": {error}') from error
+    return None if refusal is None else Refused(name, _refusal(plugin, "PreBind", refusal))
+
+
+def _call(plugin: object, point: str, method: Any, *arguments: object) -> Any:
+    try:
+        return method(*arguments)
+    except Exception as error:
+        name = name_of(plugin)
+        raise PluginError(name, point, f'running {point} plugin "{name}": {error}') from error
+
+
+def _refusal(plugin: object, point: str, answer: object) -> Refusal:
+    if isinstance(answer, Reject | Pending):
+        return answer
+    raise _unexpected(name_of(plugin), point, answer)
+
+
+def _unexpected(name: str, point: str, answer: object) -> PluginError:
+    return PluginError(name, point, f'running {point} plugin "{name}": unexpected answer {answer!r}')
+
+
+def _no_node_left(restricting: Sequence[str]) -> Reject:
+    if len(restricting) == 1:
+        return Reject(Reason("NotInNodeSet", f"node(s) didn't satisfy plugin {restricting[0]}", unresolvable=True))
+    names = " ".join(sorted(restricting))
+    return Reject(
+        Reason("NotInNodeSet", f"node(s) didn't satisfy plugin(s) [{names}] simultaneously", unresolvable=True)
+    )

@@ -1,0 +1,91 @@
+"""NodeAffinity: node selectors and node affinity, required and preferred."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+
+import msgspec
+import numpy as np
+
+from pilotage.api import (
+    Action,
+    CycleState,
+    Hint,
+    Mask,
+    NodeNames,
+    NodeTable,
+    NormalizeScore,
+    Plugin,
+    PreFilter,
+    PreScore,
+    Reason,
+    Refusal,
+    Reject,
+    Resource,
+    Scores,
+    Skip,
+    VectorFilter,
+    VectorScore,
+    on_event,
+)
+from pilotage.api.results import SKIP
+from pilotage.model import Node, Pod
+from pilotage.model.selectors import NodeSelectorTerm, PreferredSchedulingTerm
+from pilotage.plugins.node_selection import node_matches, required_mask, required_terms, term_mask
+from pilotage.plugins.normalize import by_maximum
+
+_MISMATCH = Reason("NodeAffinityMismatch", "node(s) didn't match Pod's node affinity/selector", unresolvable=True)
+_CONFLICT = Reason("NodeAffinityConflict", "pod affinity terms conflict", unresolvable=True)
+
+
+class NodeAffinity(Plugin, PreFilter, VectorFilter, PreScore, VectorScore, NormalizeScore):
+    name = "NodeAffinity"
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> NodeNames | Skip | Refusal | None:
+        required = required_terms(pod)
+        if required is None:
+            return None if pod.spec.node_selector else SKIP
+        named = [_names_asked_for(term) for term in required.node_selector_terms]
+        if not named or any(names is None for names in named):
+            return None
+        union = frozenset[str]().union(*(names for names in named if names is not None))
+        return NodeNames(union) if union else Reject(_CONFLICT)
+
+    def filter_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Iterator[tuple[Mask, Reason]]:
+        yield ~required_mask(pod, nodes), _MISMATCH
+
+    def pre_score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Skip | None:
+        return None if _preferred(pod) else SKIP
+
+    def score_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Scores:
+        scores = np.zeros(len(nodes), dtype=np.int64)
+        for preferred in _preferred(pod):
+            scores[term_mask(preferred.preference, nodes)] += preferred.weight
+        return scores
+
+    def normalize(self, state: CycleState, pod: Pod, scores: Scores) -> Scores:
+        return by_maximum(scores)
+
+    def sign(self, pod: Pod) -> Hashable | None:
+        affinity = pod.spec.affinity
+        terms = b"" if affinity is None else msgspec.json.encode(affinity.node_affinity)
+        return terms, tuple(sorted(pod.spec.node_selector.items()))
+
+    @on_event(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)
+    def after_node_change(self, pod: Pod, old: Node | None, new: Node) -> Hint:
+        if not node_matches(pod, new):
+            return Hint.SKIP
+        return Hint.SKIP if old is not None and node_matches(pod, old) else Hint.QUEUE
+
+
+def _preferred(pod: Pod) -> tuple[PreferredSchedulingTerm, ...]:
+    affinity = pod.spec.affinity
+    if affinity is None or affinity.node_affinity is None:
+        return ()
+    return affinity.node_affinity.preferred
+
+
+def _names_asked_for(term: NodeSelectorTerm) -> frozenset[str] | None:
+    """The node names that a term restricts itself to; None if it does not."""
+    asked = [set(r.values) for r in term.match_fields if r.key == "metadata.name" and r.operator == "In"]
+    return frozenset(set.intersection(*asked)) if asked else None

@@ -1,0 +1,39 @@
+"""NodeName: a pod that names its node goes there or nowhere."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+
+from pilotage.api import (
+    Action,
+    ClusterEvent,
+    CycleState,
+    Mask,
+    NodeNames,
+    NodeTable,
+    Plugin,
+    PreFilter,
+    Reason,
+    Refusal,
+    Resource,
+    Skip,
+    VectorFilter,
+)
+from pilotage.model import Pod
+
+_MISMATCH = Reason("NodeNameMismatch", "node(s) didn't match the requested node name", unresolvable=True)
+
+
+class NodeName(Plugin, PreFilter, VectorFilter):
+    name = "NodeName"
+    always_queue_on = (ClusterEvent(Resource.NODE, Action.ADD),)
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> NodeNames | Skip | Refusal | None:
+        return NodeNames(frozenset([pod.node_name])) if pod.node_name else None
+
+    def filter_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Iterator[tuple[Mask, Reason]]:
+        if pod.node_name:
+            yield ~nodes.rows_of(frozenset([pod.node_name])), _MISMATCH
+
+    def sign(self, pod: Pod) -> Hashable | None:
+        return pod.node_name

@@ -1,0 +1,73 @@
+"""Node selectors over columns: a requirement is judged once per distinct label value, then spread to the nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from pilotage.api import Mask, NodeTable
+from pilotage.model import Node, Pod
+from pilotage.model.selectors import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+
+
+def required_mask(pod: Pod, nodes: NodeTable) -> Mask:
+    """Nodes that match the pod's nodeSelector and its required node affinity."""
+    mask = labels_mask(pod.spec.node_selector, nodes)
+    required = required_terms(pod)
+    return mask if required is None else mask & selector_mask(required, nodes)
+
+
+def required_terms(pod: Pod) -> NodeSelector | None:
+    affinity = pod.spec.affinity
+    if affinity is None or affinity.node_affinity is None:
+        return None
+    return affinity.node_affinity.required
+
+
+def selector_mask(selector: NodeSelector, nodes: NodeTable) -> Mask:
+    """Nodes that match any term."""
+    mask = nodes.everywhere(False)
+    for term in selector.node_selector_terms:
+        mask |= term_mask(term, nodes)
+    return mask
+
+
+def term_mask(term: NodeSelectorTerm, nodes: NodeTable) -> Mask:
+    """Nodes that match all of a term; a term without requirements, or a malformed one, matches nothing."""
+    if (not term.match_expressions and not term.match_fields) or term.problem() is not None:
+        return nodes.everywhere(False)
+    mask = nodes.everywhere(True)
+    for requirement in term.match_expressions:
+        mask &= _requirement_mask(requirement, nodes)
+    for requirement in term.match_fields:
+        named = nodes.rows_of(frozenset(requirement.values))
+        mask &= named if requirement.operator == "In" else ~named
+    return mask
+
+
+def labels_mask(wanted: Mapping[str, str], nodes: NodeTable) -> Mask:
+    """Nodes that carry all these labels."""
+    mask = nodes.everywhere(True)
+    for key, value in wanted.items():
+        codes, values = nodes.labels(key)
+        mask &= (codes == values.index(value)) if value in values else False
+    return mask
+
+
+def _requirement_mask(requirement: NodeSelectorRequirement, nodes: NodeTable) -> Mask:
+    codes, values = nodes.labels(requirement.key)
+    # The last entry answers for nodes without the label: their code is -1.
+    verdicts = [requirement.matches({requirement.key: value}) for value in values]
+    verdicts.append(requirement.matches({}))
+    return np.array(verdicts, dtype=np.bool_)[codes]
+
+
+def node_matches(pod: Pod, node: Node) -> bool:
+    """The same question for one node: used by hints."""
+    if any(node.labels.get(key) != value for key, value in pod.spec.node_selector.items()):
+        return False
+    required = required_terms(pod)
+    return required is None or any(
+        term.problem() is None and term.matches(node.labels, node.name) for term in required.node_selector_terms
+    )

@@ -1,0 +1,72 @@
+"""A pod in the queue and the ticket under which it is being scheduled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from pilotage.model import Pod
+
+
+class Home(Enum):
+    """Where a queued pod is; every pod has exactly one home."""
+
+    ACTIVE = "active"
+    BACKOFF = "backoff"
+    ERROR_BACKOFF = "error backoff"
+    UNSCHEDULABLE = "unschedulable"
+    GATED = "gated"
+    IN_FLIGHT = "in flight"
+
+
+ClassKey = tuple[str, int, int]
+
+
+@dataclass(slots=True, eq=False)
+class Entry:
+    """Everything that the queue remembers of a pod between its attempts."""
+
+    pod: Pod
+    timestamp: float
+    home: Home = Home.ACTIVE
+    attempts: int = 0
+    unschedulable_count: int = 0
+    consecutive_errors: int = 0
+    first_attempt_at: float | None = None
+    rejectors: frozenset[str] = frozenset()
+    """Plugins that refused the pod in its last attempt, or that gate it."""
+    pending: frozenset[str] = frozenset()
+    """Those of them after whose events no backoff is due."""
+    gated_by: str = ""
+    gate_message: str = ""
+    backoff_until: float = 0.0
+    was_flushed: bool = False
+    flushed_at: float = 0.0
+    place: int = 0
+    """Number of the newest place taken in a heap: older places of this entry are void."""
+    message: str = ""
+    """Why the last attempt failed, for people."""
+
+    @property
+    def class_key(self) -> ClassKey:
+        """Pods with equal keys get the same answer from every hint."""
+        return self.pod.namespace, id(self.pod.spec), id(self.pod.labels)
+
+
+@dataclass(slots=True, eq=False)
+class Ticket:
+    """Given out by `pop`, handed back by `give_back` or `done`. Keyed by UID, so a recreated pod is another ticket."""
+
+    entry: Entry
+    popped_at: float
+    events_from: int
+    """Events recorded from this number on happened while the pod was in flight."""
+    is_open: bool = field(default=True)
+
+    @property
+    def pod(self) -> Pod:
+        return self.entry.pod
+
+    @property
+    def uid(self) -> str:
+        return self.entry.pod.uid

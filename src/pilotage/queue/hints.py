@@ -1,0 +1,75 @@
+"""Who wants to hear of which event, and what they answer.
+
+A `HintTable` is built once from the plugins of all profiles. Errors in a hint count as Queue: a pod that is retried
+in vain costs little, a pod that is forgotten costs a lot.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from enum import IntEnum
+from typing import Any
+
+from pilotage.api.events import ClusterEvent, Hint
+from pilotage.api.plugin import HintFunction, Plugin
+from pilotage.model import Pod
+
+log = logging.getLogger(__name__)
+
+
+class Retry(IntEnum):
+    """What an event means for a waiting pod; the larger answer wins."""
+
+    SKIP = 0
+    AFTER_BACKOFF = 1
+    IMMEDIATELY = 2
+
+
+Judges = Mapping[str, Sequence[HintFunction | None]]
+
+
+class HintTable:
+    """The events that the plugins registered for, by scheduler name."""
+
+    def __init__(self, profiles: Mapping[str, Sequence[Plugin]], on_hint_error: Callable[[str], None]) -> None:
+        self._registrations = {
+            name: [(p.plugin_name(), r) for p in plugins for r in p.registrations()]
+            for name, plugins in profiles.items()
+        }
+        self._on_hint_error = on_hint_error
+        self._judges: dict[tuple[str, ClusterEvent], Judges] = {}
+
+    def judges(self, scheduler_name: str, event: ClusterEvent) -> Judges:
+        """Plugins that registered for an event, each with its hints; empty if none did."""
+        key = (scheduler_name, event)
+        known = self._judges.get(key)
+        if known is None:
+            found: dict[str, list[HintFunction | None]] = {}
+            for plugin, registration in self._registrations.get(scheduler_name, ()):
+                if registration.event.covers(event):
+                    found.setdefault(plugin, []).append(registration.hint)
+            known = self._judges[key] = found
+        return known
+
+    def scheduler_names(self) -> Sequence[str]:
+        return list(self._registrations)
+
+    def wants(self, event: ClusterEvent) -> bool:
+        """Did any plugin of any profile register for it?"""
+        return event.is_wildcard or any(self.judges(name, event) for name in self._registrations)
+
+    def ask(self, plugin: str, hints: Sequence[HintFunction | None], pod: Pod, old: Any, new: Any) -> Hint:
+        """One plugin's answer; None among its hints means that the event alone is enough."""
+        for hint in hints:
+            if hint is None or self._ask_one(plugin, hint, pod, old, new) is Hint.QUEUE:
+                return Hint.QUEUE
+        return Hint.SKIP
+
+    def _ask_one(self, plugin: str, hint: HintFunction, pod: Pod, old: Any, new: Any) -> Hint:
+        try:
+            return hint(pod, old, new)
+        except Exception:
+            self._on_hint_error(plugin)
+            log.exception("queueing hint failed, pod is retried: plugin=%s pod=%s", plugin, pod.key)
+            return Hint.QUEUE

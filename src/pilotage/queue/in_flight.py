@@ -1,0 +1,71 @@
+"""Pods being scheduled, and the events that happened meanwhile.
+
+A pod in flight was evaluated against a cluster that is older than the events that arrived since. They are recorded
+and replayed when the pod comes back, so that no wake-up is missed. One list serves all pods in flight: a ticket
+remembers the number of the first event after it was given out, and what no ticket needs any more is dropped.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from pilotage.api.events import ClusterEvent
+from pilotage.queue.entry import Entry, Ticket
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedEvent:
+    event: ClusterEvent
+    old: Any
+    new: Any
+
+
+class InFlight:
+    """Tickets by pod UID and the events that they have missed."""
+
+    def __init__(self) -> None:
+        self._tickets: dict[str, Ticket] = {}
+        self._events: deque[RecordedEvent] = deque()
+        self._first_number = 0
+
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._tickets
+
+    def __len__(self) -> int:
+        return len(self._tickets)
+
+    @property
+    def event_count(self) -> int:
+        return len(self._events)
+
+    def tickets(self) -> Iterator[Ticket]:
+        return iter(self._tickets.values())
+
+    def take(self, entry: Entry, now: float) -> Ticket:
+        ticket = Ticket(entry, now, self._first_number + len(self._events))
+        self._tickets[ticket.uid] = ticket
+        return ticket
+
+    def record(self, event: ClusterEvent, old: Any, new: Any) -> None:
+        if self._tickets:
+            self._events.append(RecordedEvent(event, old, new))
+
+    def missed(self, ticket: Ticket) -> Iterator[RecordedEvent]:
+        """What happened since the ticket was given out, in order."""
+        return islice(self._events, ticket.events_from - self._first_number, None)
+
+    def release(self, ticket: Ticket) -> None:
+        """The ticket is used up; forget the events that only it could have asked for."""
+        if self._tickets.get(ticket.uid) is ticket:
+            del self._tickets[ticket.uid]
+        ticket.is_open = False
+        # Tickets are kept in the order in which they were given out, so the first one needs the oldest events.
+        oldest = next(iter(self._tickets.values()), None)
+        keep_from = self._first_number + len(self._events) if oldest is None else oldest.events_from
+        for _ in range(keep_from - self._first_number):
+            self._events.popleft()
+        self._first_number = max(self._first_number, keep_from)
