@@ -233,25 +233,6 @@ async def test_snapshot_replaces_the_logs_before_it(tmp_path: Path) -> None:
     journal.close()
 
 
-async def test_kill_at_any_moment_of_a_snapshot_loses_nothing(tmp_path: Path) -> None:
-    """The state on disk is copied after every commit, which meets snapshots begun, finished and not cleaned up."""
-    store, journal = opened(tmp_path / "data", snapshot_after_bytes=5_000)
-    for number in range(60):
-        write = store.update if store.get(key("a")) else store.create
-        await store.durable(write(key("a"), pod("a", size=500)).revision)
-        record = store.create(key(f"b{number}"), pod("b"))
-        await store.durable(record.revision)
-        left = tmp_path / f"left-{number}"
-        try:
-            copy_as_left_by_a_kill(tmp_path / "data", left)
-        except shutil.Error:
-            continue  # a file was renamed or removed while it was copied: no moment that a kill could leave
-        again, second = opened(left)
-        second.close()
-        assert again.list("pods") == store.list("pods")
-    journal.close()
-
-
 async def test_missing_log_is_refused(tmp_path: Path) -> None:
     store, journal = opened(tmp_path, snapshot_after_bytes=2_000)
     store.create(key("a"), pod("a"))
@@ -262,6 +243,32 @@ async def test_missing_log_is_refused(tmp_path: Path) -> None:
     log.unlink()
     with pytest.raises(DataDirError, match=f"{log.name} is missing; restore it"):
         open_journal(tmp_path)
+
+
+async def test_log_that_is_torn_although_another_follows_is_refused(tmp_path: Path) -> None:
+    store, journal = opened(tmp_path, snapshot_after_bytes=2_000)
+    (tmp_path / "snapshot-00000002.tmp").mkdir()
+    store.create(key("a"), pod("a", size=1500))
+    for _ in range(3):
+        await store.durable(store.update(key("a"), pod("a", size=500)).revision)
+    journal.close()
+    (tmp_path / "snapshot-00000002.tmp").rmdir()
+    assert numbers(tmp_path, "log") == [1, 2]
+    with (tmp_path / "log-00000001").open("r+b") as file:
+        file.truncate(600)
+    with pytest.raises(DataDirError, match="log-00000001 is damaged at byte"):
+        open_journal(tmp_path)
+
+
+async def test_log_that_was_begun_but_never_written_changes_nothing(tmp_path: Path) -> None:
+    store, journal = opened(tmp_path / "data")
+    await store.durable(store.create(key("a"), pod("a")).revision)
+    left = copy_as_left_by_a_kill(tmp_path / "data", tmp_path / "left")
+    (left / "log-00000002").touch()
+    with (left / "log-00000001").open("ab") as file:
+        file.write(b"torn")
+    assert names_in(left) == ["a"]
+    journal.close()
 
 
 async def test_damaged_snapshot_is_refused(tmp_path: Path) -> None:
