@@ -27,8 +27,16 @@ class HurriedClock(ManualClock):
     def __init__(self) -> None:
         super().__init__()
         self.naps: list[float] = []
+        self._napped = asyncio.Event()
 
     async def sleep(self, seconds: float) -> None:
         self.naps.append(seconds)
+        self._napped.set()
         self.now += seconds
         await asyncio.sleep(0)
+
+    async def until_napped(self, times: int) -> None:
+        async with asyncio.timeout(20):
+            while len(self.naps) < times:
+                self._napped.clear()
+                await self._napped.wait()

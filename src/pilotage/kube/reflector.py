@@ -1,0 +1,277 @@
+"""Keeps a sink equal to the server's objects of one kind.
+
+    list in pages --> sink.replace --> watch from the list's version --> sink.apply, batch by batch
+        ^                                 |            |
+        |   version too old (410)         |            | cut, ended, 429, 5xx
+        +---------------------------------+            +--> wait (jittered), watch again from the last version seen
+
+A list is expensive for both sides, so everything that can be resumed is resumed: a failed page is asked for again, a
+cut watch goes on from the version of its last event or bookmark. Only a server that no longer has (or never had)
+that version makes us list again, and lists in quick succession are spaced out. What was deleted while we could not
+watch shows by its absence in `sink.replace`.
+
+The server is asked to end every watch after a few minutes, and the transport gives up a stream on which nothing
+arrives for longer than that: a connection that died silently cannot go unnoticed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from dataclasses import replace
+from typing import Any, Protocol
+
+from pilotage.clock import Clock
+from pilotage.kube.backoff import Backoff
+from pilotage.kube.client import KubeClient, ListOptions
+from pilotage.kube.errors import ApiStatusError
+from pilotage.kube.lines import LineJoiner, LineTooLong
+from pilotage.kube.listing import Listing
+from pilotage.kube.transport import TransportError
+from pilotage.kube.undecodable import Undecodable
+from pilotage.model.errors import DecodeError
+from pilotage.model.kinds import KindInfo, WatchEvent
+
+WATCH_SECONDS = (120, 240)
+"""Each watch lasts a time drawn from this range, so that the watches of many kinds do not end together."""
+HEALTHY_AFTER_SECONDS = 5.0
+LONGEST_RETRY_AFTER_SECONDS = 300.0
+FRUITLESS_LIMIT = 8
+ABSENT_AFTER = 3
+_CHANGES = frozenset({"ADDED", "MODIFIED", "DELETED"})
+_MAY_PASS = frozenset({401, 403, 408, 429})
+
+_log = logging.getLogger(__name__)
+
+
+class Sink(Protocol):
+    """Where the objects go. `kind` is the kind's name, such as "Pod". Called from the event loop, never re-entered."""
+
+    def replace(self, kind: str, objects: list[Any]) -> None:
+        """These are all objects that there are; whatever else the sink holds of this kind is gone."""
+
+    def apply(self, kind: str, events: list[WatchEvent]) -> None:
+        """ADDED, MODIFIED and DELETED in order. May repeat what is known already, also in older versions."""
+
+
+class WatchBroken(Exception):
+    """A watch that is of no use although the connection holds."""
+
+    def __init__(self, message: str, *, must_relist: bool = False) -> None:
+        super().__init__(message)
+        self.must_relist = must_relist
+
+
+class Reflector:
+    """`run()` until cancelled. It survives everything that the server and the network do; only bugs get out."""
+
+    def __init__(
+        self,
+        client: KubeClient,
+        kind: KindInfo,
+        sink: Sink,
+        clock: Clock,
+        rng: random.Random,
+        *,
+        page_size: int = 500,
+        field_selector: str = "",
+        label_selector: str = "",
+    ) -> None:
+        self._client = client
+        self._kind = kind
+        self._sink = sink
+        self._clock = clock
+        self._rng = rng
+        self._page_size = page_size
+        self._selection = ListOptions(field_selector=field_selector, label_selector=label_selector)
+        self._listing = Listing(page_size)
+        self._position: str | None = None
+        self._backoff = Backoff(rng)
+        self._relist_backoff = Backoff(rng)
+        self._fruitless = 0
+        self._absences = 0
+        self._problem = ""
+        self._synced = asyncio.Event()
+        self.undecodable = Undecodable()
+        self.is_served = True
+        self.lists_completed = 0
+        self.last_contact = clock.monotonic()
+
+    @property
+    def kind(self) -> KindInfo:
+        return self._kind
+
+    @property
+    def has_synced(self) -> bool:
+        """The sink has seen a complete list (or that the server does not know the kind)."""
+        return self._synced.is_set()
+
+    async def wait_synced(self) -> None:
+        await self._synced.wait()
+
+    async def run(self) -> None:
+        while True:
+            try:
+                if self._position is None:
+                    await self._list_next_page()
+                else:
+                    await self._watch(self._position)
+            except (ApiStatusError, TransportError, WatchBroken, LineTooLong) as error:
+                self._report(error)
+                await self._clock.sleep(self._recover(error))
+
+    async def _list_next_page(self) -> None:
+        listing = self._listing
+        options = replace(self._selection, limit=listing.limit, continue_token=listing.continue_token)
+        try:
+            page = await self._client.list_page(self._kind, options)
+        except DecodeError as error:
+            raise WatchBroken(f"the list is not readable: {error}") from error
+        self._touch()
+        self._backoff.reset()
+        if listing.add(page):
+            self._hand_over(listing)
+
+    def _hand_over(self, listing: Listing) -> None:
+        self.undecodable.listed(listing.errors)
+        self._sink.replace(self._kind.kind, listing.items)
+        self._position = listing.resource_version
+        self._listing = Listing(self._page_size)
+        self._absences = 0
+        self.is_served = True
+        self.lists_completed += 1
+        self._synced.set()
+
+    async def _watch(self, position: str) -> None:
+        opened: float | None = None
+        lines = LineJoiner()
+        timeout = self._rng.randint(*WATCH_SECONDS)
+        try:
+            async with self._client.watch(
+                self._kind, self._selection, resource_version=position, timeout_seconds=timeout
+            ) as chunks:
+                opened = self._touch()
+                async for chunk in chunks:
+                    self._touch()
+                    if complete := lines.complete(chunk):
+                        self._deliver(complete)
+        finally:
+            if opened is not None and self._clock.monotonic() - opened >= HEALTHY_AFTER_SECONDS:
+                self._made_progress()
+        if self._position == position and self._clock.monotonic() - opened < HEALTHY_AFTER_SECONDS:
+            raise TransportError("the server ended the watch at once", sent=True)
+
+    def _deliver(self, lines: bytes) -> None:
+        events = self._kind.decode_events(lines)
+        changes = [event for event in events if event.type in _CHANGES and event.object.__class__ is not DecodeError]
+        if len(changes) == len(events):
+            self._apply(changes)
+        else:
+            self._deliver_mixed(events)
+
+    def _deliver_mixed(self, events: list[WatchEvent]) -> None:
+        """A batch with bookmarks, errors or objects that do not decode: what comes before trouble still counts."""
+        changes: list[WatchEvent] = []
+        bookmark = ""
+        trouble: Exception | None = None
+        for event in events:
+            if event.type == "BOOKMARK":
+                bookmark = event.object.resource_version
+            elif (trouble := self._trouble(event)) is not None:
+                break
+            elif not isinstance(event.object, DecodeError):
+                changes.append(event)
+                bookmark = ""
+        self._apply(changes)
+        if bookmark:
+            self._position = bookmark
+            self._made_progress()
+        if trouble is not None:
+            raise trouble
+
+    def _trouble(self, event: WatchEvent) -> Exception | None:
+        content = event.object
+        if event.type == "ERROR":
+            return ApiStatusError(content.code or 410, content.reason, content.message or "the watch failed")
+        if event.type not in _CHANGES:
+            return WatchBroken(f"not a watch event: {content}")
+        if isinstance(content, DecodeError) and self.undecodable.sink_is_stale_after(event.type, content):
+            return WatchBroken(f"no longer decodes: {content}", must_relist=True)
+        return None
+
+    def _apply(self, changes: list[WatchEvent]) -> None:
+        if not changes:
+            return
+        self.undecodable.understood(changes)
+        self._sink.apply(self._kind.kind, changes)
+        self._position = changes[-1].object.resource_version or self._position
+        self._made_progress()
+
+    def _touch(self) -> float:
+        self.last_contact = self._clock.monotonic()
+        return self.last_contact
+
+    def _made_progress(self) -> None:
+        self._backoff.reset()
+        self._relist_backoff.reset()
+        self._fruitless = 0
+        if self._problem:
+            _log.info("%s: in touch with the server again", self._kind.plural)
+            self._problem = ""
+
+    def _recover(self, error: Exception) -> float:
+        """Choose where to go on; returns the seconds to wait before that."""
+        if self._position is None:
+            self._recover_list(error)
+        elif self._must_relist(error):
+            self._position = None
+            self._fruitless = 0
+            return self._relist_backoff.next_delay()
+        asked = getattr(error, "retry_after", None) or 0.0
+        return max(self._backoff.next_delay(), min(asked, LONGEST_RETRY_AFTER_SECONDS))
+
+    def _recover_list(self, error: Exception) -> None:
+        if not isinstance(error, ApiStatusError):
+            return
+        if error.is_gone:
+            self._listing.start_again()
+        elif error.code == 404:
+            self._listing = Listing(self._page_size)
+            self._absences += 1
+            # A server that has just started may not know its custom kinds yet: what we hold is kept for a moment.
+            if not self.has_synced or (self.is_served and self._absences >= ABSENT_AFTER):
+                self._hand_over_nothing()
+
+    def _hand_over_nothing(self) -> None:
+        """A kind that the server does not know has no objects; it may be installed later."""
+        self.is_served = False
+        self.undecodable.listed([])
+        self._sink.replace(self._kind.kind, [])
+        self._synced.set()
+
+    def _must_relist(self, error: Exception) -> bool:
+        if isinstance(error, WatchBroken) and error.must_relist:
+            return True
+        if isinstance(error, TransportError):
+            return False
+        if isinstance(error, ApiStatusError):
+            if error.code in _MAY_PASS:
+                return False
+            if error.code < 500 or "Too large resource version" in error.message:
+                return True
+        # A server in trouble (5xx) or talking nonsense deserves some patience, but not for ever with one version.
+        self._fruitless += 1
+        return self._fruitless >= FRUITLESS_LIMIT
+
+    def _report(self, error: Exception) -> None:
+        problem = str(error)
+        if isinstance(error, ApiStatusError) and error.code == 403:
+            rule = f'apiGroups: ["{self._kind.group}"], resources: ["{self._kind.plural}"], verbs: ["list", "watch"]'
+            problem = f"{problem}; grant the role the rule {{{rule}}}"
+        is_news = problem != self._problem
+        level = logging.WARNING if is_news else logging.DEBUG
+        if isinstance(error, ApiStatusError) and error.is_gone:
+            level = logging.INFO
+        _log.log(level, "%s: %s", self._kind.plural, problem)
+        self._problem = problem
