@@ -26,27 +26,28 @@ class Requirement(Shape, frozen=True):
     values: tuple[str, ...] = ()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        match self.operator:
-            case "In":
-                return labels.get(self.key) in self.values
-            case "NotIn":
-                return labels.get(self.key) not in self.values and requirement_problem(self) is None
-            case "Exists":
-                return self.key in labels and not self.values
-            case "DoesNotExist":
-                return self.key not in labels and not self.values
-            case "Gt" | "Lt":
-                return self._compares(labels.get(self.key, ""))
-        return False
+        return self._holds(labels.get(self.key)) and requirement_problem(self) is None
 
     def problem(self) -> str | None:
         """Why Kubernetes would not accept this requirement; None if it would."""
         return requirement_problem(self)
 
+    def _holds(self, label: str | None) -> bool:
+        match self.operator:
+            case "In":
+                return label in self.values
+            case "NotIn":
+                return label not in self.values
+            case "Exists":
+                return label is not None
+            case "DoesNotExist":
+                return label is None
+            case "Gt" | "Lt":
+                return label is not None and self._compares(label)
+        return False
+
     def _compares(self, label: str) -> bool:
-        if len(self.values) != 1:
-            return False
-        have, bound = parse_int64(label), parse_int64(self.values[0])
+        have, bound = parse_int64(label), parse_int64(self.values[0] if self.values else "")
         if have is None or bound is None:
             return False
         return have > bound if self.operator == "Gt" else have < bound
