@@ -12,6 +12,7 @@ because a request that was refused had no effect.
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -252,6 +253,10 @@ def _connect_problem(error: Exception) -> str:
     cause = getattr(error, "os_error", error)
     if isinstance(cause, ssl.SSLError):
         return f"TLS: {cause.reason or cause}"
+    number = getattr(cause, "errno", None)
+    if number is not None and number > 0:
+        # The event loop's own text repeats the address; negative numbers are those of the name resolver.
+        return os.strerror(number)
     return getattr(cause, "strerror", None) or _one_line(cause)
 
 
