@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 
+import msgspec
+
 from pilotage.model.pod import Pod
 from pilotage.model.pod_spec import Container, PodSpec
 from pilotage.model.pod_status import ContainerStatus, PodStatus
@@ -25,9 +27,12 @@ DEFAULT_MEMORY_BYTES = 200 * 1024 * 1024
 ResourceList = Mapping[str, Quantity]
 _Totals = dict[str, Fraction]
 _RequestsOf = Callable[[Container], ResourceList]
+_Requests = tuple[Mapping[str, int], tuple[int, int]]
 
 _NON_ZERO: ResourceList = {"cpu": f"{DEFAULT_CPU_MILLIS}m", "memory": str(DEFAULT_MEMORY_BYTES)}
 _NONE: ResourceList = {}
+_MOST_VARIANTS = 64  # of the status of pods with one spec; a resize makes a few, not hundreds
+_encode = msgspec.msgpack.Encoder().encode
 
 
 def pod_requests(spec: PodSpec) -> Mapping[str, int]:
@@ -128,18 +133,19 @@ def _round_up(amount: Fraction) -> int:
     return min(-(-amount.numerator // amount.denominator), MAX_INT64)
 
 
-def _assigned(pod: Pod) -> tuple[Mapping[str, int], tuple[int, int]]:
+def _assigned(pod: Pod) -> _Requests:
     spec, status = pod.spec, pod.status
     if not _reports_resources(status):
         return pod_requests(spec), non_zero_requests(spec)
-    # The status of equal pods is shared; its identity is a cheap key, and keeping it in the entry keeps the key valid.
-    variants = spec.memo.setdefault(_assigned, {})
-    key = (id(status.container_statuses), id(status.init_container_statuses), _is_infeasible(status))
-    entry = variants.get(key) if status.resources is None and not status.allocated_resources else None
-    if entry is None:
-        entry = variants[key] = (_resized(spec, status), status)
-    result: tuple[Mapping[str, int], tuple[int, int]] = entry[0]
-    return result
+    reported = (status.container_statuses, status.init_container_statuses, status.resources, status.allocated_resources)
+    content = _encode((*reported, _is_infeasible(status)))
+    variants: dict[bytes, _Requests] = spec.memo.setdefault(_assigned, {})
+    known = variants.get(content)
+    if known is None:
+        if len(variants) >= _MOST_VARIANTS:
+            variants.clear()
+        known = variants[content] = _resized(spec, status)
+    return known
 
 
 def _reports_resources(status: PodStatus) -> bool:
@@ -156,7 +162,7 @@ def _is_infeasible(status: PodStatus) -> bool:
     return pending is not None and pending.reason == "Infeasible"
 
 
-def _resized(spec: PodSpec, status: PodStatus) -> tuple[Mapping[str, int], tuple[int, int]]:
+def _resized(spec: PodSpec, status: PodStatus) -> _Requests:
     requests = _rounded(_largest_totals(spec, status, _NONE))
     non_zero = _rounded(_largest_totals(spec, status, _missing_defaults(spec, requests)))
     return requests, (non_zero.get("cpu", 0), non_zero.get("memory", 0))
