@@ -21,31 +21,36 @@ MISSING = -1
 class Column:
     """One value per node row."""
 
-    __slots__ = ("_values", "fill")
+    __slots__ = ("_values", "_view", "fill")
 
     def __init__(self, dtype: DTypeLike, capacity: int, fill: int = 0) -> None:
         self.fill = fill
         self._values: NDArray[Any] = np.full(capacity, fill, dtype=dtype)
+        self._view: NDArray[Any] | None = None
 
     def __setitem__(self, row: int, value: int) -> None:
         self._values[row] = value
 
     def __getitem__(self, row: int) -> int:
-        return int(self._values[row])
+        value: int = self._values.item(row)
+        return value
 
     def add(self, row: int, amount: int) -> None:
         self._values[row] += amount
 
     def values(self, size: int) -> NDArray[Any]:
         """The first `size` rows, read-only; valid until the table changes."""
-        view = self._values[:size]
-        view.flags.writeable = False
+        view = self._view
+        if view is None or len(view) != size:
+            view = self._view = self._values[:size]
+            view.flags.writeable = False
         return view
 
     def reserve(self, capacity: int) -> None:
         grown = np.full(capacity, self.fill, dtype=self._values.dtype)
         grown[: len(self._values)] = self._values
         self._values = grown
+        self._view = None
 
     def move(self, source: int, target: int) -> None:
         """Put the value of row `source` into row `target` and blank `source`."""

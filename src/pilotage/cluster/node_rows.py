@@ -6,7 +6,7 @@ only; they cannot tell the difference.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,11 +20,12 @@ from pilotage.model.node import Taint
 class NodeRows:
     """Rows of another table, in the given order."""
 
-    __slots__ = ("_rows", "_table")
+    __slots__ = ("_picked", "_rows", "_table")
 
     def __init__(self, table: NodeTable, rows: NDArray[np.int64]) -> None:
         self._table = table
         self._rows = rows
+        self._picked: dict[tuple[str, str], Scores] = {}
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -35,17 +36,24 @@ class NodeRows:
         return [all_names[row] for row in self._rows]
 
     def allocatable(self, resource: str) -> Scores:
-        return self._table.allocatable(resource)[self._rows]
+        return self._pick("allocatable", resource, self._table.allocatable)
 
     def requested(self, resource: str) -> Scores:
-        return self._table.requested(resource)[self._rows]
+        return self._pick("requested", resource, self._table.requested)
 
     def free(self, resource: str) -> Scores:
         free: Scores = self.allocatable(resource) - self.requested(resource)
         return free
 
     def scored_request(self, resource: str) -> Scores:
-        return self._table.scored_request(resource)[self._rows]
+        return self._pick("scored", resource, self._table.scored_request)
+
+    def _pick(self, fact: str, resource: str, column: Callable[[str], Scores]) -> Scores:
+        """Several plugins ask for the same columns: each is picked once."""
+        known = self._picked.get((fact, resource))
+        if known is None:
+            known = self._picked[(fact, resource)] = column(resource)[self._rows]
+        return known
 
     @property
     def pod_count(self) -> Scores:

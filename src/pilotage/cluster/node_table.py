@@ -104,6 +104,15 @@ class NodeTable:
     def node(self, row: int) -> Node:
         return self._nodes[row]
 
+    def allocatable_at(self, row: int, resource: str) -> int:
+        return _value_at(self._allocatable, row, resource)
+
+    def requested_at(self, row: int, resource: str) -> int:
+        return _value_at(self._requested, row, resource)
+
+    def scored_request_at(self, row: int, resource: str) -> int:
+        return _value_at(self._scored if resource in self._scored else self._requested, row, resource)
+
     def pods_on(self, row: int) -> dict[str, Pod]:
         """Pods of a row by UID; not to be changed by the caller."""
         return self._pods[row]
@@ -293,3 +302,8 @@ class NodeTable:
             assert self._pod_count[row] == len(pods)
             for resource, column in self._requested.items():
                 assert column[row] == sum(pod_requests(p.spec).get(resource, 0) for p in pods.values()), resource
+
+
+def _value_at(family: dict[str, Column], row: int, resource: str) -> int:
+    column = family.get(resource)
+    return 0 if column is None else column[row]

@@ -42,8 +42,15 @@ class RowView:
     def pods(self) -> Sequence[Pod]:
         return list(self._table.pods_on(self._row).values())
 
+    @property
+    def pod_count(self) -> int:
+        return len(self._table.pods_on(self._row))
+
     def allocatable(self, resource: str) -> int:
-        return int(self._table.allocatable(resource)[self._row])
+        return self._table.allocatable_at(self._row, resource)
 
     def requested(self, resource: str) -> int:
-        return int(self._table.requested(resource)[self._row])
+        return self._table.requested_at(self._row, resource)
+
+    def scored_request(self, resource: str) -> int:
+        return self._table.scored_request_at(self._row, resource)

@@ -7,6 +7,8 @@ pre-order walk of the tree: a parent beats its children, the left child beats th
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,23 +27,27 @@ def choose(totals: Scores, nodes: NodeTable) -> int | None:
     tied = np.flatnonzero(totals == best)
     if len(tied) == 1:
         return int(tied[0])
-    return int(tied[_first_in_heap(_feasible_rank(totals, tied, nodes))])
+    walk = heap_walk(len(totals))
+    return int(tied[walk[_feasible_rank(totals, tied, nodes)].argmin()])
 
 
 def _feasible_rank(totals: Scores, tied: NDArray[np.int64], nodes: NodeTable) -> NDArray[np.int64]:
     """Place of each tied row in the list of feasible nodes."""
     positions = nodes.positions
-    feasible_in_order = (totals != REFUSED)[nodes.order]
-    if feasible_in_order.all():
+    if totals.min() != REFUSED:
         return positions[tied]
+    feasible_in_order = (totals != REFUSED)[nodes.order]
     rank: NDArray[np.int64] = (np.cumsum(feasible_in_order) - 1)[positions[tied]]
     return rank
 
 
-def _first_in_heap(indices: NDArray[np.int64]) -> int:
-    """Which of these heap indices comes first in a pre-order walk."""
-    numbers = indices + 1
+@lru_cache(maxsize=64)
+def heap_walk(size: int) -> NDArray[np.int64]:
+    """For each index of a binary heap its number in a pre-order walk; only the order of the numbers matters."""
+    numbers = np.arange(1, size + 1)
     depth = np.frexp(numbers)[1].astype(np.int64)
     # Left-aligned, the binary path from the root sorts in pre-order; of two equal ones the shorter is the ancestor.
     aligned = numbers << (depth.max() - depth)
-    return int(np.lexsort((depth, aligned))[0])
+    walk = np.empty(size, dtype=np.int64)
+    walk[np.lexsort((depth, aligned))] = np.arange(size)
+    return walk

@@ -8,7 +8,7 @@ rows that changed since are evaluated again, typically the one node that took th
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,13 +25,14 @@ from pilotage.cluster.node_table import NodeTable
 from pilotage.cluster.node_view import RowView
 from pilotage.framework.diagnosis import Diagnosis, Rejection
 from pilotage.framework.errors import PluginError
-from pilotage.framework.plan import Plan, plan_for
+from pilotage.framework.plan import Named, Plan, plan_for
 from pilotage.framework.profile import Profile, name_of
 from pilotage.model import Pod
 
 REFUSED = -1
 MAX_SCORE = 100
 _KEPT_SIGNATURES = 256
+_FEW_ROWS = 8
 
 Rows = NDArray[np.int64]
 
@@ -60,12 +61,16 @@ class Evaluator:
         self._columns: OrderedDict[Hashable, SharedColumns] = OrderedDict()
 
     def totals(self, state: CycleState, pod: Pod, allowed: Mask | None) -> Scores:
-        """Total score per row, REFUSED where the pod does not fit or the row is not allowed."""
+        """Total score per row, REFUSED where the pod does not fit or the row is not allowed.
+
+        Totals are for comparing rows: what is the same for all of them may be left out.
+        """
         plan = plan_for(self._profile, pod)
         shared = self._shared_columns(state, pod, plan)
         raws = {name: raw for name, raw in shared.raw.items() if name not in state.skip_score}
         if allowed is None and not plan.fresh_filters and not plan.fresh_scores and not any(map(np.any, raws.values())):
-            return self._with_constants(state, pod, shared.totals, raws)
+            # Equal raw scores normalise to equal scores, which cannot change the choice.
+            return shared.totals
         feasible = shared.feasible if allowed is None else shared.feasible & allowed
         feasible = self._fresh_feasible(state, pod, plan, feasible)
         rows = np.flatnonzero(feasible)
@@ -73,14 +78,6 @@ class Evaluator:
         if len(rows):
             totals[rows] = shared.fixed[rows] + self._cycle_scores(state, pod, plan, raws, rows)
         return totals
-
-    def _with_constants(self, state: CycleState, pod: Pod, totals: Scores, raws: dict[str, Scores]) -> Scores:
-        """Equal raw scores normalise to equal scores: they shift every total alike and cannot change the choice."""
-        shift = 0
-        for plugin in self._profile.scores:
-            if name_of(plugin) in raws:
-                shift += int(self._normalized(state, pod, plugin, np.zeros(1, dtype=np.int64))[0])
-        return totals if shift == 0 else np.where(totals == REFUSED, REFUSED, totals + shift)
 
     # --- columns shared by equal pods --------------------------------------------------------------------------
 
@@ -91,7 +88,9 @@ class Evaluator:
             self._columns.move_to_end(plan.signature)
             changed = nodes.changed_since(columns.mark)
             if changed is not None and len(changed) * 4 <= len(nodes):
-                if changed:
+                if len(changed) <= _FEW_ROWS and plan.is_per_node:
+                    self._refresh_one_by_one(state, pod, plan, columns, changed)
+                elif changed:
                     self._refresh(state, pod, plan, columns, np.array(changed, dtype=np.int64))
                 columns.mark = nodes.mark
                 return columns
@@ -118,13 +117,43 @@ class Evaluator:
         for name, scores in raw.items():
             columns.raw[name][rows] = scores
 
+    def _refresh_one_by_one(
+        self, state: CycleState, pod: Pod, plan: Plan, columns: SharedColumns, rows: list[int]
+    ) -> None:
+        """The same for a few rows: NumPy's cost per call would exceed that of plain arithmetic."""
+        for row in rows:
+            node = RowView(self._nodes, row)
+            columns.feasible[row] = fits = self._fits(state, pod, plan, node)
+            total = 0
+            for name, plugin in plan.shared_scores:
+                if name in state.skip_score:
+                    continue
+                score = _one_score(name, plugin, state, pod, node)
+                if name in columns.raw:
+                    columns.raw[name][row] = score
+                else:
+                    total += _checked_one(name, score) * self._profile.weights[name]
+            columns.fixed[row] = total
+            columns.totals[row] = total if fits else REFUSED
+
+    def _fits(self, state: CycleState, pod: Pod, plan: Plan, node: RowView) -> bool:
+        for name, plugin in plan.shared_filters:
+            if name in state.skip_filter:
+                continue
+            assert isinstance(plugin, points.Filter)
+            try:
+                if plugin.filter(state, pod, node) is not None:
+                    return False
+            except Exception as error:
+                raise _filter_error(name, error) from error
+        return True
+
     def _shared_scores(
         self, state: CycleState, pod: Pod, plan: Plan, nodes: table.NodeTable, rows: Rows
     ) -> tuple[Scores, dict[str, Scores]]:
         fixed = np.zeros(len(rows), dtype=np.int64)
         raw: dict[str, Scores] = {}
-        for plugin in plan.shared_scores:
-            name = name_of(plugin)
+        for name, plugin in plan.shared_scores:
             if name in state.skip_score:
                 continue
             scores = self._raw_scores(state, pod, plugin, nodes, rows)
@@ -149,25 +178,24 @@ class Evaluator:
         """The part of the total that depends on which nodes are feasible."""
         some: table.NodeTable = self._nodes if len(rows) == len(self._nodes) else NodeRows(self._nodes, rows)
         total = np.zeros(len(rows), dtype=np.int64)
-        for plugin in self._profile.scores:
-            name = name_of(plugin)
+        for name, plugin in plan.shared_scores:
             if name in raws:
                 total += self._normalized(state, pod, plugin, raws[name][rows])
-            elif plugin in plan.fresh_scores and name not in state.skip_score:
+        for name, plugin in plan.fresh_scores:
+            if name not in state.skip_score:
                 total += self._normalized(state, pod, plugin, self._raw_scores(state, pod, plugin, some, rows))
         return total
 
     # --- one plugin --------------------------------------------------------------------------------------------
 
-    def _passing(
-        self, state: CycleState, pod: Pod, plugins: Sequence[Plugin], nodes: table.NodeTable, rows: Rows
-    ) -> Mask:
+    def _passing(self, state: CycleState, pod: Pod, plugins: Named, nodes: table.NodeTable, rows: Rows) -> Mask:
         passing = np.ones(len(rows), dtype=np.bool_)
-        for plugin in plugins:
-            if name_of(plugin) in state.skip_filter:
+        for name, plugin in plugins:
+            if name in state.skip_filter:
                 continue
             for refused, _, _ in self._refusals(state, pod, plugin, nodes, rows, passing):
-                passing &= ~refused
+                if refused.any():
+                    passing &= ~refused
         return passing
 
     def _refusals(
@@ -189,8 +217,7 @@ class Evaluator:
                 for reason in refusal.reasons or (Reason("Refused", ""),):
                     yield mask, reason, isinstance(refusal, Pending)
         except Exception as error:
-            name = name_of(plugin)
-            raise PluginError(name, "Filter", f'running "{name}" filter plugin: {error}') from error
+            raise _filter_error(name_of(plugin), error) from error
 
     def _raw_scores(self, state: CycleState, pod: Pod, plugin: Plugin, nodes: table.NodeTable, rows: Rows) -> Scores:
         try:
@@ -250,18 +277,34 @@ class Evaluator:
                 raise PluginError(name, "PreScore", f'running PreScore plugin "{name}": unexpected {answer!r}')
 
 
+def _one_score(name: str, plugin: Plugin, state: CycleState, pod: Pod, node: RowView) -> int:
+    assert isinstance(plugin, points.Score)
+    try:
+        return plugin.score(state, pod, node)
+    except Exception as error:
+        raise _score_error(name, error) from error
+
+
+def _filter_error(name: str, error: Exception) -> PluginError:
+    return PluginError(name, "Filter", f'running "{name}" filter plugin: {error}')
+
+
 def _score_error(name: str, error: Exception) -> PluginError:
     return PluginError(name, "Score", f'running Score plugins: plugin "{name}" failed with: {error}')
 
 
 def _checked(name: str, scores: Scores) -> Scores:
     """Scores in 0..100, or an error that names the plugin and the first bad value."""
-    wrong = (scores < 0) | (scores > MAX_SCORE)
-    if wrong.any():
-        value = int(scores[np.argmax(wrong)])
-        text = (
-            f'applying score defaultWeights on Score plugins: plugin "{name}" returns an invalid score {value}, '
-            f"it should in the range of [0, {MAX_SCORE}] after normalizing"
-        )
-        raise PluginError(name, "Score", text)
+    if len(scores) and (scores.min() < 0 or scores.max() > MAX_SCORE):
+        _checked_one(name, int(scores[np.argmax((scores < 0) | (scores > MAX_SCORE))]))
     return scores
+
+
+def _checked_one(name: str, score: int) -> int:
+    if 0 <= score <= MAX_SCORE:
+        return score
+    text = (
+        f'applying score defaultWeights on Score plugins: plugin "{name}" returns an invalid score {score}, '
+        f"it should in the range of [0, {MAX_SCORE}] after normalizing"
+    )
+    raise PluginError(name, "Score", text)

@@ -10,9 +10,13 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass
 
+from pilotage.api import points
 from pilotage.api.plugin import Plugin
 from pilotage.framework.profile import Profile, name_of
 from pilotage.model import Pod
+
+Named = tuple[tuple[str, Plugin], ...]
+"""Plugins with their names."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -20,10 +24,12 @@ class Plan:
     """How to evaluate the nodes for a class of pods."""
 
     signature: Hashable
-    shared_filters: tuple[Plugin, ...]
-    fresh_filters: tuple[Plugin, ...]
-    shared_scores: tuple[Plugin, ...]
-    fresh_scores: tuple[Plugin, ...]
+    shared_filters: Named
+    fresh_filters: Named
+    shared_scores: Named
+    fresh_scores: Named
+    is_per_node: bool
+    """Every shared plugin can also be asked about a single node, which is cheaper than columns of a few rows."""
 
 
 def plan_for(profile: Profile, pod: Pod) -> Plan:
@@ -44,11 +50,15 @@ def _make_plan(profile: Profile, pod: Pod) -> Plan:
     fragments = {name_of(plugin): plugin.sign(pod) for plugin in evaluating}
     signature = tuple((name, part) for name, part in fragments.items() if part is not None)
 
-    def split(plugins: tuple[Plugin, ...]) -> tuple[tuple[Plugin, ...], tuple[Plugin, ...]]:
-        shared = tuple(plugin for plugin in plugins if fragments[name_of(plugin)] is not None)
-        fresh = tuple(plugin for plugin in plugins if fragments[name_of(plugin)] is None)
+    def split(plugins: tuple[Plugin, ...]) -> tuple[Named, Named]:
+        named = [(name_of(plugin), plugin) for plugin in plugins]
+        shared = tuple(pair for pair in named if fragments[pair[0]] is not None)
+        fresh = tuple(pair for pair in named if fragments[pair[0]] is None)
         return shared, fresh
 
     shared_filters, fresh_filters = split(profile.filters)
     shared_scores, fresh_scores = split(profile.scores)
-    return Plan(signature, shared_filters, fresh_filters, shared_scores, fresh_scores)
+    is_per_node = all(isinstance(plugin, points.Filter) for _, plugin in shared_filters) and all(
+        isinstance(plugin, points.Score) for _, plugin in shared_scores
+    )
+    return Plan(signature, shared_filters, fresh_filters, shared_scores, fresh_scores, is_per_node)

@@ -10,10 +10,12 @@ import numpy as np
 from pilotage.api import (
     Action,
     CycleState,
+    Filter,
     Hint,
     Mask,
     NodeNames,
     NodeTable,
+    NodeView,
     NormalizeScore,
     Plugin,
     PreFilter,
@@ -22,6 +24,7 @@ from pilotage.api import (
     Refusal,
     Reject,
     Resource,
+    Score,
     Scores,
     Skip,
     VectorFilter,
@@ -31,14 +34,14 @@ from pilotage.api import (
 from pilotage.api.results import SKIP
 from pilotage.model import Node, Pod
 from pilotage.model.selectors import NodeSelectorTerm, PreferredSchedulingTerm
-from pilotage.plugins.node_selection import node_matches, required_mask, required_terms, term_mask
+from pilotage.plugins.node_selection import node_matches, required_mask, required_terms, term_mask, term_matches
 from pilotage.plugins.normalize import by_maximum
 
 _MISMATCH = Reason("NodeAffinityMismatch", "node(s) didn't match Pod's node affinity/selector", unresolvable=True)
 _CONFLICT = Reason("NodeAffinityConflict", "pod affinity terms conflict", unresolvable=True)
 
 
-class NodeAffinity(Plugin, PreFilter, VectorFilter, PreScore, VectorScore, NormalizeScore):
+class NodeAffinity(Plugin, PreFilter, Filter, VectorFilter, PreScore, Score, VectorScore, NormalizeScore):
     name = "NodeAffinity"
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> NodeNames | Skip | Refusal | None:
@@ -51,11 +54,17 @@ class NodeAffinity(Plugin, PreFilter, VectorFilter, PreScore, VectorScore, Norma
         union = frozenset[str]().union(*(names for names in named if names is not None))
         return NodeNames(union) if union else Reject(_CONFLICT)
 
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+        return None if node_matches(pod, node.node) else Reject(_MISMATCH)
+
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Iterator[tuple[Mask, Reason]]:
         yield ~required_mask(pod, nodes), _MISMATCH
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Skip | None:
         return None if _preferred(pod) else SKIP
+
+    def score(self, state: CycleState, pod: Pod, node: NodeView) -> int:
+        return sum(p.weight for p in _preferred(pod) if term_matches(p.preference, node.node))
 
     def score_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Scores:
         scores = np.zeros(len(nodes), dtype=np.int64)

@@ -8,13 +8,16 @@ from pilotage.api import (
     Action,
     ClusterEvent,
     CycleState,
+    Filter,
     Mask,
     NodeNames,
     NodeTable,
+    NodeView,
     Plugin,
     PreFilter,
     Reason,
     Refusal,
+    Reject,
     Resource,
     Skip,
     VectorFilter,
@@ -24,12 +27,15 @@ from pilotage.model import Pod
 _MISMATCH = Reason("NodeNameMismatch", "node(s) didn't match the requested node name", unresolvable=True)
 
 
-class NodeName(Plugin, PreFilter, VectorFilter):
+class NodeName(Plugin, PreFilter, Filter, VectorFilter):
     name = "NodeName"
     always_queue_on = (ClusterEvent(Resource.NODE, Action.ADD),)
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> NodeNames | Skip | Refusal | None:
         return NodeNames(frozenset([pod.node_name])) if pod.node_name else None
+
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+        return Reject(_MISMATCH) if pod.node_name and pod.node_name != node.name else None
 
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Iterator[tuple[Mask, Reason]]:
         if pod.node_name:

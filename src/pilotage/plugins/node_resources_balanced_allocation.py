@@ -11,7 +11,7 @@ from collections.abc import Hashable, Mapping
 
 import numpy as np
 
-from pilotage.api import CycleState, NodeTable, Plugin, PreScore, Scores, Skip, VectorScore
+from pilotage.api import CycleState, NodeTable, NodeView, Plugin, PreScore, Score, Scores, Skip, VectorScore
 from pilotage.api.results import SKIP
 from pilotage.model import Pod
 from pilotage.model.pod_resources import pod_requests
@@ -19,12 +19,16 @@ from pilotage.model.pod_resources import pod_requests
 _BALANCED = ("cpu", "memory")
 
 
-class NodeResourcesBalancedAllocation(Plugin, PreScore, VectorScore):
+class NodeResourcesBalancedAllocation(Plugin, PreScore, Score, VectorScore):
     name = "NodeResourcesBalancedAllocation"
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Skip | None:
         wanted = pod_requests(pod.spec)
         return None if any(wanted.get(resource, 0) for resource in _BALANCED) else SKIP
+
+    def score(self, state: CycleState, pod: Pod, node: NodeView) -> int:
+        wanted = pod_requests(pod.spec)
+        return 50 + (50 + _balance_of(node, wanted) - _balance_of(node, {})) // 2
 
     def score_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Scores:
         wanted = pod_requests(pod.spec)
@@ -34,6 +38,17 @@ class NodeResourcesBalancedAllocation(Plugin, PreScore, VectorScore):
     def sign(self, pod: Pod) -> Hashable | None:
         wanted = pod_requests(pod.spec)
         return tuple(wanted.get(resource, 0) for resource in _BALANCED)
+
+
+def _balance_of(node: NodeView, added: Mapping[str, int]) -> int:
+    """100 where cpu and memory are used to the same degree, less the further they are apart."""
+    shares = []
+    for resource in _BALANCED:
+        capacity = node.allocatable(resource)
+        if not capacity:
+            return 100
+        shares.append(min((node.requested(resource) + added.get(resource, 0)) / capacity, 1.0))
+    return int((1 - abs(shares[0] - shares[1]) / 2) * 100)
 
 
 def _balance(nodes: NodeTable, added: Mapping[str, int]) -> Scores:

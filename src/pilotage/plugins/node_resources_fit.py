@@ -10,12 +10,17 @@ import numpy as np
 from pilotage.api import (
     Action,
     CycleState,
+    Filter,
     Hint,
     Mask,
     NodeTable,
+    NodeView,
     Plugin,
     Reason,
+    Refusal,
+    Reject,
     Resource,
+    Score,
     Scores,
     VectorFilter,
     VectorScore,
@@ -29,8 +34,16 @@ _TOO_MANY_PODS = Reason("TooManyPods", "Too many pods")
 _SCORED = (("cpu", 1), ("memory", 1))
 
 
-class NodeResourcesFit(Plugin, VectorFilter, VectorScore):
+class NodeResourcesFit(Plugin, Filter, VectorFilter, Score, VectorScore):
     name = "NodeResourcesFit"
+
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+        reasons = [_TOO_MANY_PODS] if node.pod_count + 1 > node.allocatable("pods") else []
+        for resource, amount in pod_requests(pod.spec).items():
+            offered = node.allocatable(resource)
+            if amount > 0 and amount > offered - node.requested(resource):
+                reasons.append(_insufficient(resource, amount, unresolvable=amount > offered))
+        return Reject(*reasons) if reasons else None
 
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Iterator[tuple[Mask, Reason]]:
         yield nodes.pod_count + 1 > nodes.allocatable("pods"), _TOO_MANY_PODS
@@ -38,19 +51,30 @@ class NodeResourcesFit(Plugin, VectorFilter, VectorScore):
             if amount <= 0:
                 continue
             short = amount > nodes.free(resource)
+            if not short.any():
+                continue
             hopeless = amount > nodes.allocatable(resource)
             yield short & ~hopeless, _insufficient(resource, amount, unresolvable=False)
             yield short & hopeless, _insufficient(resource, amount, unresolvable=True)
 
-    def score_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Scores:
+    def score(self, state: CycleState, pod: Pod, node: NodeView) -> int:
         """LeastAllocated: the share that stays free, averaged over the scored resources."""
-        wanted = dict(zip(("cpu", "memory"), non_zero_requests(pod.spec), strict=True))
+        score = weights = 0
+        for (resource, weight), wanted in zip(_SCORED, non_zero_requests(pod.spec), strict=True):
+            capacity = node.allocatable(resource)
+            if capacity:
+                score += weight * (max(capacity - node.scored_request(resource) - wanted, 0) * 100 // capacity)
+                weights += weight
+        return score // weights if weights else 0
+
+    def score_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Scores:
         score = np.zeros(len(nodes), dtype=np.int64)
         weights = np.zeros(len(nodes), dtype=np.int64)
-        for resource, weight in _SCORED:
+        for (resource, weight), wanted in zip(_SCORED, non_zero_requests(pod.spec), strict=True):
             capacity = nodes.allocatable(resource)
-            left = capacity - nodes.scored_request(resource) - wanted[resource]
-            score += weight * _share(np.maximum(left, 0), capacity)
+            left = np.maximum(capacity - nodes.scored_request(resource) - wanted, 0)
+            # A node that offers none of the resource has nothing left of it either, so it adds 0.
+            score += weight * (left * 100 // np.maximum(capacity, 1))
             weights += weight * (capacity > 0)
         return score // np.maximum(weights, 1)
 
@@ -90,12 +114,6 @@ class NodeResourcesFit(Plugin, VectorFilter, VectorScore):
 
 def _insufficient(resource: str, amount: int, *, unresolvable: bool) -> Reason:
     return Reason("Insufficient", f"Insufficient {resource}", need=amount, unresolvable=unresolvable)
-
-
-def _share(part: Scores, whole: Scores) -> Scores:
-    """part / whole in percent, rounded down; 0 where there is no whole."""
-    percent: Scores = part * 100 // np.maximum(whole, 1)
-    return np.where(whole > 0, percent, 0)
 
 
 def _allocatable(node: Node) -> Mapping[str, int]:

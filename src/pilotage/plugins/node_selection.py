@@ -64,10 +64,13 @@ def _requirement_mask(requirement: NodeSelectorRequirement, nodes: NodeTable) ->
 
 
 def node_matches(pod: Pod, node: Node) -> bool:
-    """The same question for one node: used by hints."""
+    """The same question for one node."""
     if any(node.labels.get(key) != value for key, value in pod.spec.node_selector.items()):
         return False
     required = required_terms(pod)
-    return required is None or any(
-        term.problem() is None and term.matches(node.labels, node.name) for term in required.node_selector_terms
-    )
+    return required is None or any(term_matches(term, node) for term in required.node_selector_terms)
+
+
+def term_matches(term: NodeSelectorTerm, node: Node) -> bool:
+    """A malformed term matches nothing."""
+    return term.problem() is None and term.matches(node.labels, node.name)

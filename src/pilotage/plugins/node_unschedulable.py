@@ -4,7 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 
-from pilotage.api import Action, CycleState, Hint, Mask, NodeTable, Plugin, Reason, Resource, VectorFilter, on_event
+from pilotage.api import (
+    Action,
+    CycleState,
+    Filter,
+    Hint,
+    Mask,
+    NodeTable,
+    NodeView,
+    Plugin,
+    Reason,
+    Refusal,
+    Reject,
+    Resource,
+    VectorFilter,
+    on_event,
+)
 from pilotage.model import Node, Pod
 from pilotage.model.node import Taint
 from pilotage.plugins.tolerations import is_tolerated
@@ -13,8 +28,13 @@ _CORDON = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 _UNSCHEDULABLE = Reason("NodeUnschedulable", "node(s) were unschedulable", unresolvable=True)
 
 
-class NodeUnschedulable(Plugin, VectorFilter):
+class NodeUnschedulable(Plugin, Filter, VectorFilter):
     name = "NodeUnschedulable"
+
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+        if not node.unschedulable or is_tolerated(pod.spec.tolerations, _CORDON):
+            return None
+        return Reject(_UNSCHEDULABLE)
 
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Iterator[tuple[Mask, Reason]]:
         if not is_tolerated(pod.spec.tolerations, _CORDON):

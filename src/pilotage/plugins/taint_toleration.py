@@ -5,20 +5,25 @@ Taints are judged once per distinct set of taints and spread to the nodes by the
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 
 import numpy as np
 
 from pilotage.api import (
     Action,
     CycleState,
+    Filter,
     Hint,
     Mask,
     NodeTable,
+    NodeView,
     NormalizeScore,
     Plugin,
     Reason,
+    Refusal,
+    Reject,
     Resource,
+    Score,
     Scores,
     VectorFilter,
     VectorScore,
@@ -32,14 +37,20 @@ from pilotage.plugins.tolerations import first_untolerated, is_tolerated, tolera
 _UNTOLERATED = Reason("UntoleratedTaint", "node(s) had untolerated taint(s)", unresolvable=True)
 
 
-class TaintToleration(Plugin, VectorFilter, VectorScore, NormalizeScore):
+class TaintToleration(Plugin, Filter, VectorFilter, Score, VectorScore, NormalizeScore):
     name = "TaintToleration"
+
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+        return None if first_untolerated(node.taints, pod.spec.tolerations) is None else Reject(_UNTOLERATED)
 
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Iterator[tuple[Mask, Reason]]:
         codes, taint_sets = nodes.taint_sets()
         refused = [first_untolerated(taints, pod.spec.tolerations) is not None for taints in taint_sets]
         if any(refused):
             yield np.array(refused, dtype=np.bool_)[codes], _UNTOLERATED
+
+    def score(self, state: CycleState, pod: Pod, node: NodeView) -> int:
+        return _disliked(node.taints, pod)
 
     def score_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Scores:
         codes, taint_sets = nodes.taint_sets()
@@ -64,7 +75,9 @@ class TaintToleration(Plugin, VectorFilter, VectorScore, NormalizeScore):
         return Hint.QUEUE
 
 
-def _disliked(taints: tuple[Taint, ...], pod: Pod) -> int:
+def _disliked(taints: Sequence[Taint], pod: Pod) -> int:
     """How many PreferNoSchedule taints the pod does not tolerate."""
+    if not taints:
+        return 0
     fitting = [t for t in pod.spec.tolerations if t.effect in ("", "PreferNoSchedule")]
     return sum(taint.effect == "PreferNoSchedule" and not is_tolerated(fitting, taint) for taint in taints)
