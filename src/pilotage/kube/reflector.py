@@ -91,7 +91,8 @@ class Reflector:
         self._relist_backoff = Backoff(rng)
         self._fruitless = 0
         self._absences = 0
-        self._problem = ""
+        self._failures = 0
+        self._warned = ""
         self._synced = asyncio.Event()
         self.undecodable = Undecodable()
         self.is_served = True
@@ -216,9 +217,10 @@ class Reflector:
         self._backoff.reset()
         self._relist_backoff.reset()
         self._fruitless = 0
-        if self._problem:
+        self._failures = 0
+        if self._warned:
             _log.info("%s: in touch with the server again", self._kind.plural)
-            self._problem = ""
+            self._warned = ""
 
     def _recover(self, error: Exception) -> float:
         """Choose where to go on; returns the seconds to wait before that."""
@@ -265,13 +267,16 @@ class Reflector:
         return self._fruitless >= FRUITLESS_LIMIT
 
     def _report(self, error: Exception) -> None:
-        problem = str(error)
+        problem = f"{self._kind.plural}: {error}"
         if isinstance(error, ApiStatusError) and error.code == 403:
             rule = f'apiGroups: ["{self._kind.group}"], resources: ["{self._kind.plural}"], verbs: ["list", "watch"]'
             problem = f"{problem}; grant the role the rule {{{rule}}}"
-        is_news = problem != self._problem
-        level = logging.WARNING if is_news else logging.DEBUG
-        if isinstance(error, ApiStatusError) and error.is_gone:
-            level = logging.INFO
-        _log.log(level, "%s: %s", self._kind.plural, problem)
-        self._problem = problem
+        self._failures += 1
+        # One cut or one expired version is everyday life; what does not pass by itself is worth a warning, once.
+        if self._failures == 1 and (isinstance(error, TransportError) or getattr(error, "is_gone", False)):
+            _log.info("%s", problem)
+        elif problem != self._warned:
+            _log.warning("%s", problem)
+            self._warned = problem
+        else:
+            _log.debug("%s", problem)
