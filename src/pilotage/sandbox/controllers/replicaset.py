@@ -1,0 +1,122 @@
+"""ReplicaSets: as many living pods as asked for, and a status that counts them.
+
+A living pod is one that the set controls and that neither ended nor is being deleted. Too few: create from the
+template. Too many: delete those that are missed least (not on a node yet, not running, not ready, ready for the
+shortest time, newest). A refused creation is told by the condition ReplicaFailure and tried again, later and later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from pilotage.clock import parse_rfc3339
+from pilotage.sandbox.controllers.conditions import drop_condition, set_condition
+from pilotage.sandbox.controllers.controller import BATCH, CHILD_DELAY, Due, Interest, Object, World, itself
+from pilotage.sandbox.controllers.pod_template import PodTemplate
+from pilotage.sandbox.errors import ApiError
+from pilotage.sandbox.facts import PodFacts
+from pilotage.sandbox.object_index import Seen
+from pilotage.sandbox.store import Key
+
+REPLICA_SETS: Final = "replicasets.apps"
+
+_PHASES: Final = {"Pending": 0, "Unknown": 1, "Running": 2}
+
+
+class ReplicaSetController:
+    name = "replicaset"
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def interests(self) -> Mapping[str, Interest]:
+        return {REPLICA_SETS: itself, "pods": _set_of_pod}
+
+    def reconcile(self, key: Key) -> float | None:
+        replica_set = self._world.read(key)
+        if replica_set is None or "deletionTimestamp" in replica_set["metadata"]:
+            return None
+        uid = replica_set["metadata"]["uid"]
+        living = [pod for pod in self._world.index.pods_of(uid) if pod.is_active]
+        wanted = _replicas(replica_set)
+        refusal: ApiError | None = None
+        try:
+            more_to_do = self._scale(replica_set, living, wanted)
+        except ApiError as error:
+            refusal, more_to_do = error, False
+        again = self._tell_status(key, uid, refusal)
+        if refusal is not None:
+            raise refusal
+        return 0.0 if more_to_do else again
+
+    def _scale(self, replica_set: Object, living: Sequence[PodFacts], wanted: int) -> bool:
+        """Create or delete a batch of pods; True if that was not enough."""
+        missing = wanted - len(living)
+        if missing > 0:
+            template = PodTemplate(replica_set)
+            for _ in range(min(missing, BATCH)):
+                self._world.api.create("pods", replica_set["metadata"]["namespace"], template.make())
+        elif missing < 0:
+            for pod in least_missed(living)[: min(-missing, BATCH)]:
+                self._world.delete(pod)
+        return abs(missing) > BATCH
+
+    def _tell_status(self, key: Key, uid: str, refusal: ApiError | None) -> float | None:
+        replica_set = self._world.read(key)
+        if replica_set is None:
+            return None
+        living = [pod for pod in self._world.index.pods_of(uid) if pod.is_active]
+        ready = [pod for pod in living if pod.is_ready]
+        waits = self._seconds_until_available(ready, replica_set["spec"].get("minReadySeconds") or 0)
+        status = self._status(replica_set, living, len(ready), len(ready) - len(waits))
+        if refusal is None:
+            drop_condition(status, "ReplicaFailure")
+        else:
+            now = self._world.timestamp()
+            set_condition(status, "ReplicaFailure", "True", now, reason="FailedCreate", message=refusal.message)
+        if status != replica_set.get("status"):
+            replica_set["status"] = status
+            self._world.write_status(key, replica_set)
+        return min(waits, default=None)
+
+    def _seconds_until_available(self, ready: Iterable[PodFacts], min_ready_seconds: int) -> list[float]:
+        """For each ready pod that is not available yet: in how many seconds it will be."""
+        if not min_ready_seconds:
+            return []
+        waits = (self._world.seconds_until(pod.ready_since, min_ready_seconds) for pod in ready)
+        return [wait for wait in waits if wait > 0]
+
+    def _status(self, replica_set: Object, living: Sequence[PodFacts], ready: int, available: int) -> Object:
+        labels = (replica_set["spec"]["template"].get("metadata") or {}).get("labels") or {}
+        labelled = sum(1 for pod in living if labels.items() <= pod.labels.items())
+        counts = {"fullyLabeledReplicas": labelled, "readyReplicas": ready, "availableReplicas": available}
+        status: Object = {"replicas": len(living), **{name: count for name, count in counts.items() if count}}
+        status["observedGeneration"] = replica_set["metadata"].get("generation", 0)
+        conditions = (replica_set.get("status") or {}).get("conditions")
+        if conditions:
+            status["conditions"] = [dict(condition) for condition in conditions]
+        return status
+
+
+def least_missed(pods: Iterable[PodFacts]) -> list[PodFacts]:
+    """The pods in the order in which to give them up."""
+    return sorted(pods, key=_how_much_missed)
+
+
+def _how_much_missed(pod: PodFacts) -> tuple[bool, int, bool, float, float, str]:
+    ready_since = parse_rfc3339(pod.ready_since) if pod.ready_since else 0.0
+    created = parse_rfc3339(pod.created) if pod.created else 0.0
+    return bool(pod.node_name), _PHASES.get(pod.phase, 1), pod.is_ready, -ready_since, -created, pod.key.name
+
+
+def _set_of_pod(seen: Seen) -> Iterable[Due]:
+    owner = seen.facts.controller
+    if owner is None or owner.kind != "ReplicaSet":
+        return ()
+    return (Due(Key(REPLICA_SETS, seen.key.namespace, owner.name), CHILD_DELAY),)
+
+
+def _replicas(replica_set: Object) -> int:
+    replicas = replica_set["spec"].get("replicas")
+    return 1 if replicas is None else int(replicas)

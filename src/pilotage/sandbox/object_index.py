@@ -1,0 +1,151 @@
+"""Who belongs to whom, kept up to date from the store's changes: the controllers' one view of the cluster.
+
+Controllers must never scan all pods to find the few that concern them. The index holds the facts of every object and
+answers in time proportional to the answer: which object has this uid, what does this owner own, which pods are on this
+node. It is fed synchronously by the store, so that after a write it is never stale.
+
+Iteration orders are those in which objects appeared, never those of a set: they reach decisions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from pilotage.sandbox.facts import Facts, NodeFacts, PodFacts, read_facts
+from pilotage.sandbox.store import Change, Key, Store
+
+UNINTERESTING: Final = frozenset({"events", "events.events.k8s.io"})
+"""Written in great numbers, owned by nobody, owning nothing."""
+
+
+class Seen(NamedTuple):
+    """One change: what was known before (None: the object is new) and after it (None: the object is gone)."""
+
+    old: Facts | None
+    new: Facts | None
+
+    @property
+    def facts(self) -> Facts:
+        """The facts after the change, or the last ones of an object that is gone."""
+        facts = self.new or self.old
+        assert facts is not None, "a change is about something"
+        return facts
+
+    @property
+    def key(self) -> Key:
+        return self.facts.key
+
+
+class ObjectIndex:
+    """Facts by key, by uid, by owner and by node."""
+
+    def __init__(self) -> None:
+        self._facts: dict[Key, Facts] = {}
+        self._key_of: dict[str, Key] = {}
+        self._dependents: dict[str, dict[Key, None]] = {}
+        self._pods_on: dict[str, dict[Key, None]] = {}
+
+    def follow(self, store: Store, listener: Callable[[Seen], None]) -> Callable[[], None]:
+        """Take in all that is stored and then every change, passing each on; returns the function that ends it."""
+
+        def hear(change: Change) -> None:
+            if change.record.key.resource not in UNINTERESTING:
+                listener(self.apply(change))
+
+        unsubscribe = store.subscribe(None, hear)
+        for resource in store.resources():
+            if resource not in UNINTERESTING:
+                for record in store.list(resource):
+                    listener(self._put(read_facts(record)))
+        return unsubscribe
+
+    def apply(self, change: Change) -> Seen:
+        facts = read_facts(change.record)
+        return self._remove(facts) if change.type == "DELETED" else self._put(facts)
+
+    def get(self, key: Key) -> Facts | None:
+        return self._facts.get(key)
+
+    def pod(self, key: Key) -> PodFacts | None:
+        facts = self._facts.get(key)
+        return facts if isinstance(facts, PodFacts) else None
+
+    def node(self, name: str) -> NodeFacts | None:
+        facts = self._facts.get(Key("nodes", "", name))
+        return facts if isinstance(facts, NodeFacts) else None
+
+    def by_uid(self, uid: str) -> Facts | None:
+        key = self._key_of.get(uid)
+        return None if key is None else self._facts[key]
+
+    def dependents(self, uid: str) -> list[Facts]:
+        """All objects that name this uid among their owners."""
+        return [self._facts[key] for key in self._dependents.get(uid, ())]
+
+    def pods_of(self, uid: str) -> list[PodFacts]:
+        """The pods that the object with this uid controls."""
+        return [
+            facts
+            for facts in self.dependents(uid)
+            if isinstance(facts, PodFacts) and (owner := facts.controller) is not None and owner.uid == uid
+        ]
+
+    def pods_on(self, node_name: str) -> list[Key]:
+        return list(self._pods_on.get(node_name, ()))
+
+    def check(self) -> None:
+        """Every look-up leads to an object that is there, and each object is found by all of its look-ups."""
+        assert len(self._key_of) == len(self._facts), "one uid per object"
+        for uid, key in self._key_of.items():
+            assert self._facts[key].uid == uid
+        for table in (self._dependents, self._pods_on):
+            assert all(table.values()), "no empty groups are kept"
+            assert all(key in self._facts for group in table.values() for key in group)
+        for facts in self._facts.values():
+            assert all(facts.key in self._dependents[owner.uid] for owner in facts.owners)
+            if isinstance(facts, PodFacts) and facts.node_name:
+                assert facts.key in self._pods_on[facts.node_name]
+
+    def _put(self, facts: Facts) -> Seen:
+        key = facts.key
+        old = self._facts.get(key)
+        self._facts[key] = facts
+        if old is None or old.uid != facts.uid:
+            if old is not None:
+                self._key_of.pop(old.uid, None)
+            self._key_of[facts.uid] = key
+        self._regroup(key, old, facts)
+        return Seen(old, facts)
+
+    def _remove(self, facts: Facts) -> Seen:
+        # The last state as the deletion tells it: it may say more than what was seen before.
+        old = self._facts.pop(facts.key, None)
+        if old is not None:
+            self._key_of.pop(old.uid, None)
+        self._regroup(facts.key, old, None)
+        return Seen(facts, None)
+
+    def _regroup(self, key: Key, old: Facts | None, new: Facts | None) -> None:
+        old_owners, new_owners = (old.owners if old else ()), (new.owners if new else ())
+        if old_owners != new_owners:
+            for owner in old_owners:
+                _drop(self._dependents, owner.uid, key)
+            for owner in new_owners:
+                self._dependents.setdefault(owner.uid, {})[key] = None
+        if key.resource == "pods":
+            old_node = old.node_name if isinstance(old, PodFacts) else ""
+            new_node = new.node_name if isinstance(new, PodFacts) else ""
+            if old_node != new_node:
+                if old_node:
+                    _drop(self._pods_on, old_node, key)
+                if new_node:
+                    self._pods_on.setdefault(new_node, {})[key] = None
+
+
+def _drop(table: dict[str, dict[Key, None]], group: str, key: Key) -> None:
+    members = table.get(group)
+    if members is not None:
+        members.pop(key, None)
+        if not members:
+            del table[group]
