@@ -2,7 +2,7 @@
 
 What is already there (after a restart with a data directory) is not touched, whatever the file says: whoever changed it
 meant to. Namespaces, definitions and classes go first, so that the order of files does not matter. Before a data
-directory sees any object, all of them are created in a copy of the store: it gets all or, if one is refused there, none.
+directory sees any object, all of them are created in a copy of the store: it gets all, or none if one is refused.
 """
 
 from __future__ import annotations
