@@ -29,7 +29,7 @@ NAMESPACES_AT_START: Final = ("default", "kube-node-lease", "kube-public", "kube
 
 
 class Api:
-    """The object-level API of one sandbox; the store may come with content, the usual namespaces are made if missing."""
+    """The object-level API of one sandbox. The store may have content; the system's namespaces are made if missing."""
 
     def __init__(
         self, store: Store, *, clock: Clock, rng: random.Random, registry: ResourceRegistry | None = None

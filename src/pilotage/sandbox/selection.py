@@ -21,7 +21,7 @@ from pilotage.model.selectors import (
     parse_field_selector,
     parse_label_selector,
 )
-from pilotage.sandbox.errors import ApiError, bad_request
+from pilotage.sandbox.errors import bad_request
 from pilotage.sandbox.records import Key, Record
 from pilotage.sandbox.resources import ResourceType
 
@@ -114,7 +114,8 @@ def parse_selection(resource_type: ResourceType, labels: str, fields: str) -> Se
     for requirement in field_requirements:
         path = _canonical(resource_type, requirement.path)
         if path not in known:
-            raise _unknown_field(resource_type, labels, fields, requirement.path)
+            # kubectl puts the selectors before this sentence by itself.
+            raise bad_request(f"field label not supported: {requirement.path}")
         found.append(requirement._replace(path=_ALIASES.get(path, path) if resource_type.storage == "events" else path))
     defaults = tuple(known.get(requirement.path, "") for requirement in found)
     return Selection(requirements, tuple(found), defaults)
@@ -133,12 +134,6 @@ def _canonical(resource_type: ResourceType, path: str) -> str:
     if path.startswith("regarding."):
         return "involvedObject." + path.removeprefix("regarding.")
     return "reportingComponent" if path == "reportingController" else path
-
-
-def _unknown_field(resource_type: ResourceType, labels: str, fields: str, path: str) -> ApiError:
-    subject = f"{resource_type.group}/{resource_type.version}, Resource={resource_type.plural}"
-    asked = f'label selector "{labels}", field selector "{fields}"'
-    return bad_request(f'Unable to find "{subject}" that match {asked}: field label not supported: {path}')
 
 
 def _key_field(key: Key, path: str) -> str:
