@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from pilotage.api.table import Codes, Mask, Scores
 from pilotage.cluster.columns import CodedColumn, Column
 from pilotage.cluster.node_resources import node_allocatable
-from pilotage.cluster.zones import zone_of, zone_round_robin
+from pilotage.cluster.zones import ZoneTree, zone_of
 from pilotage.model import Node, Pod
 from pilotage.model.node import Taint
 from pilotage.model.pod_resources import non_zero_requests, pod_requests
@@ -41,8 +41,7 @@ class NodeTable:
         self._row_of: dict[str, int] = {}
         self._nodes: list[Node] = []
         self._pods: list[dict[str, Pod]] = []
-        self._arrival: list[int] = []
-        self._arrivals = 0
+        self._zones = ZoneTree()
         self._allocatable: dict[str, Column] = {}
         self._requested: dict[str, Column] = {}
         self._scored: dict[str, Column] = {}
@@ -130,8 +129,7 @@ class NodeTable:
     def order(self) -> NDArray[np.int64]:
         """Rows in the order in which kube-scheduler would walk the nodes."""
         if self._order is None:
-            zones = [zone_of(node) for node in self._nodes]
-            self._order = zone_round_robin(zones, self._arrival)
+            self._order = np.array([self._row_of[name] for name in self._zones.walk()], dtype=np.int64)
         return self._order
 
     @property
@@ -169,7 +167,9 @@ class NodeTable:
         row = self._row_of.get(node.name)
         if row is None:
             row = self._append_row(node)
-        elif zone_of(self._nodes[row]) != zone_of(node):
+        elif (old_zone := zone_of(self._nodes[row])) != (zone := zone_of(node)):
+            self._zones.remove(node.name, old_zone)
+            self._zones.add(node.name, zone)
             self._forget_order()
         self._nodes[row] = node
         self._write_node_facts(row, node)
@@ -178,6 +178,7 @@ class NodeTable:
     def remove_node(self, name: str) -> list[Pod]:
         """Drop a node and return the pods that were on it."""
         row = self._row_of.pop(name)
+        self._zones.remove(name, zone_of(self._nodes[row]))
         pods = list(self._pods[row].values())
         last = len(self._names) - 1
         for column in self._all_columns():
@@ -185,10 +186,9 @@ class NodeTable:
         self._names[row] = self._names[last]
         self._nodes[row] = self._nodes[last]
         self._pods[row] = self._pods[last]
-        self._arrival[row] = self._arrival[last]
         if row != last:
             self._row_of[self._names[row]] = row
-        for rows in (self._names, self._nodes, self._pods, self._arrival):
+        for rows in (self._names, self._nodes, self._pods):
             rows.pop()
         self._change_structure()
         return pods
@@ -202,8 +202,7 @@ class NodeTable:
         self._names.append(node.name)
         self._nodes.append(node)
         self._pods.append({})
-        self._arrivals += 1
-        self._arrival.append(self._arrivals)
+        self._zones.add(node.name, zone_of(node))
         self._row_of[node.name] = row
         self._change_structure()
         return row
@@ -296,8 +295,9 @@ class NodeTable:
 
     def check(self) -> None:
         """Verify the invariants; for tests."""
-        assert len(self._names) == len(self._nodes) == len(self._pods) == len(self._arrival)
+        assert len(self._names) == len(self._nodes) == len(self._pods) == len(self._row_of)
         assert all(self._names[row] == name for name, row in self._row_of.items())
+        assert sorted(self.order) == list(range(len(self))), "every node is walked once"
         for row, pods in enumerate(self._pods):
             assert self._pod_count[row] == len(pods)
             for resource, column in self._requested.items():

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
 from pilotage.model import Node
 
 _REGION_LABELS = ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region")
@@ -22,11 +19,25 @@ def _first_label(node: Node, keys: Sequence[str]) -> str:
     return next((node.labels[key] for key in keys if node.labels.get(key)), "")
 
 
-def zone_round_robin(zones: Sequence[tuple[str, str]], arrival: Sequence[int]) -> NDArray[np.int64]:
-    """Row numbers: the first node of every zone, then the second, ...; zones and nodes in order of arrival."""
-    by_zone: dict[tuple[str, str], list[int]] = {}
-    for row in sorted(range(len(zones)), key=arrival.__getitem__):
-        by_zone.setdefault(zones[row], []).append(row)
-    depth = max(map(len, by_zone.values()), default=0)
-    walk = [rows[level] for level in range(depth) for rows in by_zone.values() if level < len(rows)]
-    return np.array(walk, dtype=np.int64)
+Zone = tuple[str, str]
+
+
+class ZoneTree:
+    """Node names by zone. A zone has its turn from its first node to its last; a node keeps its place in its zone."""
+
+    def __init__(self) -> None:
+        self._zones: dict[Zone, dict[str, None]] = {}
+
+    def add(self, name: str, zone: Zone) -> None:
+        self._zones.setdefault(zone, {})[name] = None
+
+    def remove(self, name: str, zone: Zone) -> None:
+        del self._zones[zone][name]
+        if not self._zones[zone]:
+            del self._zones[zone]
+
+    def walk(self) -> list[str]:
+        """The first node of every zone, then the second, ...; zones and nodes in the order of their arrival."""
+        zones = [list(names) for names in self._zones.values()]
+        depth = max(map(len, zones), default=0)
+        return [names[level] for level in range(depth) for names in zones if level < len(names)]
