@@ -21,6 +21,7 @@ from pilotage.cycle.scheduler import Scheduler, SchedulerParts
 from pilotage.framework.profile import PluginChoice, Profile, build_profile
 from pilotage.framework.registry import Registry
 from pilotage.framework.runner import Runner
+from pilotage.framework.waiting_pods import WaitingPods
 from pilotage.kube.client import KubeClient
 from pilotage.kube.reflector import Reflector
 from pilotage.model import KINDS, Pod
@@ -58,6 +59,7 @@ class SchedulerHandle:
     def __init__(self, cluster: Cluster, dispatcher: Dispatcher, clock: Clock, rng: random.Random) -> None:
         self._cluster = cluster
         self._dispatcher = dispatcher
+        self.waiting_pods = WaitingPods()
         self.clock = clock
         self.rng = rng
         self.queue: SchedulingQueue | None = None
@@ -124,7 +126,7 @@ def build_scheduler(client: KubeClient, clock: Clock, rng: random.Random, option
     tally = Tally()
     queue = _queue(clock, options, profiles, {name: engine.runner for name, engine in engines.items()}, tally)
     handle.queue = queue
-    return Scheduler(SchedulerParts(clock, cluster, queue, engines, dispatcher, tally))
+    return Scheduler(SchedulerParts(clock, cluster, queue, engines, dispatcher, handle.waiting_pods, tally))
 
 
 def _profiles(options: SchedulerOptions, handle: SchedulerHandle) -> dict[str, Profile]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -56,6 +56,30 @@ class RejectedNodes(Protocol):
         """The refusal of one node."""
 
 
+class HeldPod(Protocol):
+    """A pod that waits for permission."""
+
+    @property
+    def pod(self) -> Pod: ...
+    @property
+    def pending_plugins(self) -> Sequence[str]:
+        """Plugins that have not allowed the pod yet."""
+
+    def allow(self, plugin: str) -> None:
+        """This plugin lets the pod go; it goes when nobody holds it any more."""
+
+    def reject(self, plugin: str, message: str) -> bool:
+        """Send the pod back; True if this is what ended the wait."""
+
+
+class HeldPods(Protocol):
+    """All pods that wait for permission."""
+
+    def __iter__(self) -> Iterator[HeldPod]: ...
+    def get(self, uid: str) -> HeldPod | None: ...
+    def reject(self, uid: str, message: str = ...) -> bool: ...
+
+
 class Handle(Protocol):
     """What a plugin may use of the scheduler. Valid for the plugin's whole life."""
 
@@ -69,6 +93,10 @@ class Handle(Protocol):
 
     def node(self, name: str) -> NodeView | None:
         """One node by name; only inside a scheduling cycle."""
+
+    @property
+    def waiting_pods(self) -> HeldPods:
+        """Pods that Permit plugins hold back."""
 
     def objects(self, kind: str) -> Mapping[str, Any]:
         """Objects of a watched kind ("PersistentVolumeClaim") by their key ("namespace/name")."""

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from pilotage.api.events import Action, ClusterEvent, Resource
 from pilotage.api.state import CycleState
 from pilotage.calls.recorder import EventRecorder
+from pilotage.clock import Clock
 from pilotage.cluster.state import Cluster
 from pilotage.cycle.failure import SCHEDULER_ERROR, UNSCHEDULABLE, Failure, FailureHandler
 from pilotage.cycle.inbox import Inbox
-from pilotage.framework.diagnosis import refusal_text
+from pilotage.framework.diagnosis import refusal_text, single_node_diagnosis
 from pilotage.framework.errors import PluginError
 from pilotage.framework.runner import Refused, Runner
+from pilotage.framework.waiting_pods import PreemptedWhileWaiting, WaitingPod, WaitingPods
 from pilotage.model import Pod
 from pilotage.observe.tally import Tally
 from pilotage.queue.entry import Ticket
@@ -33,6 +35,8 @@ class Decision:
     """The pod with its node name set, as it was assumed."""
     state: CycleState
     runner: Runner
+    waiting: WaitingPod | None = None
+    """Set if a Permit plugin holds the pod back."""
 
 
 class BindingCycle:
@@ -46,6 +50,8 @@ class BindingCycle:
         failures: FailureHandler,
         recorder: EventRecorder,
         tally: Tally,
+        waiting_pods: WaitingPods,
+        clock: Clock,
     ) -> None:
         self._cluster = cluster
         self._queue = queue
@@ -53,12 +59,16 @@ class BindingCycle:
         self._failures = failures
         self._recorder = recorder
         self._tally = tally
+        self._waiting_pods = waiting_pods
+        self._clock = clock
 
     async def run(self, decision: Decision) -> None:
         try:
             failure = await self._bind(decision)
         except PluginError as error:
             failure = Failure(SCHEDULER_ERROR, str(error))
+        except PreemptedWhileWaiting as error:
+            failure = Failure(SCHEDULER_ERROR, f"waiting on permit for pod: {error}")
         if failure is None:
             await self._succeed(decision)
         else:
@@ -66,6 +76,11 @@ class BindingCycle:
 
     async def _bind(self, decision: Decision) -> Failure | None:
         runner, state, pod = decision.runner, decision.state, decision.pod
+        if decision.waiting is not None:
+            refused = await self._permission(decision.waiting)
+            if refused is not None:
+                diagnosis = single_node_diagnosis(refused.plugin, refused.refusal, pod.node_name)
+                return Failure(UNSCHEDULABLE, diagnosis.message(), diagnosis)
         if runner.profile.pre_bind:
             groups = runner.pre_bind_groups(state, pod, pod.node_name)
             refused = await runner.pre_bind(groups, state, pod, pod.node_name)
@@ -73,6 +88,12 @@ class BindingCycle:
                 return _refused(refused)
         refused = await runner.bind(state, pod, pod.node_name)
         return None if refused is None else _refused(refused)
+
+    async def _permission(self, waiting: WaitingPod) -> Refused | None:
+        try:
+            return await waiting.outcome(self._clock)
+        finally:
+            self._waiting_pods.remove(waiting.pod.uid)
 
     async def _succeed(self, decision: Decision) -> None:
         pod = decision.pod
@@ -87,7 +108,10 @@ class BindingCycle:
 
     def _fail(self, decision: Decision, failure: Failure) -> None:
         pod = decision.pod
-        self._tally.errors += 1
+        if failure.reason == UNSCHEDULABLE:
+            self._tally.unschedulable += 1
+        else:
+            self._tally.errors += 1
         for error in decision.runner.unreserve(decision.state, pod, pod.node_name):
             log.error("unreserve failed: pod=%s plugin=%s error=%s", pod.key, error.plugin, error)
         if self._cluster.forget(pod.uid) is not None:

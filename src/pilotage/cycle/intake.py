@@ -18,6 +18,7 @@ from pilotage.api.events import Action, ClusterEvent, Resource
 from pilotage.cluster.changes import node_events, pod_events
 from pilotage.cluster.state import Cluster
 from pilotage.cycle.inbox import Inbox
+from pilotage.framework.waiting_pods import WaitingPods
 from pilotage.model import DecodeError, Node, Pod, WatchEvent
 from pilotage.queue.scheduling_queue import SchedulingQueue
 
@@ -44,11 +45,19 @@ _NODE_DELETED = ClusterEvent(Resource.NODE, Action.DELETE)
 class Intake:
     """The only writer of what the API server tells us."""
 
-    def __init__(self, cluster: Cluster, queue: SchedulingQueue, inbox: Inbox, ours: Collection[str]) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        queue: SchedulingQueue,
+        inbox: Inbox,
+        ours: Collection[str],
+        waiting_pods: WaitingPods,
+    ) -> None:
         self._cluster = cluster
         self._queue = queue
         self._inbox = inbox
         self._ours = frozenset(ours)
+        self._waiting_pods = waiting_pods
         self._upserts: dict[str, Callable[[Any], None]] = {"Pod": self._put_pod, "Node": self._put_node}
         self._removals: dict[str, Callable[[Any], None]] = {"Pod": self._remove_pod, "Node": self._remove_node}
 
@@ -169,6 +178,8 @@ class Intake:
 
     def _release_assumed(self, uid: str) -> None:
         """A pod that is being bound was deleted: its place is free at once, its binding will fail."""
+        if self._waiting_pods.reject(uid):
+            return
         assumed = self._cluster.remove_pod(uid)
         if assumed is not None:
             self._queue.on_event(_POD_DELETED, assumed, None)

@@ -28,6 +28,7 @@ from pilotage.cycle.placement import NoNodes, ProfileEngine, Unplaced, place
 from pilotage.framework.diagnosis import single_node_diagnosis
 from pilotage.framework.errors import PluginError
 from pilotage.framework.runner import Refused
+from pilotage.framework.waiting_pods import WaitingPod, WaitingPods
 from pilotage.model import Pod
 from pilotage.observe.tally import Tally
 from pilotage.queue.entry import Ticket
@@ -49,6 +50,7 @@ class SchedulerParts:
     queue: SchedulingQueue
     engines: Mapping[str, ProfileEngine]
     dispatcher: Dispatcher
+    waiting_pods: WaitingPods
     tally: Tally
 
 
@@ -61,11 +63,20 @@ class Scheduler:
         self._queue = parts.queue
         self.tally = parts.tally
         self.inbox = Inbox()
-        self.intake = Intake(parts.cluster, parts.queue, self.inbox, parts.engines.keys())
+        self.intake = Intake(parts.cluster, parts.queue, self.inbox, parts.engines.keys(), parts.waiting_pods)
         recorder = EventRecorder(parts.dispatcher, parts.clock)
         self._recorder = recorder
         self._failures = FailureHandler(parts.cluster, parts.queue, parts.dispatcher, recorder, parts.clock)
-        self._binding = BindingCycle(parts.cluster, parts.queue, self.inbox, self._failures, recorder, parts.tally)
+        self._binding = BindingCycle(
+            parts.cluster,
+            parts.queue,
+            self.inbox,
+            self._failures,
+            recorder,
+            parts.tally,
+            parts.waiting_pods,
+            parts.clock,
+        )
 
     @property
     def queue(self) -> SchedulingQueue:
@@ -153,31 +164,37 @@ class Scheduler:
 
     def _placed(self, ticket: Ticket, engine: ProfileEngine, state: CycleState) -> Decision | None:
         pod = ticket.pod
-        answer = place(engine, state, pod)
-        if isinstance(answer, Unplaced):
-            message = answer.diagnosis.message()
-            self._fail(ticket, Failure(UNSCHEDULABLE, message, answer.diagnosis, answer.nomination.node_name))
+        placement = place(engine, state, pod)
+        if isinstance(placement, Unplaced):
+            message = placement.diagnosis.message()
+            self._fail(ticket, Failure(UNSCHEDULABLE, message, placement.diagnosis, placement.nomination.node_name))
             return None
-        assumed = pod.with_node(answer.node_name)
+        assumed = pod.with_node(placement.node_name)
         self._cluster.assume(assumed)
         try:
-            refused = self._reserve_and_permit(engine, state, assumed)
+            answer = self._reserve_and_permit(engine, state, assumed)
         except PluginError:
             self._give_up_place(engine, state, assumed)
             raise
-        if refused is not None:
+        if isinstance(answer, Refused):
             self._give_up_place(engine, state, assumed)
-            diagnosis = single_node_diagnosis(refused.plugin, refused.refusal, assumed.node_name)
+            diagnosis = single_node_diagnosis(answer.plugin, answer.refusal, assumed.node_name)
             self._fail(ticket, Failure(UNSCHEDULABLE, diagnosis.message(), diagnosis))
             return None
-        return Decision(ticket, assumed, state, engine.runner)
+        return Decision(ticket, assumed, state, engine.runner, answer)
 
-    def _reserve_and_permit(self, engine: ProfileEngine, state: CycleState, pod: Pod) -> Refused | None:
+    def _reserve_and_permit(self, engine: ProfileEngine, state: CycleState, pod: Pod) -> Refused | WaitingPod | None:
         refused = engine.runner.reserve(state, pod, pod.node_name)
         if refused is not None:
             return refused
         permitted = engine.runner.permit(state, pod, pod.node_name)
-        return permitted if isinstance(permitted, Refused) else None
+        if isinstance(permitted, Refused):
+            return permitted
+        if not permitted:
+            return None
+        waiting = WaitingPod(pod, permitted, self._parts.clock.monotonic())
+        self._parts.waiting_pods.add(waiting)
+        return waiting
 
     def _give_up_place(self, engine: ProfileEngine, state: CycleState, pod: Pod) -> None:
         for error in engine.runner.unreserve(state, pod, pod.node_name):

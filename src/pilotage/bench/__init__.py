@@ -1,0 +1,1 @@
+"""Benchmarks: the shapes of Kubernetes' own scheduler benchmark, run in the sandbox and measured."""

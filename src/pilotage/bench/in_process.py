@@ -1,0 +1,146 @@
+"""A benchmark in one process: sandbox, scheduler and the creator of the pods share an event loop, without HTTP.
+
+Requests and watches go through the same client, bytes and decoding as over HTTP; only the sockets are left out. The
+scheduler's own share of the CPU is measured where it is spent: in its cycles and in taking in watch events.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import random
+from collections.abc import Callable
+from dataclasses import replace
+
+import msgspec
+
+from pilotage.assembly import SchedulerOptions, SchedulerProcess
+from pilotage.bench.delayed_transport import DelayedTransport
+from pilotage.bench.measure import Figures, Timeline, peak_memory_mib
+from pilotage.bench.metered_codec import MeteredCodec, metered
+from pilotage.bench.progress import Progress
+from pilotage.bench.workloads import NAMESPACE, Object, Workload
+from pilotage.clock import Clock, cpu_seconds
+from pilotage.kube.client import KubeClient
+from pilotage.model import KINDS
+from pilotage.sandbox.api import Api
+from pilotage.sandbox.inprocess import InProcessTransport
+from pilotage.sandbox.records import Change
+from pilotage.sandbox.server import ApiServer
+from pilotage.sandbox.store import Store
+
+_HISTORY = 100_000
+_CREATIONS_PER_TURN = 16
+_POLL_SECONDS = 0.02
+
+
+class Stalled(Exception):
+    """No pod was bound for a long time: the workload does not fit, or something is broken."""
+
+
+_STALL_SECONDS = 60.0
+
+
+class InProcessBench:
+    """One run of one workload."""
+
+    def __init__(
+        self, workload: Workload, clock: Clock, rng: random.Random, options: SchedulerOptions, latency_seconds: float
+    ) -> None:
+        self._workload = workload
+        self._clock = clock
+        self._progress = Progress(clock)
+        self._api = Api(Store(history=_HISTORY), clock=clock, rng=rng)
+        self._server = ApiServer(self._api, token=None, clock=clock)
+        transport = InProcessTransport(self._server)
+        self._creator = KubeClient(transport)
+        pods, self._pod_codec = metered(KINDS["pods"])
+        slowed = DelayedTransport(transport, clock, latency_seconds) if latency_seconds else transport
+        self._process = SchedulerProcess(
+            KubeClient(slowed), clock, rng, replace(options, kinds={**options.kinds, "pods": pods})
+        )
+        self._bound: set[str] = set()
+        self._timeline: Timeline | None = None
+
+    async def run(self) -> Figures:
+        workload = self._workload
+        self._api.store.subscribe("pods", self._on_change)
+        self._make_cluster()
+        figures: Figures
+        async with asyncio.TaskGroup() as tasks:
+            running = [tasks.create_task(self._process.run(), name="scheduler")]
+            running.append(tasks.create_task(self._server.run(), name="sandbox"))
+            await self._schedule_all("init pods", workload.make_init_pod, workload.init_pods)
+            # What is there now stays: the collector need not look at it again and again.
+            gc.collect()
+            gc.freeze()
+            figures = await self._measure()
+            for task in running:
+                task.cancel()
+        return figures
+
+    def _make_cluster(self) -> None:
+        workload = self._workload
+        self._api.create("namespaces", "", {"metadata": {"name": NAMESPACE}})
+        for number in range(workload.nodes):
+            self._api.create("nodes", "", workload.make_node(number))
+            self._progress.show("nodes", number, workload.nodes)
+        self._progress.finish(f"nodes: {workload.nodes:,}")
+
+    async def _measure(self) -> Figures:
+        workload, tally = self._workload, self._process.scheduler.tally
+        timeline = self._timeline = Timeline()
+        own_before = tally.cycle_cpu_seconds + tally.intake_cpu_seconds + _seconds(self._pod_codec)
+        cpu_before = cpu_seconds()
+        await self._schedule_all("pods", workload.make_pod, workload.pods)
+        cpu = cpu_seconds() - cpu_before
+        own = tally.cycle_cpu_seconds + tally.intake_cpu_seconds + _seconds(self._pod_codec) - own_before
+        return Figures(
+            workload=workload.name,
+            server="in-process",
+            nodes=workload.nodes,
+            init_pods=workload.init_pods,
+            timeline=timeline,
+            cpu_seconds=cpu,
+            scheduler_cpu_seconds=own,
+            peak_memory_mib=peak_memory_mib(),
+        )
+
+    async def _schedule_all(self, step: str, make: Callable[[int], Object], count: int) -> None:
+        self._bound.clear()
+        for number in range(count):
+            await self._create(make(number))
+            if number % _CREATIONS_PER_TURN == 0:
+                await self._clock.sleep(0)
+                self._progress.show(step, len(self._bound), count)
+        await self._all_bound(step, count)
+        self._progress.finish(f"{step}: {count:,} bound")
+
+    async def _create(self, pod: Object) -> None:
+        if self._timeline is not None:
+            self._timeline.created[pod["metadata"]["name"]] = self._clock.monotonic()
+        await self._creator.create(KINDS["pods"], NAMESPACE, msgspec.json.encode(pod))
+
+    async def _all_bound(self, step: str, count: int) -> None:
+        bound_before, since = -1, self._clock.monotonic()
+        while len(self._bound) < count:
+            if len(self._bound) != bound_before:
+                bound_before, since = len(self._bound), self._clock.monotonic()
+            elif self._clock.monotonic() - since > _STALL_SECONDS:
+                raise Stalled(f"{step}: {bound_before:,} of {count:,} bound, and none for {_STALL_SECONDS:.0f} s")
+            self._progress.show(step, len(self._bound), count)
+            await self._clock.sleep(_POLL_SECONDS)
+
+    def _on_change(self, change: Change) -> None:
+        if change.type != "MODIFIED" or b'"nodeName":' not in change.record.body:
+            return
+        name = change.record.key.name
+        if name in self._bound:
+            return
+        self._bound.add(name)
+        if self._timeline is not None:
+            self._timeline.note_bound(name, self._clock.monotonic())
+
+
+def _seconds(codec: MeteredCodec) -> float:
+    return codec.cpu_seconds

@@ -1,0 +1,80 @@
+"""What is scheduled in a benchmark: nodes, pods that are there before, pods that are measured.
+
+Names, shapes and sizes follow Kubernetes' scheduler_perf, so that figures can be laid beside upstream's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Object = dict[str, Any]
+
+NAMESPACE = "bench"
+DEFAULT_REQUESTS = {"cpu": "100m", "memory": "500Mi"}
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A benchmark. The makers get the number of the object and return a manifest."""
+
+    name: str
+    about: str
+    nodes: int
+    init_pods: int
+    pods: int
+    make_node: Callable[[int], Object]
+    make_init_pod: Callable[[int], Object]
+    make_pod: Callable[[int], Object]
+
+
+def bench_node(number: int) -> Object:
+    """4 cpu, 32Gi, 110 pods: scheduler_perf's default node."""
+    name = f"node-{number:05}"
+    amounts = {"cpu": "4", "memory": "32Gi", "pods": "110"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
+        "status": {
+            "capacity": amounts,
+            "allocatable": amounts,
+            "conditions": [{"type": "Ready", "status": "True"}],
+            "phase": "Running",
+        },
+    }
+
+
+def bench_pod(name: str, requests: Mapping[str, str] | None = None) -> Object:
+    """One pause container with requests = limits: scheduler_perf's default pod."""
+    amounts = dict(DEFAULT_REQUESTS if requests is None else requests)
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "spec": {
+            "containers": [
+                {
+                    "name": "pause",
+                    "image": "registry.k8s.io/pause:3.10",
+                    "ports": [{"containerPort": 80}],
+                    "resources": {"requests": amounts, "limits": amounts},
+                }
+            ]
+        },
+    }
+
+
+SCHEDULING_BASIC = Workload(
+    name="SchedulingBasic",
+    about="default pods on default nodes",
+    nodes=5000,
+    init_pods=1000,
+    pods=10000,
+    make_node=bench_node,
+    make_init_pod=lambda number: bench_pod(f"init-{number:06}"),
+    make_pod=lambda number: bench_pod(f"pod-{number:06}"),
+)
+
+WORKLOADS = {workload.name: workload for workload in (SCHEDULING_BASIC,)}
