@@ -12,6 +12,8 @@ import msgspec
 
 from pilotage.sandbox.errors import FieldError, bad_request, invalid, too_large, unsupported_media_type
 from pilotage.sandbox.exchange import Request
+from pilotage.sandbox.protobuf import MEDIA_TYPE as PROTOBUF
+from pilotage.sandbox.protobuf import decode_protobuf
 from pilotage.sandbox.resources import ResourceType
 from pilotage.sandbox.strict_fields import unknown_fields
 
@@ -42,12 +44,14 @@ def object_in(request: Request) -> dict[str, Any]:
 def value_in(request: Request) -> Any:
     check_size(len(request.body))
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if media_type not in _JSON_TYPES:
-        raise unsupported_media_type(
-            f'the body of the request was in an unknown format ("{media_type}") - accepted media types include: '
-            "application/json"
-        )
-    return _json(request.body)
+    if media_type in _JSON_TYPES:
+        return _json(request.body)
+    if media_type == PROTOBUF:
+        return decode_protobuf(request.body)
+    raise unsupported_media_type(
+        f'the body of the request was in an unknown format ("{media_type}") - accepted media types include: '
+        f"application/json, {PROTOBUF}"
+    )
 
 
 def patch_in(request: Request) -> tuple[str, bytes]:
