@@ -51,8 +51,12 @@ def _pod_actions(old: Pod, new: Pod) -> Iterator[Action]:
             yield Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED
         if len(old.spec.tolerations) != len(new.spec.tolerations):
             yield Action.UPDATE_POD_TOLERATION
-    if old.status.resource_claim_statuses != new.status.resource_claim_statuses:
+    if _generated_claims(old) != _generated_claims(new):
         yield Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM
+
+
+def _generated_claims(pod: Pod) -> tuple[object, object]:
+    return pod.status.resource_claim_statuses, pod.status.extended_resource_claim_status
 
 
 def _condition_states(node: Node) -> dict[str, str]:
