@@ -1,0 +1,182 @@
+"""The composition root of the sandbox: options in, a running cluster out.
+
+    data directory -> store -> Api -> nodes and manifests -> Life (kubelets, controllers) -> HTTP -> kubeconfig
+
+    async with EmbeddedCluster.running(options, clock, rng) as cluster:
+        client = KubeClient(cluster.transport())
+
+Whoever gets the cluster may use it at once: everything that was asked for is stored (and on disk, with a data
+directory) and the kubeconfig is written last, when the server answers. Files are read and judged before anything is
+opened, so that a wrong one leaves no trace. On the way out the server stops first, then life, then the journal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from pilotage.clock import Clock
+from pilotage.rng import fresh_token
+from pilotage.sandbox.api import Api
+from pilotage.sandbox.asgi import serve
+from pilotage.sandbox.controllers.provisioner import standard_storage_class
+from pilotage.sandbox.inprocess import InProcessTransport
+from pilotage.sandbox.journal import open_journal
+from pilotage.sandbox.kubeconfig import write_kubeconfig
+from pilotage.sandbox.kubelet import KubeletSettings
+from pilotage.sandbox.life import Life
+from pilotage.sandbox.manifests import Manifest, read_manifests
+from pilotage.sandbox.node_templates import NodeTemplate, load_node_template, make_nodes, nodes_from_templates
+from pilotage.sandbox.seeding import Seeded, rehearse, seed
+from pilotage.sandbox.server import ApiServer
+from pilotage.sandbox.store import Store
+from pilotage.sandbox.tls import Tls, make_tls
+from pilotage.tasks import sole_error
+
+DEFAULT_NODES: Final = 3
+_HISTORY: Final = 100_000
+_HOST: Final = "127.0.0.1"
+# In a sandbox nobody else plays the kubelet of a node that a user wrote by hand.
+_KUBELET: Final = KubeletSettings(manages_all_nodes=True)
+
+
+class KubeconfigPathError(Exception):
+    """The kubeconfig cannot be written where it was asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedOptions:
+    """What can be chosen about a sandbox."""
+
+    nodes: int | None = None
+    """None: as many as templates and manifests say; a few in a new sandbox for which they say nothing."""
+    node_templates: Sequence[Path] = ()
+    manifests: Sequence[Path] = ()
+    data_dir: Path | None = None
+    port: int | None = 0
+    """0: any free one; None: no socket at all, only `transport()`."""
+    tls: bool = False
+    kubeconfig: Path | None = None
+    """None: at a place of its own, for as long as the cluster runs."""
+    token: str | None = None
+    """None: a new one."""
+    kubelet: KubeletSettings = _KUBELET
+    is_alive: bool = True
+    """Kubelets and controllers run. False leaves an API server with objects that nobody acts upon."""
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedCluster:
+    """A cluster that runs. `url` and `kubeconfig` are None when it serves no socket."""
+
+    api: Api
+    server: ApiServer
+    life: Life
+    seeded: Seeded
+    url: str | None = None
+    kubeconfig: Path | None = None
+
+    def transport(self) -> InProcessTransport:
+        """A new way to the server without a socket."""
+        return InProcessTransport(self.server)
+
+    @classmethod
+    @asynccontextmanager
+    async def running(
+        cls, options: EmbeddedOptions, clock: Clock, rng: random.Random
+    ) -> AsyncIterator[EmbeddedCluster]:
+        """The cluster, until the context is left.
+
+        Raises ManifestError, TemplateError, DataDirError, JournalError, PortInUse or KubeconfigPathError.
+        """
+        blueprint = _Blueprint.read(options)
+        with sole_error():
+            async with AsyncExitStack() as stack:
+                store = _open_store(options, stack)
+                objects = list(blueprint.objects(is_new=store.revision == 0))
+                api = Api(store, clock=clock, rng=rng)
+                if options.data_dir is not None:
+                    rehearse(api, objects, clock)
+                seeded = seed(api, objects)
+                await store.durable(store.revision)
+                server = ApiServer(api, token=options.token or fresh_token(), clock=clock)
+                life = Life(api, clock, rng, kubelet=options.kubelet)
+                await stack.enter_async_context(_background(server, life, options))
+                url, kubeconfig = await _serve(server, options, stack)
+                yield cls(api, server, life, seeded, url, kubeconfig)
+
+
+@dataclass(frozen=True, slots=True)
+class _Blueprint:
+    """What the files and numbers of the options ask for."""
+
+    nodes: int | None
+    templates: Sequence[NodeTemplate]
+    template_names: str
+    manifests: Sequence[Manifest]
+
+    @classmethod
+    def read(cls, options: EmbeddedOptions) -> _Blueprint:
+        templates = [template for path in options.node_templates for template in load_node_template(path)]
+        names = ", ".join(map(str, options.node_templates))
+        return cls(options.nodes, templates, names, read_manifests(options.manifests))
+
+    def objects(self, *, is_new: bool) -> Iterator[Manifest]:
+        """Everything to be created; what a user removed from a sandbox that lives on does not come back by itself."""
+        if is_new and not self._has("StorageClass"):
+            yield Manifest("storage class", standard_storage_class())
+        if self.templates:
+            nodes = nodes_from_templates(self.templates, self.nodes)
+        else:
+            few = DEFAULT_NODES if is_new and not self._has("Node") else 0
+            nodes = make_nodes(few if self.nodes is None else self.nodes)
+        for node in nodes:
+            yield Manifest(self.template_names or "--nodes", node)
+        yield from self.manifests
+
+    def _has(self, kind: str) -> bool:
+        return any(manifest.kind == kind for manifest in self.manifests)
+
+
+def _open_store(options: EmbeddedOptions, stack: AsyncExitStack) -> Store:
+    if options.data_dir is None:
+        return Store(history=_HISTORY)
+    journal = open_journal(options.data_dir)
+    stack.callback(journal.close)
+    return Store(history=_HISTORY, journal=journal)
+
+
+@asynccontextmanager
+async def _background(server: ApiServer, life: Life, options: EmbeddedOptions) -> AsyncIterator[None]:
+    """Kubelets and controllers and, where no HTTP server does it, the timers of watches."""
+    async with asyncio.TaskGroup() as tasks:
+        running = [tasks.create_task(life.run(), name="sandbox-life")] if options.is_alive else []
+        if options.port is None:
+            running.append(tasks.create_task(server.run(), name="sandbox-watch-timers"))
+        try:
+            yield
+        finally:
+            server.watches.close()
+            for task in running:
+                task.cancel()
+
+
+async def _serve(server: ApiServer, options: EmbeddedOptions, stack: AsyncExitStack) -> tuple[str | None, Path | None]:
+    if options.port is None:
+        return None, None
+    own_place = Path(stack.enter_context(TemporaryDirectory(prefix="pilotage-")))
+    tls: Tls | None = make_tls(own_place) if options.tls else None
+    serving = await stack.enter_async_context(serve(server, _HOST, options.port, tls))
+    path = options.kubeconfig or own_place / "kubeconfig"
+    try:
+        write_kubeconfig(path, serving.url, server.token, tls.authority if tls else None)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise KubeconfigPathError(f"kubeconfig {path}: cannot be written: {reason}; choose another place") from error
+    return serving.url, path

@@ -1,0 +1,37 @@
+"""Errors out of task groups as they went in.
+
+`asyncio.TaskGroup` wraps whatever ends it in an ExceptionGroup, also the one error that its own body raised. Callers
+who catch by type need that error itself:
+
+    with sole_error():
+        async with asyncio.TaskGroup() as tasks:
+            ...
+
+Several different errors stay a group: none of them may hide the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def sole_error() -> Iterator[None]:
+    """Raise the only error inside an exception group instead of the group."""
+    try:
+        yield
+    except BaseExceptionGroup as group:
+        leaves = list(_leaves(group))
+        if len(leaves) != 1:
+            raise
+        # Its own traceback and cause say everything; the group around it says nothing more.
+        raise leaves[0] from leaves[0].__cause__
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from _leaves(inner)
+    else:
+        yield error
