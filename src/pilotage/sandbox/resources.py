@@ -47,31 +47,28 @@ class ResourceType:
     printer_columns: tuple[Mapping[str, Any], ...] = field(default=(), compare=False)
     scale_paths: Mapping[str, str] | None = field(default=None, compare=False)
     selectable_fields: tuple[str, ...] = ()
+    # Derived, and asked for by every request.
+    api_version: str = field(init=False)
+    qualified: str = field(init=False)
+    """How messages name the resource: `pods`, `deployments.apps`."""
+    has_status: bool = field(init=False)
+    is_stored_as_served: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        if not self.storage:
-            object.__setattr__(self, "storage", f"{self.plural}.{self.group}" if self.group else self.plural)
-        if not self.storage_api_version:
-            object.__setattr__(self, "storage_api_version", self.api_version)
-        if not self.list_kind:
-            object.__setattr__(self, "list_kind", f"{self.kind}List")
-
-    @property
-    def api_version(self) -> str:
-        return f"{self.group}/{self.version}" if self.group else self.version
-
-    @property
-    def qualified(self) -> str:
-        """How messages name the resource: `pods`, `deployments.apps`."""
-        return f"{self.plural}.{self.group}" if self.group else self.plural
-
-    @property
-    def has_status(self) -> bool:
-        return "status" in self.subresources
-
-    @property
-    def is_stored_as_served(self) -> bool:
-        return self.storage_api_version == self.api_version
+        api_version = f"{self.group}/{self.version}" if self.group else self.version
+        qualified = f"{self.plural}.{self.group}" if self.group else self.plural
+        stored = self.storage_api_version or api_version
+        derived = {
+            "api_version": api_version,
+            "qualified": qualified,
+            "storage": self.storage or qualified,
+            "storage_api_version": stored,
+            "list_kind": self.list_kind or f"{self.kind}List",
+            "has_status": "status" in self.subresources,
+            "is_stored_as_served": stored == api_version,
+        }
+        for name, value in derived.items():
+            object.__setattr__(self, name, value)
 
     def path(self, namespace: str = "", name: str = "") -> str:
         """The URL path of the collection, or of one object."""

@@ -17,7 +17,7 @@ from pilotage.sandbox.api import Api
 from pilotage.sandbox.errors import ApiError, internal_error, method_not_allowed, no_such_path, unauthorized
 from pilotage.sandbox.exchange import Request, Response, error_response
 from pilotage.sandbox.routes.documents import HEALTH_PATHS, Documents
-from pilotage.sandbox.routes.paths import Target, target_of
+from pilotage.sandbox.routes.paths import Paths, Target
 from pilotage.sandbox.routes.reads import Reads
 from pilotage.sandbox.routes.reviews import Reviews
 from pilotage.sandbox.routes.subresources import Subresources
@@ -41,6 +41,7 @@ class ApiServer:
         self._clock = clock
         self._expected = f"Bearer {token}".encode()
         self.watches = WatchHub(clock)
+        self._paths = Paths(api.registry)
         self._reads = Reads(api, self.watches)
         self._writes = Writes(api)
         self._subresources = Subresources(api)
@@ -93,7 +94,7 @@ class ApiServer:
         return hmac.compare_digest(given, self._expected)
 
     def _route(self, request: Request) -> Response | Watch:
-        target = target_of(self.api.registry, request.path)
+        target = self._paths.target_of(request.path)
         if target is None:
             return self._documents.answer(request)
         if target.subresource:

@@ -14,6 +14,7 @@ from pilotage.sandbox.errors import no_such_path
 from pilotage.sandbox.resources import ResourceRegistry, ResourceType
 
 _OF_NAMESPACE: Final = ("status", "finalize")
+_MOST_REMEMBERED: Final = 4096
 
 
 class Target(NamedTuple):
@@ -33,8 +34,28 @@ class Target(NamedTuple):
         return self.namespace or ""
 
 
-def target_of(registry: ResourceRegistry, path: str) -> Target | None:
-    """The addressed collection, object or subresource; None if the path is not that of a resource."""
+class Paths:
+    """Finds what paths address; collections, which are few and asked for most, are remembered."""
+
+    def __init__(self, registry: ResourceRegistry) -> None:
+        self._registry = registry
+        self._collections: dict[str, Target] = {}
+        self._made_for = registry.version
+
+    def target_of(self, path: str) -> Target | None:
+        """The addressed collection, object or subresource; None if the path is not that of a resource."""
+        if self._made_for != self._registry.version or len(self._collections) > _MOST_REMEMBERED:
+            self._collections.clear()
+            self._made_for = self._registry.version
+        target = self._collections.get(path)
+        if target is None:
+            target = _parse(self._registry, path)
+            if target is not None and not target.name:
+                self._collections[path] = target
+        return target
+
+
+def _parse(registry: ResourceRegistry, path: str) -> Target | None:
     parts = path.strip("/").split("/")
     if parts[0] == "api" and len(parts) > 2:
         group, version, rest = "", parts[1], parts[2:]
