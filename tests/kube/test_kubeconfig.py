@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 from pathlib import Path
 from typing import Any
 
@@ -121,7 +122,9 @@ async def test_a_refused_token_file_is_read_again_at_once(tmp_path: Path) -> Non
     path = write(tmp_path / "config", config(user_fields={"tokenFile": str(token)}))
     credentials = load(path).credentials
     await credentials.identity()
+    before = token.stat()
     token.write_text("two")
+    os.utime(token, ns=(before.st_atime_ns, before.st_mtime_ns))
     credentials.refused()
     assert (await credentials.identity()).authorization == "Bearer two"
 

@@ -215,6 +215,15 @@ async def test_a_version_that_the_server_never_had_leads_to_a_new_list(answer: A
         assert server.watched_from == ["10", "3"]
 
 
+async def test_a_server_that_ends_every_watch_at_once_is_not_asked_in_a_tight_loop() -> None:
+    server = ScriptedServer([page(10)], [stream()] * 12)
+    async with running(server) as world:
+        await server.until_watched(13)
+        assert len(world.clock.naps) == 12
+        assert world.clock.naps[-1] > 10
+        assert world.sink.replaced == 1
+
+
 async def test_lists_in_quick_succession_are_spaced_out() -> None:
     server = ScriptedServer([page(i) for i in range(10, 16)], [refusal(410, "Expired")] * 5)
     async with running(server) as world:
