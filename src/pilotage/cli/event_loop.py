@@ -1,0 +1,47 @@
+"""Commands that run for a while: one event loop, and an orderly end when the user or the system asks for it."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+import uvloop
+
+from pilotage.tasks import sole_error
+
+_Result = TypeVar("_Result")
+
+
+def run(work: Coroutine[Any, Any, _Result]) -> _Result:
+    """Run to the end; an error comes out as it is."""
+    with sole_error(), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(work)
+
+
+async def until_interrupted(work: Coroutine[Any, Any, None]) -> None:
+    """Run `work` until it ends, or cancel it at the first SIGINT or SIGTERM; the second one kills as usual."""
+    interrupted = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def interrupt() -> None:
+        interrupted.set()
+        _forget_signals(loop)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, interrupt)
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            working = tasks.create_task(work, name="command")
+            waiting = tasks.create_task(interrupted.wait(), name="signals")
+            await asyncio.wait([working, waiting], return_when=asyncio.FIRST_COMPLETED)
+            working.cancel()
+            waiting.cancel()
+    finally:
+        _forget_signals(loop)
+
+
+def _forget_signals(loop: asyncio.AbstractEventLoop) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.remove_signal_handler(number)

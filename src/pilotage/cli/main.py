@@ -1,0 +1,122 @@
+"""`pilotage`: finds the command, runs it, turns what went wrong into a line and an exit code.
+
+Commands are imported when they are called, so that `pilotage --help` does not wait for NumPy, and a command does not
+pay for what only another one needs.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from importlib.metadata import version
+from typing import Final
+
+import click
+
+from pilotage.cli.errors import CommandError, ExitCode, one_line, report, usage_problem
+from pilotage.cli.options import common_options, is_verbose, set_up_logging
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """Where a command is, and the line that the overview shows of it."""
+
+    module: str
+    name: str
+    summary: str
+
+
+_COMMANDS: Final = {
+    "demo": _Entry("pilotage.cli.demo", "demo", "Watch pods being placed in an embedded cluster."),
+    "sandbox": _Entry("pilotage.cli.sandbox", "sandbox", "Run an embedded cluster for kubectl and other clients."),
+    "run": _Entry("pilotage.cli.run", "run", "Schedule the pods of any cluster."),
+    "bench": _Entry("pilotage.cli.bench", "bench", "Measure pods per second, latency, CPU and memory."),
+}
+
+_HELP: Final = """A Kubernetes scheduler that can be programmed in Python, asked why, and replayed.
+
+It brings a cluster of its own: an embedded API server with simulated nodes that unmodified kubectl works with. Nothing
+needs to be installed or running to try it.
+
+\b
+First steps:
+  pilotage demo                    see pods being placed, and why one is not
+  pilotage sandbox --nodes 10      a cluster for kubectl until Ctrl-C
+  pilotage run --kubeconfig FILE   schedule the pods of an existing cluster
+"""
+_EPILOG: Final = (
+    "Every command explains itself with -h. Exit codes: 0 done, 1 failed, 2 wrong input, 3 cannot reach or serve."
+)
+
+
+class _LazyGroup(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        entry = _COMMANDS.get(cmd_name)
+        if entry is not None:
+            command = getattr(importlib.import_module(entry.module), entry.name)
+            assert isinstance(command, click.Command)
+            return command
+        if cmd_name.startswith("-"):
+            return None
+        close = get_close_matches(cmd_name, _COMMANDS, 1)
+        hint = f'did you mean "{close[0]}"?' if close else f"there are: {', '.join(_COMMANDS)}"
+        raise click.UsageError(f'no command "{cmd_name}" ({hint})', ctx)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The overview from the table: importing every command for its first line would take a second."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.summary) for name, entry in _COMMANDS.items()])
+
+
+@click.group(
+    cls=_LazyGroup,
+    help=_HELP,
+    epilog=_EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    invoke_without_command=True,
+)
+@click.version_option(version("pilotage"), prog_name="pilotage", message="%(prog)s %(version)s")
+@common_options
+@click.pass_context
+def cli(context: click.Context) -> None:
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+
+
+def main() -> None:
+    """The entry point of the installed command."""
+    sys.exit(call(sys.argv[1:]))
+
+
+def call(arguments: Sequence[str]) -> int:
+    """Run a command line; returns the exit code."""
+    set_up_logging()
+    try:
+        outcome = cli.main(list(arguments), prog_name="pilotage", standalone_mode=False)
+        sys.stdout.flush()
+        return outcome if isinstance(outcome, int) else ExitCode.OK
+    except CommandError as error:
+        report(error.problems)
+        return error.code
+    except click.ClickException as error:
+        report([usage_problem(error)])
+        return error.exit_code
+    except click.Abort:
+        return ExitCode.FAILED
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; Python must not complain about it at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.OK
+    except Exception as error:
+        if is_verbose():
+            raise
+        problem = f"{type(error).__name__}: {one_line(str(error))}"
+        report([f"this is a bug in pilotage: {problem}; run it again with -v for the details and report them"])
+        return ExitCode.FAILED

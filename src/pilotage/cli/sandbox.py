@@ -1,0 +1,94 @@
+"""`pilotage sandbox`: the embedded cluster in the foreground, for kubectl and any other client."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import shlex
+import sys
+from pathlib import Path
+
+import click
+
+from pilotage.assembly import SchedulerOptions, SchedulerProcess
+from pilotage.cli.embedding import started
+from pilotage.cli.event_loop import run, until_interrupted
+from pilotage.cli.options import common_options
+from pilotage.clock import Clock, SystemClock
+from pilotage.kube.client import KubeClient
+from pilotage.rng import fresh_seed, seeded
+from pilotage.sandbox.embedded import DEFAULT_NODES, EmbeddedCluster, EmbeddedOptions
+
+_EPILOG = """\b
+Examples:
+  pilotage sandbox --nodes 10
+  pilotage sandbox --kubeconfig sandbox.yaml -f manifests/ & export KUBECONFIG=sandbox.yaml
+  pilotage sandbox --data-dir ~/.pilotage --port 7443 --tls
+"""
+_FILE = click.Path(path_type=Path)
+
+
+@click.command(epilog=_EPILOG)
+@click.option("--nodes", type=click.IntRange(min=0), metavar="N", help=f"Simulated nodes.  [default: {DEFAULT_NODES}]")
+@click.option("--node-template", "templates", multiple=True, type=_FILE, metavar="F", help="Node manifests to copy.")
+@click.option("-f", "--filename", "manifests", multiple=True, type=_FILE, metavar="F", help="Manifests to start with.")
+@click.option("--data-dir", type=_FILE, metavar="D", help="Keep all objects here; they survive a restart.")
+@click.option("--no-scheduler", is_flag=True, help="Leave pods pending, for a scheduler from outside.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=0, metavar="P", help="Port to serve.  [default: a free one]"
+)
+@click.option(
+    "--kubeconfig", type=_FILE, metavar="F", help="Where to write the kubeconfig.  [default: a printed place]"
+)
+@click.option("--tls", is_flag=True, help="Serve HTTPS with a certificate made for this run.")
+@common_options
+def sandbox(
+    nodes: int | None,
+    templates: tuple[Path, ...],
+    manifests: tuple[Path, ...],
+    data_dir: Path | None,
+    no_scheduler: bool,
+    port: int,
+    kubeconfig: Path | None,
+    tls: bool,
+) -> None:
+    """Run an embedded cluster until interrupted.
+
+    An API server in this process, simulated nodes whose pods start and end, small controllers, and the scheduler.
+    Unmodified kubectl works with it. It listens on loopback only. The kubeconfig is written once the server answers;
+    what is printed then can be pasted into a shell.
+    """
+    options = EmbeddedOptions(
+        nodes=nodes,
+        node_templates=templates,
+        manifests=manifests,
+        data_dir=data_dir,
+        port=port,
+        tls=tls,
+        kubeconfig=None if kubeconfig is None else kubeconfig.absolute(),
+    )
+    run(until_interrupted(_live(options, has_scheduler=not no_scheduler)))
+
+
+async def _live(options: EmbeddedOptions, *, has_scheduler: bool) -> None:
+    clock, rng = SystemClock(), seeded(fresh_seed())
+    async with started(options, clock, rng) as cluster:
+        _announce(cluster)
+        if has_scheduler:
+            await schedule(cluster, clock, rng)
+        else:
+            await asyncio.get_running_loop().create_future()
+
+
+async def schedule(cluster: EmbeddedCluster, clock: Clock, rng: random.Random) -> None:
+    """Schedule the pods of an embedded cluster without a socket, until cancelled."""
+    await SchedulerProcess(KubeClient(cluster.transport()), clock, rng, SchedulerOptions()).run()
+
+
+def _announce(cluster: EmbeddedCluster) -> None:
+    counts = f"{cluster.api.store.count('nodes')} nodes, {cluster.api.store.count('pods')} pods"
+    click.echo(f"export KUBECONFIG={shlex.quote(str(cluster.kubeconfig))}")
+    click.echo(f"# {cluster.url} ({counts})")
+    sys.stdout.flush()
+    if sys.stdout.isatty():
+        click.echo("Paste the export line into another shell and try: kubectl get nodes. Ctrl-C ends it.", err=True)
