@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from pilotage.api.calls import ApiCall
+from pilotage.api.indexes import PodClass
 from pilotage.api.plugin import Plugin
-from pilotage.api.table import NodeTable
-from pilotage.api.views import NodeView
+from pilotage.api.table import NodeTable, Scores
+from pilotage.api.views import IndexT, NodeView
 from pilotage.calls.binding import PodBinding
 from pilotage.calls.dispatcher import Dispatcher
 from pilotage.clock import Clock
@@ -75,6 +76,15 @@ class SchedulerHandle:
     def objects(self, kind: str) -> Mapping[str, Any]:
         return self._cluster.objects(kind)
 
+    def index(self, cls: type[IndexT]) -> IndexT:
+        return self._cluster.index(cls)
+
+    def count_pods(self, key: Hashable, wanted: Callable[[PodClass], bool]) -> Scores:
+        return self._cluster.counts.per_row(key, wanted)
+
+    def nominated_pods(self, node_name: str) -> Sequence[Pod]:
+        return self._cluster.nominations.on(node_name)
+
     def submit(self, call: ApiCall) -> None:
         self._dispatcher.submit(call)
 
@@ -122,7 +132,7 @@ def build_scheduler(client: KubeClient, clock: Clock, rng: random.Random, option
     dispatcher = Dispatcher(client)
     handle = SchedulerHandle(cluster, dispatcher, clock, rng)
     profiles = _profiles(options, handle)
-    engines = {name: ProfileEngine(profile, cluster.nodes) for name, profile in profiles.items()}
+    engines = {name: ProfileEngine(profile, cluster) for name, profile in profiles.items()}
     tally = Tally()
     queue = _queue(clock, options, profiles, {name: engine.runner for name, engine in engines.items()}, tally)
     handle.queue = queue

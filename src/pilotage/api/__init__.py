@@ -6,6 +6,7 @@ classes, and says with `@on_event` which cluster events may help a pod that it r
 
 from pilotage.api.calls import ApiCall, Lane, Relevance
 from pilotage.api.events import Action, ClusterEvent, Hint, Resource
+from pilotage.api.indexes import ClusterIndex, PodClass
 from pilotage.api.plugin import Affected, Plugin, narrows, on_event
 from pilotage.api.points import (
     Bind,
@@ -36,6 +37,7 @@ __all__ = [
     "ApiCall",
     "Bind",
     "ClusterEvent",
+    "ClusterIndex",
     "CycleState",
     "Filter",
     "Handle",
@@ -50,6 +52,7 @@ __all__ = [
     "Pending",
     "Permit",
     "Plugin",
+    "PodClass",
     "PostBind",
     "PostFilter",
     "PreBind",

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from pilotage.api.calls import ApiCall
+from pilotage.api.indexes import ClusterIndex, PodClass
 from pilotage.api.results import Refusal
-from pilotage.api.table import NodeTable
+from pilotage.api.table import NodeTable, Scores
 from pilotage.clock import Clock
 from pilotage.model import Node, Pod
 from pilotage.model.node import Taint
+
+IndexT = TypeVar("IndexT", bound=ClusterIndex)
 
 
 class NodeView(Protocol):
@@ -100,6 +103,15 @@ class Handle(Protocol):
 
     def objects(self, kind: str) -> Mapping[str, Any]:
         """Objects of a watched kind ("PersistentVolumeClaim") by their key ("namespace/name")."""
+
+    def index(self, cls: type[IndexT]) -> IndexT:
+        """An index over nodes and pods, made on first use and kept up to date."""
+
+    def count_pods(self, key: Hashable, wanted: Callable[[PodClass], bool]) -> Scores:
+        """Per node of `nodes`, how many pods are of wanted classes; equal keys must mean equal questions."""
+
+    def nominated_pods(self, node_name: str) -> Sequence[Pod]:
+        """Pending pods that are promised this node."""
 
     def submit(self, call: ApiCall) -> None:
         """Send an API call without waiting for it."""

@@ -26,7 +26,7 @@ from pilotage.cluster.node_resources import node_allocatable
 from pilotage.cluster.zones import ZoneTree, zone_of
 from pilotage.model import Node, Pod
 from pilotage.model.node import Taint
-from pilotage.model.pod_resources import non_zero_requests, pod_requests
+from pilotage.model.pod_resources import assigned_non_zero_requests, assigned_requests
 
 _FIRST_CAPACITY = 64
 _LOG_LIMIT = 65_536
@@ -246,9 +246,9 @@ class NodeTable:
         self.add_pod(node_name, new)
 
     def _account(self, row: int, pod: Pod, sign: int) -> None:
-        for resource, amount in pod_requests(pod.spec).items():
+        for resource, amount in assigned_requests(pod).items():
             self._amount_column(self._requested, resource).add(row, sign * amount)
-        cpu, memory = non_zero_requests(pod.spec)
+        cpu, memory = assigned_non_zero_requests(pod)
         self._scored["cpu"].add(row, sign * cpu)
         self._scored["memory"].add(row, sign * memory)
         self._pod_count.add(row, sign)
@@ -301,7 +301,7 @@ class NodeTable:
         for row, pods in enumerate(self._pods):
             assert self._pod_count[row] == len(pods)
             for resource, column in self._requested.items():
-                assert column[row] == sum(pod_requests(p.spec).get(resource, 0) for p in pods.values()), resource
+                assert column[row] == sum(assigned_requests(p).get(resource, 0) for p in pods.values()), resource
 
 
 def _value_at(family: dict[str, Column], row: int, resource: str) -> int:

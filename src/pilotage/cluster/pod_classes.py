@@ -6,26 +6,14 @@ node. A label selector is then matched against the classes, which are few, and n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
+from pilotage.api.indexes import PodClass
 from pilotage.api.table import Scores
 from pilotage.cluster.node_table import NodeTable
 from pilotage.model import Pod
-
-
-@dataclass(slots=True)
-class PodClass:
-    """Pods that no selector can tell apart."""
-
-    namespace: str
-    labels: Mapping[str, str]
-    terminating: bool
-    on_node: dict[str, int] = field(default_factory=dict)
-    """Node name -> number of pods; never 0."""
-
 
 ClassKey = tuple[str, tuple[tuple[str, str], ...], bool]
 

@@ -14,12 +14,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
+from pilotage.api.indexes import ClusterIndex
 from pilotage.cluster.node_table import NodeTable
 from pilotage.cluster.node_view import RowView
+from pilotage.cluster.nominations import Nominations
 from pilotage.cluster.pod_classes import PodClasses
+from pilotage.cluster.selector_counts import SelectorCounts
 from pilotage.model import Node, Pod
+
+IndexT = TypeVar("IndexT", bound=ClusterIndex)
 
 
 class AssumeError(Exception):
@@ -41,6 +46,9 @@ class Cluster:
         self._placed: dict[str, _Placed] = {}
         self._homeless: dict[str, dict[str, Pod]] = {}
         self._objects: dict[str, dict[str, Any]] = {}
+        self._indexes: dict[type[ClusterIndex], ClusterIndex] = {}
+        self.nominations = Nominations()
+        self.counts = SelectorCounts(self.nodes, self.classes)
 
     # --- nodes -------------------------------------------------------------------------------------------------
 
@@ -53,13 +61,19 @@ class Cluster:
         return None if row is None else RowView(self.nodes, row)
 
     def put_node(self, node: Node) -> None:
+        old = self.node(node.name)
         self.nodes.put_node(node)
         for pod in self._homeless.pop(node.name, {}).values():
             self.nodes.add_pod(node.name, pod)
+        for index in self._indexes.values():
+            index.node_put(old, node)
 
     def remove_node(self, name: str) -> None:
-        if self.nodes.row(name) is None:
+        node = self.node(name)
+        if node is None:
             return
+        for index in self._indexes.values():
+            index.node_removed(node)
         pods = self.nodes.remove_node(name)
         if pods:
             self._homeless[name] = {pod.uid: pod for pod in pods}
@@ -116,13 +130,13 @@ class Cluster:
 
     def _place(self, pod: Pod, *, is_assumed: bool) -> None:
         self._placed[pod.uid] = _Placed(pod, is_assumed)
-        self.classes.add(pod, pod.node_name)
+        self._count(pod, 1)
         if not self.nodes.add_pod(pod.node_name, pod):
             self._homeless.setdefault(pod.node_name, {})[pod.uid] = pod
 
     def _displace(self, pod: Pod) -> None:
         del self._placed[pod.uid]
-        self.classes.remove(pod, pod.node_name)
+        self._count(pod, -1)
         homeless = self._homeless.get(pod.node_name)
         if homeless is not None and homeless.pop(pod.uid, None) is not None:
             if not homeless:
@@ -131,14 +145,43 @@ class Cluster:
         self.nodes.remove_pod(pod.node_name, pod)
 
     def _replace(self, old: Pod, new: Pod) -> None:
-        if old.labels is not new.labels or old.deletion_timestamp != new.deletion_timestamp:
-            self.classes.remove(old, old.node_name)
-            self.classes.add(new, new.node_name)
+        if old.labels is not new.labels or old.spec is not new.spec or old.is_terminating != new.is_terminating:
+            self._count(old, -1)
+            self._count(new, 1)
         homeless = self._homeless.get(new.node_name)
         if homeless is not None and new.uid in homeless:
             homeless[new.uid] = new
             return
         self.nodes.replace_pod(new.node_name, old, new)
+
+    def _count(self, pod: Pod, sign: int) -> None:
+        """Let everything that groups or counts pods know that one came or went."""
+        node_name = pod.node_name
+        if sign > 0:
+            self.classes.add(pod, node_name)
+        else:
+            self.classes.remove(pod, node_name)
+        self.counts.note(pod, node_name, sign)
+        for index in self._indexes.values():
+            if sign > 0:
+                index.pod_added(pod, node_name)
+            else:
+                index.pod_removed(pod, node_name)
+
+    # --- indexes -----------------------------------------------------------------------------------------------
+
+    def index(self, cls: type[IndexT]) -> IndexT:
+        """The index of this class; made and filled on first use."""
+        known = self._indexes.get(cls)
+        if known is None:
+            known = cls()
+            for row in range(len(self.nodes)):
+                known.node_put(None, self.nodes.node(row))
+            for placed in self._placed.values():
+                known.pod_added(placed.pod, placed.pod.node_name)
+            self._indexes[cls] = known
+        assert isinstance(known, cls)
+        return known
 
     # --- everything else ---------------------------------------------------------------------------------------
 

@@ -12,9 +12,9 @@ from pilotage.clock import Clock
 from pilotage.cluster.state import Cluster
 from pilotage.cycle.failure import SCHEDULER_ERROR, UNSCHEDULABLE, Failure, FailureHandler
 from pilotage.cycle.inbox import Inbox
-from pilotage.framework.diagnosis import refusal_text, single_node_diagnosis
+from pilotage.framework.diagnosis import Refused, refusal_text, single_node_diagnosis
 from pilotage.framework.errors import PluginError
-from pilotage.framework.runner import Refused, Runner
+from pilotage.framework.runner import Runner
 from pilotage.framework.waiting_pods import PreemptedWhileWaiting, WaitingPod, WaitingPods
 from pilotage.model import Pod
 from pilotage.observe.tally import Tally

@@ -59,6 +59,8 @@ class FailureHandler:
         rejectors = frozenset(diagnosis.rejectors) if diagnosis else frozenset[str]()
         pending = frozenset(diagnosis.pending) if diagnosis else frozenset[str]()
         ticket.entry.message = failure.message
+        if failure.nomination is not None:
+            self._cluster.nominations.nominate(pod, failure.nomination)
         self._queue.give_back(ticket, pod, rejectors, pending)
 
     def _tell(self, pod: Pod, failure: Failure) -> None:

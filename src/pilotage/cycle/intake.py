@@ -149,9 +149,12 @@ class Intake:
                 self._queue.on_event(event, old, pod)
             return
         self._queue.delete(pod.uid)
+        self._cluster.nominations.remove(pod.uid)
         self._queue.on_event(_POD_ADDED, None, pod)
 
     def _put_pending(self, old: Pod | None, pod: Pod) -> None:
+        if not self._cluster.is_assumed(pod.uid):
+            self._cluster.nominations.follow(old, pod)
         if old is None:
             self._queue.add(pod)
         elif self._cluster.is_assumed(pod.uid):
@@ -173,6 +176,7 @@ class Intake:
             self._queue.on_event(_POD_DELETED, pod, None)
             return
         self._queue.delete(pod.uid)
+        self._cluster.nominations.remove(pod.uid)
         if self._cluster.is_assumed(pod.uid):
             self._release_assumed(pod.uid)
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from pilotage.api.results import Nominate
 from pilotage.api.state import CycleState
-from pilotage.cluster.node_table import NodeTable
+from pilotage.cluster.node_view import RowView
+from pilotage.cluster.state import Cluster
 from pilotage.framework.choice import choose
 from pilotage.framework.diagnosis import Diagnosis
 from pilotage.framework.evaluation import Evaluator
@@ -45,11 +46,11 @@ class NoNodes(Exception):
 class ProfileEngine:
     """A profile together with what runs it over the nodes."""
 
-    def __init__(self, profile: Profile, nodes: NodeTable) -> None:
+    def __init__(self, profile: Profile, cluster: Cluster) -> None:
         self.profile = profile
-        self.nodes = nodes
-        self.runner = Runner(profile, nodes)
-        self.evaluator = Evaluator(profile, nodes)
+        self.nodes = cluster.nodes
+        self.runner = Runner(profile, cluster.nodes)
+        self.evaluator = Evaluator(profile, cluster.nodes, cluster.nominations)
 
 
 def place(engine: ProfileEngine, state: CycleState, pod: Pod) -> Placed | Unplaced:
@@ -60,12 +61,27 @@ def place(engine: ProfileEngine, state: CycleState, pod: Pod) -> Placed | Unplac
     outcome = engine.runner.pre_filter(state, pod)
     if outcome.refused is not None:
         return _unplaced(engine, state, pod, outcome)
+    if (promised := _promised_node(engine, state, pod, outcome)) is not None:
+        return Placed(promised, 0)
     engine.evaluator.pre_score(state, pod)
     totals = engine.evaluator.totals(state, pod, outcome.allowed)
     row = choose(totals, nodes)
     if row is None:
         return _unplaced(engine, state, pod, outcome)
     return Placed(nodes.names[row], int(totals[row]))
+
+
+def _promised_node(engine: ProfileEngine, state: CycleState, pod: Pod, outcome: PreFilterOutcome) -> str | None:
+    """The pod's nominated node, if it fits there now: then nothing else is looked at."""
+    name = pod.status.nominated_node_name
+    row = engine.nodes.row(name) if name else None
+    if row is None or (outcome.allowed is not None and not outcome.allowed[row]):
+        return None
+    dry_run = engine.evaluator.dry_run
+    rivals = dry_run.contested_rows(pod).get(row, [])
+    if rivals and dry_run.refusal_beside(state, pod, row, rivals) is not None:
+        return None
+    return name if dry_run.refusal_on(state, pod, RowView(engine.nodes, row)) is None else None
 
 
 def _unplaced(engine: ProfileEngine, state: CycleState, pod: Pod, outcome: PreFilterOutcome) -> Unplaced:

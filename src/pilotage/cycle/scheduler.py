@@ -25,9 +25,8 @@ from pilotage.cycle.failure import SCHEDULER_ERROR, UNSCHEDULABLE, Failure, Fail
 from pilotage.cycle.inbox import Inbox
 from pilotage.cycle.intake import Intake
 from pilotage.cycle.placement import NoNodes, ProfileEngine, Unplaced, place
-from pilotage.framework.diagnosis import single_node_diagnosis
+from pilotage.framework.diagnosis import Refused, single_node_diagnosis
 from pilotage.framework.errors import PluginError
-from pilotage.framework.runner import Refused
 from pilotage.framework.waiting_pods import WaitingPod, WaitingPods
 from pilotage.model import Pod
 from pilotage.observe.tally import Tally
@@ -171,6 +170,7 @@ class Scheduler:
             return None
         assumed = pod.with_node(placement.node_name)
         self._cluster.assume(assumed)
+        self._cluster.nominations.remove(pod.uid)
         try:
             answer = self._reserve_and_permit(engine, state, assumed)
         except PluginError:

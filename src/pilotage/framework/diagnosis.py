@@ -19,6 +19,14 @@ ABSENT_PLUGIN = ""
 
 
 @dataclass(frozen=True, slots=True)
+class Refused:
+    """A plugin's refusal together with its name."""
+
+    plugin: str
+    refusal: Refusal
+
+
+@dataclass(frozen=True, slots=True)
 class Rejection:
     """The nodes that one plugin refused for one reason."""
 

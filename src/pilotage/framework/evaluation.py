@@ -8,7 +8,7 @@ rows that changed since are evaluated again, typically the one node that took th
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +23,9 @@ from pilotage.api.table import Mask, Scores
 from pilotage.cluster.node_rows import NodeRows
 from pilotage.cluster.node_table import NodeTable
 from pilotage.cluster.node_view import RowView
+from pilotage.cluster.nominations import Nominations
 from pilotage.framework.diagnosis import Diagnosis, Rejection
+from pilotage.framework.dry_run import DryRun, filter_error
 from pilotage.framework.errors import PluginError
 from pilotage.framework.plan import Named, Plan, plan_for
 from pilotage.framework.profile import Profile, name_of
@@ -55,9 +57,10 @@ class SharedColumns:
 class Evaluator:
     """Evaluates nodes for the pods of one profile."""
 
-    def __init__(self, profile: Profile, nodes: NodeTable) -> None:
+    def __init__(self, profile: Profile, nodes: NodeTable, nominations: Nominations) -> None:
         self._profile = profile
         self._nodes = nodes
+        self.dry_run = DryRun(profile, nodes, nominations)
         self._columns: OrderedDict[Hashable, SharedColumns] = OrderedDict()
 
     def totals(self, state: CycleState, pod: Pod, allowed: Mask | None) -> Scores:
@@ -68,16 +71,31 @@ class Evaluator:
         plan = plan_for(self._profile, pod)
         shared = self._shared_columns(state, pod, plan)
         raws = {name: raw for name, raw in shared.raw.items() if name not in state.skip_score}
-        if allowed is None and not plan.fresh_filters and not plan.fresh_scores and not any(map(np.any, raws.values())):
+        contested = self.dry_run.contested_rows(pod)
+        is_plain = allowed is None and not contested and not plan.fresh_filters and not plan.fresh_scores
+        if is_plain and not any(map(np.any, raws.values())):
             # Equal raw scores normalise to equal scores, which cannot change the choice.
             return shared.totals
         feasible = shared.feasible if allowed is None else shared.feasible & allowed
         feasible = self._fresh_feasible(state, pod, plan, feasible)
+        feasible = self._spared(state, pod, contested, feasible)
         rows = np.flatnonzero(feasible)
         totals = np.full(len(self._nodes), REFUSED, dtype=np.int64)
         if len(rows):
             totals[rows] = shared.fixed[rows] + self._cycle_scores(state, pod, plan, raws, rows)
         return totals
+
+    def _spared(self, state: CycleState, pod: Pod, contested: Mapping[int, Sequence[Pod]], feasible: Mask) -> Mask:
+        """Without the rows where the pod fits only because the nominated pods are not there yet."""
+        taken = [
+            row
+            for row, rivals in contested.items()
+            if feasible[row] and self.dry_run.refusal_beside(state, pod, row, rivals) is not None
+        ]
+        if taken:
+            feasible = feasible.copy()
+            feasible[taken] = False
+        return feasible
 
     # --- columns shared by equal pods --------------------------------------------------------------------------
 
@@ -145,7 +163,7 @@ class Evaluator:
                 if plugin.filter(state, pod, node) is not None:
                     return False
             except Exception as error:
-                raise _filter_error(name, error) from error
+                raise filter_error(name, error) from error
         return True
 
     def _shared_scores(
@@ -217,7 +235,7 @@ class Evaluator:
                 for reason in refusal.reasons or (Reason("Refused", ""),):
                     yield mask, reason, isinstance(refusal, Pending)
         except Exception as error:
-            raise _filter_error(name_of(plugin), error) from error
+            raise filter_error(name_of(plugin), error) from error
 
     def _raw_scores(self, state: CycleState, pod: Pod, plugin: Plugin, nodes: table.NodeTable, rows: Rows) -> Scores:
         try:
@@ -247,6 +265,7 @@ class Evaluator:
         nodes = self._nodes
         open_rows = np.ones(len(nodes), dtype=np.bool_) if allowed is None else allowed.copy()
         all_rows = np.arange(len(nodes))
+        self._note_contested(state, pod, diagnosis, open_rows)
         for plugin in self._profile.filters:
             name = name_of(plugin)
             if name in state.skip_filter:
@@ -262,6 +281,20 @@ class Evaluator:
                 if is_pending:
                     diagnosis.pending.add(name)
             open_rows &= ~refused_here
+
+    def _note_contested(self, state: CycleState, pod: Pod, diagnosis: Diagnosis, open_rows: Mask) -> None:
+        """Rows promised to others are judged as if those were there; what they refuse is closed to the rest."""
+        for row, rivals in self.dry_run.contested_rows(pod).items():
+            refused = self.dry_run.refusal_beside(state, pod, row, rivals) if open_rows[row] else None
+            if refused is None:
+                continue
+            open_rows[row] = False
+            mask = np.zeros(len(self._nodes), dtype=np.bool_)
+            mask[row] = True
+            is_pending = isinstance(refused.refusal, Pending)
+            diagnosis.rejectors.add(refused.plugin)
+            for reason in refused.refusal.reasons:
+                diagnosis.rejections.append(Rejection(refused.plugin, reason, mask, is_pending))
 
     def pre_score(self, state: CycleState, pod: Pod) -> None:
         """Let the score plugins prepare; those that have nothing to say for this pod are skipped."""
@@ -283,10 +316,6 @@ def _one_score(name: str, plugin: Plugin, state: CycleState, pod: Pod, node: Row
         return plugin.score(state, pod, node)
     except Exception as error:
         raise _score_error(name, error) from error
-
-
-def _filter_error(name: str, error: Exception) -> PluginError:
-    return PluginError(name, "Filter", f'running "{name}" filter plugin: {error}')
 
 
 def _score_error(name: str, error: Exception) -> PluginError:

@@ -18,20 +18,12 @@ from pilotage.api.results import NodeNames, Nominate, Pending, PreFlight, Reason
 from pilotage.api.state import CycleState
 from pilotage.api.table import Mask
 from pilotage.cluster.node_table import NodeTable
-from pilotage.framework.diagnosis import ABSENT_PLUGIN, Diagnosis, Rejection, refusal_text
+from pilotage.framework.diagnosis import ABSENT_PLUGIN, Diagnosis, Refused, Rejection, refusal_text
 from pilotage.framework.errors import PluginError
 from pilotage.framework.profile import Profile, name_of
 from pilotage.model import Pod
 
 MAX_PERMIT_SECONDS = 15 * 60.0
-
-
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """A plugin's refusal together with its name."""
-
-    plugin: str
-    refusal: Refusal
 
 
 @dataclass(slots=True)

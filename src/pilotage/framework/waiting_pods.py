@@ -15,8 +15,8 @@ from collections.abc import Iterator, Mapping
 
 from pilotage.api.results import Reason, Reject
 from pilotage.clock import Clock
+from pilotage.framework.diagnosis import Refused
 from pilotage.framework.durations import go_duration
-from pilotage.framework.runner import Refused
 from pilotage.model import Pod
 
 

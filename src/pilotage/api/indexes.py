@@ -1,0 +1,41 @@
+"""Indexes over nodes and the pods on them, for plugins that need more than the columns.
+
+An index is a small class that hears of every pod and node that comes or goes. It is created on first use, filled with
+what is there, and kept up to date from then on: `handle.index(HostPorts)`.
+
+Questions about *which* pods match a selector are asked of pod classes: `handle.count_pods(key, wanted)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pilotage.model import Node, Pod
+
+
+@dataclass(slots=True)
+class PodClass:
+    """Pods that no selector can tell apart: equal namespace, labels and termination state."""
+
+    namespace: str
+    labels: Mapping[str, str]
+    terminating: bool
+    on_node: dict[str, int] = field(default_factory=dict)
+    """Node name -> number of pods; never 0. Not to be changed."""
+
+
+class ClusterIndex:
+    """Override what you need. Pods are those on a known or unknown node, by node name."""
+
+    def pod_added(self, pod: Pod, node_name: str) -> None:
+        """A pod is on a node now (assumed or confirmed)."""
+
+    def pod_removed(self, pod: Pod, node_name: str) -> None:
+        """The same object that was added is not on the node any more."""
+
+    def node_put(self, old: Node | None, new: Node) -> None:
+        """A node came (old is None) or changed."""
+
+    def node_removed(self, node: Node) -> None:
+        """A node went; its pods may still be there."""

@@ -1,0 +1,57 @@
+"""Pods that are promised a node: they made room there by preemption and wait for it to become free."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pilotage.model import Pod
+
+
+class Nominations:
+    """Nominated pods by node and by UID; a pod has at most one nomination."""
+
+    def __init__(self) -> None:
+        self._node_of: dict[str, str] = {}
+        self._by_node: dict[str, dict[str, Pod]] = {}
+
+    def __len__(self) -> int:
+        return len(self._node_of)
+
+    def nominate(self, pod: Pod, node_name: str) -> None:
+        """Remember (or with "" forget) which node is promised to the pod."""
+        self.remove(pod.uid)
+        if node_name:
+            self._node_of[pod.uid] = node_name
+            self._by_node.setdefault(node_name, {})[pod.uid] = pod
+
+    def remove(self, uid: str) -> None:
+        node_name = self._node_of.pop(uid, None)
+        if node_name is None:
+            return
+        pods = self._by_node[node_name]
+        del pods[uid]
+        if not pods:
+            del self._by_node[node_name]
+
+    def follow(self, old: Pod | None, new: Pod) -> None:
+        """A pending pod changed: its status decides, unless only we know of its nomination yet."""
+        before = "" if old is None else old.status.nominated_node_name
+        after = new.status.nominated_node_name
+        if not before and not after:
+            after = self._node_of.get(new.uid, "")
+        self.nominate(new, after)
+
+    def node_of(self, uid: str) -> str:
+        return self._node_of.get(uid, "")
+
+    def on(self, node_name: str) -> list[Pod]:
+        return list(self._by_node.get(node_name, {}).values())
+
+    def nodes(self) -> Iterator[str]:
+        return iter(self._by_node)
+
+    def check(self) -> None:
+        """Verify the invariants; for tests."""
+        filed = {uid: node for node, pods in self._by_node.items() for uid in pods}
+        assert filed == self._node_of
+        assert all(self._by_node.values())
