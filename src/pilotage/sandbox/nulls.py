@@ -19,7 +19,12 @@ _FOREIGN: Final = frozenset({"opaque", "fieldsV1"})
 
 def drop_nulls(obj: dict[str, Any]) -> None:
     """Remove every field whose value is null, in place; elements of lists stay."""
-    if b"null" in _encode(obj):
+    try:
+        may_hold_null = b"null" in _encode(obj)
+    except (UnicodeEncodeError, RecursionError):
+        # No JSON text, but an object from inside the process may hold such strings: storing it will fail, not this.
+        may_hold_null = False
+    if may_hold_null:
         _drop(obj)
 
 

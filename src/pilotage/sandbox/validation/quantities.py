@@ -17,6 +17,7 @@ from pilotage.sandbox.validation.problems import NOT_NEGATIVE, Errors, duplicate
 from pilotage.sandbox.validation.shapes import Quantities, Quantity
 
 _FORM: Final = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+_LONGEST_AMOUNT: Final = 100
 _CONTAINER_RESOURCES: Final = frozenset({"cpu", "memory", "ephemeral-storage"})
 _STANDARD_RESOURCES: Final = _CONTAINER_RESOURCES | {"pods", "storage", "services", "secrets", "configmaps"}
 
@@ -71,9 +72,14 @@ def amounts_errors(amounts: Quantities, path: str, name_problem: NameRule) -> Er
     return errors
 
 
-@lru_cache(1 << 16, typed=True)
 def amount_problem(name: str, amount: Quantity) -> str:
     """What is wrong with the amount of a resource."""
+    is_absurd = isinstance(amount, str) and len(amount) > _LONGEST_AMOUNT
+    return _FORM if is_absurd else _amount_problem(name, amount)
+
+
+@lru_cache(1 << 16, typed=True)
+def _amount_problem(name: str, amount: Quantity) -> str:
     try:
         value = parse_quantity(amount)
     except ValueError:

@@ -13,18 +13,34 @@ from pilotage.sandbox.builtin_groups import group_of, is_builtin
 from pilotage.sandbox.errors import FieldError
 from pilotage.sandbox.json_fields import Json
 from pilotage.sandbox.kueue_defaults import KUEUE_GROUP
+from pilotage.sandbox.validation.config_data import CONFIG_DATA_RULES
+from pilotage.sandbox.validation.devices import DEVICE_RULES
+from pilotage.sandbox.validation.jobs import JOB_RULES
 from pilotage.sandbox.validation.kind_rules import Change, KindRules
+from pilotage.sandbox.validation.kueue_queues import KUEUE_QUEUE_RULES
+from pilotage.sandbox.validation.kueue_workloads import KUEUE_WORKLOAD_RULES
 from pilotage.sandbox.validation.metadata import metadata_errors, metadata_update_errors
 from pilotage.sandbox.validation.nodes import NODE_RULES
 from pilotage.sandbox.validation.pods import POD_RULES
+from pilotage.sandbox.validation.policies import POLICY_RULES
+from pilotage.sandbox.validation.services import SERVICE_RULES
 from pilotage.sandbox.validation.shapes import read_shape
+from pilotage.sandbox.validation.storage import STORAGE_RULES
+from pilotage.sandbox.validation.workloads import WORKLOAD_RULES
 
 _METADATA_ONLY: Final = KindRules()
 _BUILTIN: Final[Mapping[str, KindRules]] = {
     "Pod": POD_RULES,
     "Node": NODE_RULES,
+    **WORKLOAD_RULES,
+    **JOB_RULES,
+    **SERVICE_RULES,
+    **CONFIG_DATA_RULES,
+    **STORAGE_RULES,
+    **POLICY_RULES,
+    **DEVICE_RULES,
 }
-_KUEUE: Final[Mapping[str, KindRules]] = {}
+_KUEUE: Final[Mapping[str, KindRules]] = {**KUEUE_QUEUE_RULES, **KUEUE_WORKLOAD_RULES}
 
 
 def validate_create(kind: str, obj: Json) -> list[FieldError]:

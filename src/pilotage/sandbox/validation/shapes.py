@@ -49,11 +49,18 @@ _DEEPEST: Final = 100
 def read_shape(shape: type[T], obj: Any) -> T | FieldError:
     """`obj` in its shape, or the first field that has the wrong type."""
     try:
+        return _read(shape, obj)
+    except RecursionError:
+        return wrong_type("", "", "the object is nested too deeply")
+    except UnicodeEncodeError as error:
+        return wrong_type("", "", f"a text in the object is not Unicode: {error.reason}")
+
+
+def _read(shape: type[T], obj: Any) -> T | FieldError:
+    try:
         return msgspec.convert(obj, shape)
     except msgspec.ValidationError as error:
         return _explain(shape, obj, str(error))
-    except RecursionError:
-        return wrong_type("", "", "the object is nested too deeply")
 
 
 def _explain(shape: type[Shape], obj: Any, told: str) -> FieldError:
