@@ -1,7 +1,8 @@
 """Who wants to hear of which event, and what they answer.
 
 A `HintTable` is built once from the plugins of all profiles. Errors in a hint count as Queue: a pod that is retried
-in vain costs little, a pod that is forgotten costs a lot.
+in vain costs little, a pod that is forgotten costs a lot. For the same reason a plugin that can refuse a pod but
+registers nothing hears of every event.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 from typing import Any
 
-from pilotage.api.events import ClusterEvent, Hint
-from pilotage.api.plugin import HintFunction, Plugin
+from pilotage.api import points
+from pilotage.api.events import ClusterEvent, Hint, wildcard
+from pilotage.api.plugin import HintFunction, Plugin, Registration
 from pilotage.model import Pod
 
 log = logging.getLogger(__name__)
@@ -28,13 +30,22 @@ class Retry(IntEnum):
 
 Judges = Mapping[str, Sequence[HintFunction | None]]
 
+_CAN_REFUSE = (
+    points.PreEnqueue,
+    points.PreFilter,
+    points.Filter,
+    points.VectorFilter,
+    points.Reserve,
+    points.Permit,
+)
+
 
 class HintTable:
     """The events that the plugins registered for, by scheduler name."""
 
     def __init__(self, profiles: Mapping[str, Sequence[Plugin]], on_hint_error: Callable[[str], None]) -> None:
         self._registrations = {
-            name: [(p.plugin_name(), r) for p in plugins for r in p.registrations()]
+            name: [(p.plugin_name(), r) for p in plugins for r in _registrations(name, p)]
             for name, plugins in profiles.items()
         }
         self._on_hint_error = on_hint_error
@@ -73,3 +84,15 @@ class HintTable:
             self._on_hint_error(plugin)
             log.exception("queueing hint failed, pod is retried: plugin=%s pod=%s", plugin, pod.key)
             return Hint.QUEUE
+
+
+def _registrations(profile: str, plugin: Plugin) -> list[Registration]:
+    found = plugin.registrations()
+    if found or not isinstance(plugin, _CAN_REFUSE):
+        return found
+    log.warning(
+        'plugin "%s" of profile "%s" registers no events: every event retries the pods it refused',
+        plugin.plugin_name(),
+        profile,
+    )
+    return [Registration(wildcard("Unregistered"), None)]

@@ -92,7 +92,10 @@ class SchedulingQueue:
     # --- arrival, change, departure ----------------------------------------------------------------------------
 
     def add(self, pod: Pod) -> None:
-        """A pending pod was seen for the first time."""
+        """A pending pod was seen for the first time; seen again, it still has one place only."""
+        if pod.uid in self:
+            self.update(pod, (), pod)
+            return
         entry = Entry(pod, self._clock.time())
         self._entries[pod.uid] = entry
         self._settle(entry, Home.ACTIVE)
@@ -140,6 +143,8 @@ class SchedulingQueue:
 
     def give_back(self, ticket: Ticket, pod: Pod, rejectors: frozenset[str], pending: frozenset[str]) -> Home:
         """The attempt failed. Without rejectors it was an error; with them, events decide when to try again."""
+        if not ticket.is_open:
+            raise ValueError(f"the ticket of pod {pod.key} was used already")
         entry = ticket.entry
         entry.pod = pod
         entry.timestamp = self._clock.time()
@@ -180,12 +185,15 @@ class SchedulingQueue:
             return 0
         moved = 0
         for entry, retry in self._helped(event, old, new):
-            moved += self._requeue(entry, retry)
+            if retry is not Retry.SKIP:
+                moved += self._requeue(entry, retry)
         self._in_flight.record(event, old, new)
         return moved
 
     def _helped(self, event: ClusterEvent, old: Any, new: Any) -> list[tuple[Entry, Retry]]:
         """Each plugin that registered is asked once per class of the pods that it refused."""
+        if event.is_wildcard:
+            return [(entry, self._worth_retrying(entry, event, old, new)) for entry in self._pool]
         helped: dict[str, tuple[Entry, Retry]] = {}
         for scheduler in self._hints.scheduler_names():
             judges = self._hints.judges(scheduler, event)

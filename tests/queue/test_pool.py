@@ -1,0 +1,63 @@
+"""Waiting pods by the plugin that refused them and by class."""
+
+from __future__ import annotations
+
+from pilotage.queue.entry import Entry
+from pilotage.queue.pool import WaitingPool
+from pilotage.testing import PodBuilder, pod
+
+
+def entry(builder: PodBuilder, *rejectors: str) -> Entry:
+    return Entry(builder.build(), 0.0, rejectors=frozenset(rejectors))
+
+
+def names(pool: WaitingPool, plugin: str, scheduler: str = "default-scheduler") -> list[list[str]]:
+    return [[e.pod.name for e in pods.values()] for pods in pool.refused_by(scheduler, plugin).values()]
+
+
+def test_pods_are_found_by_each_of_their_rejectors_class_by_class() -> None:
+    pool = WaitingPool()
+    for waiting in [
+        entry(pod("a"), "Fit", "Taint"),
+        entry(pod("b"), "Fit"),
+        entry(pod("c").requests(cpu="1"), "Fit"),
+        entry(pod("d").scheduler("other"), "Fit"),
+    ]:
+        pool.add(waiting)
+    pool.check()
+    assert names(pool, "Fit") == [["a", "b"], ["c"]]
+    assert names(pool, "Taint") == [["a"]]
+    assert names(pool, "Fit", "other") == [["d"]] and names(pool, "Nobody") == []
+    assert len(pool) == 4 and [e.pod.name for e in pool] == ["a", "b", "c", "d"]
+
+
+def test_a_removed_pod_is_in_no_index() -> None:
+    pool = WaitingPool()
+    kept, gone = entry(pod("a"), "Fit"), entry(pod("b"), "Fit", "Taint")
+    pool.add(kept)
+    pool.add(gone)
+    assert pool.remove(gone.pod.uid) is gone
+    assert pool.remove(gone.pod.uid) is None
+    pool.check()
+    assert names(pool, "Fit") == [["a"]] and names(pool, "Taint") == []
+    assert gone.pod.uid not in pool and pool.get(kept.pod.uid) is kept
+
+
+def test_a_pod_is_removed_from_where_it_was_filed_even_if_it_has_changed_since() -> None:
+    pool = WaitingPool()
+    waiting = entry(pod("a"), "Fit")
+    pool.add(waiting)
+    waiting.rejectors = frozenset(["Taint"])
+    waiting.pod = pod("a").label("x", "y").build()
+    assert names(pool, "Fit") == [["a"]]
+    pool.remove(waiting.pod.uid)
+    pool.check()
+    assert names(pool, "Fit") == [] and names(pool, "Taint") == []
+
+
+def test_a_pod_without_rejectors_is_kept_but_not_indexed() -> None:
+    pool = WaitingPool()
+    waiting = entry(pod("a"))
+    pool.add(waiting)
+    pool.check()
+    assert waiting.pod.uid in pool
