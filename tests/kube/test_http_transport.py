@@ -125,6 +125,14 @@ async def test_a_server_that_is_not_there_is_named_with_the_way_out() -> None:
         assert not caught.value.sent
 
 
+async def test_messages_do_not_show_secrets_in_the_address() -> None:
+    url = await unused_url()
+    async with transport_to(url.replace("//", "//user:hush@") + "/t/secret") as it:
+        with pytest.raises(TransportError, match=f"the API server {url}: Connection refused") as caught:
+            await it.request("GET", "/")
+    assert "hush" not in str(caught.value) and "secret" not in str(caught.value)
+
+
 async def test_a_host_that_does_not_exist_is_one_line() -> None:
     async with transport_to("http://nowhere.invalid:1") as it:
         with pytest.raises(TransportError, match=r"cannot reach the API server http://nowhere\.invalid:1: ") as caught:

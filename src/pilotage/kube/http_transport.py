@@ -54,6 +54,8 @@ class HttpTransport:
         self._connection = connection
         self._settings = settings or HttpSettings()
         self._is_tls = connection.server.startswith("https://")
+        # Path and user part of an address may hold a secret; neither helps to find the server.
+        self._shown_server = str(yarl.URL(connection.server).origin())
         self._tls = TlsContexts(connection.tls, connection.origin)
         self._requests: aiohttp.ClientSession | None = None
         self._streams: aiohttp.ClientSession | None = None
@@ -191,7 +193,7 @@ class HttpTransport:
 
     def _failure(self, error: Exception) -> TransportError:
         """One line that names the server, what happened and where the address was configured."""
-        server, origin = self._connection.server, self._connection.origin
+        server, origin = self._shown_server, self._connection.origin
         match error:
             case aiohttp.ClientConnectorCertificateError():
                 problem = f"its certificate is not trusted ({_certificate_problem(error)}); check certificate-authority"
