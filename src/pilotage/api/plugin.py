@@ -77,6 +77,13 @@ class Plugin:
     name: ClassVar[str] = ""
     """The name in configuration files; the class's own name if left empty."""
 
+    args_type: ClassVar[type | None] = None
+    """The plugin's arguments: a frozen dataclass, whose fields are camelCase in configuration files.
+
+    `__init__` then gets an instance as `args`, with the dataclass's defaults where the configuration is silent. If the
+    dataclass has a method `problems()` that yields (field path, message), what it finds is refused at start-up.
+    """
+
     always_queue_on: ClassVar[tuple[ClusterEvent, ...]] = ()
     """Events after which every pod that this plugin refused is worth a retry, without asking."""
 

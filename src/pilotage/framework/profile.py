@@ -22,7 +22,8 @@ class PluginChoice:
 
     name: str
     weight: int = 1
-    args: Mapping[str, Any] = field(default_factory=dict)
+    args: Any = field(default_factory=dict)
+    """What the configuration says: an instance of the plugin's `args_type`, or a mapping if it has none."""
 
 
 class Profile:
@@ -82,7 +83,7 @@ def _instantiate(profile: str, choice: PluginChoice, cls: type[Plugin], handle: 
         missing = ", ".join(sorted(getattr(cls, "__abstractmethods__", ())))
         raise ProfileError(f'profile "{profile}": plugin "{choice.name}" does not implement {missing}')
     wanted = inspect.signature(cls).parameters
-    offered: dict[str, Any] = {"handle": handle, "args": choice.args}
+    offered: dict[str, Any] = {"handle": handle, "args": _arguments(choice, cls)}
     unknown = [name for name, p in wanted.items() if name not in offered and p.default is inspect.Parameter.empty]
     if unknown:
         raise ProfileError(
@@ -90,3 +91,9 @@ def _instantiate(profile: str, choice: PluginChoice, cls: type[Plugin], handle: 
             f"a plugin's __init__ may take handle and args"
         )
     return cls(**{name: value for name, value in offered.items() if name in wanted})
+
+
+def _arguments(choice: PluginChoice, cls: type[Plugin]) -> Any:
+    if cls.args_type is None or isinstance(choice.args, cls.args_type):
+        return choice.args
+    return cls.args_type(**choice.args)

@@ -16,8 +16,8 @@ from collections.abc import Iterator, Mapping
 from pilotage.api.results import Reason, Reject
 from pilotage.clock import Clock
 from pilotage.framework.diagnosis import Refused
-from pilotage.framework.durations import go_duration
 from pilotage.model import Pod
+from pilotage.model.durations import go_duration
 
 
 class PreemptedWhileWaiting(Exception):

@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import Annotated
+
+
+@dataclass(frozen=True, slots=True)
+class DurationText:
+    """Marks a number of seconds that is written as a duration in files."""
+
+
+Duration = Annotated[float, DurationText()]
+"""Seconds in memory, `1m30s` in configuration files."""
 
 _UNITS = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 _UNITS |= {"m": 60 * _UNITS["s"], "h": 3600 * _UNITS["s"]}
