@@ -131,7 +131,7 @@ def build_scheduler(client: KubeClient, clock: Clock, rng: random.Random, option
     cluster = Cluster()
     dispatcher = Dispatcher(client)
     handle = SchedulerHandle(cluster, dispatcher, clock, rng)
-    profiles = _profiles(options, handle)
+    profiles = build_profiles(options, handle)
     engines = {name: ProfileEngine(profile, cluster) for name, profile in profiles.items()}
     tally = Tally()
     queue = _queue(clock, options, profiles, {name: engine.runner for name, engine in engines.items()}, tally)
@@ -139,7 +139,7 @@ def build_scheduler(client: KubeClient, clock: Clock, rng: random.Random, option
     return Scheduler(SchedulerParts(clock, cluster, queue, engines, dispatcher, handle.waiting_pods, tally))
 
 
-def _profiles(options: SchedulerOptions, handle: SchedulerHandle) -> dict[str, Profile]:
+def build_profiles(options: SchedulerOptions, handle: SchedulerHandle) -> dict[str, Profile]:
     registry = Registry([*(cls for cls, _ in DEFAULT_PLUGINS), *options.extra_plugins])
     return {name: build_profile(name, chosen, registry, handle) for name, chosen in options.profiles.items()}
 

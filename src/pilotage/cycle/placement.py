@@ -63,7 +63,6 @@ def place(engine: ProfileEngine, state: CycleState, pod: Pod) -> Placed | Unplac
         return _unplaced(engine, state, pod, outcome)
     if (promised := _promised_node(engine, state, pod, outcome)) is not None:
         return Placed(promised, 0)
-    engine.evaluator.pre_score(state, pod)
     totals = engine.evaluator.totals(state, pod, outcome.allowed)
     row = choose(totals, nodes)
     if row is None:

@@ -69,21 +69,51 @@ class Evaluator:
         Totals are for comparing rows: what is the same for all of them may be left out.
         """
         plan = plan_for(self._profile, pod)
+        # Plugins that sign look at one node at a time, so which nodes are feasible cannot matter to them.
+        self._pre_score(state, pod, plan.shared_pre_scores, self._nodes)
         shared = self._shared_columns(state, pod, plan)
-        raws = {name: raw for name, raw in shared.raw.items() if name not in state.skip_score}
-        contested = self.dry_run.contested_rows(pod)
-        is_plain = allowed is None and not contested and not plan.fresh_filters and not plan.fresh_scores
-        if is_plain and not any(map(np.any, raws.values())):
-            # Equal raw scores normalise to equal scores, which cannot change the choice.
+        feasible = self._feasible(state, pod, plan, shared, allowed)
+        if plan.fresh_pre_scores:
+            self._pre_score(state, pod, plan.fresh_pre_scores, self._some(np.flatnonzero(feasible)))
+        raws = {name: raw for name, raw in shared.raw.items() if raw.any()}
+        fresh = [(name, plugin) for name, plugin in plan.fresh_scores if name not in state.skip_score]
+        if feasible is shared.feasible and not raws and not fresh:
+            # Raw scores that are all 0 normalise to equal scores, which cannot change the choice.
             return shared.totals
-        feasible = shared.feasible if allowed is None else shared.feasible & allowed
-        feasible = self._fresh_feasible(state, pod, plan, feasible)
-        feasible = self._spared(state, pod, contested, feasible)
         rows = np.flatnonzero(feasible)
         totals = np.full(len(self._nodes), REFUSED, dtype=np.int64)
-        if len(rows):
-            totals[rows] = shared.fixed[rows] + self._cycle_scores(state, pod, plan, raws, rows)
+        totals[rows] = shared.fixed[rows]
+        if len(rows) > 1:
+            totals[rows] += self._normalized_shared(state, pod, plan, raws, rows)
+            totals[rows] += self._fresh_scores(state, pod, fresh, rows)
         return totals
+
+    def feasible(self, state: CycleState, pod: Pod, allowed: Mask | None) -> Mask:
+        """The rows on which the pod fits."""
+        plan = plan_for(self._profile, pod)
+        self._pre_score(state, pod, plan.shared_pre_scores, self._nodes)
+        return self._feasible(state, pod, plan, self._shared_columns(state, pod, plan), allowed)
+
+    def score_breakdown(self, state: CycleState, pod: Pod, rows: Rows) -> dict[str, tuple[Scores, Scores]]:
+        """For each score plugin that does not skip: raw and weighted scores of these (feasible) rows."""
+        plan, some = plan_for(self._profile, pod), self._some(rows)
+        self._pre_score(state, pod, [*plan.shared_pre_scores, *plan.fresh_pre_scores], some)
+        breakdown = {}
+        for plugin in self._profile.scores:
+            name = name_of(plugin)
+            if name not in state.skip_score:
+                raw = self._raw_scores(state, pod, plugin, some, rows)
+                breakdown[name] = (raw, self._normalized(state, pod, plugin, raw))
+        return breakdown
+
+    def _feasible(self, state: CycleState, pod: Pod, plan: Plan, shared: SharedColumns, allowed: Mask | None) -> Mask:
+        feasible = shared.feasible if allowed is None else shared.feasible & allowed
+        fresh = tuple((name, plugin) for name, plugin in plan.fresh_filters if name not in state.skip_filter)
+        feasible = self._fresh_feasible(state, pod, fresh, feasible)
+        return self._spared(state, pod, self.dry_run.contested_rows(pod), feasible)
+
+    def _some(self, rows: Rows) -> table.NodeTable:
+        return self._nodes if len(rows) == len(self._nodes) else NodeRows(self._nodes, rows)
 
     def _spared(self, state: CycleState, pod: Pod, contested: Mapping[int, Sequence[Pod]], feasible: Mask) -> Mask:
         """Without the rows where the pod fits only because the nominated pods are not there yet."""
@@ -183,25 +213,30 @@ class Evaluator:
 
     # --- what must be asked for every pod ----------------------------------------------------------------------
 
-    def _fresh_feasible(self, state: CycleState, pod: Pod, plan: Plan, feasible: Mask) -> Mask:
-        rows = np.flatnonzero(feasible)
-        if not plan.fresh_filters or not len(rows):
+    def _fresh_feasible(self, state: CycleState, pod: Pod, filters: Named, feasible: Mask) -> Mask:
+        if not filters or not feasible.any():
             return feasible
-        some: table.NodeTable = self._nodes if len(rows) == len(self._nodes) else NodeRows(self._nodes, rows)
+        rows = np.flatnonzero(feasible)
         passing = np.zeros(len(self._nodes), dtype=np.bool_)
-        passing[rows] = self._passing(state, pod, plan.fresh_filters, some, rows)
+        passing[rows] = self._passing(state, pod, filters, self._some(rows), rows)
         return passing
 
-    def _cycle_scores(self, state: CycleState, pod: Pod, plan: Plan, raws: dict[str, Scores], rows: Rows) -> Scores:
-        """The part of the total that depends on which nodes are feasible."""
-        some: table.NodeTable = self._nodes if len(rows) == len(self._nodes) else NodeRows(self._nodes, rows)
+    def _normalized_shared(
+        self, state: CycleState, pod: Pod, plan: Plan, raws: Mapping[str, Scores], rows: Rows
+    ) -> Scores:
+        """Shared scores that are normalised over the feasible nodes."""
         total = np.zeros(len(rows), dtype=np.int64)
         for name, plugin in plan.shared_scores:
             if name in raws:
                 total += self._normalized(state, pod, plugin, raws[name][rows])
-        for name, plugin in plan.fresh_scores:
-            if name not in state.skip_score:
-                total += self._normalized(state, pod, plugin, self._raw_scores(state, pod, plugin, some, rows))
+        return total
+
+    def _fresh_scores(self, state: CycleState, pod: Pod, plugins: Sequence[tuple[str, Plugin]], rows: Rows) -> Scores:
+        """Scores of the plugins that must be asked for every pod."""
+        total = np.zeros(len(rows), dtype=np.int64)
+        for _, plugin in plugins:
+            raw = self._raw_scores(state, pod, plugin, self._some(rows), rows)
+            total += self._normalized(state, pod, plugin, raw)
         return total
 
     # --- one plugin --------------------------------------------------------------------------------------------
@@ -296,12 +331,13 @@ class Evaluator:
             for reason in refused.refusal.reasons:
                 diagnosis.rejections.append(Rejection(refused.plugin, reason, mask, is_pending))
 
-    def pre_score(self, state: CycleState, pod: Pod) -> None:
-        """Let the score plugins prepare; those that have nothing to say for this pod are skipped."""
-        for plugin in self._profile.pre_score:
-            name = name_of(plugin)
+    def _pre_score(
+        self, state: CycleState, pod: Pod, plugins: Sequence[tuple[str, Any]], nodes: table.NodeTable
+    ) -> None:
+        """Let score plugins prepare; those that have nothing to say for this pod are skipped."""
+        for name, plugin in plugins:
             try:
-                answer: Any = plugin.pre_score(state, pod, self._nodes)
+                answer = plugin.pre_score(state, pod, nodes)
             except Exception as error:
                 raise PluginError(name, "PreScore", f'running PreScore plugin "{name}": {error}') from error
             if isinstance(answer, Skip):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
+from typing import Any
 
 from pilotage.api import points
 from pilotage.api.plugin import Plugin
@@ -26,6 +27,8 @@ class Plan:
     signature: Hashable
     shared_filters: Named
     fresh_filters: Named
+    shared_pre_scores: Named
+    fresh_pre_scores: Named
     shared_scores: Named
     fresh_scores: Named
     is_per_node: bool
@@ -46,19 +49,29 @@ def plan_for(profile: Profile, pod: Pod) -> Plan:
 
 
 def _make_plan(profile: Profile, pod: Pod) -> Plan:
-    evaluating: tuple[Plugin, ...] = tuple(dict.fromkeys((*profile.filters, *profile.scores)))
+    evaluating: tuple[Any, ...] = tuple(dict.fromkeys((*profile.filters, *profile.pre_score, *profile.scores)))
     fragments = {name_of(plugin): plugin.sign(pod) for plugin in evaluating}
     signature = tuple((name, part) for name, part in fragments.items() if part is not None)
 
-    def split(plugins: tuple[Plugin, ...]) -> tuple[Named, Named]:
+    def split(plugins: tuple[Any, ...]) -> tuple[Named, Named]:
         named = [(name_of(plugin), plugin) for plugin in plugins]
         shared = tuple(pair for pair in named if fragments[pair[0]] is not None)
         fresh = tuple(pair for pair in named if fragments[pair[0]] is None)
         return shared, fresh
 
     shared_filters, fresh_filters = split(profile.filters)
+    shared_pre_scores, fresh_pre_scores = split(profile.pre_score)
     shared_scores, fresh_scores = split(profile.scores)
     is_per_node = all(isinstance(plugin, points.Filter) for _, plugin in shared_filters) and all(
         isinstance(plugin, points.Score) for _, plugin in shared_scores
     )
-    return Plan(signature, shared_filters, fresh_filters, shared_scores, fresh_scores, is_per_node)
+    return Plan(
+        signature,
+        shared_filters,
+        fresh_filters,
+        shared_pre_scores,
+        fresh_pre_scores,
+        shared_scores,
+        fresh_scores,
+        is_per_node,
+    )

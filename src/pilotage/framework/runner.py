@@ -31,6 +31,8 @@ class PreFilterOutcome:
     """How PreFilter ended: the rows to look at (None: all), or who refused the pod altogether."""
 
     allowed: Mask | None = None
+    names: frozenset[str] | None = None
+    """The node names behind `allowed`; some of them may not exist."""
     refused: Refused | None = None
     restricting: list[str] = field(default_factory=list)
 
@@ -75,6 +77,7 @@ class Runner:
             elif answer is not None:
                 raise _unexpected(name, "PreFilter", answer)
         if names is not None:
+            outcome.names = names
             outcome.allowed = self._nodes.rows_of(names)
         return outcome
 

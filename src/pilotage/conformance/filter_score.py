@@ -1,0 +1,114 @@
+"""Our answer to a filter-score case, in the form of the recorded one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pilotage.api.results import Pending, Refusal
+from pilotage.api.state import CycleState
+from pilotage.conformance.world import World
+from pilotage.framework.diagnosis import Diagnosis
+from pilotage.framework.errors import PluginError
+from pilotage.framework.profile import name_of
+from pilotage.framework.runner import PreFilterOutcome
+
+Answer = dict[str, Any]
+
+
+def answer_filter_score(world: World) -> Answer:
+    """What the scheduler would decide, stage by stage."""
+    answer: Answer = {
+        "preEnqueue": _pre_enqueue(world),
+        "filter": {},
+        "unschedulablePlugins": [],
+        "scores": {},
+        "best": [],
+        "choice": [],
+        "message": "",
+    }
+    state = CycleState()
+    diagnosis = Diagnosis(node_names=tuple(world.cluster.nodes.names))
+    try:
+        _evaluate(world, state, diagnosis, answer)
+    except PluginError as error:
+        answer["error"] = str(error)
+        answer["scores"] = {}
+    return answer
+
+
+def _evaluate(world: World, state: CycleState, diagnosis: Diagnosis, answer: Answer) -> None:
+    engine, pod = world.engine, world.pod
+    outcome = engine.runner.pre_filter(state, pod)
+    answer["preFilter"] = _pre_filter(outcome, state)
+    if outcome.refused is not None:
+        engine.runner.refused_everywhere(diagnosis, outcome.refused, outcome.restricting)
+    else:
+        engine.runner.note_restriction(diagnosis, outcome)
+        engine.evaluator.diagnose(state, pod, diagnosis, outcome.allowed)
+    answer["filter"] = {name: _node_status(diagnosis, name) for name in diagnosis.node_names}
+    answer["unschedulablePlugins"] = sorted(diagnosis.rejectors)
+    fitting = np.array([answer["filter"][name] is None for name in diagnosis.node_names], dtype=np.bool_)
+    rows = np.flatnonzero(fitting)
+    if not len(rows):
+        answer["message"] = diagnosis.message()
+        return
+    answer["scores"] = _scores(world, state, rows)
+    _choose(world, answer)
+
+
+def _pre_enqueue(world: World) -> list[Answer]:
+    found = []
+    for plugin in world.engine.profile.pre_enqueue:
+        refusal = plugin.pre_enqueue(world.pod)
+        if refusal is not None:
+            found.append({"plugin": name_of(plugin), **_status(refusal)})
+    return found
+
+
+def _pre_filter(outcome: PreFilterOutcome, state: CycleState) -> Answer:
+    refused = outcome.refused
+    return {
+        **({"code": "Success", "reasons": []} if refused is None else _status(refused.refusal)),
+        "plugin": "" if refused is None else refused.plugin,
+        "nodeNames": None if outcome.names is None else sorted(outcome.names),
+        "skipped": sorted(state.skip_filter),
+    }
+
+
+def _status(refusal: Refusal) -> Answer:
+    if isinstance(refusal, Pending):
+        code = "Pending"
+    else:
+        code = "UnschedulableAndUnresolvable" if refusal.unresolvable else "Unschedulable"
+    return {"code": code, "reasons": sorted(reason.message for reason in refusal.reasons)}
+
+
+def _node_status(diagnosis: Diagnosis, name: str) -> Answer | None:
+    refusal = diagnosis.refusal(name)
+    if not refusal.reasons:
+        return None
+    return {"plugin": diagnosis.plugin_of(name), **_status(refusal)}
+
+
+def _scores(world: World, state: CycleState, rows: Any) -> dict[str, Answer]:
+    breakdown = world.engine.evaluator.score_breakdown(state, world.pod, rows)
+    names = world.cluster.nodes.names
+    return {
+        names[row]: {
+            "total": sum(int(weighted[place]) for _, weighted in breakdown.values()),
+            "plugins": {plugin: int(weighted[place]) for plugin, (_, weighted) in breakdown.items()},
+            "raw": {plugin: int(raw[place]) for plugin, (raw, _) in breakdown.items()},
+        }
+        for place, row in enumerate(rows.tolist())
+    }
+
+
+def _choose(world: World, answer: Answer) -> None:
+    totals = {name: score["total"] for name, score in answer["scores"].items()}
+    best = max(totals.values())
+    answer["best"] = answer["choice"] = sorted(name for name, total in totals.items() if total == best)
+    nominated = world.pod.status.nominated_node_name
+    if nominated in totals:
+        answer["choice"] = [nominated]

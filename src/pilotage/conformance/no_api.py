@@ -1,0 +1,33 @@
+"""An API server that is not there: recorded cases decide, they do not write."""
+
+from __future__ import annotations
+
+from pilotage.model.kinds import KindInfo
+
+
+class NoApi:
+    """Refuses every write."""
+
+    async def bind(self, namespace: str, pod: str, uid: str, node: str) -> None:
+        raise RuntimeError("recorded cases do not write")
+
+    async def create(self, kind: KindInfo, namespace: str, body: bytes) -> bytes:
+        raise RuntimeError("recorded cases do not write")
+
+    async def update(self, kind: KindInfo, namespace: str, name: str, body: bytes, *, subresource: str = "") -> bytes:
+        raise RuntimeError("recorded cases do not write")
+
+    async def patch(
+        self,
+        kind: KindInfo,
+        namespace: str,
+        name: str,
+        body: bytes,
+        *,
+        content_type: str = "",
+        subresource: str = "",
+    ) -> bytes:
+        raise RuntimeError("recorded cases do not write")
+
+    async def delete(self, kind: KindInfo, namespace: str, name: str, options: bytes | None = None) -> bytes:
+        raise RuntimeError("recorded cases do not write")

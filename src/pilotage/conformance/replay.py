@@ -1,0 +1,42 @@
+"""Replay recorded cases and count how many of our answers are equal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pilotage.assembly import SchedulerOptions
+from pilotage.conformance.cases import Case
+from pilotage.conformance.compare import answer_differences
+from pilotage.conformance.filter_score import answer_filter_score
+from pilotage.conformance.world import load_world
+
+Answer = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """Our answer to one case, and where it differs from the recorded one."""
+
+    case: Case
+    answer: Answer
+    differences: list[tuple[str, Any, Any]]
+
+    @property
+    def is_equal(self) -> bool:
+        return not self.differences
+
+
+def _filter_score(case: Case) -> Answer:
+    return answer_filter_score(load_world(case, SchedulerOptions()))
+
+
+ANSWERERS: dict[str, Callable[[Case], Answer]] = {"filter-score": _filter_score}
+"""By kind of case; a kind that is not here is not answered yet."""
+
+
+def replay(cases: Iterable[Case]) -> Iterator[Result]:
+    for case in cases:
+        answer = ANSWERERS[case.kind](case)
+        yield Result(case, answer, answer_differences(case.expected, answer))

@@ -1,0 +1,66 @@
+"""The cluster of a recorded case, loaded into the same state that the live scheduler uses."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+import msgspec
+
+from pilotage.assembly import SchedulerHandle, SchedulerOptions, build_profiles
+from pilotage.calls.dispatcher import Dispatcher
+from pilotage.clock import SystemClock
+from pilotage.cluster.state import Cluster
+from pilotage.conformance.cases import Case, CaseError, Object
+from pilotage.conformance.no_api import NoApi
+from pilotage.cycle.placement import ProfileEngine
+from pilotage.model import Pod, kind_of
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """A loaded case: the engine of the pod's profile, and the pod in question."""
+
+    cluster: Cluster
+    handle: SchedulerHandle
+    engine: ProfileEngine
+    pod: Pod
+
+
+def load_cluster(objects: list[Object]) -> Cluster:
+    """All objects of a case; finished pods are left out, waiting ones keep their nominations."""
+    cluster = Cluster()
+    for raw in objects:
+        kind = kind_of(raw["kind"])
+        if kind is None:
+            raise CaseError(f"unknown kind {raw['kind']}")
+        obj = kind.decode(msgspec.json.encode(raw))
+        if isinstance(obj, Pod):
+            _put_pod(cluster, obj)
+            continue
+        cluster.put_object(kind.kind, obj)
+        if kind.kind == "Node":
+            cluster.put_node(obj)
+    return cluster
+
+
+def _put_pod(cluster: Cluster, pod: Pod) -> None:
+    if pod.is_finished:
+        return
+    cluster.put_object("Pod", pod)
+    if pod.node_name:
+        cluster.put_pod(pod)
+    else:
+        cluster.nominations.follow(None, pod)
+
+
+def load_world(case: Case, options: SchedulerOptions) -> World:
+    cluster = load_cluster(case.objects)
+    clock, rng = SystemClock(), random.Random(0)
+    handle = SchedulerHandle(cluster, Dispatcher(NoApi()), clock, rng)
+    profiles = build_profiles(options, handle)
+    pod: Pod = cluster.objects("Pod")[case.pod]
+    profile = profiles.get(pod.spec.scheduler_name)
+    if profile is None:
+        raise CaseError(f"{case.name}: no profile for scheduler name {pod.spec.scheduler_name}")
+    return World(cluster, handle, ProfileEngine(profile, cluster), pod)
