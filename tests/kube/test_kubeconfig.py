@@ -182,11 +182,13 @@ BAD = [
     ),
     pytest.param(
         config(user_fields={"exec": EXEC | {"interactiveMode": "Always"}}),
-        "exec.interactiveMode: 'Always' cannot be used",
+        "exec.interactiveMode: Always: a scheduler has no terminal to ask at; set it to Never or",
         id="exec-always-interactive",
     ),
     pytest.param(
-        config(user_fields={"exec": EXEC | {"interactiveMode": ""}}), "exec.interactiveMode: ''", id="exec-mode-missing"
+        config(user_fields={"exec": EXEC | {"interactiveMode": ""}}),
+        "exec.interactiveMode: not set: a scheduler",
+        id="exec-mode-missing",
     ),
     pytest.param(config(clusters=[{"name": "a"}, {"name": "a"}]), "the name 'a' appears twice", id="twice"),
     pytest.param(config(kind="Pod"), "is a v1 Pod, not a v1 Config", id="wrong-kind"),

@@ -143,20 +143,7 @@ class ExecCredentials:
 
 async def run_plugin(plugin: ExecPlugin) -> bytes:
     """Standard output of one run; CredentialsError if it fails, hangs or is not there."""
-    try:
-        process = await asyncio.create_subprocess_exec(
-            plugin.command,
-            *plugin.args,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            env={**os.environ, **plugin.env, "KUBERNETES_EXEC_INFO": _exec_info(plugin)},
-        )
-    except OSError as error:
-        hint = f" ({' '.join(plugin.install_hint.split())})" if plugin.install_hint else ""
-        raise CredentialsError(
-            f"{plugin.field_name}: cannot run {plugin.command}: {error.strerror or error}; install it{hint}"
-        ) from error
+    process = await _start(plugin)
     try:
         async with asyncio.timeout(PLUGIN_TIMEOUT_SECONDS):
             output, complaint = await process.communicate()
@@ -173,6 +160,23 @@ async def run_plugin(plugin: ExecPlugin) -> bytes:
         last = complaint.decode("utf-8", "replace").strip().splitlines()[-1:] or ["no message"]
         raise CredentialsError(f"{plugin.field_name}: {plugin.command} ended with code {process.returncode}: {last[0]}")
     return output
+
+
+async def _start(plugin: ExecPlugin) -> asyncio.subprocess.Process:
+    try:
+        return await asyncio.create_subprocess_exec(
+            plugin.command,
+            *plugin.args,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env={**os.environ, **plugin.env, "KUBERNETES_EXEC_INFO": _exec_info(plugin)},
+        )
+    except OSError as error:
+        hint = f" ({' '.join(plugin.install_hint.split())})" if plugin.install_hint else ""
+        raise CredentialsError(
+            f"{plugin.field_name}: cannot run {plugin.command}: {error.strerror or error}; install it{hint}"
+        ) from error
 
 
 def command_path(command: str, directory: Path) -> str:

@@ -235,7 +235,7 @@ def _exec_plugin(fields: ExecFields, reader: _FieldReader, cluster: ClusterEntry
     if mode not in NEVER_ASK:
         raise reader.fail(
             "exec.interactiveMode",
-            f"{mode!r} cannot be used: a scheduler has no terminal; set it to {' or '.join(NEVER_ASK)}",
+            f"{mode or 'not set'}: a scheduler has no terminal to ask at; set it to {' or '.join(NEVER_ASK)}",
         )
     return ExecPlugin(
         command=command_path(fields.command, reader.file.parent.absolute()),
