@@ -143,14 +143,18 @@ class _PodMeta(_Meta, rename="camel"):
     deletion_grace_period_seconds: int | None = None
 
 
+class _Anything(msgspec.Struct):
+    """An object of which only its being there matters."""
+
+
 class _Volume(msgspec.Struct):
-    ephemeral: msgspec.Raw | None = None
+    ephemeral: _Anything | None = None
 
 
 class _PodSpec(msgspec.Struct, rename="camel"):
     node_name: str | None = None
     restart_policy: str | None = None
-    resource_claims: list[msgspec.Raw] | None = None
+    resource_claims: list[_Anything] | None = None
     volumes: list[_Volume] | None = None
 
 

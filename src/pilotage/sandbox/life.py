@@ -155,18 +155,21 @@ class Life:
         except ApiError as error:
             if error.code != 409:
                 _log.warning("controller=%s key=%s refused: %s", self._controllers[number].name, key, error)
-            again = self._retry_seconds(item)
+            self._try_later(item)
         except Exception:
             _log.exception("controller=%s key=%s failed", self._controllers[number].name, key)
-            again = self._retry_seconds(item)
+            self._try_later(item)
         else:
             self._failures.pop(item, None)
-        if again is not None:
-            self._queue.add(item, self._clock.monotonic() + max(again, 0.0))
+            if again is not None:
+                self._queue.add(item, self._clock.monotonic() + max(again, 0.0))
 
-    def _retry_seconds(self, item: tuple[int, Key]) -> float:
+    def _try_later(self, item: tuple[int, Key]) -> None:
         failures = self._failures[item] = self._failures.get(item, 0) + 1
-        return min(_FIRST_RETRY_SECONDS * 2.0 ** min(failures - 1, 20), _LONGEST_RETRY_SECONDS)
+        delay = min(_FIRST_RETRY_SECONDS * 2.0 ** min(failures - 1, 20), _LONGEST_RETRY_SECONDS)
+        # What it wrote before it failed has marked it again, for at once; that must not become a spin.
+        self._queue.discard(item)
+        self._queue.add(item, self._clock.monotonic() + delay)
 
     async def _rest(self, group: asyncio.TaskGroup) -> None:
         """Sleep until something is due or the bell rings."""

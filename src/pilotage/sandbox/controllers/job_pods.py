@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from pilotage.sandbox.controllers.controller import Object, World
+from pilotage.sandbox.controllers.controller import Object, World, drop_finalizer
 from pilotage.sandbox.controllers.job_tally import INDEX, TRACKING, Tally, free_indexes, is_indexed
 from pilotage.sandbox.controllers.pod_template import PodTemplate
 from pilotage.sandbox.errors import ApiError
@@ -37,13 +37,8 @@ class JobPods:
     def release(self, pod: PodFacts) -> bool:
         """Let a pod go: it is counted from now on. False if it was gone or let go already."""
         obj = self._world.read(pod.key)
-        if (
-            obj is None
-            or obj["metadata"]["uid"] != pod.uid
-            or TRACKING not in (obj["metadata"].get("finalizers") or ())
-        ):
+        if obj is None or obj["metadata"]["uid"] != pod.uid or not drop_finalizer(obj, TRACKING):
             return False
-        obj["metadata"]["finalizers"] = [name for name in obj["metadata"]["finalizers"] if name != TRACKING]
         try:
             self._world.write(pod.key, obj)
         except ApiError as error:

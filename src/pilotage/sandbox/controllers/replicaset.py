@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from pilotage.clock import parse_rfc3339
-from pilotage.sandbox.controllers.conditions import drop_condition, set_condition
+from pilotage.sandbox.controllers.conditions import drop_condition, has_condition, set_condition
 from pilotage.sandbox.controllers.controller import BATCH, CHILD_DELAY, Due, Interest, Object, World, itself
 from pilotage.sandbox.controllers.pod_template import PodTemplate
 from pilotage.sandbox.errors import ApiError
@@ -72,7 +72,7 @@ class ReplicaSetController:
         status = self._status(replica_set, living, len(ready), len(ready) - len(waits))
         if refusal is None:
             drop_condition(status, "ReplicaFailure")
-        else:
+        elif not has_condition(status, "ReplicaFailure"):  # a repeated refusal is no news
             now = self._world.timestamp()
             set_condition(status, "ReplicaFailure", "True", now, reason="FailedCreate", message=refusal.message)
         if status != replica_set.get("status"):

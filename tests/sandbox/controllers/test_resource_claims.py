@@ -1,0 +1,164 @@
+"""Claims from templates live as long as their pod needs them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.sandbox.living_cluster import LivingCluster, pod
+
+Object = dict[str, Any]
+CLAIMS = "resourceclaims.resource.k8s.io"
+REQUESTS = {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu.example.com"}}]}}
+ALLOCATION = {
+    "devices": {"results": [{"request": "gpu", "driver": "gpu.example.com", "pool": "p", "device": "d"}]},
+}
+
+
+def claim_template(name: str = "gpu") -> Object:
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaimTemplate",
+        "metadata": {"name": name},
+        "spec": {"metadata": {"labels": {"team": "a"}}, "spec": REQUESTS},
+    }
+
+
+def claim(name: str) -> Object:
+    metadata = {"name": name}
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": metadata, "spec": REQUESTS}
+
+
+def user(name: str, *, template: str | None = None, claim: str | None = None, **spec: Any) -> Object:
+    source = {"resourceClaimTemplateName": template} if template else {"resourceClaimName": claim}
+    spec.setdefault("restartPolicy", "Never")
+    return pod(name, resourceClaims=[{"name": "accelerator", **source}], **spec)
+
+
+def claim_of(cluster: LivingCluster, name: str) -> str:
+    (entry,) = cluster.status("Pod", name)["resourceClaimStatuses"]
+    assert entry["name"] == "accelerator"
+    found: str = entry["resourceClaimName"]
+    return found
+
+
+def allocate(cluster: LivingCluster, name: str, *pods: str) -> None:
+    """What a scheduler does: protect, allocate, reserve."""
+    found = cluster.get("ResourceClaim", name)
+    found["metadata"]["finalizers"] = ["resource.kubernetes.io/delete-protection"]
+    found = cluster.api.update(CLAIMS, "default", name, found)
+    uids = {pod_name: cluster.get("Pod", pod_name)["metadata"]["uid"] for pod_name in pods}
+    reserved = [{"resource": "pods", "name": pod_name, "uid": uid} for pod_name, uid in uids.items()]
+    found["status"] = {"allocation": ALLOCATION, "reservedFor": reserved}
+    cluster.api.update(CLAIMS, "default", name, found, "status")
+
+
+async def test_claim_is_made_from_the_template_and_told_in_the_status() -> None:
+    cluster = LivingCluster(binds=False)
+    cluster.create(claim_template())
+    cluster.create(user("a", template="gpu"))
+    await cluster.settle()
+    made = cluster.get("ResourceClaim", claim_of(cluster, "a"))
+    assert made["metadata"]["name"].startswith("a-accelerator-")
+    assert made["metadata"]["labels"] == {"team": "a"}
+    assert made["metadata"]["annotations"]["resource.kubernetes.io/pod-claim-name"] == "accelerator"
+    (owner,) = made["metadata"]["ownerReferences"]
+    assert (owner["kind"], owner["name"], owner["controller"]) == ("Pod", "a", True)
+    assert made["spec"]["devices"]["requests"][0]["exactly"]["deviceClassName"] == "gpu.example.com"
+
+
+async def test_pod_waits_for_its_template() -> None:
+    cluster = LivingCluster(binds=False)
+    cluster.create(user("a", template="gpu"))
+    await cluster.settle()
+    assert "resourceClaimStatuses" not in cluster.status("Pod", "a")
+    cluster.create(claim_template())
+    await cluster.settle()
+    assert cluster.names("ResourceClaim") == [claim_of(cluster, "a")]
+
+
+async def test_claim_that_was_made_but_not_told_is_found_again() -> None:
+    first = LivingCluster(binds=False)
+    first.create(claim_template())
+    first.create(user("a", template="gpu"))
+    await first.settle()
+    forgetful = first.get("Pod", "a")
+    del forgetful["status"]["resourceClaimStatuses"]
+    first.life.stop()
+    first.api.update("pods", "default", "a", forgetful, "status")
+    second = LivingCluster(nodes=0, binds=False, store=first.store)
+    await second.settle()
+    assert second.names("ResourceClaim") == [claim_of(second, "a")]
+
+
+async def test_claim_deleted_under_its_pod_is_made_anew() -> None:
+    cluster = LivingCluster(binds=False)
+    cluster.create(claim_template())
+    cluster.create(user("a", template="gpu"))
+    await cluster.settle()
+    lost = claim_of(cluster, "a")
+    cluster.delete("ResourceClaim", lost)
+    await cluster.settle()
+    assert cluster.names("ResourceClaim") == [claim_of(cluster, "a")] != [lost]
+
+
+async def test_claim_of_a_finished_pod_is_deallocated_and_deleted() -> None:
+    cluster = LivingCluster()
+    cluster.create(claim_template())
+    cluster.create(user("a", template="gpu", annotations={"run-for": "10s"}))
+    await cluster.run(5)
+    name = claim_of(cluster, "a")
+    allocate(cluster, name, "a")
+    await cluster.run(1)
+    assert cluster.status("ResourceClaim", name)["allocation"]
+    await cluster.settle()
+    assert cluster.status("Pod", "a")["phase"] == "Succeeded"
+    assert cluster.names("ResourceClaim") == []
+
+
+async def test_claim_of_a_deleted_pod_goes_with_it() -> None:
+    cluster = LivingCluster()
+    cluster.create(claim_template())
+    cluster.create(user("a", template="gpu"))
+    await cluster.run(5)
+    allocate(cluster, claim_of(cluster, "a"), "a")
+    cluster.delete("Pod", "a")
+    await cluster.settle()
+    assert cluster.names("ResourceClaim") == []
+
+
+async def test_shared_claim_is_deallocated_when_the_last_pod_has_ended_and_stays() -> None:
+    cluster = LivingCluster()
+    cluster.create(claim("shared"))
+    cluster.create(user("a", claim="shared", annotations={"run-for": "10s"}))
+    cluster.create(user("b", claim="shared"))
+    await cluster.run(5)
+    allocate(cluster, "shared", "a", "b")
+    await cluster.run(10)
+    status = cluster.status("ResourceClaim", "shared")
+    assert [consumer["name"] for consumer in status["reservedFor"]] == ["b"] and status["allocation"]
+    cluster.delete("Pod", "b")
+    await cluster.settle()
+    found = cluster.get("ResourceClaim", "shared")
+    assert "allocation" not in found["status"] and "reservedFor" not in found["status"]
+    assert "finalizers" not in found["metadata"]
+
+
+async def test_reservation_of_a_namesake_does_not_count() -> None:
+    cluster = LivingCluster()
+    cluster.create(claim("shared"))
+    cluster.create(user("a", claim="shared"))
+    await cluster.run(5)
+    allocate(cluster, "shared", "a")
+    cluster.delete("Pod", "a", gracePeriodSeconds=0)
+    cluster.create(user("a", claim="shared"))
+    await cluster.settle()
+    assert "allocation" not in cluster.status("ResourceClaim", "shared")
+
+
+async def test_claim_that_nobody_uses_can_be_deleted_though_allocated() -> None:
+    cluster = LivingCluster()
+    cluster.create(claim("idle"))
+    allocate(cluster, "idle")
+    cluster.delete("ResourceClaim", "idle")
+    await cluster.settle()
+    assert cluster.find("ResourceClaim", "idle") is None
