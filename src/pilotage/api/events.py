@@ -97,7 +97,11 @@ class ClusterEvent:
         """How the event is called in metrics, e.g. `NodeUpdateNodeTaint`."""
         if self.custom_label:
             return self.custom_label
-        return self.resource.value + _ACTION_NAMES.get(self.action, "Unknown")
+        return self.resource.value + self.action_name
+
+    @property
+    def action_name(self) -> str:
+        return _ACTION_NAMES.get(self.action, "Unknown")
 
     @property
     def is_wildcard(self) -> bool:

@@ -15,8 +15,8 @@ from typing import Any
 
 import msgspec
 
-from pilotage.bench.child_process import Child
-from pilotage.bench.in_process import Stalled
+from pilotage.bench.child_process import Child, ChildFailed
+from pilotage.bench.in_process import Stalled, unwrapped
 from pilotage.bench.measure import Figures, Timeline
 from pilotage.bench.progress import Progress
 from pilotage.bench.workloads import NAMESPACE, Object, Workload
@@ -78,7 +78,7 @@ class OverHttpBench:
     async def _watched(self, client: KubeClient, scheduler: Child) -> Figures:
         workload = self._workload
         figures: Figures
-        async with asyncio.TaskGroup() as tasks:
+        async with unwrapped(Stalled), unwrapped(ChildFailed), asyncio.TaskGroup() as tasks:
             reflector = Reflector(client, KINDS["pods"], self, self._clock, self._rng)
             watching = tasks.create_task(reflector.run(), name="watch pods")
             await reflector.wait_synced()

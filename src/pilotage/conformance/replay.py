@@ -10,6 +10,7 @@ from pilotage.assembly import SchedulerOptions
 from pilotage.conformance.cases import Case
 from pilotage.conformance.compare import answer_differences
 from pilotage.conformance.filter_score import answer_filter_score
+from pilotage.conformance.hint import answer_hint
 from pilotage.conformance.world import load_world
 
 Answer = dict[str, Any]
@@ -32,7 +33,11 @@ def _filter_score(case: Case) -> Answer:
     return answer_filter_score(load_world(case, SchedulerOptions()))
 
 
-ANSWERERS: dict[str, Callable[[Case], Answer]] = {"filter-score": _filter_score}
+def _hint(case: Case) -> Answer:
+    return answer_hint(load_world(case, SchedulerOptions()), case)
+
+
+ANSWERERS: dict[str, Callable[[Case], Answer]] = {"filter-score": _filter_score, "hint": _hint}
 """By kind of case; a kind that is not here is not answered yet."""
 
 

@@ -1,0 +1,41 @@
+"""A whole benchmark run, small: sandbox, scheduler and creator in one process."""
+
+import dataclasses
+
+import pytest
+
+from pilotage.assembly import SchedulerOptions
+from pilotage.bench import in_process
+from pilotage.bench.in_process import InProcessBench, Stalled
+from pilotage.bench.workloads import SCHEDULING_BASIC, Workload, bench_pod
+from pilotage.clock import SystemClock
+from pilotage.rng import seeded
+
+
+def small(**changes: object) -> Workload:
+    sizes = {"nodes": 5, "init_pods": 10, "pods": 40}
+    return dataclasses.replace(SCHEDULING_BASIC, **(sizes | changes))  # type: ignore[arg-type]
+
+
+def bench(workload: Workload) -> InProcessBench:
+    return InProcessBench(workload, SystemClock(), seeded(1), SchedulerOptions(), latency_seconds=0.0)
+
+
+async def test_every_measured_pod_is_bound_and_counted_once() -> None:
+    figures = await bench(small()).run()
+    assert figures.pods == 40
+    assert len(figures.timeline.latencies()) == 40
+    assert all(latency > 0 for latency in figures.timeline.latencies())
+
+
+async def test_the_schedulers_share_is_part_of_all_cpu() -> None:
+    figures = await bench(small(pods=100)).run()
+    assert figures.scheduler_cpu_seconds is not None
+    assert 0 < figures.scheduler_cpu_seconds < figures.cpu_seconds
+
+
+async def test_workload_that_does_not_fit_is_reported_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(in_process, "_STALL_SECONDS", 0.3)
+    impossible = small(make_pod=lambda number: bench_pod(f"pod-{number}", {"cpu": "64"}))
+    with pytest.raises(Stalled, match="0 of 40 bound"):
+        await bench(impossible).run()
