@@ -20,8 +20,8 @@ def run(work: Coroutine[Any, Any, _Result]) -> _Result:
         return runner.run(work)
 
 
-async def until_interrupted(work: Coroutine[Any, Any, None]) -> None:
-    """Run `work` until it ends, or cancel it at the first SIGINT or SIGTERM; the second one kills as usual."""
+async def until_interrupted(work: Coroutine[Any, Any, None]) -> bool:
+    """Run `work` until it ends (True), or cancel it at the first SIGINT or SIGTERM (False); a second one kills."""
     interrupted = asyncio.Event()
     loop = asyncio.get_running_loop()
 
@@ -38,6 +38,7 @@ async def until_interrupted(work: Coroutine[Any, Any, None]) -> None:
             await asyncio.wait([working, waiting], return_when=asyncio.FIRST_COMPLETED)
             working.cancel()
             waiting.cancel()
+        return not interrupted.is_set()
     finally:
         _forget_signals(loop)
 

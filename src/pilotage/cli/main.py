@@ -18,7 +18,8 @@ from typing import Final
 import click
 
 from pilotage.cli.errors import CommandError, ExitCode, one_line, report, usage_problem
-from pilotage.cli.options import common_options, is_verbose, set_up_logging
+from pilotage.cli.logs import is_verbose, set_up_logging
+from pilotage.cli.options import common_options
 
 
 @dataclass(frozen=True, slots=True)

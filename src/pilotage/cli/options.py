@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import logging
 import os
-import sys
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import click
 
-_Command = TypeVar("_Command", bound=Callable[..., Any])
+from pilotage.cli.logs import set_up_logging
 
-_FORMAT: Final = "%(levelname)s %(name)s: %(message)s"
+_Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 def common_options(command: _Command) -> _Command:
@@ -24,16 +23,6 @@ def common_options(command: _Command) -> _Command:
         "--no-color", is_flag=True, expose_value=False, callback=_set_no_color, help="No colours (as NO_COLOR=1)."
     )
     return verbose(no_color(command))
-
-
-def set_up_logging(level: int = logging.WARNING) -> None:
-    logging.basicConfig(level=level, format=_FORMAT, stream=sys.stderr, force=True)
-    # asyncio's own debugging talk is about the loop, not about pods.
-    logging.getLogger("asyncio").setLevel(max(level, logging.INFO))
-
-
-def is_verbose() -> bool:
-    return logging.getLogger().isEnabledFor(logging.DEBUG)
 
 
 def _set_verbose(context: click.Context, parameter: click.Parameter, value: bool) -> None:

@@ -1,0 +1,114 @@
+"""`pilotage demo`: sandbox, scheduler and sample workloads, seen live."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from typing import Final
+
+import click
+from rich.console import Console
+from rich.live import Live
+
+from pilotage.cli.demo_picture import Camera
+from pilotage.cli.demo_stage import Play, stage_options
+from pilotage.cli.demo_view import Moment, View
+from pilotage.cli.embedding import started
+from pilotage.cli.errors import CommandError, ExitCode
+from pilotage.cli.event_loop import run, until_interrupted
+from pilotage.cli.logs import logs_held_back
+from pilotage.cli.options import common_options
+from pilotage.cli.sandbox import schedule
+from pilotage.clock import Clock, SystemClock
+from pilotage.rng import fresh_seed, seeded
+from pilotage.sandbox.embedded import EmbeddedCluster
+
+_EPILOG = """\b
+Examples:
+  pilotage demo
+  pilotage demo --once --nodes 12
+"""
+_FRAME_SECONDS: Final = 0.125
+_PATIENCE_SECONDS: Final = 60.0
+_WIDTH_WITHOUT_TERMINAL: Final = 120
+
+
+@click.command(epilog=_EPILOG)
+@click.option("--once", is_flag=True, help="End when nothing changes any more.")
+@click.option("--nodes", type=click.IntRange(min=3), default=5, show_default=True, metavar="N", help="Simulated nodes.")
+@common_options
+def demo(once: bool, nodes: int) -> None:
+    """Watch pods being placed in an embedded cluster.
+
+    Three pools of nodes (one of them tainted), two Deployments of different priority, a Job, a pod that wants a fast
+    disk, pods for the tainted pool, and one pod that fits nowhere, with the reason. Ctrl-C ends it and prints what came
+    out. Without a terminal it behaves as with --once.
+    """
+    console = Console(width=None if sys.stdout.isatty() else _WIDTH_WITHOUT_TERMINAL)
+    is_live = sys.stdout.isatty() and not console.is_dumb_terminal
+    show = _Show(View(console), SystemClock(), is_live=is_live, ends=once or not is_live)
+    finished = run(until_interrupted(show.play(nodes)))
+    if show.last is not None:
+        show.view.summary(show.last)
+    if show.ends and not finished:
+        raise CommandError(ExitCode.FAILED, "the demo was interrupted before it came to rest")
+    if show.ends and show.last is not None and any(not line.reason for line in show.last.picture.pending):
+        raise CommandError(ExitCode.FAILED, "a pod is pending and the scheduler has not said why")
+
+
+class _Show:
+    """One performance of the demo."""
+
+    def __init__(self, view: View, clock: Clock, *, is_live: bool, ends: bool) -> None:
+        self.view = view
+        self.ends = ends
+        self.last: Moment | None = None
+        self._clock = clock
+        self._is_live = is_live
+
+    async def play(self, nodes: int) -> None:
+        rng = seeded(fresh_seed())
+        async with started(stage_options(nodes, is_served=self._is_live), self._clock, rng) as cluster:
+            play = Play(cluster, self._clock)
+            async with asyncio.TaskGroup() as tasks:
+                scheduling = tasks.create_task(schedule(cluster, self._clock, rng), name="scheduler")
+                tasks.create_task(play.perform(), name="workloads")
+                await self._watch(cluster, play)
+                scheduling.cancel()
+
+    async def _watch(self, cluster: EmbeddedCluster, play: Play) -> None:
+        begin = self._clock.monotonic()
+        footer = _footer(cluster)
+        with closing(Camera(cluster.api.store)) as camera, self._screen() as draw:
+            while not (self.ends and play.is_still()):
+                elapsed = self._clock.monotonic() - begin
+                self.last = self._moment(camera, elapsed, footer)
+                draw(self.last)
+                if self.ends and elapsed > _PATIENCE_SECONDS:
+                    raise CommandError(ExitCode.FAILED, f"the demo did not come to rest in {_PATIENCE_SECONDS:.0f} s")
+                await self._clock.sleep(_FRAME_SECONDS)
+
+    def _moment(self, camera: Camera, elapsed: float, footer: str) -> Moment:
+        picture = camera.picture()
+        is_same = self.last is not None and picture == self.last.picture
+        changed = self.last.changed_seconds if self.last is not None and is_same else elapsed
+        return Moment(picture, tuple(camera.placements), elapsed, changed, footer)
+
+    @contextmanager
+    def _screen(self) -> Iterator[Callable[[Moment], None]]:
+        """Where frames go: the terminal, or nowhere."""
+        if not self._is_live:
+            yield lambda moment: None
+            return
+        with logs_held_back(), Live(console=self.view.console, screen=True, auto_refresh=False) as live:
+            yield lambda moment: live.update(self.view.frame(moment), refresh=True)
+
+
+def _footer(cluster: EmbeddedCluster) -> str:
+    if cluster.kubeconfig is None:
+        return ""
+    path = shlex.quote(str(cluster.kubeconfig))
+    return f"Play along from another shell: export KUBECONFIG={path}\nCtrl-C ends."
