@@ -15,9 +15,10 @@ from typing import Any, Final
 from pilotage.clock import rfc3339
 from pilotage.sandbox.backend import Backend, Object, unsaved_record
 from pilotage.sandbox.crds import CLEANUP_FINALIZER, CRD_RESOURCE
-from pilotage.sandbox.errors import FieldError, bad_request, conflict, forbidden, invalid
+from pilotage.sandbox.errors import FieldError, conflict, forbidden, invalid
 from pilotage.sandbox.records import Key, Record
 from pilotage.sandbox.resources import ResourceType
+from pilotage.sandbox.shapes import check_options_shape
 from pilotage.sandbox.terminating import Terminating
 
 ORPHAN: Final = "orphan"
@@ -188,11 +189,9 @@ def _grace_seconds(resource_type: ResourceType, obj: Mapping[str, Any], options:
 
 
 def _check_options(options: Mapping[str, Any]) -> None:
-    grace = options.get("gracePeriodSeconds")
-    if grace is not None and (not isinstance(grace, int) or isinstance(grace, bool)):
-        raise bad_request(f"DeleteOptions: gracePeriodSeconds: expected integer, got {grace!r}")
-    if options.get("preconditions") is not None and not isinstance(options["preconditions"], Mapping):
-        raise bad_request("DeleteOptions: preconditions: expected object")
+    if not options:
+        return
+    check_options_shape("DeleteOptions", options)
     policy = options.get("propagationPolicy")
     if policy is not None and options.get("orphanDependents") is not None:
         problem = "orphanDependents and deletionPropagation cannot be both set"

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from pilotage.sandbox.errors import FieldError, bad_request, invalid
+from pilotage.sandbox.errors import FieldError, invalid
 from pilotage.sandbox.resources import ResourceType
+from pilotage.sandbox.shapes import check_options_shape
 
 Object = dict[str, Any]
 
@@ -38,10 +39,9 @@ def scale_of(resource_type: ResourceType, obj: Mapping[str, Any]) -> Object:
 
 def scaled(resource_type: ResourceType, obj: Object, scale: Mapping[str, Any]) -> Object:
     """The object with the replicas that `scale` asks for; `obj` is altered."""
-    replicas = (scale.get("spec") or {}).get("replicas", 0)
+    check_options_shape("Scale", scale)
+    replicas = (scale.get("spec") or {}).get("replicas") or 0
     name = obj["metadata"]["name"]
-    if not isinstance(replicas, int) or isinstance(replicas, bool):
-        raise bad_request(f"Scale: spec.replicas: expected integer, got {replicas!r}")
     if replicas < 0:
         error = FieldError("spec.replicas", "must be greater than or equal to 0", replicas)
         raise invalid("Scale", "autoscaling", name, [error])

@@ -37,9 +37,17 @@ def check_shape(resource_type: ResourceType, obj: object) -> None:
     try:
         msgspec.convert(obj, _shape_of(resource_type))
     except msgspec.ValidationError as error:
-        raise _refusal(resource_type, str(error)) from None
+        raise _refusal(resource_type.kind, resource_type.version, str(error)) from None
     except RecursionError:
         raise bad_request("the object is nested too deeply") from None
+
+
+def check_options_shape(kind: str, obj: object) -> None:
+    """The same for what is sent along with a request but never stored, such as DeleteOptions."""
+    try:
+        msgspec.convert(obj, _struct(f"v1.{kind}"))
+    except msgspec.ValidationError as error:
+        raise _refusal(kind, "v1", str(error)) from None
 
 
 def _shape_of(resource_type: ResourceType) -> Any:
@@ -94,10 +102,9 @@ def _is_recursive(name: str) -> bool:
 _WHERE: Final = re.compile(r"^(?P<problem>.*?)(?: - at `\$\.?(?P<path>.*)`)?$", re.DOTALL)
 
 
-def _refusal(resource_type: ResourceType, text: str) -> ApiError:
+def _refusal(kind: str, version: str, text: str) -> ApiError:
     found = _WHERE.match(text)
     problem, path = (found["problem"], found["path"]) if found else (text, None)
     problem = problem.replace("`", "").replace("Expected", "expected").replace(" | null", "")
     detail = f"{path}: {problem}" if path else problem
-    kind = resource_type.kind
-    return bad_request(f'{kind} in version "{resource_type.version}" cannot be handled as a {kind}: {detail}')
+    return bad_request(f'{kind} in version "{version}" cannot be handled as a {kind}: {detail}')

@@ -15,7 +15,6 @@ from pilotage.sandbox.binding import bind_pod
 from pilotage.sandbox.conversion import from_storage, to_storage
 from pilotage.sandbox.creation import Creation
 from pilotage.sandbox.deletion import Deleted, Deletion
-from pilotage.sandbox.errors import bad_request
 from pilotage.sandbox.eviction import Eviction
 from pilotage.sandbox.patch import apply_patch
 from pilotage.sandbox.records import Record
@@ -95,8 +94,6 @@ class Verbs:
 
     def set_scale(self, served: ResourceType, record: Record, scale: Object, *, dry_run: bool = False) -> Object:
         """Set the replicas; returns the Scale as it is then."""
-        if not isinstance(scale, dict):
-            raise bad_request("Scale: expected an object")
         obj = scaled(served, record.object(), scale)
         written = self._updates.update(self._stored(served), record, obj, dry_run=dry_run)
         return scale_of(served, written.object())

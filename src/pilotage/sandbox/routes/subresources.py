@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from pilotage.sandbox.api import Api
 from pilotage.sandbox.binding import target_of
@@ -10,6 +10,7 @@ from pilotage.sandbox.bodies import is_dry_run, object_in, patch_in
 from pilotage.sandbox.errors import ApiError, FieldError, bad_request, invalid, method_not_allowed, not_implemented
 from pilotage.sandbox.exchange import Request, Response, json_response, success_status
 from pilotage.sandbox.routes.paths import Target
+from pilotage.sandbox.shapes import check_options_shape
 
 _NO_CONTAINERS: Final = frozenset({"attach", "exec", "log", "portforward", "proxy"})
 _BOUND: Final = json_response(success_status(), 201)
@@ -39,7 +40,8 @@ class Subresources:
     def bind(self, request: Request, namespace: str, name: str) -> Response:
         """A Binding, posted to the pod's subresource or (name "") to the bindings of the namespace."""
         binding = object_in(request)
-        metadata = _metadata(binding)
+        check_options_shape("Binding", binding)
+        metadata = binding.get("metadata") or {}
         own_name = metadata.get("name") or name
         if name and own_name != name:
             raise bad_request(f"the name of the object ({own_name}) does not match the name on the URL ({name})")
@@ -52,12 +54,11 @@ class Subresources:
 
     def _evict(self, request: Request, target: Target) -> Response:
         eviction = object_in(request)
-        name = _metadata(eviction).get("name") or target.name
+        check_options_shape("Eviction", eviction)
+        name = (eviction.get("metadata") or {}).get("name") or target.name
         if name != target.name:
             raise bad_request("name in URL does not match name in Eviction object")
         options = eviction.get("deleteOptions") or {}
-        if not isinstance(options, dict):
-            raise bad_request("Eviction: deleteOptions: expected object")
         dry_run = is_dry_run(request) or options.get("dryRun") == ["All"]
         self._api.verbs.evict(target.own_namespace, name, options, dry_run=dry_run)
         return json_response(success_status(), 201)
@@ -84,13 +85,6 @@ class Subresources:
             f"{what} of {target.own_namespace}/{target.name}: pods of the sandbox are simulated and run no containers; "
             "see their status, conditions and events instead"
         )
-
-
-def _metadata(obj: dict[str, Any]) -> dict[str, Any]:
-    metadata = obj.get("metadata") or {}
-    if not isinstance(metadata, dict):
-        raise bad_request("metadata: expected object")
-    return metadata
 
 
 def _name_required(kind: str) -> ApiError:
