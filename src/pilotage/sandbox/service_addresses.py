@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from pilotage.sandbox.json_fields import Json, dict_or_empty, dicts_in, nested, text_or_empty
 
@@ -24,7 +24,7 @@ def assign_addresses(service: Json, others: Sequence[Json]) -> None:
         return
     seed = zlib.crc32(text_or_empty(nested(service, "metadata", "uid")).encode())
     if not spec.get("clusterIP"):
-        taken = {nested(other, "spec", "clusterIP") for other in others}
+        taken = {text_or_empty(nested(other, "spec", "clusterIP")) for other in others}
         spec["clusterIP"] = _free_address(seed, taken)
     if spec.get("clusterIPs") is None:
         spec["clusterIPs"] = [spec["clusterIP"]]
@@ -32,7 +32,7 @@ def assign_addresses(service: Json, others: Sequence[Json]) -> None:
         _assign_node_ports(spec, seed, others)
 
 
-def _free_address(seed: int, taken: set[Any]) -> str:
+def _free_address(seed: int, taken: set[str]) -> str:
     for offset in range(_HOSTS):
         # 10.96.0.1 is the API server's own address, .10 that of cluster DNS by habit.
         host = 256 + (seed + offset) % _HOSTS
@@ -44,7 +44,8 @@ def _free_address(seed: int, taken: set[Any]) -> str:
 
 def _assign_node_ports(spec: Json, seed: int, others: Sequence[Json]) -> None:
     services = [*(dict_or_empty(other.get("spec")) for other in others), spec]
-    taken = {port.get("nodePort") for service in services for port in dicts_in(service, "ports")}
+    numbers = (port.get("nodePort") for service in services for port in dicts_in(service, "ports"))
+    taken = {number for number in numbers if isinstance(number, int)}
     for port in dicts_in(spec, "ports"):
         if port.get("nodePort"):
             continue
