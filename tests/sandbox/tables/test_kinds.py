@@ -124,7 +124,8 @@ CASES: list[tuple[str, str, str]] = [
         "x|Bound|v|1Gi|RWOP|s|<unset>|5m|Block",
     ),
     (
-        "{apiVersion: storage.k8s.io/v1, kind: StorageClass, provisioner: p, reclaimPolicy: Delete, volumeBindingMode: Immediate,"
+        "{apiVersion: storage.k8s.io/v1, kind: StorageClass, provisioner: p, reclaimPolicy: Delete,"
+        " volumeBindingMode: Immediate,"
         " metadata: {annotations: {storageclass.kubernetes.io/is-default-class: 'true'}}}",
         "NAME PROVISIONER RECLAIMPOLICY VOLUMEBINDINGMODE ALLOWVOLUMEEXPANSION AGE",
         "x (default)|p|Delete|Immediate|False|5m",
@@ -178,7 +179,8 @@ CASES: list[tuple[str, str, str]] = [
     ),
     (
         "{apiVersion: kueue.x-k8s.io/v1beta2, kind: Workload, spec: {queueName: q},"
-        " status: {admission: {clusterQueue: c}, conditions: [{type: QuotaReserved, status: 'True'}, {type: Admitted, status: 'True'}]}}",
+        " status: {admission: {clusterQueue: c},"
+        " conditions: [{type: QuotaReserved, status: 'True'}, {type: Admitted, status: 'True'}]}}",
         "NAME QUEUE RESERVED_IN ADMITTED FINISHED AGE",
         "x|q|c|True|None|5m",
     ),
