@@ -12,7 +12,8 @@ _GROUND = {"clock", "rng", "tasks"}
 _MODEL = {"model"} | _GROUND
 _API = {"api"} | _MODEL
 _STATE = {"calls", "cluster", "framework", "observe", "queue"}
-_WORKSHOPS = {"assembly", "bench", "config", "cycle", "explain", "jobs", "kube", "plugins", "sandbox", "simulate"}
+_RUNNING = {"assembly", "config", "cycle", "jobs", "kube", "plugins", "sandbox"}
+_TOOLS = {"bench", "conformance", "explain", "simulate"}
 
 ALLOWED: dict[str, set[str]] = {
     "__init__": set(),
@@ -34,11 +35,12 @@ ALLOWED: dict[str, set[str]] = {
     "jobs": _API | _STATE | {"cycle"},
     "testing": _API,
     "assembly": _API | _STATE | {"config", "cycle", "jobs", "kube", "plugins"},
-    "simulate": _API | _STATE | {"assembly", "config", "cycle", "jobs", "kube", "plugins", "sandbox"},
-    "bench": _API | _STATE | {"assembly", "config", "cycle", "kube", "plugins", "sandbox"},
-    "explain": _API | _STATE | {"assembly", "config", "cycle", "jobs", "kube", "plugins"},
-    "web": _API | _STATE | _WORKSHOPS,
-    "cli": _API | _STATE | _WORKSHOPS | {"web"},
+    "simulate": _API | _STATE | _RUNNING,
+    "bench": _API | _STATE | _RUNNING,
+    "conformance": _API | _STATE | _RUNNING,
+    "explain": _API | _STATE | _RUNNING,
+    "web": _API | _STATE | _RUNNING | _TOOLS,
+    "cli": _API | _STATE | _RUNNING | _TOOLS | {"web"},
     "__main__": {"cli"},
 }
 
@@ -54,7 +56,6 @@ _THIRD_PARTY_AT_THE_EDGE = {
     "click": {"cli"},
     "rich": {"cli"},
     "uvicorn": {"sandbox", "web"},
-    "numpy": {"api", "cluster", "cli", "framework", "plugins", "queue", "simulate", "explain", "testing"},
 }
 
 

@@ -36,6 +36,7 @@ _COMMANDS: Final = {
     "sandbox": _Entry("pilotage.cli.sandbox", "sandbox", "Run an embedded cluster for kubectl and other clients."),
     "run": _Entry("pilotage.cli.run", "run", "Schedule the pods of any cluster."),
     "bench": _Entry("pilotage.cli.bench", "bench", "Measure pods per second, latency, CPU and memory."),
+    "conformance": _Entry("pilotage.cli.conformance", "conformance", "Compare decisions with kube-scheduler's."),
 }
 
 _HELP: Final = """A Kubernetes scheduler that can be programmed in Python, asked why, and replayed.
