@@ -14,7 +14,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotage.sandbox.admission import admit_create
+from pilotage.sandbox.admission import admit_create, admit_update
 from pilotage.sandbox.defaults import apply_defaults
 from pilotage.sandbox.errors import ApiError, FieldError, invalid
 from pilotage.sandbox.validation import validate_create, validate_update
@@ -318,6 +318,9 @@ def test_the_originals_are_valid_before_and_after_defaulting_and_may_stay_as_the
     apply_defaults(obj["kind"], defaulted)
     admit_create(obj["kind"], defaulted, EmptyCluster())
     assert validate_create(obj["kind"], defaulted) == []
+    again = copy.deepcopy(defaulted)
+    apply_defaults(obj["kind"], again)
+    assert again == defaulted
     assert validate_update(obj["kind"], obj, copy.deepcopy(obj)) == []
 
 
@@ -330,6 +333,8 @@ def test_mutated_objects_never_crash(pair: tuple[dict[str, Any], dict[str, Any]]
     check_rendering(kind, validate_update(kind, original, mutant))
     check_rendering(kind, validate_update(kind, mutant, original))
     apply_defaults(kind, mutant)
+    admit_update(kind, original, copy.deepcopy(mutant))
+    admit_update(kind, mutant, copy.deepcopy(original))
     try:
         admit_create(kind, mutant, EmptyCluster())
     except ApiError as error:

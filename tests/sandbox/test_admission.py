@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pilotage.sandbox.admission import PRIORITY_CLASSES, STORAGE_CLASSES, admit_create
+from pilotage.sandbox.admission import PRIORITY_CLASSES, STORAGE_CLASSES, admit_create, admit_update
 from pilotage.sandbox.errors import ApiError
 
 
@@ -185,3 +185,23 @@ def test_headless_service_stays_headless() -> None:
     admit_create("Service", service, Cluster())
     assert service["spec"]["clusterIP"] == "None"
     assert service["spec"]["clusterIPs"] == ["None"]
+
+
+def test_replaced_service_keeps_its_addresses() -> None:
+    ports = [{"port": 1, "protocol": "TCP", "nodePort": 30001}, {"port": 2, "protocol": "TCP", "nodePort": 30002}]
+    old = {"spec": {"type": "NodePort", "clusterIP": "10.96.1.1", "clusterIPs": ["10.96.1.1"], "ports": ports}}
+    new: dict[str, Any] = {"spec": {"type": "NodePort", "ports": [{"port": 2, "protocol": "TCP"}, {"port": 3}]}}
+    admit_update("Service", old, new)
+    assert new["spec"] == {
+        "type": "NodePort",
+        "clusterIP": "10.96.1.1",
+        "clusterIPs": ["10.96.1.1"],
+        "ports": [{"port": 2, "protocol": "TCP", "nodePort": 30002}, {"port": 3}],
+    }
+
+
+def test_replaced_pod_keeps_its_priority() -> None:
+    old = {"spec": {"priority": 5, "preemptionPolicy": "Never"}}
+    new: dict[str, Any] = {"spec": {"preemptionPolicy": "Never"}}
+    admit_update("Pod", old, new)
+    assert new["spec"] == {"priority": 5, "preemptionPolicy": "Never"}

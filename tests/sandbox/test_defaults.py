@@ -118,7 +118,7 @@ def test_stateful_set_and_daemon_set() -> None:
 def test_job_gets_counts_selector_and_labels_from_its_uid() -> None:
     job = defaulted("Job", "batch/v1", spec={"template": TEMPLATE})
     spec = job["spec"]
-    assert job["metadata"]["labels"] == {"app": "x"}
+    assert job["metadata"]["labels"] == spec["template"]["metadata"]["labels"]
     assert (spec["parallelism"], spec["completions"], spec["backoffLimit"]) == (1, 1, 6)
     assert (spec["completionMode"], spec["suspend"], spec["podReplacementPolicy"]) == (
         "NonIndexed",

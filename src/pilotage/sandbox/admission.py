@@ -8,6 +8,8 @@
     PersistentVolumeClaim   the default storage class
     PriorityClass           at most one global default
     Service                 cluster IP and node ports (see service_addresses)
+
+`admit_update` puts back what the server once decided and an update that replaces the whole object leaves out.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from typing import Any, Final, Protocol
 from pilotage.sandbox.builtin_groups import is_builtin
 from pilotage.sandbox.errors import forbidden
 from pilotage.sandbox.json_fields import Json, child, dict_or_empty, dicts_in, nested, text_or_empty
-from pilotage.sandbox.service_addresses import assign_addresses
+from pilotage.sandbox.service_addresses import assign_addresses, keep_addresses
 
 PRIORITY_CLASSES: Final = "priorityclasses.scheduling.k8s.io"
 STORAGE_CLASSES: Final = "storageclasses.storage.k8s.io"
@@ -51,6 +53,19 @@ def admit_create(kind: str, obj: Json, lookup: Lookup) -> None:
     rule = _RULES.get(kind)
     if rule is not None and is_builtin(obj):
         rule(obj, lookup)
+
+
+def admit_update(kind: str, old: Json, new: Json) -> None:
+    """Keep the server's own decisions where the new state does not mention them."""
+    if not is_builtin(new):
+        return
+    before, spec = dict_or_empty(old.get("spec")), dict_or_empty(new.get("spec"))
+    if kind == "Pod":
+        for decided in ("priority", "preemptionPolicy"):
+            if spec.get(decided) is None and before.get(decided) is not None:
+                spec[decided] = before[decided]
+    elif kind == "Service":
+        keep_addresses(before, spec)
 
 
 def _admit_pod(pod: Json, lookup: Lookup) -> None:

@@ -23,15 +23,15 @@ def default_job(job: Json) -> None:
     if type(spec) is not dict:
         return
     metadata = child(job, "metadata")
-    labels = nested(spec, "template", "metadata", "labels")
-    if not metadata.get("labels") and labels and type(labels) is dict:
-        metadata["labels"] = dict(labels)
     _default_counts(spec)
     for rule in dicts_in(spec.get("podFailurePolicy"), "rules"):
         for pattern in dicts_in(rule, "onPodConditions"):
             fill(pattern, (("status", "True"),))
     if spec.get("manualSelector") is not True:
         _tie_pods_to_job(spec, metadata)
+    labels = nested(spec, "template", "metadata", "labels")
+    if not metadata.get("labels") and labels and type(labels) is dict:
+        metadata["labels"] = dict(labels)
     template_spec = nested(spec, "template", "spec")
     if type(template_spec) is dict:
         default_pod_spec(template_spec)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from pilotage.sandbox.effective_requests import container_requests, is_pod_level_resource
-from pilotage.sandbox.json_fields import Json, dict_or_empty, dicts_in, fill
+from pilotage.sandbox.json_fields import Json, dict_or_empty, dicts_in, fill, nested
 from pilotage.sandbox.qos import qos_class
 
 _GATED: Final = {
@@ -197,8 +197,7 @@ def _initial_status(pod: Json, spec: Json) -> None:
     if status.get("phase") is None:
         status["phase"] = "Pending"
         if spec.get("schedulingGates") and not status.get("conditions"):
-            status["conditions"] = [
-                _GATED | {"lastTransitionTime": dict_or_empty(pod.get("metadata")).get("creationTimestamp")}
-            ]
+            created = nested(pod, "metadata", "creationTimestamp")
+            status["conditions"] = [_GATED | ({"lastTransitionTime": created} if created else {})]
     if status.get("qosClass") is None:
         status["qosClass"] = qos_class(spec)

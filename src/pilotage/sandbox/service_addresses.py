@@ -32,6 +32,25 @@ def assign_addresses(service: Json, others: Sequence[Json]) -> None:
         _assign_node_ports(spec, seed, others)
 
 
+def keep_addresses(before: Json, spec: Json) -> None:
+    """Carry assigned addresses over to a new spec of the same Service that does not mention them."""
+    if "ExternalName" in (before.get("type"), spec.get("type")):
+        return
+    for field in ("clusterIP", "clusterIPs"):
+        if not spec.get(field) and before.get(field):
+            spec[field] = before[field]
+    if spec.get("type") not in ("NodePort", "LoadBalancer"):
+        return
+    assigned = {_port_key(port): port["nodePort"] for port in dicts_in(before, "ports") if port.get("nodePort")}
+    for port in dicts_in(spec, "ports"):
+        if not port.get("nodePort") and _port_key(port) in assigned:
+            port["nodePort"] = assigned[_port_key(port)]
+
+
+def _port_key(port: Json) -> tuple[str, str]:
+    return str(port.get("protocol")), str(port.get("port"))
+
+
 def _free_address(seed: int, taken: set[str]) -> str:
     for offset in range(_HOSTS):
         # 10.96.0.1 is the API server's own address, .10 that of cluster DNS by habit.
