@@ -41,8 +41,21 @@ def table() -> NodeTable:
         lambda table: table.taint_sets()[0],
         lambda table: table.rows_of(frozenset(["a", "d"])),
         lambda table: np.array(table.names),
+        lambda table: table.pick(np.array([5, 6, 7, 8])),
     ],
-    ids=["allocatable", "requested", "free", "scored", "pods", "cordoned", "labels", "taints", "names", "own names"],
+    ids=[
+        "allocatable",
+        "requested",
+        "free",
+        "scored",
+        "pods",
+        "cordoned",
+        "labels",
+        "taints",
+        "names",
+        "own names",
+        "other",
+    ],
 )
 def test_rows_are_picked_from_the_whole(table: NodeTable, ask: Callable[[Table], Any]) -> None:
     assert ask(NodeRows(table, np.array(ROWS))).tolist() == ask(table)[ROWS].tolist()

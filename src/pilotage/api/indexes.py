@@ -1,7 +1,8 @@
 """Indexes over nodes and the pods on them, for plugins that need more than the columns.
 
-An index is a small class that hears of every pod and node that comes or goes. It is created on first use, filled with
-what is there, and kept up to date from then on: `handle.index(HostPorts)`.
+An index is a small class that hears of every pod and node that comes or goes, and of other objects if it names their
+kinds. It is created on first use, filled with what is there, and kept up to date from then on:
+`handle.index(HostPorts)`.
 
 Questions about *which* pods match a selector are asked of pod classes: `handle.count_pods(key, wanted)`.
 """
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 from pilotage.model import Node, Pod
 
@@ -28,6 +30,9 @@ class PodClass:
 class ClusterIndex:
     """Override what you need. Pods are those on a known or unknown node, by node name."""
 
+    kinds: ClassVar[frozenset[str]] = frozenset()
+    """The kinds of other objects, e.g. "Service", that this index wants to hear of."""
+
     def pod_added(self, pod: Pod, node_name: str) -> None:
         """A pod is on a node now (assumed or confirmed)."""
 
@@ -39,3 +44,9 @@ class ClusterIndex:
 
     def node_removed(self, node: Node) -> None:
         """A node went; its pods may still be there."""
+
+    def object_put(self, kind: str, old: Any | None, new: Any) -> None:
+        """An object of one of `kinds` came (old is None) or changed."""
+
+    def object_removed(self, kind: str, obj: Any) -> None:
+        """An object of one of `kinds` went; this is its last known state."""

@@ -65,5 +65,8 @@ class NodeTable(Protocol):
     def everywhere(self, value: bool) -> Mask:
         """A mask with the same value in every row."""
 
+    def pick(self, column: NDArray[Any]) -> NDArray[Any]:
+        """Of a column with an entry for each node of `handle.nodes`, the entries for the nodes of this table."""
+
     def column(self, name: str) -> NDArray[Any]:
         """A column that a plugin's column provider maintains; KeyError if there is none of that name."""

@@ -80,5 +80,8 @@ class NodeRows:
     def everywhere(self, value: bool) -> Mask:
         return np.full(len(self._rows), value, dtype=np.bool_)
 
+    def pick(self, column: NDArray[Any]) -> NDArray[Any]:
+        return self._table.pick(column)[self._rows]
+
     def column(self, name: str) -> NDArray[Any]:
         return self._table.column(name)[self._rows]

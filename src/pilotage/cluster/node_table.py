@@ -16,6 +16,7 @@ kube-scheduler's snapshot.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -121,6 +122,9 @@ class NodeTable:
 
     def everywhere(self, value: bool) -> Mask:
         return np.full(len(self), value, dtype=np.bool_)
+
+    def pick(self, column: NDArray[Any]) -> NDArray[Any]:
+        return column
 
     def column(self, name: str) -> NDArray[np.int64]:
         raise KeyError(name)

@@ -47,6 +47,7 @@ class Cluster:
         self._homeless: dict[str, dict[str, Pod]] = {}
         self._objects: dict[str, dict[str, Any]] = {}
         self._indexes: dict[type[ClusterIndex], ClusterIndex] = {}
+        self._listening: dict[str, list[ClusterIndex]] = {}
         self.nominations = Nominations()
         self.counts = SelectorCounts(self.nodes, self.classes)
 
@@ -179,9 +180,16 @@ class Cluster:
                 known.node_put(None, self.nodes.node(row))
             for placed in self._placed.values():
                 known.pod_added(placed.pod, placed.pod.node_name)
+            self._tell_of_objects(known)
             self._indexes[cls] = known
         assert isinstance(known, cls)
         return known
+
+    def _tell_of_objects(self, index: ClusterIndex) -> None:
+        for kind in sorted(index.kinds):
+            for obj in self.objects(kind).values():
+                index.object_put(kind, None, obj)
+            self._listening.setdefault(kind, []).append(index)
 
     # --- everything else ---------------------------------------------------------------------------------------
 
@@ -194,10 +202,16 @@ class Cluster:
         known = self._objects.setdefault(kind, {})
         old = known.get(obj.key)
         known[obj.key] = obj
+        for index in self._listening.get(kind, ()):
+            index.object_put(kind, old, obj)
         return old
 
     def remove_object(self, kind: str, key: str) -> Any | None:
-        return self._objects.get(kind, {}).pop(key, None)
+        old = self._objects.get(kind, {}).pop(key, None)
+        if old is not None:
+            for index in self._listening.get(kind, ()):
+                index.object_removed(kind, old)
+        return old
 
     def check(self) -> None:
         """Verify the invariants; for tests."""
