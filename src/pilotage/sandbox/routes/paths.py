@@ -63,10 +63,12 @@ def _parse(registry: ResourceRegistry, path: str) -> Target | None:
         group, version, rest = parts[1], parts[2], parts[3:]
     else:
         return None
+    if "" in rest:
+        raise no_such_path()
     namespace = None
     if rest[0] == "namespaces" and len(rest) > 2 and not (len(rest) == 3 and rest[2] in _OF_NAMESPACE):
         namespace, rest = rest[1], rest[2:]
-    if len(rest) > 3 or "" in rest:
+    if len(rest) > 3:
         raise no_such_path()
     resource_type = registry.find(group, version, rest[0])
     if namespace is not None and not resource_type.namespaced:
