@@ -1,0 +1,234 @@
+"""KubeSchedulerConfiguration v1 and our own PilotageConfiguration: fields, defaults, and what values are allowed.
+
+The classes mirror the files field by field. Plugin names and plugin arguments are only collected here, with the places
+where they stand: what they mean depends on which plugins there are (see `pilotage.framework.plugin_sets`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal, cast, get_args
+
+from pilotage.config.decode import Place
+from pilotage.config.located import Located
+from pilotage.config.obsolete import API_VERSION, REMOVED_PLUGINS
+from pilotage.model.durations import Duration, go_duration
+
+KIND: Final = "KubeSchedulerConfiguration"
+PILOTAGE_API_VERSION: Final = "config.pilotage.dev/v1alpha1"
+PILOTAGE_KIND: Final = "PilotageConfiguration"
+DEFAULT_SCHEDULER_NAME: Final = "default-scheduler"
+EVERYTHING: Final = "*"
+
+Point = Literal[
+    "preEnqueue",
+    "queueSort",
+    "preFilter",
+    "filter",
+    "postFilter",
+    "preScore",
+    "score",
+    "reserve",
+    "permit",
+    "preBind",
+    "bind",
+    "postBind",
+    "multiPoint",
+    "placementGenerate",
+    "placementScore",
+    "podGroupPostFilter",
+]
+POINTS: Final[tuple[str, ...]] = get_args(Point)
+_UNCHECKED_POINTS: Final = frozenset({"multiPoint", "placementGenerate", "placementScore"})
+
+Problems = Iterator[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class PluginRef:
+    """A plugin named in a list; weight 0 means that none was given."""
+
+    name: str
+    weight: int = 0
+    place: Place = field(default=Place(), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class PluginSet:
+    enabled: tuple[PluginRef, ...] = ()
+    disabled: tuple[PluginRef, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PluginArguments:
+    """An entry of `pluginConfig`; the arguments are decoded by the plugin that they are for."""
+
+    name: str
+    args: Located | None = None
+    place: Place = field(default=Place(), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileConfiguration:
+    scheduler_name: str = ""
+    percentage_of_nodes_to_score: int | None = None
+    plugins: Mapping[Point, PluginSet | tuple[PluginRef, ...]] = field(default_factory=dict)
+    """As written: a set, or the plain list of KEP-624, which replaces the default list of its point."""
+    plugin_config: tuple[PluginArguments, ...] = ()
+    place: Place = field(default=Place(), compare=False)
+
+    def plugin_set(self, point: str) -> PluginSet:
+        given = self.plugins.get(cast(Point, point), PluginSet())
+        return given if isinstance(given, PluginSet) else PluginSet(given, (PluginRef(EVERYTHING),))
+
+    def problems(self) -> Problems:
+        if self.percentage_of_nodes_to_score is not None:
+            yield from _percentage_problems(self.percentage_of_nodes_to_score)
+        for point in self.plugins:
+            yield from self._list_problems(point)
+        yield from self._argument_problems()
+
+    def _list_problems(self, point: str) -> Problems:
+        for ref in self.plugin_set(point).enabled:
+            where = ref.place.path[len(self.place.path) :].lstrip(".")
+            if ref.name in REMOVED_PLUGINS and point not in _UNCHECKED_POINTS:
+                yield where, _removed(ref.name)
+            if ref.weight < 0:
+                yield f"{where}.weight", f"Invalid value: {ref.weight}: must not be negative"
+            if ref.name == EVERYTHING:
+                yield where, '"*" can only be disabled, not enabled'
+        if point == "queueSort" and len(self.plugin_set(point).enabled) > 1:
+            yield "plugins.queueSort.enabled", "only one queue sort plugin can be enabled"
+
+    def _argument_problems(self) -> Problems:
+        seen: set[str] = set()
+        for at, entry in enumerate(self.plugin_config):
+            if entry.name in seen:
+                yield f"pluginConfig[{at}]", f'Duplicate value: "{entry.name}"'
+            seen.add(entry.name)
+            if entry.name in REMOVED_PLUGINS:
+                yield f"pluginConfig[{at}]", _removed(entry.name)
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderElection:
+    leader_elect: bool = True
+    lease_duration: Duration = 15.0
+    renew_deadline: Duration = 10.0
+    retry_period: Duration = 2.0
+    resource_lock: str = "leases"
+    resource_name: str = "kube-scheduler"
+    resource_namespace: str = "kube-system"
+
+    def problems(self) -> Problems:
+        if not self.leader_elect:
+            return
+        durations = (
+            ("leaseDuration", self.lease_duration),
+            ("renewDeadline", self.renew_deadline),
+            ("retryPeriod", self.retry_period),
+        )
+        for name, seconds in durations:
+            if seconds <= 0:
+                yield name, f'Invalid value: "{go_duration(seconds)}": must be greater than zero'
+        if self.lease_duration <= self.renew_deadline:
+            value = go_duration(self.lease_duration)
+            yield "leaseDuration", f'Invalid value: "{value}": LeaseDuration must be greater than RenewDeadline'
+        if self.resource_lock != "leases":
+            yield "resourceLock", f'Invalid value: "{self.resource_lock}": resourceLock value must be "leases"'
+        for name, text in (("resourceName", self.resource_name), ("resourceNamespace", self.resource_namespace)):
+            if not text:
+                yield name, f"Required value: {name} is required"
+
+
+@dataclass(frozen=True, slots=True)
+class ClientConnection:
+    kubeconfig: str = ""
+    accept_content_types: str = ""
+    content_type: str = "application/vnd.kubernetes.protobuf"
+    qps: float = 50.0
+    burst: int = 100
+
+    def problems(self) -> Problems:
+        if self.burst < 0:
+            yield "burst", f"Invalid value: {self.burst}: must be non-negative"
+
+
+@dataclass(frozen=True, slots=True)
+class KubeSchedulerConfiguration:
+    parallelism: int = 16
+    leader_election: LeaderElection = LeaderElection()
+    client_connection: ClientConnection = ClientConnection()
+    percentage_of_nodes_to_score: int = 0
+    pod_initial_backoff_seconds: int = 1
+    pod_max_backoff_seconds: int = 10
+    profiles: tuple[ProfileConfiguration, ...] = (ProfileConfiguration(DEFAULT_SCHEDULER_NAME),)
+    enable_profiling: bool = True
+    enable_contention_profiling: bool | None = None
+    delay_cache_until_active: bool = False
+
+    def __post_init__(self) -> None:
+        if self.enable_contention_profiling is None:
+            object.__setattr__(self, "enable_contention_profiling", self.enable_profiling)
+
+    def problems(self) -> Problems:
+        if self.parallelism <= 0:
+            yield "parallelism", f"Invalid value: {self.parallelism}: should be an integer value greater than zero"
+        yield from _percentage_problems(self.percentage_of_nodes_to_score)
+        initial, longest = self.pod_initial_backoff_seconds, self.pod_max_backoff_seconds
+        if initial <= 0:
+            yield "podInitialBackoffSeconds", f"Invalid value: {initial}: must be greater than 0"
+        if longest < initial:
+            problem = "must be greater than or equal to PodInitialBackoffSeconds"
+            yield "podMaxBackoffSeconds", f"Invalid value: {longest}: {problem}"
+        yield from _below("leaderElection", self.leader_election.problems())
+        yield from _below("clientConnection", self.client_connection.problems())
+        yield from self._profile_problems()
+
+    def _profile_problems(self) -> Problems:
+        seen: set[str] = set()
+        for at, profile in enumerate(self.profiles):
+            path = f"profiles[{at}]"
+            if not profile.scheduler_name:
+                yield f"{path}.schedulerName", "Required value"
+            elif profile.scheduler_name in seen:
+                yield f"{path}.schedulerName", f'Duplicate value: "{profile.scheduler_name}"'
+            seen.add(profile.scheduler_name)
+            yield from _below(path, profile.problems())
+
+
+@dataclass(frozen=True, slots=True)
+class PilotageConfiguration:
+    """What KubeSchedulerConfiguration has no field for."""
+
+    plugin_files: tuple[str, ...] = ()
+    """Python files with plugins; relative paths start from the directory of the configuration file."""
+    feature_gates: Mapping[str, bool] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerConfiguration:
+    """Everything that was read from one configuration file."""
+
+    scheduler: KubeSchedulerConfiguration = KubeSchedulerConfiguration()
+    additions: PilotageConfiguration = PilotageConfiguration()
+    source: str = ""
+    """The file's name, for messages."""
+
+
+def _below(path: str, problems: Problems) -> Problems:
+    for field_path, message in problems:
+        yield f"{path}.{field_path}" if field_path else path, message
+
+
+def _percentage_problems(percentage: int) -> Problems:
+    if not 0 <= percentage <= 100:
+        yield "percentageOfNodesToScore", f"Invalid value: {percentage}: not in valid range [0-100]"
+
+
+def _removed(name: str) -> str:
+    return (
+        f'Invalid value: "{name}": was invalid in version "{API_VERSION}" '
+        f'(KubeSchedulerConfiguration is version "{API_VERSION}")'
+    )
