@@ -1,0 +1,96 @@
+"""The installed command in processes of its own, as a user starts it, and kubectl beside it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+BIN = Path(sys.executable).parent
+PILOTAGE = str(BIN / "pilotage")
+KUBECTL = str(BIN / "kubectl")
+PATIENCE_SECONDS = 30.0
+
+
+def environment(**changes: str) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if name not in ("KUBECONFIG", "NO_COLOR")}
+    return {**kept, "TERM": "dumb", **changes}
+
+
+def pilotage(*arguments: str | Path, **changes: str) -> subprocess.CompletedProcess[str]:
+    """Run to the end."""
+    command = [PILOTAGE, *map(str, arguments)]
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=60, env=environment(**changes), cwd="/"
+    )
+
+
+def eventually(what: str, is_so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not is_so():
+        assert time.monotonic() < deadline, f"not within {PATIENCE_SECONDS:.0f} s: {what}"
+        time.sleep(0.05)
+
+
+class Background:
+    """A command that runs until it is told to end."""
+
+    def __init__(self, *arguments: str | Path) -> None:
+        self.process = subprocess.Popen(
+            [PILOTAGE, *map(str, arguments)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment(),
+            cwd="/",
+        )
+
+    def end(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """Send a signal and return the exit code."""
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        self.process.communicate(timeout=PATIENCE_SECONDS)
+        return self.process.returncode
+
+
+class SandboxProcess(Background):
+    """`pilotage sandbox` that is ready to serve."""
+
+    def __init__(self, kubeconfig: Path, *arguments: str | Path) -> None:
+        self.kubeconfig = kubeconfig
+        kubeconfig.unlink(missing_ok=True)
+        super().__init__("sandbox", "--kubeconfig", kubeconfig, *arguments)
+        eventually("the kubeconfig is written", lambda: kubeconfig.exists() or self.process.poll() is not None)
+        assert self.process.poll() is None, self.process.communicate()[1]
+
+    def first_lines(self, count: int) -> list[str]:
+        assert self.process.stdout is not None
+        return [self.process.stdout.readline().rstrip("\n") for _ in range(count)]
+
+    def kubectl(self, *arguments: str | Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [KUBECTL, *map(str, arguments)],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=PATIENCE_SECONDS,
+            env=environment(KUBECONFIG=str(self.kubeconfig)),
+        )
+
+    def get(self, *arguments: str) -> list[dict[str, Any]]:
+        """The items of `kubectl get ... -o json`."""
+        done = self.kubectl("get", *arguments, "-o", "json")
+        assert done.returncode == 0, done.stderr
+        items: list[dict[str, Any]] = json.loads(done.stdout)["items"]
+        return items
+
+    def pods_are(self, phase: str, count: int) -> bool:
+        pods = self.get("pods")
+        return len(pods) == count and all(pod["status"].get("phase") == phase for pod in pods)
