@@ -101,10 +101,7 @@ class BindingCycle:
         self._queue.done(decision.ticket)
         note = f"Successfully assigned {pod.key} to {pod.node_name}"
         self._recorder.record(pod, "Normal", "Scheduled", "Binding", note)
-        try:
-            await decision.runner.post_bind(decision.state, pod, pod.node_name)
-        except Exception:
-            log.exception("PostBind failed, the pod is bound: pod=%s", pod.key)
+        await decision.runner.post_bind(decision.state, pod, pod.node_name)
 
     def _fail(self, decision: Decision, failure: Failure) -> None:
         pod = decision.pod

@@ -7,6 +7,7 @@ Filter and Score, which are run per node, are in `evaluation`. Every exception o
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,6 +23,8 @@ from pilotage.framework.diagnosis import ABSENT_PLUGIN, Diagnosis, Refused, Reje
 from pilotage.framework.errors import PluginError
 from pilotage.framework.profile import Profile, name_of
 from pilotage.model import Pod
+
+log = logging.getLogger(__name__)
 
 MAX_PERMIT_SECONDS = 15 * 60.0
 
@@ -48,9 +51,10 @@ class Runner:
         """The first plugin that gates the pod; one that raises gates it too."""
         for plugin in self.profile.pre_enqueue:
             try:
-                refusal = plugin.pre_enqueue(pod)
-            except Exception as error:
-                refusal = Reject(Reason("PluginError", f'running PreEnqueue plugin "{name_of(plugin)}": {error}'))
+                answer = _call(plugin, "PreEnqueue", plugin.pre_enqueue, pod)
+                refusal = None if answer is None else _refusal(plugin, "PreEnqueue", answer)
+            except PluginError as error:
+                refusal = Reject(Reason("PluginError", str(error)))
             if refusal is not None:
                 return Refused(name_of(plugin), refusal)
         return None
@@ -101,7 +105,10 @@ class Runner:
             diagnosis.rejections.append(Rejection(refused.plugin, reason, everywhere))
 
     def post_filter(self, state: CycleState, pod: Pod, diagnosis: Diagnosis) -> Nominate:
-        """The first that finds a way wins; otherwise all messages are kept and the last nomination that was made."""
+        """The first that finds a way, or that knows that nothing can help, has the only word.
+
+        Otherwise all messages are kept and the last nomination that was made.
+        """
         messages: list[str] = []
         nomination = Nominate()
         for plugin in self.profile.post_filter:
@@ -114,9 +121,11 @@ class Runner:
                     messages.append(answer.message)
                 nomination = answer if answer.node_name is not None else nomination
                 continue
-            messages.append(refusal_text(answer))
-            if answer.unresolvable:
-                break
+            refusal = _refusal(plugin, "PostFilter", answer)
+            if refusal.unresolvable:
+                diagnosis.post_filter_message = refusal_text(refusal)
+                return Nominate()
+            messages.append(refusal_text(refusal))
         diagnosis.post_filter_message = ", ".join(filter(None, messages))
         return nomination
 
@@ -178,9 +187,16 @@ class Runner:
     ) -> Refused | None:
         if len(group) == 1:
             return await _pre_bind_one(group[0], state, pod, node_name)
-        async with asyncio.TaskGroup() as tasks:
-            running = [tasks.create_task(_pre_bind_one(plugin, state, pod, node_name)) for plugin in group]
-        return next((refused for task in running if (refused := task.result()) is not None), None)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                for plugin in group:
+                    tasks.create_task(_pre_bind_beside(plugin, state, pod, node_name), name=f"PreBind of {pod.key}")
+        except ExceptionGroup as failures:
+            first = failures.exceptions[0]
+            if isinstance(first, _RefusedBeside):
+                return first.refused
+            raise first from first.__cause__
+        return None
 
     async def bind(self, state: CycleState, pod: Pod, node_name: str) -> Refused | None:
         """The first plugin that does not skip is final."""
@@ -196,8 +212,12 @@ class Runner:
         raise PluginError("", "Bind", "all bind plugins skipped the pod")
 
     async def post_bind(self, state: CycleState, pod: Pod, node_name: str) -> None:
+        """All of them: the pod is bound, and what one of them raises must not keep the rest from cleaning up."""
         for plugin in self.profile.post_bind:
-            await plugin.post_bind(state, pod, node_name)
+            try:
+                await plugin.post_bind(state, pod, node_name)
+            except Exception:
+                log.exception("PostBind failed, the pod is bound: pod=%s plugin=%s", pod.key, name_of(plugin))
 
 
 async def _pre_bind_one(plugin: points.PreBind, state: CycleState, pod: Pod, node_name: str) -> Refused | None:
@@ -207,6 +227,20 @@ async def _pre_bind_one(plugin: points.PreBind, state: CycleState, pod: Pod, nod
     except Exception as error:
         raise PluginError(name, "PreBind", f'running PreBind plugin "{name}": {error}') from error
     return None if refusal is None else Refused(name, _refusal(plugin, "PreBind", refusal))
+
+
+class _RefusedBeside(Exception):
+    """A refusal among plugins that run side by side: raised, because that is what ends the others."""
+
+    def __init__(self, refused: Refused) -> None:
+        super().__init__(refused.plugin)
+        self.refused = refused
+
+
+async def _pre_bind_beside(plugin: points.PreBind, state: CycleState, pod: Pod, node_name: str) -> None:
+    refused = await _pre_bind_one(plugin, state, pod, node_name)
+    if refused is not None:
+        raise _RefusedBeside(refused)
 
 
 def _call(plugin: object, point: str, method: Any, *arguments: object) -> Any:
