@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from pilotage.sandbox.protobuf import fields_in
 from tests.sandbox.api_world import World, definition
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -83,5 +84,12 @@ def test_version_2_has_the_same_definitions_in_its_own_form(world: World) -> Non
     assert document["swagger"] == "2.0"
     known = {f"#/definitions/{name}" for name in document["definitions"]}
     assert references(document) <= known
-    protobuf = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
-    assert world.refused("GET", "/openapi/v2", accept=protobuf)["code"] == 406
+
+
+def test_version_2_in_protobuf_is_a_document_without_definitions(world: World) -> None:
+    accept = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+    answer = world.send("GET", "/openapi/v2", accept=accept)
+    assert answer.content_type.endswith("protobuf")
+    fields = dict(fields_in(answer.body))
+    assert (fields[1], fields[9]) == (b"2.0", b"")
+    assert dict(fields_in(fields[2])) == {1: b"Pilotage sandbox", 2: b"v1"}

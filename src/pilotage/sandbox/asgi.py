@@ -41,6 +41,7 @@ _HEADERS_READ: Final = {
     b"content-type": "content-type",
     b"content-length": "content-length",
 }
+_MOST_DISCARDED: Final = 64 * 1024 * 1024
 _BACKLOG: Final = 2048
 _KEEP_ALIVE_SECONDS: Final = 75
 _SHUTDOWN_SECONDS: Final = 2
@@ -189,23 +190,23 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 async def _body(method: str, headers: MutableMapping[str, str], receive: Receive) -> bytes:
-    """The whole body; ApiError 413 as soon as it is known to be too long."""
-    length = headers.get("content-length")
-    if length is not None and length.isdigit():
-        check_size(int(length))
-    elif method in ("GET", "HEAD"):
+    """The whole body; ApiError 413 when it is too long."""
+    if method in ("GET", "HEAD") and "content-length" not in headers:
         return b""
     message = await receive()
     body: bytes = message.get("body", b"")
     if not message.get("more_body"):
+        check_size(len(body))
         return body
     parts, size = [body], len(body)
-    while message.get("more_body"):
+    while message.get("more_body") and size <= _MOST_DISCARDED:
         message = await receive()
         part = message.get("body", b"")
-        parts.append(part)
         size += len(part)
-        check_size(min(size, MOST_BYTES + 1))
+        # Read on, keep nothing: most clients only listen to an answer when they have said everything.
+        if size <= MOST_BYTES:
+            parts.append(part)
+    check_size(size)
     return b"".join(parts)
 
 

@@ -37,6 +37,11 @@ _QUERY_PARAMETERS: Final = ("dryRun", "fieldManager", "fieldValidation")
 _PATCH_TYPES: Final = ("application/json-patch+json", "application/merge-patch+json")
 _INFO: Final = {"title": "Pilotage sandbox", "version": "v1"}
 
+PROTOBUF_2_TYPE: Final = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+# A version 2 document without definitions (fields: swagger, info, paths, definitions). kubectl reads it for kinds that
+# it does not find in version 3; what it finds here is that the kind does not exist.
+EMPTY_PROTOBUF_2: Final = b"\x0a\x032.0\x12\x16\x0a\x10Pilotage sandbox\x12\x02v1\x42\x00\x4a\x00"
+
 
 class OpenApi:
     """OpenAPI documents of a registry, kept until the registry changes."""

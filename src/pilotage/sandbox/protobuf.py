@@ -61,12 +61,12 @@ def decode_protobuf(body: bytes) -> dict[str, Any]:
 
 def _open_envelope(data: bytes) -> tuple[str, str, bytes]:
     type_meta, raw = b"", b""
-    for number, value in _fields_in(data):
+    for number, value in fields_in(data):
         if number == 1:
             type_meta = _bytes(value)
         elif number == 2:
             raw = _bytes(value)
-    names = {number: _bytes(value).decode() for number, value in _fields_in(type_meta)}
+    names = {number: _bytes(value).decode() for number, value in fields_in(type_meta)}
     return names.get(1, ""), names.get(2, ""), raw
 
 
@@ -99,7 +99,7 @@ def _field(text: str) -> _Field:
 def _decode(message: str, data: bytes) -> dict[str, Any]:
     fields = _fields_of(message)
     obj: dict[str, Any] = {}
-    for number, wire in _fields_in(data):
+    for number, wire in fields_in(data):
         field = fields.get(number)
         if field is None:
             continue
@@ -150,14 +150,14 @@ def _value(code: str, wire: int | bytes | float) -> Any:
         case "int-or-string":
             return _int_or_string(_bytes(wire))
         case "strings":
-            return [_bytes(value).decode() for number, value in _fields_in(_bytes(wire)) if number == 1]
+            return [_bytes(value).decode() for number, value in fields_in(_bytes(wire)) if number == 1]
         case _:
             return _decode(code, _bytes(wire))
 
 
 def _map_entry(code: str, data: bytes) -> tuple[str, Any]:
     key, value = "", _ABSENT
-    for number, wire in _fields_in(data):
+    for number, wire in fields_in(data):
         if number == 1:
             key = _bytes(wire).decode()
         elif number == 2:
@@ -168,22 +168,23 @@ def _map_entry(code: str, data: bytes) -> tuple[str, Any]:
 def _time(code: str, data: bytes) -> Any:
     if not data:
         return None
-    parts = {number: _signed(wire) for number, wire in _fields_in(data)}
+    parts = {number: _signed(wire) for number, wire in fields_in(data)}
     seconds = parts.get(1, 0)
     return rfc3339(seconds) if code == "time" else rfc3339_micro(seconds + parts.get(2, 0) / 1e9)
 
 
 def _int_or_string(data: bytes) -> int | str:
-    parts = dict(_fields_in(data))
+    parts = dict(fields_in(data))
     return _bytes(parts.get(3, b"")).decode() if parts.get(1) else _signed(parts.get(2, 0))
 
 
 def _first(data: bytes) -> bytes:
     """The bytes of field 1: how quantities and raw JSON are wrapped."""
-    return next((_bytes(wire) for number, wire in _fields_in(data) if number == 1), b"")
+    return next((_bytes(wire) for number, wire in fields_in(data) if number == 1), b"")
 
 
-def _fields_in(data: bytes) -> Iterator[tuple[int, int | bytes | float]]:
+def fields_in(data: bytes) -> Iterator[tuple[int, int | bytes | float]]:
+    """Numbers and values of a message, as they come."""
     at = 0
     while at < len(data):
         tag, at = _varint(data, at)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, Final
 
 from pilotage.sandbox.discovery import AGGREGATED_TYPE, Discovery
-from pilotage.sandbox.errors import method_not_allowed, no_such_path, not_acceptable
-from pilotage.sandbox.exchange import JSON, Request, Response, encode_json, json_response
+from pilotage.sandbox.errors import method_not_allowed, no_such_path
+from pilotage.sandbox.exchange import Request, Response, encode_json, json_response
 from pilotage.sandbox.negotiation import wants_aggregated_discovery
-from pilotage.sandbox.openapi import OpenApi
+from pilotage.sandbox.openapi import EMPTY_PROTOBUF_2, PROTOBUF_2_TYPE, OpenApi
 from pilotage.sandbox.resources import ResourceRegistry
 
 HEALTH_PATHS: Final = frozenset({"/healthz", "/livez", "/readyz"})
@@ -81,9 +81,8 @@ class Documents:
             case ["v3", "apis", group, version]:
                 return Response(200, self._openapi.document(group, version))
             case ["v2"]:
-                accept = request.headers.get("accept", "")
-                if accept and not any(plain in accept for plain in ("json", "*/*", "application/*")):
-                    raise not_acceptable([JSON])
+                if "proto-openapi.spec.v2" in request.headers.get("accept", ""):
+                    return Response(200, EMPTY_PROTOBUF_2, PROTOBUF_2_TYPE)
                 return Response(200, self._openapi.version_2())
             case _:
                 raise no_such_path()
