@@ -10,6 +10,7 @@ from pilotage.plugins.node_name import NodeName
 from pilotage.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from pilotage.plugins.node_resources_fit import NodeResourcesFit
 from pilotage.plugins.node_unschedulable import NodeUnschedulable
+from pilotage.plugins.pod_topology_spread import PodTopologySpread
 from pilotage.plugins.priority_sort import PrioritySort
 from pilotage.plugins.scheduling_gates import SchedulingGates
 from pilotage.plugins.taint_toleration import TaintToleration
@@ -22,6 +23,7 @@ DEFAULT_PLUGINS = (
     (TaintToleration, 3),
     (NodeAffinity, 2),
     (NodeResourcesFit, 1),
+    (PodTopologySpread, 2),
     (NodeResourcesBalancedAllocation, 1),
     (DefaultBinder, 1),
 )
@@ -34,6 +36,7 @@ __all__ = [
     "NodeResourcesBalancedAllocation",
     "NodeResourcesFit",
     "NodeUnschedulable",
+    "PodTopologySpread",
     "PrioritySort",
     "SchedulingGates",
     "TaintToleration",

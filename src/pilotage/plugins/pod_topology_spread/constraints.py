@@ -1,0 +1,134 @@
+"""The constraints of a pod, ready for use: its own, or else the defaults with a selector deduced for the pod.
+
+Constraints are worked out once per kind of pod (equal spec, namespace and labels) and remembered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from pilotage.api import Handle
+from pilotage.model import Pod
+from pilotage.model.pod_spec import TopologySpreadConstraint
+from pilotage.plugins.args import PodTopologySpreadArgs
+from pilotage.plugins.pod_topology_spread.deduced_selectors import DeducedSelectors
+from pilotage.plugins.pod_topology_spread.pod_selector import BadSelector, Census, PodSelector, comparable
+
+HARD: Final = "DoNotSchedule"
+SOFT: Final = "ScheduleAnyway"
+HOSTNAME: Final = "kubernetes.io/hostname"
+ZONE: Final = "topology.kubernetes.io/zone"
+
+_SYSTEM_DEFAULTS = (
+    TopologySpreadConstraint(topology_key=HOSTNAME, when_unsatisfiable=SOFT, max_skew=3),
+    TopologySpreadConstraint(topology_key=ZONE, when_unsatisfiable=SOFT, max_skew=5),
+)
+_KEPT = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """One constraint of one kind of pod."""
+
+    topology_key: str
+    max_skew: int
+    min_domains: int
+    honors_affinity: bool
+    """Only nodes that the pod's node selector and affinity allow are counted."""
+    honors_taints: bool
+    """Only nodes whose taints the pod tolerates are counted."""
+    selector: PodSelector | None
+    """None matches no pod at all."""
+    census: Census | None
+    """The pods on the nodes that count; None if there cannot be any."""
+    self_match: int
+    """1 if the pod itself would count, else 0."""
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        return self.selector is not None and self.selector.matches(labels)
+
+
+Constraints = tuple[Constraint, ...]
+
+
+class ConstraintSource:
+    """Finds the constraints of pods."""
+
+    def __init__(self, handle: Handle, args: PodTopologySpreadArgs) -> None:
+        self._is_system_defaulted = args.defaulting_type == "System"
+        templates = _SYSTEM_DEFAULTS if self._is_system_defaulted else args.default_constraints
+        self._defaults = {
+            action: tuple(template for template in templates if template.when_unsatisfiable == action)
+            for action in (HARD, SOFT)
+        }
+        self._deduced = DeducedSelectors(handle)
+        self._known: dict[Hashable, Constraints] = {}
+
+    @property
+    def has_defaults(self) -> bool:
+        return any(self._defaults.values())
+
+    def of(self, pod: Pod, action: str) -> Constraints:
+        """The pod's constraints of this kind (HARD or SOFT); BadSelector if one of them is malformed."""
+        if pod.spec.topology_spread_constraints:
+            return self._own(pod, action)
+        templates = self._defaults[action]
+        if not templates:
+            return ()
+        selector = self._deduced.selector_of(pod)
+        return () if selector.is_empty else self._default(pod, action, selector)
+
+    def requires_all_keys(self, pod: Pod) -> bool:
+        """Are nodes that lack one of the topology keys left out of scoring? The system's defaults tolerate them."""
+        return bool(pod.spec.topology_spread_constraints) or not self._is_system_defaulted
+
+    def _own(self, pod: Pod, action: str) -> Constraints:
+        key = (action, pod.spec, pod.namespace, pod.labels)
+        known = self._known.get(key)
+        if known is None:
+            wanted = [c for c in pod.spec.topology_spread_constraints if c.when_unsatisfiable == action]
+            known = tuple(_constraint(template, pod, _own_selector(template, pod)) for template in wanted)
+            self._remember(key, known)
+        return known
+
+    def _default(self, pod: Pod, action: str, selector: PodSelector) -> Constraints:
+        key = (action, selector, pod.namespace, pod.labels)
+        known = self._known.get(key)
+        if known is None:
+            known = tuple(_constraint(template, pod, selector) for template in self._defaults[action])
+            self._remember(key, known)
+        return known
+
+    def _remember(self, key: Hashable, constraints: Constraints) -> None:
+        if len(self._known) >= _KEPT:
+            self._known.clear()
+        self._known[key] = constraints
+
+
+def _constraint(template: TopologySpreadConstraint, pod: Pod, selector: PodSelector | None) -> Constraint:
+    # An empty selector matches the pod itself, but by a rule of its own no pod on a node is counted for it.
+    counts_pods = selector is not None and not selector.is_empty
+    return Constraint(
+        topology_key=template.topology_key,
+        max_skew=template.max_skew,
+        min_domains=1 if template.min_domains is None else template.min_domains,
+        honors_affinity=(template.node_affinity_policy or "Honor") == "Honor",
+        honors_taints=template.node_taints_policy == "Honor",
+        selector=selector,
+        census=Census(pod.namespace, selector) if selector is not None and counts_pods else None,
+        self_match=int(selector is not None and selector.matches(pod.labels)),
+    )
+
+
+def _own_selector(template: TopologySpreadConstraint, pod: Pod) -> PodSelector | None:
+    if template.label_selector is None:
+        return None
+    try:
+        selector = comparable(template.label_selector)
+    except BadSelector as error:
+        action = "hard" if template.when_unsatisfiable == HARD else "soft"
+        raise BadSelector(f"obtaining pod's {action} topology spread constraints: {error}") from error
+    labels = pod.labels
+    return selector.narrowed((key, labels[key]) for key in template.match_label_keys if key in labels)
