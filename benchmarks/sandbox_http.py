@@ -1,0 +1,185 @@
+"""How fast the sandbox's server takes objects over HTTP, and how much memory a large cluster in it takes.
+
+    .venv/bin/python benchmarks/sandbox_http.py [--nodes 5000] [--pods 100000] [--connections 8]
+
+The server runs in a process of its own; this one is the client: several keep-alive connections that create pods one
+after the other, and one watch. Printed are creations per second for small pods and for pods of 4 KB, watch events per
+second (read from the history and live, while pods are created), and the server's memory with everything in it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import uvloop
+
+from pilotage.clock import SystemClock, perf_seconds
+from pilotage.rng import seeded
+from pilotage.sandbox.api import Api
+from pilotage.sandbox.asgi import serve
+from pilotage.sandbox.server import ApiServer
+from pilotage.sandbox.store import Store
+
+PODS = "/api/v1/namespaces/default/pods"
+HISTORY = 100_000
+POD_BYTES = 4096
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nodes", type=int, default=5_000)
+    parser.add_argument("--pods", type=int, default=100_000)
+    parser.add_argument("--connections", type=int, default=8)
+    options = parser.parse_args()
+    with server_process() as (port, memory):
+        uvloop.run(measure(options, port, memory))
+
+
+async def measure(options: argparse.Namespace, port: int, memory: Callable[[], int]) -> None:
+    client = Client(port, options.connections)
+    print(f"connections: {options.connections}")
+    rate = await client.create("/api/v1/nodes", (node(at) for at in range(options.nodes)))
+    print(f"nodes: {options.nodes:,} created, {rate:,.0f}/s")
+    small = min(20_000, options.pods)
+    rate = await client.create(PODS, (pod(f"small-{at}") for at in range(small)))
+    print(f"small pods ({len(pod('small-0')):,} bytes): {small:,} created, {rate:,.0f}/s")
+    start = await client.revision()
+    large = options.pods - small
+    live, rate = await asyncio.gather(
+        client.watch(start, large), client.create(PODS, (pod(f"large-{at}", POD_BYTES) for at in range(large)))
+    )
+    print(f"4 KB pods with a live watch: {large:,} created, {rate:,.0f}/s; watched {live:,.0f} events/s")
+    recent = min(large, HISTORY // 2)
+    past = await client.watch(start + large - recent, recent)
+    print(f"watch of the past: {recent:,} events of 4 KB, {past:,.0f}/s")
+    print(f"memory of the server: {memory() / 2**20:,.0f} MiB")
+
+
+class Client:
+    """Bare HTTP/1.1, so that the client is cheaper than the server that is measured."""
+
+    def __init__(self, port: int, connections: int) -> None:
+        self._port = port
+        self._connections = connections
+
+    async def create(self, path: str, bodies: Iterable[bytes]) -> float:
+        """Objects per second."""
+        waiting = iter(list(bodies))
+        count = 0
+        start = perf_seconds()
+
+        async def work() -> None:
+            nonlocal count
+            reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
+            for body in waiting:
+                head = (
+                    f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
+                )
+                writer.write(head.encode() + b"\r\n\r\n" + body)
+                status, _ = await _answer(reader)
+                if status != 201:
+                    sys.exit(f"the server answered {status}")
+                count += 1
+            writer.close()
+
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(self._connections):
+                tasks.create_task(work())
+        return count / (perf_seconds() - start)
+
+    async def revision(self) -> int:
+        reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
+        writer.write(f"GET {PODS}?limit=1 HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        _, body = await _answer(reader)
+        writer.close()
+        return int(json.loads(body)["metadata"]["resourceVersion"])
+
+    async def watch(self, since: int, count: int) -> float:
+        """Events per second from the first to the last of `count`."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self._port, limit=2**24)
+        query = f"watch=1&resourceVersion={since}"
+        writer.write(f"GET {PODS}?{query} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        await reader.readuntil(b"\r\n\r\n")
+        seen, start = 0, perf_seconds()
+        while seen < count:
+            chunk = await reader.read(2**20)
+            if not chunk:
+                sys.exit("the watch ended too early")
+            seen += chunk.count(b'{"type":"')
+        writer.close()
+        return seen / (perf_seconds() - start)
+
+
+async def _answer(reader: asyncio.StreamReader) -> tuple[int, bytes]:
+    head = await reader.readuntil(b"\r\n\r\n")
+    at = head.index(b"content-length: ") + 16
+    body = await reader.readexactly(int(head[at : head.index(b"\r", at)]))
+    return int(head[9:12]), body
+
+
+def pod(name: str, size: int = 0) -> bytes:
+    container: dict[str, Any] = {
+        "name": "app",
+        "image": "registry.example/app:1.2.3",
+        "resources": {"requests": {"cpu": "100m", "memory": "200Mi"}},
+    }
+    labels = {"app": "web", "pod-template-hash": "6b7f6b7f6b"}
+    obj: dict[str, Any] = {"metadata": {"name": name, "labels": labels}, "spec": {"containers": [container]}}
+    if size:
+        container["env"] = [{"name": f"SETTING_{at}", "value": "a value of usual length"} for at in range(20)]
+        missing = size - len(json.dumps(obj))
+        obj["metadata"]["annotations"] = {"example.com/note": "x" * max(0, missing)}
+    return json.dumps(obj).encode()
+
+
+def node(at: int) -> bytes:
+    capacity = {"cpu": "32", "memory": "256Gi", "pods": "110", "ephemeral-storage": "500Gi"}
+    images = [{"names": [f"registry.example/image-{n}:1"], "sizeBytes": 10**8} for n in range(20)]
+    conditions = [{"type": "Ready", "status": "True", "reason": "KubeletReady"}]
+    status = {"capacity": capacity, "allocatable": capacity, "images": images, "conditions": conditions}
+    labels = {"kubernetes.io/hostname": f"node-{at}", "topology.kubernetes.io/zone": f"zone-{at % 3}"}
+    return json.dumps({"metadata": {"name": f"node-{at:05}", "labels": labels}, "status": status}).encode()
+
+
+@contextmanager
+def server_process() -> Iterator[tuple[int, Callable[[], int]]]:
+    """Port of a new server, and how to ask for its resident memory in bytes."""
+    context = get_context("spawn")
+    here, there = context.Pipe()
+    process = context.Process(target=run_server, args=(there,), daemon=True)
+    process.start()
+    port = here.recv()
+
+    def memory() -> int:
+        status = Path(f"/proc/{process.pid}/status").read_text()
+        return int(status.partition("VmRSS:")[2].split()[0]) * 1024
+
+    try:
+        yield port, memory
+    finally:
+        process.terminate()
+        process.join()
+
+
+def run_server(parent: Connection) -> None:
+    async def serving() -> None:
+        clock = SystemClock()
+        server = ApiServer(Api(Store(history=HISTORY), clock=clock, rng=seeded(1)), token=None, clock=clock)
+        async with serve(server) as running:
+            parent.send(running.port)
+            await asyncio.Event().wait()
+
+    uvloop.run(serving())
+
+
+if __name__ == "__main__":
+    main()
