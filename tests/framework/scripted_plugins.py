@@ -9,8 +9,9 @@ from typing import Any
 from pilotage.api import Bind, Plugin, QueueSort, points
 from pilotage.cluster.state import Cluster
 from pilotage.framework.profile import Profile
-from pilotage.plugins import PrioritySort
+from pilotage.plugins import NodeResourcesFit, PrioritySort
 from pilotage.testing import NodeBuilder
+from tests.default_plugins import default
 
 _POINT_OF = {
     "pre_enqueue": points.PreEnqueue,
@@ -62,6 +63,10 @@ def _method(plugin_name: str, method: str, answer: Any) -> Callable[..., Any]:
         return await result if inspect.isawaitable(result) else result
 
     return coroutine if method in _COROUTINES else sync
+
+
+FIT = default(NodeResourcesFit)
+"""A real plugin that signs, filters and scores."""
 
 
 class NullBinder(Plugin, Bind):

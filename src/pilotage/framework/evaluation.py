@@ -258,7 +258,7 @@ class Evaluator:
         try:
             if isinstance(plugin, points.VectorFilter):
                 for mask, reason in plugin.filter_all(state, pod, nodes):
-                    yield mask, reason, False
+                    yield _column(mask, np.bool_, len(rows)), reason, False
                 return
             assert isinstance(plugin, points.Filter)
             for place in np.flatnonzero(candidates):
@@ -275,7 +275,7 @@ class Evaluator:
     def _raw_scores(self, state: CycleState, pod: Pod, plugin: Plugin, nodes: table.NodeTable, rows: Rows) -> Scores:
         try:
             if isinstance(plugin, points.VectorScore):
-                return np.asarray(plugin.score_all(state, pod, nodes), dtype=np.int64)
+                return _column(plugin.score_all(state, pod, nodes), np.int64, len(rows))
             assert isinstance(plugin, points.Score)
             views = (RowView(self._nodes, int(row)) for row in rows)
             return np.array([plugin.score(state, pod, view) for view in views], dtype=np.int64)
@@ -286,7 +286,7 @@ class Evaluator:
         name = name_of(plugin)
         if isinstance(plugin, points.NormalizeScore):
             try:
-                raw = np.asarray(plugin.normalize(state, pod, raw), dtype=np.int64)
+                raw = _column(plugin.normalize(state, pod, raw), np.int64, len(raw))
             except Exception as error:
                 text = f'running Normalize on Score plugins: plugin "{name}" failed with: {error}'
                 raise PluginError(name, "NormalizeScore", text) from error
@@ -328,6 +328,8 @@ class Evaluator:
             mask[row] = True
             is_pending = isinstance(refused.refusal, Pending)
             diagnosis.rejectors.add(refused.plugin)
+            if is_pending:
+                diagnosis.pending.add(refused.plugin)
             for reason in refused.refusal.reasons:
                 diagnosis.rejections.append(Rejection(refused.plugin, reason, mask, is_pending))
 
@@ -349,9 +351,17 @@ class Evaluator:
 def _one_score(name: str, plugin: Plugin, state: CycleState, pod: Pod, node: RowView) -> int:
     assert isinstance(plugin, points.Score)
     try:
-        return plugin.score(state, pod, node)
+        return int(plugin.score(state, pod, node))
     except Exception as error:
         raise _score_error(name, error) from error
+
+
+def _column(values: Any, dtype: type[np.generic], size: int) -> NDArray[Any]:
+    """What a plugin returned, as a column of the nodes that it was asked about."""
+    column = np.asarray(values, dtype=dtype)
+    if column.shape != (size,):
+        raise ValueError(f"expected one entry for each of {size} nodes, got an array of shape {column.shape}")
+    return column
 
 
 def _score_error(name: str, error: Exception) -> PluginError:

@@ -13,6 +13,7 @@ from typing import Any
 
 from pilotage.api import points
 from pilotage.api.plugin import Plugin
+from pilotage.framework.errors import PluginError
 from pilotage.framework.profile import Profile, name_of
 from pilotage.model import Pod
 
@@ -37,7 +38,8 @@ class Plan:
 
 def plan_for(profile: Profile, pod: Pod) -> Plan:
     """The plan of the pod's class; remembered with the pod's (shared) spec."""
-    key = ("plan", id(profile), pod.namespace, id(pod.labels))
+    # The spec is shared by pods on different nodes, and by pods that wait for one: the node is not in it.
+    key = ("plan", id(profile), pod.namespace, id(pod.labels), pod.node_name)
     known = pod.spec.memo.get(key)
     # Profile and labels are kept beside the plan so that their ids cannot come to mean something else.
     if known is not None and known[0] is profile and known[1] is pod.labels:
@@ -48,9 +50,19 @@ def plan_for(profile: Profile, pod: Pod) -> Plan:
     return plan
 
 
+def _fragment(plugin: Plugin, pod: Pod) -> Hashable | None:
+    name = name_of(plugin)
+    try:
+        fragment = plugin.sign(pod)
+        hash(fragment)
+    except Exception as error:
+        raise PluginError(name, "Sign", f'running Sign plugin "{name}": {error}') from error
+    return fragment
+
+
 def _make_plan(profile: Profile, pod: Pod) -> Plan:
     evaluating: tuple[Any, ...] = tuple(dict.fromkeys((*profile.filters, *profile.pre_score, *profile.scores)))
-    fragments = {name_of(plugin): plugin.sign(pod) for plugin in evaluating}
+    fragments = {name_of(plugin): _fragment(plugin, pod) for plugin in evaluating}
     signature = tuple((name, part) for name, part in fragments.items() if part is not None)
 
     def split(plugins: tuple[Any, ...]) -> tuple[Named, Named]:
