@@ -245,3 +245,19 @@ def test_an_empty_table_has_empty_columns() -> None:
 def test_a_column_that_nobody_provides_is_a_key_error() -> None:
     with pytest.raises(KeyError):
         table_of("a").column("nobody's")
+
+
+def test_a_pod_counts_with_its_resize_and_stops_counting_all_of_it() -> None:
+    """What a pod counts with follows from its status too, not only from its spec and container statuses."""
+    granted = [{"name": "main", "allocatedResources": {"cpu": "1"}}]
+    growing = pod("p").requests(cpu="3").node("a").status(containerStatuses=granted)
+    refused = growing.status(conditions=[{"type": "PodResizePending", "status": "True", "reason": "Infeasible"}])
+    table = table_of("a")
+    old, new = growing.build(), refused.build()
+    table.add_pod("a", old)
+    assert table.requested("cpu").tolist() == [3000]
+    table.replace_pod("a", old, new)
+    assert table.requested("cpu").tolist() == [1000]
+    table.check()
+    table.remove_pod("a", new)
+    assert table.requested("cpu").tolist() == [0] and table.scored_request("cpu").tolist() == [0]

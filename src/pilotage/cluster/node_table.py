@@ -243,7 +243,7 @@ class NodeTable:
         row = self._row_of.get(node_name)
         if row is None:
             return
-        if old.spec is new.spec and old.status.container_statuses == new.status.container_statuses:
+        if _counts_alike(old, new):
             self._pods[row][new.uid] = new
             return
         self.remove_pod(node_name, old)
@@ -306,6 +306,15 @@ class NodeTable:
             assert self._pod_count[row] == len(pods)
             for resource, column in self._requested.items():
                 assert column[row] == sum(assigned_requests(p).get(resource, 0) for p in pods.values()), resource
+
+
+def _counts_alike(old: Pod, new: Pod) -> bool:
+    """Do both versions of a pod count the same on its node? A resize is told by the status alone."""
+    if old.spec is new.spec and old.status is new.status:
+        return True
+    return assigned_requests(old) == assigned_requests(new) and assigned_non_zero_requests(
+        old
+    ) == assigned_non_zero_requests(new)
 
 
 def _value_at(family: dict[str, Column], row: int, resource: str) -> int:
