@@ -52,6 +52,16 @@ def non_zero_requests(spec: PodSpec) -> tuple[int, int]:
     return known
 
 
+def container_requests(spec: PodSpec) -> Mapping[str, int]:
+    """What the containers and the overhead ask for, with the defaults of `non_zero_requests`, whatever the pod's own
+    level says. (Fit's scores are computed from this.)"""
+    known: Mapping[str, int] | None = spec.memo.get(container_requests)
+    if known is None:
+        totals = _container_totals(spec, lambda container: container.resources.requests, _NON_ZERO)
+        known = spec.memo[container_requests] = _rounded(_plus_overhead(totals, spec))
+    return known
+
+
 def assigned_requests(pod: Pod) -> Mapping[str, int]:
     """What a pod on a node counts with, a resize in progress included."""
     return _assigned(pod)[0]

@@ -28,8 +28,32 @@ DEFAULT_PLUGINS = (
     (DefaultBinder, 1),
 )
 
+NOT_BUILT_YET = (
+    "DefaultPreemption",
+    "DeferredPodScheduling",
+    "DynamicResources",
+    "GangScheduling",
+    "ImageLocality",
+    "InterPodAffinity",
+    "NodeDeclaredFeatures",
+    "NodePorts",
+    "NodeVolumeLimits",
+    "PodGroupPodsCount",
+    "PodTopologySpread",
+    "TopologyPlacementGenerator",
+    "VolumeBinding",
+    "VolumeRestrictions",
+    "VolumeZone",
+)
+"""Plugins of kube-scheduler that configurations may name and that do nothing here yet."""
+
+GATED_PLUGINS = {"DynamicResources": "DynamicResourceAllocation", "NodeDeclaredFeatures": "NodeDeclaredFeatures"}
+"""Default plugins that are only on if a feature gate is."""
+
 __all__ = [
     "DEFAULT_PLUGINS",
+    "GATED_PLUGINS",
+    "NOT_BUILT_YET",
     "DefaultBinder",
     "NodeAffinity",
     "NodeName",

@@ -6,9 +6,9 @@ message) for everything that is wrong with the values; types and unknown keys ha
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from pilotage.model.durations import Duration, go_duration
 from pilotage.model.names import label_name_problem
@@ -208,6 +208,28 @@ class DynamicResourcesArgs:
             yield "filterTimeout", f'Invalid value: "{go_duration(self.filter_timeout)}": must be zero or positive'
         if self.binding_timeout is not None and self.binding_timeout < 1:
             yield "bindingTimeout", f'Invalid value: "{go_duration(self.binding_timeout)}": must be at least 1 second'
+
+
+ARGS_OF_DEFAULT_PLUGINS: Final[Mapping[str, type]] = {
+    "DefaultPreemption": DefaultPreemptionArgs,
+    "DynamicResources": DynamicResourcesArgs,
+    "InterPodAffinity": InterPodAffinityArgs,
+    "NodeAffinity": NodeAffinityArgs,
+    "NodeResourcesBalancedAllocation": NodeResourcesBalancedAllocationArgs,
+    "NodeResourcesFit": NodeResourcesFitArgs,
+    "PodTopologySpread": PodTopologySpreadArgs,
+    "VolumeBinding": VolumeBindingArgs,
+}
+"""Also of plugins that do not exist yet: their configuration is checked all the same."""
+
+GATED_ARGS: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
+    "VolumeBinding": {"shape": ("StorageCapacityScoring",)},
+    "DynamicResources": {
+        "filterTimeout": ("DRASchedulerFilterTimeout",),
+        "bindingTimeout": ("DRADeviceBindingConditions", "DRAResourceClaimDeviceStatus"),
+    },
+}
+"""Arguments that must not be given, and are None, unless all these feature gates are on."""
 
 
 def shape_problems(path: str, shape: Sequence[UtilizationShapePoint]) -> Problems:

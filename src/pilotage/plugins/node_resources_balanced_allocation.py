@@ -1,13 +1,14 @@
 """NodeResourcesBalancedAllocation: prefer nodes whose resources the pod brings into balance.
 
-Balance is how close the used shares of cpu and memory are to each other. What is scored is the *change* that the pod
-makes: 75 if it leaves the balance as it is, more if it improves it. (Balance is never below 50, so the change is
-between -50 and 50, and the score between 50 and 100.)
+Balance is how close the used shares of the configured resources are to each other. What is scored is the *change*
+that the pod makes: 75 if it leaves the balance as it is, more if it improves it. (Balance is never below 50, so the
+change is between -50 and 50, and the score between 50 and 100.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+import math
+from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 
@@ -15,51 +16,70 @@ from pilotage.api import CycleState, NodeTable, NodeView, Plugin, PreScore, Scor
 from pilotage.api.results import SKIP
 from pilotage.model import Pod
 from pilotage.model.pod_resources import pod_requests
-
-_BALANCED = ("cpu", "memory")
+from pilotage.plugins.args import NodeResourcesBalancedAllocationArgs
+from pilotage.plugins.resource_names import is_scalar
 
 
 class NodeResourcesBalancedAllocation(Plugin, PreScore, Score, VectorScore):
     name = "NodeResourcesBalancedAllocation"
+    args_type = NodeResourcesBalancedAllocationArgs
+
+    def __init__(self, args: NodeResourcesBalancedAllocationArgs) -> None:
+        self._resources = tuple(spec.name for spec in args.resources)
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Skip | None:
         wanted = pod_requests(pod.spec)
-        return None if any(wanted.get(resource, 0) for resource in _BALANCED) else SKIP
+        return None if any(wanted.get(resource, 0) for resource in self._resources) else SKIP
 
     def score(self, state: CycleState, pod: Pod, node: NodeView) -> int:
         wanted = pod_requests(pod.spec)
-        return 50 + (50 + _balance_of(node, wanted) - _balance_of(node, {})) // 2
+        counted = self._counted(wanted)
+        return 50 + (50 + _balance(node, counted, wanted) - _balance(node, counted, {})) // 2
 
     def score_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Scores:
         wanted = pod_requests(pod.spec)
-        change = _balance(nodes, wanted) - _balance(nodes, {})
-        return 50 + (50 + change) // 2
+        counted = self._counted(wanted)
+        return 50 + (50 + _balances(nodes, counted, wanted) - _balances(nodes, counted, {})) // 2
+
+    def _counted(self, wanted: Mapping[str, int]) -> list[str]:
+        """Extended resources take part only if the pod wants them."""
+        return [resource for resource in self._resources if wanted.get(resource, 0) or not is_scalar(resource)]
 
     def sign(self, pod: Pod) -> Hashable | None:
         wanted = pod_requests(pod.spec)
-        return tuple(wanted.get(resource, 0) for resource in _BALANCED)
+        return tuple(wanted.get(resource, 0) for resource in self._resources)
 
 
-def _balance_of(node: NodeView, added: Mapping[str, int]) -> int:
-    """100 where cpu and memory are used to the same degree, less the further they are apart."""
+def _balance(node: NodeView, counted: Sequence[str], added: Mapping[str, int]) -> int:
+    """100 where the resources are used to the same degree, less the further they are apart."""
     shares = []
-    for resource in _BALANCED:
+    for resource in counted:
         capacity = node.allocatable(resource)
-        if not capacity:
-            return 100
-        shares.append(min((node.requested(resource) + added.get(resource, 0)) / capacity, 1.0))
-    return int((1 - abs(shares[0] - shares[1]) / 2) * 100)
+        if capacity:
+            shares.append(min((node.requested(resource) + added.get(resource, 0)) / capacity, 1.0))
+    if len(shares) < 2:
+        return 100
+    if len(shares) == 2:
+        spread = abs((shares[0] - shares[1]) / 2)
+    else:
+        mean = sum(shares) / len(shares)
+        spread = math.sqrt(sum((share - mean) * (share - mean) for share in shares) / len(shares))
+    return int((1 - spread) * 100)
 
 
-def _balance(nodes: NodeTable, added: Mapping[str, int]) -> Scores:
-    """100 where cpu and memory are used to the same degree, less the further they are apart."""
-    counted = np.ones(len(nodes), dtype=np.bool_)
-    shares = []
-    for resource in _BALANCED:
+def _balances(nodes: NodeTable, counted: Sequence[str], added: Mapping[str, int]) -> Scores:
+    """The same for all nodes; a resource that a node does not offer is left out there."""
+    offered = np.zeros((len(counted), len(nodes)), dtype=np.bool_)
+    shares = np.zeros((len(counted), len(nodes)))
+    for place, resource in enumerate(counted):
         capacity = nodes.allocatable(resource)
-        used = nodes.requested(resource) + added.get(resource, 0)
-        shares.append(np.minimum(used / np.maximum(capacity, 1), 1.0))
-        counted &= capacity > 0
-    # Of two shares the standard deviation is half their distance; with fewer than two there is nothing to balance.
-    spread = np.where(counted, np.abs(shares[0] - shares[1]) / 2, 0.0)
+        offered[place] = capacity > 0
+        shares[place] = np.minimum((nodes.requested(resource) + added.get(resource, 0)) / np.maximum(capacity, 1), 1.0)
+    number = offered.sum(axis=0)
+    highest = np.where(offered, shares, 0.0).max(axis=0, initial=0.0)
+    lowest = np.where(offered, shares, 1.0).min(axis=0, initial=1.0)
+    pair = (highest - lowest) / 2
+    mean = np.where(offered, shares, 0.0).sum(axis=0) / np.maximum(number, 1)
+    deviation = np.sqrt((np.where(offered, shares - mean, 0.0) ** 2).sum(axis=0) / np.maximum(number, 1))
+    spread = np.where(number < 2, 0.0, np.where(number == 2, pair, deviation))
     return ((1 - spread) * 100).astype(np.int64)

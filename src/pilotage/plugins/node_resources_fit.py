@@ -27,29 +27,37 @@ from pilotage.api import (
     on_event,
 )
 from pilotage.model import Node, Pod
-from pilotage.model.pod_resources import non_zero_requests, pod_requests
+from pilotage.model.pod_resources import assigned_requests, container_requests, pod_requests
 from pilotage.model.quantity import quantity_milli, quantity_value
+from pilotage.plugins.args import NodeResourcesFitArgs
+from pilotage.plugins.resource_names import is_extended, is_scalar, is_scheduled
+from pilotage.plugins.resource_scoring import strategy_of
 
 _TOO_MANY_PODS = Reason("TooManyPods", "Too many pods")
-_SCORED = (("cpu", 1), ("memory", 1))
 
 
 class NodeResourcesFit(Plugin, Filter, VectorFilter, Score, VectorScore):
     name = "NodeResourcesFit"
+    args_type = NodeResourcesFitArgs
+
+    def __init__(self, args: NodeResourcesFitArgs) -> None:
+        self._args = args
+        self._strategy = strategy_of(args.scoring_strategy)
+        self._scored = tuple((spec.name, spec.weight) for spec in args.scoring_strategy.resources)
+
+    # --- filter ------------------------------------------------------------------------------------------------
 
     def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
         reasons = [_TOO_MANY_PODS] if node.pod_count + 1 > node.allocatable("pods") else []
-        for resource, amount in pod_requests(pod.spec).items():
+        for resource, amount in self._wanted(pod):
             offered = node.allocatable(resource)
-            if amount > 0 and amount > offered - node.requested(resource):
+            if amount > offered - node.requested(resource):
                 reasons.append(_insufficient(resource, amount, unresolvable=amount > offered))
         return Reject(*reasons) if reasons else None
 
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Iterator[tuple[Mask, Reason]]:
         yield nodes.pod_count + 1 > nodes.allocatable("pods"), _TOO_MANY_PODS
-        for resource, amount in pod_requests(pod.spec).items():
-            if amount <= 0:
-                continue
+        for resource, amount in self._wanted(pod):
             short = amount > nodes.free(resource)
             if not short.any():
                 continue
@@ -57,29 +65,59 @@ class NodeResourcesFit(Plugin, Filter, VectorFilter, Score, VectorScore):
             yield short & ~hopeless, _insufficient(resource, amount, unresolvable=False)
             yield short & hopeless, _insufficient(resource, amount, unresolvable=True)
 
+    def _wanted(self, pod: Pod) -> tuple[tuple[str, int], ...]:
+        """What must fit; worked out once per spec."""
+        known: tuple[tuple[str, int], ...] | None = pod.spec.memo.get(self)
+        if known is None:
+            requests = pod_requests(pod.spec).items()
+            known = tuple((name, amount) for name, amount in requests if amount > 0 and self._is_checked(name))
+            pod.spec.memo[self] = known
+        return known
+
+    def _is_checked(self, name: str) -> bool:
+        if not is_extended(name):
+            return is_scheduled(name)
+        is_ignored_group = name.partition("/")[0] in self._args.ignored_resource_groups
+        return not is_ignored_group and name not in self._args.ignored_resources
+
+    # --- score -------------------------------------------------------------------------------------------------
+
     def score(self, state: CycleState, pod: Pod, node: NodeView) -> int:
-        """LeastAllocated: the share that stays free, averaged over the scored resources."""
-        score = weights = 0
-        for (resource, weight), wanted in zip(_SCORED, non_zero_requests(pod.spec), strict=True):
+        total = weights = 0
+        strategy = self._strategy
+        for resource, weight, wanted in self._counted(pod):
             capacity = node.allocatable(resource)
-            if capacity:
-                score += weight * (max(capacity - node.scored_request(resource) - wanted, 0) * 100 // capacity)
+            if not capacity:
+                continue
+            score = strategy.score(node.scored_request(resource) + wanted, capacity)
+            if strategy.counts(score):
+                total += weight * score
                 weights += weight
-        return score // weights if weights else 0
+        return strategy.join(total, weights)
 
     def score_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Scores:
-        score = np.zeros(len(nodes), dtype=np.int64)
+        totals = np.zeros(len(nodes), dtype=np.int64)
         weights = np.zeros(len(nodes), dtype=np.int64)
-        for (resource, weight), wanted in zip(_SCORED, non_zero_requests(pod.spec), strict=True):
+        for resource, weight, wanted in self._counted(pod):
             capacity = nodes.allocatable(resource)
-            left = np.maximum(capacity - nodes.scored_request(resource) - wanted, 0)
-            # A node that offers none of the resource has nothing left of it either, so it adds 0.
-            score += weight * (left * 100 // np.maximum(capacity, 1))
-            weights += weight * (capacity > 0)
-        return score // np.maximum(weights, 1)
+            scores = self._strategy.score_all(nodes.scored_request(resource) + wanted, capacity)
+            counting = (capacity > 0) * self._strategy.counts_all(scores)
+            totals += weight * scores * counting
+            weights += weight * counting
+        return self._strategy.join_all(totals, weights)
+
+    def _counted(self, pod: Pod) -> Iterator[tuple[str, int, int]]:
+        """(resource, weight, amount) that the score looks at: extended resources only if the pod wants them."""
+        wanted = container_requests(pod.spec)
+        for resource, weight in self._scored:
+            amount = wanted.get(resource, 0)
+            if amount or not is_scalar(resource):
+                yield resource, weight, amount
 
     def sign(self, pod: Pod) -> Hashable | None:
-        return tuple(sorted(pod_requests(pod.spec).items())), non_zero_requests(pod.spec)
+        return tuple(sorted(pod_requests(pod.spec).items())), tuple(sorted(container_requests(pod.spec).items()))
+
+    # --- what helps --------------------------------------------------------------------------------------------
 
     @on_event(Resource.ASSIGNED_POD, Action.DELETE)
     def after_pod_left(self, pod: Pod, old: Pod, new: Any) -> Hint:
@@ -87,7 +125,7 @@ class NodeResourcesFit(Plugin, Filter, VectorFilter, Score, VectorScore):
 
     @on_event(Resource.ASSIGNED_POD, Action.UPDATE_POD_SCALE_DOWN)
     def after_pod_shrank(self, pod: Pod, old: Pod, new: Pod) -> Hint:
-        before, after = pod_requests(old.spec), pod_requests(new.spec)
+        before, after = assigned_requests(old), assigned_requests(new)
         wanted = pod_requests(pod.spec)
         shrank = any(after.get(resource, 0) < before.get(resource, 0) for resource in wanted)
         return Hint.QUEUE if shrank else Hint.SKIP
@@ -98,18 +136,16 @@ class NodeResourcesFit(Plugin, Filter, VectorFilter, Score, VectorScore):
 
     @on_event(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE)
     def after_node_change(self, pod: Pod, old: Node | None, new: Node) -> Hint:
-        wanted = pod_requests(pod.spec)
+        wanted = self._wanted(pod)
         offered = _allocatable(new)
-        fits_empty = offered.get("pods", 0) >= 1 and all(
-            amount <= offered.get(resource, 0) for resource, amount in wanted.items()
-        )
+        fits_empty = offered.get("pods", 0) >= 1 and all(amount <= offered.get(name, 0) for name, amount in wanted)
         if not fits_empty:
             return Hint.SKIP
         if old is None:
             return Hint.QUEUE
         before = _allocatable(old)
-        grew = any(offered.get(resource, 0) > before.get(resource, 0) for resource in ("pods", *wanted))
-        return Hint.QUEUE if grew else Hint.SKIP
+        names = ("pods", *(name for name, _ in wanted))
+        return Hint.QUEUE if any(offered.get(name, 0) > before.get(name, 0) for name in names) else Hint.SKIP
 
 
 def _insufficient(resource: str, amount: int, *, unresolvable: bool) -> Reason:

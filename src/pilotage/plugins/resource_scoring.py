@@ -1,0 +1,117 @@
+"""How good a node is by what it would have left: the scoring strategies of NodeResourcesFit.
+
+Each strategy turns (requested, capacity) of one resource into 0..100, for one node or for a column of nodes, and says
+how the scores of several resources are joined. All arithmetic is on integers, as in kube-scheduler.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from pilotage.api import Scores
+from pilotage.plugins.args import ScoringStrategy, UtilizationShapePoint
+
+MAX_SCORE = 100
+_SHAPE_SCALE = 10
+
+
+class Strategy(ABC):
+    """Scores one resource; `join` averages several."""
+
+    @abstractmethod
+    def score(self, requested: int, capacity: int) -> int:
+        """For one node; capacity is not 0."""
+
+    @abstractmethod
+    def score_all(self, requested: Scores, capacity: Scores) -> Scores:
+        """For a column of nodes; whatever it gives where the capacity is 0 is not used."""
+
+    def counts(self, score: int) -> bool:
+        """Does a resource with this score take part in the average?"""
+        return True
+
+    def join(self, total: int, weights: int) -> int:
+        return total // weights if weights else 0
+
+    def counts_all(self, scores: Scores) -> Scores | bool:
+        return True
+
+    def join_all(self, totals: Scores, weights: Scores) -> Scores:
+        return totals // np.maximum(weights, 1)
+
+
+class LeastAllocated(Strategy):
+    """The share that stays free."""
+
+    def score(self, requested: int, capacity: int) -> int:
+        return max(capacity - requested, 0) * MAX_SCORE // capacity
+
+    def score_all(self, requested: Scores, capacity: Scores) -> Scores:
+        score: Scores = np.maximum(capacity - requested, 0) * MAX_SCORE // np.maximum(capacity, 1)
+        return score
+
+
+class MostAllocated(Strategy):
+    """The share that is used: packs nodes."""
+
+    def score(self, requested: int, capacity: int) -> int:
+        return min(requested, capacity) * MAX_SCORE // capacity
+
+    def score_all(self, requested: Scores, capacity: Scores) -> Scores:
+        score: Scores = np.minimum(requested, capacity) * MAX_SCORE // np.maximum(capacity, 1)
+        return score
+
+
+class RequestedToCapacityRatio(Strategy):
+    """A broken line over the used share. Resources that score 0 do not take part."""
+
+    def __init__(self, shape: Sequence[UtilizationShapePoint]) -> None:
+        self._by_percent = np.array([broken_line(shape, percent) for percent in range(101)], dtype=np.int64)
+
+    def score(self, requested: int, capacity: int) -> int:
+        return int(self._by_percent[min(requested * 100 // capacity, 100) if requested <= capacity else 100])
+
+    def score_all(self, requested: Scores, capacity: Scores) -> Scores:
+        percent = np.where(requested > capacity, 100, requested * 100 // np.maximum(capacity, 1))
+        score: Scores = self._by_percent[np.clip(percent, 0, 100)]
+        return score
+
+    def counts(self, score: int) -> bool:
+        return score > 0
+
+    def join(self, total: int, weights: int) -> int:
+        return (2 * total + weights) // (2 * weights) if weights else 0
+
+    def counts_all(self, scores: Scores) -> Scores | bool:
+        return (scores > 0).astype(np.int64)
+
+    def join_all(self, totals: Scores, weights: Scores) -> Scores:
+        # Half away from zero; totals are never negative.
+        safe = np.maximum(weights, 1)
+        joined: Scores = (2 * totals + safe) // (2 * safe)
+        return joined
+
+
+def broken_line(shape: Sequence[UtilizationShapePoint], at: int) -> int:
+    """The value at `at` of the line through the points; divisions truncate toward zero."""
+    first = shape[0]
+    if at <= first.utilization:
+        return first.score * _SHAPE_SCALE
+    for left, right in pairwise(shape):
+        if at <= right.utilization:
+            rise = (right.score - left.score) * _SHAPE_SCALE * (at - left.utilization)
+            # int() truncates where // would floor: slopes may fall.
+            return left.score * _SHAPE_SCALE + int(rise / (right.utilization - left.utilization))
+    return shape[-1].score * _SHAPE_SCALE
+
+
+def strategy_of(args: ScoringStrategy) -> Strategy:
+    if args.type == "MostAllocated":
+        return MostAllocated()
+    if args.type == "RequestedToCapacityRatio" and args.requested_to_capacity_ratio is not None:
+        return RequestedToCapacityRatio(args.requested_to_capacity_ratio.shape)
+    return LeastAllocated()
