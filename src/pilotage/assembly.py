@@ -17,9 +17,14 @@ from pilotage.calls.binding import PodBinding
 from pilotage.calls.dispatcher import Dispatcher
 from pilotage.clock import Clock
 from pilotage.cluster.state import Cluster
+from pilotage.config.feature_gates import FeatureGates
+from pilotage.config.kinds import PluginRef, SchedulerConfiguration
 from pilotage.cycle.placement import ProfileEngine
 from pilotage.cycle.scheduler import Scheduler, SchedulerParts
-from pilotage.framework.profile import PluginChoice, Profile, build_profile
+from pilotage.framework.plugin_files import LoadedPlugin, given_plugins, refuse_duplicates
+from pilotage.framework.plugin_sets import Catalog
+from pilotage.framework.profile import Profile, build_profile
+from pilotage.framework.recipes import ProfileRecipe, recipes_of
 from pilotage.framework.registry import Registry
 from pilotage.framework.runner import Runner
 from pilotage.framework.waiting_pods import WaitingPods
@@ -28,7 +33,8 @@ from pilotage.kube.reflector import Reflector
 from pilotage.model import KINDS, Pod
 from pilotage.model.kinds import KindInfo
 from pilotage.observe.tally import Tally
-from pilotage.plugins import DEFAULT_PLUGINS
+from pilotage.plugins import DEFAULT_PLUGINS, GATED_PLUGINS, NOT_BUILT_YET
+from pilotage.plugins.args import ARGS_OF_DEFAULT_PLUGINS, GATED_ARGS
 from pilotage.queue.backoff import BackoffPolicy
 from pilotage.queue.hints import HintTable
 from pilotage.queue.scheduling_queue import DEFAULT_MAX_WAIT_SECONDS, SchedulingQueue
@@ -37,21 +43,70 @@ WATCHED = ("nodes", "pods", "services", "replicationcontrollers", "replicasets",
 _UNFINISHED = "status.phase!=Succeeded,status.phase!=Failed"
 
 
+def catalog_for(
+    configuration: SchedulerConfiguration,
+    plugins: Sequence[LoadedPlugin],
+    gates: FeatureGates,
+    installed: Sequence[LoadedPlugin] = (),
+) -> Catalog:
+    """The plugins that a configuration can name."""
+    built_in = [LoadedPlugin(cls, "built-in") for cls, _ in DEFAULT_PLUGINS]
+    refuse_duplicates([*built_in, *installed, *plugins])
+    named = _named_plugins(configuration)
+    off = [name for name, gate in GATED_PLUGINS.items() if not gates[gate]]
+    return Catalog(
+        Registry(plugin.cls for plugin in (*built_in, *installed, *plugins)),
+        [PluginRef(cls.plugin_name(), weight) for cls, weight in DEFAULT_PLUGINS if cls.plugin_name() not in off],
+        added=[PluginRef(plugin.name) for plugin in plugins if plugin.name not in named],
+        not_built_yet=frozenset(NOT_BUILT_YET),
+        args_types=ARGS_OF_DEFAULT_PLUGINS,
+        switched_off={
+            plugin: {name: gate for name, needed in fields.items() for gate in needed if not gates[gate]}
+            for plugin, fields in GATED_ARGS.items()
+        },
+    )
+
+
+def _named_plugins(configuration: SchedulerConfiguration) -> set[str]:
+    sets = [profile.plugin_set(point) for profile in configuration.scheduler.profiles for point in profile.plugins]
+    return {ref.name for lists in sets for ref in (*lists.enabled, *lists.disabled)}
+
+
+def default_recipes() -> dict[str, ProfileRecipe]:
+    configuration = SchedulerConfiguration()
+    return recipes_of(configuration, catalog_for(configuration, (), FeatureGates()))
+
+
 @dataclass(frozen=True, slots=True)
 class SchedulerOptions:
     """Everything that can be chosen about a scheduler; the defaults are kube-scheduler's."""
 
-    profiles: Mapping[str, Sequence[PluginChoice]] = field(
-        default_factory=lambda: {"default-scheduler": default_choices()}
-    )
+    profiles: Mapping[str, ProfileRecipe] = field(default_factory=default_recipes)
     extra_plugins: Sequence[type[Plugin]] = ()
     backoff: BackoffPolicy = field(default_factory=BackoffPolicy)
     max_wait_seconds: float = DEFAULT_MAX_WAIT_SECONDS
+    feature_gates: FeatureGates = field(default_factory=FeatureGates)
     kinds: Mapping[str, KindInfo] = field(default_factory=lambda: KINDS)
 
 
-def default_choices() -> list[PluginChoice]:
-    return [PluginChoice(cls.plugin_name(), weight) for cls, weight in DEFAULT_PLUGINS]
+def options_from_configuration(
+    configuration: SchedulerConfiguration,
+    plugins: Sequence[type[Plugin]] = (),
+    gates: FeatureGates | None = None,
+    installed: Sequence[LoadedPlugin] = (),
+) -> SchedulerOptions:
+    """What a configuration asks for; ConfigError with everything that is wrong with it.
+
+    `plugins` run in every profile unless the configuration says where; `installed` ones only where it names them.
+    """
+    gates = gates if gates is not None else FeatureGates(configuration.additions.feature_gates)
+    scheduler = configuration.scheduler
+    return SchedulerOptions(
+        profiles=recipes_of(configuration, catalog_for(configuration, given_plugins(plugins), gates, installed)),
+        extra_plugins=(*plugins, *(plugin.cls for plugin in installed)),
+        backoff=BackoffPolicy(scheduler.pod_initial_backoff_seconds, scheduler.pod_max_backoff_seconds),
+        feature_gates=gates,
+    )
 
 
 class SchedulerHandle:
@@ -141,7 +196,7 @@ def build_scheduler(client: KubeClient, clock: Clock, rng: random.Random, option
 
 def build_profiles(options: SchedulerOptions, handle: SchedulerHandle) -> dict[str, Profile]:
     registry = Registry([*(cls for cls, _ in DEFAULT_PLUGINS), *options.extra_plugins])
-    return {name: build_profile(name, chosen, registry, handle) for name, chosen in options.profiles.items()}
+    return {name: build_profile(name, recipe, registry, handle) for name, recipe in options.profiles.items()}
 
 
 def _queue(

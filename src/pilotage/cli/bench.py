@@ -20,7 +20,7 @@ from pilotage.bench.measure import Figures
 from pilotage.bench.over_http import OverHttpBench
 from pilotage.bench.workloads import WORKLOADS, Workload
 from pilotage.clock import SystemClock
-from pilotage.framework.registry import suggestion
+from pilotage.config.suggestions import suggestion
 from pilotage.rng import seeded
 
 _EPILOG = """\b

@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import types
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from functools import lru_cache
 from typing import Annotated, Any, Final, Literal, TypeVar, Union, get_args, get_origin
@@ -56,6 +56,17 @@ def decode(cls: type[T], source: Located, problems: list[Problem], path: str = "
     return None if found else typing.cast(T, instance)
 
 
+def unreadable_fields(cls: type, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Fields whose type hints cannot be read from a file, with their hints."""
+    for field in (_fields_of(cls) or {}).values():
+        for hint in _parts(field.hint):
+            here = _below(path, field.attribute)
+            if _fields_of(hint) is not None:
+                yield from unreadable_fields(hint, here)
+            elif not (hint in _SIMPLE or (isinstance(hint, type) and issubclass(hint, Enum))):
+                yield here, hint
+
+
 def camel(name: str) -> str:
     first, *rest = name.split("_")
     return first + "".join(part.capitalize() for part in rest)
@@ -67,6 +78,23 @@ class _Field:
     hint: Any
     is_required: bool
     is_place: bool
+
+
+_SIMPLE: Final = (bool, int, float, str, type(None), Any, Located, Place)
+
+
+def _parts(hint: Any) -> Iterator[Any]:
+    """The hints that a hint is made of, down to those that are read as one value."""
+    origin = get_origin(hint)
+    if origin is Literal:
+        yield str
+    elif origin is Annotated:
+        yield from _parts(get_args(hint)[0])
+    elif origin in (Union, types.UnionType, tuple, dict, Mapping):
+        for part in get_args(hint):
+            yield from _parts(part) if part is not Ellipsis else ()
+    else:
+        yield hint
 
 
 class _Decoder:

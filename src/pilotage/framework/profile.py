@@ -4,51 +4,58 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from pilotage.api import points
 from pilotage.api.plugin import Plugin
 from pilotage.api.views import Handle
 from pilotage.framework.errors import ProfileError
+from pilotage.framework.extension_points import SERVED_BY
+from pilotage.framework.plugin_args import arguments_of
+from pilotage.framework.recipes import PluginChoice, ProfileRecipe
 from pilotage.framework.registry import Registry
 
 P = TypeVar("P")
 
 
-@dataclass(frozen=True, slots=True)
-class PluginChoice:
-    """A plugin wanted in a profile."""
-
-    name: str
-    weight: int = 1
-    args: Any = field(default_factory=dict)
-    """What the configuration says: an instance of the plugin's `args_type`, or a mapping if it has none."""
-
-
 class Profile:
-    """Plugin instances in order, and which of them serve which point."""
+    """Plugin instances in order, and which of them serve which point.
 
-    def __init__(self, scheduler_name: str, plugins: Sequence[Plugin], weights: Mapping[str, int]) -> None:
+    Without `order` every plugin serves all points that it can, in the order of `plugins`; with it, the names in it
+    decide for each point (by the point's name in configuration files), and a point that it lacks is served by nobody.
+    """
+
+    def __init__(
+        self,
+        scheduler_name: str,
+        plugins: Sequence[Plugin],
+        weights: Mapping[str, int],
+        order: Mapping[str, Sequence[str]] | None = None,
+        percentage_of_nodes_to_score: int = 0,
+    ) -> None:
         self.scheduler_name = scheduler_name
         self.plugins = tuple(plugins)
         self.weights = dict(weights)
-        self.pre_enqueue = self._serving(points.PreEnqueue)
-        self.queue_sort = self._serving(points.QueueSort)
-        self.pre_filter = self._serving(points.PreFilter)
-        self.filters = tuple(p for p in self.plugins if isinstance(p, points.Filter | points.VectorFilter))
-        self.post_filter = self._serving(points.PostFilter)
-        self.pre_score = self._serving(points.PreScore)
-        self.scores = tuple(p for p in self.plugins if isinstance(p, points.Score | points.VectorScore))
-        self.reserve = self._serving(points.Reserve)
-        self.permit = self._serving(points.Permit)
-        self.pre_bind = self._serving(points.PreBind)
-        self.bind = self._serving(points.Bind)
-        self.post_bind = self._serving(points.PostBind)
+        self.percentage_of_nodes_to_score = percentage_of_nodes_to_score
+        self._order = order
+        self.pre_enqueue = self._serving("preEnqueue", points.PreEnqueue)
+        self.queue_sort = self._serving("queueSort", points.QueueSort)
+        self.pre_filter = self._serving("preFilter", points.PreFilter)
+        self.filters = self._serving("filter", Plugin)
+        self.post_filter = self._serving("postFilter", points.PostFilter)
+        self.pre_score = self._serving("preScore", points.PreScore)
+        self.scores = self._serving("score", Plugin)
+        self.reserve = self._serving("reserve", points.Reserve)
+        self.permit = self._serving("permit", points.Permit)
+        self.pre_bind = self._serving("preBind", points.PreBind)
+        self.bind = self._serving("bind", points.Bind)
+        self.post_bind = self._serving("postBind", points.PostBind)
         self._check()
 
-    def _serving(self, point: type[P]) -> tuple[P, ...]:
-        return tuple(plugin for plugin in self.plugins if isinstance(plugin, point))
+    def _serving(self, point: str, cls: type[P]) -> tuple[P, ...]:
+        able = {name_of(plugin): plugin for plugin in self.plugins if isinstance(plugin, SERVED_BY[point])}
+        names = able if self._order is None else self._order.get(point, ())
+        return tuple(plugin for name in names if isinstance(plugin := able[name], cls))
 
     def _check(self) -> None:
         if len(self.queue_sort) != 1:
@@ -71,10 +78,11 @@ def name_of(plugin: object) -> str:
     return plugin.plugin_name()
 
 
-def build_profile(scheduler_name: str, chosen: Sequence[PluginChoice], registry: Registry, handle: Handle) -> Profile:
-    """Instantiate every chosen plugin once."""
-    plugins = [_instantiate(scheduler_name, choice, registry[choice.name], handle) for choice in chosen]
-    return Profile(scheduler_name, plugins, {choice.name: choice.weight for choice in chosen})
+def build_profile(scheduler_name: str, recipe: ProfileRecipe, registry: Registry, handle: Handle) -> Profile:
+    """Instantiate every chosen plugin once, whatever number of points it serves."""
+    plugins = [_instantiate(scheduler_name, choice, registry[choice.name], handle) for choice in recipe.plugins]
+    weights = {choice.name: choice.weight for choice in recipe.plugins}
+    return Profile(scheduler_name, plugins, weights, recipe.points, recipe.percentage_of_nodes_to_score)
 
 
 def _instantiate(profile: str, choice: PluginChoice, cls: type[Plugin], handle: Handle) -> Plugin:
@@ -84,16 +92,28 @@ def _instantiate(profile: str, choice: PluginChoice, cls: type[Plugin], handle: 
         raise ProfileError(f'profile "{profile}": plugin "{choice.name}" does not implement {missing}')
     wanted = inspect.signature(cls).parameters
     offered: dict[str, Any] = {"handle": handle, "args": _arguments(choice, cls)}
-    unknown = [name for name, p in wanted.items() if name not in offered and p.default is inspect.Parameter.empty]
+    unknown = [name for name, p in wanted.items() if name not in offered and _is_required(p)]
     if unknown:
         raise ProfileError(
             f'profile "{profile}": plugin "{choice.name}" asks for {", ".join(unknown)}; '
             f"a plugin's __init__ may take handle and args"
         )
-    return cls(**{name: value for name, value in offered.items() if name in wanted})
+    try:
+        return cls(**{name: value for name, value in offered.items() if name in wanted})
+    except Exception as error:  # an author's constructor may raise anything
+        raise ProfileError(
+            f'profile "{profile}": plugin "{choice.name}" cannot be made: {type(error).__name__}: {error}'
+        ) from error
+
+
+def _is_required(parameter: inspect.Parameter) -> bool:
+    return parameter.default is parameter.empty and parameter.kind not in (
+        parameter.VAR_POSITIONAL,
+        parameter.VAR_KEYWORD,
+    )
 
 
 def _arguments(choice: PluginChoice, cls: type[Plugin]) -> Any:
     if cls.args_type is None or isinstance(choice.args, cls.args_type):
         return choice.args
-    return cls.args_type(**choice.args)
+    return arguments_of(choice.name, cls.args_type, choice.args)

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 from pilotage.api.plugin import Plugin
-from pilotage.api.views import Handle
+from pilotage.config.suggestions import suggestion
 from pilotage.framework.errors import ProfileError
-
-PluginFactory = Callable[[Handle, Any], Plugin]
 
 
 class Registry:
@@ -30,14 +26,11 @@ class Registry:
     def __iter__(self) -> Iterator[str]:
         return iter(self._classes)
 
+    def __contains__(self, name: str) -> bool:
+        return name in self._classes
+
     def __getitem__(self, name: str) -> type[Plugin]:
         try:
             return self._classes[name]
         except KeyError:
             raise ProfileError(f'unknown plugin "{name}"{suggestion(name, self._classes)}') from None
-
-
-def suggestion(name: str, known: Iterable[str]) -> str:
-    """` (did you mean "X"?)` for a near miss, else nothing."""
-    close = difflib.get_close_matches(name, list(known), n=1)
-    return f' (did you mean "{close[0]}"?)' if close else ""

@@ -1,0 +1,167 @@
+"""What can be wrong with a plugin class, seen before the first pod arrives, each with the line and the way out."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Iterator
+from difflib import get_close_matches
+from typing import Any, Final
+
+from pilotage.api import points
+from pilotage.api.plugin import Plugin
+from pilotage.config.decode import unreadable_fields
+from pilotage.config.problems import Problem
+
+_INTERFACES: Final = (*points.ALL_POINTS, points.PreFilterExtensions)
+_OFFERED: Final = ("handle", "args")
+_HINT_PARAMETERS: Final = ("self", "pod", "old", "new")
+_NARROW_PARAMETERS: Final = ("self", "old", "new")
+
+
+def plugin_problems(cls: type[Plugin]) -> list[Problem]:
+    """Everything that would keep this class from working."""
+    found = [*_name_problems(cls), *_point_problems(cls), *_missing_methods(cls)]
+    found += [*_signature_problems(cls), *_marked_problems(cls), *_init_problems(cls), *_args_problems(cls)]
+    return sorted(set(found))
+
+
+def class_line(cls: type) -> int:
+    """The line of the class statement; 0 if the source is not at hand."""
+    try:
+        return inspect.getsourcelines(cls)[1]
+    except (OSError, TypeError):
+        return 0
+
+
+def _name_problems(cls: type[Plugin]) -> Iterator[Problem]:
+    name: object = cls.name
+    if not isinstance(name, str):
+        yield Problem(class_line(cls), "", f"{cls.__name__}.name must be a string, not {name!r}")
+    elif name != name.strip() or name == "*":
+        yield Problem(class_line(cls), "", f'{cls.__name__}.name: "{name}" cannot be the name of a plugin')
+
+
+def _point_problems(cls: type[Plugin]) -> Iterator[Problem]:
+    if not issubclass(cls, tuple(points.ALL_POINTS)):
+        message = (
+            f"{cls.__name__} serves no extension point; name at least one beside Plugin, "
+            f"such as class {cls.__name__}(Plugin, Filter)"
+        )
+        yield Problem(class_line(cls), "", message)
+
+
+def _missing_methods(cls: type[Plugin]) -> Iterator[Problem]:
+    own = [name for name, value in vars(cls).items() if inspect.isfunction(value) and not name.startswith("__")]
+    for name in sorted(getattr(cls, "__abstractmethods__", ())):
+        owner, wanted = _base_method(cls, name)
+        message = f"{cls.__name__} does not implement {name}{_parameters(wanted)}, which {owner.__name__} asks for"
+        close = get_close_matches(name, [other for other in own if not _is_interface_method(other)], 1)
+        if close:
+            yield Problem(_line(vars(cls)[close[0]]), "", f'{message} (is "{close[0]}" meant to be it?)')
+        else:
+            yield Problem(class_line(cls), "", message)
+
+
+def _signature_problems(cls: type[Plugin]) -> Iterator[Problem]:
+    for base in (*_INTERFACES, Plugin):
+        for name, wanted in _methods(base) if issubclass(cls, base) else ():
+            own = inspect.getattr_static(cls, name)
+            if own is wanted or name in getattr(cls, "__abstractmethods__", ()):
+                continue
+            yield from _signature_problem(cls, name, own, wanted)
+
+
+def _signature_problem(cls: type, name: str, own: Any, wanted: Callable[..., Any]) -> Iterator[Problem]:
+    function = own.__func__ if isinstance(own, staticmethod | classmethod) else own
+    if not callable(function):
+        yield Problem(class_line(cls), "", f"{cls.__name__}.{name} must be a method, not {function!r}")
+        return
+    is_async, must_be_async = inspect.iscoroutinefunction(function), inspect.iscoroutinefunction(wanted)
+    if is_async != must_be_async:
+        form = "async def" if must_be_async else "def, not async def"
+        yield Problem(
+            _line(function), "", f"{cls.__name__}.{name} must be written as {form} {name}{_parameters(wanted)}"
+        )
+    if not _accepts(function, _positional(wanted)[1:] if isinstance(own, staticmethod) else _positional(wanted)):
+        message = f"{cls.__name__}.{name} must take {_parameters(wanted)}, not {_parameters(function)}"
+        yield Problem(_line(function), "", message)
+
+
+def _marked_problems(cls: type[Plugin]) -> Iterator[Problem]:
+    """Methods under @on_event and @narrows."""
+    marks = (
+        ("__pilotage_events__", "@on_event", _HINT_PARAMETERS),
+        ("__pilotage_narrows__", "@narrows", _NARROW_PARAMETERS),
+    )
+    for name, value in inspect.getmembers_static(cls, inspect.isfunction):
+        for attribute, mark, wanted in marks:
+            if hasattr(value, attribute) and not _accepts(value, wanted):
+                message = f"{cls.__name__}.{name} is under {mark} and must take ({', '.join(wanted)})"
+                yield Problem(_line(value), "", f"{message}, not {_parameters(value)}")
+
+
+def _init_problems(cls: type[Plugin]) -> Iterator[Problem]:
+    if cls.__init__ is object.__init__:
+        return
+    for name, parameter in list(inspect.signature(cls.__init__).parameters.items())[1:]:
+        is_free = parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+        if name not in _OFFERED and not is_free and parameter.default is parameter.empty:
+            message = f"{cls.__name__}.__init__ asks for {name}; it may take handle and args"
+            yield Problem(_line(cls.__init__), "", message)
+
+
+def _args_problems(cls: type[Plugin]) -> Iterator[Problem]:
+    if cls.args_type is None:
+        return
+    if not dataclasses.is_dataclass(cls.args_type):
+        yield Problem(
+            class_line(cls), "", f"{cls.__name__}.args_type must be a frozen dataclass, not {cls.args_type!r}"
+        )
+        return
+    try:
+        unreadable = list(unreadable_fields(cls.args_type))
+    except NameError as error:
+        unreadable = []
+        yield Problem(class_line(cls.args_type), "", f"{cls.args_type.__name__}: {error}")
+    for path, hint in unreadable:
+        message = f"{cls.args_type.__name__}.{path} has type {hint}, which configuration files cannot carry"
+        yield Problem(class_line(cls.args_type), "", message)
+
+
+def _methods(base: type) -> list[tuple[str, Callable[..., Any]]]:
+    """What a subclass may override and the framework calls."""
+    if base is Plugin:
+        return [("sign", Plugin.sign)]
+    return [(name, value) for name, value in vars(base).items() if inspect.isfunction(value)]
+
+
+def _is_interface_method(name: str) -> bool:
+    return any(name in vars(base) for base in _INTERFACES)
+
+
+def _base_method(cls: type, name: str) -> tuple[type, Callable[..., Any]]:
+    owner = next(base for base in cls.__mro__[1:] if name in vars(base))
+    return owner, vars(owner)[name]
+
+
+def _positional(function: Callable[..., Any]) -> tuple[str, ...]:
+    return tuple(inspect.signature(function).parameters)
+
+
+def _accepts(function: Callable[..., Any], wanted: tuple[str, ...]) -> bool:
+    """Whether it can be called with as many arguments, by position: that is how the framework calls."""
+    try:
+        inspect.signature(function).bind(*wanted)
+    except TypeError:
+        return False
+    return True
+
+
+def _parameters(function: Callable[..., Any]) -> str:
+    return f"({', '.join(inspect.signature(function).parameters)})"
+
+
+def _line(function: Any) -> int:
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return code.co_firstlineno if code is not None else 0
