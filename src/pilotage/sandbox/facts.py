@@ -56,16 +56,10 @@ class Facts(msgspec.Struct, frozen=True, gc=False):
     key: Key
     uid: str
     owners: tuple[Owner, ...] = ()
+    controller: Owner | None = None
+    """The owner that manages this object, if any."""
     is_deleting: bool = False
     finalizers: tuple[str, ...] = ()
-
-    @property
-    def controller(self) -> Owner | None:
-        """The owner that manages this object, if any."""
-        for owner in self.owners:
-            if owner.controller:
-                return owner
-        return None
 
 
 class NodeFacts(Facts, frozen=True, gc=False, kw_only=True):
@@ -180,7 +174,8 @@ _decode_node = msgspec.json.Decoder(_Node).decode
 _decode_pod = msgspec.json.Decoder(_Pod).decode
 
 _MOST_OWNERS_SHARED: Final = 10_000
-_shared_owners: dict[tuple[Owner, ...], tuple[Owner, ...]] = {}
+_NOBODY: Final[tuple[tuple[Owner, ...], Owner | None]] = ((), None)
+_shared_owners: dict[tuple[Owner, ...], tuple[tuple[Owner, ...], Owner | None]] = {}
 
 
 def read_facts(record: Record) -> Facts:
@@ -192,8 +187,7 @@ def read_facts(record: Record) -> Facts:
             case "nodes":
                 return _node_facts(record)
             case _:
-                meta = _decode_head(record.body).metadata
-                return Facts(record.key, record.uid, _owners(meta), meta.deletion_timestamp is not None, _names(meta))
+                return Facts(*_head_of(record, _decode_head(record.body).metadata))
     except msgspec.DecodeError as error:
         _log.warning("%s is ignored by the controllers: %s", record.key, error)
         return Facts(record.key, record.uid)
@@ -204,11 +198,7 @@ def _node_facts(record: Record) -> NodeFacts:
     meta, status = node.metadata, node.status or _NodeStatus()
     addresses = [a.address for a in status.addresses or () if a.type == "InternalIP"]
     return NodeFacts(
-        record.key,
-        record.uid,
-        _owners(meta),
-        meta.deletion_timestamp is not None,
-        _names(meta),
+        *_head_of(record, meta),
         is_simulated=meta.annotations is not None and meta.annotations.simulated == "true",
         address=addresses[0] if addresses else "",
         has_ready_condition=any(c.type == "Ready" for c in status.conditions or ()),
@@ -221,11 +211,7 @@ def _pod_facts(record: Record) -> PodFacts:
     ready = next((c for c in status.conditions or () if c.type == "Ready" and c.status == "True"), None)
     annotations = meta.annotations
     return PodFacts(
-        record.key,
-        record.uid,
-        _owners(meta),
-        meta.deletion_timestamp is not None,
-        _names(meta),
+        *_head_of(record, meta),
         labels=record.labels,
         created=sys.intern(meta.creation_timestamp or ""),
         node_name=sys.intern(spec.node_name or ""),
@@ -241,14 +227,17 @@ def _pod_facts(record: Record) -> PodFacts:
     )
 
 
-def _owners(meta: _Meta) -> tuple[Owner, ...]:
-    owners = meta.owner_references
-    if not owners:
-        return ()
-    if len(_shared_owners) > _MOST_OWNERS_SHARED:
-        _shared_owners.clear()
-    return _shared_owners.setdefault(owners, owners)
+def _head_of(record: Record, meta: _Meta) -> tuple[Key, str, tuple[Owner, ...], Owner | None, bool, tuple[str, ...]]:
+    owners, controller = _owners(meta.owner_references) if meta.owner_references else _NOBODY
+    finalizers = tuple(map(sys.intern, meta.finalizers)) if meta.finalizers else ()
+    return record.key, record.uid, owners, controller, meta.deletion_timestamp is not None, finalizers
 
 
-def _names(meta: _Meta) -> tuple[str, ...]:
-    return tuple(map(sys.intern, meta.finalizers)) if meta.finalizers else ()
+def _owners(owners: tuple[Owner, ...]) -> tuple[tuple[Owner, ...], Owner | None]:
+    """The owners as one tuple for all objects that have the same, and the controller among them."""
+    known = _shared_owners.get(owners)
+    if known is None:
+        if len(_shared_owners) > _MOST_OWNERS_SHARED:
+            _shared_owners.clear()
+        known = _shared_owners[owners] = (owners, next((owner for owner in owners if owner.controller), None))
+    return known

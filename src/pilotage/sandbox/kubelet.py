@@ -115,7 +115,7 @@ class Kubelet:
         if isinstance(seen.old, NodeFacts) and self._simulates(seen.old):
             return ()
         pods = [pod for key in self._world.index.pods_on(seen.new.key.name) if (pod := self._world.index.pod(key))]
-        return [due for pod in pods for due in self._pod_seen(Seen(None, pod))]
+        return [due for pod in pods for due in self._pod_seen(Seen(None, pod, pod))]
 
     def _simulates(self, node: NodeFacts) -> bool:
         return node.is_simulated or self._settings.manages_all_nodes

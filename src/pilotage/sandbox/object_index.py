@@ -24,13 +24,8 @@ class Seen(NamedTuple):
 
     old: Facts | None
     new: Facts | None
-
-    @property
-    def facts(self) -> Facts:
-        """The facts after the change, or the last ones of an object that is gone."""
-        facts = self.new or self.old
-        assert facts is not None, "a change is about something"
-        return facts
+    facts: Facts
+    """The facts after the change, or the last ones of an object that is gone."""
 
     @property
     def key(self) -> Key:
@@ -45,6 +40,7 @@ class ObjectIndex:
         self._key_of: dict[str, Key] = {}
         self._dependents: dict[str, dict[Key, None]] = {}
         self._pods_on: dict[str, dict[Key, None]] = {}
+        self._nodes: dict[str, NodeFacts] = {}
 
     def follow(self, store: Store, listener: Callable[[Seen], None]) -> Callable[[], None]:
         """Take in all that is stored and then every change, passing each on; returns the function that ends it."""
@@ -72,8 +68,7 @@ class ObjectIndex:
         return facts if isinstance(facts, PodFacts) else None
 
     def node(self, name: str) -> NodeFacts | None:
-        facts = self._facts.get(Key("nodes", "", name))
-        return facts if isinstance(facts, NodeFacts) else None
+        return self._nodes.get(name)
 
     def by_uid(self, uid: str) -> Facts | None:
         key = self._key_of.get(uid)
@@ -116,7 +111,9 @@ class ObjectIndex:
                 self._key_of.pop(old.uid, None)
             self._key_of[facts.uid] = key
         self._regroup(key, old, facts)
-        return Seen(old, facts)
+        if isinstance(facts, NodeFacts):
+            self._nodes[key.name] = facts
+        return Seen(old, facts, facts)
 
     def _remove(self, facts: Facts) -> Seen:
         # The last state as the deletion tells it: it may say more than what was seen before.
@@ -124,7 +121,9 @@ class ObjectIndex:
         if old is not None:
             self._key_of.pop(old.uid, None)
         self._regroup(facts.key, old, None)
-        return Seen(facts, None)
+        if facts.key.resource == "nodes":
+            self._nodes.pop(facts.key.name, None)
+        return Seen(facts, None, facts)
 
     def _regroup(self, key: Key, old: Facts | None, new: Facts | None) -> None:
         old_owners, new_owners = (old.owners if old else ()), (new.owners if new else ())

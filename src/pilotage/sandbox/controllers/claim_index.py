@@ -53,6 +53,9 @@ class ClaimIndex:
             if not claims:
                 self._reserved_by.pop(uid, None)
 
+    def has_reserved(self, uid: str) -> bool:
+        return uid in self._reserved_by
+
     def reserved_by(self, uid: str) -> list[Key]:
         return list(self._reserved_by.get(uid, ()))
 

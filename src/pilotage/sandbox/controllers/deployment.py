@@ -77,9 +77,11 @@ class DeploymentController:
 
     def _deployment_of_gone_pod(self, seen: Seen) -> Iterable[Due]:
         """Recreate waits for the last old pod, of which a ReplicaSet no longer tells once it is being deleted."""
-        owner = seen.facts.controller if seen.new is None else None
+        if seen.new is not None:
+            return ()
+        owner = seen.facts.controller
         replica_set = self._world.index.by_uid(owner.uid) if owner is not None else None
-        return () if replica_set is None else _deployment_of_set(Seen(None, replica_set))
+        return () if replica_set is None else _deployment_of_set(Seen(None, replica_set, replica_set))
 
     def _find_sets(self, deployment: Object) -> _Sets:
         uid = deployment["metadata"]["uid"]

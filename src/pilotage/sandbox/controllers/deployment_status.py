@@ -1,7 +1,7 @@
 """The status of a Deployment, summed up from its ReplicaSets.
 
 Available: enough pods can be lost as maxUnavailable says. Progressing: the rollout still changes something, is
-complete, or has not changed anything for longer than progressDeadlineSeconds.
+complete, is paused, or has not changed anything for longer than progressDeadlineSeconds.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ Object: TypeAlias = dict[str, Any]
 
 _COUNTS: Final = ("replicas", "readyReplicas", "availableReplicas")
 _NO_DEADLINE: Final = 2**31 - 1
+_ROLLING: Final = "ReplicaSetUpdated"
+_COMPLETE: Final = "NewReplicaSetAvailable"
+_PAUSED: Final = "DeploymentPaused"
 
 
 def deployment_status(deployment: Object, new: Object | None, old: Sequence[Object], now: float) -> Object:
@@ -35,7 +38,7 @@ def seconds_to_deadline(deployment: Object, status: Object, now: float) -> float
     """When to look again whether the rollout has stalled; None if there is nothing to wait for."""
     progressing = find_condition(status, "Progressing")
     deadline = deployment["spec"].get("progressDeadlineSeconds", 600)
-    if progressing is None or progressing.get("reason") != "ReplicaSetUpdated" or deadline >= _NO_DEADLINE:
+    if progressing is None or progressing.get("reason") != _ROLLING or deadline >= _NO_DEADLINE:
         return None
     return max(parse_rfc3339(progressing["lastUpdateTime"]) + float(deadline) - now, 0.0) + 1.0
 
@@ -66,16 +69,19 @@ def _tell_available(deployment: Object, status: Object, now: str) -> None:
 
 
 def _tell_progress(deployment: Object, new: Object | None, status: Object, now: float) -> None:
+    if deployment["spec"].get("paused"):
+        _set(status, "Progressing", "Unknown", rfc3339(now), _PAUSED, "Deployment is paused")
+        return
     if new is None:
         return
     name, before = new["metadata"]["name"], deployment.get("status") or {}
     known = find_condition(status, "Progressing")
     if _is_complete(deployment, status):
         message = f'ReplicaSet "{name}" has successfully progressed.'
-        _set(status, "Progressing", "True", rfc3339(now), "NewReplicaSetAvailable", message)
-    elif known is None or _has_moved(before, status) or known.get("reason") == "NewReplicaSetAvailable":
+        _set(status, "Progressing", "True", rfc3339(now), _COMPLETE, message)
+    elif known is None or _has_moved(before, status) or known.get("reason") in (_COMPLETE, _PAUSED):
         message = f'ReplicaSet "{name}" is progressing.'
-        _set(status, "Progressing", "True", rfc3339(now), "ReplicaSetUpdated", message)
+        _set(status, "Progressing", "True", rfc3339(now), _ROLLING, message)
         condition = find_condition(status, "Progressing")
         if condition is not None and _has_moved(before, status):
             condition["lastUpdateTime"] = rfc3339(now)

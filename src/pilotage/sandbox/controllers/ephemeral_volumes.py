@@ -33,7 +33,7 @@ class EphemeralVolumeController:
             template = (volume.get("ephemeral") or {}).get("volumeClaimTemplate")
             claim = Key(CLAIMS, key.namespace, f"{key.name}-{volume['name']}")
             if template is not None and self._world.index.get(claim) is None:
-                self._world.api.create(CLAIMS, key.namespace, _claim(claim, pod, template))
+                self._world.create(CLAIMS, key.namespace, _claim(claim, pod, template))
         return None
 
     def _claim_gone(self, seen: Seen) -> Iterable[Due]:

@@ -53,12 +53,12 @@ class GarbageCollector:
             return [Due(facts.key) for facts in dependents] + self._waiting_owners(seen.facts.owners)
         if new.is_deleting and (FOREGROUND in new.finalizers or ORPHAN in new.finalizers):
             return (Due(new.key),)
+        if seen.old is not None and seen.old.owners == new.owners:
+            return ()  # when an owner goes, its dependents are told by that change
         dues: list[Due] = []
-        if new.owners and any(self._is_absent(new, owner) or self._is_waiting(owner) for owner in new.owners):
+        if any(self._is_absent(new, owner) or self._is_waiting(owner) for owner in new.owners):
             dues.append(Due(new.key))
-        if seen.old is not None and seen.old.owners != new.owners:
-            dues += self._waiting_owners(seen.old.owners)
-        return dues
+        return dues if seen.old is None else dues + self._waiting_owners(seen.old.owners)
 
     def _waiting_owners(self, owners: Iterable[Owner]) -> list[Due]:
         found = [self._index.by_uid(owner.uid) for owner in owners if self._is_waiting(owner)]

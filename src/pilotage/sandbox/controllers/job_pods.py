@@ -32,11 +32,11 @@ class JobPods:
             pod = template.make()
             if index is not None:
                 _give_index(pod, metadata["name"], index)
-            self._world.api.create("pods", metadata["namespace"], pod)
+            self._world.create("pods", metadata["namespace"], pod)
 
     def release(self, pod: PodFacts) -> bool:
         """Let a pod go: it is counted from now on. False if it was gone or let go already."""
-        obj = self._world.read(pod.key)
+        obj = self._world.read(pod.key) if TRACKING in pod.finalizers else None
         if obj is None or obj["metadata"]["uid"] != pod.uid or not drop_finalizer(obj, TRACKING):
             return False
         try:

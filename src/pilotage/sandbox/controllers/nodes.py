@@ -77,7 +77,7 @@ class NodeController:
             self._world.write(Key(LEASES, LEASE_NAMESPACE, name), lease)
             return
         try:
-            self._world.api.create(LEASES, LEASE_NAMESPACE, _lease(node, now))
+            self._world.create(LEASES, LEASE_NAMESPACE, _lease(node, now))
         except ApiError as error:
             if error.code != 404:  # without the namespace there are no leases
                 raise

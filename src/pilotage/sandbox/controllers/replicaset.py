@@ -40,15 +40,13 @@ class ReplicaSetController:
         uid = replica_set["metadata"]["uid"]
         living = [pod for pod in self._world.index.pods_of(uid) if pod.is_active]
         wanted = _replicas(replica_set)
-        refusal: ApiError | None = None
         try:
-            more_to_do = self._scale(replica_set, living, wanted)
+            if self._scale(replica_set, living, wanted):
+                return 0.0
         except ApiError as error:
-            refusal, more_to_do = error, False
-        again = self._tell_status(key, uid, refusal)
-        if refusal is not None:
-            raise refusal
-        return 0.0 if more_to_do else again
+            self._tell_status(key, uid, error)
+            raise
+        return self._tell_status(key, uid, None)
 
     def _scale(self, replica_set: Object, living: Sequence[PodFacts], wanted: int) -> bool:
         """Create or delete a batch of pods; True if that was not enough."""
@@ -56,7 +54,7 @@ class ReplicaSetController:
         if missing > 0:
             template = PodTemplate(replica_set)
             for _ in range(min(missing, BATCH)):
-                self._world.api.create("pods", replica_set["metadata"]["namespace"], template.make())
+                self._world.create("pods", replica_set["metadata"]["namespace"], template.make())
         elif missing < 0:
             for pod in least_missed(living)[: min(-missing, BATCH)]:
                 self._world.delete(pod)

@@ -45,7 +45,7 @@ class ResourceClaimController:
 
     def _pod_seen(self, seen: Seen) -> Iterable[Due]:
         pod = seen.facts
-        if not isinstance(pod, PodFacts) or not (pod.has_claims or self._claims.reserved_by(pod.uid)):
+        if not isinstance(pod, PodFacts) or not (pod.has_claims or self._claims.has_reserved(pod.uid)):
             return ()
         if seen.new is None or _is_done(pod):
             owned = [facts.key for facts in self._world.index.dependents(pod.uid)]
