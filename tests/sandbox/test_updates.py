@@ -148,3 +148,14 @@ def test_a_custom_object_is_updated_with_a_version_only(world: World) -> None:
 def test_what_is_missing_cannot_be_updated(world: World) -> None:
     with pytest.raises(ApiError, match='configmaps "c" not found'):
         world.api.update("configmaps", "default", "c", config_map("c"))
+
+
+def test_a_manifest_may_be_put_again_without_what_the_server_decided(world: World) -> None:
+    """`kubectl replace -f` of the file that a service was created from."""
+
+    def service() -> dict[str, Any]:
+        return {"metadata": {"name": "s"}, "spec": {"selector": {"a": "b"}, "ports": [{"port": 80}]}}
+
+    created = world.api.create("services", "default", service())
+    assert created["spec"]["clusterIP"]
+    assert world.api.update("services", "default", "s", service()) == created

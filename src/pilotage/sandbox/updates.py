@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from pilotage.sandbox.admission import admit_update
 from pilotage.sandbox.backend import Backend, Object, unsaved_record
 from pilotage.sandbox.crds import CRD_RESOURCE, accept_definition, definition_errors
 from pilotage.sandbox.defaults import apply_defaults
@@ -81,6 +82,7 @@ class Updates:
         if resource_type.schema:
             apply_schema_defaults(resource_type.schema, new)
         apply_defaults(resource_type.kind, new)
+        admit_update(resource_type.kind, old, new)
         errors = validate_update(resource_type.kind, old, new) or self._own_rules(resource_type, new)
         if errors:
             raise invalid(resource_type.kind, resource_type.group, new["metadata"]["name"], errors)
