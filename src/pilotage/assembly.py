@@ -39,7 +39,7 @@ from pilotage.queue.backoff import BackoffPolicy
 from pilotage.queue.hints import HintTable
 from pilotage.queue.scheduling_queue import DEFAULT_MAX_WAIT_SECONDS, SchedulingQueue
 
-WATCHED = ("nodes", "pods", "services", "replicationcontrollers", "replicasets", "statefulsets")
+WATCHED = ("nodes", "pods", "namespaces", "services", "replicationcontrollers", "replicasets", "statefulsets")
 _UNFINISHED = "status.phase!=Succeeded,status.phase!=Failed"
 
 

@@ -5,6 +5,7 @@ is the weight of the score.
 """
 
 from pilotage.plugins.default_binder import DefaultBinder
+from pilotage.plugins.inter_pod_affinity import InterPodAffinity
 from pilotage.plugins.node_affinity import NodeAffinity
 from pilotage.plugins.node_name import NodeName
 from pilotage.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
@@ -24,6 +25,7 @@ DEFAULT_PLUGINS = (
     (NodeAffinity, 2),
     (NodeResourcesFit, 1),
     (PodTopologySpread, 2),
+    (InterPodAffinity, 2),
     (NodeResourcesBalancedAllocation, 1),
     (DefaultBinder, 1),
 )
@@ -34,7 +36,6 @@ NOT_BUILT_YET = (
     "DynamicResources",
     "GangScheduling",
     "ImageLocality",
-    "InterPodAffinity",
     "NodeDeclaredFeatures",
     "NodePorts",
     "NodeVolumeLimits",
@@ -55,6 +56,7 @@ __all__ = [
     "GATED_PLUGINS",
     "NOT_BUILT_YET",
     "DefaultBinder",
+    "InterPodAffinity",
     "NodeAffinity",
     "NodeName",
     "NodeResourcesBalancedAllocation",

@@ -86,7 +86,9 @@ class TermBook:
         if term.selector is None:
             return []
         namespaces = [None] if term.namespace_selector is not None else sorted(term.namespaces)
-        choices = [[(where, pair) for where in namespaces for pair in pairs] for pairs in _telling_labels(term.selector)]
+        choices = [
+            [(where, pair) for where in namespaces for pair in pairs] for pairs in _telling_labels(term.selector)
+        ]
         # Of several labels that a pod must have, the one that tells most terms apart.
         return min(choices, key=lambda addresses: sum(len(self._filed.get(a, ())) for a in addresses))
 

@@ -1,0 +1,58 @@
+"""Preferred terms: what draws the pod to a node or pushes it away.
+
+Per topology domain the weights of all matching terms are added up, those of the pod about the pods that are there and
+those of the pods that are there about the pod. A node's score is the sum over its domains; it may be negative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from pilotage.api import Handle, NodeTable, NodeView, Scores
+from pilotage.plugins.inter_pod_affinity.domains import Amounts, Topology, at_nodes, sum_by_domain
+from pilotage.plugins.inter_pod_affinity.incoming import Wish
+from pilotage.plugins.normalize import MAX_SCORE
+
+
+class ScoreState:
+    """Weights per topology key and domain."""
+
+    __slots__ = ("_topology", "weights")
+
+    def __init__(self, weights: Mapping[str, Amounts], topology: Topology) -> None:
+        self.weights = weights
+        self._topology = topology
+
+    def score(self, node: NodeView) -> int:
+        labels, numbers = node.labels, self._topology.number
+        return sum(int(amounts[numbers(key, labels.get(key))]) for key, amounts in self.weights.items())
+
+    def score_all(self, nodes: NodeTable) -> Scores:
+        scores = np.zeros(len(nodes), dtype=np.int64)
+        for key, amounts in self.weights.items():
+            scores += at_nodes(amounts, key, nodes)
+        return scores
+
+
+def wishes_by_domain(wishes: tuple[Wish, ...], handle: Handle) -> dict[str, Amounts]:
+    """By topology key, how much the pod likes the pods of each domain; only keys for which it found any."""
+    found: dict[str, Amounts] = {}
+    nodes = handle.nodes
+    for wish in wishes:
+        pods = sum_by_domain(handle.count_pods(wish.pods, wish.pods), wish.topology_key, nodes)
+        if pods.any():
+            pods *= wish.weight
+            found[wish.topology_key] = pods if wish.topology_key not in found else found[wish.topology_key] + pods
+    return found
+
+
+def between_extremes(raw: Scores) -> Scores:
+    """The lowest score becomes 0, the highest 100; if all are the same, 0."""
+    lowest, highest = (int(raw.min()), int(raw.max())) if len(raw) else (0, 0)
+    if lowest == highest:
+        return np.zeros_like(raw)
+    # In this order of floating point operations, so that the fractions that are cut off are kube-scheduler's.
+    scaled: Scores = (MAX_SCORE * ((raw - lowest) / (highest - lowest))).astype(np.int64)
+    return scaled
