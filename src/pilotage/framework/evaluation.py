@@ -44,6 +44,7 @@ class SharedColumns:
     """What is known of all nodes for one signature."""
 
     structure: int
+    versions: tuple[Hashable, ...]
     mark: int
     feasible: Mask
     fixed: Scores
@@ -73,19 +74,22 @@ class Evaluator:
         self._pre_score(state, pod, plan.shared_pre_scores, self._nodes)
         shared = self._shared_columns(state, pod, plan)
         feasible = self._feasible(state, pod, plan, shared, allowed)
+        rows = np.flatnonzero(feasible)
         if plan.fresh_pre_scores:
-            self._pre_score(state, pod, plan.fresh_pre_scores, self._some(np.flatnonzero(feasible)))
+            self._pre_score(state, pod, plan.fresh_pre_scores, self._some(rows))
         raws = {name: raw for name, raw in shared.raw.items() if raw.any()}
         fresh = [(name, plugin) for name, plugin in plan.fresh_scores if name not in state.skip_score]
         if feasible is shared.feasible and not raws and not fresh:
             # Raw scores that are all 0 normalise to equal scores, which cannot change the choice.
             return shared.totals
-        rows = np.flatnonzero(feasible)
-        totals = np.full(len(self._nodes), REFUSED, dtype=np.int64)
-        totals[rows] = shared.fixed[rows]
+        scores = shared.fixed[rows]
         if len(rows) > 1:
-            totals[rows] += self._normalized_shared(state, pod, plan, raws, rows)
-            totals[rows] += self._fresh_scores(state, pod, fresh, rows)
+            scores += self._normalized_shared(state, pod, plan, raws, rows)
+            scores += self._fresh_scores(state, pod, fresh, rows)
+        if len(rows) == len(self._nodes):
+            return scores
+        totals = np.full(len(self._nodes), REFUSED, dtype=np.int64)
+        totals[rows] = scores
         return totals
 
     def feasible(self, state: CycleState, pod: Pod, allowed: Mask | None) -> Mask:
@@ -132,7 +136,8 @@ class Evaluator:
     def _shared_columns(self, state: CycleState, pod: Pod, plan: Plan) -> SharedColumns:
         columns = self._columns.get(plan.signature)
         nodes = self._nodes
-        if columns is not None and columns.structure == nodes.structure:
+        versions = tuple(plugin.facts_version() for plugin in plan.versioned)
+        if columns is not None and columns.structure == nodes.structure and columns.versions == versions:
             self._columns.move_to_end(plan.signature)
             changed = nodes.changed_since(columns.mark)
             if changed is not None and len(changed) * 4 <= len(nodes):
@@ -142,18 +147,18 @@ class Evaluator:
                     self._refresh(state, pod, plan, columns, np.array(changed, dtype=np.int64))
                 columns.mark = nodes.mark
                 return columns
-        columns = self._compute(state, pod, plan)
+        columns = self._compute(state, pod, plan, versions)
         self._columns[plan.signature] = columns
         if len(self._columns) > _KEPT_SIGNATURES:
             self._columns.popitem(last=False)
         return columns
 
-    def _compute(self, state: CycleState, pod: Pod, plan: Plan) -> SharedColumns:
+    def _compute(self, state: CycleState, pod: Pod, plan: Plan, versions: tuple[Hashable, ...]) -> SharedColumns:
         nodes = self._nodes
         feasible = self._passing(state, pod, plan.shared_filters, nodes, np.arange(len(nodes)))
         fixed, raw = self._shared_scores(state, pod, plan, nodes, np.arange(len(nodes)))
         totals = np.where(feasible, fixed, REFUSED)
-        return SharedColumns(nodes.structure, nodes.mark, feasible, fixed, raw, totals)
+        return SharedColumns(nodes.structure, versions, nodes.mark, feasible, fixed, raw, totals)
 
     def _refresh(self, state: CycleState, pod: Pod, plan: Plan, columns: SharedColumns, rows: Rows) -> None:
         some = NodeRows(self._nodes, rows)
@@ -217,9 +222,12 @@ class Evaluator:
         if not filters or not feasible.any():
             return feasible
         rows = np.flatnonzero(feasible)
-        passing = np.zeros(len(self._nodes), dtype=np.bool_)
-        passing[rows] = self._passing(state, pod, filters, self._some(rows), rows)
-        return passing
+        passing = self._passing(state, pod, filters, self._some(rows), rows)
+        if passing.all():
+            return feasible
+        remaining = np.zeros(len(self._nodes), dtype=np.bool_)
+        remaining[rows] = passing
+        return remaining
 
     def _normalized_shared(
         self, state: CycleState, pod: Pod, plan: Plan, raws: Mapping[str, Scores], rows: Rows

@@ -17,6 +17,7 @@ from pilotage.plugins.pod_topology_spread.constraints import HOSTNAME, Constrain
 from pilotage.plugins.pod_topology_spread.domains import MISSING
 from pilotage.plugins.pod_topology_spread.layouts import Layout
 
+Floats = NDArray[np.float64]
 PodCounts = list[Scores | None]
 """For each constraint the counted pods per node; None stands for none."""
 
@@ -44,6 +45,8 @@ class Evenness:
         if self._constraints[at].topology_key == HOSTNAME:
             return len(feasible) - (0 if self._ignored is None else int(np.count_nonzero(self._ignored)))
         slots = feasible.pick(self._layout.groups[at])
+        if self._ignored is None and slots is self._layout.groups[at]:
+            return self._layout.counting[at].size
         present = np.zeros(self._layout.counting[at].size, dtype=np.bool_)
         present[slots if self._ignored is None else slots[~self._ignored]] = True
         return int(np.count_nonzero(present))
@@ -70,27 +73,32 @@ class Evenness:
 
     def score_all(self, nodes: NodeTable) -> Scores:
         """The raw scores of the feasible nodes."""
-        score = np.zeros(len(nodes), dtype=np.float64)
-        for at in range(len(self._constraints)):
-            score += self._share(at, nodes)
-        whole = np.floor(score)
-        # Halves are rounded up, as in Go; NumPy's rounding would go to the even neighbour.
-        rounded = (whole + (score - whole >= 0.5)).astype(np.int64)
+        first = self._sums[0]
+        if len(self._sums) == 1 and first is not None:
+            # All nodes of a domain score alike, so the arithmetic is done on the few domains.
+            scores = _rounded(self._by_domain(0, first)).take(self._layout.domains[0].slots_of(nodes))
+        else:
+            shares = [self._share(at, nodes) for at in range(len(self._sums))]
+            scores = _rounded(sum(shares[1:], start=shares[0]))
         if self._ignored is not None:
-            rounded[self._ignored] = 0
-        return rounded
+            scores[self._ignored] = 0
+        return scores
 
-    def _share(self, at: int, nodes: NodeTable) -> NDArray[np.float64]:
+    def _share(self, at: int, nodes: NodeTable) -> Floats:
         """What one constraint adds to the score of each node."""
-        constraint, weight = self._constraints[at], self._weights[at]
-        offset = float(constraint.max_skew - 1)
         domains, sums = self._layout.domains[at], self._sums[at]
-        if sums is None:
-            pods = self._pods[at]
-            share = np.full(len(nodes), offset) if pods is None else nodes.pick(pods) * weight + offset
-            return share if domains.is_complete else np.where(domains.slots_of(nodes) == MISSING, 0.0, share)
-        by_domain = np.append(sums[: len(domains)] * weight + offset, 0.0)
-        return by_domain[domains.slots_of(nodes)]
+        if sums is not None:
+            return self._by_domain(at, sums).take(domains.slots_of(nodes))
+        pods, offset = self._pods[at], float(self._constraints[at].max_skew - 1)
+        share = np.full(len(nodes), offset) if pods is None else nodes.pick(pods) * self._weights[at] + offset
+        return share if domains.is_complete else np.where(domains.slots_of(nodes) == MISSING, 0.0, share)
+
+    def _by_domain(self, at: int, sums: Scores) -> Floats:
+        """What one constraint adds to the score, for each domain; last, for nodes that are in none."""
+        count = len(self._layout.domains[at])
+        shares = np.zeros(count + 1, dtype=np.float64)
+        shares[:count] = sums[:count] * self._weights[at] + (self._constraints[at].max_skew - 1)
+        return shares
 
     def normalized(self, scores: Scores) -> Scores:
         """0 to 100, where the node with the fewest like pods around gets most; ignored nodes get nothing."""
@@ -110,3 +118,9 @@ def _ignored(layout: Layout, feasible: NodeTable) -> Mask | None:
         return None
     ignored: Mask = ~feasible.pick(layout.complete)
     return ignored if ignored.any() else None
+
+
+def _rounded(scores: Floats) -> Scores:
+    """Halves are rounded up, as in Go; NumPy's own rounding would go to the even neighbour."""
+    whole = np.floor(scores)
+    return (whole + (scores - whole >= 0.5)).astype(np.int64)
