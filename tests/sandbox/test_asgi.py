@@ -136,3 +136,9 @@ async def test_tls_is_trusted_through_its_authority(server: ApiServer, tmp_path:
         assert serving.url.startswith("https://")
         async with client.get("/version", ssl=context) as answer:
             assert answer.status == 200
+
+
+async def test_an_error_of_the_caller_comes_out_as_it_went_in(server: ApiServer) -> None:
+    with pytest.raises(LookupError, match="mine"):
+        async with serve(server):
+            raise LookupError("mine")

@@ -92,6 +92,8 @@ def test_status_is_its_own_only_where_the_definition_says_so(world: World) -> No
     assert "status" not in world.ok("POST", WIDGETS, body)
     gadgets = "/apis/example.com/v1/namespaces/default/gadgets"
     assert world.ok("POST", gadgets, body)["status"] == {"seen": True}
+    patched = world.ok("PATCH", f"{gadgets}/x", {"status": {"seen": False}}, content_type=MERGE)
+    assert patched["metadata"]["generation"] == 2
     assert world.refused("GET", f"{gadgets}/x/status")["code"] == 404
 
 

@@ -35,3 +35,11 @@ def test_an_owner_that_is_gone_waits_for_nothing() -> None:
     terminating.end(SHOP)
     assert not terminating.is_draining(SHOP)
     assert terminating.removed(A) == []
+
+
+def test_an_owner_that_goes_early_leaves_the_others_waiting() -> None:
+    terminating = Terminating()
+    terminating.begin(SHOP, [A])
+    terminating.begin(WIDGETS, [A])
+    terminating.end(SHOP)
+    assert terminating.removed(A) == [WIDGETS]

@@ -17,7 +17,7 @@ import hmac
 import ipaddress
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, MutableMapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import parse_qsl
@@ -30,6 +30,7 @@ from pilotage.sandbox.exchange import error_response
 from pilotage.sandbox.kubeconfig import token_path
 from pilotage.sandbox.server import ApiServer, Request, Response, Watch
 from pilotage.sandbox.tls import Tls
+from pilotage.tasks import sole_error
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -117,9 +118,9 @@ async def serve(
         server.watches.close()
         runner.should_exit = True
 
-    try:
+    with closing(listener), sole_error():
         async with asyncio.TaskGroup() as tasks:
-            beat = tasks.create_task(server.run(), name="sandbox-watch-timers")
+            beat = tasks.create_task(server.run(), name="sandbox-timers")
             serving = tasks.create_task(runner.serve(sockets=[listener]), name="sandbox-http")
             await runner.is_ready.wait()
             try:
@@ -128,8 +129,6 @@ async def serve(
                 stop()
                 await serving
                 beat.cancel()
-    finally:
-        listener.close()
 
 
 class _Runner(uvicorn.Server):

@@ -83,6 +83,7 @@ class ResourceRegistry:
     def __init__(self, types: Iterable[ResourceType]) -> None:
         self._by_url: dict[tuple[str, str, str], ResourceType] = {}
         self._by_storage: dict[str, ResourceType] = {}
+        self._by_kind: dict[tuple[str, str], ResourceType] = {}
         self._crd_of: dict[str, list[ResourceType]] = {}
         self._replaced: dict[str, list[ResourceType]] = {}
         self.version = 0
@@ -105,10 +106,7 @@ class ResourceRegistry:
 
     def for_kind(self, api_version: str, kind: str) -> ResourceType | None:
         """The type with this apiVersion and kind, as an object or owner reference names it."""
-        for resource_type in self:
-            if resource_type.kind == kind and resource_type.api_version == api_version:
-                return resource_type
-        return None
+        return self._by_kind.get((api_version, kind))
 
     def __iter__(self) -> Iterator[ResourceType]:
         """Every served type."""
@@ -150,10 +148,13 @@ class ResourceRegistry:
         for resource_type in self._crd_of.pop(name, ()):
             self._by_url.pop(_url(resource_type), None)
             self._by_storage.pop(resource_type.storage, None)
+            self._by_kind.pop((resource_type.api_version, resource_type.kind), None)
 
     def _add(self, resource_type: ResourceType) -> None:
         self.version += 1
         self._by_url[_url(resource_type)] = resource_type
+        if resource_type.is_served:
+            self._by_kind[resource_type.api_version, resource_type.kind] = resource_type
         if "get" in resource_type.verbs and resource_type.is_stored_as_served:
             self._by_storage[resource_type.storage] = resource_type
 

@@ -15,6 +15,7 @@ from typing import Final
 from pilotage.clock import Clock
 from pilotage.sandbox.api import Api
 from pilotage.sandbox.errors import ApiError, internal_error, method_not_allowed, no_such_path, unauthorized
+from pilotage.sandbox.event_expiry import EventExpiry
 from pilotage.sandbox.exchange import Request, Response, error_response
 from pilotage.sandbox.routes.documents import HEALTH_PATHS, Documents
 from pilotage.sandbox.routes.paths import Paths, Target
@@ -41,6 +42,7 @@ class ApiServer:
         self._clock = clock
         self._expected = f"Bearer {token}".encode()
         self.watches = WatchHub(clock)
+        self._events = EventExpiry(api.store, clock)
         self._paths = Paths(api.registry)
         self._reads = Reads(api, self.watches)
         self._writes = Writes(api)
@@ -63,10 +65,15 @@ class ApiServer:
         return await self._settled(request, self.dispatch(request))
 
     async def run(self) -> None:
-        """Watch over time: bookmarks and ends of watches. Runs until cancelled."""
+        """What time brings: bookmarks, ends of watches, old events. Runs until cancelled."""
         while True:
             await self._clock.sleep(_TICK_SECONDS)
             self.watches.tick()
+            try:
+                self._events.tick()
+            except Exception:
+                # A journal that cannot write; requests are told of it one by one, and reading goes on.
+                _log.exception("old events could not be removed")
 
     def dispatch(self, request: Request) -> Response | Watch:
         """The answer to a request whose sender is known; never raises."""

@@ -47,4 +47,6 @@ class Terminating:
     def end(self, owner: Key) -> None:
         """The owner itself is gone."""
         for key in self._left.pop(owner, ()):
-            self._owner_of.pop(key, None)
+            others = [other for other in self._owner_of.pop(key, ()) if other != owner]
+            if others:
+                self._owner_of[key] = others

@@ -7,7 +7,7 @@ Taking the last finalizer off an object that is marked for deletion removes it.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from pilotage.sandbox.admission import admit_update
 from pilotage.sandbox.backend import Backend, Object, unsaved_record
@@ -21,8 +21,6 @@ from pilotage.sandbox.resources import ResourceType
 from pilotage.sandbox.shapes import check_shape
 from pilotage.sandbox.structural_schema import apply_schema_defaults, schema_errors
 from pilotage.sandbox.validation import validate_create, validate_update
-
-_NOT_SPEC: Final = ("metadata", "status")
 
 
 class Updates:
@@ -88,7 +86,7 @@ class Updates:
             raise invalid(resource_type.kind, resource_type.group, new["metadata"]["name"], errors)
         if resource_type.storage == CRD_RESOURCE:
             _keep_acceptance(old, new, self._backend.now())
-        if resource_type.tracks_generation and _spec_of(old) != _spec_of(new):
+        if resource_type.tracks_generation and _spec_of(resource_type, old) != _spec_of(resource_type, new):
             _bumped(resource_type, new)
         return new
 
@@ -164,8 +162,10 @@ def _bumped(resource_type: ResourceType, new: Object) -> Object:
     return new
 
 
-def _spec_of(obj: Object) -> Object:
-    return {field: value for field, value in obj.items() if field not in _NOT_SPEC}
+def _spec_of(resource_type: ResourceType, obj: Object) -> Object:
+    """What counts as wish: everything but metadata and a status that is written on its own."""
+    told = ("metadata", "status") if resource_type.has_status else ("metadata",)
+    return {field: value for field, value in obj.items() if field not in told}
 
 
 def _put(obj: Object, field: str, value: Any) -> None:

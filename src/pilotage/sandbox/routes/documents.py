@@ -34,6 +34,8 @@ class Documents:
         self._registry = registry
         self._discovery = Discovery(registry)
         self._openapi = OpenApi(registry)
+        self._kept: dict[tuple[str, bool], Response] = {}
+        self._made_for = registry.version
 
     def answer(self, request: Request) -> Response:
         """ApiError 404 for a path that leads nowhere."""
@@ -48,13 +50,23 @@ class Documents:
                 return json_response({"paths": self._paths()})
             case ["openapi", *rest]:
                 return self._openapi_document(request, rest)
-            case ["api" | "apis", *_] as parts:
-                return self._discovery_document(request, parts)
+            case ["api" | "apis", *_]:
+                return self._kept_discovery(request)
             case _:
                 raise no_such_path()
 
-    def _discovery_document(self, request: Request, parts: list[str]) -> Response:
+    def _kept_discovery(self, request: Request) -> Response:
+        """Every kubectl command begins with these: they are made once per change of the registry."""
+        if self._made_for != self._registry.version:
+            self._kept.clear()
+            self._made_for = self._registry.version
         aggregated = wants_aggregated_discovery(request.headers.get("accept", ""))
+        path = request.path.strip("/")
+        if (path, aggregated) not in self._kept:
+            self._kept[path, aggregated] = self._discovery_document(path.split("/"), aggregated=aggregated)
+        return self._kept[path, aggregated]
+
+    def _discovery_document(self, parts: list[str], *, aggregated: bool) -> Response:
         match parts:
             case ["api" | "apis"] if aggregated:
                 document = self._discovery.aggregated(legacy=parts == ["api"])
