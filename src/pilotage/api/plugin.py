@@ -95,6 +95,13 @@ class Plugin:
         """
         return None
 
+    def facts_version(self) -> Hashable:
+        """What the signed answers depend on besides the pod and one node, e.g. a counter of changes.
+
+        When it is not equal to what it was, the answers for all nodes are computed anew.
+        """
+        return None
+
     @classmethod
     def plugin_name(cls) -> str:
         return cls.name or cls.__name__

@@ -32,6 +32,8 @@ class Plan:
     fresh_pre_scores: Named
     shared_scores: Named
     fresh_scores: Named
+    versioned: tuple[Plugin, ...]
+    """Shared plugins whose answers also depend on facts that have a version."""
     is_per_node: bool
     """Every shared plugin can also be asked about a single node, which is cheaper than columns of a few rows."""
 
@@ -74,6 +76,8 @@ def _make_plan(profile: Profile, pod: Pod) -> Plan:
     shared_filters, fresh_filters = split(profile.filters)
     shared_pre_scores, fresh_pre_scores = split(profile.pre_score)
     shared_scores, fresh_scores = split(profile.scores)
+    shared = dict.fromkeys(plugin for _, plugin in (*shared_filters, *shared_pre_scores, *shared_scores))
+    versioned = tuple(plugin for plugin in shared if type(plugin).facts_version is not Plugin.facts_version)
     is_per_node = all(isinstance(plugin, points.Filter) for _, plugin in shared_filters) and all(
         isinstance(plugin, points.Score) for _, plugin in shared_scores
     )
@@ -85,5 +89,6 @@ def _make_plan(profile: Profile, pod: Pod) -> Plan:
         fresh_pre_scores,
         shared_scores,
         fresh_scores,
+        versioned,
         is_per_node,
     )

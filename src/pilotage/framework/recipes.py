@@ -14,7 +14,7 @@ from pilotage.config.decode import Place
 from pilotage.config.kinds import PluginArguments, ProfileConfiguration, SchedulerConfiguration
 from pilotage.config.problems import ConfigError, Problem
 from pilotage.framework.plugin_args import decode_arguments
-from pilotage.framework.plugin_sets import Catalog, Layout, lay_out, unknown_plugin
+from pilotage.framework.plugin_sets import Catalog, lay_out, unknown_plugin
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,16 @@ class ProfileRecipe:
 
 def recipes_of(configuration: SchedulerConfiguration, catalog: Catalog) -> dict[str, ProfileRecipe]:
     """The recipes by scheduler name; ConfigError with everything that is wrong in any profile."""
+    recipes, problems = examine_profiles(configuration, catalog)
+    if problems:
+        raise ConfigError(configuration.source, problems)
+    return recipes
+
+
+def examine_profiles(
+    configuration: SchedulerConfiguration, catalog: Catalog
+) -> tuple[dict[str, ProfileRecipe], list[Problem]]:
+    """The recipes by scheduler name, and everything that is wrong in any profile."""
     problems: list[Problem] = []
     recipes: dict[str, ProfileRecipe] = {}
     for profile in configuration.scheduler.profiles:
@@ -51,10 +61,8 @@ def recipes_of(configuration: SchedulerConfiguration, catalog: Catalog) -> dict[
             layout.points,
             configuration.scheduler.percentage_of_nodes_to_score if own is None else own,
         )
-        _check_common_sorting(profile, layout, recipes, problems)
-    if problems:
-        raise ConfigError(configuration.source, problems)
-    return recipes
+        _check_common_sorting(profile, recipes, problems)
+    return recipes, problems
 
 
 def _arguments(profile: ProfileConfiguration, catalog: Catalog, problems: list[Problem]) -> dict[str, Any]:
@@ -73,7 +81,7 @@ def _arguments(profile: ProfileConfiguration, catalog: Catalog, problems: list[P
 
 
 def _check_common_sorting(
-    profile: ProfileConfiguration, layout: Layout, recipes: Mapping[str, ProfileRecipe], problems: list[Problem]
+    profile: ProfileConfiguration, recipes: Mapping[str, ProfileRecipe], problems: list[Problem]
 ) -> None:
     """There is one queue, so all profiles must sort it alike."""
     first_name = next(iter(recipes))

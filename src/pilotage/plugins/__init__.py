@@ -5,9 +5,12 @@ is the weight of the score.
 """
 
 from pilotage.plugins.default_binder import DefaultBinder
+from pilotage.plugins.image_locality import ImageLocality
 from pilotage.plugins.inter_pod_affinity import InterPodAffinity
 from pilotage.plugins.node_affinity import NodeAffinity
+from pilotage.plugins.node_declared_features import NodeDeclaredFeatures
 from pilotage.plugins.node_name import NodeName
+from pilotage.plugins.node_ports import NodePorts
 from pilotage.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from pilotage.plugins.node_resources_fit import NodeResourcesFit
 from pilotage.plugins.node_unschedulable import NodeUnschedulable
@@ -23,11 +26,14 @@ DEFAULT_PLUGINS = (
     (NodeUnschedulable, 1),
     (TaintToleration, 3),
     (NodeAffinity, 2),
+    (NodePorts, 1),
     (NodeResourcesFit, 1),
     (PodTopologySpread, 2),
     (InterPodAffinity, 2),
     (NodeResourcesBalancedAllocation, 1),
+    (ImageLocality, 1),
     (DefaultBinder, 1),
+    (NodeDeclaredFeatures, 1),
 )
 
 NOT_BUILT_YET = (
@@ -35,12 +41,8 @@ NOT_BUILT_YET = (
     "DeferredPodScheduling",
     "DynamicResources",
     "GangScheduling",
-    "ImageLocality",
-    "NodeDeclaredFeatures",
-    "NodePorts",
     "NodeVolumeLimits",
     "PodGroupPodsCount",
-    "PodTopologySpread",
     "TopologyPlacementGenerator",
     "VolumeBinding",
     "VolumeRestrictions",
@@ -56,9 +58,12 @@ __all__ = [
     "GATED_PLUGINS",
     "NOT_BUILT_YET",
     "DefaultBinder",
+    "ImageLocality",
     "InterPodAffinity",
     "NodeAffinity",
+    "NodeDeclaredFeatures",
     "NodeName",
+    "NodePorts",
     "NodeResourcesBalancedAllocation",
     "NodeResourcesFit",
     "NodeUnschedulable",
