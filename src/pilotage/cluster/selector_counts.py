@@ -1,8 +1,11 @@
 """How many pods on each node match a selector, kept up to date.
 
 Topology spread and pod affinity ask the same few questions for every pod of a workload. A question that was asked is
-remembered with its answer, one count per node row; from then on a pod that comes or goes changes one entry of the
-questions that its class matches, and which those are is worked out once per class.
+remembered with its answer, one count per node row. Which questions a class of pods matches is worked out once per
+class, so a pod that comes or goes changes one entry of just those answers.
+
+Questions are numbered in the order in which they were first asked. A class knows up to which number it has looked at
+them: what was asked since is judged when the next pod of the class comes or goes.
 """
 
 from __future__ import annotations
@@ -19,7 +22,8 @@ from pilotage.cluster.node_table import NodeTable
 from pilotage.cluster.pod_classes import ClassKey, PodClasses, class_key
 from pilotage.model import Pod
 
-_KEPT_QUESTIONS = 512
+_KEPT_QUESTIONS = 1024
+_KEPT_CLASSES = 16_384
 
 Question = Callable[[PodClass], bool]
 
@@ -27,13 +31,27 @@ Question = Callable[[PodClass], bool]
 class _Answer:
     """One question and its counts per row."""
 
-    __slots__ = ("counts", "matches", "structure", "wanted")
+    __slots__ = ("counts", "is_kept", "structure", "view", "wanted")
 
-    def __init__(self, wanted: Question, structure: int, counts: NDArray[np.int64]) -> None:
+    def __init__(self, wanted: Question) -> None:
         self.wanted = wanted
+        self.is_kept = True
+
+    def set(self, structure: int, counts: NDArray[np.int64]) -> None:
         self.structure = structure
         self.counts = counts
-        self.matches: dict[ClassKey, bool] = {}
+        self.view = counts.view()
+        self.view.flags.writeable = False
+
+
+class _Matched:
+    """The answers that count the pods of one class, among the first `judged` questions."""
+
+    __slots__ = ("answers", "judged")
+
+    def __init__(self) -> None:
+        self.answers: list[_Answer] = []
+        self.judged = 0
 
 
 class SelectorCounts:
@@ -43,41 +61,63 @@ class SelectorCounts:
         self._nodes = nodes
         self._classes = classes
         self._answers: OrderedDict[Hashable, _Answer] = OrderedDict()
+        self._asked: list[_Answer] = []
+        self._matched: dict[ClassKey, _Matched] = {}
 
     def per_row(self, key: Hashable, wanted: Question) -> Scores:
         """Number of pods of wanted classes per row, read-only. `key` identifies the question: equal keys must mean
         equal questions."""
         answer = self._answers.get(key)
-        if answer is None or answer.structure != self._nodes.structure:
-            answer = self._answers[key] = self._count(wanted)
-            if len(self._answers) > _KEPT_QUESTIONS:
-                self._answers.popitem(last=False)
+        if answer is None:
+            answer = self._ask(key, wanted)
         else:
             self._answers.move_to_end(key)
-        view = answer.counts.view()
-        view.flags.writeable = False
-        return view
+        if answer.structure != self._nodes.structure:
+            self._count(answer)
+        return answer.view
 
-    def _count(self, wanted: Question) -> _Answer:
-        counts = self._classes.count_per_row(self._classes.where(wanted), self._nodes)
-        return _Answer(wanted, self._nodes.structure, counts)
+    def _ask(self, key: Hashable, wanted: Question) -> _Answer:
+        answer = self._answers[key] = _Answer(wanted)
+        self._count(answer)
+        self._asked.append(answer)
+        if len(self._answers) > _KEPT_QUESTIONS:
+            self._answers.popitem(last=False)[1].is_kept = False
+        if len(self._asked) > 2 * _KEPT_QUESTIONS:
+            self._forget_classes()
+        return answer
+
+    def _count(self, answer: _Answer) -> None:
+        counts = self._classes.count_per_row(self._classes.where(answer.wanted), self._nodes)
+        answer.set(self._nodes.structure, counts)
+
+    def _forget_classes(self) -> None:
+        """Number the questions that are still kept anew, and let every class judge them again."""
+        self._asked = [answer for answer in self._asked if answer.is_kept]
+        self._matched.clear()
 
     def note(self, pod: Pod, node_name: str, sign: int) -> None:
         """A pod came (+1) or went (-1)."""
-        if not self._answers:
+        if not self._asked:
             return
         row = self._nodes.row(node_name)
         if row is None:
             return
-        key = class_key(pod)
-        for answer in self._answers.values():
+        structure = self._nodes.structure
+        for answer in self._counting(pod):
             # Answers of an older structure are counted anew when they are next asked for.
-            if answer.structure == self._nodes.structure and self._is_wanted(answer, key, pod):
+            if answer.structure == structure:
                 answer.counts[row] += sign
 
-    @staticmethod
-    def _is_wanted(answer: _Answer, key: ClassKey, pod: Pod) -> bool:
-        known = answer.matches.get(key)
-        if known is None:
-            known = answer.matches[key] = answer.wanted(PodClass(pod.namespace, pod.labels, key[2]))
-        return known
+    def _counting(self, pod: Pod) -> list[_Answer]:
+        """The answers that count this pod."""
+        key = class_key(pod)
+        matched = self._matched.get(key)
+        if matched is None:
+            if len(self._matched) >= _KEPT_CLASSES:
+                self._forget_classes()
+            matched = self._matched[key] = _Matched()
+        if matched.judged < len(self._asked):
+            pod_class = PodClass(pod.namespace, pod.labels, key[2])
+            matched.answers += [a for a in self._asked[matched.judged :] if a.is_kept and a.wanted(pod_class)]
+            matched.judged = len(self._asked)
+        return matched.answers
