@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from pilotage.sandbox.api_descriptions import FIELDS, KINDS
+from pilotage.sandbox.api_schemas import api_schemas
 from pilotage.sandbox.protobuf import fields_in
 from tests.sandbox.api_world import World, definition
 
@@ -53,7 +55,14 @@ def test_a_pod_is_described_to_its_leaves(world: World) -> None:
     assert set(pod["properties"]) == {"apiVersion", "kind", "metadata", "spec", "status"}
     spec = document["components"]["schemas"][pod["properties"]["spec"]["allOf"][0]["$ref"].rpartition("/")[2]]
     assert spec["required"] == ["containers"]
-    assert spec["properties"]["nodeName"] == {"type": "string"}
+    assert spec["properties"]["nodeName"]["type"] == "string"
+    assert "bound to" in spec["properties"]["nodeName"]["description"]
+
+
+def test_every_description_is_about_something_that_exists() -> None:
+    assert set(KINDS) <= set(api_schemas())
+    for name, fields in FIELDS.items():
+        assert set(fields) <= set(api_schemas()[name]), name
 
 
 def test_writes_say_that_they_validate_fields(world: World) -> None:

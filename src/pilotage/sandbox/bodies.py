@@ -100,7 +100,9 @@ def field_warnings(
 
 
 def warning_headers(warnings: list[str]) -> tuple[tuple[str, str], ...]:
-    quoted = (warning.replace("\\", "\\\\").replace('"', '\\"') for warning in warnings)
+    """Warnings name fields as the client wrote them: what would end a header or its quotes is escaped."""
+    printable = ("".join(c if c.isprintable() else "?" for c in warning) for warning in warnings)
+    quoted = (text.replace("\\", "\\\\").replace('"', '\\"') for text in printable)
     return tuple(("warning", f'299 - "{text}"') for text in quoted)
 
 

@@ -2,8 +2,8 @@
 `fieldValidation`, so that `kubectl apply` and `create` leave strict validation to the server.
 
 Version 3 comes as an index and a document per group and version, version 2 as one document with the same schemas.
-Built-in kinds are described from the API schemas (names and types; the prose of the Kubernetes documentation is not
-repeated here), custom kinds by the schema of their definition.
+Built-in kinds are described from the API schemas (names and types) and, where scheduling is concerned, in a sentence of
+our own; custom kinds by the schema of their definition.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
+from pilotage.sandbox.api_descriptions import COMMON, FIELDS, KINDS
 from pilotage.sandbox.api_schemas import OBJECT_META, api_schemas, element, is_required, schema_name
 from pilotage.sandbox.errors import no_such_path
 from pilotage.sandbox.exchange import encode_json
@@ -162,11 +163,16 @@ def _add_builtin(schemas: Document, name: str, references: str) -> None:
     fields = api_schemas()[name]
     schema: Document = {"type": "object", "properties": {}}
     schemas[_public(name)] = schema
+    if name in KINDS:
+        schema["description"] = KINDS[name]
     required = sorted(field for field, code in fields.items() if is_required(code))
     if required:
         schema["required"] = required
+    described = COMMON if "kind" in fields and "metadata" in fields else FIELDS.get(name, {})
     for field, code in fields.items():
         schema["properties"][field] = _field_schema(schemas, code, references)
+        if field in described:
+            schema["properties"][field]["description"] = described[field]
 
 
 def _field_schema(schemas: Document, code: str, references: str) -> Document:

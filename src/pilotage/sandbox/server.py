@@ -64,10 +64,10 @@ class ApiServer:
         """Like `respond`, for callers in this process: no token is asked for."""
         return await self._settled(request, self.dispatch(request))
 
-    async def run(self) -> None:
+    async def run(self, every_seconds: float = _TICK_SECONDS) -> None:
         """What time brings: bookmarks, ends of watches, old events. Runs until cancelled."""
         while True:
-            await self._clock.sleep(_TICK_SECONDS)
+            await self._clock.sleep(every_seconds)
             self.watches.tick()
             try:
                 self._events.tick()

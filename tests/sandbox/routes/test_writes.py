@@ -81,6 +81,13 @@ def test_strict_validation_refuses_unknown_fields(world: World) -> None:
     assert world.refused("POST", path, typo, query={"fieldValidation": "Perhaps"})["code"] == 422
 
 
+def test_a_warning_cannot_break_out_of_its_header(world: World) -> None:
+    odd = {**config_map("c"), 'a"\r\nSet-Cookie: x': 1}
+    answer = world.send("POST", MAPS, odd, query={"fieldValidation": "Warn"})
+    [(name, value)] = answer.headers
+    assert name == "warning" and "\r" not in value and "\n" not in value
+
+
 def test_strict_validation_of_a_patch_judges_what_the_patch_adds(world: World) -> None:
     world.ok("POST", MAPS, {**config_map("c"), "old": 1})
     patch = {"data": {"a": "1"}, "new": 1}
