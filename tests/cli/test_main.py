@@ -71,7 +71,7 @@ def test_the_overview_imports_nothing_heavy() -> None:
         (["sandbox", "--port", "70000"], "70000 is not in the range"),
         (["sandbox", "extra"], "unexpected extra argument (extra)"),
         (["demo", "--nodes", "1"], "1 is not in the range x>=3"),
-        (["run", "--config", "c.yaml"], "--config c.yaml: configuration files are not supported yet"),
+        (["run", "--config", "c.yaml"], "c.yaml: cannot be read: no such file or directory"),
         (["run", "--kubeconfig", "/no/such/file"], "kubeconfig /no/such/file: no such file"),
     ],
 )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import random
 import sys
-from pathlib import Path
 
 import click
 import msgspec
@@ -19,8 +19,11 @@ from pilotage.bench.in_process import InProcessBench, Stalled
 from pilotage.bench.measure import Figures
 from pilotage.bench.over_http import OverHttpBench
 from pilotage.bench.workloads import WORKLOADS, Workload
-from pilotage.clock import SystemClock
+from pilotage.cli.errors import bad_input
+from pilotage.cli.scheduler_flags import SchedulerFlags, scheduler_flags
+from pilotage.clock import Clock, SystemClock
 from pilotage.config.suggestions import suggestion
+from pilotage.framework.errors import ProfileError
 from pilotage.rng import seeded
 
 _EPILOG = """\b
@@ -43,9 +46,7 @@ Examples:
     help="Sandbox in this process without HTTP, or in one of its own.",
 )
 @click.option("--latency-ms", type=click.FloatRange(min=0), default=0.0, help="Let every write take this much longer.")
-@click.option("--feature-gates", default="", metavar="A=true,...", help="Feature gates of the scheduler.")
-@click.option("--plugin", "plugins", multiple=True, type=click.Path(path_type=Path), help="A plugin file to add.")
-@click.option("--config", type=click.Path(path_type=Path), help="A KubeSchedulerConfiguration.")
+@scheduler_flags
 @click.option("--seed", type=int, default=1, show_default=True, help="Seed of everything random.")
 @click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def bench(
@@ -55,22 +56,20 @@ def bench(
     pods: int | None,
     server: str,
     latency_ms: float,
-    feature_gates: str,
-    plugins: tuple[Path, ...],
-    config: Path | None,
     seed: int,
     output: str,
+    flags: SchedulerFlags,
 ) -> None:
     """Measure pods per second, latency, CPU and memory of a workload in the sandbox."""
     workload = _sized(_workload(workload_name), nodes, init_pods, pods)
-    options = _scheduler_options(feature_gates, plugins, config)
+    options = flags.options()
     clock, rng = SystemClock(), seeded(seed)
     if server == "http":
-        if latency_ms or plugins:
-            raise click.UsageError("--latency-ms and --plugin need --server in-process")
-        runner: InProcessBench | OverHttpBench = OverHttpBench(workload, clock, rng, [])
+        if latency_ms:
+            raise click.UsageError("--latency-ms needs --server in-process")
+        runner: InProcessBench | OverHttpBench = OverHttpBench(workload, clock, rng, flags.arguments())
     else:
-        runner = InProcessBench(workload, clock, rng, options, latency_ms / 1000)
+        runner = _in_process(workload, clock, rng, options, latency_ms / 1000)
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as loop:
             figures = loop.run(runner.run())
@@ -80,6 +79,15 @@ def bench(
         click.echo(msgspec.json.encode(figures.as_json()).decode())
     else:
         _print_table(figures)
+
+
+def _in_process(
+    workload: Workload, clock: Clock, rng: random.Random, options: SchedulerOptions, latency_seconds: float
+) -> InProcessBench:
+    try:
+        return InProcessBench(workload, clock, rng, options, latency_seconds)
+    except ProfileError as error:
+        raise bad_input(str(error)) from error
 
 
 def _workload(name: str) -> Workload:
@@ -119,13 +127,3 @@ def _print_table(figures: Figures) -> None:
     for name, value in rows:
         table.add_row(name, value)
     Console(file=sys.stdout).print(table)
-
-
-def _scheduler_options(feature_gates: str, plugins: tuple[Path, ...], config: Path | None) -> SchedulerOptions:
-    if config is not None:
-        raise click.UsageError("--config: configuration files are not read yet")
-    if feature_gates:
-        raise click.UsageError(f"--feature-gates: there are no feature gates yet, {feature_gates!r} is unknown")
-    if plugins:
-        raise click.UsageError("--plugin: plugin files are not loaded yet")
-    return SchedulerOptions()

@@ -13,6 +13,7 @@ import click
 from rich.console import Console
 from rich.live import Live
 
+from pilotage.assembly import SchedulerOptions
 from pilotage.cli.demo_picture import Camera
 from pilotage.cli.demo_stage import Play, stage_options
 from pilotage.cli.demo_view import Moment, View
@@ -22,6 +23,7 @@ from pilotage.cli.event_loop import run, until_interrupted
 from pilotage.cli.logs import logs_held_back
 from pilotage.cli.options import common_options
 from pilotage.cli.sandbox import schedule
+from pilotage.cli.scheduler_flags import SchedulerFlags, scheduler_flags
 from pilotage.clock import Clock, SystemClock
 from pilotage.rng import fresh_seed, seeded
 from pilotage.sandbox.embedded import EmbeddedCluster
@@ -39,8 +41,9 @@ _WIDTH_WITHOUT_TERMINAL: Final = 120
 @click.command(epilog=_EPILOG)
 @click.option("--once", is_flag=True, help="End when nothing changes any more.")
 @click.option("--nodes", type=click.IntRange(min=3), default=5, show_default=True, metavar="N", help="Simulated nodes.")
+@scheduler_flags
 @common_options
-def demo(once: bool, nodes: int) -> None:
+def demo(once: bool, nodes: int, flags: SchedulerFlags) -> None:
     """Watch pods being placed in an embedded cluster.
 
     Three pools of nodes (one of them tainted), two Deployments of different priority, a Job, a pod that wants a fast
@@ -48,9 +51,10 @@ def demo(once: bool, nodes: int) -> None:
     out. Without a terminal it behaves as with --once.
     """
     console = Console(width=None if sys.stdout.isatty() else _WIDTH_WITHOUT_TERMINAL)
+    options = flags.options()
     is_live = sys.stdout.isatty() and not console.is_dumb_terminal
     show = _Show(View(console), SystemClock(), is_live=is_live, ends=once or not is_live)
-    finished = run(until_interrupted(show.play(nodes)))
+    finished = run(until_interrupted(show.play(nodes, options)))
     if show.last is not None:
         show.view.summary(show.last)
     if show.ends and not finished:
@@ -69,12 +73,12 @@ class _Show:
         self._clock = clock
         self._is_live = is_live
 
-    async def play(self, nodes: int) -> None:
+    async def play(self, nodes: int, options: SchedulerOptions) -> None:
         rng = seeded(fresh_seed())
         async with started(stage_options(nodes, is_served=self._is_live), self._clock, rng) as cluster:
             play = Play(cluster, self._clock)
             async with asyncio.TaskGroup() as tasks:
-                scheduling = tasks.create_task(schedule(cluster, self._clock, rng), name="scheduler")
+                scheduling = tasks.create_task(schedule(cluster, self._clock, rng, options), name="scheduler")
                 tasks.create_task(play.perform(), name="workloads")
                 await self._watch(cluster, play)
                 scheduling.cancel()

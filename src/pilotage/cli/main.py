@@ -36,6 +36,8 @@ _COMMANDS: Final = {
     "sandbox": _Entry("pilotage.cli.sandbox", "sandbox", "Run an embedded cluster for kubectl and other clients."),
     "run": _Entry("pilotage.cli.run", "run", "Schedule the pods of any cluster."),
     "bench": _Entry("pilotage.cli.bench", "bench", "Measure pods per second, latency, CPU and memory."),
+    "config": _Entry("pilotage.cli.config", "config", "Check configuration files, or print the default one."),
+    "plugin": _Entry("pilotage.cli.plugin", "plugin", "List plugins, start a new one, check a plugin file."),
     "conformance": _Entry("pilotage.cli.conformance", "conformance", "Compare decisions with kube-scheduler's."),
 }
 

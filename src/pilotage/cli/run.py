@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import click
 
-from pilotage.assembly import WATCHED, SchedulerOptions, SchedulerProcess
+from pilotage.assembly import WATCHED, SchedulerOptions
 from pilotage.cli.errors import bad_input, unreachable
 from pilotage.cli.event_loop import run as run_loop
 from pilotage.cli.event_loop import until_interrupted
 from pilotage.cli.options import common_options
+from pilotage.cli.scheduler_flags import SchedulerFlags, scheduler_flags, scheduler_process
 from pilotage.clock import Clock, SystemClock
 from pilotage.kube.client import KubeClient, ListOptions, ServerVersion
 from pilotage.kube.connection import Connection
@@ -34,32 +34,32 @@ Examples:
 @click.command(epilog=_EPILOG)
 @click.option("--kubeconfig", metavar="F", help="Kubeconfig file.  [default: as kubectl: $KUBECONFIG, ~/.kube/config]")
 @click.option("--context", "context_name", metavar="C", help="Context in it.  [default: its current context]")
-@click.option(
-    "--config", type=click.Path(path_type=Path), metavar="F", help="KubeSchedulerConfiguration (not supported yet)."
-)
+@scheduler_flags
 @common_options
-def run(kubeconfig: str | None, context_name: str | None, config: Path | None) -> None:
+def run(kubeconfig: str | None, context_name: str | None, flags: SchedulerFlags) -> None:
     """Schedule the pods of a cluster until interrupted.
 
-    Takes the pods whose schedulerName is default-scheduler. Whether the API server answers and lets us read what is
-    needed is checked first; a connection that is lost later is taken up again.
+    Takes the pods whose schedulerName is that of a profile (default-scheduler without a configuration). Whether the
+    API server answers and lets us read what is needed is checked first; a connection that is lost later is taken up
+    again.
     """
-    if config is not None:
-        raise bad_input(f"--config {config}: configuration files are not supported yet; leave the option out")
+    configuration, options = flags.load()
     clock = SystemClock()
     try:
+        kubeconfig = kubeconfig or configuration.scheduler.client_connection.kubeconfig or None
         connection = load_connection(kubeconfig, context_name, clock=clock)
     except KubeconfigError as error:
         raise bad_input(str(error)) from error
-    run_loop(until_interrupted(_schedule(connection, clock)))
+    run_loop(until_interrupted(_schedule(connection, clock, options)))
 
 
-async def _schedule(connection: Connection, clock: Clock) -> None:
+async def _schedule(connection: Connection, clock: Clock, options: SchedulerOptions) -> None:
     async with _client(connection) as client:
+        process = scheduler_process(client, clock, seeded(fresh_seed()), options)
         server = await _check(client, connection)
         address = urlsplit(connection.server)
         click.echo(f"scheduling at {address.netloc} ({server.git_version}); Ctrl-C ends it", err=True)
-        await SchedulerProcess(client, clock, seeded(fresh_seed()), SchedulerOptions()).run()
+        await process.run()
 
 
 @asynccontextmanager

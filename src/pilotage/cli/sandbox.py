@@ -10,10 +10,11 @@ from pathlib import Path
 
 import click
 
-from pilotage.assembly import SchedulerOptions, SchedulerProcess
+from pilotage.assembly import SchedulerOptions
 from pilotage.cli.embedding import started
 from pilotage.cli.event_loop import run, until_interrupted
 from pilotage.cli.options import common_options
+from pilotage.cli.scheduler_flags import SchedulerFlags, scheduler_flags, scheduler_process
 from pilotage.clock import Clock, SystemClock
 from pilotage.kube.client import KubeClient
 from pilotage.rng import fresh_seed, seeded
@@ -41,6 +42,7 @@ _FILE = click.Path(path_type=Path)
     "--kubeconfig", type=_FILE, metavar="F", help="Where to write the kubeconfig.  [default: a printed place]"
 )
 @click.option("--tls", is_flag=True, help="Serve HTTPS with a certificate made for this run.")
+@scheduler_flags
 @common_options
 def sandbox(
     nodes: int | None,
@@ -51,6 +53,7 @@ def sandbox(
     port: int,
     kubeconfig: Path | None,
     tls: bool,
+    flags: SchedulerFlags,
 ) -> None:
     """Run an embedded cluster until interrupted.
 
@@ -67,22 +70,22 @@ def sandbox(
         tls=tls,
         kubeconfig=None if kubeconfig is None else kubeconfig.absolute(),
     )
-    run(until_interrupted(_live(options, has_scheduler=not no_scheduler)))
+    run(until_interrupted(_live(options, None if no_scheduler else flags.options())))
 
 
-async def _live(options: EmbeddedOptions, *, has_scheduler: bool) -> None:
+async def _live(options: EmbeddedOptions, scheduler: SchedulerOptions | None) -> None:
     clock, rng = SystemClock(), seeded(fresh_seed())
     async with started(options, clock, rng) as cluster:
         _announce(cluster)
-        if has_scheduler:
-            await schedule(cluster, clock, rng)
+        if scheduler is not None:
+            await schedule(cluster, clock, rng, scheduler)
         else:
             await asyncio.get_running_loop().create_future()
 
 
-async def schedule(cluster: EmbeddedCluster, clock: Clock, rng: random.Random) -> None:
+async def schedule(cluster: EmbeddedCluster, clock: Clock, rng: random.Random, options: SchedulerOptions) -> None:
     """Schedule the pods of an embedded cluster without a socket, until cancelled."""
-    await SchedulerProcess(KubeClient(cluster.transport()), clock, rng, SchedulerOptions()).run()
+    await scheduler_process(KubeClient(cluster.transport()), clock, rng, options).run()
 
 
 def _announce(cluster: EmbeddedCluster) -> None:

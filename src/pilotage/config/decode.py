@@ -44,6 +44,13 @@ class Place:
 
 def decode(cls: type[T], source: Located, problems: list[Problem], path: str = "") -> T | None:
     """An instance; or None, and at least one more problem. The values are checked by its own `problems()`."""
+    before = len(problems)
+    instance = decode_partly(cls, source, problems, path)
+    return None if len(problems) > before else instance
+
+
+def decode_partly(cls: type[T], source: Located, problems: list[Problem], path: str = "") -> T | None:
+    """As `decode`, but with what could be read even if there are problems, to look for more of them in it."""
     found: list[Problem] = []
     instance = _Decoder(found).read(cls, source, path)
     if hasattr(instance, "problems"):
@@ -53,7 +60,7 @@ def decode(cls: type[T], source: Located, problems: list[Problem], path: str = "
             if not any(below.startswith(other) or other.startswith(below) for other in unread):
                 found.append(Problem(source.line_of(field), below, message))
     problems += found
-    return None if found else typing.cast(T, instance)
+    return None if instance is _ABSENT else typing.cast(T, instance)
 
 
 def unreadable_fields(cls: type, path: str = "") -> Iterator[tuple[str, Any]]:

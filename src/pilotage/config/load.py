@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pilotage.config import obsolete
-from pilotage.config.decode import decode
+from pilotage.config.decode import decode_partly
 from pilotage.config.kinds import (
     DEFAULT_SCHEDULER_NAME,
     KIND,
@@ -46,19 +46,19 @@ def default_configuration() -> SchedulerConfiguration:
 
 def load_configuration(path: Path | str) -> SchedulerConfiguration:
     """Read a file; ConfigError with all its problems."""
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(
-            str(path), [Problem(0, "", f"cannot be read: {(error.strerror or str(error)).lower()}")]
-        ) from error
-    except UnicodeDecodeError as error:
-        raise ConfigError(str(path), [Problem(0, "", "cannot be read: is not UTF-8 text")]) from error
-    return parse_configuration(text, str(path))
+    return parse_configuration(read_text(path), str(path))
 
 
 def parse_configuration(text: str, source: str = "") -> SchedulerConfiguration:
     """Read a configuration from its text; `source` names it in messages."""
+    configuration, problems = examine_configuration(text, source)
+    if problems:
+        raise ConfigError(source, problems)
+    return configuration
+
+
+def examine_configuration(text: str, source: str = "") -> tuple[SchedulerConfiguration, list[Problem]]:
+    """What could be read of a configuration, and everything that is wrong with it."""
     documents, problems = read_documents(text)
     if not documents and not problems:
         problems.append(Problem(0, "", f"is empty; it should hold a {KIND}"))
@@ -67,7 +67,21 @@ def parse_configuration(text: str, source: str = "") -> SchedulerConfiguration:
 
 def configuration_of(value: Mapping[str, Any], source: str = "") -> SchedulerConfiguration:
     """Read a configuration that is already a JSON value."""
-    return _Loader(source, []).load([located(value)])
+    configuration, problems = _Loader(source, []).load([located(value)])
+    if problems:
+        raise ConfigError(source, problems)
+    return configuration
+
+
+def read_text(path: Path | str) -> str:
+    """The text of a configuration file; ConfigError if there is none."""
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        message = f"cannot be read: {(error.strerror or str(error)).lower()}"
+        raise ConfigError(str(path), [Problem(0, "", message)]) from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(str(path), [Problem(0, "", "cannot be read: is not UTF-8 text")]) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,13 +133,12 @@ class _Loader:
         self._scheduler: KubeSchedulerConfiguration | None = None
         self._additions: PilotageConfiguration | None = None
 
-    def load(self, documents: list[Located]) -> SchedulerConfiguration:
+    def load(self, documents: list[Located]) -> tuple[SchedulerConfiguration, list[Problem]]:
         for document in documents:
             self._read(document)
-        if self._problems:
-            raise ConfigError(self._source, map(_with_way_out, self._problems))
         scheduler = self._scheduler or KubeSchedulerConfiguration()
-        return SchedulerConfiguration(scheduler, self._additions or PilotageConfiguration(), self._source)
+        configuration = SchedulerConfiguration(scheduler, self._additions or PilotageConfiguration(), self._source)
+        return configuration, [_with_way_out(problem) for problem in self._problems]
 
     def _read(self, document: Located) -> None:
         if not isinstance(document.value, Mapping):
@@ -151,7 +164,7 @@ class _Loader:
         for name in _KEP_624_FIELDS:
             if name in document.value and "profiles" in document.value:
                 self._refuse(document, name, f"either profiles or {name} at the top (one profile), not both")
-        read = decode(_File, document, self._problems)
+        read = decode_partly(_File, document, self._problems)
         self._scheduler = read.kept() if read is not None else KubeSchedulerConfiguration()
 
     def _read_additions(self, document: Located, version: str) -> None:
@@ -160,7 +173,7 @@ class _Loader:
         if version != PILOTAGE_API_VERSION:
             problem = f'Unsupported value: "{version}": supported values: "{PILOTAGE_API_VERSION}"'
             self._refuse(document, "apiVersion", problem)
-        read = decode(_PilotageFile, document, self._problems)
+        read = decode_partly(_PilotageFile, document, self._problems)
         self._additions = read.kept() if read is not None else PilotageConfiguration()
 
     def _refuse_kind(self, document: Located, kind: str) -> None:

@@ -1,0 +1,114 @@
+"""`pilotage config`: look at a configuration without running it."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import click
+
+from pilotage.assembly import catalog_for
+from pilotage.cli.errors import bad_input
+from pilotage.cli.options import common_options
+from pilotage.cli.scheduler_flags import SchedulerFlags
+from pilotage.config.feature_gates import FeatureGateError, FeatureGates
+from pilotage.config.kinds import PluginArguments, PluginRef, PluginSet, SchedulerConfiguration
+from pilotage.config.load import default_configuration, examine_configuration, read_text
+from pilotage.config.located import located
+from pilotage.config.obsolete import API_VERSION
+from pilotage.config.problems import ConfigError, Problem
+from pilotage.config.render import plain, render
+from pilotage.framework.extension_points import serves
+from pilotage.framework.plugin_files import LoadedPlugin, installed_plugins
+from pilotage.framework.plugin_sets import Catalog
+from pilotage.framework.recipes import examine_profiles, recipes_of
+
+_EPILOG = """\b
+Examples:
+  pilotage config check scheduler.yaml
+  pilotage config defaults > scheduler.yaml
+"""
+
+
+@click.group(epilog=_EPILOG)
+@common_options
+def config() -> None:
+    """Check configuration files, or print the default one."""
+
+
+@config.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "--plugin",
+    "plugins",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="F",
+    help="A Python file with plugins.",
+)
+@common_options
+def check(file: Path, plugins: tuple[Path, ...]) -> None:
+    """Say everything that is wrong with a configuration file.
+
+    Fields, values, plugin names, plugin arguments and feature gates are checked as `pilotage run` would, without a
+    cluster. All problems are shown at once with their lines. Exits with 2 if there are any.
+    """
+    try:
+        configuration, problems = examine_configuration(read_text(file), str(file))
+        loaded = SchedulerFlags(file, plugins).loaded(configuration)
+        problems += _plugin_problems(configuration, loaded)
+    except ConfigError as error:
+        raise bad_input(error.lines) from error
+    if problems:
+        raise bad_input(ConfigError(str(file), problems).lines)
+    names = [profile.scheduler_name for profile in configuration.scheduler.profiles]
+    click.echo(f"{file} is valid: {len(names)} profile{'s' if len(names) > 1 else ''} ({', '.join(names)})")
+
+
+@config.command()
+@common_options
+def defaults() -> None:
+    """Print the complete default configuration.
+
+    It is what applies without a configuration file: every field, the plugins in their order with the weights of their
+    scores, and the arguments of the plugins.
+    """
+    catalog = catalog_for(default_configuration(), [], FeatureGates())
+    click.echo(render(_spelled_out(default_configuration(), catalog)), nl=False)
+
+
+def _plugin_problems(configuration: SchedulerConfiguration, loaded: list[LoadedPlugin]) -> list[Problem]:
+    problems = []
+    try:
+        gates = FeatureGates(configuration.additions.feature_gates)
+    except FeatureGateError as error:
+        problems += [Problem(0, "featureGates", problem) for problem in error.problems]
+        gates = FeatureGates()
+    catalog = catalog_for(configuration, loaded, gates, installed_plugins())
+    return [*problems, *examine_profiles(configuration, catalog)[1]]
+
+
+def _spelled_out(configuration: SchedulerConfiguration, catalog: Catalog) -> SchedulerConfiguration:
+    """The same with the plugins and arguments that the profiles have by default."""
+    recipes = recipes_of(configuration, catalog)
+    profiles = []
+    for profile in configuration.scheduler.profiles:
+        choices = recipes[profile.scheduler_name].plugins
+        refs = [
+            PluginRef(choice.name, choice.weight if serves(catalog.registry[choice.name], "score") else 0)
+            for choice in choices
+        ]
+        arguments = [
+            _arguments(choice.name, choice.args) for choice in choices if dataclasses.is_dataclass(choice.args)
+        ]
+        multi_point = PluginSet(tuple(refs))
+        profiles.append(
+            dataclasses.replace(profile, plugins={"multiPoint": multi_point}, plugin_config=tuple(arguments))
+        )
+    return dataclasses.replace(
+        configuration, scheduler=dataclasses.replace(configuration.scheduler, profiles=tuple(profiles))
+    )
+
+
+def _arguments(plugin: str, args: object) -> PluginArguments:
+    return PluginArguments(plugin, located({"apiVersion": API_VERSION, "kind": f"{plugin}Args", **plain(args)}))

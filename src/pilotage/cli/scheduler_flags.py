@@ -1,0 +1,93 @@
+"""`--config`, `--plugin` and `--feature-gates`: how a command is told which scheduler to run."""
+
+from __future__ import annotations
+
+import functools
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pilotage.assembly import SchedulerOptions, SchedulerProcess, options_from_configuration
+from pilotage.cli.errors import bad_input
+from pilotage.clock import Clock
+from pilotage.config.feature_gates import FeatureGateError, FeatureGates, parse_feature_gates
+from pilotage.config.kinds import SchedulerConfiguration
+from pilotage.config.load import default_configuration, load_configuration
+from pilotage.config.problems import ConfigError
+from pilotage.framework.errors import ProfileError
+from pilotage.framework.plugin_files import LoadedPlugin, installed_plugins, load_plugin_files
+from pilotage.kube.client import KubeClient
+
+_FILE = click.Path(path_type=Path)
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerFlags:
+    """What was said on the command line."""
+
+    config: Path | None = None
+    plugins: tuple[Path, ...] = ()
+    feature_gates: str = ""
+
+    def options(self) -> SchedulerOptions:
+        """The scheduler that is asked for; CommandError if the files cannot be used."""
+        return self.load()[1]
+
+    def load(self) -> tuple[SchedulerConfiguration, SchedulerOptions]:
+        """The configuration and the scheduler that it asks for; CommandError if the files cannot be used."""
+        try:
+            configuration = self.configuration()
+            gates = self.gates(configuration)
+            classes = [plugin.cls for plugin in self.loaded(configuration)]
+            return configuration, options_from_configuration(configuration, classes, gates, installed_plugins())
+        except ConfigError as error:
+            raise bad_input(error.lines) from error
+
+    def configuration(self) -> SchedulerConfiguration:
+        return default_configuration() if self.config is None else load_configuration(self.config)
+
+    def gates(self, configuration: SchedulerConfiguration) -> FeatureGates:
+        """The gates of the file, and over them those of the command line."""
+        try:
+            return FeatureGates({**configuration.additions.feature_gates, **parse_feature_gates(self.feature_gates)})
+        except FeatureGateError as error:
+            raise bad_input([f"feature gates: {problem}" for problem in error.problems]) from error
+
+    def loaded(self, configuration: SchedulerConfiguration) -> list[LoadedPlugin]:
+        """The plugins of the files that the configuration and the command line name; each file once."""
+        folder = Path(".") if self.config is None else self.config.parent
+        paths = [*(folder / name for name in configuration.additions.plugin_files), *self.plugins]
+        return load_plugin_files({path.resolve(): path for path in paths}.values())
+
+    def arguments(self) -> list[str]:
+        """The same flags for another process."""
+        config = [] if self.config is None else ["--config", str(self.config)]
+        gates = ["--feature-gates", self.feature_gates] if self.feature_gates else []
+        return [*config, *(part for path in self.plugins for part in ("--plugin", str(path))), *gates]
+
+
+def scheduler_process(
+    client: KubeClient, clock: Clock, rng: random.Random, options: SchedulerOptions
+) -> SchedulerProcess:
+    """The scheduler, put together; CommandError if a plugin cannot be made."""
+    try:
+        return SchedulerProcess(client, clock, rng, options)
+    except ProfileError as error:
+        raise bad_input(str(error)) from error
+
+
+def scheduler_flags(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options to a command, which gets them as one `flags`."""
+
+    @click.option("--config", type=_FILE, metavar="F", help="A KubeSchedulerConfiguration.")
+    @click.option("--plugin", "plugins", multiple=True, type=_FILE, metavar="F", help="A Python file with plugins.")
+    @click.option("--feature-gates", default="", metavar="A=true,...", help="Feature gates to turn on or off.")
+    @functools.wraps(command)
+    def with_flags(config: Path | None, plugins: tuple[Path, ...], feature_gates: str, **others: Any) -> Any:
+        return command(flags=SchedulerFlags(config, plugins, feature_gates), **others)
+
+    return with_flags
