@@ -253,3 +253,18 @@ async def test_run_goes_on_after_a_restart_of_the_sandbox() -> None:
     assert second.status("Pod", "a")["phase"] == "Running"
     await second.run(3)
     assert second.status("Pod", "a")["phase"] == "Succeeded"
+
+
+async def test_pods_that_just_run_and_pods_that_are_gone_are_not_kept_in_mind() -> None:
+    cluster = LivingCluster()
+    for number in range(10):
+        cluster.create(pod(f"p{number}", node="node-00001"))
+    cluster.create(pod("short", node="node-00001", restartPolicy="Never", annotations={"run-for": "30s"}))
+    await cluster.run(0.5)
+    assert cluster.life.kubelet.pods_in_care == 11
+    await cluster.run(5)
+    assert cluster.life.kubelet.pods_in_care == 1
+    await cluster.settle()
+    cluster.delete("Pod", "p1")
+    await cluster.settle()
+    assert cluster.life.kubelet.pods_in_care == 0

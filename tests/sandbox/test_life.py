@@ -86,6 +86,36 @@ async def test_conflict_is_retried_quietly(caplog: pytest.LogCaptureFixture) -> 
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
 
 
+async def test_key_that_writes_before_it_fails_does_not_spin() -> None:
+    class Scribbler(Troubled):
+        """Marks itself by its own write each time before it fails."""
+
+        def reconcile(self, key: Key) -> float | None:
+            obj = self._world.read(key)
+            assert obj is not None
+            obj["data"] = {"calls": str(len(self.calls))}
+            self._world.write(key, obj)
+            return super().reconcile(key)
+
+    clock = VirtualClock()
+    api = Api(Store(history=1000), clock=clock, rng=random.Random(1))
+    made: list[Scribbler] = []
+
+    def make(world: World) -> Scribbler:
+        made.append(Scribbler(world, 1000, RuntimeError("a bug")))
+        return made[0]
+
+    life = Life(api, clock, random.Random(1), controllers=[make])
+    life.start()
+    api.create("configmaps", "default", config("bad"))
+    life.step(100)
+    assert len(made[0].calls) == 1
+    while life.next_due is not None and life.next_due < 1.0:
+        await clock.advance(life.next_due - clock.monotonic())
+        life.step(100)
+    assert len(made[0].calls) == 5
+
+
 @asynccontextmanager
 async def running(life: Life) -> AsyncIterator[None]:
     async with asyncio.TaskGroup() as group:

@@ -58,7 +58,6 @@ class _Care:
     started_at: float | None = None
     restart_at: float | None = None
     stop_at: float | None = None
-    is_stopped: bool = False
 
 
 class Kubelet:
@@ -70,6 +69,11 @@ class Kubelet:
         self._world = world
         self._settings = settings
         self._cares: dict[str, _Care] = {}
+
+    @property
+    def pods_in_care(self) -> int:
+        """To how many pods something is still to happen."""
+        return len(self._cares)
 
     def interests(self) -> Mapping[str, Interest]:
         return {"pods": self._pod_seen, "nodes": self._node_seen}
@@ -136,8 +140,6 @@ class Kubelet:
 
     def _care_for_stop(self, pod: PodFacts) -> Iterable[Due]:
         care = self._cares.setdefault(pod.uid, _Care())
-        if care.is_stopped:
-            return ()
         delay = min(float(pod.grace_seconds), self._settings.stop_seconds)
         stop_at = self._in_whole_ticks(0.0 if pod.is_finished else delay)
         care.stop_at = stop_at if care.stop_at is None else min(stop_at, care.stop_at)
@@ -244,14 +246,11 @@ class Kubelet:
     def _stop(self, pod: PodFacts) -> float | None:
         care = self._cares.setdefault(pod.uid, _Care())
         now = self._world.clock.monotonic()
-        if care.is_stopped:
-            return None
         if care.stop_at is not None and now < care.stop_at:
             return care.stop_at - now
         if pod.finalizers and not pod.is_finished:
             self._tell_end(pod)
         self._world.delete(pod, gracePeriodSeconds=0)
-        care.is_stopped = True
         return None
 
     def _tell_end(self, pod: PodFacts) -> None:

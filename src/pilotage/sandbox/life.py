@@ -71,8 +71,9 @@ class Life:
     ) -> None:
         world = self.world = World(api, clock, rng, ObjectIndex())
         self._clock = clock
+        self.kubelet = Kubelet(world, kubelet)
         self._controllers: Sequence[Controller] = [
-            Kubelet(world, kubelet),
+            self.kubelet,
             NodeController(world, kubelet),
             PodGarbageCollector(world, kubelet.lost_node_seconds),
             *(make(world) for make in controllers),

@@ -109,6 +109,20 @@ async def test_paused_deployment_scales_but_does_not_roll() -> None:
     assert images(cluster) == ["v2"] * 3
 
 
+async def test_deployment_paused_in_the_middle_of_a_rollout_waits_without_a_deadline() -> None:
+    cluster = await rolled_out(4, progressDeadlineSeconds=60)
+    cluster.edit("Deployment", "web", template=template("web", image="v2"))
+    await cluster.run(0.5)
+    cluster.edit("Deployment", "web", paused=True)
+    await cluster.settle()
+    assert condition(cluster.get("Deployment", "web"), "Progressing")["reason"] == "DeploymentPaused"
+    assert set(images(cluster)) == {"i", "v2"}
+    cluster.edit("Deployment", "web", paused=False)
+    await cluster.settle()
+    assert condition(cluster.get("Deployment", "web"), "Progressing")["reason"] == "NewReplicaSetAvailable"
+    assert images(cluster) == ["v2"] * 4
+
+
 async def test_old_sets_beyond_the_history_limit_are_forgotten() -> None:
     cluster = await rolled_out(1, revisionHistoryLimit=1)
     for number in range(4):

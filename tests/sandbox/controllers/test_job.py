@@ -240,3 +240,38 @@ async def test_counted_pods_are_not_lost_when_a_creation_is_refused() -> None:
     cluster.api.delete("priorityclasses.scheduling.k8s.io", "", "p")
     await cluster.run(30)
     assert cluster.status("Job", "work")["succeeded"] == 1
+
+
+async def test_success_ends_the_back_off() -> None:
+    cluster = LivingCluster()
+    cluster.create(job("work", completions=2, parallelism=1))
+
+    async def fail_one() -> float:
+        """Let the running pod fail; returns how long it takes until the next one is there."""
+        await cluster.run(3)
+        (running,) = cluster.pods(phase="Running")
+        running["status"]["phase"] = "Failed"
+        cluster.api.update("pods", "default", running["metadata"]["name"], running, "status")
+        begin = cluster.clock.monotonic()
+        while not cluster.pods(phase="Pending"):
+            await cluster.run(0.5)
+        return cluster.clock.monotonic() - begin
+
+    assert await fail_one() == pytest.approx(10, abs=1)
+    assert await fail_one() == pytest.approx(20, abs=1)
+    while not cluster.pods(phase="Succeeded"):
+        await cluster.run(0.5)
+    assert await fail_one() == pytest.approx(10, abs=1)
+
+
+async def test_ended_and_deleted_pod_is_let_go_when_its_job_is_gone_before_counting_it() -> None:
+    cluster = LivingCluster()
+    cluster.create(job("work"))
+    await cluster.run(5)
+    ended = cluster.pods()[0]
+    ended["status"]["phase"] = "Succeeded"
+    cluster.api.update("pods", "default", ended["metadata"]["name"], ended, "status")
+    cluster.delete("Pod", ended["metadata"]["name"])
+    cluster.delete("Job", "work", propagationPolicy="Background")
+    await cluster.settle()
+    assert cluster.pods() == []

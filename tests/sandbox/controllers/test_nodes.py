@@ -84,3 +84,18 @@ async def test_deleted_pod_on_a_node_that_is_gone_is_removed() -> None:
     cluster.delete("Node", "node-00001")
     await cluster.settle()
     assert cluster.find("Pod", "a") is None
+
+
+async def test_node_that_is_lost_again_gets_the_full_time_again() -> None:
+    cluster = LivingCluster()
+    cluster.create(pod("a", node="node-00001"))
+    await cluster.run(5)
+    cluster.delete("Node", "node-00001")
+    await cluster.run(3)
+    cluster.create(next(make_nodes(1)))
+    await cluster.run(1)
+    cluster.delete("Node", "node-00001")
+    await cluster.run(4)
+    assert cluster.find("Pod", "a") is not None
+    await cluster.run(2)
+    assert cluster.find("Pod", "a") is None
