@@ -6,7 +6,7 @@ through a selector of namespaces alone does not count here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from pilotage.model import Node, Pod
 from pilotage.plugins.inter_pod_affinity.terms import PodTerms, Term, terms_of
@@ -16,28 +16,18 @@ class MalformedTerms(ValueError):
     """The terms of the waiting pod cannot be read."""
 
 
-def pod_arrival_helps(pod: Pod, added: Pod) -> bool:
-    """It is what the pod wants to be near to."""
-    return bool(added.node_name) and _is_meant_by_all(_terms(pod).required, added)
-
-
-def pod_change_helps(pod: Pod, old: Pod, new: Pod) -> bool:
-    """It has become what the pod wants to be near to, or is no longer what the pod stays away from."""
-    if not old.node_name or not new.node_name:
-        return False
+def pod_change_helps(pod: Pod, old: Pod | None, new: Pod | None) -> bool:
+    """A pod came (old is None), changed or went (new is None); one that has no node, not even a promised one, does
+    not count."""
+    before, after = _if_on_node(old), _if_on_node(new)
     terms = _terms(pod)
-    if _is_meant_by_all(terms.required, new) and not _is_meant_by_all(terms.required, old):
+    if before is None:
+        return after is not None and _is_meant_by_all(terms.required, after)
+    if after is None:
+        return _is_meant_by_any(terms.required_anti, before) or _is_meant_by_any(_terms(before).required_anti, pod)
+    if _is_meant_by_all(terms.required, after) and not _is_meant_by_all(terms.required, before):
         return True
-    return _is_meant_by_all(terms.required_anti, old) and not _is_meant_by_all(terms.required_anti, new)
-
-
-def pod_departure_helps(pod: Pod, removed: Pod) -> bool:
-    """It was what the pod stays away from, or kept the pod away itself."""
-    if not removed.node_name:
-        return False
-    if _is_meant_by_all(_terms(pod).required_anti, removed):
-        return True
-    return _is_meant_by_all(_terms(removed).required_anti, pod)
+    return _is_meant_by_any(terms.required_anti, before) and not _is_meant_by_any(terms.required_anti, after)
 
 
 def node_change_helps(pod: Pod, old: Node | None, new: Node) -> bool:
@@ -58,8 +48,18 @@ def _terms(pod: Pod) -> PodTerms:
     return terms
 
 
-def _is_meant_by_all(terms: tuple[Term, ...], pod: Pod) -> bool:
+def _if_on_node(pod: Pod | None) -> Pod | None:
+    return pod if pod is not None and (pod.node_name or pod.status.nominated_node_name) else None
+
+
+def _is_meant_by_all(terms: Sequence[Term], pod: Pod) -> bool:
+    """As affinity asks it: one pod must be what all terms mean."""
     return bool(terms) and all(term.selects_pod(pod) for term in terms)
+
+
+def _is_meant_by_any(terms: Sequence[Term], pod: Pod) -> bool:
+    """As anti-affinity asks it: one term is enough to keep pods apart."""
+    return any(term.selects_pod(pod) for term in terms)
 
 
 def _keys(terms: Iterable[Term]) -> list[str]:

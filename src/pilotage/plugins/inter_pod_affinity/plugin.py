@@ -45,12 +45,7 @@ from pilotage.plugins.args import InterPodAffinityArgs
 from pilotage.plugins.inter_pod_affinity.domains import Amounts, Topology, sum_by_domain
 from pilotage.plugins.inter_pod_affinity.existing_terms import ExistingTerms
 from pilotage.plugins.inter_pod_affinity.filtering import DomainCounts, FilterState
-from pilotage.plugins.inter_pod_affinity.hints import (
-    node_change_helps,
-    pod_arrival_helps,
-    pod_change_helps,
-    pod_departure_helps,
-)
+from pilotage.plugins.inter_pod_affinity.hints import node_change_helps, pod_change_helps
 from pilotage.plugins.inter_pod_affinity.incoming import Question, incoming
 from pilotage.plugins.inter_pod_affinity.namespaces import Namespaces
 from pilotage.plugins.inter_pod_affinity.scoring import ScoreState, between_extremes, wishes_by_domain
@@ -152,13 +147,7 @@ class InterPodAffinity(
 
     @on_event(Resource.ASSIGNED_POD, Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE)
     def after_pod_change(self, pod: Pod, old: Pod | None, new: Pod | None) -> Hint:
-        if new is None:
-            helps = old is not None and pod_departure_helps(pod, old)
-        elif old is None:
-            helps = pod_arrival_helps(pod, new)
-        else:
-            helps = pod_change_helps(pod, old, new)
-        return Hint.QUEUE if helps else Hint.SKIP
+        return Hint.QUEUE if pod_change_helps(pod, old, new) else Hint.SKIP
 
     @on_event(Resource.TARGET_POD, Action.UPDATE_POD_LABEL)
     def after_own_labels(self, pod: Pod, old: Pod, new: Pod) -> Hint:
