@@ -9,6 +9,7 @@ import numpy as np
 from pilotage.api.results import Pending, Refusal
 from pilotage.api.state import CycleState
 from pilotage.conformance.world import World
+from pilotage.cycle.placement import diagnose
 from pilotage.framework.diagnosis import Diagnosis
 from pilotage.framework.errors import PluginError
 from pilotage.framework.profile import name_of
@@ -29,24 +30,19 @@ def answer_filter_score(world: World) -> Answer:
         "message": "",
     }
     state = CycleState()
-    diagnosis = Diagnosis(node_names=tuple(world.cluster.nodes.names))
     try:
-        _evaluate(world, state, diagnosis, answer)
+        _evaluate(world, state, answer)
     except PluginError as error:
         answer["error"] = str(error)
         answer["scores"] = {}
     return answer
 
 
-def _evaluate(world: World, state: CycleState, diagnosis: Diagnosis, answer: Answer) -> None:
+def _evaluate(world: World, state: CycleState, answer: Answer) -> None:
     engine, pod = world.engine, world.pod
     outcome = engine.runner.pre_filter(state, pod)
     answer["preFilter"] = _pre_filter(outcome, state)
-    if outcome.refused is not None:
-        engine.runner.refused_everywhere(diagnosis, outcome.refused, outcome.restricting)
-    else:
-        engine.runner.note_restriction(diagnosis, outcome)
-        engine.evaluator.diagnose(state, pod, diagnosis, outcome.allowed)
+    diagnosis = diagnose(engine, state, pod, outcome)
     answer["filter"] = {name: _node_status(diagnosis, name) for name in diagnosis.node_names}
     answer["unschedulablePlugins"] = sorted(diagnosis.rejectors)
     fitting = np.array([answer["filter"][name] is None for name in diagnosis.node_names], dtype=np.bool_)

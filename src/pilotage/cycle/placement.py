@@ -10,10 +10,9 @@ from dataclasses import dataclass
 
 from pilotage.api.results import Nominate
 from pilotage.api.state import CycleState
-from pilotage.cluster.node_view import RowView
 from pilotage.cluster.state import Cluster
 from pilotage.framework.choice import choose
-from pilotage.framework.diagnosis import Diagnosis
+from pilotage.framework.diagnosis import Diagnosis, Refused
 from pilotage.framework.evaluation import Evaluator
 from pilotage.framework.profile import Profile
 from pilotage.framework.runner import PreFilterOutcome, Runner
@@ -61,8 +60,10 @@ def place(engine: ProfileEngine, state: CycleState, pod: Pod) -> Placed | Unplac
     outcome = engine.runner.pre_filter(state, pod)
     if outcome.refused is not None:
         return _unplaced(engine, state, pod, outcome)
-    if (promised := _promised_node(engine, state, pod, outcome)) is not None:
-        return Placed(promised, 0)
+    promised = promised_row(engine, pod)
+    if promised is not None and engine.evaluator.dry_run.refusal_as_promised(state, pod, promised) is None:
+        # What was promised and fits is taken; nothing else is looked at.
+        return Placed(nodes.names[promised], 0)
     totals = engine.evaluator.totals(state, pod, outcome.allowed)
     row = choose(totals, nodes)
     if row is None:
@@ -70,26 +71,32 @@ def place(engine: ProfileEngine, state: CycleState, pod: Pod) -> Placed | Unplac
     return Placed(nodes.names[row], int(totals[row]))
 
 
-def _promised_node(engine: ProfileEngine, state: CycleState, pod: Pod, outcome: PreFilterOutcome) -> str | None:
-    """The pod's nominated node, if it fits there now: then nothing else is looked at."""
+def promised_row(engine: ProfileEngine, pod: Pod) -> int | None:
+    """The row of the pod's nominated node, if there is such a node."""
     name = pod.status.nominated_node_name
-    row = engine.nodes.row(name) if name else None
-    if row is None or (outcome.allowed is not None and not outcome.allowed[row]):
-        return None
-    dry_run = engine.evaluator.dry_run
-    rivals = dry_run.contested_rows(pod).get(row, [])
-    if rivals and dry_run.refusal_beside(state, pod, row, rivals) is not None:
-        return None
-    return name if dry_run.refusal_on(state, pod, RowView(engine.nodes, row)) is None else None
+    return engine.nodes.row(name) if name else None
 
 
-def _unplaced(engine: ProfileEngine, state: CycleState, pod: Pod, outcome: PreFilterOutcome) -> Unplaced:
+def diagnose(engine: ProfileEngine, state: CycleState, pod: Pod, outcome: PreFilterOutcome) -> Diagnosis:
+    """Why each node was refused, after PreFilter ended with `outcome`."""
     diagnosis = Diagnosis(node_names=tuple(engine.nodes.names))
     if outcome.refused is not None:
         engine.runner.refused_everywhere(diagnosis, outcome.refused, outcome.restricting)
-    else:
-        engine.runner.note_restriction(diagnosis, outcome)
-        engine.evaluator.diagnose(state, pod, diagnosis, outcome.allowed)
+        return diagnosis
+    judged: dict[int, Refused] = {}
+    promised = promised_row(engine, pod)
+    if promised is not None:
+        # The nominated node was tried before PreFilter's restriction was applied.
+        refused = engine.evaluator.dry_run.refusal_as_promised(state, pod, promised)
+        if refused is not None:
+            judged[promised] = refused
+    engine.runner.note_restriction(diagnosis, outcome, judged)
+    engine.evaluator.diagnose(state, pod, diagnosis, outcome.allowed, judged)
+    return diagnosis
+
+
+def _unplaced(engine: ProfileEngine, state: CycleState, pod: Pod, outcome: PreFilterOutcome) -> Unplaced:
+    diagnosis = diagnose(engine, state, pod, outcome)
     # Without a PostFilter plugin nobody can keep a nomination alive.
     nomination = Nominate("") if not engine.profile.post_filter else engine.runner.post_filter(state, pod, diagnosis)
     return Unplaced(diagnosis, nomination)

@@ -42,6 +42,12 @@ class DryRun:
                 contested[row] = rivals
         return contested
 
+    def refusal_as_promised(self, state: CycleState, pod: Pod, row: int) -> Refused | None:
+        """What the filters say of the pod's own nominated node: beside its rivals first, then as it is."""
+        rivals = self.contested_rows(pod).get(row, [])
+        refused = self.refusal_beside(state, pod, row, rivals) if rivals else None
+        return refused or self.refusal_on(state, pod, RowView(self._nodes, row))
+
     def refusal_beside(self, state: CycleState, pod: Pod, row: int, rivals: Sequence[Pod]) -> Refused | None:
         """What the filters say of a node if these pods were on it already."""
         state = state.clone()

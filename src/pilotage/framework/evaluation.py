@@ -24,7 +24,7 @@ from pilotage.cluster.node_rows import NodeRows
 from pilotage.cluster.node_table import NodeTable
 from pilotage.cluster.node_view import RowView
 from pilotage.cluster.nominations import Nominations
-from pilotage.framework.diagnosis import Diagnosis, Rejection
+from pilotage.framework.diagnosis import Diagnosis, Refused, Rejection
 from pilotage.framework.dry_run import DryRun, filter_error
 from pilotage.framework.errors import PluginError
 from pilotage.framework.plan import Named, Plan, plan_for
@@ -303,11 +303,24 @@ class Evaluator:
 
     # --- why not -----------------------------------------------------------------------------------------------
 
-    def diagnose(self, state: CycleState, pod: Pod, diagnosis: Diagnosis, allowed: Mask | None) -> None:
-        """Write into `diagnosis` who refused which node: the first plugin that did, with all its reasons."""
+    def diagnose(
+        self,
+        state: CycleState,
+        pod: Pod,
+        diagnosis: Diagnosis,
+        allowed: Mask | None,
+        judged: Mapping[int, Refused],
+    ) -> None:
+        """Write into `diagnosis` who refused which node: the first plugin that did, with all its reasons.
+
+        Rows in `judged` have their verdict already.
+        """
         nodes = self._nodes
         open_rows = np.ones(len(nodes), dtype=np.bool_) if allowed is None else allowed.copy()
         all_rows = np.arange(len(nodes))
+        for row, refused in judged.items():
+            open_rows[row] = False
+            self._note_row(diagnosis, row, refused)
         self._note_contested(state, pod, diagnosis, open_rows)
         for plugin in self._profile.filters:
             name = name_of(plugin)
@@ -332,14 +345,17 @@ class Evaluator:
             if refused is None:
                 continue
             open_rows[row] = False
-            mask = np.zeros(len(self._nodes), dtype=np.bool_)
-            mask[row] = True
-            is_pending = isinstance(refused.refusal, Pending)
-            diagnosis.rejectors.add(refused.plugin)
-            if is_pending:
-                diagnosis.pending.add(refused.plugin)
-            for reason in refused.refusal.reasons:
-                diagnosis.rejections.append(Rejection(refused.plugin, reason, mask, is_pending))
+            self._note_row(diagnosis, row, refused)
+
+    def _note_row(self, diagnosis: Diagnosis, row: int, refused: Refused) -> None:
+        mask = np.zeros(len(self._nodes), dtype=np.bool_)
+        mask[row] = True
+        is_pending = isinstance(refused.refusal, Pending)
+        diagnosis.rejectors.add(refused.plugin)
+        if is_pending:
+            diagnosis.pending.add(refused.plugin)
+        for reason in refused.refusal.reasons:
+            diagnosis.rejections.append(Rejection(refused.plugin, reason, mask, is_pending))
 
     def _pre_score(
         self, state: CycleState, pod: Pod, plugins: Sequence[tuple[str, Any]], nodes: table.NodeTable

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -85,14 +85,19 @@ class Runner:
             outcome.allowed = self._nodes.rows_of(names)
         return outcome
 
-    def note_restriction(self, diagnosis: Diagnosis, outcome: PreFilterOutcome) -> None:
-        """Nodes that PreFilter left out have a status of their own, and their plugins count as rejectors."""
+    def note_restriction(self, diagnosis: Diagnosis, outcome: PreFilterOutcome, judged: Mapping[int, Refused]) -> None:
+        """Nodes that PreFilter left out have a status of their own, and their plugins count as rejectors.
+
+        Rows that were judged before (the nominated node) keep their own; as in kube-scheduler, the text names those
+        who refused them as well.
+        """
         diagnosis.rejectors.update(outcome.restricting)
         if outcome.allowed is None:
             return
         left_out = ~outcome.allowed
+        left_out[list(judged)] = False
         if left_out.any():
-            names = " ".join(sorted(outcome.restricting))
+            names = " ".join(sorted({*outcome.restricting, *(refused.plugin for refused in judged.values())}))
             reason = Reason("NotInNodeSet", f"node(s) didn't satisfy plugin(s) [{names}]", unresolvable=True)
             diagnosis.rejections.append(Rejection(ABSENT_PLUGIN, reason, left_out))
 

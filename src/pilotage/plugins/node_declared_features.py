@@ -38,6 +38,7 @@ class NodeDeclaredFeatures(Plugin, PreFilter, Filter, VectorFilter):
         self._handle = handle
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> NodeNames | Skip | Refusal | None:
+        # Without required features the filter is not asked at all.
         return None if required_features(pod.spec) else SKIP
 
     def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
@@ -45,8 +46,8 @@ class NodeDeclaredFeatures(Plugin, PreFilter, Filter, VectorFilter):
 
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Iterator[tuple[Mask, Reason]]:
         declared = self._handle.index(DeclaredFeatures)
-        for feature in sorted(required_features(pod.spec)):
-            yield ~nodes.rows_of(frozenset(declared.nodes_with(feature))), _MISSING
+        having_all = set.intersection(*(declared.nodes_with(feature) for feature in required_features(pod.spec)))
+        yield ~nodes.rows_of(frozenset(having_all)), _MISSING
 
     def sign(self, pod: Pod) -> Hashable | None:
         return required_features(pod.spec)
