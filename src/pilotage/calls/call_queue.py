@@ -56,19 +56,21 @@ class CallQueue:
         if flying is not None and flying.call.relevance > call.relevance:
             on_outcome(CallSkipped(f"{call.kind} is pointless during {flying.call.kind}"))
             return
-        pending = self._take_pending(key)
-        if pending is None:
+        lane = self._lane_of.get(key)
+        if lane is None:
             self._put(key, QueuedCall(call, [on_outcome]))
-        elif pending.call.relevance > call.relevance:
-            self._put(key, pending)
+            return
+        pending = self._lanes[lane][key]
+        if pending.call.relevance > call.relevance:
             on_outcome(CallSkipped(f"{call.kind} is pointless before {pending.call.kind}"))
         elif pending.call.kind == call.kind:
-            pending.outcomes.append(on_outcome)
+            # The place in the lane is the object's: merging does not send it to the end.
             pending.call = pending.call.merged_with(call)
-            self._put(key, pending)
+            pending.outcomes.append(on_outcome)
         else:
-            pending.finish(CallSkipped(f"{pending.call.kind} is overtaken by {call.kind}"))
+            del self._lanes[lane][key]
             self._put(key, QueuedCall(call, [on_outcome]))
+            pending.finish(CallSkipped(f"{pending.call.kind} is overtaken by {call.kind}"))
 
     def next(self, lane: Lane) -> QueuedCall | None:
         """The oldest call of a lane whose object has none in flight; it is in flight from now on."""
@@ -80,13 +82,12 @@ class CallQueue:
                 return queued
         return None
 
-    def finish(self, queued: QueuedCall, error: Exception | None) -> None:
-        del self._in_flight[queued.call.object_key]
+    def finish(self, queued: QueuedCall, error: Exception | None) -> Lane | None:
+        """The call is done; returns the lane of the call that waited for it, None if none did."""
+        key = queued.call.object_key
+        del self._in_flight[key]
         queued.finish(error)
-
-    def _take_pending(self, key: str) -> QueuedCall | None:
-        lane = self._lane_of.pop(key, None)
-        return None if lane is None else self._lanes[lane].pop(key)
+        return self._lane_of.get(key)
 
     def _put(self, key: str, queued: QueuedCall) -> None:
         lane = queued.call.lane

@@ -24,6 +24,8 @@ class Dispatcher:
         self._concurrency = concurrency or DEFAULT_CONCURRENCY
         self._queue = CallQueue()
         self._running = dict.fromkeys(Lane, 0)
+        self._busy = dict.fromkeys(Lane, 0)
+        """Workers that have a call in flight; the other running ones are on their way to the next."""
         self._group: asyncio.TaskGroup | None = None
 
     @property
@@ -71,7 +73,7 @@ class Dispatcher:
     def _start_workers(self, lane: Lane) -> None:
         if self._group is None:
             return
-        wanted = min(self._queue.pending(lane), self._concurrency[lane])
+        wanted = min(self._busy[lane] + self._queue.pending(lane), self._concurrency[lane])
         while self._running[lane] < wanted:
             self._running[lane] += 1
             self._group.create_task(self._work(lane), name=f"api calls: {lane.value}")
@@ -80,14 +82,23 @@ class Dispatcher:
         """Send calls of the lane until none is left."""
         try:
             while (queued := self._queue.next(lane)) is not None:
-                error: Exception | None = None
-                try:
-                    await queued.call.perform(self._writer)
-                except Exception as failure:
-                    error = failure
-                self._queue.finish(queued, error)
+                error = await self._perform(lane, queued.call)
+                waiting = self._queue.finish(queued, error)
+                if waiting is not None and waiting is not lane:
+                    # Its workers found the object taken and went home.
+                    self._start_workers(waiting)
         finally:
             self._running[lane] -= 1
+
+    async def _perform(self, lane: Lane, call: ApiCall) -> Exception | None:
+        self._busy[lane] += 1
+        try:
+            await call.perform(self._writer)
+        except Exception as error:
+            return error
+        finally:
+            self._busy[lane] -= 1
+        return None
 
 
 def _log_failure(call: ApiCall) -> OnOutcome:
