@@ -1,0 +1,86 @@
+"""Events about pods: what `kubectl describe` shows, within what the API server accepts."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from pilotage.api.calls import Lane
+from pilotage.calls.dispatcher import Dispatcher
+from pilotage.calls.event import EventCreation, EventFacts, shortened
+from pilotage.calls.recorder import EventRecorder
+from pilotage.testing import VirtualClock, pod
+from tests.calls.captured_writes import CapturedWrites
+
+FACTS = EventFacts(
+    type="Warning",
+    reason="FailedScheduling",
+    action="Scheduling",
+    note="0/1 nodes are available: 1 Insufficient cpu.",
+    reporter="default-scheduler",
+    instance="default-scheduler-host",
+    time="2026-01-01T00:00:00.000000Z",
+    name_suffix="18a",
+)
+
+
+async def test_an_event_is_about_one_version_of_a_pod() -> None:
+    writer = CapturedWrites()
+    await EventCreation(pod("p").namespace("team").uid("u").version(7).build(), FACTS).perform(writer)
+    (write,) = writer.writes
+    assert (write.verb, write.kind, write.key) == ("create", "Event", "team")
+    assert write.body == {
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "metadata": {"name": "p.18a", "namespace": "team"},
+        "eventTime": "2026-01-01T00:00:00.000000Z",
+        "reportingController": "default-scheduler",
+        "reportingInstance": "default-scheduler-host",
+        "action": "Scheduling",
+        "reason": "FailedScheduling",
+        "type": "Warning",
+        "note": "0/1 nodes are available: 1 Insufficient cpu.",
+        "regarding": {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "namespace": "team",
+            "name": "p",
+            "uid": "u",
+            "resourceVersion": "7",
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("note", "result"),
+    [
+        ("short", "short"),
+        ("x" * 1024, "x" * 1024),
+        ("x" * 1025, "x" * 1020 + " ..."),
+        ("ä" * 512, "ä" * 512),
+        ("x" + "ä" * 600, "x" + "ä" * 509 + " ..."),
+    ],
+    ids=["short", "just fits", "cut", "two bytes each", "never inside a character"],
+)
+def test_notes_are_cut_to_what_the_api_server_accepts(note: str, result: str) -> None:
+    assert shortened(note) == result
+    assert len(shortened(note).encode()) <= 1024
+
+
+async def test_the_recorder_sends_events_in_the_background_under_names_that_differ() -> None:
+    writer, clock = CapturedWrites(), VirtualClock()
+    dispatcher = Dispatcher(writer)
+    recorder = EventRecorder(dispatcher, clock)
+    for _ in range(3):
+        recorder.record(pod("p").scheduler("mine").build(), "Normal", "Scheduled", "Binding", "assigned")
+    assert dispatcher.pending(Lane.EVENT) == 3 and writer.writes == []
+    async with asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(dispatcher.run())
+        await clock.settle()
+        running.cancel()
+    names = [write.body["metadata"]["name"] for write in writer.writes]
+    assert len(set(names)) == 3 and all(name.startswith("p.") for name in names)
+    body = writer.writes[0].body
+    assert body["reportingController"] == "mine" and body["reportingInstance"].startswith("mine-")
+    assert body["eventTime"] == "2026-01-01T00:00:00.000000Z"
