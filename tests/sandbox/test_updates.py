@@ -139,7 +139,7 @@ def test_a_custom_object_is_updated_with_a_version_only(world: World) -> None:
     world.api.create("customresourcedefinitions.apiextensions.k8s.io", "", definition())
     widget = {"metadata": {"name": "w"}, "spec": {"size": 1}}
     created = world.api.create("widgets.example.com", "default", widget)
-    with pytest.raises(ApiError, match="metadata.resourceVersion: Invalid value: 0: must be specified for an update"):
+    with pytest.raises(ApiError, match=r"metadata\.resourceVersion: Invalid value: 0: must be specified for an update"):
         world.api.update("widgets.example.com", "default", "w", {"metadata": {"name": "w"}, "spec": {"size": 2}})
     created["spec"] = {"size": 2}
     assert world.api.update("widgets.example.com", "default", "w", created)["metadata"]["generation"] == 2
