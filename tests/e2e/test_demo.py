@@ -42,12 +42,16 @@ def test_on_a_terminal_it_is_live_until_ctrl_c() -> None:
         [PILOTAGE, "demo"], stdin=slave, stdout=slave, stderr=slave, env=environment(TERM="xterm-256color")
     ) as process:
         os.close(slave)
-        seen = _read_until(master, "26 of 27 pods placed, 1 pending")
-        assert "export KUBECONFIG=" in seen
-        process.send_signal(signal.SIGINT)
-        seen = _read_until(master, "Pending: default/genome-index")
-        assert process.wait(PATIENCE_SECONDS) == 0
-    os.close(master)
+        try:
+            seen = _read_until(master, "26 of 27 pods placed, 1 pending")
+            assert "export KUBECONFIG=" in seen
+            process.send_signal(signal.SIGINT)
+            seen = _read_until(master, "Pending: default/genome-index")
+            assert process.wait(PATIENCE_SECONDS) == 0
+        finally:
+            # Nobody reads the terminal any more: a process that is still there would write for ever.
+            process.kill()
+            os.close(master)
 
 
 def _read_until(terminal: int, text: str) -> str:
