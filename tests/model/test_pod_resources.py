@@ -165,7 +165,16 @@ RESIZES: dict[str, tuple[PodSpec, dict[str, Any], int]] = {
         2000,
     ),
     "in effect unknown: granted": (_spec(_container(cpu="9")), _status("3", infeasible=True), 3000),
-    "granted unknown: asked for": (_spec(_container(cpu="3")), _status("", "1", infeasible=True), 3000),
+    "granted unknown, asked for impossible: in effect": (
+        _spec(_container(cpu="3")),
+        _status("", "1", infeasible=True),
+        1000,
+    ),
+    "nothing known of a container, asked for impossible": (
+        _spec(_container(cpu="3"), initContainers=[_container(cpu="5") | {"name": "other"}]),
+        _status("1", "1", infeasible=True),
+        1000,
+    ),
     "overhead once": (_spec(_container(cpu="1"), overhead={"cpu": "1"}), _status("3", "3"), 4000),
     "pod level: largest": (
         _spec(_container(cpu="1"), resources=_POD_LEVEL),

@@ -184,18 +184,24 @@ def _largest_totals(spec: PodSpec, status: PodStatus, defaults: ResourceList) ->
         container.name: container for container in (*status.init_container_statuses, *status.container_statuses)
     }
 
+    is_infeasible = _is_infeasible(status)
+
+    def unreported(container: Container) -> ResourceList:
+        return _NONE if is_infeasible else container.resources.requests
+
     def granted(container: Container) -> ResourceList:
-        return _granted(container, reported.get(container.name))
+        own = reported.get(container.name)
+        return unreported(container) if own is None or not _is_telling(own) else own.allocated_resources
 
     def in_effect(container: Container) -> ResourceList:
         own = reported.get(container.name)
-        if own is not None and own.resources is not None and own.resources.requests:
+        if own is not None and own.resources is not None:
             return own.resources.requests
-        return _granted(container, own)
+        return granted(container)
 
     totals: _Totals = {}
     views: list[_RequestsOf] = [granted, in_effect]
-    if not _is_infeasible(status):
+    if not is_infeasible:
         views.append(lambda container: container.resources.requests)
     for view in views:
         _raise_to(totals, _container_totals(spec, view, defaults))
@@ -203,10 +209,9 @@ def _largest_totals(spec: PodSpec, status: PodStatus, defaults: ResourceList) ->
     return _plus_overhead(totals, spec)
 
 
-def _granted(container: Container, reported: ContainerStatus | None) -> ResourceList:
-    if reported is not None and reported.allocated_resources:
-        return reported.allocated_resources
-    return container.resources.requests
+def _is_telling(reported: ContainerStatus) -> bool:
+    """Does the kubelet say anything about the container's resources, be it that it has none?"""
+    return reported.resources is not None or bool(reported.allocated_resources)
 
 
 def _pod_level_largest(spec: PodSpec, status: PodStatus) -> ResourceList:
