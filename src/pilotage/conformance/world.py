@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from dataclasses import dataclass
 
 import msgspec
@@ -15,6 +14,7 @@ from pilotage.conformance.cases import Case, CaseError, Object
 from pilotage.conformance.no_api import NoApi
 from pilotage.cycle.placement import ProfileEngine
 from pilotage.model import Pod, kind_of
+from pilotage.rng import seeded
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ def _put_pod(cluster: Cluster, pod: Pod) -> None:
 
 def load_world(case: Case, options: SchedulerOptions) -> World:
     cluster = load_cluster(case.objects)
-    clock, rng = SystemClock(), random.Random(0)
+    clock, rng = SystemClock(), seeded(0)
     handle = SchedulerHandle(cluster, Dispatcher(NoApi()), clock, rng)
     profiles = build_profiles(options, handle)
     pod: Pod = cluster.objects("Pod")[case.pod]
