@@ -64,14 +64,16 @@ def decode_partly(cls: type[T], source: Located, problems: list[Problem], path: 
 
 
 def unreadable_fields(cls: type, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Fields whose type hints cannot be read from a file, with their hints."""
+    """Fields whose type hints cannot be read from a file, with their hints; `cls` must not contain itself."""
     for field in (_fields_of(cls) or {}).values():
         for hint in _parts(field.hint):
             here = _below(path, field.attribute)
-            if _fields_of(hint) is not None:
-                yield from unreadable_fields(hint, here)
-            elif not (hint in _SIMPLE or (isinstance(hint, type) and issubclass(hint, Enum))):
+            if hint in _SIMPLE or (isinstance(hint, type) and issubclass(hint, Enum)):
+                continue
+            if _fields_of(hint) is None:
                 yield here, hint
+            else:
+                yield from unreadable_fields(hint, here)
 
 
 def camel(name: str) -> str:
@@ -226,7 +228,7 @@ class _Decoder:
         return self._mismatch(_in_words(hint), source, path)
 
     def _mismatch(self, wanted: str, source: Located, path: str) -> Any:
-        got = _description(source)
+        got = description(source)
         quotes = (
             " (put it in quotes)" if wanted == "a string" and got.partition(" ")[0] in ("number", "boolean") else ""
         )
@@ -286,7 +288,8 @@ def _in_words(hint: Any) -> str:
     return "a list" if origin is tuple else "an object"
 
 
-def _description(source: Located) -> str:
+def description(source: Located) -> str:
+    """What a value is, in words."""
     match source.value:
         case None:
             return "nothing"

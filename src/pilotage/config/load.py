@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pilotage.config import obsolete
-from pilotage.config.decode import decode_partly
+from pilotage.config.decode import decode_partly, description
 from pilotage.config.kinds import (
     DEFAULT_SCHEDULER_NAME,
     KIND,
@@ -142,7 +142,7 @@ class _Loader:
 
     def _read(self, document: Located) -> None:
         if not isinstance(document.value, Mapping):
-            self._refuse(document, "", f"expected an object of kind {KIND}, got {type(document.value).__name__}")
+            self._refuse(document, "", f"expected an object of kind {KIND}, got {description(document)}")
             return
         kind, version = self._text(document, "kind"), self._text(document, "apiVersion")
         if not kind and not version and any(name in document.value for name in _KEP_624_FIELDS):

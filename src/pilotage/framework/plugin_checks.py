@@ -121,7 +121,7 @@ def _args_problems(cls: type[Plugin]) -> Iterator[Problem]:
         return
     try:
         unreadable = list(unreadable_fields(cls.args_type))
-    except NameError as error:
+    except (NameError, RecursionError) as error:
         unreadable = []
         yield Problem(class_line(cls.args_type), "", f"{cls.args_type.__name__}: {error}")
     for path, hint in unreadable:
