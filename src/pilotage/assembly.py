@@ -21,6 +21,7 @@ from pilotage.config.feature_gates import FeatureGates
 from pilotage.config.kinds import PluginRef, SchedulerConfiguration
 from pilotage.cycle.placement import ProfileEngine
 from pilotage.cycle.scheduler import Scheduler, SchedulerParts
+from pilotage.framework.diagnosis import refusal_text
 from pilotage.framework.plugin_files import LoadedPlugin, given_plugins, refuse_duplicates
 from pilotage.framework.plugin_sets import Catalog
 from pilotage.framework.profile import Profile, build_profile
@@ -118,8 +119,8 @@ class SchedulerHandle:
         self.waiting_pods = WaitingPods()
         self.clock = clock
         self.rng = rng
-        self.queue: SchedulingQueue | None = None
-        """Set once the queue exists: it needs the plugins, and they need the handle."""
+        self.scheduler: Scheduler | None = None
+        """Set once the scheduler exists: it needs the plugins, and they need the handle."""
 
     @property
     def nodes(self) -> NodeTable:
@@ -150,8 +151,8 @@ class SchedulerHandle:
         await self._dispatcher.perform(PodBinding(pod, node_name))
 
     def activate(self, pods: Iterable[Pod]) -> None:
-        if self.queue is not None:
-            self.queue.activate([pod.uid for pod in pods])
+        if self.scheduler is not None:
+            self.scheduler.activate([pod.uid for pod in pods])
 
 
 class SchedulerProcess:
@@ -190,8 +191,9 @@ def build_scheduler(client: KubeClient, clock: Clock, rng: random.Random, option
     engines = {name: ProfileEngine(profile, cluster) for name, profile in profiles.items()}
     tally = Tally()
     queue = _queue(clock, options, profiles, {name: engine.runner for name, engine in engines.items()}, tally)
-    handle.queue = queue
-    return Scheduler(SchedulerParts(clock, cluster, queue, engines, dispatcher, handle.waiting_pods, tally))
+    scheduler = Scheduler(SchedulerParts(clock, cluster, queue, engines, dispatcher, handle.waiting_pods, tally))
+    handle.scheduler = scheduler
+    return scheduler
 
 
 def build_profiles(options: SchedulerOptions, handle: SchedulerHandle) -> dict[str, Profile]:
@@ -208,7 +210,7 @@ def _queue(
 ) -> SchedulingQueue:
     def gatekeeper(pod: Pod) -> tuple[str, str] | None:
         refused = runners[pod.spec.scheduler_name].pre_enqueue(pod)
-        return None if refused is None else (refused.plugin, refused.refusal.reasons[0].message)
+        return None if refused is None else (refused.plugin, refusal_text(refused.refusal))
 
     def count_hint_error(plugin: str) -> None:
         tally.hint_errors[plugin] += 1

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from pilotage.api.state import CycleState
@@ -101,6 +101,11 @@ class Scheduler:
             else:
                 await self.inbox.arrival()
 
+    def activate(self, uids: Iterable[str]) -> None:
+        """Try these pods next, whatever they wait for; may be called at any time from the same event loop."""
+        self._queue.activate(uids)
+        self.inbox.wake()
+
     def take_news(self) -> None:
         """Let what has arrived take effect."""
         started = thread_cpu_seconds()
@@ -145,14 +150,17 @@ class Scheduler:
         try:
             return self._placed(ticket, engine, state)
         except PluginError as error:
-            self.tally.plugin_errors[error.plugin] += 1
-            log.error("plugin failed: pod=%s plugin=%s point=%s error=%s", pod.key, error.plugin, error.point, error)
+            self._note_error(pod, error)
             self._fail(ticket, Failure(SCHEDULER_ERROR, str(error)))
         except NoNodes as error:
             self._fail(ticket, Failure(UNSCHEDULABLE, str(error)))
         except AssumeError as error:
             self._fail(ticket, Failure(SCHEDULER_ERROR, str(error)))
         return None
+
+    def _note_error(self, pod: Pod, error: PluginError) -> None:
+        self.tally.plugin_errors[error.plugin] += 1
+        log.error("plugin failed: pod=%s plugin=%s point=%s error=%s", pod.key, error.plugin, error.point, error)
 
     def _is_pointless(self, pod: Pod) -> bool:
         if pod.is_terminating:
@@ -165,6 +173,8 @@ class Scheduler:
         pod = ticket.pod
         placement = place(engine, state, pod)
         if isinstance(placement, Unplaced):
+            if placement.error is not None:
+                self._note_error(pod, placement.error)
             message = placement.diagnosis.message()
             self._fail(ticket, Failure(UNSCHEDULABLE, message, placement.diagnosis, placement.nomination.node_name))
             return None
