@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
+from pilotage.sandbox.brood import NO_BROOD, Brood
 from pilotage.sandbox.facts import Facts, NodeFacts, PodFacts, read_facts
 from pilotage.sandbox.store import Change, Key, Store
 
@@ -33,7 +34,7 @@ class Seen(NamedTuple):
 
 
 class ObjectIndex:
-    """Facts by key, by uid, by owner and by node."""
+    """Facts by key, by uid, by owner and by node, and what each controller has in pods."""
 
     def __init__(self) -> None:
         self._facts: dict[Key, Facts] = {}
@@ -41,6 +42,7 @@ class ObjectIndex:
         self._dependents: dict[str, dict[Key, None]] = {}
         self._pods_on: dict[str, dict[Key, None]] = {}
         self._nodes: dict[str, NodeFacts] = {}
+        self._broods: dict[str, Brood] = {}
 
     def follow(self, store: Store, listener: Callable[[Seen], None]) -> Callable[[], None]:
         """Take in all that is stored and then every change, passing each on; returns the function that ends it."""
@@ -78,13 +80,9 @@ class ObjectIndex:
         """All objects that name this uid among their owners."""
         return [self._facts[key] for key in self._dependents.get(uid, ())]
 
-    def pods_of(self, uid: str) -> list[PodFacts]:
+    def brood(self, uid: str) -> Brood:
         """The pods that the object with this uid controls."""
-        return [
-            facts
-            for facts in self.dependents(uid)
-            if isinstance(facts, PodFacts) and (owner := facts.controller) is not None and owner.uid == uid
-        ]
+        return self._broods.get(uid, NO_BROOD)
 
     def pods_on(self, node_name: str) -> list[Key]:
         return list(self._pods_on.get(node_name, ()))
@@ -101,6 +99,11 @@ class ObjectIndex:
             assert all(facts.key in self._dependents[owner.uid] for owner in facts.owners)
             if isinstance(facts, PodFacts) and facts.node_name:
                 assert facts.key in self._pods_on[facts.node_name]
+        for uid, brood in self._broods.items():
+            brood.check()
+            assert all(pod is self._facts[pod.key] and pod.controller for pod in brood.pods()), uid
+        controlled = sum(isinstance(f, PodFacts) and f.controller is not None for f in self._facts.values())
+        assert controlled == sum(map(len, self._broods.values())), "each controlled pod has one place"
 
     def _put(self, facts: Facts) -> Seen:
         key = facts.key
@@ -133,13 +136,26 @@ class ObjectIndex:
             for owner in new_owners:
                 self._dependents.setdefault(owner.uid, {})[key] = None
         if key.resource == "pods":
-            old_node = old.node_name if isinstance(old, PodFacts) else ""
-            new_node = new.node_name if isinstance(new, PodFacts) else ""
-            if old_node != new_node:
-                if old_node:
-                    _drop(self._pods_on, old_node, key)
-                if new_node:
-                    self._pods_on.setdefault(new_node, {})[key] = None
+            self._regroup_pod(
+                key, old if isinstance(old, PodFacts) else None, new if isinstance(new, PodFacts) else None
+            )
+
+    def _regroup_pod(self, key: Key, old: PodFacts | None, new: PodFacts | None) -> None:
+        old_node, new_node = (old.node_name if old else ""), (new.node_name if new else "")
+        if old_node != new_node:
+            if old_node:
+                _drop(self._pods_on, old_node, key)
+            if new_node:
+                self._pods_on.setdefault(new_node, {})[key] = None
+        old_owner, new_owner = (old.controller if old else None), (new.controller if new else None)
+        if old_owner is not None and (new_owner is None or new_owner.uid != old_owner.uid):
+            brood = self._broods[old_owner.uid]
+            brood.remove(key)
+            if not brood:
+                del self._broods[old_owner.uid]
+        if new is not None and new_owner is not None:
+            brood = self._broods.get(new_owner.uid) or self._broods.setdefault(new_owner.uid, Brood())
+            brood.put(new)
 
 
 def _drop(table: dict[str, dict[Key, None]], group: str, key: Key) -> None:

@@ -132,8 +132,8 @@ class DeploymentController:
         return {} if new is None else roll(limits, new, old)
 
     def _has_old_pods(self, sets: _Sets) -> bool:
-        pods = (pod for old in sets.old for pod in self._world.index.pods_of(old["metadata"]["uid"]))
-        return any(not pod.is_finished for pod in pods)
+        broods = [self._world.index.brood(old["metadata"]["uid"]) for old in sets.old]
+        return any(brood.active or brood.leaving for brood in broods)
 
     def _scale_paused(self, deployment: Object, sets: _Sets) -> None:
         """A paused Deployment does not roll, but the set that is in use follows its size."""

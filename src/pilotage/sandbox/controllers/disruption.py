@@ -1,8 +1,7 @@
 """PodDisruptionBudgets: how many pods there are, how many are healthy, and how many may be disrupted now.
 
-Which pods a budget covers is kept per budget from changes, so that one pod's change costs one selector match per budget
-of its namespace, and a budget is counted over its own pods only. Budgets over a share of all pods (percentages,
-maxUnavailable) need to know how many there should be: the replicas that the pods' controllers ask for.
+Which pods a budget covers is kept per budget from changes (`budget_cover`). Budgets over a share of all pods
+(percentages, maxUnavailable) need to know how many there should be: the replicas that the pods' controllers ask for.
 
 A pod that the eviction API has let go (`status.disruptedPods`) counts as lost until it is seen to be deleted, or until
 two minutes have passed without that.
@@ -10,12 +9,13 @@ two minutes have passed without that.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import msgspec
 
 from pilotage.model.selectors import LabelSelector
+from pilotage.sandbox.controllers.budget_cover import Cover, is_healthy
 from pilotage.sandbox.controllers.conditions import set_condition
 from pilotage.sandbox.controllers.controller import CHILD_DELAY, Due, Interest, Object, World
 from pilotage.sandbox.controllers.int_or_percent import scaled_value
@@ -42,22 +42,12 @@ class _Budget(msgspec.Struct):
     spec: _Spec
 
 
-class _Cover(msgspec.Struct):
-    """What one budget selects."""
-
-    selector: LabelSelector | None
-    pods: dict[Key, None]
-
-    def matches(self, pod: PodFacts) -> bool:
-        return self.selector is not None and self.selector.matches(pod.labels)
-
-
 class DisruptionController:
     name = "disruption"
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._covers_in: dict[str, dict[Key, _Cover]] = {}
+        self._covers_in: dict[str, dict[Key, Cover]] = {}
 
     def interests(self) -> Mapping[str, Interest]:
         return {BUDGETS: self._budget_seen, "pods": self._pod_seen}
@@ -67,9 +57,8 @@ class DisruptionController:
         cover = self._covers_in.get(key.namespace, {}).get(key)
         if budget is None or cover is None or "deletionTimestamp" in budget["metadata"]:
             return None
-        pods = [pod for pod_key in cover.pods if (pod := self._world.index.pod(pod_key)) is not None]
-        disrupted, again = self._still_disrupted(budget, pods)
-        status = self._status(budget, pods, disrupted)
+        disrupted, again = self._still_disrupted(budget, cover)
+        status = self._status(budget, cover, disrupted)
         if status != budget.get("status"):
             budget["status"] = status
             self._world.write_status(key, budget)
@@ -85,35 +74,26 @@ class DisruptionController:
         selector = _selector(record.body)
         known = covers.get(key)
         if known is None or known.selector != selector:
-            covers[key] = cover = _Cover(selector, {})
-            pods = self._pods_in(key.namespace)
-            cover.pods.update((pod.key, None) for pod in pods if cover.matches(pod))
+            covers[key] = cover = Cover(selector)
+            for pod in self._world.api.store.list("pods", key.namespace):
+                cover.note(pod.key, self._world.index.pod(pod.key))
         return (Due(key),)
-
-    def _pods_in(self, namespace: str) -> Iterable[PodFacts]:
-        records = self._world.api.store.list("pods", namespace)
-        return [pod for record in records if (pod := self._world.index.pod(record.key)) is not None]
 
     def _pod_seen(self, seen: Seen) -> Iterable[Due]:
         covers = self._covers_in.get(seen.key.namespace)
         if not covers:
             return ()
-        dues: list[Due] = []
-        for key, cover in covers.items():
-            if isinstance(seen.new, PodFacts) and cover.matches(seen.new):
-                cover.pods[seen.key] = None
-            elif cover.pods.pop(seen.key, seen) is seen:
-                continue
-            dues.append(Due(key, CHILD_DELAY))
-        return dues
+        pod = seen.new if isinstance(seen.new, PodFacts) else None
+        return [Due(key, CHILD_DELAY) for key, cover in covers.items() if cover.note(seen.key, pod)]
 
-    def _status(self, budget: Object, pods: Sequence[PodFacts], disrupted: Mapping[str, str]) -> Object:
+    def _status(self, budget: Object, cover: Cover, disrupted: Mapping[str, str]) -> Object:
         problem = ""
         try:
-            expected, desired = self._demand(budget["spec"], pods)
+            expected, desired = self._demand(budget["spec"], cover)
         except ValueError as error:
             expected, desired, problem = 0, 0, str(error)
-        healthy = sum(pod.is_ready and not pod.is_deleting and pod.key.name not in disrupted for pod in pods)
+        evicted = [cover.get(Key("pods", budget["metadata"]["namespace"], name)) for name in disrupted]
+        healthy = cover.healthy - sum(pod is not None and is_healthy(pod) for pod in evicted)
         allowed = max(healthy - desired, 0) if expected > 0 else 0
         status: Object = {
             "currentHealthy": healthy,
@@ -130,28 +110,23 @@ class DisruptionController:
         set_condition(status, "DisruptionAllowed", truth, self._world.timestamp(), reason=reason, message=problem)
         return status
 
-    def _demand(self, spec: Object, pods: Sequence[PodFacts]) -> tuple[int, int]:
+    def _demand(self, spec: Object, cover: Cover) -> tuple[int, int]:
         """How many pods there should be, and how many of them must be healthy."""
         limit, floor = spec.get("maxUnavailable"), spec.get("minAvailable")
         if limit is not None:
-            expected = self._expected_scale(pods)
+            expected = self._expected_scale(cover)
             return expected, max(expected - scaled_value(limit, expected, round_up=True), 0)
         if floor is None:
             return 0, 0
         if isinstance(floor, int):
-            return len(pods), floor
-        expected = self._expected_scale(pods)
+            return len(cover), floor
+        expected = self._expected_scale(cover)
         return expected, scaled_value(floor, expected, round_up=True)
 
-    def _expected_scale(self, pods: Iterable[PodFacts]) -> int:
+    def _expected_scale(self, cover: Cover) -> int:
         """The replicas that the pods' controllers ask for; ValueError if one cannot be asked."""
-        asked: set[str] = set()
         replicas_of: dict[str, int] = {}
-        for pod in pods:
-            owner = pod.controller
-            if owner is None or owner.uid in asked:
-                continue
-            asked.add(owner.uid)
+        for pod in cover.a_pod_of_each_controller():
             facts = self._scaled_by(pod)
             if facts is None:
                 raise ValueError(f'found no controllers for pod "{pod.key.name}"')
@@ -167,15 +142,15 @@ class DisruptionController:
             found = facts or found
         return found
 
-    def _still_disrupted(self, budget: Object, pods: Iterable[PodFacts]) -> tuple[dict[str, str], float | None]:
+    def _still_disrupted(self, budget: Object, cover: Cover) -> tuple[dict[str, str], float | None]:
         """The evictions that have not shown yet, and in how many seconds the first of them is given up."""
         noted = (budget.get("status") or {}).get("disruptedPods") or {}
-        living = {pod.key.name for pod in pods if not pod.is_deleting}
         kept: dict[str, str] = {}
         waits: list[float] = []
         for name, time in noted.items():
             wait = self._world.seconds_until(time, _EVICTION_SECONDS)
-            if name in living and wait > 0:
+            pod = cover.get(Key("pods", budget["metadata"]["namespace"], name))
+            if pod is not None and not pod.is_deleting and wait > 0:
                 kept[name] = time
                 waits.append(wait)
         return kept, min(waits, default=None)

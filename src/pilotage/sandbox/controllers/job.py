@@ -10,10 +10,11 @@ written: a crash in between forgets a pod, so that its work is done again, but n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from pilotage.sandbox.brood import Brood
 from pilotage.sandbox.controllers.completion_indexes import format_indexes, parse_indexes
 from pilotage.sandbox.controllers.conditions import find_condition, has_condition, set_condition
 from pilotage.sandbox.controllers.controller import BATCH, CHILD_DELAY, Due, Interest, Object, World
@@ -28,7 +29,6 @@ from pilotage.sandbox.controllers.job_tally import (
     wanted_active,
 )
 from pilotage.sandbox.controllers.replicaset import least_missed
-from pilotage.sandbox.facts import PodFacts
 from pilotage.sandbox.object_index import Seen
 from pilotage.sandbox.store import Key
 
@@ -62,18 +62,18 @@ class JobController:
         job = self._world.read(key)
         if job is None or job["spec"].get("managedBy", _OWN_NAME) != _OWN_NAME:
             return None
-        pods = self._world.index.pods_of(job["metadata"]["uid"])
-        if "deletionTimestamp" in job["metadata"] or _is_finished(job):
-            for pod in pods:
-                self._pods.release(pod)
-            return self._expire(job)
-        return self._sync(key, job, pods)
+        brood = self._world.index.brood(job["metadata"]["uid"])
+        if "deletionTimestamp" not in job["metadata"] and not _is_finished(job):
+            return self._sync(key, job, brood)
+        for pod in [*brood.held_pods(), *brood.active_pods()]:
+            self._pods.release(pod)
+        return self._expire(job)
 
     def _job_seen(self, seen: Seen) -> Iterable[Due]:
         if seen.new is not None:
             return (Due(seen.new.key),)
         self._backoffs.pop(seen.facts.uid, None)
-        return [Due(pod.key) for pod in self._world.index.pods_of(seen.facts.uid)]
+        return [Due(pod.key) for pod in self._world.index.brood(seen.facts.uid).pods()]
 
     def _pod_seen(self, seen: Seen) -> Iterable[Due]:
         owner = seen.facts.controller
@@ -91,8 +91,8 @@ class JobController:
             self._pods.release(pod)
         return None
 
-    def _sync(self, key: Key, job: Object, pods: Sequence[PodFacts]) -> float | None:
-        now = tally(job, pods)
+    def _sync(self, key: Key, job: Object, brood: Brood) -> float | None:
+        now = tally(job, brood)
         status: Object = dict(job.get("status") or {})
         status["conditions"] = [dict(condition) for condition in status.get("conditions") or ()]
         self._tell_suspension(job, status)
@@ -145,20 +145,21 @@ class JobController:
 
     def _finish(self, now: Tally, status: Object, end: tuple[str, str, str]) -> None:
         condition, reason, message = end
-        for pod in now.active:
+        discarded = now.brood.active_pods()
+        for pod in discarded:
             self._pods.discard(pod)
         if condition == "Failed":
-            status["failed"] += len(now.active)
+            status["failed"] += len(discarded)
         else:
             status["completionTime"] = self._world.timestamp()
         set_condition(status, condition, "True", self._world.timestamp(), reason=reason, message=message)
 
     def _manage(self, job: Object, now: Tally) -> float | None:
         """Create or delete a batch of pods; returns when to go on with it, None if the number is right."""
-        waited_for = len(now.terminating) if job["spec"].get("podReplacementPolicy") == "Failed" else 0
-        missing = wanted_active(job, now) - len(now.active)
+        waited_for = now.brood.leaving if job["spec"].get("podReplacementPolicy") == "Failed" else 0
+        missing = wanted_active(job, now) - now.brood.active
         if missing < 0:
-            for pod in least_missed(now.active)[: min(-missing, BATCH)]:
+            for pod in least_missed(now.brood.active_pods())[: min(-missing, BATCH)]:
                 self._pods.discard(pod)
             return 0.0 if -missing > BATCH else None
         missing -= waited_for
@@ -172,11 +173,8 @@ class JobController:
         return 0.0 if missing > BATCH else None
 
     def _write_status(self, key: Key, job: Object, status: Object) -> None:
-        pods = self._world.index.pods_of(job["metadata"]["uid"])
-        active = [pod for pod in pods if pod.is_active]
-        status["active"] = len(active)
-        status["ready"] = sum(pod.is_ready for pod in active)
-        status["terminating"] = sum(pod.is_deleting and not pod.is_finished for pod in pods)
+        brood = self._world.index.brood(job["metadata"]["uid"])
+        status["active"], status["ready"], status["terminating"] = brood.active, brood.ready, brood.leaving
         for name in ("active", "succeeded", "failed", "conditions", "completedIndexes"):
             if not status.get(name):
                 status.pop(name, None)

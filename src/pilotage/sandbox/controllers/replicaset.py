@@ -7,10 +7,10 @@ shortest time, newest). A refused creation is told by the condition ReplicaFailu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Final
 
-from pilotage.clock import parse_rfc3339
+from pilotage.sandbox.brood import Brood
 from pilotage.sandbox.controllers.conditions import drop_condition, has_condition, set_condition
 from pilotage.sandbox.controllers.controller import BATCH, CHILD_DELAY, Due, Interest, Object, World, itself
 from pilotage.sandbox.controllers.pod_template import PodTemplate
@@ -21,6 +21,8 @@ from pilotage.sandbox.store import Key
 
 REPLICA_SETS: Final = "replicasets.apps"
 
+_DELETIONS: Final = 4 * BATCH
+"""More than creations at a time, because all pods are ranked for each batch."""
 _PHASES: Final = {"Pending": 0, "Unknown": 1, "Running": 2}
 
 
@@ -37,37 +39,32 @@ class ReplicaSetController:
         replica_set = self._world.read(key)
         if replica_set is None or "deletionTimestamp" in replica_set["metadata"]:
             return None
-        uid = replica_set["metadata"]["uid"]
-        living = [pod for pod in self._world.index.pods_of(uid) if pod.is_active]
-        wanted = _replicas(replica_set)
+        brood = self._world.index.brood(replica_set["metadata"]["uid"])
         try:
-            if self._scale(replica_set, living, wanted):
+            if self._scale(replica_set, brood):
                 return 0.0
         except ApiError as error:
-            self._tell_status(key, uid, error)
+            self._tell_status(key, replica_set, error)
             raise
-        return self._tell_status(key, uid, None)
+        return self._tell_status(key, replica_set, None)
 
-    def _scale(self, replica_set: Object, living: Sequence[PodFacts], wanted: int) -> bool:
+    def _scale(self, replica_set: Object, brood: Brood) -> bool:
         """Create or delete a batch of pods; True if that was not enough."""
-        missing = wanted - len(living)
+        missing = _replicas(replica_set) - brood.active
         if missing > 0:
             template = PodTemplate(replica_set)
             for _ in range(min(missing, BATCH)):
                 self._world.create("pods", replica_set["metadata"]["namespace"], template.make())
-        elif missing < 0:
-            for pod in least_missed(living)[: min(-missing, BATCH)]:
+            return missing > BATCH
+        if missing < 0:
+            for pod in least_missed(brood.active_pods())[: min(-missing, _DELETIONS)]:
                 self._world.delete(pod)
-        return abs(missing) > BATCH
+        return -missing > _DELETIONS
 
-    def _tell_status(self, key: Key, uid: str, refusal: ApiError | None) -> float | None:
-        replica_set = self._world.read(key)
-        if replica_set is None:
-            return None
-        living = [pod for pod in self._world.index.pods_of(uid) if pod.is_active]
-        ready = [pod for pod in living if pod.is_ready]
-        waits = self._seconds_until_available(ready, replica_set["spec"].get("minReadySeconds") or 0)
-        status = self._status(replica_set, living, len(ready), len(ready) - len(waits))
+    def _tell_status(self, key: Key, replica_set: Object, refusal: ApiError | None) -> float | None:
+        brood = self._world.index.brood(replica_set["metadata"]["uid"])
+        waits = self._seconds_until_available(brood, replica_set["spec"].get("minReadySeconds") or 0)
+        status = _status(replica_set, brood, available=brood.ready - len(waits))
         if refusal is None:
             drop_condition(status, "ReplicaFailure")
         elif not has_condition(status, "ReplicaFailure"):  # a repeated refusal is no news
@@ -78,34 +75,34 @@ class ReplicaSetController:
             self._world.write_status(key, replica_set)
         return min(waits, default=None)
 
-    def _seconds_until_available(self, ready: Iterable[PodFacts], min_ready_seconds: int) -> list[float]:
+    def _seconds_until_available(self, brood: Brood, min_ready_seconds: int) -> list[float]:
         """For each ready pod that is not available yet: in how many seconds it will be."""
         if not min_ready_seconds:
             return []
+        ready = (pod for pod in brood.active_pods() if pod.is_ready)
         waits = (self._world.seconds_until(pod.ready_since, min_ready_seconds) for pod in ready)
         return [wait for wait in waits if wait > 0]
 
-    def _status(self, replica_set: Object, living: Sequence[PodFacts], ready: int, available: int) -> Object:
-        labels = (replica_set["spec"]["template"].get("metadata") or {}).get("labels") or {}
-        labelled = sum(1 for pod in living if labels.items() <= pod.labels.items())
-        counts = {"fullyLabeledReplicas": labelled, "readyReplicas": ready, "availableReplicas": available}
-        status: Object = {"replicas": len(living), **{name: count for name, count in counts.items() if count}}
-        status["observedGeneration"] = replica_set["metadata"].get("generation", 0)
-        conditions = (replica_set.get("status") or {}).get("conditions")
-        if conditions:
-            status["conditions"] = [dict(condition) for condition in conditions]
-        return status
+
+def _status(replica_set: Object, brood: Brood, *, available: int) -> Object:
+    counts = {
+        "fullyLabeledReplicas": brood.active,
+        "readyReplicas": brood.ready,
+        "availableReplicas": available,
+    }
+    status: Object = {"replicas": brood.active, **{name: count for name, count in counts.items() if count}}
+    status["observedGeneration"] = replica_set["metadata"].get("generation", 0)
+    conditions = (replica_set.get("status") or {}).get("conditions")
+    if conditions:
+        status["conditions"] = [dict(condition) for condition in conditions]
+    return status
 
 
 def least_missed(pods: Iterable[PodFacts]) -> list[PodFacts]:
     """The pods in the order in which to give them up."""
-    return sorted(pods, key=_how_much_missed)
-
-
-def _how_much_missed(pod: PodFacts) -> tuple[bool, int, bool, float, float, str]:
-    ready_since = parse_rfc3339(pod.ready_since) if pod.ready_since else 0.0
-    created = parse_rfc3339(pod.created) if pod.created else 0.0
-    return bool(pod.node_name), _PHASES.get(pod.phase, 1), pod.is_ready, -ready_since, -created, pod.key.name
+    # Timestamps sort as text. Sorting is stable, so the rule that counts least comes first.
+    by_age = sorted(pods, key=lambda pod: (pod.ready_since, pod.created, pod.key.name), reverse=True)
+    return sorted(by_age, key=lambda pod: (bool(pod.node_name), _PHASES.get(pod.phase, 1), pod.is_ready))
 
 
 def _set_of_pod(seen: Seen) -> Iterable[Due]:
