@@ -5,6 +5,7 @@ is the weight of the score.
 """
 
 from pilotage.plugins.default_binder import DefaultBinder
+from pilotage.plugins.dynamic_resources import DynamicResources
 from pilotage.plugins.image_locality import ImageLocality
 from pilotage.plugins.inter_pod_affinity import InterPodAffinity
 from pilotage.plugins.node_affinity import NodeAffinity
@@ -30,6 +31,7 @@ DEFAULT_PLUGINS = (
     (NodeResourcesFit, 1),
     (PodTopologySpread, 2),
     (InterPodAffinity, 2),
+    (DynamicResources, 2),
     (NodeResourcesBalancedAllocation, 1),
     (ImageLocality, 1),
     (DefaultBinder, 1),
@@ -39,7 +41,6 @@ DEFAULT_PLUGINS = (
 NOT_BUILT_YET = (
     "DefaultPreemption",
     "DeferredPodScheduling",
-    "DynamicResources",
     "GangScheduling",
     "NodeVolumeLimits",
     "PodGroupPodsCount",
@@ -58,6 +59,7 @@ __all__ = [
     "GATED_PLUGINS",
     "NOT_BUILT_YET",
     "DefaultBinder",
+    "DynamicResources",
     "ImageLocality",
     "InterPodAffinity",
     "NodeAffinity",
