@@ -11,7 +11,9 @@ from typing import Any
 from pilotage.api.calls import ApiCall
 from pilotage.api.indexes import PodClass
 from pilotage.api.plugin import Plugin
-from pilotage.api.table import NodeTable, Scores
+from pilotage.api.preemption import Eviction, OnEvicted, VictimSearch
+from pilotage.api.state import CycleState
+from pilotage.api.table import NodeTable, Rows, Scores
 from pilotage.api.views import IndexT, NodeView
 from pilotage.calls.binding import PodBinding
 from pilotage.calls.dispatcher import Dispatcher
@@ -40,7 +42,16 @@ from pilotage.queue.backoff import BackoffPolicy
 from pilotage.queue.hints import HintTable
 from pilotage.queue.scheduling_queue import DEFAULT_MAX_WAIT_SECONDS, SchedulingQueue
 
-WATCHED = ("nodes", "pods", "namespaces", "services", "replicationcontrollers", "replicasets", "statefulsets")
+WATCHED = (
+    "nodes",
+    "pods",
+    "namespaces",
+    "services",
+    "replicationcontrollers",
+    "replicasets",
+    "statefulsets",
+    "poddisruptionbudgets",
+)
 _UNFINISHED = "status.phase!=Succeeded,status.phase!=Failed"
 
 
@@ -119,8 +130,9 @@ class SchedulerHandle:
         self.waiting_pods = WaitingPods()
         self.clock = clock
         self.rng = rng
+        self.engines: Mapping[str, ProfileEngine] = {}
         self.scheduler: Scheduler | None = None
-        """Set once the scheduler exists: it needs the plugins, and they need the handle."""
+        """Both are set once they exist: they need the plugins, and the plugins need the handle."""
 
     @property
     def nodes(self) -> NodeTable:
@@ -140,6 +152,20 @@ class SchedulerHandle:
 
     def nominated_pods(self, node_name: str) -> Sequence[Pod]:
         return self._cluster.nominations.on(node_name)
+
+    def nominated_node(self, pod: Pod) -> str:
+        return self._cluster.nominations.node_of(pod.uid)
+
+    def withdraw_nominations(self, pods: Iterable[Pod]) -> None:
+        if self.scheduler is not None:
+            self.scheduler.evictor.withdraw_nominations(pods)
+
+    def search_victims(self, state: CycleState, pod: Pod, rows: Rows, wanted: int) -> VictimSearch:
+        return self.engines[pod.spec.scheduler_name].preemption.search(state, pod, rows, wanted)
+
+    def evict(self, eviction: Eviction, on_evicted: OnEvicted) -> None:
+        if self.scheduler is not None:
+            self.scheduler.evictor.evict(eviction, on_evicted)
 
     def submit(self, call: ApiCall) -> None:
         self._dispatcher.submit(call)
@@ -189,6 +215,7 @@ def build_scheduler(client: KubeClient, clock: Clock, rng: random.Random, option
     handle = SchedulerHandle(cluster, dispatcher, clock, rng)
     profiles = build_profiles(options, handle)
     engines = {name: ProfileEngine(profile, cluster) for name, profile in profiles.items()}
+    handle.engines = engines
     tally = Tally()
     queue = _queue(clock, options, profiles, {name: engine.runner for name, engine in engines.items()}, tally)
     scheduler = Scheduler(SchedulerParts(clock, cluster, queue, engines, dispatcher, handle.waiting_pods, tally))

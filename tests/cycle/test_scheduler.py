@@ -37,7 +37,10 @@ async def test_pods_that_were_there_before_the_start_are_scheduled_too() -> None
 async def test_a_pod_that_fits_nowhere_is_told_why_and_scheduled_when_a_node_comes() -> None:
     async with live() as world:
         await world.put(node("full").cpu("500m"), node("cordoned").unschedulable(), P)
-        text = "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable."
+        text = (
+            "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable. "
+            "preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."
+        )
         assert world.condition("p") == ("False", "Unschedulable", text)
         assert world.notes("p") == [("FailedScheduling", text)]
         assert world.queue.size(Home.UNSCHEDULABLE) == 1
@@ -245,7 +248,7 @@ async def test_a_fresh_list_makes_good_what_the_watch_missed() -> None:
         world.api.relist()
         await world.settle()
         assert list(world.requested().values()) == [1000] and world.node_of("q") == ""
-        assert world.condition("new")[2] == "0/1 nodes are available: 1 Insufficient cpu."
+        assert world.condition("new")[2].startswith("0/1 nodes are available: 1 Insufficient cpu. preemption: ")
         await world.put(node("c").cpu("1"))
         assert world.node_of("q") == "c"
 

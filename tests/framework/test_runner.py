@@ -10,7 +10,7 @@ import pytest
 from pilotage.api import CycleState, NodeNames, Nominate, Pending, Plugin, Reason, Refusal, Reject, Skip, Wait
 from pilotage.framework.diagnosis import Diagnosis, Refused
 from pilotage.framework.errors import PluginError
-from pilotage.framework.runner import Runner
+from pilotage.framework.runner import PostFiltered, Runner
 from pilotage.testing import node, pod
 from tests.framework.scripted_plugins import cluster_of, profile_of, scripted
 
@@ -127,11 +127,16 @@ def test_pre_filter_makes_an_error_of_everything_else(answer: object, text: str)
 # --- PostFilter -------------------------------------------------------------------------------------------------------
 
 
-def post_filter(*answers: Nominate | Refusal | Exception) -> tuple[Nominate, str]:
+def post_filtered(*answers: object) -> tuple[PostFiltered, str]:
     plugins = [scripted(name, post_filter=answer) for name, answer in zip("ABC", answers, strict=False)]
     diagnosis = Diagnosis(node_names=["a"])
-    nomination = runner_of(*plugins).post_filter(CycleState(), POD, diagnosis)
-    return nomination, diagnosis.post_filter_message
+    outcome = runner_of(*plugins).post_filter(CycleState(), POD, diagnosis)
+    return outcome, diagnosis.post_filter_message
+
+
+def post_filter(*answers: Nominate | Refusal | Exception) -> tuple[Nominate, str]:
+    outcome, message = post_filtered(*answers)
+    return outcome.nomination, message
 
 
 def test_post_filter_stops_at_the_first_that_finds_a_way(calls: list[str]) -> None:
@@ -155,14 +160,29 @@ def test_post_filter_stops_at_an_unresolvable_refusal_and_says_only_that(calls: 
     assert calls == ["A.post_filter", "B.post_filter"]
 
 
-def test_post_filter_that_raises_is_an_error() -> None:
-    with pytest.raises(PluginError, match='running PostFilter plugin "B": it broke'):
-        post_filter(NO, BROKEN)
+@pytest.mark.parametrize(
+    ("answers", "refused_by"),
+    [
+        ([NO, LATER], "A"),
+        ([Nominate("", "nothing helps"), NO], "A"),
+        ([NO, NEVER], "B"),
+        ([NO, Nominate("a", "found one")], ""),
+    ],
+)
+def test_post_filter_names_the_first_that_could_not_help(answers: list[Any], refused_by: str) -> None:
+    assert post_filtered(*answers)[0].refused_by == refused_by
+
+
+def test_post_filter_that_raises_ends_the_stage_and_leaves_the_nomination_alone(calls: list[str]) -> None:
+    outcome, message = post_filtered(Nominate("", "nothing helps"), BROKEN, NO)
+    assert (outcome.nomination, outcome.refused_by, message) == (Nominate(), "B", "it broke")
+    assert str(outcome.error) == 'running PostFilter plugin "B": it broke'
+    assert calls == ["A.post_filter", "B.post_filter"]
 
 
 def test_post_filter_that_answers_nonsense_is_an_error() -> None:
-    with pytest.raises(PluginError, match='running PostFilter plugin "A": unexpected answer None'):
-        runner_of(scripted("A", post_filter=None)).post_filter(CycleState(), POD, Diagnosis(node_names=[]))
+    outcome, message = post_filtered(None)
+    assert message == str(outcome.error) == 'running PostFilter plugin "A": unexpected answer None'
 
 
 # --- Reserve, Unreserve, Permit ---------------------------------------------------------------------------------------

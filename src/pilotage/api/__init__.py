@@ -26,9 +26,10 @@ from pilotage.api.points import (
     VectorFilter,
     VectorScore,
 )
+from pilotage.api.preemption import Candidate, Evicted, Eviction, VictimSearch
 from pilotage.api.results import NodeNames, Nominate, Pending, PreFlight, Reason, Refusal, Reject, Skip, Wait
 from pilotage.api.state import CycleState, StateKey
-from pilotage.api.table import Mask, NodeTable, Scores
+from pilotage.api.table import Mask, NodeTable, Rows, Scores
 from pilotage.api.views import Handle, NodeView, QueuedPod, RejectedNodes
 
 __all__ = [
@@ -36,9 +37,12 @@ __all__ = [
     "Affected",
     "ApiCall",
     "Bind",
+    "Candidate",
     "ClusterEvent",
     "ClusterIndex",
     "CycleState",
+    "Evicted",
+    "Eviction",
     "Filter",
     "Handle",
     "Hint",
@@ -70,12 +74,14 @@ __all__ = [
     "Relevance",
     "Reserve",
     "Resource",
+    "Rows",
     "Score",
     "Scores",
     "Skip",
     "StateKey",
     "VectorFilter",
     "VectorScore",
+    "VictimSearch",
     "Wait",
     "narrows",
     "on_event",

@@ -74,3 +74,8 @@ class ApiCall(ABC):
     def merged_with(self, newer: ApiCall) -> ApiCall:
         """What to send when `newer`, of the same kind and for the same object, arrives before this one was sent."""
         return newer
+
+
+def is_not_found(error: Exception) -> bool:
+    """Did the API server say that there is no such object?"""
+    return getattr(error, "code", None) == 404

@@ -19,6 +19,7 @@ from pilotage.model.node import Taint
 Mask: TypeAlias = NDArray[np.bool_]
 Scores: TypeAlias = NDArray[np.int64]
 Codes: TypeAlias = NDArray[np.int32]
+Rows: TypeAlias = NDArray[np.int64]
 
 
 class NodeTable(Protocol):

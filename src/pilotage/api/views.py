@@ -9,8 +9,10 @@ from typing import Any, Protocol, TypeVar
 
 from pilotage.api.calls import ApiCall
 from pilotage.api.indexes import ClusterIndex, PodClass
+from pilotage.api.preemption import Eviction, OnEvicted, VictimSearch
 from pilotage.api.results import Refusal
-from pilotage.api.table import NodeTable, Scores
+from pilotage.api.state import CycleState
+from pilotage.api.table import NodeTable, Rows, Scores
 from pilotage.clock import Clock
 from pilotage.model import Node, Pod
 from pilotage.model.node import Taint
@@ -54,6 +56,9 @@ class RejectedNodes(Protocol):
 
     def resolvable(self) -> Sequence[str]:
         """Names of the nodes where evicting pods might help."""
+
+    def resolvable_rows(self) -> Rows:
+        """The same nodes as rows of `handle.nodes`, ascending."""
 
     def refusal(self, node_name: str) -> Refusal:
         """The refusal of one node."""
@@ -112,6 +117,26 @@ class Handle(Protocol):
 
     def nominated_pods(self, node_name: str) -> Sequence[Pod]:
         """Pending pods that are promised this node."""
+
+    def nominated_node(self, pod: Pod) -> str:
+        """The node that is promised to a pending pod, also if the API server does not know yet; "" if there is none."""
+
+    def withdraw_nominations(self, pods: Iterable[Pod]) -> None:
+        """These pending pods are not promised their node any more; the API server is told."""
+
+    def search_victims(self, state: CycleState, pod: Pod, rows: Rows, wanted: int) -> VictimSearch:
+        """On which of these nodes (rows of `nodes`, tried in the order given) the pod would fit if others went.
+
+        Ends when `wanted` candidates are found, one of which violates no disruption budget. Changes nothing. Only
+        inside a scheduling cycle, with the state that PreFilter has filled for this pod.
+        """
+
+    def evict(self, eviction: Eviction, on_evicted: OnEvicted) -> None:
+        """Make a pod go, and record an event about it.
+
+        A pod that waits for permission or is in PreBind is sent back to the queue; any other is marked as a target of
+        disruption and deleted through the API server. Nobody waits: `on_evicted` is called between two later cycles.
+        """
 
     def submit(self, call: ApiCall) -> None:
         """Send an API call without waiting for it."""

@@ -25,6 +25,8 @@ class EventFacts:
     instance: str
     time: str
     name_suffix: str
+    related: Pod | None = None
+    """The other pod that has to do with it."""
 
 
 class EventCreation(ApiCall):
@@ -57,16 +59,22 @@ class EventCreation(ApiCall):
             "reason": facts.reason,
             "type": facts.type,
             "note": shortened(facts.note),
-            "regarding": {
-                "apiVersion": "v1",
-                "kind": "Pod",
-                "namespace": pod.namespace,
-                "name": pod.name,
-                "uid": pod.uid,
-                "resourceVersion": pod.resource_version,
-            },
+            "regarding": _reference(pod),
         }
+        if facts.related is not None:
+            body["related"] = _reference(facts.related)
         await writer.create(KINDS["events"], pod.namespace, msgspec.json.encode(body))
+
+
+def _reference(pod: Pod) -> dict[str, str]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "namespace": pod.namespace,
+        "name": pod.name,
+        "uid": pod.uid,
+        "resourceVersion": pod.resource_version,
+    }
 
 
 def shortened(note: str) -> str:

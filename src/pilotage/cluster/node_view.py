@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from pilotage.api.views import NodeView
 from pilotage.cluster.node_table import NodeTable
 from pilotage.model import Node, Pod
 from pilotage.model.node import Taint
@@ -63,7 +64,7 @@ class ImaginedNode:
     Nothing is changed but this object; `add` and `remove` may be called again and again.
     """
 
-    def __init__(self, base: RowView) -> None:
+    def __init__(self, base: NodeView) -> None:
         self._base = base
         self._pods = {pod.uid: pod for pod in base.pods}
         self._delta: dict[str, int] = {}

@@ -12,6 +12,7 @@ from pilotage.clock import Clock
 from pilotage.cluster.state import Cluster
 from pilotage.cycle.failure import SCHEDULER_ERROR, UNSCHEDULABLE, Failure, FailureHandler
 from pilotage.cycle.inbox import Inbox
+from pilotage.cycle.pre_bind import PodsInPreBind, PreemptedInPreBind
 from pilotage.framework.diagnosis import Refused, refusal_text, single_node_diagnosis
 from pilotage.framework.errors import PluginError
 from pilotage.framework.runner import Runner
@@ -51,6 +52,7 @@ class BindingCycle:
         recorder: EventRecorder,
         tally: Tally,
         waiting_pods: WaitingPods,
+        in_pre_bind: PodsInPreBind,
         clock: Clock,
     ) -> None:
         self._cluster = cluster
@@ -60,6 +62,7 @@ class BindingCycle:
         self._recorder = recorder
         self._tally = tally
         self._waiting_pods = waiting_pods
+        self._in_pre_bind = in_pre_bind
         self._clock = clock
 
     async def run(self, decision: Decision) -> None:
@@ -69,6 +72,8 @@ class BindingCycle:
             failure = Failure(SCHEDULER_ERROR, str(error))
         except PreemptedWhileWaiting as error:
             failure = Failure(SCHEDULER_ERROR, f"waiting on permit for pod: {error}")
+        except PreemptedInPreBind as error:
+            failure = Failure(SCHEDULER_ERROR, str(error))
         if failure is None:
             await self._succeed(decision)
         else:
@@ -83,9 +88,10 @@ class BindingCycle:
                 return Failure(UNSCHEDULABLE, diagnosis.message(), diagnosis)
         if runner.profile.pre_bind:
             groups = runner.pre_bind_groups(state, pod, pod.node_name)
-            refused = await runner.pre_bind(groups, state, pod, pod.node_name)
-            if refused is not None:
-                return _refused(refused)
+            if groups:
+                refused = await self._in_pre_bind.run(pod.uid, runner.pre_bind(groups, state, pod, pod.node_name))
+                if refused is not None:
+                    return _refused(refused)
         refused = await runner.bind(state, pod, pod.node_name)
         return None if refused is None else _refused(refused)
 

@@ -13,7 +13,10 @@ from pilotage.api.state import CycleState
 from pilotage.cluster.state import Cluster
 from pilotage.framework.choice import choose
 from pilotage.framework.diagnosis import Diagnosis, Refused
+from pilotage.framework.errors import PluginError
 from pilotage.framework.evaluation import Evaluator
+from pilotage.framework.preemption import Preemption
+from pilotage.framework.preemption.budgets import DisruptionBudgets
 from pilotage.framework.profile import Profile
 from pilotage.framework.runner import PreFilterOutcome, Runner
 from pilotage.model import Pod
@@ -33,6 +36,8 @@ class Unplaced:
 
     diagnosis: Diagnosis
     nomination: Nominate
+    error: PluginError | None = None
+    """What went wrong in PostFilter."""
 
 
 class NoNodes(Exception):
@@ -50,6 +55,7 @@ class ProfileEngine:
         self.nodes = cluster.nodes
         self.runner = Runner(profile, cluster.nodes)
         self.evaluator = Evaluator(profile, cluster.nodes, cluster.nominations)
+        self.preemption = Preemption(self.evaluator.dry_run, cluster.nodes, cluster.index(DisruptionBudgets))
 
 
 def place(engine: ProfileEngine, state: CycleState, pod: Pod) -> Placed | Unplaced:
@@ -95,8 +101,10 @@ def diagnose(engine: ProfileEngine, state: CycleState, pod: Pod, outcome: PreFil
     return diagnosis
 
 
-def _unplaced(engine: ProfileEngine, state: CycleState, pod: Pod, outcome: PreFilterOutcome) -> Unplaced:
-    diagnosis = diagnose(engine, state, pod, outcome)
-    # Without a PostFilter plugin nobody can keep a nomination alive.
-    nomination = Nominate("") if not engine.profile.post_filter else engine.runner.post_filter(state, pod, diagnosis)
-    return Unplaced(diagnosis, nomination)
+def _unplaced(engine: ProfileEngine, state: CycleState, pod: Pod, pre_filtered: PreFilterOutcome) -> Unplaced:
+    diagnosis = diagnose(engine, state, pod, pre_filtered)
+    if not engine.profile.post_filter:
+        # Nobody could keep a nomination alive.
+        return Unplaced(diagnosis, Nominate(""))
+    outcome = engine.runner.post_filter(state, pod, diagnosis)
+    return Unplaced(diagnosis, outcome.nomination, outcome.error)

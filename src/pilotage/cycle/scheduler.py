@@ -21,6 +21,7 @@ from pilotage.calls.recorder import EventRecorder
 from pilotage.clock import Clock, thread_cpu_seconds
 from pilotage.cluster.state import AssumeError, Cluster
 from pilotage.cycle.binding import BindingCycle, Decision
+from pilotage.cycle.eviction import Evictor
 from pilotage.cycle.failure import SCHEDULER_ERROR, UNSCHEDULABLE, Failure, FailureHandler
 from pilotage.cycle.inbox import Inbox
 from pilotage.cycle.intake import Intake
@@ -66,6 +67,9 @@ class Scheduler:
         recorder = EventRecorder(parts.dispatcher, parts.clock)
         self._recorder = recorder
         self._failures = FailureHandler(parts.cluster, parts.queue, parts.dispatcher, recorder, parts.clock)
+        self.evictor = Evictor(
+            parts.dispatcher, recorder, self.inbox, parts.waiting_pods, parts.cluster.nominations, parts.clock
+        )
         self._binding = BindingCycle(
             parts.cluster,
             parts.queue,
@@ -74,6 +78,7 @@ class Scheduler:
             recorder,
             parts.tally,
             parts.waiting_pods,
+            self.evictor.in_pre_bind,
             parts.clock,
         )
 

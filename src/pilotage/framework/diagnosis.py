@@ -7,10 +7,11 @@ reasons of that plugin. Counting is done on the masks: nothing is formatted per 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pilotage.api.results import Pending, Reason, Refusal, Reject
 from pilotage.api.table import Mask
@@ -52,12 +53,10 @@ class Diagnosis:
 
     def message(self) -> str:
         """`0/5 nodes are available: 3 Insufficient cpu, 2 node(s) were unschedulable.`"""
-        head = f"0/{len(self.node_names)} nodes are available:"
         if self.pre_filter is not None:
-            text = f"{head} {refusal_text(self.pre_filter[1])}."
+            text = f"{_head(len(self.node_names))} {refusal_text(self.pre_filter[1])}."
         else:
-            counts = sorted(f"{count} {message}" for message, count in self.reason_counts().items())
-            text = f"{head} {', '.join(counts)}." if counts else head
+            text = unavailable_text(len(self.node_names), self.reason_counts())
         return f"{text} {self.post_filter_message}" if self.post_filter_message else text
 
     def reason_counts(self) -> dict[str, int]:
@@ -70,13 +69,16 @@ class Diagnosis:
 
     def resolvable(self) -> list[str]:
         """Nodes where evicting pods might help."""
+        return [self.node_names[row] for row in self.resolvable_rows().tolist()]
+
+    def resolvable_rows(self) -> NDArray[np.int64]:
         hopeless = np.zeros(len(self.node_names), dtype=np.bool_)
         refused = np.zeros(len(self.node_names), dtype=np.bool_)
         for rejection in self.rejections:
             refused |= rejection.rows
             if rejection.reason.unresolvable or rejection.is_pending:
                 hopeless |= rejection.rows
-        return [self.node_names[row] for row in np.flatnonzero(refused & ~hopeless).tolist()]
+        return np.flatnonzero(refused & ~hopeless)
 
     def refusal(self, node_name: str) -> Refusal:
         """Why one node was refused; without reasons if nobody said."""
@@ -88,6 +90,16 @@ class Diagnosis:
     def plugin_of(self, node_name: str) -> str:
         row = self.node_names.index(node_name)
         return next((rejection.plugin for rejection in self.rejections if rejection.rows[row]), ABSENT_PLUGIN)
+
+
+def unavailable_text(node_count: int, reason_counts: Mapping[str, int]) -> str:
+    """How kube-scheduler sums up why no node will do."""
+    counts = sorted(f"{count} {message}" for message, count in reason_counts.items())
+    return f"{_head(node_count)} {', '.join(counts)}." if counts else _head(node_count)
+
+
+def _head(node_count: int) -> str:
+    return f"0/{node_count} nodes are available:"
 
 
 def refusal_text(refusal: Refusal) -> str:

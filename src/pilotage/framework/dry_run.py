@@ -1,11 +1,12 @@
 """Filters asked about one node as it would be: with pods promised to it, or without pods that could be evicted.
 
-The node is an `ImaginedNode`, the cycle state a clone: nothing that others see is changed.
+A `Trial` is one pod's filters with their cycle state; a `Place` of it is one node on which pods are imagined to come
+and go. The node is an `ImaginedNode`, the state a clone: nothing that others see is changed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -23,20 +24,36 @@ from pilotage.framework.errors import PluginError
 from pilotage.framework.profile import Profile, name_of
 from pilotage.model import Pod
 
+Question = Callable[[CycleState, Pod, NodeView], Refusal | None]
+
 
 class DryRun:
-    """Tries a pod on single nodes."""
+    """Tries pods on single nodes."""
 
     def __init__(self, profile: Profile, nodes: NodeTable, nominations: Nominations) -> None:
-        self._profile = profile
         self._nodes = nodes
         self._nominations = nominations
+        self._questions = tuple((name_of(plugin), self._question(plugin)) for plugin in profile.filters)
+        self._extensions = tuple(
+            (name_of(plugin), plugin) for plugin in profile.pre_filter if isinstance(plugin, points.PreFilterExtensions)
+        )
+
+    def trial(self, state: CycleState, pod: Pod) -> Trial:
+        """The pod's filters as they are after its PreFilter."""
+        skipped = state.skip_filter
+        questions = [pair for pair in self._questions if pair[0] not in skipped]
+        extensions = [pair for pair in self._extensions if pair[0] not in skipped]
+        return Trial(self._nodes, state, pod, questions, extensions)
+
+    def rivals_on(self, pod: Pod, node_name: str) -> list[Pod]:
+        """Other pods of the same or higher priority that are promised this node."""
+        return [p for p in self._nominations.on(node_name) if p.priority >= pod.priority and p.uid != pod.uid]
 
     def contested_rows(self, pod: Pod) -> dict[int, list[Pod]]:
         """Rows that are promised to other pods of the same or higher priority, with these pods."""
         contested: dict[int, list[Pod]] = {}
         for node_name in self._nominations.nodes():
-            rivals = [p for p in self._nominations.on(node_name) if p.priority >= pod.priority and p.uid != pod.uid]
+            rivals = self.rivals_on(pod, node_name)
             row = self._nodes.row(node_name)
             if rivals and row is not None:
                 contested[row] = rivals
@@ -44,67 +61,117 @@ class DryRun:
 
     def refusal_as_promised(self, state: CycleState, pod: Pod, row: int) -> Refused | None:
         """What the filters say of the pod's own nominated node: beside its rivals first, then as it is."""
-        rivals = self.contested_rows(pod).get(row, [])
-        refused = self.refusal_beside(state, pod, row, rivals) if rivals else None
-        return refused or self.refusal_on(state, pod, RowView(self._nodes, row))
+        rivals = self.rivals_on(pod, self._nodes.names[row])
+        trial = self.trial(state, pod)
+        return trial.refusal_beside(row, rivals) or trial.refusal_now(row)
 
     def refusal_beside(self, state: CycleState, pod: Pod, row: int, rivals: Sequence[Pod]) -> Refused | None:
         """What the filters say of a node if these pods were on it already."""
-        state = state.clone()
-        node = ImaginedNode(RowView(self._nodes, row))
-        for rival in rivals:
-            self.add(state, pod, rival, node)
-        return self.refusal_on(state, pod, node)
+        return self.trial(state, pod).refusal_beside(row, rivals)
 
-    def add(self, state: CycleState, pod: Pod, added: Pod, node: ImaginedNode) -> None:
-        """Imagine one more pod on the node, and let the filters' state follow."""
-        node.add(added)
-        for name, plugin in self._extensions(state):
-            try:
-                plugin.add_pod(state, pod, added, node)
-            except Exception as error:
-                raise PluginError(name, "AddPod", f'running AddPod on PreFilter plugin "{name}": {error}') from error
+    def _question(self, plugin: Plugin) -> Question:
+        if isinstance(plugin, points.Filter):
+            return plugin.filter
+        assert isinstance(plugin, points.VectorFilter)
+        by_column = plugin.filter_all
 
-    def remove(self, state: CycleState, pod: Pod, removed: Pod, node: ImaginedNode) -> None:
-        """Imagine one pod fewer on the node, and let the filters' state follow."""
-        node.remove(removed)
-        for name, plugin in self._extensions(state):
-            try:
-                plugin.remove_pod(state, pod, removed, node)
-            except Exception as error:
-                text = f'running RemovePod on PreFilter plugin "{name}": {error}'
-                raise PluginError(name, "RemovePod", text) from error
+        def ask(state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+            # A filter that knows only columns cannot see what is imagined; it is asked about the node as it is.
+            row = self._nodes.row(node.name)
+            assert row is not None
+            some = NodeRows(self._nodes, np.array([row], dtype=np.int64))
+            reasons = [reason for mask, reason in by_column(state, pod, some) if mask[0]]
+            return Reject(*reasons) if reasons else None
 
-    def _extensions(self, state: CycleState) -> Iterator[tuple[str, points.PreFilterExtensions]]:
-        for plugin in self._profile.pre_filter:
-            name = name_of(plugin)
-            if isinstance(plugin, points.PreFilterExtensions) and name not in state.skip_filter:
-                yield name, plugin
+        return ask
 
-    def refusal_on(self, state: CycleState, pod: Pod, node: NodeView) -> Refused | None:
+
+class Trial:
+    """One pod's filters, ready to be asked about nodes as they would be."""
+
+    __slots__ = ("_nodes", "_questions", "_state", "extensions", "pod")
+
+    def __init__(
+        self,
+        nodes: NodeTable,
+        state: CycleState,
+        pod: Pod,
+        questions: Sequence[tuple[str, Question]],
+        extensions: Sequence[tuple[str, points.PreFilterExtensions]],
+    ) -> None:
+        self.pod = pod
+        self.extensions = extensions
+        self._nodes = nodes
+        self._state = state
+        self._questions = questions
+
+    def place(self, row: int) -> Place:
+        """A node to imagine things on; as it is to begin with."""
+        return Place(self, ImaginedNode(RowView(self._nodes, row)), self.state_of_its_own(self._state))
+
+    def refusal_now(self, row: int) -> Refused | None:
+        """What the filters say of a node as it is."""
+        return self.refusal_on(RowView(self._nodes, row), self._state)
+
+    def refusal_beside(self, row: int, others: Sequence[Pod]) -> Refused | None:
+        """What the filters say of a node if these pods were on it already; None if there are no such pods."""
+        return self.place(row).refusal_beside(others) if others else None
+
+    def refusal_on(self, node: NodeView, state: CycleState) -> Refused | None:
         """The first filter that refuses the node; None if the pod fits."""
-        for plugin in self._profile.filters:
-            name = name_of(plugin)
-            if name in state.skip_filter:
-                continue
+        for name, ask in self._questions:
             try:
-                refusal = self._refusal_of(state, pod, plugin, node)
+                refusal = ask(state, self.pod, node)
             except Exception as error:
                 raise filter_error(name, error) from error
             if refusal is not None:
                 return Refused(name, refusal)
         return None
 
-    def _refusal_of(self, state: CycleState, pod: Pod, plugin: Plugin, node: NodeView) -> Refusal | None:
-        if isinstance(plugin, points.Filter):
-            return plugin.filter(state, pod, node)
-        # A filter that knows only columns cannot see what is imagined; it is asked about the node as it is.
-        assert isinstance(plugin, points.VectorFilter)
-        row = self._nodes.row(node.name)
-        assert row is not None
-        some = NodeRows(self._nodes, np.array([row], dtype=np.int64))
-        reasons = [reason for mask, reason in plugin.filter_all(state, pod, some) if mask[0]]
-        return Reject(*reasons) if reasons else None
+    def state_of_its_own(self, state: CycleState) -> CycleState:
+        """A state for one imagined node; only AddPod and RemovePod would change it."""
+        return state.clone() if self.extensions else state
+
+
+class Place:
+    """A node as it would be, and the filters' state that goes with it."""
+
+    __slots__ = ("_state", "_trial", "node")
+
+    def __init__(self, trial: Trial, node: ImaginedNode, state: CycleState) -> None:
+        self.node = node
+        self._trial = trial
+        self._state = state
+
+    def add(self, pod: Pod) -> None:
+        """Imagine one more pod on the node."""
+        self.node.add(pod)
+        for name, plugin in self._trial.extensions:
+            try:
+                plugin.add_pod(self._state, self._trial.pod, pod, self.node)
+            except Exception as error:
+                raise PluginError(name, "AddPod", f'running AddPod on PreFilter plugin "{name}": {error}') from error
+
+    def remove(self, pod: Pod) -> None:
+        """Imagine one pod fewer on the node."""
+        self.node.remove(pod)
+        for name, plugin in self._trial.extensions:
+            try:
+                plugin.remove_pod(self._state, self._trial.pod, pod, self.node)
+            except Exception as error:
+                text = f'running RemovePod on PreFilter plugin "{name}": {error}'
+                raise PluginError(name, "RemovePod", text) from error
+
+    def refusal(self) -> Refused | None:
+        """The first filter that refuses the node as it is imagined; None if the pod fits."""
+        return self._trial.refusal_on(self.node, self._state)
+
+    def refusal_beside(self, others: Sequence[Pod]) -> Refused | None:
+        """The same with some more pods, which are not kept."""
+        beside = Place(self._trial, ImaginedNode(self.node), self._trial.state_of_its_own(self._state))
+        for other in others:
+            beside.add(other)
+        return beside.refusal()
 
 
 def filter_error(name: str, error: Exception) -> PluginError:

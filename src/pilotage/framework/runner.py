@@ -40,6 +40,17 @@ class PreFilterOutcome:
     restricting: list[str] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True)
+class PostFiltered:
+    """How PostFilter ended; what was said is in the diagnosis."""
+
+    nomination: Nominate
+    refused_by: str = ""
+    """The first plugin that could not help; "" if one of them found a way."""
+    error: PluginError | None = None
+    """What a plugin raised: the pod is unschedulable all the same."""
+
+
 class Runner:
     """Runs the extension points of one profile."""
 
@@ -109,30 +120,37 @@ class Runner:
         for reason in refused.refusal.reasons:
             diagnosis.rejections.append(Rejection(refused.plugin, reason, everywhere))
 
-    def post_filter(self, state: CycleState, pod: Pod, diagnosis: Diagnosis) -> Nominate:
-        """The first that finds a way, or that knows that nothing can help, has the only word.
+    def post_filter(self, state: CycleState, pod: Pod, diagnosis: Diagnosis) -> PostFiltered:
+        """The first that finds a way, that knows that nothing can help, or that fails has the only word.
 
         Otherwise all messages are kept and the last nomination that was made.
         """
         messages: list[str] = []
         nomination = Nominate()
+        refused_by = ""
         for plugin in self.profile.post_filter:
-            answer = _call(plugin, "PostFilter", plugin.post_filter, state, pod, diagnosis)
-            if isinstance(answer, Nominate):
+            name = name_of(plugin)
+            try:
+                answer = _call(plugin, "PostFilter", plugin.post_filter, state, pod, diagnosis)
+                if not isinstance(answer, Nominate):
+                    answer = _refusal(plugin, "PostFilter", answer)
+            except PluginError as error:
+                diagnosis.post_filter_message = str(error.__cause__ or error)
+                return PostFiltered(Nominate(), name, error)
+            if isinstance(answer, Nominate) and answer.node_name:
                 diagnosis.post_filter_message = answer.message
-                if answer.node_name:
-                    return answer
-                if answer.message:
-                    messages.append(answer.message)
+                return PostFiltered(answer)
+            refused_by = refused_by or name
+            if isinstance(answer, Nominate):
+                messages.append(answer.message)
                 nomination = answer if answer.node_name is not None else nomination
-                continue
-            refusal = _refusal(plugin, "PostFilter", answer)
-            if refusal.unresolvable:
-                diagnosis.post_filter_message = refusal_text(refusal)
-                return Nominate()
-            messages.append(refusal_text(refusal))
+            elif answer.unresolvable:
+                diagnosis.post_filter_message = refusal_text(answer)
+                return PostFiltered(Nominate(), name)
+            else:
+                messages.append(refusal_text(answer))
         diagnosis.post_filter_message = ", ".join(filter(None, messages))
-        return nomination
+        return PostFiltered(nomination, refused_by)
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Refused | None:
         for plugin in self.profile.reserve:

@@ -5,6 +5,7 @@ is the weight of the score.
 """
 
 from pilotage.plugins.default_binder import DefaultBinder
+from pilotage.plugins.default_preemption import DefaultPreemption
 from pilotage.plugins.dynamic_resources import DynamicResources
 from pilotage.plugins.image_locality import ImageLocality
 from pilotage.plugins.inter_pod_affinity import InterPodAffinity
@@ -32,6 +33,7 @@ DEFAULT_PLUGINS = (
     (PodTopologySpread, 2),
     (InterPodAffinity, 2),
     (DynamicResources, 2),
+    (DefaultPreemption, 1),
     (NodeResourcesBalancedAllocation, 1),
     (ImageLocality, 1),
     (DefaultBinder, 1),
@@ -39,7 +41,6 @@ DEFAULT_PLUGINS = (
 )
 
 NOT_BUILT_YET = (
-    "DefaultPreemption",
     "DeferredPodScheduling",
     "GangScheduling",
     "NodeVolumeLimits",
@@ -59,6 +60,7 @@ __all__ = [
     "GATED_PLUGINS",
     "NOT_BUILT_YET",
     "DefaultBinder",
+    "DefaultPreemption",
     "DynamicResources",
     "ImageLocality",
     "InterPodAffinity",

@@ -1,0 +1,67 @@
+"""Pods whose PreBind is running: a more important pod may still take their place.
+
+Until PreBind is over the API server has not been asked to bind the pod, so that a victim is simply called back: its
+work is cancelled, and it returns to the queue. Whoever comes later must delete the pod.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class PreemptedInPreBind(Exception):
+    """A pod of higher priority needs the place that this pod was about to take."""
+
+
+@dataclass(slots=True)
+class _Running:
+    task: asyncio.Task[Any]
+    reason: str = ""
+
+
+class PodsInPreBind:
+    """Running PreBinds by pod UID."""
+
+    def __init__(self) -> None:
+        self._running: dict[str, _Running] = {}
+
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._running
+
+    async def run(self, uid: str, work: Coroutine[Any, Any, T]) -> T:
+        """What `work` returns or raises; PreemptedInPreBind if it was cancelled meanwhile."""
+        outcome: list[T | Exception] = []
+        async with asyncio.TaskGroup() as tasks:
+            task = tasks.create_task(_kept(work, outcome), name=f"PreBind of {uid}")
+            running = self._running[uid] = _Running(task)
+            try:
+                await asyncio.wait([task])
+            finally:
+                del self._running[uid]
+        if running.reason:
+            raise PreemptedInPreBind(running.reason)
+        result = outcome[0]
+        if isinstance(result, Exception):
+            raise result
+        return result
+
+    def cancel(self, uid: str, reason: str) -> bool:
+        """Call the pod back; False if there is nothing to cancel, or not any more."""
+        running = self._running.get(uid)
+        if running is None or not running.task.cancel():
+            return False
+        running.reason = reason
+        return True
+
+
+async def _kept(work: Coroutine[Any, Any, T], outcome: list[T | Exception]) -> None:
+    """A failure is a result here: it must not end the task group of the binding."""
+    try:
+        outcome.append(await work)
+    except Exception as error:
+        outcome.append(error)

@@ -1,0 +1,121 @@
+"""DefaultPreemption: the plugin. It decides whether to preempt and where; how victims go is in `under_way`.
+
+A preemptor gets no node from this, only a promise: the node is nominated to it, its victims are evicted without
+anybody waiting for that, and when they are gone the pod is tried again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pilotage.api import (
+    Action,
+    Candidate,
+    CycleState,
+    Handle,
+    Hint,
+    Nominate,
+    Plugin,
+    PostFilter,
+    PreEnqueue,
+    Reason,
+    Refusal,
+    Reject,
+    RejectedNodes,
+    Resource,
+    Rows,
+    on_event,
+)
+from pilotage.model import Pod
+from pilotage.plugins.args import DefaultPreemptionArgs
+from pilotage.plugins.default_preemption.under_way import PreemptionsUnderWay
+
+_IN_PROGRESS = Reason(
+    "PreemptionInProgress", "waiting for the preemption for this pod to be finished", unresolvable=True
+)
+_NEVER = Reason("PreemptionPolicyNever", "preemption: not eligible due to preemptionPolicy=Never.")
+_TERMINATING = Reason("VictimTerminating", "preemption: not eligible due to a terminating pod on the nominated node.")
+
+
+class DefaultPreemption(Plugin, PreEnqueue, PostFilter):
+    name = "DefaultPreemption"
+    args_type = DefaultPreemptionArgs
+
+    def __init__(self, handle: Handle, args: DefaultPreemptionArgs) -> None:
+        self._handle = handle
+        self._args = args
+        self._under_way = PreemptionsUnderWay(handle, self.name)
+
+    # --- the gate ----------------------------------------------------------------------------------------------
+
+    def pre_enqueue(self, pod: Pod) -> Refusal | None:
+        return Reject(_IN_PROGRESS) if self._under_way.holds_back(pod) else None
+
+    @on_event(Resource.ASSIGNED_POD, Action.DELETE)
+    def after_pod_left(self, pod: Pod, old: Pod, new: Any) -> Hint:
+        """Never by itself a reason to retry: the event only makes the queue ask `pre_enqueue` again."""
+        return Hint.SKIP
+
+    # --- the decision ------------------------------------------------------------------------------------------
+
+    def post_filter(self, state: CycleState, pod: Pod, rejected: RejectedNodes) -> Nominate | Refusal:
+        known: Pod | None = self._handle.objects("Pod").get(pod.key)
+        if known is None or known.uid != pod.uid:
+            raise LookupError(f'preemption: pod "{pod.name}" not found')
+        objection = self._objection(known, rejected)
+        if objection is not None:
+            return Reject(objection)
+        candidate, message = self._best(state, known, rejected.resolvable_rows())
+        if candidate is None:
+            return Nominate("", f"preemption: {message}")
+        self._under_way.start(known, candidate)
+        return Nominate(
+            candidate.node_name,
+            f"preemption: found a potential placement for pod on node {candidate.node_name}, "
+            f"preempting {len(candidate.victims)} victims",
+        )
+
+    def _objection(self, pod: Pod, rejected: RejectedNodes) -> Reason | None:
+        """Why this pod must not preempt at all."""
+        if pod.spec.preemption_policy == "Never":
+            return _NEVER
+        node = self._handle.node(self._handle.nominated_node(pod))
+        if node is None or rejected.refusal(node.name).unresolvable:
+            return None
+        is_leaving = any(other.priority < pod.priority and _is_being_preempted(other) for other in node.pods)
+        return _TERMINATING if is_leaving else None
+
+    def _best(self, state: CycleState, pod: Pod, rows: Rows) -> tuple[Candidate | None, str]:
+        """Where to preempt, or why nothing helps."""
+        if len(rows):
+            # Not always the same nodes are to be disturbed.
+            rows = np.roll(rows, -self._handle.rng.randrange(len(rows)))
+        search = self._handle.search_victims(state, pod, rows, self._wanted(len(rows)))
+        if search.candidates:
+            return min(search.candidates, key=_cost), ""
+        if search.errors:
+            raise RuntimeError(f"preemption: {_joined(search.errors)}")
+        return None, search.message()
+
+    def _wanted(self, potential: int) -> int:
+        """How many candidates are enough."""
+        part = potential * self._args.min_candidate_nodes_percentage // 100
+        return min(max(part, self._args.min_candidate_nodes_absolute), potential)
+
+
+def _cost(candidate: Candidate) -> tuple[float, ...]:
+    return candidate.cost
+
+
+def _is_being_preempted(pod: Pod) -> bool:
+    if not pod.is_terminating:
+        return False
+    target = pod.status.condition("DisruptionTarget")
+    return target is not None and target.status == "True" and target.reason == "PreemptionByScheduler"
+
+
+def _joined(errors: Any) -> str:
+    texts = list(dict.fromkeys(str(error) for error in errors))
+    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"

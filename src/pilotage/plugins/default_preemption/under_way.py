@@ -1,0 +1,92 @@
+"""Preemptions whose victims are still being evicted.
+
+    start -- evict all but the last --> evict the last --> over
+                     |                        |
+                     +--- one failed ---------+--> over, the preemptor is tried again at once
+
+While a preemption is under way its preemptor is held back: other pods that leave would wake it too early. The last
+victim is kept for the end, because its leaving is what wakes the preemptor: from then on it may come in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+from pilotage.api import Candidate, Evicted, Eviction, Handle
+from pilotage.model import Pod
+
+
+@dataclass(slots=True, eq=False)
+class _Preemption:
+    preemptor: Pod
+    node_name: str
+    others_left: int
+    last: Pod
+    is_last_leaving: bool = False
+    has_failed: bool = False
+
+
+class PreemptionsUnderWay:
+    """By UID of the preemptor."""
+
+    def __init__(self, handle: Handle, plugin: str) -> None:
+        self._handle = handle
+        self._plugin = plugin
+        self._by_preemptor: dict[str, _Preemption] = {}
+
+    def start(self, preemptor: Pod, candidate: Candidate) -> None:
+        """Evict the victims; if all of them are on their way out already, there is nothing to do."""
+        victims = [victim for victim in candidate.victims if not victim.is_terminating]
+        if not victims:
+            return
+        *others, last = victims
+        preemption = _Preemption(preemptor, candidate.node_name, len(others), last)
+        self._by_preemptor[preemptor.uid] = preemption
+        promised = self._handle.nominated_pods(candidate.node_name)
+        self._handle.withdraw_nominations([pod for pod in promised if pod.priority < preemptor.priority])
+        for victim in others:
+            self._evict(preemption, victim)
+        if not others:
+            self._evict_last(preemption)
+
+    def holds_back(self, pod: Pod) -> bool:
+        """Is it too early to try this preemptor again?"""
+        preemption = self._by_preemptor.get(pod.uid)
+        if preemption is None:
+            return False
+        return not (preemption.is_last_leaving and self._has_left(preemption.last))
+
+    def _has_left(self, victim: Pod) -> bool:
+        known: Pod | None = self._handle.objects("Pod").get(victim.key)
+        return known is None or known.uid != victim.uid or known.is_terminating
+
+    def _evict(self, preemption: _Preemption, victim: Pod) -> None:
+        eviction = Eviction(victim, preemption.preemptor, preemption.node_name, self._plugin)
+        on_evicted = self._last_evicted if preemption.is_last_leaving else self._other_evicted
+        self._handle.evict(eviction, partial(on_evicted, preemption))
+
+    def _evict_last(self, preemption: _Preemption) -> None:
+        preemption.is_last_leaving = True
+        self._evict(preemption, preemption.last)
+
+    def _other_evicted(self, preemption: _Preemption, evicted: Evicted) -> None:
+        preemption.others_left -= 1
+        preemption.has_failed |= evicted.error is not None
+        if preemption.others_left:
+            return
+        if preemption.has_failed:
+            self._end(preemption, retry=True)
+        else:
+            self._evict_last(preemption)
+
+    def _last_evicted(self, preemption: _Preemption, evicted: Evicted) -> None:
+        # A victim that never ran leaves without a deletion that would wake the preemptor.
+        self._end(preemption, retry=evicted.error is not None or evicted.is_in_memory)
+
+    def _end(self, preemption: _Preemption, *, retry: bool) -> None:
+        preemptor = preemption.preemptor
+        if self._by_preemptor.get(preemptor.uid) is preemption:
+            del self._by_preemptor[preemptor.uid]
+        if retry:
+            self._handle.activate([preemptor])
