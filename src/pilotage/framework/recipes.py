@@ -54,7 +54,7 @@ def examine_profiles(
     recipes: dict[str, ProfileRecipe] = {}
     for profile in configuration.scheduler.profiles:
         layout = lay_out(profile, catalog, problems)
-        args = _arguments(profile, catalog, problems)
+        args = _arguments(profile, layout.plugins, catalog, problems)
         own = profile.percentage_of_nodes_to_score
         recipes[profile.scheduler_name] = ProfileRecipe(
             tuple(PluginChoice(name, layout.weights.get(name, 1), args.get(name, {})) for name in layout.plugins),
@@ -65,19 +65,26 @@ def examine_profiles(
     return recipes, problems
 
 
-def _arguments(profile: ProfileConfiguration, catalog: Catalog, problems: list[Problem]) -> dict[str, Any]:
-    """Decoded arguments of every plugin that has some."""
+def _arguments(
+    profile: ProfileConfiguration, enabled: tuple[str, ...], catalog: Catalog, problems: list[Problem]
+) -> dict[str, Any]:
+    """Decoded arguments of the enabled plugins and of all others that the configuration has arguments for."""
     entries = {entry.name: entry for entry in profile.plugin_config}
-    for entry in entries.values():
-        if entry.name not in catalog.names():
-            problems.append(entry.place.problem(unknown_plugin(profile.scheduler_name, entry.name, catalog), "name"))
     found: dict[str, Any] = {}
-    for name in catalog.names():
+    for name in dict.fromkeys((*enabled, *entries)):
+        entry = entries.get(name) or _nothing_given(profile, name)
+        if name not in catalog.names():
+            problems.append(entry.place.problem(unknown_plugin(profile.scheduler_name, name, catalog), "name"))
+            continue
         args_type = catalog.args_type(name)
-        entry = entries.get(name, PluginArguments(name, place=Place(profile.place.line, f'plugin "{name}"')))
         if args_type is not None or name in entries:
             found[name] = decode_arguments(args_type, entry, catalog.switched_off.get(name, {}), problems)
     return found
+
+
+def _nothing_given(profile: ProfileConfiguration, name: str) -> PluginArguments:
+    path = ".".join(filter(None, (profile.place.path, f"pluginConfig[name={name}]")))
+    return PluginArguments(name, place=Place(profile.place.line, path))
 
 
 def _check_common_sorting(
