@@ -16,7 +16,10 @@ from .processes import PATIENCE_SECONDS, PILOTAGE, environment, pilotage
 
 pytestmark = pytest.mark.e2e
 
-REASON = "0/5 nodes are available: 1 node(s) had untolerated taint(s), 4 Insufficient cpu, 4 Insufficient memory."
+REASON = (
+    "0/5 nodes are available: 1 node(s) had untolerated taint(s), 4 Insufficient cpu, 4 Insufficient memory. "
+    "preemption: 0/5 nodes are available: 5 Preemption is not helpful for scheduling."
+)
 
 
 def test_without_a_terminal_it_ends_by_itself_with_the_summary() -> None:
