@@ -103,7 +103,7 @@ class SchedulerOptions:
 
 def options_from_configuration(
     configuration: SchedulerConfiguration,
-    plugins: Sequence[type[Plugin]] = (),
+    plugins: Sequence[type[Plugin] | LoadedPlugin] = (),
     gates: FeatureGates | None = None,
     installed: Sequence[LoadedPlugin] = (),
 ) -> SchedulerOptions:
@@ -112,10 +112,10 @@ def options_from_configuration(
     `plugins` run in every profile unless the configuration says where; `installed` ones only where it names them.
     """
     gates = gates if gates is not None else FeatureGates(configuration.additions.feature_gates)
-    scheduler = configuration.scheduler
+    scheduler, loaded = configuration.scheduler, given_plugins(plugins)
     return SchedulerOptions(
-        profiles=recipes_of(configuration, catalog_for(configuration, given_plugins(plugins), gates, installed)),
-        extra_plugins=(*plugins, *(plugin.cls for plugin in installed)),
+        profiles=recipes_of(configuration, catalog_for(configuration, loaded, gates, installed)),
+        extra_plugins=tuple(plugin.cls for plugin in (*loaded, *installed)),
         backoff=BackoffPolicy(scheduler.pod_initial_backoff_seconds, scheduler.pod_max_backoff_seconds),
         feature_gates=gates,
     )

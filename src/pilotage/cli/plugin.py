@@ -105,9 +105,7 @@ def check(file: Path, config: Path | None) -> None:
     try:
         configuration = flags.configuration()
         loaded = flags.loaded(configuration)
-        options = options_from_configuration(
-            configuration, [plugin.cls for plugin in loaded], installed=installed_plugins()
-        )
+        options = options_from_configuration(configuration, loaded, installed=installed_plugins())
         clock = SystemClock()
         build_profiles(options, SchedulerHandle(Cluster(), Dispatcher(NoApi()), clock, seeded(0)))
     except ConfigError as error:

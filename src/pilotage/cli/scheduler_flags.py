@@ -42,8 +42,8 @@ class SchedulerFlags:
         try:
             configuration = self.configuration()
             gates = self.gates(configuration)
-            classes = [plugin.cls for plugin in self.loaded(configuration)]
-            return configuration, options_from_configuration(configuration, classes, gates, installed_plugins())
+            loaded = self.loaded(configuration)
+            return configuration, options_from_configuration(configuration, loaded, gates, installed_plugins())
         except ConfigError as error:
             raise bad_input(error.lines) from error
 

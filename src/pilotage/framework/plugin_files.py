@@ -73,18 +73,15 @@ def installed_plugins() -> list[LoadedPlugin]:
     return [_installed(entry) for entry in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda e: e.name)]
 
 
-def given_plugins(classes: Iterable[type[Plugin]]) -> list[LoadedPlugin]:
-    """Classes from somebody's own program, checked like those of a file."""
-    found = []
-    for cls in classes:
-        where = f"{cls.__module__}.{cls.__qualname__}"
-        if not (isinstance(cls, type) and issubclass(cls, Plugin)):
-            raise PluginFileError(where, [Problem(0, "", "is no class that derives from pilotage.api.Plugin")])
-        problems = plugin_problems(cls)
-        if problems:
-            raise PluginFileError(where, problems)
-        found.append(LoadedPlugin(cls, where))
-    return found
+def given_plugins(plugins: Iterable[type[Plugin] | LoadedPlugin]) -> list[LoadedPlugin]:
+    """Classes from somebody's own program, checked like those of a file, which may be among them."""
+    return [plugin if isinstance(plugin, LoadedPlugin) else _given(plugin) for plugin in plugins]
+
+
+def _given(cls: type[Plugin]) -> LoadedPlugin:
+    where = f"{cls.__module__}.{cls.__qualname__}"
+    _refuse_unusable(cls, where)
+    return LoadedPlugin(cls, where)
 
 
 def refuse_duplicates(plugins: Sequence[LoadedPlugin]) -> None:
@@ -170,9 +167,13 @@ def _installed(entry: EntryPoint) -> LoadedPlugin:
     except Exception as error:  # the package may do anything when it is imported
         message = f"cannot be imported: {type(error).__name__}: {error}; repair or uninstall the package"
         raise PluginFileError(where, [Problem(0, "", message)]) from error
+    _refuse_unusable(cls, where)
+    return LoadedPlugin(cls, origin)
+
+
+def _refuse_unusable(cls: object, where: str) -> None:
     if not (isinstance(cls, type) and issubclass(cls, Plugin)):
         raise PluginFileError(where, [Problem(0, "", "is no class that derives from pilotage.api.Plugin")])
     problems = plugin_problems(cls)
     if problems:
         raise PluginFileError(where, problems)
-    return LoadedPlugin(cls, origin)
