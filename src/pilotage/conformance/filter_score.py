@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from pilotage.api.results import Pending, Refusal
 from pilotage.api.state import CycleState
+from pilotage.conformance.statuses import node_statuses, status
 from pilotage.conformance.world import World
 from pilotage.cycle.placement import diagnose
-from pilotage.framework.diagnosis import Diagnosis
 from pilotage.framework.errors import PluginError
 from pilotage.framework.profile import name_of
 from pilotage.framework.runner import PreFilterOutcome
@@ -43,7 +42,7 @@ def _evaluate(world: World, state: CycleState, answer: Answer) -> None:
     outcome = engine.runner.pre_filter(state, pod)
     answer["preFilter"] = _pre_filter(outcome, state)
     diagnosis = diagnose(engine, state, pod, outcome)
-    answer["filter"] = {name: _node_status(diagnosis, name) for name in diagnosis.node_names}
+    answer["filter"] = node_statuses(diagnosis)
     answer["unschedulablePlugins"] = sorted(diagnosis.rejectors)
     fitting = np.array([answer["filter"][name] is None for name in diagnosis.node_names], dtype=np.bool_)
     rows = np.flatnonzero(fitting)
@@ -59,33 +58,18 @@ def _pre_enqueue(world: World) -> list[Answer]:
     for plugin in world.engine.profile.pre_enqueue:
         refusal = plugin.pre_enqueue(world.pod)
         if refusal is not None:
-            found.append({"plugin": name_of(plugin), **_status(refusal)})
+            found.append({"plugin": name_of(plugin), **status(refusal)})
     return found
 
 
 def _pre_filter(outcome: PreFilterOutcome, state: CycleState) -> Answer:
     refused = outcome.refused
     return {
-        **({"code": "Success", "reasons": []} if refused is None else _status(refused.refusal)),
+        **({"code": "Success", "reasons": []} if refused is None else status(refused.refusal)),
         "plugin": "" if refused is None else refused.plugin,
         "nodeNames": None if outcome.names is None else sorted(outcome.names),
         "skipped": sorted(state.skip_filter),
     }
-
-
-def _status(refusal: Refusal) -> Answer:
-    if isinstance(refusal, Pending):
-        code = "Pending"
-    else:
-        code = "UnschedulableAndUnresolvable" if refusal.unresolvable else "Unschedulable"
-    return {"code": code, "reasons": sorted(reason.message for reason in refusal.reasons)}
-
-
-def _node_status(diagnosis: Diagnosis, name: str) -> Answer | None:
-    refusal = diagnosis.refusal(name)
-    if not refusal.reasons:
-        return None
-    return {"plugin": diagnosis.plugin_of(name), **_status(refusal)}
 
 
 def _scores(world: World, state: CycleState, rows: Any) -> dict[str, Answer]:

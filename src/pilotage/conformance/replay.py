@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from pilotage.assembly import SchedulerOptions
+from pilotage.assembly import SchedulerOptions, options_from_configuration
+from pilotage.config.load import configuration_of
 from pilotage.conformance.cases import Case
 from pilotage.conformance.compare import answer_differences
 from pilotage.conformance.filter_score import answer_filter_score
 from pilotage.conformance.hint import answer_hint
-from pilotage.conformance.world import load_world
+from pilotage.conformance.preemption import answer_preemption
+from pilotage.conformance.world import World, load_world
 
 Answer = dict[str, Any]
 
@@ -29,15 +31,29 @@ class Result:
         return not self.differences
 
 
+def _world(case: Case) -> World:
+    if case.config is None:
+        return load_world(case, SchedulerOptions())
+    return load_world(case, options_from_configuration(configuration_of(case.config, case.name)))
+
+
 def _filter_score(case: Case) -> Answer:
-    return answer_filter_score(load_world(case, SchedulerOptions()))
+    return answer_filter_score(_world(case))
+
+
+def _preemption(case: Case) -> Answer:
+    return answer_preemption(_world(case))
 
 
 def _hint(case: Case) -> Answer:
-    return answer_hint(load_world(case, SchedulerOptions()), case)
+    return answer_hint(_world(case), case)
 
 
-ANSWERERS: dict[str, Callable[[Case], Answer]] = {"filter-score": _filter_score, "hint": _hint}
+ANSWERERS: dict[str, Callable[[Case], Answer]] = {
+    "filter-score": _filter_score,
+    "preemption": _preemption,
+    "hint": _hint,
+}
 """By kind of case; a kind that is not here is not answered yet."""
 
 

@@ -63,4 +63,6 @@ def load_world(case: Case, options: SchedulerOptions) -> World:
     profile = profiles.get(pod.spec.scheduler_name)
     if profile is None:
         raise CaseError(f"{case.name}: no profile for scheduler name {pod.spec.scheduler_name}")
-    return World(cluster, handle, ProfileEngine(profile, cluster), pod)
+    engine = ProfileEngine(profile, cluster)
+    handle.engines = {profile.scheduler_name: engine}
+    return World(cluster, handle, engine, pod)
