@@ -16,10 +16,12 @@ BIN = Path(sys.executable).parent
 PILOTAGE = str(BIN / "pilotage")
 KUBECTL = str(BIN / "kubectl")
 PATIENCE_SECONDS = 30.0
+_NOT_INHERITED = ("COLUMNS", "FORCE_COLOR", "KUBECONFIG", "LINES", "NO_COLOR")
 
 
 def environment(**changes: str) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if name not in ("KUBECONFIG", "NO_COLOR")}
+    """Ours, without what would change how the command behaves."""
+    kept = {name: value for name, value in os.environ.items() if name not in _NOT_INHERITED}
     return {**kept, "TERM": "dumb", **changes}
 
 
