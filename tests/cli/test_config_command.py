@@ -11,7 +11,8 @@ from pilotage.cli.errors import ExitCode
 from pilotage.cli.main import call
 from pilotage.config.load import parse_configuration
 
-EXAMPLES = sorted(Path("tests/data/configs").glob("*.[yj]*"))
+CONFIGS = Path(__file__).parents[1] / "data" / "configs"
+EXAMPLES = sorted([*CONFIGS.glob("*.yaml"), *CONFIGS.glob("*.json")])
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
@@ -80,7 +81,7 @@ def test_plugins_of_the_command_line_may_be_named(tmp_path: Path, capsys: pytest
     file.write_text('{"plugins": {"score": [{"name": "BlinkingLights"}]}}')
     assert call(["config", "check", str(file)]) == ExitCode.BAD_INPUT
     assert 'unknown plugin "BlinkingLights"' in capsys.readouterr().err
-    assert call(["config", "check", str(file), "--plugin", "tests/data/configs/blinking_lights.py"]) == ExitCode.OK
+    assert call(["config", "check", str(file), "--plugin", str(CONFIGS / "blinking_lights.py")]) == ExitCode.OK
 
 
 def test_the_defaults_are_a_configuration_that_means_the_same_as_none(capsys: pytest.CaptureFixture[str]) -> None:

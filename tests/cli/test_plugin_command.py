@@ -12,7 +12,8 @@ import pytest
 from pilotage.cli.errors import ExitCode
 from pilotage.cli.main import call
 
-LIGHTS = "tests/data/configs/blinking_lights.py"
+CONFIGS = Path(__file__).parents[1] / "data" / "configs"
+LIGHTS = str(CONFIGS / "blinking_lights.py")
 
 
 def rows(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> list[list[str]]:
@@ -32,7 +33,7 @@ def test_the_default_plugins_are_listed_point_by_point(capsys: pytest.CaptureFix
 
 
 def test_order_weight_and_origin_follow_the_configuration(capsys: pytest.CaptureFixture[str]) -> None:
-    found = rows(["--config", "tests/data/configs/own_list_of_scores.yaml", "--plugin", LIGHTS], capsys)
+    found = rows(["--config", str(CONFIGS / "own_list_of_scores.yaml"), "--plugin", LIGHTS], capsys)
     assert [row[2:] for row in found if row[1] == "score"] == [
         ["1", "NodeResourcesFit", "2", "built-in"],
         ["2", "TaintToleration", "1", "built-in"],
@@ -46,7 +47,7 @@ def test_a_loaded_plugin_is_the_last_of_its_point(capsys: pytest.CaptureFixture[
 
 
 def test_the_list_can_be_had_as_json(capsys: pytest.CaptureFixture[str]) -> None:
-    assert call(["plugin", "list", "-o", "json", "--config", "tests/data/configs/two_profiles.yaml"]) == ExitCode.OK
+    assert call(["plugin", "list", "-o", "json", "--config", str(CONFIGS / "two_profiles.yaml")]) == ExitCode.OK
     found = msgspec.json.decode(capsys.readouterr().out)
     assert {row["profile"] for row in found} == {"default-scheduler", "no-scoring-scheduler"}
     assert not [row for row in found if row["profile"] == "no-scoring-scheduler" and row["point"] == "score"]
@@ -64,7 +65,7 @@ def test_a_gated_plugin_is_not_listed_when_its_gate_is_off(capsys: pytest.Captur
     [
         (["--config", "none.yaml"], "error: none.yaml: cannot be read"),
         (["--plugin", "none.py"], "error: none.py: there is no such file; pilotage plugin new"),
-        (["--plugin", LIGHTS, "--plugin", "tests/data/../data/configs/blinking_lights.py"], ""),
+        (["--plugin", LIGHTS, "--plugin", str(CONFIGS / ".." / "configs" / "blinking_lights.py")], ""),
         (["--feature-gates", "X=true"], "error: feature gates: unrecognized feature gate: X"),
     ],
 )

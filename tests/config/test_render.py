@@ -11,7 +11,8 @@ from pilotage.config.load import default_configuration, load_configuration, pars
 from pilotage.config.render import plain, render
 from pilotage.plugins.args import DynamicResourcesArgs, NodeAffinityArgs, NodeResourcesFitArgs
 
-EXAMPLES = sorted(Path("tests/data/configs").glob("*.[yj]*"))
+CONFIGS = Path(__file__).parents[1] / "data" / "configs"
+EXAMPLES = sorted([*CONFIGS.glob("*.yaml"), *CONFIGS.glob("*.json")])
 
 
 def test_the_default_configuration_is_written_complete() -> None:
