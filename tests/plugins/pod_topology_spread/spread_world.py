@@ -58,8 +58,9 @@ class SpreadWorld:
         nodes: Sequence[NodeBuilder],
         pods: Sequence[PodBuilder] = (),
         args: PodTopologySpreadArgs | None = None,
+        cluster: Cluster | None = None,
     ) -> None:
-        self.cluster = Cluster()
+        self.cluster = cluster or Cluster()
         for built in nodes:
             self.cluster.put_node(built.build())
         for placed in pods:

@@ -32,15 +32,16 @@ def ask(resource: Resource, action: Action, waiting: PodBuilder, old: Any, new: 
         (Action.ADD, None, BLUE.namespace("other"), S),
         (Action.DELETE, BLUE, None, Q),
         (Action.DELETE, RED, None, S),
-        (Action.DELETE, pod("other").label("color", "blue").nominated("a"), None, S),
+        (Action.DELETE, pod("other").label("color", "blue").nominated("a"), None, Q),
+        (Action.DELETE, pod("other").label("color", "blue"), None, S),
         (Action.UPDATE_POD_LABEL, RED, BLUE, Q),
         (Action.UPDATE_POD_LABEL, BLUE, RED, Q),
         (Action.UPDATE_POD_LABEL, BLUE, BLUE.label("x", "y"), S),
         (Action.UPDATE_POD_SCALE_DOWN, BLUE, BLUE, None),
     ],
     ids=[
-        "like pod comes", "other pod comes", "other namespace", "like pod goes", "other pod goes", "was never there",
-        "becomes alike", "is not alike any more", "stays alike", "shrinks",
+        "like pod comes", "other pod comes", "other namespace", "like pod goes", "other pod goes", "promised pod goes",
+        "was never there", "becomes alike", "is not alike any more", "stays alike", "shrinks",
     ],
 )  # fmt: skip
 def test_pods_on_nodes(action: Action, old: Any, new: Any, expected: Hint | None) -> None:

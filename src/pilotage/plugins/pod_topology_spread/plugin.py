@@ -179,8 +179,10 @@ def _hint(is_worth_a_try: bool) -> Hint:
 
 
 def _concerns(other: Pod, pod: Pod) -> bool:
-    """Can a pod be one of those that are counted, or is it the waiting pod itself?"""
-    return other.uid == pod.uid or (bool(other.node_name) and other.namespace == pod.namespace)
+    """Can a pod be one of those that are counted, on a node or promised one, or is it the waiting pod itself?"""
+    if other.uid == pod.uid:
+        return True
+    return other.namespace == pod.namespace and bool(other.node_name or other.status.nominated_node_name)
 
 
 def _own_taints_view_changed(pod: Pod, old: Pod, new: Pod, hard: Constraints) -> bool:
