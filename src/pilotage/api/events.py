@@ -104,6 +104,18 @@ class ClusterEvent:
         return _ACTION_NAMES.get(self.action, "Unknown")
 
     @property
+    def action_names(self) -> tuple[str, ...]:
+        """The single actions of a registration; all kinds of update together are just `Update`."""
+        if self.action in _ACTION_NAMES:
+            return (_ACTION_NAMES[self.action],)
+        rest, names = self.action, []
+        if rest & Action.UPDATE == Action.UPDATE:
+            names.append(_ACTION_NAMES[Action.UPDATE])
+            rest &= ~Action.UPDATE
+        names += [name for action, name in _ACTION_NAMES.items() if action in rest and action.bit_count() == 1]
+        return tuple(names)
+
+    @property
     def is_wildcard(self) -> bool:
         return self.resource is Resource.ANY and self.action == Action.ALL
 

@@ -11,7 +11,7 @@ from pilotage.calls.dispatcher import Dispatcher
 from pilotage.clock import SystemClock
 from pilotage.cluster.state import Cluster
 from pilotage.conformance.cases import Case, CaseError, Object
-from pilotage.conformance.no_api import NoApi
+from pilotage.calls.no_api import NoApi
 from pilotage.cycle.placement import ProfileEngine
 from pilotage.model import Pod, kind_of
 from pilotage.rng import seeded

@@ -1,4 +1,4 @@
-"""An API server that is not there: recorded cases decide, they do not write."""
+"""An API server that is not there: for engines that decide and never write."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ class NoApi:
     """Refuses every write."""
 
     async def bind(self, namespace: str, pod: str, uid: str, node: str) -> None:
-        raise RuntimeError("recorded cases do not write")
+        raise RuntimeError("this engine only decides, it does not write")
 
     async def create(self, kind: KindInfo, namespace: str, body: bytes) -> bytes:
-        raise RuntimeError("recorded cases do not write")
+        raise RuntimeError("this engine only decides, it does not write")
 
     async def update(self, kind: KindInfo, namespace: str, name: str, body: bytes, *, subresource: str = "") -> bytes:
-        raise RuntimeError("recorded cases do not write")
+        raise RuntimeError("this engine only decides, it does not write")
 
     async def patch(
         self,
@@ -27,7 +27,7 @@ class NoApi:
         content_type: str = "",
         subresource: str = "",
     ) -> bytes:
-        raise RuntimeError("recorded cases do not write")
+        raise RuntimeError("this engine only decides, it does not write")
 
     async def delete(self, kind: KindInfo, namespace: str, name: str, options: bytes | None = None) -> bytes:
-        raise RuntimeError("recorded cases do not write")
+        raise RuntimeError("this engine only decides, it does not write")

@@ -1,0 +1,120 @@
+"""`pilotage explain`: why is this pod where it is, or nowhere, and what would help?"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+import msgspec
+import yaml
+
+from pilotage.cli.errors import CommandError, ExitCode, bad_input, unreachable
+from pilotage.cli.event_loop import run as run_loop
+from pilotage.cli.options import common_options
+from pilotage.cli.scheduler_flags import SchedulerFlags, scheduler_flags
+from pilotage.clock import SystemClock
+from pilotage.cluster.state import Cluster
+from pilotage.explain.engine import cluster_of_manifests, cluster_of_server, thinking_engines
+from pilotage.explain.explainer import explain as explain_pod
+from pilotage.explain.render import render
+from pilotage.explain.report import Report
+from pilotage.explain.subject import UnknownSubject, find_subject
+from pilotage.framework.errors import ProfileError
+from pilotage.kube.client import KubeClient
+from pilotage.kube.errors import ApiStatusError, KubeconfigError
+from pilotage.kube.http_transport import HttpTransport
+from pilotage.kube.kubeconfig import load_connection
+from pilotage.kube.transport import TransportError
+from pilotage.model import DecodeError
+from pilotage.sandbox.manifests import ManifestError, read_manifests
+
+_EPILOG = """\b
+Examples:
+  pilotage explain web-7d4b9 -n shop
+  pilotage explain deploy/web -f cluster/ -f web.yaml
+  pilotage explain job/train -o json
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("subject", metavar="POD")
+@click.option(
+    "-f", "files", multiple=True, type=click.Path(path_type=Path), help="Manifests of the cluster and the pod."
+)
+@click.option("--kubeconfig", metavar="F", help="Ask the cluster of this kubeconfig (without -f).")
+@click.option("--context", "context_name", metavar="C", help="Context in it.")
+@click.option("-n", "--namespace", default="default", show_default=True, help="Namespace of the pod.")
+@click.option("--node", "node_name", metavar="N", help="Say everything that keeps the pod from this node.")
+@click.option("-o", "--output", type=click.Choice(["text", "wide", "json", "yaml"]), default="text", show_default=True)
+@scheduler_flags
+@common_options
+def explain(
+    subject: str,
+    files: tuple[Path, ...],
+    kubeconfig: str | None,
+    context_name: str | None,
+    namespace: str,
+    node_name: str | None,
+    output: str,
+    flags: SchedulerFlags,
+) -> None:
+    """Explain where a pod goes, or what keeps it from going anywhere.
+
+    POD is a name, or pod/NAME, deploy/NAME, rs/NAME, sts/NAME, job/NAME. The cluster is read from manifests (-f) or
+    from an API server; nothing is changed. Exits with 1 if the pod fits nowhere.
+    """
+    options = flags.options()
+    cluster = _cluster_of_files(files) if files else _cluster_of_server(kubeconfig, context_name)
+    try:
+        pod = find_subject(cluster, subject, namespace)
+        engines = thinking_engines(cluster, SystemClock(), options)
+    except UnknownSubject as error:
+        raise CommandError(ExitCode.BAD_INPUT, str(error)) from error
+    except ProfileError as error:
+        raise bad_input(str(error)) from error
+    engine = engines.get(pod.spec.scheduler_name)
+    if engine is None:
+        known = ", ".join(engines)
+        raise bad_input(f'{pod.key} is scheduled by "{pod.spec.scheduler_name}", which is no profile here ({known})')
+    report = explain_pod(engine, pod, node_name)
+    _show(report, output)
+    if not report.fits:
+        sys.exit(ExitCode.FAILED)
+
+
+def _cluster_of_files(files: tuple[Path, ...]) -> Cluster:
+    try:
+        return cluster_of_manifests(manifest.obj for manifest in read_manifests(files))
+    except ManifestError as error:
+        raise bad_input(error.problems) from error
+    except DecodeError as error:
+        raise bad_input(str(error)) from error
+
+
+def _cluster_of_server(kubeconfig: str | None, context_name: str | None) -> Cluster:
+    try:
+        connection = load_connection(kubeconfig, context_name, clock=SystemClock())
+    except KubeconfigError as error:
+        raise bad_input(str(error)) from error
+
+    async def load() -> Cluster:
+        client = KubeClient(HttpTransport(connection))
+        try:
+            return await cluster_of_server(client)
+        finally:
+            await client.close()
+
+    try:
+        return run_loop(load())
+    except (TransportError, ApiStatusError) as error:
+        raise unreachable(f"{error} ({connection.origin})") from error
+
+
+def _show(report: Report, output: str) -> None:
+    if output == "json":
+        click.echo(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
+    elif output == "yaml":
+        click.echo(yaml.safe_dump(msgspec.to_builtins(report), sort_keys=False), nl=False)
+    else:
+        click.echo(render(report, wide=output == "wide"))

@@ -1,0 +1,1 @@
+"""Why is this pod where it is, or nowhere: one report object, several renderings."""

@@ -1,0 +1,148 @@
+"""Would fit if: single changes after which the pod fits, each tried out before it is told.
+
+Candidates come from what the nearest nodes lack: a little less of a resource, one toleration, one label on a node, one
+node made schedulable, one more node like an existing one. A change is tried with the real filters: on the pod by
+placing it again, on a node by asking the filters about the node as it would be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from pilotage.api.state import CycleState
+from pilotage.cluster.node_view import RowView
+from pilotage.cycle.placement import ProfileEngine
+from pilotage.explain.altered_node import AlteredNode, labelled, renamed, uncordoned
+from pilotage.explain.altered_pod import asking_less, tolerating
+from pilotage.explain.amounts import readable
+from pilotage.explain.report import Advice, NearNode
+from pilotage.framework.errors import PluginError
+from pilotage.model import Node, Pod
+from pilotage.model.node import Taint
+from pilotage.model.pod_resources import pod_requests
+
+_TRIED_NODES = 50
+_TOLD = 5
+
+
+class Advisor:
+    """Finds changes for one pod that fits nowhere."""
+
+    def __init__(self, engine: ProfileEngine, pod: Pod) -> None:
+        self._engine = engine
+        self._pod = pod
+
+    def advice(self, nearest: Sequence[NearNode]) -> tuple[Advice, ...]:
+        """The smallest changes first, one of each kind and object."""
+        found = [
+            *self._less_of_a_resource(),
+            *self._one_toleration(),
+            *self._one_node_change(nearest),
+            *self._one_more_node(),
+        ]
+        distinct: dict[str, Advice] = {}
+        for advice in sorted(found, key=lambda advice: (advice.size, advice.change)):
+            distinct.setdefault(advice.change, advice)
+        return tuple(distinct.values())[:_TOLD]
+
+    def _fits_somewhere(self, pod: Pod) -> str | None:
+        """A node on which the (changed) pod fits."""
+        state = CycleState()
+        try:
+            outcome = self._engine.runner.pre_filter(state, pod)
+            if outcome.refused is not None:
+                return None
+            feasible = self._engine.evaluator.feasible(state, pod, outcome.allowed)
+        except PluginError:
+            return None
+        rows = np.flatnonzero(feasible)
+        return self._engine.nodes.names[int(rows[0])] if len(rows) else None
+
+    def _fits_on(self, node: AlteredNode) -> bool:
+        """Would the pod fit on a node that looks like this?"""
+        state = CycleState()
+        try:
+            outcome = self._engine.runner.pre_filter(state, self._pod)
+            if outcome.refused is not None:
+                return False
+            return self._engine.evaluator.dry_run.trial(state, self._pod).refusal_on(node, state) is None
+        except PluginError:
+            return False
+
+    # --- changes of the pod ------------------------------------------------------------------------------------
+
+    def _less_of_a_resource(self) -> Iterator[Advice]:
+        nodes = self._engine.nodes
+        for resource, wanted in pod_requests(self._pod.spec).items():
+            free = nodes.free(resource)
+            for amount in sorted({int(a) for a in free if 0 < a < wanted}, reverse=True)[:_TRIED_NODES]:
+                smaller = asking_less(self._pod, resource, wanted - amount)
+                node = None if smaller is None else self._fits_somewhere(smaller)
+                if node is not None:
+                    asks, gets = readable(resource, wanted), readable(resource, amount)
+                    yield Advice(f"it asked for {gets} {resource} instead of {asks}", node, (wanted - amount) / wanted)
+                    break
+
+    def _one_toleration(self) -> Iterator[Advice]:
+        _, taint_sets = self._engine.nodes.taint_sets()
+        for taint in dict.fromkeys(taint for taints in taint_sets for taint in taints):
+            if taint.effect == "PreferNoSchedule":
+                continue
+            node = self._fits_somewhere(tolerating(self._pod, taint))
+            if node is not None:
+                yield Advice(f"it tolerated the taint {_taint_text(taint)}", node, 1.0)
+
+    # --- changes of the cluster --------------------------------------------------------------------------------
+
+    def _one_node_change(self, nearest: Sequence[NearNode]) -> Iterator[Advice]:
+        for near in nearest[:_TRIED_NODES]:
+            row = self._engine.nodes.row(near.node)
+            if row is None:
+                continue
+            view = RowView(self._engine.nodes, row)
+            node = view.node
+            if node.spec.unschedulable and self._fits_on(AlteredNode(view, uncordoned(node))):
+                yield Advice(f"node {near.node} were uncordoned", near.node, 1.0)
+            for labels in self._missing_labels(node):
+                if self._fits_on(AlteredNode(view, labelled(node, labels))):
+                    text = ", ".join(f"{key}={value}" for key, value in labels.items())
+                    yield Advice(f"node {near.node} had the label {text}", near.node, 1.5)
+
+    def _missing_labels(self, node: Node) -> Iterator[dict[str, str]]:
+        """Single labels that the pod's node selector or affinity asks for and the node does not have."""
+        missing = {k: v for k, v in self._pod.spec.node_selector.items() if node.labels.get(k) != v}
+        if len(missing) == 1:
+            yield missing
+        affinity = self._pod.spec.affinity
+        if affinity is None or affinity.node_affinity is None or affinity.node_affinity.required is None:
+            return
+        for term in affinity.node_affinity.required.node_selector_terms:
+            for requirement in term.match_expressions:
+                if requirement.operator == "In" and not requirement.matches(node.labels):
+                    yield {requirement.key: requirement.values[0]}
+
+    def _one_more_node(self) -> Iterator[Advice]:
+        """A new, empty node of a kind that exists; one of each kind is tried."""
+        for row in self._one_row_per_kind():
+            view = RowView(self._engine.nodes, row)
+            fresh = AlteredNode(view, uncordoned(renamed(view.node, f"another-{view.name}")), is_empty=True)
+            if self._fits_on(fresh):
+                yield Advice(f"there were one more node like {view.name}", view.name, 2.0)
+
+    def _one_row_per_kind(self) -> list[int]:
+        nodes = self._engine.nodes
+        kinds: dict[tuple[object, ...], int] = {}
+        columns = [nodes.allocatable(resource) for resource in pod_requests(self._pod.spec)]
+        codes, _ = nodes.taint_sets()
+        for row in range(len(nodes)):
+            kinds.setdefault((int(codes[row]), *(int(column[row]) for column in columns)), row)
+            if len(kinds) >= _TRIED_NODES:
+                break
+        return list(kinds.values())
+
+
+def _taint_text(taint: Taint) -> str:
+    value = f"={taint.value}" if taint.value else ""
+    return f"{taint.key}{value}:{taint.effect}"

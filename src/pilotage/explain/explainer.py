@@ -1,0 +1,178 @@
+"""Builds the report of a pod: asks the same engine that schedules, and keeps everything it says."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+from msgspec.structs import replace
+
+from pilotage.api import points
+from pilotage.api.results import Reason
+from pilotage.api.state import CycleState
+from pilotage.api.table import Mask
+from pilotage.cluster.node_view import RowView
+from pilotage.cycle.placement import NoNodes, ProfileEngine, diagnose
+from pilotage.explain.advice import Advisor
+from pilotage.explain.report import Lack, NearNode, NodeScore, RefusalGroup, Report, RetryEvent
+from pilotage.framework.choice import choose
+from pilotage.framework.diagnosis import Diagnosis
+from pilotage.framework.errors import PluginError
+from pilotage.framework.profile import name_of
+from pilotage.model import Pod
+
+_EXAMPLES = 3
+_NEAREST = 3
+_BEST = 3
+
+
+def explain(engine: ProfileEngine, pod: Pod, node_name: str | None = None) -> Report:
+    """Everything about where the pod can go, as of now; with a node name, that node is among the nearest."""
+    blank = Report(pod=pod.key, answer="", fits=False, scheduler=pod.spec.scheduler_name, nodes=len(engine.nodes))
+    if pod.node_name:
+        answer = f"{pod.key} is on node {pod.node_name}."
+        return replace(blank, answer=answer, fits=True, assigned_to=pod.node_name)
+    gated = _gates(engine, pod)
+    if gated:
+        return replace(blank, answer=f"{pod.key} is not tried: {gated[0]}.", gated_by=gated)
+    try:
+        return _placed_or_not(engine, pod, blank, node_name)
+    except (PluginError, NoNodes) as error:
+        return replace(blank, answer=f"{pod.key} cannot be placed: {error}.", error=str(error))
+
+
+def _gates(engine: ProfileEngine, pod: Pod) -> tuple[str, ...]:
+    refused = engine.runner.pre_enqueue(pod)
+    return () if refused is None else tuple(reason.message for reason in refused.refusal.reasons)
+
+
+def _placed_or_not(engine: ProfileEngine, pod: Pod, blank: Report, node_name: str | None) -> Report:
+    if not len(engine.nodes):
+        raise NoNodes
+    state = CycleState()
+    outcome = engine.runner.pre_filter(state, pod)
+    diagnosis = diagnose(engine, state, pod, outcome)
+    if outcome.refused is None:
+        totals = engine.evaluator.totals(state, pod, outcome.allowed)
+        row = choose(totals, engine.nodes)
+        if row is not None:
+            return _fitting(engine, pod, blank, diagnosis, row)
+    nearest = _nearest(engine, pod, state, diagnosis, node_name)
+    return _refused(engine, pod, blank, diagnosis, nearest)
+
+
+def _fitting(engine: ProfileEngine, pod: Pod, blank: Report, diagnosis: Diagnosis, chosen: int) -> Report:
+    state = CycleState()
+    outcome = engine.runner.pre_filter(state, pod)
+    rows = np.flatnonzero(engine.evaluator.feasible(state, pod, outcome.allowed))
+    breakdown = engine.evaluator.score_breakdown(state, pod, rows)
+    totals = np.zeros(len(rows), dtype=np.int64)
+    for _, weighted in breakdown.values():
+        totals += weighted
+    order = sorted(range(len(rows)), key=lambda at: (-int(totals[at]), rows[at] != chosen))
+    best = tuple(
+        NodeScore(
+            engine.nodes.names[int(rows[at])],
+            int(totals[at]),
+            {name: int(weighted[at]) for name, (_, weighted) in breakdown.items()},
+        )
+        for at in order[:_BEST]
+    )
+    tied = int(np.count_nonzero(totals == totals.max()))
+    answer = f"{pod.key} fits on {len(rows)} of {len(engine.nodes)} nodes; it would go to {engine.nodes.names[chosen]}."
+    return replace(
+        blank,
+        answer=answer,
+        fits=True,
+        refusals=_groups(diagnosis),
+        best=best,
+        feasible=len(rows),
+        tied=tied,
+    )
+
+
+def _refused(
+    engine: ProfileEngine, pod: Pod, blank: Report, diagnosis: Diagnosis, nearest: tuple[NearNode, ...]
+) -> Report:
+    groups = _groups(diagnosis)
+    most = max(groups, key=lambda group: group.nodes, default=None)
+    why = "" if most is None else f": {most.message} on {most.nodes} of {len(engine.nodes)} nodes"
+    return replace(
+        blank,
+        answer=f"{pod.key} fits on none of {len(engine.nodes)} nodes{why}.",
+        message=diagnosis.message(),
+        refusals=groups,
+        nearest=nearest,
+        would_fit_if=Advisor(engine, pod).advice(nearest),
+        retried_after=_events(engine, diagnosis),
+    )
+
+
+def _groups(diagnosis: Diagnosis) -> tuple[RefusalGroup, ...]:
+    """Refusals by plugin and message, the most frequent first."""
+    rows: dict[tuple[str, str], Mask] = {}
+    reasons: dict[tuple[str, str], list[Reason]] = defaultdict(list)
+    for rejection in diagnosis.rejections:
+        key = (rejection.plugin, rejection.reason.message)
+        rows[key] = rows[key] | rejection.rows if key in rows else rejection.rows
+        reasons[key].append(rejection.reason)
+    groups = [
+        RefusalGroup(
+            plugin=plugin,
+            code=reasons[plugin, message][0].code,
+            message=message,
+            nodes=int(np.count_nonzero(mask)),
+            examples=tuple(diagnosis.node_names[row] for row in np.flatnonzero(mask)[:_EXAMPLES].tolist()),
+            preemption_may_help=not all(reason.unresolvable for reason in reasons[plugin, message]),
+        )
+        for (plugin, message), mask in rows.items()
+    ]
+    return tuple(sorted(groups, key=lambda group: (-group.nodes, group.plugin, group.message)))
+
+
+def _nearest(
+    engine: ProfileEngine, pod: Pod, state: CycleState, diagnosis: Diagnosis, node_name: str | None
+) -> tuple[NearNode, ...]:
+    """Nodes that lack least: every filter is asked about every node, not only until the first says no."""
+    if diagnosis.pre_filter is not None:
+        return ()
+    nodes = engine.nodes
+    shortage = np.zeros(len(nodes))
+    for plugin in engine.profile.filters:
+        if name_of(plugin) in state.skip_filter or not isinstance(plugin, points.VectorFilter):
+            continue
+        for mask, reason in plugin.filter_all(state, pod, nodes):
+            shortage[mask] += 1 + (0.5 if reason.unresolvable else 0.0)
+    order = np.argsort(shortage, kind="stable")[:_NEAREST].tolist()
+    asked_for = nodes.row(node_name) if node_name else None
+    if asked_for is not None:
+        order = [asked_for, *(row for row in order if row != asked_for)]
+    return tuple(NearNode(nodes.names[row], _lacks(engine, pod, state, row)) for row in order)
+
+
+def _lacks(engine: ProfileEngine, pod: Pod, state: CycleState, row: int) -> tuple[Lack, ...]:
+    node = RowView(engine.nodes, row)
+    lacks = []
+    for plugin in engine.profile.filters:
+        name = name_of(plugin)
+        if name in state.skip_filter or not isinstance(plugin, points.Filter):
+            continue
+        refusal = plugin.filter(state, pod, node)
+        for reason in () if refusal is None else refusal.reasons:
+            resource = reason.message.removeprefix("Insufficient ")
+            is_amount = resource != reason.message
+            have = node.allocatable(resource) - node.requested(resource) if is_amount else reason.have
+            lacks.append(Lack(name, reason.message, reason.need, have, resource if is_amount else ""))
+    return tuple(lacks)
+
+
+def _events(engine: ProfileEngine, diagnosis: Diagnosis) -> tuple[RetryEvent, ...]:
+    """What would make the queue try the pod again: what the plugins that refused it listen to."""
+    found = []
+    for plugin in engine.profile.plugins:
+        if name_of(plugin) not in diagnosis.rejectors:
+            continue
+        for registration in plugin.registrations():
+            event = registration.event
+            found.append(RetryEvent(name_of(plugin), event.resource.value, event.action_names))
+    return tuple(found)

@@ -1,0 +1,71 @@
+"""The report for people: first line is the answer, the rest is evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pilotage.explain.amounts import readable
+from pilotage.explain.report import Lack, NodeScore, RefusalGroup, Report
+
+_MANY_EVENTS = 8
+
+
+def render(report: Report, *, wide: bool = False) -> str:
+    """Plain text, a section per question that is left."""
+    lines = [report.answer]
+    lines += _section("Why not", (_refusal_line(group, wide) for group in report.refusals))
+    lines += _section("Nearest", (f"{near.node}: {_lacks_text(near.lacks)}" for near in report.nearest))
+    lines += _section("Best nodes", _score_lines(report))
+    lines += _section("Would fit if", (f"{advice.change} (then on {advice.node})" for advice in report.would_fit_if))
+    if report.preemption:
+        lines += _section("Preemption", [report.preemption])
+    lines += _section("Tried again after", _event_lines(report, wide))
+    if report.queue:
+        lines += _section("Queue", (f"{name}: {value}" for name, value in report.queue.items()))
+    if report.message:
+        lines += _section("As kube-scheduler says it", [report.message])
+    return "\n".join(lines)
+
+
+def _section(title: str, rows: Iterator[str] | list[str]) -> list[str]:
+    indented = [f"  {row}" for row in rows]
+    return ["", f"{title}:", *indented] if indented else []
+
+
+def _refusal_line(group: RefusalGroup, wide: bool) -> str:
+    plugin = group.plugin or "PreFilter"
+    examples = ", ".join(group.examples) + (", ..." if group.nodes > len(group.examples) else "")
+    hopeless = "" if group.preemption_may_help else "  (evicting pods cannot help)"
+    text = f"{group.nodes:>5}  {plugin}: {group.message}"
+    return f"{text}  [{examples}]{hopeless}" if wide else text
+
+
+def _lacks_text(lacks: tuple[Lack, ...]) -> str:
+    return "; ".join(_lack_text(lack) for lack in lacks) or "lacks nothing that can be told"
+
+
+def _lack_text(lack: Lack) -> str:
+    if lack.need is None or lack.have is None or not lack.detail:
+        return lack.message
+    need, have = readable(lack.detail, lack.need), readable(lack.detail, max(lack.have, 0))
+    return f"{lack.detail}: needs {need}, {have} free"
+
+
+def _score_lines(report: Report) -> Iterator[str]:
+    for number, score in enumerate(report.best):
+        role = "chosen" if number == 0 else "next"
+        yield f"{score.node}  {score.total}  ({role}: {_plugins_text(score)})"
+    if report.tied > 1:
+        yield f"{report.tied} nodes share the highest score; the first in kube-scheduler's order is taken"
+
+
+def _plugins_text(score: NodeScore) -> str:
+    return ", ".join(f"{name} {value}" for name, value in score.plugins.items() if value)
+
+
+def _event_lines(report: Report, wide: bool) -> Iterator[str]:
+    events = report.retried_after
+    for event in events if wide else events[:_MANY_EVENTS]:
+        yield f"{event.resource} {' | '.join(event.actions)}  ({event.plugin})"
+    if not wide and len(events) > _MANY_EVENTS:
+        yield f"... and {len(events) - _MANY_EVENTS} more (-o wide)"

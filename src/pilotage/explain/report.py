@@ -1,0 +1,83 @@
+"""What `explain` knows about a pod, as data. Text, YAML and JSON are renderings of this."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+
+class RefusalGroup(msgspec.Struct, frozen=True, rename="camel"):
+    """Nodes that one plugin refuses for one reason."""
+
+    plugin: str
+    code: str
+    message: str
+    nodes: int
+    examples: tuple[str, ...]
+    preemption_may_help: bool
+
+
+class Lack(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """One thing that a node lacks for the pod."""
+
+    plugin: str
+    message: str
+    need: float | None = None
+    have: float | None = None
+    detail: str = ""
+
+
+class NearNode(msgspec.Struct, frozen=True, rename="camel"):
+    """A node that is close to fitting, with everything that it lacks."""
+
+    node: str
+    lacks: tuple[Lack, ...]
+
+
+class NodeScore(msgspec.Struct, frozen=True, rename="camel"):
+    """A feasible node with its score, plugin by plugin (weighted)."""
+
+    node: str
+    total: int
+    plugins: dict[str, int]
+
+
+class Advice(msgspec.Struct, frozen=True, rename="camel"):
+    """A single change after which the pod fits; it was tried out."""
+
+    change: str
+    node: str
+    size: float
+    """Smaller changes come first."""
+
+
+class RetryEvent(msgspec.Struct, frozen=True, rename="camel"):
+    """An event after which the pod is tried again (if the plugin's hint says so)."""
+
+    plugin: str
+    resource: str
+    actions: tuple[str, ...]
+
+
+class Report(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """Everything about one pod."""
+
+    pod: str
+    answer: str
+    fits: bool
+    scheduler: str
+    nodes: int
+    message: str = ""
+    assigned_to: str = ""
+    gated_by: tuple[str, ...] = ()
+    error: str = ""
+    refusals: tuple[RefusalGroup, ...] = ()
+    nearest: tuple[NearNode, ...] = ()
+    best: tuple[NodeScore, ...] = ()
+    feasible: int = 0
+    tied: int = 0
+    would_fit_if: tuple[Advice, ...] = ()
+    preemption: str = ""
+    retried_after: tuple[RetryEvent, ...] = ()
+    queue: dict[str, Any] = {}
