@@ -15,9 +15,10 @@ class Problem:
     message: str
 
     def text(self, file: str) -> str:
-        """`file:line: path: message`, without the parts that are not known."""
+        """`file:line: path: message` on one line, without the parts that are not known."""
         where = f"{file}:{self.line}" if file and self.line else file
-        return ": ".join(part for part in (where, self.path, self.message) if part)
+        # Keys and values that are quoted in it may contain anything.
+        return ": ".join(" ".join(part.split()) for part in (where, self.path, self.message) if part)
 
 
 class ConfigError(ValueError):
