@@ -35,9 +35,7 @@ _COMMANDS: Final = {
     "demo": _Entry("pilotage.cli.demo", "demo", "Watch pods being placed in an embedded cluster."),
     "sandbox": _Entry("pilotage.cli.sandbox", "sandbox", "Run an embedded cluster for kubectl and other clients."),
     "run": _Entry("pilotage.cli.run", "run", "Schedule the pods of any cluster."),
-    "explain": _Entry(
-        "pilotage.cli.explain", "explain", "Say why a pod is where it is, or nowhere, and what would help."
-    ),
+    "explain": _Entry("pilotage.cli.explain", "explain", "Say why a pod is where it is, and what would help."),
     "bench": _Entry("pilotage.cli.bench", "bench", "Measure pods per second, latency, CPU and memory."),
     "config": _Entry("pilotage.cli.config", "config", "Check configuration files, or print the default one."),
     "plugin": _Entry("pilotage.cli.plugin", "plugin", "List plugins, start a new one, check a plugin file."),

@@ -14,6 +14,7 @@ import msgspec
 
 from pilotage.assembly import SchedulerHandle, build_profiles, catalog_for, options_from_configuration
 from pilotage.calls.dispatcher import Dispatcher
+from pilotage.calls.no_api import NoApi
 from pilotage.cli.columns import columns
 from pilotage.cli.errors import bad_input
 from pilotage.cli.options import common_options
@@ -21,7 +22,6 @@ from pilotage.cli.scheduler_flags import SchedulerFlags, scheduler_flags
 from pilotage.clock import SystemClock
 from pilotage.cluster.state import Cluster
 from pilotage.config.problems import ConfigError
-from pilotage.conformance.no_api import NoApi
 from pilotage.framework.errors import ProfileError
 from pilotage.framework.extension_points import SERVED_BY, serves
 from pilotage.framework.plugin_files import LoadedPlugin, installed_plugins

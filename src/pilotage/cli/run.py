@@ -22,6 +22,7 @@ from pilotage.kube.http_transport import HttpTransport
 from pilotage.kube.kubeconfig import load_connection
 from pilotage.kube.transport import TransportError
 from pilotage.model import KINDS
+from pilotage.model.kinds import KindInfo
 from pilotage.rng import fresh_seed, seeded
 
 _EPILOG = """\b
@@ -56,7 +57,7 @@ def run(kubeconfig: str | None, context_name: str | None, flags: SchedulerFlags)
 async def _schedule(connection: Connection, clock: Clock, options: SchedulerOptions) -> None:
     async with _client(connection) as client:
         process = scheduler_process(client, clock, seeded(fresh_seed()), options)
-        server = await _check(client, connection)
+        server = await check_server(client, connection)
         address = urlsplit(connection.server)
         click.echo(f"scheduling at {address.netloc} ({server.git_version}); Ctrl-C ends it", err=True)
         await process.run()
@@ -71,14 +72,23 @@ async def _client(connection: Connection) -> AsyncIterator[KubeClient]:
         await client.close()
 
 
-async def _check(client: KubeClient, connection: Connection) -> ServerVersion:
+async def check_server(client: KubeClient, connection: Connection) -> ServerVersion:
     """Say at the start what would otherwise only show as pods that stay pending."""
     try:
         version = await client.version()
         for resource in WATCHED:
-            await client.list_page(KINDS[resource], ListOptions(limit=1))
+            await _check_list(client, KINDS[resource])
     except TransportError as error:
         raise unreachable(str(error)) from error
     except ApiStatusError as error:
         raise unreachable(f"the API server refuses us: {error} ({connection.origin})") from error
     return version
+
+
+async def _check_list(client: KubeClient, kind: KindInfo) -> None:
+    try:
+        await client.list_page(kind, ListOptions(limit=1))
+    except ApiStatusError as error:
+        # A kind that this server does not have (an older one, say) has no objects; the reflector waits for it.
+        if error.code != 404:
+            raise

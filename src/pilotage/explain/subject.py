@@ -28,7 +28,7 @@ class UnknownSubject(LookupError):
 
 
 def find_subject(cluster: Cluster, text: str, namespace: str) -> Pod:
-    """`NAME`, `pod/NAME`, `deploy/NAME`, `job/NAME`, ...: of a workload, a pending pod or one made from its template."""
+    """`NAME`, `pod/NAME`, `deploy/NAME`, ...: of a workload, a pending pod or one made from its template."""
     prefix, slash, name = text.rpartition("/")
     kind = _KINDS.get(prefix.lower()) if slash else "Pod"
     if kind is None:
