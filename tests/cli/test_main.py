@@ -42,7 +42,7 @@ def test_the_overview_and_the_command_say_the_same(name: str) -> None:
     entry = main._COMMANDS[name]
     command = main.cli.get_command(click.Context(main.cli), name)
     assert command is not None and command.name == name
-    assert entry.summary.endswith(".") and len(entry.summary) <= 60
+    assert entry.summary.endswith(".") and len(entry.summary) <= 64
 
 
 def test_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
