@@ -20,7 +20,7 @@ from pilotage.bench.delayed_transport import DelayedTransport
 from pilotage.bench.measure import Figures, Timeline, peak_memory_mib
 from pilotage.bench.metered_codec import MeteredCodec, metered
 from pilotage.bench.progress import Progress
-from pilotage.bench.workloads import NAMESPACE, Object, Workload
+from pilotage.bench.workloads import NAMESPACE, Object, Workload, priority_class
 from pilotage.clock import Clock, cpu_seconds
 from pilotage.kube.client import KubeClient
 from pilotage.model import KINDS
@@ -72,6 +72,7 @@ class InProcessBench:
         self._process = SchedulerProcess(
             KubeClient(slowed), clock, rng, replace(options, kinds={**options.kinds, "pods": pods})
         )
+        self._unbound: set[str] = set()
         self._bound: set[str] = set()
         self._timeline: Timeline | None = None
 
@@ -95,6 +96,8 @@ class InProcessBench:
     def _make_cluster(self) -> None:
         workload = self._workload
         self._api.create("namespaces", "", {"metadata": {"name": NAMESPACE}})
+        for name, value in workload.priority_classes.items():
+            self._api.create("priorityclasses.scheduling.k8s.io", "", priority_class(name, value))
         for number in range(workload.nodes):
             self._api.create("nodes", "", workload.make_node(number))
             self._progress.show("nodes", number, workload.nodes)
@@ -130,6 +133,7 @@ class InProcessBench:
         self._progress.finish(f"{step}: {count:,} bound")
 
     async def _create(self, pod: Object) -> None:
+        self._unbound.add(pod["metadata"]["name"])
         if self._timeline is not None:
             self._timeline.created[pod["metadata"]["name"]] = self._clock.monotonic()
         await self._creator.create(KINDS["pods"], NAMESPACE, msgspec.json.encode(pod))
@@ -148,8 +152,10 @@ class InProcessBench:
         if change.type != "MODIFIED" or b'"nodeName":' not in change.record.body:
             return
         name = change.record.key.name
-        if name in self._bound:
+        # Pods of an earlier step change too: preemption marks its victims.
+        if name not in self._unbound:
             return
+        self._unbound.discard(name)
         self._bound.add(name)
         if self._timeline is not None:
             self._timeline.note_bound(name, self._clock.monotonic())

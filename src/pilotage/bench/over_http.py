@@ -19,7 +19,7 @@ from pilotage.bench.child_process import Child, ChildFailed
 from pilotage.bench.in_process import Stalled, unwrapped
 from pilotage.bench.measure import Figures, Timeline
 from pilotage.bench.progress import Progress
-from pilotage.bench.workloads import NAMESPACE, Object, Workload
+from pilotage.bench.workloads import NAMESPACE, Object, Workload, priority_class
 from pilotage.clock import Clock
 from pilotage.kube.client import KubeClient
 from pilotage.kube.http_transport import HttpTransport
@@ -42,6 +42,7 @@ class OverHttpBench:
         self._rng = rng
         self._run_arguments = run_arguments
         self._progress = Progress(clock)
+        self._unbound: set[str] = set()
         self._bound: set[str] = set()
         self._timeline: Timeline | None = None
 
@@ -71,6 +72,9 @@ class OverHttpBench:
     async def _make_cluster(self, client: KubeClient) -> None:
         workload = self._workload
         await client.create(KINDS["namespaces"], "", msgspec.json.encode({"metadata": {"name": NAMESPACE}}))
+        for name, value in workload.priority_classes.items():
+            body = msgspec.json.encode(priority_class(name, value))
+            await client.create(KINDS["priorityclasses"], "", body)
         nodes = [msgspec.json.encode(workload.make_node(number)) for number in range(workload.nodes)]
         await self._post_all(lambda body: client.create(KINDS["nodes"], "", body), nodes)
         self._progress.finish(f"nodes: {workload.nodes:,}")
@@ -104,6 +108,7 @@ class OverHttpBench:
     ) -> None:
         self._bound.clear()
         manifests = [make(number) for number in range(count)]
+        self._unbound = {manifest["metadata"]["name"] for manifest in manifests}
 
         async def create(pod: Object) -> None:
             if self._timeline is not None:
@@ -148,8 +153,10 @@ class OverHttpBench:
                 self._note(event.object)
 
     def _note(self, pod: Pod) -> None:
-        if not pod.node_name or pod.name in self._bound:
+        # Pods of an earlier step change too: preemption marks its victims.
+        if not pod.node_name or pod.name not in self._unbound:
             return
+        self._unbound.discard(pod.name)
         self._bound.add(pod.name)
         if self._timeline is not None:
             self._timeline.note_bound(pod.name, self._clock.monotonic())

@@ -6,7 +6,7 @@ Names, shapes and sizes follow Kubernetes' scheduler_perf, so that figures can b
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 Object = dict[str, Any]
@@ -27,6 +27,8 @@ class Workload:
     make_node: Callable[[int], Object]
     make_init_pod: Callable[[int], Object]
     make_pod: Callable[[int], Object]
+    priority_classes: Mapping[str, int] = field(default_factory=dict)
+    """Priority classes that the pods name, with their values."""
 
 
 def bench_node(number: int) -> Object:
@@ -43,6 +45,15 @@ def bench_node(number: int) -> Object:
             "conditions": [{"type": "Ready", "status": "True"}],
             "phase": "Running",
         },
+    }
+
+
+def priority_class(name: str, value: int) -> Object:
+    return {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": name},
+        "value": value,
     }
 
 
@@ -77,4 +88,31 @@ SCHEDULING_BASIC = Workload(
     make_pod=lambda number: bench_pod(f"pod-{number:06}"),
 )
 
-WORKLOADS = {workload.name: workload for workload in (SCHEDULING_BASIC,)}
+HIGH_PRIORITY = "high-priority"
+
+
+def _victim(number: int) -> Object:
+    pod = bench_pod(f"init-{number:06}", {"cpu": "900m", "memory": "500Mi"})
+    pod["spec"]["terminationGracePeriodSeconds"] = 0
+    return pod
+
+
+def _preemptor(number: int) -> Object:
+    pod = bench_pod(f"pod-{number:06}", {"cpu": "3970m", "memory": "500Mi"})
+    pod["spec"]["priorityClassName"] = HIGH_PRIORITY
+    return pod
+
+
+PREEMPTION_BASIC = Workload(
+    name="PreemptionBasic",
+    about="nodes full of pods that can go, four of which must go for each pod that comes",
+    nodes=500,
+    init_pods=2000,
+    pods=500,
+    make_node=bench_node,
+    make_init_pod=_victim,
+    make_pod=_preemptor,
+    priority_classes={HIGH_PRIORITY: 1000},
+)
+
+WORKLOADS = {workload.name: workload for workload in (SCHEDULING_BASIC, PREEMPTION_BASIC)}
