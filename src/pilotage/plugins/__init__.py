@@ -16,10 +16,14 @@ from pilotage.plugins.node_ports import NodePorts
 from pilotage.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from pilotage.plugins.node_resources_fit import NodeResourcesFit
 from pilotage.plugins.node_unschedulable import NodeUnschedulable
+from pilotage.plugins.node_volume_limits import NodeVolumeLimits
 from pilotage.plugins.pod_topology_spread import PodTopologySpread
 from pilotage.plugins.priority_sort import PrioritySort
 from pilotage.plugins.scheduling_gates import SchedulingGates
 from pilotage.plugins.taint_toleration import TaintToleration
+from pilotage.plugins.volume_binding import VolumeBinding
+from pilotage.plugins.volume_restrictions import VolumeRestrictions
+from pilotage.plugins.volume_zone import VolumeZone
 
 DEFAULT_PLUGINS = (
     (SchedulingGates, 1),
@@ -30,6 +34,10 @@ DEFAULT_PLUGINS = (
     (NodeAffinity, 2),
     (NodePorts, 1),
     (NodeResourcesFit, 1),
+    (VolumeRestrictions, 1),
+    (NodeVolumeLimits, 1),
+    (VolumeBinding, 1),
+    (VolumeZone, 1),
     (PodTopologySpread, 2),
     (InterPodAffinity, 2),
     (DynamicResources, 2),
@@ -43,12 +51,8 @@ DEFAULT_PLUGINS = (
 NOT_BUILT_YET = (
     "DeferredPodScheduling",
     "GangScheduling",
-    "NodeVolumeLimits",
     "PodGroupPodsCount",
     "TopologyPlacementGenerator",
-    "VolumeBinding",
-    "VolumeRestrictions",
-    "VolumeZone",
 )
 """Plugins of kube-scheduler that configurations may name and that do nothing here yet."""
 
@@ -71,8 +75,12 @@ __all__ = [
     "NodeResourcesBalancedAllocation",
     "NodeResourcesFit",
     "NodeUnschedulable",
+    "NodeVolumeLimits",
     "PodTopologySpread",
     "PrioritySort",
     "SchedulingGates",
     "TaintToleration",
+    "VolumeBinding",
+    "VolumeRestrictions",
+    "VolumeZone",
 ]
