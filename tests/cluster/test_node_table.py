@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pilotage.cluster import node_table
 from pilotage.cluster.node_table import NodeTable
 from pilotage.model.pod import Pod
 from pilotage.testing import node, pod
@@ -209,18 +208,6 @@ def test_the_change_log_names_each_touched_row_once() -> None:
     on(table, "c", "q", cpu="1")
     assert table.changed_since(mark) == [2, 0]
     assert table.changed_since(table.mark) == []
-
-
-def test_a_mark_from_before_the_log_was_cut_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(node_table, "_LOG_LIMIT", 8)
-    table = table_of("a", "b")
-    old = table.mark
-    for number in range(9):
-        on(table, "a", f"p{number}")
-    young = table.mark
-    on(table, "b", "q")
-    assert table.changed_since(old) is None
-    assert table.changed_since(young) == [1]
 
 
 def test_only_coming_and_going_nodes_change_the_structure() -> None:

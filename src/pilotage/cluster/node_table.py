@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pilotage.api.table import Codes, Mask, Scores
+from pilotage.cluster.change_log import ChangeLog
 from pilotage.cluster.columns import CodedColumn, Column
 from pilotage.cluster.node_resources import node_allocatable
 from pilotage.cluster.zones import ZoneTree, zone_of
@@ -30,7 +31,6 @@ from pilotage.model.node import Taint
 from pilotage.model.pod_resources import assigned_non_zero_requests, assigned_requests
 
 _FIRST_CAPACITY = 64
-_LOG_LIMIT = 65_536
 
 
 class NodeTable:
@@ -50,8 +50,9 @@ class NodeTable:
         self._unschedulable = Column(np.bool_, self._capacity)
         self._taints: CodedColumn[tuple[Taint, ...]] = CodedColumn(self._capacity)
         self._labels: dict[str, CodedColumn[str]] = {}
-        self._log: list[int] = []
-        self._log_start = 0
+        self._log: ChangeLog[int] = ChangeLog()
+        self.renewals: ChangeLog[int] = ChangeLog()
+        """Rows on which a newer version of a pod counts the same, but is another one to whoever looks for victims."""
         self._order: NDArray[np.int64] | None = None
         self._positions: NDArray[np.int64] | None = None
         self.structure = 0
@@ -149,20 +150,11 @@ class NodeTable:
     @property
     def mark(self) -> int:
         """A point in the change log; everything up to here is known to whoever reads it now."""
-        return self._log_start + len(self._log)
+        return self._log.mark
 
     def changed_since(self, mark: int) -> list[int] | None:
         """Rows touched since `mark`, each once; None if the log does not reach back that far."""
-        if mark < self._log_start:
-            return None
-        return list(dict.fromkeys(self._log[mark - self._log_start :]))
-
-    def _touch(self, row: int) -> None:
-        self._log.append(row)
-        if len(self._log) > _LOG_LIMIT:
-            keep = _LOG_LIMIT // 2
-            self._log_start += len(self._log) - keep
-            del self._log[:-keep]
+        return self._log.changed_since(mark)
 
     # --- nodes -------------------------------------------------------------------------------------------------
 
@@ -177,7 +169,7 @@ class NodeTable:
             self._forget_order()
         self._nodes[row] = node
         self._write_node_facts(row, node)
-        self._touch(row)
+        self._log.touch(row)
 
     def remove_node(self, name: str) -> list[Pod]:
         """Drop a node and return the pods that were on it."""
@@ -245,6 +237,8 @@ class NodeTable:
             return
         if _counts_alike(old, new):
             self._pods[row][new.uid] = new
+            if _victim_facts(old) != _victim_facts(new):
+                self.renewals.touch(row)
             return
         self.remove_pod(node_name, old)
         self.add_pod(node_name, new)
@@ -256,7 +250,7 @@ class NodeTable:
         self._scored["cpu"].add(row, sign * cpu)
         self._scored["memory"].add(row, sign * memory)
         self._pod_count.add(row, sign)
-        self._touch(row)
+        self._log.touch(row)
 
     # --- columns -----------------------------------------------------------------------------------------------
 
@@ -315,6 +309,10 @@ def _counts_alike(old: Pod, new: Pod) -> bool:
     return assigned_requests(old) == assigned_requests(new) and assigned_non_zero_requests(
         old
     ) == assigned_non_zero_requests(new)
+
+
+def _victim_facts(pod: Pod) -> tuple[object, ...]:
+    return pod.status.start_time, pod.is_terminating, pod.labels
 
 
 def _value_at(family: dict[str, Column], row: int, resource: str) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pilotage.cluster.change_log import ChangeLog
 from pilotage.model import Pod
 
 
@@ -13,16 +14,27 @@ class Nominations:
     def __init__(self) -> None:
         self._node_of: dict[str, str] = {}
         self._by_node: dict[str, dict[str, Pod]] = {}
+        self.log: ChangeLog[str] = ChangeLog()
+        """Names of the nodes whose promises have changed."""
 
     def __len__(self) -> int:
         return len(self._node_of)
 
     def nominate(self, pod: Pod, node_name: str) -> None:
         """Remember (or with "" forget) which node is promised to the pod."""
+        if node_name and self._node_of.get(pod.uid) == node_name and self._is_renewal(pod, node_name):
+            self._by_node[node_name][pod.uid] = pod
+            return
         self.remove(pod.uid)
         if node_name:
             self._node_of[pod.uid] = node_name
             self._by_node.setdefault(node_name, {})[pod.uid] = pod
+            self.log.touch(node_name)
+
+    def _is_renewal(self, pod: Pod, node_name: str) -> bool:
+        """Is this the pod that has the promise, with nothing new that filters could look at?"""
+        known = self._by_node[node_name][pod.uid]
+        return known.spec is pod.spec and known.labels == pod.labels
 
     def remove(self, uid: str) -> None:
         node_name = self._node_of.pop(uid, None)
@@ -32,6 +44,7 @@ class Nominations:
         del pods[uid]
         if not pods:
             del self._by_node[node_name]
+        self.log.touch(node_name)
 
     def follow(self, old: Pod | None, new: Pod) -> None:
         """A pending pod changed: its status decides, unless only we know of its nomination yet."""
