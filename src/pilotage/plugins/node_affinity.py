@@ -34,20 +34,37 @@ from pilotage.api import (
 from pilotage.api.results import SKIP
 from pilotage.model import Node, Pod
 from pilotage.model.selectors import NodeSelectorTerm, PreferredSchedulingTerm
-from pilotage.plugins.node_selection import node_matches, required_mask, required_terms, term_mask, term_matches
+from pilotage.plugins.args import NodeAffinityArgs
+from pilotage.plugins.node_selection import (
+    node_matches,
+    required_mask,
+    required_terms,
+    selector_mask,
+    term_mask,
+    term_matches,
+)
 from pilotage.plugins.normalize import by_maximum
 
+_ENFORCED = Reason(
+    "EnforcedAffinityMismatch", "node(s) didn't match scheduler-enforced node affinity", unresolvable=True
+)
 _MISMATCH = Reason("NodeAffinityMismatch", "node(s) didn't match Pod's node affinity/selector", unresolvable=True)
 _CONFLICT = Reason("NodeAffinityConflict", "pod affinity terms conflict", unresolvable=True)
 
 
 class NodeAffinity(Plugin, PreFilter, Filter, VectorFilter, PreScore, Score, VectorScore, NormalizeScore):
     name = "NodeAffinity"
+    args_type = NodeAffinityArgs
+
+    def __init__(self, args: NodeAffinityArgs) -> None:
+        added = args.added_affinity
+        self._enforced = None if added is None else added.required
+        self._added_preferred = () if added is None else added.preferred
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> NodeNames | Skip | Refusal | None:
         required = required_terms(pod)
         if required is None:
-            return None if pod.spec.node_selector else SKIP
+            return None if pod.spec.node_selector or self._enforced is not None else SKIP
         named = [_names_asked_for(term) for term in required.node_selector_terms]
         if not named or any(names is None for names in named):
             return None
@@ -55,20 +72,28 @@ class NodeAffinity(Plugin, PreFilter, Filter, VectorFilter, PreScore, Score, Vec
         return NodeNames(union) if union else Reject(_CONFLICT)
 
     def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+        if not self._is_enforced_on(node.node):
+            return Reject(_ENFORCED)
         return None if node_matches(pod, node.node) else Reject(_MISMATCH)
 
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Iterator[tuple[Mask, Reason]]:
-        yield ~required_mask(pod, nodes), _MISMATCH
+        fitting = required_mask(pod, nodes)
+        if self._enforced is None:
+            yield ~fitting, _MISMATCH
+            return
+        enforced = selector_mask(self._enforced, nodes)
+        yield ~enforced, _ENFORCED
+        yield enforced & ~fitting, _MISMATCH
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Skip | None:
-        return None if _preferred(pod) else SKIP
+        return None if self._preferred(pod) else SKIP
 
     def score(self, state: CycleState, pod: Pod, node: NodeView) -> int:
-        return sum(p.weight for p in _preferred(pod) if term_matches(p.preference, node.node))
+        return sum(p.weight for p in self._preferred(pod) if term_matches(p.preference, node.node))
 
     def score_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Scores:
         scores = np.zeros(len(nodes), dtype=np.int64)
-        for preferred in _preferred(pod):
+        for preferred in self._preferred(pod):
             scores[term_mask(preferred.preference, nodes)] += preferred.weight
         return scores
 
@@ -82,9 +107,20 @@ class NodeAffinity(Plugin, PreFilter, Filter, VectorFilter, PreScore, Score, Vec
 
     @on_event(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)
     def after_node_change(self, pod: Pod, old: Node | None, new: Node) -> Hint:
-        if not node_matches(pod, new):
+        if not self._matches(pod, new):
             return Hint.SKIP
-        return Hint.SKIP if old is not None and node_matches(pod, old) else Hint.QUEUE
+        return Hint.SKIP if old is not None and self._matches(pod, old) else Hint.QUEUE
+
+    def _matches(self, pod: Pod, node: Node) -> bool:
+        return self._is_enforced_on(node) and node_matches(pod, node)
+
+    def _is_enforced_on(self, node: Node) -> bool:
+        enforced = self._enforced
+        return enforced is None or any(term_matches(term, node) for term in enforced.node_selector_terms)
+
+    def _preferred(self, pod: Pod) -> tuple[PreferredSchedulingTerm, ...]:
+        """What the pod prefers and what the configuration adds for every pod."""
+        return (*_preferred(pod), *self._added_preferred)
 
 
 def _preferred(pod: Pod) -> tuple[PreferredSchedulingTerm, ...]:
