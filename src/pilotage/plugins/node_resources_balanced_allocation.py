@@ -17,7 +17,7 @@ from pilotage.api.results import SKIP
 from pilotage.model import Pod
 from pilotage.model.pod_resources import pod_requests
 from pilotage.plugins.args import NodeResourcesBalancedAllocationArgs
-from pilotage.plugins.resource_names import is_scalar
+from pilotage.plugins.resource_names import NATIVE, is_scalar
 
 
 class NodeResourcesBalancedAllocation(Plugin, PreScore, Score, VectorScore):
@@ -43,7 +43,11 @@ class NodeResourcesBalancedAllocation(Plugin, PreScore, Score, VectorScore):
 
     def _counted(self, wanted: Mapping[str, int]) -> list[str]:
         """Extended resources take part only if the pod wants them."""
-        return [resource for resource in self._resources if wanted.get(resource, 0) or not is_scalar(resource)]
+        return [
+            resource
+            for resource in self._resources
+            if resource in NATIVE or (wanted.get(resource, 0) and is_scalar(resource))
+        ]
 
     def sign(self, pod: Pod) -> Hashable | None:
         wanted = pod_requests(pod.spec)

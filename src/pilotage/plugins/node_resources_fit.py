@@ -30,7 +30,7 @@ from pilotage.model import Node, Pod
 from pilotage.model.pod_resources import assigned_requests, container_requests, pod_requests
 from pilotage.model.quantity import quantity_milli, quantity_value
 from pilotage.plugins.args import NodeResourcesFitArgs
-from pilotage.plugins.resource_names import is_extended, is_scalar, is_scheduled
+from pilotage.plugins.resource_names import NATIVE, is_extended, is_scalar, is_scheduled
 from pilotage.plugins.resource_scoring import strategy_of
 
 _TOO_MANY_PODS = Reason("TooManyPods", "Too many pods")
@@ -111,7 +111,7 @@ class NodeResourcesFit(Plugin, Filter, VectorFilter, Score, VectorScore):
         wanted = container_requests(pod.spec)
         for resource, weight in self._scored:
             amount = wanted.get(resource, 0)
-            if amount or not is_scalar(resource):
+            if resource in NATIVE or (amount and is_scalar(resource)):
                 yield resource, weight, amount
 
     def sign(self, pod: Pod) -> Hashable | None:
