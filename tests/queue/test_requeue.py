@@ -183,6 +183,16 @@ def test_events_that_no_plugin_wants_are_not_kept() -> None:
     assert room.queue.recorded_events == 0
 
 
+def test_the_update_of_one_pod_in_flight_does_not_concern_the_others() -> None:
+    room = WaitingRoom(judge("Own", always, OWN_LABEL))
+    room.add(pod("a"), pod("b"))
+    first, second = room.pop(), room.pop()
+    changed = pod("b").label("changed", "yes").build()
+    room.queue.update(changed, [OWN_LABEL], second.pod)
+    assert room.reject(first, "Own") is Home.UNSCHEDULABLE
+    assert room.reject(second, "Own", pod=changed) is Home.BACKOFF
+
+
 def test_events_are_freed_with_the_oldest_ticket() -> None:
     room = WaitingRoom(judge("Fit"))
     room.add(pod("a"), pod("b"))

@@ -20,7 +20,7 @@ import heapq
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from pilotage.api.events import ClusterEvent, Hint, wildcard
+from pilotage.api.events import ClusterEvent, Hint, Resource, wildcard
 from pilotage.api.views import QueuedPod
 from pilotage.clock import Clock
 from pilotage.model import Pod
@@ -214,9 +214,12 @@ class SchedulingQueue:
         """The same question for one pod: its own update, or an event that it missed while in flight."""
         if not entry.rejectors:
             return Retry.AFTER_BACKOFF
+        # Pods in flight share one list of missed events, and some of them are about one pod only.
+        is_about_one_pod = new is not None and (event.is_wildcard or event.resource is Resource.TARGET_POD)
+        if is_about_one_pod and new.uid != entry.pod.uid:
+            return Retry.SKIP
         if event.is_wildcard:
-            is_for_other = new is not None and new.uid != entry.pod.uid
-            return Retry.SKIP if is_for_other else Retry.AFTER_BACKOFF
+            return Retry.AFTER_BACKOFF
         best = Retry.SKIP
         for plugin, hints in self._hints.judges(entry.pod.spec.scheduler_name, event).items():
             if plugin not in entry.rejectors:
