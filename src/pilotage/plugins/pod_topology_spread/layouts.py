@@ -19,7 +19,7 @@ from pilotage.plugins.pod_topology_spread.constraints import Constraint, Constra
 from pilotage.plugins.pod_topology_spread.domains import MISSING, Domains, Slots, Topology
 from pilotage.plugins.tolerations import first_untolerated
 
-_KEPT = 1024
+_KEPT = 512
 
 
 class Counting:
