@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from pilotage.config import obsolete
-from pilotage.config.decode import Place, camel, decode
+from pilotage.config.decode import Place, camel, decode, description
 from pilotage.config.kinds import PluginArguments
 from pilotage.config.located import Located, located
 from pilotage.config.problems import ConfigError, Problem
@@ -53,14 +53,15 @@ def arguments_of(plugin: str, args_type: type, given: Mapping[str, Any]) -> Any:
 
 def _check_type_meta(plugin: str, given: Located, place: Place, problems: list[Problem]) -> None:
     assert isinstance(given.value, Mapping)
-    kind, version = (given.value.get(name, Located(None)).value for name in ("kind", "apiVersion"))
+    kind, version = given.value.get("kind"), given.value.get("apiVersion")
     wanted = f"{plugin}Args"
-    if kind is not None and kind != wanted:
-        message = f'Invalid value: "{kind}": has to match plugin args (write {wanted}, or leave it out)'
-        problems.append(Problem(given.line_of("kind"), f"{place.path}.kind", message))
-    if version in obsolete.OLD_VERSIONS:
-        message = f'Unsupported value: "{version}": write "{obsolete.API_VERSION}", or leave it out'
-        problems.append(Problem(given.line_of("apiVersion"), f"{place.path}.apiVersion", message))
+    if kind is not None and kind.value not in (None, wanted):
+        value = f'"{kind.value}"' if isinstance(kind.value, str) else description(kind)
+        message = f"Invalid value: {value}: has to match plugin args (write {wanted}, or leave it out)"
+        problems.append(Problem(kind.line, f"{place.path}.kind", message))
+    if version is not None and isinstance(version.value, str) and version.value in obsolete.OLD_VERSIONS:
+        message = f'Unsupported value: "{version.value}": write "{obsolete.API_VERSION}", or leave it out'
+        problems.append(Problem(version.line, f"{place.path}.apiVersion", message))
 
 
 def _decoded(args_type: type, fields: Located, problems: list[Problem], place: Place) -> Any:
