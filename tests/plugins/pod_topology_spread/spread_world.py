@@ -12,10 +12,10 @@ import numpy as np
 from pilotage.api import CycleState, NodeTable, Skip
 from pilotage.assembly import SchedulerHandle
 from pilotage.calls.dispatcher import Dispatcher
+from pilotage.calls.no_api import NoApi
 from pilotage.cluster.node_rows import NodeRows
 from pilotage.cluster.node_view import ImaginedNode, RowView
 from pilotage.cluster.state import Cluster
-from pilotage.conformance.no_api import NoApi
 from pilotage.model import KINDS, kind_of
 from pilotage.plugins.args import PodTopologySpreadArgs
 from pilotage.plugins.pod_topology_spread import PodTopologySpread
