@@ -31,6 +31,11 @@ class ExistingTerms(ClusterIndex):
 
     # --- questions ---------------------------------------------------------------------------------------------
 
+    @property
+    def is_empty(self) -> bool:
+        """No pod on a node has any terms."""
+        return not self._pods_on
+
     def keeping_out(self, pod: Pod, namespace_labels: Mapping[str, str]) -> Mapping[str, Tally]:
         """By topology key, how many pods in each domain do not tolerate `pod` there."""
         terms = self._repelling.matching(pod.namespace, pod.labels, namespace_labels)

@@ -11,7 +11,7 @@ The first pod of a group that wants to be near itself finds nobody; it may go to
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -127,7 +127,7 @@ class FilterState:
 
     def refusals(self, pod: Pod, nodes: NodeTable) -> Iterator[tuple[Mask, Reason]]:
         """The same for all nodes of a table: a node has at most one reason."""
-        open_nodes = nodes.everywhere(True)
+        closed: Mask | None = None
         parts = (
             (self._far_away(pod, nodes), AFFINITY),
             (_occupied(self.apart, [key for key, _ in self._incoming.apart], nodes), ANTI_AFFINITY),
@@ -136,10 +136,11 @@ class FilterState:
         for refused, reason in parts:
             if refused is None:
                 continue
-            refused = refused & open_nodes
+            if closed is not None:
+                refused = refused & ~closed
             if refused.any():
                 yield refused, reason
-                open_nodes &= ~refused
+                closed = refused if closed is None else closed | refused
 
     def _is_near(self, pod: Pod, labels: Mapping[str, str]) -> bool:
         keys = self._incoming.near_keys
@@ -152,13 +153,9 @@ class FilterState:
         keys = self._incoming.near_keys
         if not keys:
             return None
-        far = nodes.everywhere(False)
-        for key in keys:
-            far |= self.near.around_all(key, nodes) <= 0
+        far = _any([self.near.around_all(key, nodes) <= 0 for key in keys])
         if far.any() and self._starts_a_group(pod):
-            far = nodes.everywhere(False)
-            for key in keys:
-                far |= nodes.labels(key)[0] == MISSING
+            return _any([nodes.labels(key)[0] == MISSING for key in keys])
         return far
 
     def _starts_a_group(self, pod: Pod) -> bool:
@@ -166,10 +163,10 @@ class FilterState:
         return near is not None and not self.near and near(pod)
 
 
-def _occupied(counts: DomainCounts, keys: list[str], nodes: NodeTable) -> Mask | None:
+def _occupied(counts: DomainCounts, keys: Sequence[str], nodes: NodeTable) -> Mask | None:
     """Nodes in whose domain there is such a pod; None if there are no keys to look at."""
-    occupied: Mask | None = None
-    for key in keys:
-        here = counts.around_all(key, nodes) > 0
-        occupied = here if occupied is None else occupied | here
-    return occupied
+    return _any([counts.around_all(key, nodes) > 0 for key in keys]) if keys else None
+
+
+def _any(masks: Sequence[Mask]) -> Mask:
+    return masks[0] if len(masks) == 1 else np.logical_or.reduce(masks)

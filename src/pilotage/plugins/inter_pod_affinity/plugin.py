@@ -42,12 +42,13 @@ from pilotage.api import (
 from pilotage.api.results import SKIP
 from pilotage.model import Node, Pod
 from pilotage.plugins.args import InterPodAffinityArgs
-from pilotage.plugins.inter_pod_affinity.domains import Amounts, Topology, sum_by_domain
+from pilotage.plugins.inter_pod_affinity.domains import Amounts, Topology
 from pilotage.plugins.inter_pod_affinity.existing_terms import ExistingTerms
 from pilotage.plugins.inter_pod_affinity.filtering import DomainCounts, FilterState
 from pilotage.plugins.inter_pod_affinity.hints import node_change_helps, pod_change_helps
 from pilotage.plugins.inter_pod_affinity.incoming import Question, incoming
 from pilotage.plugins.inter_pod_affinity.namespaces import Namespaces
+from pilotage.plugins.inter_pod_affinity.pods_per_domain import PodsPerDomain
 from pilotage.plugins.inter_pod_affinity.scoring import ScoreState, between_extremes, wishes_by_domain
 from pilotage.plugins.inter_pod_affinity.tallies import Tally
 from pilotage.plugins.inter_pod_affinity.terms import terms_of
@@ -75,11 +76,14 @@ class InterPodAffinity(
         self._args = args
         self._existing = handle.index(ExistingTerms)
         self._namespaces = handle.index(Namespaces)
+        self._pods = PodsPerDomain(handle)
         self._topology = Topology()
 
     # --- filter ------------------------------------------------------------------------------------------------
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Skip | Refusal | None:
+        if pod.spec.affinity is None and self._existing.is_empty:
+            return SKIP
         problem = terms_of(pod).problem
         if problem:
             return Reject(Reason("MalformedPodAffinity", f"parsing pod: {problem}", unresolvable=True))
@@ -109,7 +113,7 @@ class InterPodAffinity(
 
     def _count(self, pods: Question, key: str, nodes: NodeTable) -> Amounts:
         self._topology.domains(key, nodes)
-        return sum_by_domain(self._handle.count_pods(pods, pods), key, nodes)
+        return self._pods.of(pods, key)
 
     def _per_domain(self, tallies: Mapping[str, Tally], nodes: NodeTable) -> dict[str, Amounts]:
         """Tallies as arrays; those without a pod are left out."""
@@ -120,13 +124,15 @@ class InterPodAffinity(
     # --- score -------------------------------------------------------------------------------------------------
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Skip | None:
+        if pod.spec.affinity is None and self._existing.is_empty:
+            return SKIP
         asked = incoming(pod, self._namespaces)
         if not len(nodes) or (self._args.ignore_preferred_terms_of_existing_pods and not asked.wishes):
             return SKIP
         labels = self._namespaces.labels_of(pod.namespace)
         drawing = self._existing.drawing(pod, labels, self._args.hard_pod_affinity_weight)
         weights = self._per_domain(drawing, self._handle.nodes)
-        for key, amounts in wishes_by_domain(asked.wishes, self._handle).items():
+        for key, amounts in wishes_by_domain(asked.wishes, self._pods).items():
             self._topology.domains(key, self._handle.nodes)
             weights[key] = amounts if key not in weights else weights[key] + amounts
         if not weights:

@@ -10,9 +10,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from pilotage.api import Handle, NodeTable, NodeView, Scores
-from pilotage.plugins.inter_pod_affinity.domains import Amounts, Topology, at_nodes, sum_by_domain
+from pilotage.api import NodeTable, NodeView, Scores
+from pilotage.plugins.inter_pod_affinity.domains import Amounts, Topology, at_nodes
 from pilotage.plugins.inter_pod_affinity.incoming import Wish
+from pilotage.plugins.inter_pod_affinity.pods_per_domain import PodsPerDomain
 from pilotage.plugins.normalize import MAX_SCORE
 
 
@@ -30,21 +31,19 @@ class ScoreState:
         return sum(int(amounts[numbers(key, labels.get(key))]) for key, amounts in self.weights.items())
 
     def score_all(self, nodes: NodeTable) -> Scores:
-        scores = np.zeros(len(nodes), dtype=np.int64)
-        for key, amounts in self.weights.items():
-            scores += at_nodes(amounts, key, nodes)
-        return scores
+        parts = [at_nodes(amounts, key, nodes) for key, amounts in self.weights.items()]
+        return parts[0] if len(parts) == 1 else np.sum(parts, axis=0, dtype=np.int64)
 
 
-def wishes_by_domain(wishes: tuple[Wish, ...], handle: Handle) -> dict[str, Amounts]:
+def wishes_by_domain(wishes: tuple[Wish, ...], pods: PodsPerDomain) -> dict[str, Amounts]:
     """By topology key, how much the pod likes the pods of each domain; only keys for which it found any."""
     found: dict[str, Amounts] = {}
-    nodes = handle.nodes
     for wish in wishes:
-        pods = sum_by_domain(handle.count_pods(wish.pods, wish.pods), wish.topology_key, nodes)
-        if pods.any():
-            pods *= wish.weight
-            found[wish.topology_key] = pods if wish.topology_key not in found else found[wish.topology_key] + pods
+        count = pods.of(wish.pods, wish.topology_key)
+        if count.any():
+            liking = count * wish.weight
+            before = found.get(wish.topology_key)
+            found[wish.topology_key] = liking if before is None else before + liking
     return found
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from pilotage.plugins.inter_pod_affinity.domains import MISSING, Amounts, Domains
 from pilotage.plugins.inter_pod_affinity.terms import Term
 
-_KEPT_TALLIES = 256
+_KEPT_TALLIES = 512
 
 
 class ExistingTerm:
