@@ -7,7 +7,7 @@ classes, and says with `@on_event` which cluster events may help a pod that it r
 from pilotage.api.calls import ApiCall, Lane, Relevance
 from pilotage.api.events import Action, ClusterEvent, Hint, Resource
 from pilotage.api.indexes import ClusterIndex, PodClass
-from pilotage.api.plugin import Affected, Plugin, narrows, on_event
+from pilotage.api.plugin import Affected, Plugin, Sees, narrows, on_event
 from pilotage.api.points import (
     Bind,
     Filter,
@@ -77,6 +77,7 @@ __all__ = [
     "Rows",
     "Score",
     "Scores",
+    "Sees",
     "Skip",
     "StateKey",
     "VectorFilter",

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Any, ClassVar, TypeVar
 
 from pilotage.api.events import Action, ClusterEvent, Hint, Resource
@@ -23,6 +24,17 @@ from pilotage.model import Pod
 HintFunction = Callable[[Pod, Any, Any], Hint]
 NarrowFunction = Callable[[Any, Any], "Affected"]
 Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+class Sees(IntEnum):
+    """How much of a node a filter looks at; each answer includes those before it."""
+
+    NODE = 0
+    """The Node object: labels, taints, capacity."""
+    AMOUNTS = 1
+    """How much is requested on the node, and by how many pods; in columns nothing but the table that is handed in."""
+    PODS = 2
+    """The pods on this or other nodes, or anything that follows from them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +94,13 @@ class Plugin:
 
     `__init__` then gets an instance as `args`, with the dataclass's defaults where the configuration is silent. If the
     dataclass has a method `problems()` that yields (field path, message), what it finds is refused at start-up.
+    """
+
+    filter_sees: ClassVar[Sees] = Sees.PODS
+    """What of a node this plugin's Filter looks at; `Sees.PODS`, the default, is always right.
+
+    A narrower answer makes preemption faster: filters that see no pods need not be asked again for every pod that may
+    stay or go.
     """
 
     always_queue_on: ClassVar[tuple[ClusterEvent, ...]] = ()

@@ -15,6 +15,7 @@ kube-scheduler's snapshot.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -24,6 +25,7 @@ from numpy.typing import NDArray
 from pilotage.api.table import Codes, Mask, Scores
 from pilotage.cluster.change_log import ChangeLog
 from pilotage.cluster.columns import CodedColumn, Column
+from pilotage.cluster.lower_priority import LowerPriority
 from pilotage.cluster.node_resources import node_allocatable
 from pilotage.cluster.zones import ZoneTree, zone_of
 from pilotage.model import Node, Pod
@@ -31,6 +33,7 @@ from pilotage.model.node import Taint
 from pilotage.model.pod_resources import assigned_non_zero_requests, assigned_requests
 
 _FIRST_CAPACITY = 64
+_KEPT_PRIORITIES = 8
 
 
 class NodeTable:
@@ -53,6 +56,7 @@ class NodeTable:
         self._log: ChangeLog[int] = ChangeLog()
         self.renewals: ChangeLog[int] = ChangeLog()
         """Rows on which a newer version of a pod counts the same, but is another one to whoever looks for victims."""
+        self._below: OrderedDict[int, LowerPriority] = OrderedDict()
         self._order: NDArray[np.int64] | None = None
         self._positions: NDArray[np.int64] | None = None
         self.structure = 0
@@ -195,6 +199,8 @@ class NodeTable:
             self._capacity *= 2
             for column in self._all_columns():
                 column.reserve(self._capacity)
+            for below in self._below.values():
+                below.reserve(self._capacity)
         self._names.append(node.name)
         self._nodes.append(node)
         self._pods.append({})
@@ -244,13 +250,31 @@ class NodeTable:
         self.add_pod(node_name, new)
 
     def _account(self, row: int, pod: Pod, sign: int) -> None:
-        for resource, amount in assigned_requests(pod).items():
+        requested = assigned_requests(pod)
+        for resource, amount in requested.items():
             self._amount_column(self._requested, resource).add(row, sign * amount)
-        cpu, memory = assigned_non_zero_requests(pod)
-        self._scored["cpu"].add(row, sign * cpu)
-        self._scored["memory"].add(row, sign * memory)
+        scored = assigned_non_zero_requests(pod)
+        self._scored["cpu"].add(row, sign * scored[0])
+        self._scored["memory"].add(row, sign * scored[1])
         self._pod_count.add(row, sign)
+        for below in self._below.values():
+            if pod.priority < below.priority:
+                below.account(row, (requested, scored), sign)
         self._log.touch(row)
+
+    def below(self, priority: int) -> LowerPriority:
+        """What the pods of lower priority take on each node; kept up to date for the priorities last asked for."""
+        known = self._below.get(priority)
+        if known is None:
+            known = self._below[priority] = LowerPriority(priority, self._capacity)
+            for row, pods in enumerate(self._pods):
+                for pod in pods.values():
+                    if pod.priority < priority:
+                        known.account(row, (assigned_requests(pod), assigned_non_zero_requests(pod)), 1)
+            if len(self._below) > _KEPT_PRIORITIES:
+                self._below.popitem(last=False)
+        self._below.move_to_end(priority)
+        return known
 
     # --- columns -----------------------------------------------------------------------------------------------
 
@@ -283,6 +307,8 @@ class NodeTable:
         yield self._taints.codes
         for labels in self._labels.values():
             yield labels.codes
+        for below in self._below.values():
+            yield from below.columns()
 
     def _change_structure(self) -> None:
         self.structure += 1
@@ -300,6 +326,8 @@ class NodeTable:
             assert self._pod_count[row] == len(pods)
             for resource, column in self._requested.items():
                 assert column[row] == sum(assigned_requests(p).get(resource, 0) for p in pods.values()), resource
+            for below in self._below.values():
+                below.check(row, pods.values())
 
 
 def _counts_alike(old: Pod, new: Pod) -> bool:

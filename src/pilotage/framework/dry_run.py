@@ -49,25 +49,11 @@ class DryRun:
         """Other pods of the same or higher priority that are promised this node."""
         return [p for p in self._nominations.on(node_name) if p.priority >= pod.priority and p.uid != pod.uid]
 
-    def contested_rows(self, pod: Pod) -> dict[int, list[Pod]]:
-        """Rows that are promised to other pods of the same or higher priority, with these pods."""
-        contested: dict[int, list[Pod]] = {}
-        for node_name in self._nominations.nodes():
-            rivals = self.rivals_on(pod, node_name)
-            row = self._nodes.row(node_name)
-            if rivals and row is not None:
-                contested[row] = rivals
-        return contested
-
     def refusal_as_promised(self, state: CycleState, pod: Pod, row: int) -> Refused | None:
         """What the filters say of the pod's own nominated node: beside its rivals first, then as it is."""
         rivals = self.rivals_on(pod, self._nodes.names[row])
         trial = self.trial(state, pod)
         return trial.refusal_beside(row, rivals) or trial.refusal_now(row)
-
-    def refusal_beside(self, state: CycleState, pod: Pod, row: int, rivals: Sequence[Pod]) -> Refused | None:
-        """What the filters say of a node if these pods were on it already."""
-        return self.trial(state, pod).refusal_beside(row, rivals)
 
     def _question(self, plugin: Plugin) -> Question:
         if isinstance(plugin, points.Filter):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from pilotage.cluster.node_rows import NodeRows
 from pilotage.cluster.node_table import NodeTable
 from pilotage.cluster.node_view import RowView
 from pilotage.cluster.nominations import Nominations
+from pilotage.framework.contested import Contested
 from pilotage.framework.diagnosis import Diagnosis, Refused, Rejection
 from pilotage.framework.dry_run import DryRun, filter_error
 from pilotage.framework.errors import PluginError
@@ -35,6 +37,9 @@ REFUSED = -1
 MAX_SCORE = 100
 _KEPT_SIGNATURES = 256
 _FEW_ROWS = 8
+_NONE_JUDGED: Mapping[int, Refused] = MappingProxyType({})
+_SILENT = Reason("Refused", "")
+"""For a refusal that gives no reason."""
 
 Rows = NDArray[np.int64]
 
@@ -62,6 +67,7 @@ class Evaluator:
         self._profile = profile
         self._nodes = nodes
         self.dry_run = DryRun(profile, nodes, nominations)
+        self._contested = Contested(profile, self.dry_run, nodes, nominations)
         self._columns: OrderedDict[Hashable, SharedColumns] = OrderedDict()
 
     def totals(self, state: CycleState, pod: Pod, allowed: Mask | None) -> Scores:
@@ -114,18 +120,14 @@ class Evaluator:
         feasible = shared.feasible if allowed is None else shared.feasible & allowed
         fresh = tuple((name, plugin) for name, plugin in plan.fresh_filters if name not in state.skip_filter)
         feasible = self._fresh_feasible(state, pod, fresh, feasible)
-        return self._spared(state, pod, self.dry_run.contested_rows(pod), feasible)
+        return self._spared(state, pod, feasible)
 
     def _some(self, rows: Rows) -> table.NodeTable:
         return self._nodes if len(rows) == len(self._nodes) else NodeRows(self._nodes, rows)
 
-    def _spared(self, state: CycleState, pod: Pod, contested: Mapping[int, Sequence[Pod]], feasible: Mask) -> Mask:
+    def _spared(self, state: CycleState, pod: Pod, feasible: Mask) -> Mask:
         """Without the rows where the pod fits only because the nominated pods are not there yet."""
-        taken = [
-            row
-            for row, rivals in contested.items()
-            if feasible[row] and self.dry_run.refusal_beside(state, pod, row, rivals) is not None
-        ]
+        taken = list(self._contested.refusals(state, pod, feasible))
         if taken:
             feasible = feasible.copy()
             feasible[taken] = False
@@ -275,7 +277,7 @@ class Evaluator:
                     continue
                 mask = np.zeros(len(rows), dtype=np.bool_)
                 mask[place] = True
-                for reason in refusal.reasons or (Reason("Refused", ""),):
+                for reason in refusal.reasons or (_SILENT,):
                     yield mask, reason, isinstance(refusal, Pending)
         except Exception as error:
             raise filter_error(name_of(plugin), error) from error
@@ -309,7 +311,7 @@ class Evaluator:
         pod: Pod,
         diagnosis: Diagnosis,
         allowed: Mask | None,
-        judged: Mapping[int, Refused],
+        judged: Mapping[int, Refused] = _NONE_JUDGED,
     ) -> None:
         """Write into `diagnosis` who refused which node: the first plugin that did, with all its reasons.
 
@@ -318,10 +320,11 @@ class Evaluator:
         nodes = self._nodes
         open_rows = np.ones(len(nodes), dtype=np.bool_) if allowed is None else allowed.copy()
         all_rows = np.arange(len(nodes))
-        for row, refused in judged.items():
+        for row in judged:
             open_rows[row] = False
-            self._note_row(diagnosis, row, refused)
-        self._note_contested(state, pod, diagnosis, open_rows)
+        contested = self._contested.refusals(state, pod, open_rows)
+        self._note_rows(diagnosis, {**judged, **contested})
+        open_rows[list(contested)] = False
         for plugin in self._profile.filters:
             name = name_of(plugin)
             if name in state.skip_filter:
@@ -338,24 +341,20 @@ class Evaluator:
                     diagnosis.pending.add(name)
             open_rows &= ~refused_here
 
-    def _note_contested(self, state: CycleState, pod: Pod, diagnosis: Diagnosis, open_rows: Mask) -> None:
-        """Rows promised to others are judged as if those were there; what they refuse is closed to the rest."""
-        for row, rivals in self.dry_run.contested_rows(pod).items():
-            refused = self.dry_run.refusal_beside(state, pod, row, rivals) if open_rows[row] else None
-            if refused is None:
-                continue
-            open_rows[row] = False
-            self._note_row(diagnosis, row, refused)
-
-    def _note_row(self, diagnosis: Diagnosis, row: int, refused: Refused) -> None:
-        mask = np.zeros(len(self._nodes), dtype=np.bool_)
-        mask[row] = True
-        is_pending = isinstance(refused.refusal, Pending)
-        diagnosis.rejectors.add(refused.plugin)
-        if is_pending:
-            diagnosis.pending.add(refused.plugin)
-        for reason in refused.refusal.reasons:
-            diagnosis.rejections.append(Rejection(refused.plugin, reason, mask, is_pending))
+    def _note_rows(self, diagnosis: Diagnosis, refused: Mapping[int, Refused]) -> None:
+        """Verdicts about single rows, those of equal reason together."""
+        rows_of: dict[tuple[str, Reason, bool], list[int]] = {}
+        for row, verdict in refused.items():
+            is_pending = isinstance(verdict.refusal, Pending)
+            diagnosis.rejectors.add(verdict.plugin)
+            if is_pending:
+                diagnosis.pending.add(verdict.plugin)
+            for reason in verdict.refusal.reasons or (_SILENT,):
+                rows_of.setdefault((verdict.plugin, reason, is_pending), []).append(row)
+        for (plugin, reason, is_pending), rows in rows_of.items():
+            mask = np.zeros(len(self._nodes), dtype=np.bool_)
+            mask[rows] = True
+            diagnosis.rejections.append(Rejection(plugin, reason, mask, is_pending))
 
     def _pre_score(
         self, state: CycleState, pod: Pod, plugins: Sequence[tuple[str, Any]], nodes: table.NodeTable

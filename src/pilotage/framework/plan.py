@@ -13,6 +13,7 @@ from typing import Any
 
 from pilotage.api import points
 from pilotage.api.plugin import Plugin
+from pilotage.api.state import CycleState
 from pilotage.framework.errors import PluginError
 from pilotage.framework.profile import Profile, name_of
 from pilotage.model import Pod
@@ -36,6 +37,23 @@ class Plan:
     """Shared plugins whose answers also depend on facts that have a version."""
     is_per_node: bool
     """Every shared plugin can also be asked about a single node, which is cheaper than columns of a few rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class SharedClass:
+    """Pods about which all filters say the same of any one node."""
+
+    signature: Hashable
+    versions: Hashable
+    """Of the facts besides pod and node; verdicts of other versions are void."""
+
+
+def class_of(profile: Profile, state: CycleState, pod: Pod) -> SharedClass | None:
+    """The class of a pod after its PreFilter; None if a filter looks at more than the pod and one node."""
+    plan = plan_for(profile, pod)
+    if any(name not in state.skip_filter for name, _ in plan.fresh_filters):
+        return None
+    return SharedClass(plan.signature, tuple(plugin.facts_version() for plugin in plan.versioned))
 
 
 def plan_for(profile: Profile, pod: Pod) -> Plan:

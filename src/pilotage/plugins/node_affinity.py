@@ -26,6 +26,7 @@ from pilotage.api import (
     Resource,
     Score,
     Scores,
+    Sees,
     Skip,
     VectorFilter,
     VectorScore,
@@ -54,6 +55,7 @@ _CONFLICT = Reason("NodeAffinityConflict", "pod affinity terms conflict", unreso
 
 class NodeAffinity(Plugin, PreFilter, Filter, VectorFilter, PreScore, Score, VectorScore, NormalizeScore):
     name = "NodeAffinity"
+    filter_sees = Sees.NODE
     args_type = NodeAffinityArgs
 
     def __init__(self, args: NodeAffinityArgs) -> None:

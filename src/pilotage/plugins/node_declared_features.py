@@ -21,6 +21,7 @@ from pilotage.api import (
     Refusal,
     Reject,
     Resource,
+    Sees,
     Skip,
     VectorFilter,
     on_event,
@@ -33,6 +34,7 @@ _MISSING = Reason("FeatureMissing", "node(s) didn't match Pod's required feature
 
 class NodeDeclaredFeatures(Plugin, PreFilter, Filter, VectorFilter):
     name = "NodeDeclaredFeatures"
+    filter_sees = Sees.NODE
 
     def __init__(self, handle: Handle) -> None:
         self._handle = handle

@@ -19,6 +19,7 @@ from pilotage.api import (
     Refusal,
     Reject,
     Resource,
+    Sees,
     Skip,
     VectorFilter,
 )
@@ -29,6 +30,7 @@ _MISMATCH = Reason("NodeNameMismatch", "node(s) didn't match the requested node 
 
 class NodeName(Plugin, PreFilter, Filter, VectorFilter):
     name = "NodeName"
+    filter_sees = Sees.NODE
     always_queue_on = (ClusterEvent(Resource.NODE, Action.ADD),)
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> NodeNames | Skip | Refusal | None:

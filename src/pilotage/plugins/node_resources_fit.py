@@ -22,6 +22,7 @@ from pilotage.api import (
     Resource,
     Score,
     Scores,
+    Sees,
     VectorFilter,
     VectorScore,
     on_event,
@@ -38,6 +39,7 @@ _TOO_MANY_PODS = Reason("TooManyPods", "Too many pods")
 
 class NodeResourcesFit(Plugin, Filter, VectorFilter, Score, VectorScore):
     name = "NodeResourcesFit"
+    filter_sees = Sees.AMOUNTS
     args_type = NodeResourcesFitArgs
 
     def __init__(self, args: NodeResourcesFitArgs) -> None:

@@ -17,6 +17,7 @@ from pilotage.api import (
     Refusal,
     Reject,
     Resource,
+    Sees,
     VectorFilter,
     on_event,
 )
@@ -30,6 +31,7 @@ _UNSCHEDULABLE = Reason("NodeUnschedulable", "node(s) were unschedulable", unres
 
 class NodeUnschedulable(Plugin, Filter, VectorFilter):
     name = "NodeUnschedulable"
+    filter_sees = Sees.NODE
 
     def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
         if not node.unschedulable or is_tolerated(pod.spec.tolerations, _CORDON):

@@ -25,6 +25,7 @@ from pilotage.api import (
     Resource,
     Score,
     Scores,
+    Sees,
     VectorFilter,
     VectorScore,
     on_event,
@@ -39,6 +40,7 @@ _UNTOLERATED = Reason("UntoleratedTaint", "node(s) had untolerated taint(s)", un
 
 class TaintToleration(Plugin, Filter, VectorFilter, Score, VectorScore, NormalizeScore):
     name = "TaintToleration"
+    filter_sees = Sees.NODE
 
     def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
         return None if first_untolerated(node.taints, pod.spec.tolerations) is None else Reject(_UNTOLERATED)
