@@ -8,8 +8,8 @@ from typing import Any
 
 from pilotage.assembly import SchedulerHandle
 from pilotage.calls.dispatcher import Dispatcher
-from pilotage.clock import SystemClock
 from pilotage.calls.no_api import NoApi
+from pilotage.clock import SystemClock
 from pilotage.testing import NodeBuilder, PodBuilder
 from tests.plugins.one_plugin import OnePlugin
 

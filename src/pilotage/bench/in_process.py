@@ -20,7 +20,7 @@ from pilotage.bench.delayed_transport import DelayedTransport
 from pilotage.bench.measure import Figures, Timeline, peak_memory_mib
 from pilotage.bench.metered_codec import MeteredCodec, metered
 from pilotage.bench.progress import Progress
-from pilotage.bench.workloads import NAMESPACE, Object, Workload, priority_class
+from pilotage.bench.workloads import NAMESPACE, OTHER_NAMESPACE, Object, Workload, priority_class
 from pilotage.clock import Clock, cpu_seconds
 from pilotage.kube.client import KubeClient
 from pilotage.model import KINDS
@@ -33,6 +33,8 @@ from pilotage.sandbox.store import Store
 _HISTORY = 100_000
 _CREATIONS_PER_TURN = 16
 _POLL_SECONDS = 0.02
+_BOUND = b'"nodeName":'
+_TRIED = b'"Unschedulable"'
 
 
 @asynccontextmanager
@@ -74,6 +76,7 @@ class InProcessBench:
         )
         self._unbound: set[str] = set()
         self._bound: set[str] = set()
+        self._settled_by = _BOUND
         self._timeline: Timeline | None = None
 
     async def run(self) -> Figures:
@@ -84,7 +87,9 @@ class InProcessBench:
         async with unwrapped(Stalled), asyncio.TaskGroup() as tasks:
             running = [tasks.create_task(self._process.run(), name="scheduler")]
             running.append(tasks.create_task(self._server.run(), name="sandbox"))
+            self._settled_by = _BOUND if workload.init_pods_fit else _TRIED
             await self._schedule_all("init pods", workload.make_init_pod, workload.init_pods)
+            self._settled_by = _BOUND
             # What is there now stays: the collector need not look at it again and again.
             gc.collect()
             gc.freeze()
@@ -95,7 +100,8 @@ class InProcessBench:
 
     def _make_cluster(self) -> None:
         workload = self._workload
-        self._api.create("namespaces", "", {"metadata": {"name": NAMESPACE}})
+        for namespace in (NAMESPACE, OTHER_NAMESPACE):
+            self._api.create("namespaces", "", {"metadata": {"name": namespace}})
         for name, value in workload.priority_classes.items():
             self._api.create("priorityclasses.scheduling.k8s.io", "", priority_class(name, value))
         for number in range(workload.nodes):
@@ -136,7 +142,7 @@ class InProcessBench:
         self._unbound.add(pod["metadata"]["name"])
         if self._timeline is not None:
             self._timeline.created[pod["metadata"]["name"]] = self._clock.monotonic()
-        await self._creator.create(KINDS["pods"], NAMESPACE, msgspec.json.encode(pod))
+        await self._creator.create(KINDS["pods"], pod["metadata"]["namespace"], msgspec.json.encode(pod))
 
     async def _all_bound(self, step: str, count: int) -> None:
         bound_before, since = -1, self._clock.monotonic()
@@ -149,7 +155,7 @@ class InProcessBench:
             await self._clock.sleep(_POLL_SECONDS)
 
     def _on_change(self, change: Change) -> None:
-        if change.type != "MODIFIED" or b'"nodeName":' not in change.record.body:
+        if change.type != "MODIFIED" or self._settled_by not in change.record.body:
             return
         name = change.record.key.name
         # Pods of an earlier step change too: preemption marks its victims.

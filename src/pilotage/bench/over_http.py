@@ -19,7 +19,7 @@ from pilotage.bench.child_process import Child, ChildFailed
 from pilotage.bench.in_process import Stalled, unwrapped
 from pilotage.bench.measure import Figures, Timeline
 from pilotage.bench.progress import Progress
-from pilotage.bench.workloads import NAMESPACE, Object, Workload, priority_class
+from pilotage.bench.workloads import NAMESPACE, OTHER_NAMESPACE, Object, Workload, priority_class
 from pilotage.clock import Clock
 from pilotage.kube.client import KubeClient
 from pilotage.kube.http_transport import HttpTransport
@@ -45,6 +45,7 @@ class OverHttpBench:
         self._unbound: set[str] = set()
         self._bound: set[str] = set()
         self._timeline: Timeline | None = None
+        self._is_settled: Callable[[Pod], bool] = _is_bound
 
     async def run(self) -> Figures:
         async with AsyncExitStack() as stack:
@@ -71,7 +72,8 @@ class OverHttpBench:
 
     async def _make_cluster(self, client: KubeClient) -> None:
         workload = self._workload
-        await client.create(KINDS["namespaces"], "", msgspec.json.encode({"metadata": {"name": NAMESPACE}}))
+        for namespace in (NAMESPACE, OTHER_NAMESPACE):
+            await client.create(KINDS["namespaces"], "", msgspec.json.encode({"metadata": {"name": namespace}}))
         for name, value in workload.priority_classes.items():
             body = msgspec.json.encode(priority_class(name, value))
             await client.create(KINDS["priorityclasses"], "", body)
@@ -86,7 +88,9 @@ class OverHttpBench:
             reflector = Reflector(client, KINDS["pods"], self, self._clock, self._rng)
             watching = tasks.create_task(reflector.run(), name="watch pods")
             await reflector.wait_synced()
+            self._is_settled = _is_bound if workload.init_pods_fit else _was_tried
             await self._schedule_all(client, scheduler, "init pods", workload.make_init_pod, workload.init_pods)
+            self._is_settled = _is_bound
             timeline = self._timeline = Timeline()
             cpu_before = scheduler.cpu_seconds()
             await self._schedule_all(client, scheduler, "pods", workload.make_pod, workload.pods)
@@ -113,7 +117,7 @@ class OverHttpBench:
         async def create(pod: Object) -> None:
             if self._timeline is not None:
                 self._timeline.created[pod["metadata"]["name"]] = self._clock.monotonic()
-            await client.create(KINDS["pods"], NAMESPACE, msgspec.json.encode(pod))
+            await client.create(KINDS["pods"], pod["metadata"]["namespace"], msgspec.json.encode(pod))
             self._progress.show(step, len(self._bound), count)
 
         await self._post_all(create, manifests)
@@ -154,12 +158,20 @@ class OverHttpBench:
 
     def _note(self, pod: Pod) -> None:
         # Pods of an earlier step change too: preemption marks its victims.
-        if not pod.node_name or pod.name not in self._unbound:
+        if not self._is_settled(pod) or pod.name not in self._unbound:
             return
         self._unbound.discard(pod.name)
         self._bound.add(pod.name)
         if self._timeline is not None:
             self._timeline.note_bound(pod.name, self._clock.monotonic())
+
+
+def _is_bound(pod: Pod) -> bool:
+    return bool(pod.node_name)
+
+
+def _was_tried(pod: Pod) -> bool:
+    return pod.status.condition("PodScheduled") is not None
 
 
 def _is_there(path: Path) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 Object = dict[str, Any]
 
 NAMESPACE = "bench"
+OTHER_NAMESPACE = "bench-other"
 DEFAULT_REQUESTS = {"cpu": "100m", "memory": "500Mi"}
 
 
@@ -29,6 +30,8 @@ class Workload:
     make_pod: Callable[[int], Object]
     priority_classes: Mapping[str, int] = field(default_factory=dict)
     """Priority classes that the pods name, with their values."""
+    init_pods_fit: bool = True
+    """False: they are tried once and wait, and the measured pods come when all have been tried."""
 
 
 def bench_node(number: int) -> Object:
@@ -114,5 +117,3 @@ PREEMPTION_BASIC = Workload(
     make_pod=_preemptor,
     priority_classes={HIGH_PRIORITY: 1000},
 )
-
-WORKLOADS = {workload.name: workload for workload in (SCHEDULING_BASIC, PREEMPTION_BASIC)}

@@ -14,11 +14,12 @@ from rich.console import Console
 from rich.table import Table
 
 from pilotage.assembly import SchedulerOptions
+from pilotage.bench.catalog import WORKLOADS
 from pilotage.bench.child_process import ChildFailed
 from pilotage.bench.in_process import InProcessBench, Stalled
 from pilotage.bench.measure import Figures
 from pilotage.bench.over_http import OverHttpBench
-from pilotage.bench.workloads import WORKLOADS, Workload
+from pilotage.bench.workloads import Workload
 from pilotage.cli.errors import bad_input
 from pilotage.cli.scheduler_flags import SchedulerFlags, scheduler_flags
 from pilotage.clock import Clock, SystemClock

@@ -1,0 +1,8 @@
+"""All workloads by name."""
+
+from __future__ import annotations
+
+from pilotage.bench.placement_workloads import PLACEMENT_WORKLOADS
+from pilotage.bench.workloads import PREEMPTION_BASIC, SCHEDULING_BASIC
+
+WORKLOADS = {workload.name: workload for workload in (SCHEDULING_BASIC, *PLACEMENT_WORKLOADS, PREEMPTION_BASIC)}
