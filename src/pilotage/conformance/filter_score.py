@@ -8,6 +8,7 @@ import numpy as np
 
 from pilotage.api.state import CycleState
 from pilotage.conformance.statuses import node_statuses, status
+from pilotage.conformance.allocations import allocations
 from pilotage.conformance.world import World
 from pilotage.cycle.placement import diagnose
 from pilotage.framework.errors import PluginError
@@ -50,6 +51,9 @@ def _evaluate(world: World, state: CycleState, answer: Answer) -> None:
         answer["message"] = diagnosis.message()
         return
     answer["scores"] = _scores(world, state, rows)
+    given = allocations(state, [diagnosis.node_names[row] for row in rows])
+    if given is not None:
+        answer["allocations"] = given
     _choose(world, answer)
 
 

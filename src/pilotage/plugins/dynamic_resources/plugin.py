@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -20,9 +20,7 @@ from pilotage.api import (
     Plugin,
     PreEnqueue,
     PreFilter,
-    Reason,
     Refusal,
-    Reject,
     Resource,
     Score,
     Scores,
@@ -32,11 +30,19 @@ from pilotage.api import (
 from pilotage.api.results import SKIP
 from pilotage.model import Pod
 from pilotage.model.resource import ResourceClaim
-from pilotage.plugins.dynamic_resources.claims import ClaimProblem, claims_of
-from pilotage.plugins.dynamic_resources.extended_resources import DeviceClassIndex, extended_requests
+from pilotage.plugins.args import DynamicResourcesArgs
+from pilotage.plugins.device_classes import DeviceClassIndex, extended_requests
+from pilotage.plugins.dynamic_resources.allocation import NodeAllocator, refused
+from pilotage.plugins.dynamic_resources.claim_book import ClaimBook
+from pilotage.plugins.dynamic_resources.claims import ClaimProblem, claims_of, is_made_for
+from pilotage.plugins.dynamic_resources.extended_claim import ANNOTATION, claim_in_memory
+from pilotage.plugins.dynamic_resources.requests import MissingClass, prepare
+from pilotage.plugins.dynamic_resources.scoring import preference
+from pilotage.plugins.dynamic_resources.state import POD_CLAIMS, PodClaims
 from pilotage.plugins.normalize import by_maximum
+from pilotage.rng import random_uid
 
-_NO_DEVICES: Final = "no devices"
+_WITHOUT_DEVICES: Final = "no devices"
 
 
 class DynamicResources(Plugin, PreEnqueue, PreFilter, Filter, Score, NormalizeScore):
@@ -47,49 +53,89 @@ class DynamicResources(Plugin, PreEnqueue, PreFilter, Filter, Score, NormalizeSc
         ClusterEvent(Resource.RESOURCE_SLICE, Action.ADD | Action.UPDATE),
     )
 
-    def __init__(self, handle: Handle) -> None:
+    args_type = DynamicResourcesArgs
+
+    def __init__(self, handle: Handle, args: DynamicResourcesArgs) -> None:
         self._handle = handle
+        self._allocator = NodeAllocator(handle, args)
 
     def sign(self, pod: Pod) -> Hashable | None:
         # What a claim gets depends on devices that several nodes may share: such pods are asked anew each time.
-        return None if pod.spec.resource_claims or extended_requests(pod.spec) else _NO_DEVICES
+        return None if pod.spec.resource_claims or extended_requests(pod.spec) else _WITHOUT_DEVICES
 
     def pre_enqueue(self, pod: Pod) -> Refusal | None:
         try:
             self._claims(pod)
         except ClaimProblem as problem:
-            return _refused(problem)
+            return refused("ClaimNotUsable", str(problem))
         return None
+
+    # --- before the nodes --------------------------------------------------------------------------------------
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Skip | Refusal | None:
-        if not pod.spec.resource_claims and not self._uses_classes(pod):
+        extended = self._extended(pod)
+        if not pod.spec.resource_claims and not extended:
             return SKIP
         try:
-            self._claims(pod)
+            claims = self._claims(pod)
         except ClaimProblem as problem:
-            return _refused(problem)
+            return refused("ClaimNotUsable", str(problem))
+        if not claims and not extended:
+            return SKIP
+        try:
+            state[POD_CLAIMS] = self._prepared(pod, claims, extended)
+        except ClaimProblem as problem:
+            return refused("ClaimInFlight", str(problem))
+        except MissingClass as problem:
+            return refused("MissingClass", str(problem))
         return None
 
-    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
-        return None
+    def _prepared(self, pod: Pod, claims: list[ResourceClaim], extended: Mapping[str, str | None]) -> PodClaims:
+        book = self._handle.index(ClaimBook)
+        classes = self._handle.objects("DeviceClass").get
+        to_allocate = []
+        for claim in claims:
+            if claim.status.allocation is not None:
+                continue
+            if book.pending(claim.uid) is not None:
+                raise ClaimProblem(f"resource claim {claim.key} is in the process of being allocated")
+            to_allocate.append(prepare(claim, classes))
+        extended_claim = self._extended_claim(pod) if extended else None
+        return PodClaims(claims, to_allocate, extended, extended_claim)
 
-    def score(self, state: CycleState, pod: Pod, node: NodeView) -> int:
-        return 0
-
-    def normalize(self, state: CycleState, pod: Pod, scores: Scores) -> Scores:
-        return by_maximum(np.asarray(scores))
-
-    def _uses_classes(self, pod: Pod) -> bool:
+    def _extended(self, pod: Pod) -> Mapping[str, str | None]:
+        """The extended resources of the pod with the classes behind them; empty if there is no class for any."""
         wanted = extended_requests(pod.spec)
         if not wanted:
-            return False
+            return {}
         classes = self._handle.index(DeviceClassIndex)
-        return any(classes.class_for(resource) is not None for resource in wanted)
+        found = {resource: classes.class_for(resource) for resource in wanted}
+        return found if any(found.values()) else {}
+
+    def _extended_claim(self, pod: Pod) -> ResourceClaim:
+        for claim in self._handle.objects("ResourceClaim").values():
+            if claim.annotations.get(ANNOTATION) == "true" and is_made_for(claim, pod):
+                left_behind: ResourceClaim = claim
+                return left_behind
+        return claim_in_memory(pod, random_uid(self._handle.rng))
 
     def _claims(self, pod: Pod) -> list[ResourceClaim]:
         if not pod.spec.resource_claims:
             return []
-        return claims_of(pod, self._handle.objects("ResourceClaim").get)
+        return claims_of(pod, self._handle.index(ClaimBook).get)
+
+    # --- each node ---------------------------------------------------------------------------------------------
+
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+        return self._allocator.try_node(state[POD_CLAIMS], pod, node)
+
+    def score(self, state: CycleState, pod: Pod, node: NodeView) -> int:
+        claims = state.get(POD_CLAIMS)
+        outcome = claims.outcomes.get(node.name) if claims is not None else None
+        return preference(outcome) if outcome is not None else 0
+
+    def normalize(self, state: CycleState, pod: Pod, scores: Scores) -> Scores:
+        return by_maximum(np.asarray(scores))
 
     # --- what helps --------------------------------------------------------------------------------------------
 
@@ -114,7 +160,3 @@ class DynamicResources(Plugin, PreEnqueue, PreFilter, Filter, Score, NormalizeSc
         except ClaimProblem:
             return Hint.SKIP
         return Hint.QUEUE
-
-
-def _refused(problem: ClaimProblem) -> Reject:
-    return Reject(Reason("ClaimNotUsable", str(problem), unresolvable=True))

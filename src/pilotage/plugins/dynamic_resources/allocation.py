@@ -1,0 +1,136 @@
+"""Can a node serve the claims of a pod, and with which devices?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from pilotage.api import Handle, NodeView, Reason, Refusal, Reject
+from pilotage.model import Node, Pod
+from pilotage.model.resource import ResourceClaim
+from pilotage.plugins.args import DynamicResourcesArgs
+from pilotage.plugins.dynamic_resources.binding_conditions import BindingFailed, is_overdue, is_ready
+from pilotage.plugins.dynamic_resources.claim_book import ClaimBook
+from pilotage.plugins.dynamic_resources.errors import AllocationError, NodeAllocationError
+from pilotage.plugins.dynamic_resources.extended_claim import container_requests, with_requests
+from pilotage.plugins.dynamic_resources.pools import Pool, pools_for
+from pilotage.plugins.dynamic_resources.requests import PreparedClaim, prepare
+from pilotage.plugins.dynamic_resources.search import Picks, Search
+from pilotage.plugins.dynamic_resources.slices import SliceIndex
+from pilotage.plugins.dynamic_resources.state import NodeOutcome, PodClaims
+from pilotage.plugins.node_selection import term_matches
+
+_STEPS_PER_LOOK_AT_THE_CLOCK = 256
+
+
+def refused(code: str, message: str) -> Reject:
+    """Evicting pods does not free devices: their claims stay allocated."""
+    return Reject(Reason(code, message, unresolvable=True))
+
+
+_NOT_AVAILABLE: Final = refused("ClaimNotAvailable", "resourceclaim not available on the node")
+_NO_DEVICES: Final = refused("NoDevices", "cannot allocate all claims")
+_NOT_ADVERTISED: Final = refused("NotAdvertised", "cannot fit resource")
+_OLD_EXTENDED_CLAIM: Final = refused("OldExtendedClaim", "cannot schedule extended resource claim")
+
+
+class NodeAllocator:
+    """Tries the claims of a pod on single nodes."""
+
+    def __init__(self, handle: Handle, args: DynamicResourcesArgs) -> None:
+        self._handle = handle
+        self._args = args
+        self._pools: dict[str, tuple[Node, tuple[int, int], list[Pool]]] = {}
+
+    def try_node(self, claims: PodClaims, pod: Pod, node: NodeView) -> Refusal | None:
+        """Remember what the node would give, or say why it cannot serve the claims."""
+        wanted = self._wanted(claims, pod, node)
+        if isinstance(wanted, Reject):
+            return wanted
+        unavailable = [claim for claim in claims.claims if not self._is_available(claim, node.node)]
+        outcome = NodeOutcome()
+        if wanted:
+            picks = self._search(wanted, node.node)
+            if isinstance(picks, Reject):
+                return picks
+            outcome = NodeOutcome(wanted, picks)
+        if unavailable:
+            claims.unavailable.update({claim.key: claim for claim in unavailable})
+            return _NOT_AVAILABLE
+        claims.outcomes[node.name] = outcome
+        return None
+
+    def _wanted(self, claims: PodClaims, pod: Pod, node: NodeView) -> Sequence[PreparedClaim] | Reject:
+        """The claims that need devices of this node."""
+        extended = claims.extended_claim
+        if extended is None:
+            return claims.to_allocate
+        if extended.spec.devices.requests:
+            # Left behind by an earlier attempt: PostFilter deletes it, then all starts anew.
+            return _OLD_EXTENDED_CLAIM
+        served_by_devices = {}
+        for resource, class_name in claims.extended.items():
+            if node.allocatable(resource) > 0:
+                continue
+            if class_name is None:
+                return _NOT_ADVERTISED
+            served_by_devices[resource] = class_name
+        requests = container_requests(pod.spec, served_by_devices)
+        if not requests:
+            return claims.to_allocate
+        claim = with_requests(extended, requests, served_by_devices)
+        return [*claims.to_allocate, prepare(claim, self._handle.objects("DeviceClass").get)]
+
+    def _is_available(self, claim: ResourceClaim, node: Node) -> bool:
+        """Can a claim that has its devices already be used on this node?"""
+        allocation = claim.status.allocation
+        if allocation is None:
+            return True
+        selector = allocation.node_selector
+        if selector is not None and not any(term_matches(term, node) for term in selector.node_selector_terms):
+            return False
+        timeout = self._args.binding_timeout
+        if timeout is None:
+            return True
+        try:
+            return is_ready(claim) or not is_overdue(claim, self._handle.clock.time(), timeout)
+        except BindingFailed:
+            return False
+
+    # --- devices -----------------------------------------------------------------------------------------------
+
+    def _search(self, claims: Sequence[PreparedClaim], node: Node) -> Picks | Reject:
+        ledger = self._handle.index(ClaimBook).ledger
+        search = Search(node, self._pools_of(node), ledger, claims, self._deadline(node.name))
+        try:
+            picks = search.run()
+        except NodeAllocationError as error:
+            return refused("BadPools", str(error))
+        return _NO_DEVICES if picks is None else picks
+
+    def _pools_of(self, node: Node) -> list[Pool]:
+        index = self._handle.index(SliceIndex)
+        version = index.version(node.name)
+        known = self._pools.get(node.name)
+        if known is not None and known[0] is node and known[1] == version:
+            return known[2]
+        pools = pools_for(index, node)
+        self._pools[node.name] = (node, version, pools)
+        return pools
+
+    def _deadline(self, node_name: str) -> Callable[[], None]:
+        """Raises when the search on a node has taken too long."""
+        timeout = self._args.filter_timeout
+        if not timeout:
+            return lambda: None
+        clock = self._handle.clock
+        end = clock.monotonic() + timeout
+        steps = 0
+
+        def check() -> None:
+            nonlocal steps
+            steps += 1
+            if steps % _STEPS_PER_LOOK_AT_THE_CLOCK == 0 and clock.monotonic() > end:
+                raise AllocationError(f"node {node_name}: timed out trying to allocate devices")
+
+        return check

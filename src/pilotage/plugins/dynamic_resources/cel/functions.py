@@ -1,0 +1,122 @@
+"""What an expression may call beyond CEL's own functions: Kubernetes' libraries, declared for the CEL library."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from cel_expr_python import cel
+
+from pilotage.plugins.dynamic_resources.cel import quantities, versions
+
+QUANTITY = cel.Type.Map(cel.Type.STRING, cel.Type.STRING)
+VERSION = cel.Type.List(cel.Type.STRING)
+_BOOL, _INT, _STRING, _DOUBLE = cel.Type.BOOL, cel.Type.INT, cel.Type.STRING, cel.Type.DOUBLE
+_LIST = cel.Type.List(cel.Type.DYN)
+_STRINGS = cel.Type.List(_STRING)
+
+_Overload = tuple[str, list[Any], Any, Callable[..., Any], bool]
+"""Name, parameters, result, implementation, and whether it is called on its first parameter."""
+
+
+def declarations() -> list[cel.FunctionDecl]:
+    """Every function with all its overloads."""
+    by_name: dict[str, list[cel.Overload]] = {}
+    for count, (name, parameters, result, implementation, is_member) in enumerate(_overloads()):
+        overload = cel.Overload(
+            f"{name}_{count}", return_type=result, parameters=parameters, is_member=is_member, impl=implementation
+        )
+        by_name.setdefault(name, []).append(overload)
+    return [cel.FunctionDecl(name, overloads) for name, overloads in by_name.items()]
+
+
+def _overloads() -> Iterator[_Overload]:
+    yield from _quantity_library()
+    yield from _version_library()
+    yield from _list_library()
+    yield from _regex_library()
+    yield from _set_library()
+
+
+def _quantity_library() -> Iterator[_Overload]:
+    q = quantities
+    yield "quantity", [_STRING], QUANTITY, q.encode, False
+    yield "isQuantity", [_STRING], _BOOL, q.is_quantity, False
+    yield "compareTo", [QUANTITY, QUANTITY], _INT, q.compare, True
+    yield "isLessThan", [QUANTITY, QUANTITY], _BOOL, lambda a, b: q.compare(a, b) < 0, True
+    yield "isGreaterThan", [QUANTITY, QUANTITY], _BOOL, lambda a, b: q.compare(a, b) > 0, True
+    yield "sign", [QUANTITY], _INT, q.sign, True
+    yield "isInteger", [QUANTITY], _BOOL, q.is_integer, True
+    yield "asInteger", [QUANTITY], _INT, q.as_integer, True
+    yield "asApproximateFloat", [QUANTITY], _DOUBLE, q.as_float, True
+    yield "add", [QUANTITY, QUANTITY], QUANTITY, q.add, True
+    yield "add", [QUANTITY, _INT], QUANTITY, q.with_integer(q.add), True
+    yield "sub", [QUANTITY, QUANTITY], QUANTITY, q.subtract, True
+    yield "sub", [QUANTITY, _INT], QUANTITY, q.with_integer(q.subtract), True
+
+
+def _version_library() -> Iterator[_Overload]:
+    v = versions
+    yield "semver", [_STRING], VERSION, v.encode, False
+    yield "semver", [_STRING, _BOOL], VERSION, v.encode_any, False
+    yield "isSemver", [_STRING], _BOOL, v.is_version, False
+    yield "isSemver", [_STRING, _BOOL], _BOOL, v.is_any_version, False
+    yield "compareTo", [VERSION, VERSION], _INT, v.compare, True
+    yield "isLessThan", [VERSION, VERSION], _BOOL, lambda a, b: v.compare(a, b) < 0, True
+    yield "isGreaterThan", [VERSION, VERSION], _BOOL, lambda a, b: v.compare(a, b) > 0, True
+    for place, name in enumerate(("major", "minor", "patch")):
+        yield name, [VERSION], _INT, lambda version, place=place: v.number(version, place), True
+
+
+def _list_library() -> Iterator[_Overload]:
+    yield "isSorted", [_LIST], _BOOL, _is_sorted, True
+    # Overloads are told apart by the kind of value alone, so lists of all elements share one.
+    yield "sum", [_LIST], cel.Type.DYN, sum, True
+    yield "min", [_LIST], cel.Type.DYN, min, True
+    yield "max", [_LIST], cel.Type.DYN, max, True
+    yield "distinct", [_LIST], _LIST, _distinct, True
+    yield "reverse", [_LIST], _LIST, lambda items: list(reversed(items)), True
+    yield "sort", [_LIST], _LIST, sorted, True
+    yield "slice", [_LIST, _INT, _INT], _LIST, lambda items, start, end: items[start:end], True
+    yield "flatten", [_LIST], _LIST, _flatten, True
+
+
+def _regex_library() -> Iterator[_Overload]:
+    yield "find", [_STRING, _STRING], _STRING, _find, True
+    yield "findAll", [_STRING, _STRING], _STRINGS, _find_all, True
+
+
+def _set_library() -> Iterator[_Overload]:
+    yield "sets.contains", [_LIST, _LIST], _BOOL, _contains, False
+    yield "sets.equivalent", [_LIST, _LIST], _BOOL, lambda a, b: _contains(a, b) and _contains(b, a), False
+    yield "sets.intersects", [_LIST, _LIST], _BOOL, lambda a, b: any(item in b for item in a), False
+
+
+def _is_sorted(items: Sequence[Any]) -> bool:
+    return all(items[place] <= items[place + 1] for place in range(len(items) - 1))
+
+
+def _distinct(items: Sequence[Any]) -> list[Any]:
+    kept: list[Any] = []
+    for item in items:
+        if item not in kept:
+            kept.append(item)
+    return kept
+
+
+def _flatten(items: Sequence[Any]) -> list[Any]:
+    return [inner for item in items for inner in (item if isinstance(item, list) else [item])]
+
+
+def _find(text: str, pattern: str) -> str:
+    found = re.search(pattern, text)
+    return found[0] if found else ""
+
+
+def _find_all(text: str, pattern: str) -> list[str]:
+    return [found[0] for found in re.finditer(pattern, text)]
+
+
+def _contains(items: Sequence[Any], wanted: Sequence[Any]) -> bool:
+    return all(item in items for item in wanted)

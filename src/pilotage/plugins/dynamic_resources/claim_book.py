@@ -1,0 +1,123 @@
+"""Claims as the scheduler believes them to be, and the devices that they have.
+
+A claim that was just written is *assumed*: it counts before the watch brings it back. An allocation that a pod in
+flight is going to write is *pending*: its devices are taken, the claim itself is unchanged.
+
+    free -- reserve --> pending -- written --> assumed -- watch --> known
+                           |
+                           +-- unreserve --> free
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from pilotage.api import ClusterIndex
+from pilotage.model.resource import AllocationResult, ResourceClaim
+from pilotage.plugins.dynamic_resources.ledger import DeviceLedger
+
+
+@dataclass(slots=True)
+class PendingAllocation:
+    """An allocation on its way, and the pods (by UID) that need it."""
+
+    allocation: AllocationResult
+    sharers: set[str] = field(default_factory=set)
+
+
+class ClaimBook(ClusterIndex):
+    """All claims, with what is assumed and pending."""
+
+    kinds = frozenset({"ResourceClaim"})
+
+    def __init__(self) -> None:
+        self.ledger = DeviceLedger()
+        self._known: dict[str, ResourceClaim] = {}
+        self._assumed: dict[str, ResourceClaim] = {}
+        self._pending: dict[str, PendingAllocation] = {}
+        self._keys: dict[str, str] = {}
+        """UID -> key of the known claims."""
+
+    def get(self, key: str) -> ResourceClaim | None:
+        """A claim by "namespace/name", as it was written last."""
+        return self._assumed.get(key) or self._known.get(key)
+
+    # --- in flight ---------------------------------------------------------------------------------------------
+
+    def pending(self, uid: str) -> PendingAllocation | None:
+        return self._pending.get(uid)
+
+    def reserve(self, claim: ResourceClaim, allocation: AllocationResult, pod_uid: str) -> None:
+        """The pod is going to write this allocation."""
+        entry = self._pending.setdefault(claim.uid, PendingAllocation(allocation))
+        entry.sharers.add(pod_uid)
+        self.ledger.put(claim.uid, entry.allocation)
+
+    def unreserve(self, uid: str, pod_uid: str) -> None:
+        """The pod is not going to write it after all; the devices are free when nobody else is."""
+        entry = self._pending.get(uid)
+        if entry is None:
+            return
+        entry.sharers.discard(pod_uid)
+        if not entry.sharers:
+            self.settle(uid)
+
+    def settle(self, uid: str) -> None:
+        """The allocation was written or given up: from now on the claim itself counts."""
+        self._pending.pop(uid, None)
+        self._recount(uid)
+
+    def assume(self, claim: ResourceClaim) -> None:
+        """This is what the API server has now, although no watch has said so yet."""
+        known = self._known.get(claim.key)
+        if known is None or known.uid != claim.uid or not _is_newer(claim, known):
+            return
+        self._assumed[claim.key] = claim
+        self._recount(claim.uid)
+
+    # --- keeping up --------------------------------------------------------------------------------------------
+
+    def object_put(self, kind: str, old: Any | None, new: ResourceClaim) -> None:
+        if old is not None and old.uid != new.uid:
+            self.object_removed(kind, old)
+        self._known[new.key] = new
+        self._keys[new.uid] = new.key
+        assumed = self._assumed.get(new.key)
+        if assumed is not None and not _is_newer(assumed, new):
+            del self._assumed[new.key]
+        self._recount(new.uid)
+
+    def object_removed(self, kind: str, obj: ResourceClaim) -> None:
+        self._known.pop(obj.key, None)
+        self._assumed.pop(obj.key, None)
+        self._keys.pop(obj.uid, None)
+        self._recount(obj.uid)
+
+    def _recount(self, uid: str) -> None:
+        """Let the ledger hold what the claim has, or is going to have."""
+        claim = self.get(self._keys[uid]) if uid in self._keys else None
+        entry = self._pending.get(uid)
+        allocation = claim.status.allocation if claim is not None else None
+        if allocation is None and entry is not None:
+            allocation = entry.allocation
+        if allocation is None:
+            self.ledger.remove(uid)
+        else:
+            self.ledger.put(uid, allocation)
+
+    def check(self) -> None:
+        """Verify the invariants; for tests."""
+        self.ledger.check()
+        allocated = {
+            c.uid for key in self._known if (c := self.get(key)) is not None and c.status.allocation is not None
+        }
+        for uid in allocated | set(self._pending):
+            assert uid in self.ledger, f"claim {uid} is counted"
+
+
+def _is_newer(claim: ResourceClaim, than: ResourceClaim) -> bool:
+    try:
+        return int(claim.resource_version) > int(than.resource_version)
+    except ValueError:
+        return claim.resource_version != than.resource_version

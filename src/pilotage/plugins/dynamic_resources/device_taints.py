@@ -1,0 +1,44 @@
+"""Device taints: devices that only requests with a matching toleration may have.
+
+Taints come with a device, or from DeviceTaintRules that select devices by driver, pool and name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pilotage.model.resource import DeviceTaint, DeviceTaintRule, DeviceToleration
+from pilotage.plugins.dynamic_resources.device_ids import DeviceID
+
+_KEEPS_AWAY = ("NoSchedule", "NoExecute")
+
+
+def are_tolerated(taints: Sequence[DeviceTaint], tolerations: Sequence[DeviceToleration]) -> bool:
+    """No taint keeps a request with these tolerations away."""
+    return all(
+        taint.effect not in _KEEPS_AWAY or any(_tolerates(toleration, taint) for toleration in tolerations)
+        for taint in taints
+    )
+
+
+def _tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
+    if toleration.effect and toleration.effect != taint.effect:
+        return False
+    if toleration.key and toleration.key != taint.key:
+        return False
+    if toleration.operator == "Exists":
+        return True
+    return toleration.operator in ("", "Equal") and toleration.value == taint.value
+
+
+def rule_taints(rules: Sequence[DeviceTaintRule], device_id: DeviceID) -> tuple[DeviceTaint, ...]:
+    """The taints that rules put on a device."""
+    return tuple(rule.spec.taint for rule in rules if _selects(rule, device_id))
+
+
+def _selects(rule: DeviceTaintRule, device_id: DeviceID) -> bool:
+    selector = rule.spec.device_selector
+    if selector is None:
+        return False
+    wanted = (selector.driver, selector.pool, selector.device)
+    return all(want is None or want == have for want, have in zip(wanted, device_id, strict=True))

@@ -1,0 +1,247 @@
+"""The allocator: find devices for all claims of a pod on one node, or find that there are none.
+
+An exhaustive search, depth first: claims in the order of the pod, requests in the order of the claim, devices in the
+order of the pools. The first complete solution is taken. Everything that a step takes it gives back when the steps
+after it fail, so that a failed search leaves nothing behind.
+
+A device that is considered for a request must, in this order: not be in use; match the selectors of class and request;
+have enough capacity; leave no counter below zero; have its taints tolerated; and keep all constraints of the claim.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from pilotage.model import Node
+from pilotage.model.resource import DeviceSelector
+from pilotage.plugins.dynamic_resources.capacity import Amounts, consumption, fits
+from pilotage.plugins.dynamic_resources.cel import CelCompileError, CelError
+from pilotage.plugins.dynamic_resources.constraints import Constraint, constraints_of
+from pilotage.plugins.dynamic_resources.counters import CounterBook
+from pilotage.plugins.dynamic_resources.device_ids import DeviceID
+from pilotage.plugins.dynamic_resources.device_taints import are_tolerated
+from pilotage.plugins.dynamic_resources.errors import AllocationError, NodeAllocationError
+from pilotage.plugins.dynamic_resources.ledger import DeviceLedger
+from pilotage.plugins.dynamic_resources.pools import Pool, device_is_for
+from pilotage.plugins.dynamic_resources.requests import MAX_RESULTS, PreparedClaim, Wanted, expressions
+from pilotage.plugins.dynamic_resources.slices import PoolDevice
+
+_NOTHING: Amounts = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """A device that a request gets."""
+
+    wanted: Wanted
+    device: PoolDevice
+    consumed: Amounts | None
+    """What a share takes of the device; None if the request gets all of it."""
+
+
+Candidate = tuple[Pool, PoolDevice]
+Picks = tuple[tuple[Pick, ...], ...]
+"""For each claim the devices that it gets, in the order of allocation."""
+
+
+class Search:
+    """One attempt on one node."""
+
+    def __init__(
+        self,
+        node: Node,
+        pools: Sequence[Pool],
+        ledger: DeviceLedger,
+        claims: Sequence[PreparedClaim],
+        check_time: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._node = node
+        self._pools = pools
+        self._ledger = ledger
+        self._claims = claims
+        self._check_time = check_time
+        self._candidates: list[Candidate] = [
+            (pool, device) for pool in pools if pool.is_complete and pool.problem is None for device in pool.devices
+        ]
+        self._counters = CounterBook(ledger)
+        self._constraints = [constraints_of(claim.claim.key, claim.claim.spec.devices) for claim in claims]
+        self._all: dict[Wanted, list[Candidate]] = {}
+        self._takers: dict[DeviceID, list[int]] = {}
+        """Claims (by their place) that have the device in this attempt."""
+        self._consumed: dict[DeviceID, Amounts] = {}
+        self._picks: list[list[Pick]] = [[] for _ in claims]
+
+    def run(self) -> Picks | None:
+        """The devices for each claim; None if there is no solution.
+
+        Raises AllocationError for claims that cannot be dealt with, NodeAllocationError for a node with bad pools.
+        """
+        for claim in self._claims:
+            self._check_size(claim)
+        if self._claim(0):
+            return tuple(tuple(picks) for picks in self._picks)
+        if any(pool.problem is not None for pool in self._pools):
+            raise NodeAllocationError("invalid resource pools were encountered")
+        return None
+
+    # --- before the search -------------------------------------------------------------------------------------
+
+    def _check_size(self, claim: PreparedClaim) -> None:
+        least = sum(min(self._size(wanted) for wanted in alternatives) for alternatives in claim.requests)
+        if least > MAX_RESULTS:
+            raise AllocationError(
+                f"claim {claim.claim.key}: number of requested devices {least} exceeds the claim limit of {MAX_RESULTS}"
+            )
+
+    def _size(self, wanted: Wanted) -> int:
+        """How many devices a request gets; for all devices, that has to be found out first."""
+        if not wanted.wants_all:
+            return wanted.count
+        if wanted not in self._all:
+            self._all[wanted] = self._all_devices(wanted)
+        return len(self._all[wanted])
+
+    def _all_devices(self, wanted: Wanted) -> list[Candidate]:
+        found: list[Candidate] = []
+        for pool in self._pools:
+            state = "being updated" if not pool.is_complete else "invalid" if pool.problem is not None else ""
+            if state:
+                raise AllocationError(
+                    f"{wanted.where}: asks for all devices, but resource pool {pool.id} is currently {state}"
+                )
+            found += [(pool, device) for device in pool.devices if self._is_selectable(wanted, device)]
+        return found
+
+    # --- the search --------------------------------------------------------------------------------------------
+
+    def _claim(self, place: int) -> bool:
+        return place >= len(self._claims) or self._request(place, 0)
+
+    def _request(self, claim: int, place: int) -> bool:
+        """Serve a request and everything after it."""
+        requests = self._claims[claim].requests
+        if place >= len(requests):
+            return self._claim(claim + 1)
+        return any(self._alternative(claim, place, wanted) for wanted in requests[place])
+
+    def _alternative(self, claim: int, place: int, wanted: Wanted) -> bool:
+        size = self._size(wanted)
+        if (wanted.wants_all and not size) or len(self._picks[claim]) + size > MAX_RESULTS:
+            return False
+        candidates = self._all[wanted] if wanted.wants_all else self._candidates
+        return self._device(claim, place, wanted, candidates, size, 0)
+
+    def _device(
+        self, claim: int, place: int, wanted: Wanted, candidates: Sequence[Candidate], missing: int, start: int
+    ) -> bool:
+        """Find the remaining devices of a request, from one position on, and everything after it."""
+        self._check_time()
+        if not missing:
+            return self._request(claim, place + 1)
+        # Of all devices each must be had: there is no other choice than the next one.
+        end = start + 1 if wanted.wants_all else len(candidates)
+        for position in range(start, end):
+            pool, device = candidates[position]
+            if not self._take(claim, wanted, pool, device):
+                continue
+            if self._device(claim, place, wanted, candidates, missing - 1, position + 1):
+                return True
+            self._give_back(claim, wanted, pool, device)
+        return False
+
+    # --- one device --------------------------------------------------------------------------------------------
+
+    def _take(self, claim: int, wanted: Wanted, pool: Pool, device: PoolDevice) -> bool:
+        if self._is_in_use(claim, wanted, device):
+            return False
+        if not wanted.wants_all and not self._is_selectable(wanted, device):
+            return False
+        taken = consumption(device.device, wanted.capacity)
+        if taken is None or not self._has_capacity(device, taken):
+            return False
+        if self._is_charged(device) and not self._counters.take(pool, device):
+            return False
+        if not are_tolerated(device.taints, wanted.tolerations) or not self._constrain(claim, wanted, device):
+            if self._is_charged(device):
+                self._counters.give_back(pool, device)
+            return False
+        self._takers.setdefault(device.id, []).append(claim)
+        is_share = bool(device.device.allow_multiple_allocations)
+        if is_share:
+            self._consume(device.id, taken, 1)
+        self._picks[claim].append(Pick(wanted, device, taken if is_share else None))
+        return True
+
+    def _give_back(self, claim: int, wanted: Wanted, pool: Pool, device: PoolDevice) -> None:
+        pick = self._picks[claim].pop()
+        if pick.consumed is not None:
+            self._consume(device.id, pick.consumed, -1)
+        takers = self._takers[device.id]
+        takers.pop()
+        if not takers:
+            del self._takers[device.id]
+        for constraint in self._constraints[claim]:
+            constraint.remove(wanted.request, wanted.alternative)
+        if self._is_charged(device):
+            self._counters.give_back(pool, device)
+
+    def _is_in_use(self, claim: int, wanted: Wanted, device: PoolDevice) -> bool:
+        if wanted.admin_access:
+            return claim in self._takers.get(device.id, ())
+        if self._ledger.is_taken(device.id):
+            return True
+        return device.id in self._takers and not device.device.allow_multiple_allocations
+
+    def _is_selectable(self, wanted: Wanted, device: PoolDevice) -> bool:
+        selected = self._matches(device, wanted.device_class.spec.selectors, f"class {wanted.device_class.name}")
+        if not selected or not self._matches(device, wanted.selectors, f"claim {wanted.claim_key}"):
+            return False
+        return not device.per_device_nodes or device_is_for(device, self._node)
+
+    def _matches(self, device: PoolDevice, selectors: Sequence[DeviceSelector], where: str) -> bool:
+        for place, expression in enumerate(expressions(selectors, where)):
+            try:
+                if not device.satisfies(expression):
+                    return False
+            except CelError as error:
+                raise _selector_error(where, place, device, error) from error
+        return True
+
+    def _has_capacity(self, device: PoolDevice, taken: Amounts) -> bool:
+        if not device.device.allow_multiple_allocations:
+            return fits(device.device, taken)
+        return fits(device.device, taken, self._ledger.consumed(device.id), self._consumed.get(device.id, _NOTHING))
+
+    def _is_charged(self, device: PoolDevice) -> bool:
+        """Does taking the device consume of its pool's counters? Not if it is a further share."""
+        if not device.device.consumes_counters:
+            return False
+        return not self._ledger.is_shared(device.id) and device.id not in self._takers
+
+    def _constrain(self, claim: int, wanted: Wanted, device: PoolDevice) -> bool:
+        taken_by: list[Constraint] = []
+        for constraint in self._constraints[claim]:
+            if constraint.add(wanted.request, wanted.alternative, device.device, device.id):
+                taken_by.append(constraint)
+                continue
+            for earlier in taken_by:
+                earlier.remove(wanted.request, wanted.alternative)
+            if wanted.wants_all:
+                raise AllocationError(
+                    f"{wanted.where}: cannot add device {device.id} because a claim constraint would not be satisfied"
+                )
+            return False
+        return True
+
+    def _consume(self, device: DeviceID, amounts: Amounts, sign: int) -> None:
+        consumed = self._consumed.setdefault(device, {})
+        for name, amount in amounts.items():
+            consumed[name] = consumed.get(name, Fraction(0)) + sign * amount
+
+
+def _selector_error(where: str, place: int, device: PoolDevice, error: CelError) -> AllocationError:
+    if isinstance(error, CelCompileError):
+        return AllocationError(f"{where}: selector #{place}: CEL compile error: {error}")
+    return AllocationError(f"{where}: selector #{place} on device {device.id}: CEL runtime error: {error}")
