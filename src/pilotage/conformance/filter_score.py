@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from pilotage.api.state import CycleState
-from pilotage.conformance.statuses import node_statuses, status
 from pilotage.conformance.allocations import allocations
+from pilotage.conformance.statuses import node_statuses, status
 from pilotage.conformance.world import World
 from pilotage.cycle.placement import diagnose
 from pilotage.framework.errors import PluginError
