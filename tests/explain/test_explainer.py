@@ -1,0 +1,81 @@
+"""What the report says about pods that fit, that do not, that are gated, assigned, or without any node."""
+
+from __future__ import annotations
+
+from pilotage.explain.explainer import explain
+from pilotage.testing import node, pod
+from tests.explain.world import engine_of
+
+BIG = pod("big").requests(cpu="6", memory="1Gi")
+
+
+def test_pod_that_fits_names_the_node_and_the_scores_of_the_best() -> None:
+    engine = engine_of(node("a").cpu("4"), node("b").cpu("8"), node("c").cpu("4").unschedulable())
+    report = explain(engine, pod("p").requests(cpu="1", memory="1Gi").build())
+    assert report.fits and report.feasible == 2
+    assert report.answer == "default/p fits on 2 of 3 nodes; it would go to b."
+    assert [score.node for score in report.best] == ["b", "a"]
+    assert report.best[0].total == sum(report.best[0].plugins.values())
+    assert report.best[0].plugins["NodeResourcesFit"] > report.best[1].plugins["NodeResourcesFit"]
+    assert [(group.plugin, group.nodes) for group in report.refusals] == [("NodeUnschedulable", 1)]
+
+
+def test_ties_are_told() -> None:
+    report = explain(engine_of(*(node(name) for name in "abc")), pod("p").build())
+    assert report.tied == 3
+
+
+def test_pod_that_fits_nowhere_groups_reasons_and_counts_nodes() -> None:
+    engine = engine_of(*(node(f"s{n}").cpu("2") for n in range(3)), node("t").cpu("16").taint("gpu", "NoSchedule"))
+    report = explain(engine, BIG.build())
+    assert not report.fits
+    assert report.answer == "default/big fits on none of 4 nodes: Insufficient cpu on 3 of 4 nodes."
+    assert [(g.plugin, g.nodes, g.preemption_may_help) for g in report.refusals] == [
+        ("NodeResourcesFit", 3, False),
+        ("TaintToleration", 1, False),
+    ]
+    expected = "0/4 nodes are available: 1 node(s) had untolerated taint(s), 3 Insufficient cpu."
+    assert report.message.startswith(expected)
+
+
+def test_nearest_node_lacks_least_and_everything_that_it_lacks_is_told() -> None:
+    far = node("far").cpu("2").memory("1Mi").taint("gpu", "NoSchedule").unschedulable()
+    report = explain(engine_of(far, node("near").cpu("4")), BIG.build())
+    near, second = report.nearest
+    assert (near.node, second.node) == ("near", "far")
+    (lack,) = near.lacks
+    assert (lack.plugin, lack.need, lack.have, lack.detail) == ("NodeResourcesFit", 6000, 4000, "cpu")
+    assert {lack.plugin for lack in second.lacks} == {"NodeUnschedulable", "TaintToleration", "NodeResourcesFit"}
+
+
+def test_node_that_is_asked_for_comes_first() -> None:
+    engine = engine_of(*(node(f"n{number}").cpu("2") for number in range(9)))
+    assert explain(engine, BIG.build(), "n7").nearest[0].node == "n7"
+
+
+def test_room_that_pods_take_can_be_won_by_preemption() -> None:
+    engine = engine_of(node("a").cpu("8"), pod("low").requests(cpu="4").node("a"))
+    (group,) = explain(engine, BIG.build()).refusals
+    assert group.message == "Insufficient cpu" and group.preemption_may_help
+
+
+def test_gated_pod_is_not_tried() -> None:
+    report = explain(engine_of(node("a")), pod("p").gate("quota").build())
+    assert not report.fits
+    assert report.answer == "default/p is not tried: waiting for scheduling gates: [quota]."
+
+
+def test_assigned_pod_says_where_it_is() -> None:
+    report = explain(engine_of(node("a")), pod("p").node("a").build())
+    assert report.fits and report.assigned_to == "a"
+
+
+def test_cluster_without_nodes_is_an_answer_too() -> None:
+    report = explain(engine_of(), pod("p").build())
+    assert report.error == "no nodes available to schedule pods"
+
+
+def test_events_of_the_rejecting_plugins_and_no_others_are_told() -> None:
+    report = explain(engine_of(node("a").unschedulable()), pod("p").build())
+    assert {event.plugin for event in report.retried_after} == {"NodeUnschedulable"}
+    assert ("Node", ("Add", "UpdateNodeTaint")) in [(e.resource, e.actions) for e in report.retried_after]
