@@ -55,7 +55,13 @@ class ProfileEngine:
         self.nodes = cluster.nodes
         self.runner = Runner(profile, cluster.nodes)
         self.evaluator = Evaluator(profile, cluster.nodes, cluster.nominations)
-        self.preemption = Preemption(self.evaluator.dry_run, cluster.nodes, cluster.index(DisruptionBudgets))
+        self.preemption = Preemption(
+            profile,
+            self.evaluator.dry_run,
+            cluster.nodes,
+            cluster.nominations,
+            cluster.index(DisruptionBudgets),
+        )
 
 
 def place(engine: ProfileEngine, state: CycleState, pod: Pod) -> Placed | Unplaced:

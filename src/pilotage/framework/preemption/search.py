@@ -1,81 +1,111 @@
 """Where would evictions help? A walk over the nodes that refused the pod for a reason that evictions may remove.
 
-The walk ends early: enough candidates are enough, provided that one of them violates no disruption budget.
+The walk ends early: enough candidates are enough, provided that one of them violates no disruption budget. What it
+learns of a node is remembered for the next pod of the same class, until something changes on that node; and nodes that
+no eviction can help are told apart from the others in columns, before any of them is looked at closely.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
+from collections import OrderedDict
+from collections.abc import Hashable
+from dataclasses import dataclass
 
-from pilotage.api.preemption import Candidate
-from pilotage.api.results import Reason, Refusal, Reject
 from pilotage.api.state import CycleState
 from pilotage.api.table import Rows
 from pilotage.cluster.node_table import NodeTable
-from pilotage.framework.diagnosis import ABSENT_PLUGIN, Refused, unavailable_text
+from pilotage.cluster.nominations import Nominations
 from pilotage.framework.dry_run import DryRun
-from pilotage.framework.errors import PluginError
+from pilotage.framework.plan import class_of
 from pilotage.framework.preemption.budgets import DisruptionBudgets
-from pilotage.framework.preemption.victims import NoVictimNeeded, try_node
+from pilotage.framework.preemption.first_step import FirstStep
+from pilotage.framework.preemption.outcomes import Outcomes
+from pilotage.framework.preemption.walk import Walk
+from pilotage.framework.profile import Profile
+from pilotage.framework.row_changes import RowChanges
 from pilotage.model import Pod
 
-_NOT_HELPFUL = "Preemption is not helpful for scheduling"
+_KEPT_CLASSES = 16
+_WORTH_COLUMNS = 8
+"""From so many unknown rows on, asking about columns is cheaper than about one node after the other."""
 
 
-class Search:
-    """What a walk has found; implements `pilotage.api.preemption.VictimSearch`."""
+@dataclass(slots=True, eq=False)
+class _Memory:
+    """What earlier pods of a class have found out, and as of when."""
 
-    def __init__(self, nodes: NodeTable) -> None:
-        self._nodes = nodes
-        self._refused: dict[int, Refused] = {}
-        self.candidates: list[Candidate] = []
-        self.errors: list[Exception] = []
-
-    def note(self, row: int, outcome: Candidate | Refused) -> None:
-        if isinstance(outcome, Candidate):
-            self.candidates.append(outcome)
-        else:
-            self._refused[row] = outcome
-
-    def note_error(self, row: int, error: Exception) -> None:
-        self.errors.append(error)
-        self._refused[row] = Refused(ABSENT_PLUGIN, Reject(Reason("PluginError", str(error))))
-
-    def refusals(self) -> Mapping[str, tuple[str, Refusal]]:
-        names = self._nodes.names
-        return {names[row]: (refused.plugin, refused.refusal) for row, refused in self._refused.items()}
-
-    def message(self) -> str:
-        counts = Counter(reason.message for refused in self._refused.values() for reason in refused.refusal.reasons)
-        untried = len(self._nodes) - len(self._refused) - len(self.candidates)
-        if untried:
-            counts[_NOT_HELPFUL] += untried
-        return unavailable_text(len(self._nodes), counts)
+    versions: Hashable
+    selection: int
+    allowance: int
+    changes: RowChanges
+    outcomes: Outcomes
 
 
 class Preemption:
     """Searches for victims with the filters of one profile."""
 
-    def __init__(self, dry_run: DryRun, nodes: NodeTable, budgets: DisruptionBudgets) -> None:
+    def __init__(
+        self,
+        profile: Profile,
+        dry_run: DryRun,
+        nodes: NodeTable,
+        nominations: Nominations,
+        budgets: DisruptionBudgets,
+    ) -> None:
+        self._profile = profile
         self._dry_run = dry_run
         self._nodes = nodes
+        self._nominations = nominations
         self._budgets = budgets
+        self._first_step = FirstStep(profile, nodes)
+        self._memories: OrderedDict[Hashable, _Memory] = OrderedDict()
 
-    def search(self, state: CycleState, pod: Pod, rows: Rows, wanted: int) -> Search:
+    def search(self, state: CycleState, pod: Pod, rows: Rows, wanted: int) -> Walk:
         """Try the rows in this order until `wanted` candidates are found, one of them without a violation."""
-        search = Search(self._nodes)
-        trial = self._dry_run.trial(state, pod)
-        is_one_harmless = False
-        for row in rows.tolist():
-            rivals = self._dry_run.rivals_on(pod, self._nodes.names[row])
-            try:
-                outcome = try_node(trial, row, rivals, self._budgets)
-            except (PluginError, NoVictimNeeded) as error:
-                search.note_error(row, error)
-                continue
-            search.note(row, outcome)
-            is_one_harmless |= isinstance(outcome, Candidate) and not outcome.violations
-            if is_one_harmless and len(search.candidates) >= wanted:
-                break
-        return search
+        outcomes = self._outcomes(state, pod)
+        own = self._nodes.row(self._nominations.node_of(pod.uid))
+        if own is not None:
+            # To the others of its class the node that is promised to this very pod is taken.
+            outcomes = outcomes.copy()
+            outcomes.forget([own])
+        self._judge_in_columns(state, pod, outcomes, rows)
+        walk = Walk(self._dry_run.trial(state, pod), self._dry_run, self._nodes, self._budgets, outcomes)
+        walk.go(rows, wanted)
+        return walk
+
+    def _judge_in_columns(self, state: CycleState, pod: Pod, outcomes: Outcomes, rows: Rows) -> None:
+        unknown = outcomes.unknown(rows)
+        if len(unknown) < _WORTH_COLUMNS:
+            return
+        promised = self._nodes.rows_of(frozenset(self._nominations.nodes()))
+        self._first_step.judge(state, pod, unknown, promised[unknown], outcomes)
+
+    def _outcomes(self, state: CycleState, pod: Pod) -> Outcomes:
+        shared = class_of(self._profile, state, pod)
+        if shared is None:
+            return Outcomes(len(self._nodes))
+        key = (shared.signature, pod.priority)
+        memory = self._memories.get(key)
+        if memory is None or memory.versions != shared.versions or not self._is_brought_up_to_date(memory):
+            memory = self._memories[key] = _Memory(
+                shared.versions,
+                self._budgets.selection,
+                self._budgets.allowance,
+                RowChanges(self._nodes, self._nominations),
+                Outcomes(len(self._nodes)),
+            )
+            if len(self._memories) > _KEPT_CLASSES:
+                self._memories.popitem(last=False)
+        self._memories.move_to_end(key)
+        return memory.outcomes
+
+    def _is_brought_up_to_date(self, memory: _Memory) -> bool:
+        """Forget what does not hold any more; False if that is everything."""
+        changed = memory.changes.since_last()
+        if changed is None or memory.selection != self._budgets.selection:
+            return False
+        memory.outcomes.forget(changed)
+        if memory.allowance != self._budgets.allowance:
+            memory.allowance = self._budgets.allowance
+            memory.outcomes.forget(list(memory.outcomes.budgeted))
+        return True
