@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterator
 from typing import Final
 
+from pilotage.api import ClusterIndex
+from pilotage.model import Pod
 from pilotage.model.pod_spec import PodSpec
 from pilotage.model.volumes import Volume
 
@@ -16,7 +19,7 @@ def exclusive_disks(spec: PodSpec) -> tuple[Volume, ...]:
         return ()
     known: tuple[Volume, ...] | None = spec.memo.get(_MEMO)
     if known is None:
-        known = spec.memo[_MEMO] = tuple(volume for volume in spec.volumes if _can_conflict(volume))
+        known = spec.memo[_MEMO] = tuple(volume for volume in spec.volumes if next(_identities(volume), None))
     return known
 
 
@@ -26,13 +29,43 @@ def disks_conflict(spec: PodSpec, other: PodSpec) -> bool:
     return bool(mine) and any(_conflict(volume, disk) for disk in exclusive_disks(other) for volume in mine)
 
 
-def _can_conflict(volume: Volume) -> bool:
-    return (
-        volume.gce_persistent_disk is not None
-        or volume.aws_elastic_block_store is not None
-        or volume.iscsi is not None
-        or volume.rbd is not None
-    )
+class DisksInUse(ClusterIndex):
+    """Which nodes use which disks: a pod is compared with those that name the same disk, not with all pods."""
+
+    def __init__(self) -> None:
+        self._users: dict[Hashable, dict[str, tuple[Pod, str]]] = {}
+        """Identity of the disk -> pod UID -> the pod and its node."""
+
+    def pod_added(self, pod: Pod, node_name: str) -> None:
+        for volume in exclusive_disks(pod.spec):
+            for identity in _identities(volume):
+                self._users.setdefault(identity, {})[pod.uid] = (pod, node_name)
+
+    def pod_removed(self, pod: Pod, node_name: str) -> None:
+        for volume in exclusive_disks(pod.spec):
+            for identity in _identities(volume):
+                users = self._users.get(identity, {})
+                users.pop(pod.uid, None)
+                if not users:
+                    self._users.pop(identity, None)
+
+    def nodes_in_conflict(self, spec: PodSpec) -> frozenset[str]:
+        """The nodes with a pod whose disks exclude this pod's."""
+        identities = [identity for volume in exclusive_disks(spec) for identity in _identities(volume)]
+        users = {uid: user for identity in identities for uid, user in self._users.get(identity, {}).items()}
+        return frozenset(node_name for pod, node_name in users.values() if disks_conflict(spec, pod.spec))
+
+
+def _identities(volume: Volume) -> Iterator[Hashable]:
+    """What makes two disks the same, monitors of RBD aside."""
+    if volume.gce_persistent_disk is not None:
+        yield "gce", volume.gce_persistent_disk.pd_name
+    if volume.aws_elastic_block_store is not None:
+        yield "ebs", volume.aws_elastic_block_store.volume_id
+    if volume.iscsi is not None:
+        yield "iscsi", volume.iscsi.iqn
+    if volume.rbd is not None:
+        yield "rbd", volume.rbd.pool, volume.rbd.image
 
 
 def _conflict(one: Volume, other: Volume) -> bool:

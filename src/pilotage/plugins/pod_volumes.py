@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from pilotage.api import Reason
 from pilotage.model import Pod
 from pilotage.model.pod_spec import PodSpec
+from pilotage.model.storage import PersistentVolume, PersistentVolumeClaim
 
+_CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
 _MEMO: Final = "pod volumes: claims"
 
 
@@ -40,6 +43,24 @@ def uses_claim(pod: Pod, namespace: str, name: str, *, with_ephemeral: bool = Tr
     if pod.namespace != namespace:
         return False
     return any(claim.name == name for claim in claims_of(pod) if with_ephemeral or not claim.is_ephemeral)
+
+
+def class_name_of(claim_or_volume: PersistentVolumeClaim | PersistentVolume) -> str:
+    """The storage class, in the old annotation or in the spec; "" if there is none."""
+    named = claim_or_volume.annotations.get(_CLASS_ANNOTATION)
+    return named if named is not None else claim_or_volume.spec.storage_class_name or ""
+
+
+def not_created_for(pod: Pod, claim: PersistentVolumeClaim) -> str | None:
+    """Why the claim of an ephemeral volume is not this pod's; None if it is."""
+    owner = claim.metadata.controller
+    if claim.namespace == pod.namespace and owner is not None and owner.uid == pod.uid:
+        return None
+    return f"PVC {claim.key} was not created for pod {pod.key} (pod is not owner)"
+
+
+def claim_not_found(name: str) -> Reason:
+    return Reason("ClaimNotFound", f'persistentvolumeclaim "{name}" not found', unresolvable=True)
 
 
 def _mounted(spec: PodSpec) -> tuple[tuple[str, bool], ...]:

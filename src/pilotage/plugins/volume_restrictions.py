@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
 from typing import Final
 
 from pilotage.api import (
@@ -12,25 +13,55 @@ from pilotage.api import (
     Filter,
     Handle,
     Hint,
+    Mask,
     NodeTable,
     NodeView,
     Plugin,
     PreFilter,
+    PreFilterExtensions,
+    Reason,
     Refusal,
+    Reject,
     Resource,
     Skip,
+    StateKey,
+    VectorFilter,
     on_event,
 )
 from pilotage.api.results import SKIP
 from pilotage.model import Pod
 from pilotage.model.storage import PersistentVolumeClaim
-from pilotage.plugins.disk_conflicts import disks_conflict
-from pilotage.plugins.pod_volumes import claims_of, uses_claim
+from pilotage.plugins.claims_in_use import ClaimsInUse
+from pilotage.plugins.disk_conflicts import DisksInUse, disks_conflict, exclusive_disks
+from pilotage.plugins.pod_volumes import claim_not_found, claims_of, uses_claim
 
 _NO_VOLUMES: Final = "no volumes"
+_DISK = Reason("DiskConflict", "node(s) had no available disk")
+_ONE_POD = Reason(
+    "ReadWriteOncePodConflict",
+    "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod",
+)
 
 
-class VolumeRestrictions(Plugin, PreFilter, Filter):
+@dataclass(slots=True)
+class _Exclusive:
+    """The pod's claims that only one pod may use, and how many uses by others stand against it."""
+
+    claims: frozenset[str]
+    conflicts: int
+
+    def clone(self) -> _Exclusive:
+        return _Exclusive(self.claims, self.conflicts)
+
+    def uses_of(self, pod: Pod) -> int:
+        # As in kube-scheduler the namespace is not looked at: only pods that share the claim are ever a way out.
+        return sum(claim.name in self.claims for claim in claims_of(pod) if not claim.is_ephemeral)
+
+
+_STATE = StateKey[_Exclusive]("VolumeRestrictions/exclusive claims")
+
+
+class VolumeRestrictions(Plugin, PreFilter, PreFilterExtensions, Filter, VectorFilter):
     name = "VolumeRestrictions"
     always_queue_on = (ClusterEvent(Resource.NODE, Action.ADD),)
 
@@ -41,10 +72,52 @@ class VolumeRestrictions(Plugin, PreFilter, Filter):
         return None if pod.spec.volumes else _NO_VOLUMES
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Skip | Refusal | None:
-        return SKIP
+        if not pod.spec.volumes:
+            return SKIP
+        known = self._handle.objects("PersistentVolumeClaim")
+        exclusive = []
+        for used in claims_of(pod):
+            if used.is_ephemeral:
+                continue
+            claim: PersistentVolumeClaim | None = known.get(used.key(pod))
+            if claim is None:
+                return Reject(claim_not_found(used.name))
+            if "ReadWriteOncePod" in claim.spec.access_modes:
+                exclusive.append(used.name)
+        conflicts = sum(self._is_in_use(f"{pod.namespace}/{name}") for name in dict.fromkeys(exclusive))
+        if not conflicts and not exclusive_disks(pod.spec):
+            return SKIP
+        state[_STATE] = _Exclusive(frozenset(exclusive), conflicts)
+        return None
+
+    def add_pod(self, state: CycleState, pod: Pod, added: Pod, node: NodeView) -> None:
+        exclusive = state[_STATE]
+        exclusive.conflicts += exclusive.uses_of(added)
+
+    def remove_pod(self, state: CycleState, pod: Pod, removed: Pod, node: NodeView) -> None:
+        exclusive = state[_STATE]
+        exclusive.conflicts -= exclusive.uses_of(removed)
 
     def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
-        return None
+        if exclusive_disks(pod.spec) and any(disks_conflict(pod.spec, other.spec) for other in node.pods):
+            return Reject(_DISK)
+        return Reject(_ONE_POD) if state[_STATE].conflicts > 0 else None
+
+    def filter_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Iterator[tuple[Mask, Reason]]:
+        open_rows = nodes.everywhere(True)
+        if exclusive_disks(pod.spec):
+            taken = nodes.rows_of(self._handle.index(DisksInUse).nodes_in_conflict(pod.spec))
+            yield taken, _DISK
+            open_rows = ~taken
+        if state[_STATE].conflicts > 0:
+            yield open_rows, _ONE_POD
+
+    def _is_in_use(self, claim_key: str) -> bool:
+        """By a pod on a node that exists."""
+        nodes = self._handle.index(ClaimsInUse).nodes_of(claim_key)
+        return any(self._handle.node(name) is not None for name in nodes)
+
+    # --- what helps --------------------------------------------------------------------------------------------
 
     @on_event(Resource.ASSIGNED_POD, Action.DELETE)
     def after_pod_was_deleted(self, pod: Pod, old: Pod, new: None) -> Hint:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from typing import Final
+
+import numpy as np
 
 from pilotage.api import (
     Action,
@@ -12,19 +14,24 @@ from pilotage.api import (
     Filter,
     Handle,
     Hint,
+    Mask,
     NodeTable,
     NodeView,
     Plugin,
     PreFilter,
+    Reason,
     Refusal,
+    Reject,
     Resource,
     Skip,
+    StateKey,
+    VectorFilter,
     on_event,
 )
 from pilotage.api.results import SKIP
 from pilotage.model import Pod
 from pilotage.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
-from pilotage.plugins.pod_volumes import uses_claim
+from pilotage.plugins.pod_volumes import ClaimOfPod, claim_not_found, claims_of, class_name_of, uses_claim
 
 TOPOLOGY_LABELS: Final = (
     "failure-domain.beta.kubernetes.io/zone",
@@ -32,10 +39,18 @@ TOPOLOGY_LABELS: Final = (
     "topology.kubernetes.io/zone",
     "topology.kubernetes.io/region",
 )
+_GA_LABEL: Final = dict(zip(TOPOLOGY_LABELS[:2], TOPOLOGY_LABELS[2:], strict=True))
 _NO_VOLUMES: Final = "no volumes"
 
 
-class VolumeZone(Plugin, PreFilter, Filter):
+_CONFLICT = Reason("VolumeZoneConflict", "node(s) had no available volume zone", unresolvable=True)
+
+Zones = tuple[tuple[str, frozenset[str]], ...]
+"""Label keys with the values that a volume allows."""
+_STATE = StateKey[Zones]("VolumeZone/zones of volumes")
+
+
+class VolumeZone(Plugin, PreFilter, Filter, VectorFilter):
     name = "VolumeZone"
     always_queue_on = (ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),)
 
@@ -46,10 +61,70 @@ class VolumeZone(Plugin, PreFilter, Filter):
         return None if pod.spec.volumes else _NO_VOLUMES
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Skip | Refusal | None:
-        return SKIP
+        if not pod.spec.volumes:
+            return SKIP
+        zones: dict[tuple[str, frozenset[str]], None] = {}
+        for claim in claims_of(pod):
+            if claim.is_ephemeral:
+                continue
+            found = self._zones_of_claim(pod, claim)
+            if isinstance(found, Reason):
+                return Reject(found)
+            zones.update(dict.fromkeys(found.items()))
+        if not zones:
+            return SKIP
+        state[_STATE] = tuple(zones)
+        return None
 
     def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+        labels = node.labels
+        if not any(key in labels for key in TOPOLOGY_LABELS):
+            return None
+        for key, allowed in state[_STATE]:
+            value = labels.get(key)
+            if (labels.get(_GA_LABEL.get(key, key)) if value is None else value) not in allowed:
+                return Reject(_CONFLICT)
         return None
+
+    def filter_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Iterator[tuple[Mask, Reason]]:
+        has_label = nodes.everywhere(False)
+        for key in TOPOLOGY_LABELS:
+            has_label |= nodes.labels(key)[0] >= 0
+        refused = nodes.everywhere(False)
+        for key, allowed in state[_STATE]:
+            fits = _in_zones(nodes, key, allowed)
+            if key in _GA_LABEL:
+                is_missing = nodes.labels(key)[0] < 0
+                fits = np.where(is_missing, _in_zones(nodes, _GA_LABEL[key], allowed), fits)
+            refused |= ~fits
+        yield refused & has_label, _CONFLICT
+
+    def _zones_of_claim(self, pod: Pod, used: ClaimOfPod) -> dict[str, frozenset[str]] | Reason:
+        """The zones of the claim's volume (none for a volume that will be made for the pod), or what is wrong."""
+        if not used.name:
+            return _unresolvable("PersistentVolumeClaim had no name")
+        claim: PersistentVolumeClaim | None = self._handle.objects("PersistentVolumeClaim").get(used.key(pod))
+        if claim is None:
+            return claim_not_found(used.name)
+        if not claim.spec.volume_name:
+            return self._without_volume(claim)
+        volume: PersistentVolume | None = self._handle.objects("PersistentVolume").get(claim.spec.volume_name)
+        if volume is None:
+            return _unresolvable(f'persistentvolume "{claim.spec.volume_name}" not found')
+        return zones_of(volume)
+
+    def _without_volume(self, claim: PersistentVolumeClaim) -> dict[str, frozenset[str]] | Reason:
+        class_name = class_name_of(claim)
+        if not class_name:
+            return _unresolvable("PersistentVolumeClaim had no pv name and storageClass name")
+        storage_class: StorageClass | None = self._handle.objects("StorageClass").get(class_name)
+        if storage_class is None:
+            return _unresolvable(f'storageclass.storage.k8s.io "{class_name}" not found')
+        if storage_class.volume_binding_mode is None:
+            return _unresolvable(f'VolumeBindingMode not set for StorageClass "{class_name}"')
+        if storage_class.volume_binding_mode == "WaitForFirstConsumer":
+            return {}
+        return _unresolvable("PersistentVolume had no name")
 
     # --- what helps --------------------------------------------------------------------------------------------
 
@@ -69,6 +144,20 @@ class VolumeZone(Plugin, PreFilter, Filter):
 
 
 def zones_of(volume: PersistentVolume) -> dict[str, frozenset[str]]:
-    """The zones and regions that a volume is in, by label."""
-    labels = volume.labels
-    return {key: frozenset(labels[key].split("__")) for key in TOPOLOGY_LABELS if key in labels}
+    """The zones and regions that a volume is in, by label; a label with an empty part says nothing."""
+    found = {}
+    for key in TOPOLOGY_LABELS:
+        parts = [part.strip() for part in volume.labels[key].split("__")] if key in volume.labels else []
+        if parts and all(parts):
+            found[key] = frozenset(parts)
+    return found
+
+
+def _in_zones(nodes: NodeTable, key: str, allowed: frozenset[str]) -> Mask:
+    codes, values = nodes.labels(key)
+    # The last entry answers for nodes without the label: their code is -1.
+    return np.array([*(value in allowed for value in values), False], dtype=np.bool_)[codes]
+
+
+def _unresolvable(message: str) -> Reason:
+    return Reason("VolumeZoneUnknown", message, unresolvable=True)

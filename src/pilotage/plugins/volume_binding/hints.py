@@ -32,7 +32,7 @@ class VolumeHints(Plugin):
 
     @on_event(Resource.CSI_NODE, Action.ADD | Action.UPDATE)
     def after_csi_node_change(self, pod: Pod, old: CSINode | None, new: CSINode) -> Hint:
-        helps = old is None or old.annotations.get(MIGRATED_PLUGINS) != new.annotations.get(MIGRATED_PLUGINS)
+        helps = old is None or _migrated(old) != _migrated(new)
         return Hint.QUEUE if helps else Hint.SKIP
 
     @on_event(Resource.CSI_DRIVER, Action.UPDATE)
@@ -52,3 +52,7 @@ class VolumeHints(Plugin):
 
 def _largest_volume(capacity: CSIStorageCapacity) -> str | int | float | None:
     return capacity.maximum_volume_size if capacity.maximum_volume_size is not None else capacity.capacity
+
+
+def _migrated(node: CSINode) -> str:
+    return node.annotations.get(MIGRATED_PLUGINS, "")
