@@ -12,11 +12,12 @@ from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 
-from pilotage.api import CycleState, NodeTable, NodeView, Plugin, PreScore, Score, Scores, Skip, VectorScore
+from pilotage.api import CycleState, Handle, NodeTable, NodeView, Plugin, PreScore, Score, Scores, Skip, VectorScore
 from pilotage.api.results import SKIP
 from pilotage.model import Pod
 from pilotage.model.pod_resources import pod_requests
 from pilotage.plugins.args import NodeResourcesBalancedAllocationArgs
+from pilotage.plugins.device_supply import DeviceSupply
 from pilotage.plugins.resource_names import NATIVE, is_scalar
 
 
@@ -24,7 +25,8 @@ class NodeResourcesBalancedAllocation(Plugin, PreScore, Score, VectorScore):
     name = "NodeResourcesBalancedAllocation"
     args_type = NodeResourcesBalancedAllocationArgs
 
-    def __init__(self, args: NodeResourcesBalancedAllocationArgs) -> None:
+    def __init__(self, handle: Handle, args: NodeResourcesBalancedAllocationArgs) -> None:
+        self._devices = DeviceSupply(handle)
         self._resources = tuple(spec.name for spec in args.resources)
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Skip | None:
@@ -34,12 +36,12 @@ class NodeResourcesBalancedAllocation(Plugin, PreScore, Score, VectorScore):
     def score(self, state: CycleState, pod: Pod, node: NodeView) -> int:
         wanted = pod_requests(pod.spec)
         counted = self._counted(wanted)
-        return 50 + (50 + _balance(node, counted, wanted) - _balance(node, counted, {})) // 2
+        return 50 + (50 + self._balance(node, counted, wanted) - self._balance(node, counted, {})) // 2
 
     def score_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Scores:
         wanted = pod_requests(pod.spec)
         counted = self._counted(wanted)
-        return 50 + (50 + _balances(nodes, counted, wanted) - _balances(nodes, counted, {})) // 2
+        return 50 + (50 + self._balances(nodes, counted, wanted) - self._balances(nodes, counted, {})) // 2
 
     def _counted(self, wanted: Mapping[str, int]) -> list[str]:
         """Extended resources take part only if the pod wants them."""
@@ -51,39 +53,39 @@ class NodeResourcesBalancedAllocation(Plugin, PreScore, Score, VectorScore):
 
     def sign(self, pod: Pod) -> Hashable | None:
         wanted = pod_requests(pod.spec)
+        if self._devices.may_serve(self._counted(wanted)):
+            return None
         return tuple(wanted.get(resource, 0) for resource in self._resources)
 
+    def _balance(self, node: NodeView, counted: Sequence[str], added: Mapping[str, int]) -> int:
+        """100 where the resources are used to the same degree, less the further they are apart."""
+        shares = []
+        for resource in counted:
+            capacity, used = self._devices.on(node, resource, node.requested(resource))
+            if capacity:
+                shares.append(min((used + added.get(resource, 0)) / capacity, 1.0))
+        if len(shares) < 2:
+            return 100
+        if len(shares) == 2:
+            spread = abs((shares[0] - shares[1]) / 2)
+        else:
+            mean = sum(shares) / len(shares)
+            spread = math.sqrt(sum((share - mean) * (share - mean) for share in shares) / len(shares))
+        return int((1 - spread) * 100)
 
-def _balance(node: NodeView, counted: Sequence[str], added: Mapping[str, int]) -> int:
-    """100 where the resources are used to the same degree, less the further they are apart."""
-    shares = []
-    for resource in counted:
-        capacity = node.allocatable(resource)
-        if capacity:
-            shares.append(min((node.requested(resource) + added.get(resource, 0)) / capacity, 1.0))
-    if len(shares) < 2:
-        return 100
-    if len(shares) == 2:
-        spread = abs((shares[0] - shares[1]) / 2)
-    else:
-        mean = sum(shares) / len(shares)
-        spread = math.sqrt(sum((share - mean) * (share - mean) for share in shares) / len(shares))
-    return int((1 - spread) * 100)
-
-
-def _balances(nodes: NodeTable, counted: Sequence[str], added: Mapping[str, int]) -> Scores:
-    """The same for all nodes; a resource that a node does not offer is left out there."""
-    offered = np.zeros((len(counted), len(nodes)), dtype=np.bool_)
-    shares = np.zeros((len(counted), len(nodes)))
-    for place, resource in enumerate(counted):
-        capacity = nodes.allocatable(resource)
-        offered[place] = capacity > 0
-        shares[place] = np.minimum((nodes.requested(resource) + added.get(resource, 0)) / np.maximum(capacity, 1), 1.0)
-    number = offered.sum(axis=0)
-    highest = np.where(offered, shares, 0.0).max(axis=0, initial=0.0)
-    lowest = np.where(offered, shares, 1.0).min(axis=0, initial=1.0)
-    pair = (highest - lowest) / 2
-    mean = np.where(offered, shares, 0.0).sum(axis=0) / np.maximum(number, 1)
-    deviation = np.sqrt((np.where(offered, shares - mean, 0.0) ** 2).sum(axis=0) / np.maximum(number, 1))
-    spread = np.where(number < 2, 0.0, np.where(number == 2, pair, deviation))
-    return ((1 - spread) * 100).astype(np.int64)
+    def _balances(self, nodes: NodeTable, counted: Sequence[str], added: Mapping[str, int]) -> Scores:
+        """The same for all nodes; a resource that a node does not offer is left out there."""
+        offered = np.zeros((len(counted), len(nodes)), dtype=np.bool_)
+        shares = np.zeros((len(counted), len(nodes)))
+        for place, resource in enumerate(counted):
+            capacity, used = self._devices.columns(nodes, resource, nodes.requested(resource))
+            offered[place] = capacity > 0
+            shares[place] = np.minimum((used + added.get(resource, 0)) / np.maximum(capacity, 1), 1.0)
+        number = offered.sum(axis=0)
+        highest = np.where(offered, shares, 0.0).max(axis=0, initial=0.0)
+        lowest = np.where(offered, shares, 1.0).min(axis=0, initial=1.0)
+        pair = (highest - lowest) / 2
+        mean = np.where(offered, shares, 0.0).sum(axis=0) / np.maximum(number, 1)
+        deviation = np.sqrt((np.where(offered, shares - mean, 0.0) ** 2).sum(axis=0) / np.maximum(number, 1))
+        spread = np.where(number < 2, 0.0, np.where(number == 2, pair, deviation))
+        return ((1 - spread) * 100).astype(np.int64)

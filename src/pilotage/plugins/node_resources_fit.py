@@ -11,6 +11,7 @@ from pilotage.api import (
     Action,
     CycleState,
     Filter,
+    Handle,
     Hint,
     Mask,
     NodeTable,
@@ -30,7 +31,10 @@ from pilotage.api import (
 from pilotage.model import Node, Pod
 from pilotage.model.pod_resources import assigned_requests, container_requests, pod_requests
 from pilotage.model.quantity import quantity_milli, quantity_value
+from pilotage.model.resource import DeviceClass
 from pilotage.plugins.args import NodeResourcesFitArgs
+from pilotage.plugins.device_classes import IMPLICIT_PREFIX, DeviceClassIndex
+from pilotage.plugins.device_supply import DeviceSupply
 from pilotage.plugins.resource_names import NATIVE, is_extended, is_scalar, is_scheduled
 from pilotage.plugins.resource_scoring import strategy_of
 
@@ -42,8 +46,10 @@ class NodeResourcesFit(Plugin, Filter, VectorFilter, Score, VectorScore):
     filter_sees = Sees.AMOUNTS
     args_type = NodeResourcesFitArgs
 
-    def __init__(self, args: NodeResourcesFitArgs) -> None:
+    def __init__(self, handle: Handle, args: NodeResourcesFitArgs) -> None:
         self._args = args
+        self._handle = handle
+        self._devices = DeviceSupply(handle)
         self._strategy = strategy_of(args.scoring_strategy)
         self._scored = tuple((spec.name, spec.weight) for spec in args.scoring_strategy.resources)
 
@@ -53,7 +59,7 @@ class NodeResourcesFit(Plugin, Filter, VectorFilter, Score, VectorScore):
         reasons = [_TOO_MANY_PODS] if node.pod_count + 1 > node.allocatable("pods") else []
         for resource, amount in self._wanted(pod):
             offered = node.allocatable(resource)
-            if amount > offered - node.requested(resource):
+            if amount > offered - node.requested(resource) and (offered or not self._devices.is_delegated(resource)):
                 reasons.append(_insufficient(resource, amount, unresolvable=amount > offered))
         return Reject(*reasons) if reasons else None
 
@@ -63,7 +69,11 @@ class NodeResourcesFit(Plugin, Filter, VectorFilter, Score, VectorScore):
             short = amount > nodes.free(resource)
             if not short.any():
                 continue
-            hopeless = amount > nodes.allocatable(resource)
+            offered = nodes.allocatable(resource)
+            if self._devices.is_delegated(resource):
+                # Where the node has none at all, DynamicResources finds devices for it, or refuses.
+                short &= offered > 0
+            hopeless = amount > offered
             yield short & ~hopeless, _insufficient(resource, amount, unresolvable=False)
             yield short & hopeless, _insufficient(resource, amount, unresolvable=True)
 
@@ -88,10 +98,10 @@ class NodeResourcesFit(Plugin, Filter, VectorFilter, Score, VectorScore):
         total = weights = 0
         strategy = self._strategy
         for resource, weight, wanted in self._counted(pod):
-            capacity = node.allocatable(resource)
+            capacity, used = self._devices.on(node, resource, node.scored_request(resource))
             if not capacity:
                 continue
-            score = strategy.score(node.scored_request(resource) + wanted, capacity)
+            score = strategy.score(used + wanted, capacity)
             if strategy.counts(score):
                 total += weight * score
                 weights += weight
@@ -101,8 +111,8 @@ class NodeResourcesFit(Plugin, Filter, VectorFilter, Score, VectorScore):
         totals = np.zeros(len(nodes), dtype=np.int64)
         weights = np.zeros(len(nodes), dtype=np.int64)
         for resource, weight, wanted in self._counted(pod):
-            capacity = nodes.allocatable(resource)
-            scores = self._strategy.score_all(nodes.scored_request(resource) + wanted, capacity)
+            capacity, used = self._devices.columns(nodes, resource, nodes.scored_request(resource))
+            scores = self._strategy.score_all(used + wanted, capacity)
             counting = (capacity > 0) * self._strategy.counts_all(scores)
             totals += weight * scores * counting
             weights += weight * counting
@@ -117,7 +127,12 @@ class NodeResourcesFit(Plugin, Filter, VectorFilter, Score, VectorScore):
                 yield resource, weight, amount
 
     def sign(self, pod: Pod) -> Hashable | None:
+        if self._devices.may_serve([resource for resource, _, _ in self._counted(pod)]):
+            return None
         return tuple(sorted(pod_requests(pod.spec).items())), tuple(sorted(container_requests(pod.spec).items()))
+
+    def facts_version(self) -> Hashable:
+        return self._handle.index(DeviceClassIndex).version
 
     # --- what helps --------------------------------------------------------------------------------------------
 
@@ -138,16 +153,25 @@ class NodeResourcesFit(Plugin, Filter, VectorFilter, Score, VectorScore):
 
     @on_event(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE)
     def after_node_change(self, pod: Pod, old: Node | None, new: Node) -> Hint:
-        wanted = self._wanted(pod)
         offered = _allocatable(new)
-        fits_empty = offered.get("pods", 0) >= 1 and all(amount <= offered.get(name, 0) for name, amount in wanted)
-        if not fits_empty:
+        wanted = self._wanted(pod)
+        by_devices = [name for name, _ in wanted if not offered.get(name, 0) and self._devices.is_delegated(name)]
+        fits_empty = all(amount <= offered.get(name, 0) or name in by_devices for name, amount in wanted)
+        if not fits_empty or offered.get("pods", 0) < 1:
             return Hint.SKIP
-        if old is None:
+        if old is None or by_devices:
             return Hint.QUEUE
         before = _allocatable(old)
         names = ("pods", *(name for name, _ in wanted))
         return Hint.QUEUE if any(offered.get(name, 0) > before.get(name, 0) for name in names) else Hint.SKIP
+
+    @on_event(Resource.DEVICE_CLASS, Action.ADD | Action.UPDATE)
+    def after_class_change(self, pod: Pod, old: DeviceClass | None, new: DeviceClass) -> Hint:
+        wanted = {name for name, _ in self._wanted(pod)}
+        named = new.spec.extended_resource_name
+        if named in wanted and (old is None or old.spec.extended_resource_name != named):
+            return Hint.QUEUE
+        return Hint.QUEUE if old is None and IMPLICIT_PREFIX + new.name in wanted else Hint.SKIP
 
 
 def _insufficient(resource: str, amount: int, *, unresolvable: bool) -> Reason:

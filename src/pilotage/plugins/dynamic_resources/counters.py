@@ -21,12 +21,16 @@ class CounterBook:
     def __init__(self, ledger: DeviceLedger) -> None:
         self._ledger = ledger
         self._left: dict[PoolID, Counters] = {}
+        self._overdrawn: set[PoolID] = set()
+        """Pools of which too much is taken already: as in kube-scheduler, no device that counts can be had of them."""
 
     def take(self, pool: Pool, device: PoolDevice) -> bool:
         """Consume what the device needs; False, and nothing consumed, if there is not so much left."""
         left = self._of(pool)
         wanted = _consumption(device)
-        if any(amount > left.get(name, {}).get(counter, 0) for name, counter, amount in wanted):
+        if pool.id in self._overdrawn or any(
+            amount > left.get(name, {}).get(counter, 0) for name, counter, amount in wanted
+        ):
             return False
         for name, counter, amount in wanted:
             left[name][counter] -= amount
@@ -41,6 +45,8 @@ class CounterBook:
         known = self._left.get(pool.id)
         if known is None:
             known = self._left[pool.id] = counters_left(pool, self._ledger)
+            if any(amount < 0 for counters in known.values() for amount in counters.values()):
+                self._overdrawn.add(pool.id)
         return known
 
 

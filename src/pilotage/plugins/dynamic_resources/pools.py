@@ -59,6 +59,15 @@ def pools_for(index: SliceIndex, node: Node) -> list[Pool]:
     return sorted(pools, key=lambda pool: (pool.has_binding_conditions, pool.id))
 
 
+def usable_devices(index: SliceIndex, node: Node) -> Iterator[PoolDevice]:
+    """Every device that is published for this node, whatever the state of its pool."""
+    for published in index.candidates(node.name):
+        if published.spec.per_device_node_selection:
+            yield from (device for device in published.devices if device_is_for(device, node))
+        elif _is_for(published, node):
+            yield from published.devices
+
+
 def _pool(pool: PoolID, slices: Sequence[PublishedSlice], everything: Mapping[str, PublishedSlice]) -> Pool | None:
     newest = max(published.spec.pool.generation for published in slices)
     usable = sorted(_of_generation(slices, newest), key=lambda published: published.name)
