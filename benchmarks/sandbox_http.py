@@ -25,9 +25,9 @@ import uvloop
 from pilotage.clock import SystemClock, perf_seconds
 from pilotage.rng import seeded
 from pilotage.sandbox.api import Api
-from pilotage.sandbox.asgi import serve
-from pilotage.sandbox.server import ApiServer
-from pilotage.sandbox.store import Store
+from pilotage.sandbox.http.asgi import serve
+from pilotage.sandbox.http.server import ApiServer
+from pilotage.sandbox.storage.store import Store
 
 PODS = "/api/v1/namespaces/default/pods"
 HISTORY = 100_000

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from pilotage.clock import cpu_seconds, perf_seconds
-from pilotage.sandbox.journal import open_journal
-from pilotage.sandbox.store import Key, Store
+from pilotage.sandbox.storage.journal import open_journal
+from pilotage.sandbox.storage.store import Key, Store
 
 HISTORY = 10_000
 

@@ -1,6 +1,6 @@
 """Write the table of field names and types that the sandbox checks objects against.
 
-    .venv/bin/python tools/api_schemas.py > src/pilotage/sandbox/api_schemas.json
+    .venv/bin/python tools/api_schemas.py > src/pilotage/sandbox/kinds/api_schemas.json
 
 The names, types and required marks are facts of the Kubernetes API; they are read off the models of the official
 client, which are generated from it. Nothing else (no descriptions) is taken. Only the types that the sandbox's own
@@ -21,7 +21,7 @@ from typing import Any, get_args
 
 from kubernetes.client import models
 
-from pilotage.sandbox.builtin_kinds import BUILTIN_TYPES
+from pilotage.sandbox.kinds.builtin_kinds import BUILTIN_TYPES
 
 ALSO_NEEDED = ("V1Eviction", "V1Scale", "V1DeleteOptions", "V1Status", "V1Binding")
 SCALARS = {

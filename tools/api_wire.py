@@ -2,7 +2,7 @@
 
     go mod download k8s.io/api@v0.37.1 k8s.io/apimachinery@v0.37.1
     M=$(go env GOMODCACHE)/k8s.io
-    .venv/bin/python tools/api_wire.py $M/api@v0.37.1 $M/apimachinery@v0.37.1 > src/pilotage/sandbox/api_wire.json
+    .venv/bin/python tools/api_wire.py $M/api@v0.37.1 $M/apimachinery@v0.37.1 > src/pilotage/sandbox/http/api_wire.json
 
 Numbers, names and types are facts of the Kubernetes API. They are read off its .proto files; the Go files beside them
 tell the JSON name of a field, whether it is inlined, and whether a zero in it means something (a pointer).
@@ -20,7 +20,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from pilotage.sandbox.builtin_kinds import BUILTIN_TYPES
+from pilotage.sandbox.kinds.builtin_kinds import BUILTIN_TYPES
 
 ALSO_NEEDED = ("policy.v1.Eviction", "autoscaling.v1.Scale", "meta.v1.DeleteOptions")
 SCALARS = {

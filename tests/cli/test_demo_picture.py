@@ -9,7 +9,7 @@ from pilotage.cli.demo_picture import Camera, NodeLine, PendingLine, Use, take_p
 from pilotage.model import KINDS
 from pilotage.rng import seeded
 from pilotage.sandbox.api import Api
-from pilotage.sandbox.store import Store
+from pilotage.sandbox.storage.store import Store
 from pilotage.testing.virtual_clock import VirtualClock
 
 GIB = 1 << 30

@@ -17,11 +17,11 @@ from pathlib import Path
 from pilotage.clock import SystemClock
 from pilotage.rng import fresh_token, seeded
 from pilotage.sandbox.api import Api
-from pilotage.sandbox.asgi import serve
-from pilotage.sandbox.kubeconfig import write_kubeconfig
-from pilotage.sandbox.server import ApiServer
-from pilotage.sandbox.store import Store
-from pilotage.sandbox.tls import make_tls
+from pilotage.sandbox.http.asgi import serve
+from pilotage.sandbox.http.kubeconfig import write_kubeconfig
+from pilotage.sandbox.http.server import ApiServer
+from pilotage.sandbox.http.tls import make_tls
+from pilotage.sandbox.storage.store import Store
 
 
 async def main(kubeconfig: Path, *, with_tls: bool) -> None:

@@ -22,11 +22,11 @@ from pilotage.kube.transport import Transport
 from pilotage.model.kinds import KINDS
 from pilotage.rng import seeded
 from pilotage.sandbox.api import Api
-from pilotage.sandbox.asgi import serve
 from pilotage.sandbox.embedded import EmbeddedCluster, EmbeddedOptions
-from pilotage.sandbox.inprocess import InProcessTransport
-from pilotage.sandbox.server import ApiServer
-from pilotage.sandbox.store import Store
+from pilotage.sandbox.http.asgi import serve
+from pilotage.sandbox.http.inprocess import InProcessTransport
+from pilotage.sandbox.http.server import ApiServer
+from pilotage.sandbox.storage.store import Store
 
 from .manual_clock import HurriedClock
 

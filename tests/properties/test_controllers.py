@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotage.sandbox.errors import ApiError
-from pilotage.sandbox.node_templates import make_nodes
+from pilotage.sandbox.life.node_templates import make_nodes
 from tests.sandbox.living_cluster import LivingCluster, budget, condition, deployment, job, replica_set, template
 
 Object = dict[str, Any]

@@ -17,8 +17,8 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotage.sandbox.journal import open_journal
-from pilotage.sandbox.store import Key, Record, Store
+from pilotage.sandbox.storage.journal import open_journal
+from pilotage.sandbox.storage.store import Key, Record, Store
 
 keys = st.builds(Key, st.sampled_from(["pods", "nodes"]), st.sampled_from(["", "ns"]), st.sampled_from(["x", "ÿ", "z"]))
 # A key and the size of the new body; None removes the object, if it is there.

@@ -11,9 +11,9 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pilotage.sandbox.api_schemas import SCALARS, api_schemas, element, schema_name
-from pilotage.sandbox.builtin_kinds import BUILTIN_TYPES
-from pilotage.sandbox.resources import ResourceType
+from pilotage.sandbox.kinds.api_schemas import SCALARS, api_schemas, element, schema_name
+from pilotage.sandbox.kinds.builtin_kinds import BUILTIN_TYPES
+from pilotage.sandbox.kinds.resources import ResourceType
 from tests.sandbox.api_world import MERGE, STRATEGIC, World
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"

@@ -14,7 +14,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from pilotage.sandbox.store import AlreadyExists, Change, Conflict, Expired, Key, NotFound, Store
+from pilotage.sandbox.storage.store import AlreadyExists, Change, Conflict, Expired, Key, NotFound, Store
 
 RESOURCES = ("nodes", "pods", "deployments.apps")
 

@@ -14,10 +14,10 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotage.sandbox.admission import admit_create, admit_update
-from pilotage.sandbox.defaults import apply_defaults
 from pilotage.sandbox.errors import ApiError, FieldError, invalid
-from pilotage.sandbox.validation import validate_create, validate_update
+from pilotage.sandbox.rules.admission import admit_create, admit_update
+from pilotage.sandbox.rules.defaults import apply_defaults
+from pilotage.sandbox.rules.validation import validate_create, validate_update
 
 VALID: list[dict[str, Any]] = list(
     yaml.safe_load_all("""

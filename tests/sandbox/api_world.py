@@ -8,10 +8,10 @@ from typing import Any
 
 from pilotage.rng import seeded
 from pilotage.sandbox.api import Api
-from pilotage.sandbox.exchange import Request, Response
-from pilotage.sandbox.server import ApiServer
-from pilotage.sandbox.store import Store
-from pilotage.sandbox.watch import Watch
+from pilotage.sandbox.http.exchange import Request, Response
+from pilotage.sandbox.http.server import ApiServer
+from pilotage.sandbox.http.watch import Watch
+from pilotage.sandbox.storage.store import Store
 from pilotage.testing.virtual_clock import VirtualClock
 
 PODS = "/api/v1/namespaces/default/pods"

@@ -13,13 +13,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pilotage.sandbox.api import Api
-from pilotage.sandbox.controllers.controller import Due, Interest, World
-from pilotage.sandbox.facts import PodFacts
-from pilotage.sandbox.kubelet import KubeletSettings
-from pilotage.sandbox.life import DEFAULT_CONTROLLERS, Life
-from pilotage.sandbox.node_templates import make_nodes
-from pilotage.sandbox.object_index import Seen
-from pilotage.sandbox.store import Key, Store
+from pilotage.sandbox.life.controllers.controller import Due, Interest, World
+from pilotage.sandbox.life.facts import PodFacts
+from pilotage.sandbox.life.kubelet import KubeletSettings
+from pilotage.sandbox.life.loop import DEFAULT_CONTROLLERS, Life
+from pilotage.sandbox.life.node_templates import make_nodes
+from pilotage.sandbox.life.object_index import Seen
+from pilotage.sandbox.storage.store import Key, Store
 from pilotage.testing.virtual_clock import VirtualClock
 
 Object = dict[str, Any]

@@ -12,12 +12,12 @@ from pilotage.clock import SystemClock
 from pilotage.kube.http_transport import HttpTransport
 from pilotage.kube.kubeconfig import load_connection
 from pilotage.rng import seeded
-from pilotage.sandbox.asgi import PortInUse
-from pilotage.sandbox.data_dir import DataDirError
 from pilotage.sandbox.embedded import DEFAULT_NODES, EmbeddedCluster, EmbeddedOptions, KubeconfigPathError
-from pilotage.sandbox.kubelet import KubeletSettings
+from pilotage.sandbox.http.asgi import PortInUse
+from pilotage.sandbox.life.kubelet import KubeletSettings
+from pilotage.sandbox.life.node_templates import TemplateError
 from pilotage.sandbox.manifests import ManifestError
-from pilotage.sandbox.node_templates import TemplateError
+from pilotage.sandbox.storage.data_dir import DataDirError
 
 POD = {
     "apiVersion": "v1",

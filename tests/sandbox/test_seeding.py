@@ -8,7 +8,7 @@ from pilotage.rng import seeded
 from pilotage.sandbox.api import Api
 from pilotage.sandbox.manifests import Manifest, ManifestError
 from pilotage.sandbox.seeding import Seeded, rehearse, seed
-from pilotage.sandbox.store import Store
+from pilotage.sandbox.storage.store import Store
 from pilotage.testing.virtual_clock import VirtualClock
 
 

@@ -25,10 +25,10 @@ from pilotage.clock import Clock, cpu_seconds
 from pilotage.kube.client import KubeClient
 from pilotage.model import KINDS
 from pilotage.sandbox.api import Api
-from pilotage.sandbox.inprocess import InProcessTransport
-from pilotage.sandbox.records import Change
-from pilotage.sandbox.server import ApiServer
-from pilotage.sandbox.store import Store
+from pilotage.sandbox.http.inprocess import InProcessTransport
+from pilotage.sandbox.http.server import ApiServer
+from pilotage.sandbox.storage.records import Change
+from pilotage.sandbox.storage.store import Store
 
 _HISTORY = 100_000
 _CREATIONS_PER_TURN = 16

@@ -14,8 +14,8 @@ from typing import Any, Final
 from pilotage.model import KINDS, Node, Pod
 from pilotage.model.pod_resources import assigned_requests
 from pilotage.model.quantity import quantity_milli, quantity_value
-from pilotage.sandbox.records import Change, Key, Record
-from pilotage.sandbox.store import Store
+from pilotage.sandbox.storage.records import Change, Key, Record
+from pilotage.sandbox.storage.store import Store
 
 _REMEMBERED: Final = 100
 

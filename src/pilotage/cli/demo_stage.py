@@ -8,7 +8,7 @@ from typing import Final
 
 from pilotage.clock import Clock
 from pilotage.sandbox.embedded import EmbeddedCluster, EmbeddedOptions
-from pilotage.sandbox.kubelet import KubeletSettings
+from pilotage.sandbox.life.kubelet import KubeletSettings
 from pilotage.sandbox.manifests import read_manifests
 from pilotage.sandbox.seeding import seed
 

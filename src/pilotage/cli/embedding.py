@@ -8,12 +8,12 @@ from contextlib import asynccontextmanager
 
 from pilotage.cli.errors import bad_input, unreachable
 from pilotage.clock import Clock
-from pilotage.sandbox.asgi import PortInUse
-from pilotage.sandbox.data_dir import DataDirError
 from pilotage.sandbox.embedded import EmbeddedCluster, EmbeddedOptions, KubeconfigPathError
-from pilotage.sandbox.journal import JournalError
+from pilotage.sandbox.http.asgi import PortInUse
+from pilotage.sandbox.life.node_templates import TemplateError
 from pilotage.sandbox.manifests import ManifestError
-from pilotage.sandbox.node_templates import TemplateError
+from pilotage.sandbox.storage.data_dir import DataDirError
+from pilotage.sandbox.storage.journal import JournalError
 
 
 @asynccontextmanager

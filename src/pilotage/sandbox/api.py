@@ -13,15 +13,15 @@ from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
 from pilotage.clock import Clock
-from pilotage.sandbox.backend import Backend, Object
-from pilotage.sandbox.builtin_kinds import builtin_registry
-from pilotage.sandbox.crds import follow_definitions
 from pilotage.sandbox.errors import no_such_path
-from pilotage.sandbox.records import Key
-from pilotage.sandbox.resources import ResourceRegistry, ResourceType
-from pilotage.sandbox.selection import parse_selection
-from pilotage.sandbox.store import Store
-from pilotage.sandbox.verbs import Verbs
+from pilotage.sandbox.kinds.builtin_kinds import builtin_registry
+from pilotage.sandbox.kinds.crds import follow_definitions
+from pilotage.sandbox.kinds.resources import ResourceRegistry, ResourceType
+from pilotage.sandbox.operations.backend import Backend, Object
+from pilotage.sandbox.operations.selection import parse_selection
+from pilotage.sandbox.operations.verbs import Verbs
+from pilotage.sandbox.storage.records import Key
+from pilotage.sandbox.storage.store import Store
 
 Objects: TypeAlias = list[Object]
 

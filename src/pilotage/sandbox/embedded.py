@@ -24,19 +24,19 @@ from typing import Final
 from pilotage.clock import Clock
 from pilotage.rng import fresh_token
 from pilotage.sandbox.api import Api
-from pilotage.sandbox.asgi import serve
-from pilotage.sandbox.controllers.provisioner import standard_storage_class
-from pilotage.sandbox.inprocess import InProcessTransport
-from pilotage.sandbox.journal import open_journal
-from pilotage.sandbox.kubeconfig import write_kubeconfig
-from pilotage.sandbox.kubelet import KubeletSettings
-from pilotage.sandbox.life import Life
+from pilotage.sandbox.http.asgi import serve
+from pilotage.sandbox.http.inprocess import InProcessTransport
+from pilotage.sandbox.http.kubeconfig import write_kubeconfig
+from pilotage.sandbox.http.server import ApiServer
+from pilotage.sandbox.http.tls import Tls, make_tls
+from pilotage.sandbox.life.controllers.provisioner import standard_storage_class
+from pilotage.sandbox.life.kubelet import KubeletSettings
+from pilotage.sandbox.life.loop import Life
+from pilotage.sandbox.life.node_templates import NodeTemplate, load_node_template, make_nodes, nodes_from_templates
 from pilotage.sandbox.manifests import Manifest, read_manifests
-from pilotage.sandbox.node_templates import NodeTemplate, load_node_template, make_nodes, nodes_from_templates
 from pilotage.sandbox.seeding import Seeded, rehearse, seed
-from pilotage.sandbox.server import ApiServer
-from pilotage.sandbox.store import Store
-from pilotage.sandbox.tls import Tls, make_tls
+from pilotage.sandbox.storage.journal import open_journal
+from pilotage.sandbox.storage.store import Store
 from pilotage.tasks import sole_error
 
 DEFAULT_NODES: Final = 3

@@ -17,13 +17,13 @@ import msgspec
 from pilotage.clock import Clock
 from pilotage.rng import seeded
 from pilotage.sandbox.api import Api
-from pilotage.sandbox.bodies import MOST_BYTES
 from pilotage.sandbox.errors import ApiError
+from pilotage.sandbox.http.bodies import MOST_BYTES
+from pilotage.sandbox.kinds.resources import ResourceRegistry, ResourceType
+from pilotage.sandbox.kinds.strict_fields import unknown_fields
 from pilotage.sandbox.manifests import Manifest, ManifestError
-from pilotage.sandbox.records import Change, Key, Record
-from pilotage.sandbox.resources import ResourceRegistry, ResourceType
-from pilotage.sandbox.store import Store
-from pilotage.sandbox.strict_fields import unknown_fields
+from pilotage.sandbox.storage.records import Change, Key, Record
+from pilotage.sandbox.storage.store import Store
 
 _FIRST: Final = ("Namespace", "CustomResourceDefinition", "PriorityClass", "StorageClass", "RuntimeClass")
 _MOST_PROBLEMS: Final = 20

@@ -1,0 +1,1 @@
+"""The Kubernetes HTTP dialect: requests in, answers, tables and watches out."""

@@ -1,0 +1,245 @@
+"""The server on a socket: an ASGI application of our own, run by uvicorn inside the caller's event loop.
+
+    async with serve(server, "127.0.0.1", 0) as serving:
+        print(serving.url)
+
+Only loopback addresses are served. The token comes as a header or, because kubectl sends no token over plain HTTP, as
+the first part of the path (see `kubeconfig`). A body is read no further than the limit for objects; a watch ends when
+its client is gone. uvicorn is used as a library: no signal handlers, no access log, no lifespan.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import hmac
+import ipaddress
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, MutableMapping
+from contextlib import asynccontextmanager, closing
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import parse_qsl
+
+import uvicorn
+
+from pilotage.sandbox.errors import ApiError
+from pilotage.sandbox.http.bodies import MOST_BYTES, check_size
+from pilotage.sandbox.http.exchange import error_response
+from pilotage.sandbox.http.kubeconfig import token_path
+from pilotage.sandbox.http.server import ApiServer, Request, Response, Watch
+from pilotage.sandbox.http.tls import Tls
+from pilotage.tasks import sole_error
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+_HEADERS_READ: Final = {
+    b"accept": "accept",
+    b"authorization": "authorization",
+    b"content-type": "content-type",
+    b"content-length": "content-length",
+}
+_MOST_DISCARDED: Final = 64 * 1024 * 1024
+_BACKLOG: Final = 2048
+_KEEP_ALIVE_SECONDS: Final = 75
+_SHUTDOWN_SECONDS: Final = 2
+
+
+class PortInUse(OSError):
+    """The port is taken by another process."""
+
+
+class NotLoopback(ValueError):
+    """The sandbox has one user and one token; it is not for the network."""
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """A server that takes requests."""
+
+    port: int
+    url: str
+    _stop: Callable[[], None]
+
+    def stop(self) -> None:
+        """End the watches and take no more requests; leaving the context waits for what is under way."""
+        self._stop()
+
+
+class AsgiApp:
+    """ASGI on one side, `ApiServer` on the other."""
+
+    def __init__(self, server: ApiServer) -> None:
+        self._server = server
+        self._prefix = token_path(server.token) if server.token else ""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        headers = {
+            _HEADERS_READ[name]: value.decode("latin-1") for name, value in scope["headers"] if name in _HEADERS_READ
+        }
+        try:
+            body = await _body(scope["method"], headers, receive)
+        except ApiError as error:
+            await _send(send, error_response(error), closes=True)
+            return
+        query_string = scope["query_string"]
+        query = _query(query_string) if query_string else {}
+        answer = await self._answer(scope["method"], scope["path"], query, headers, body)
+        if isinstance(answer, Watch):
+            await _stream(receive, send, answer)
+        else:
+            await _send(send, answer)
+
+    async def _answer(
+        self, method: str, path: str, query: dict[str, str], headers: dict[str, str], body: bytes
+    ) -> Response | Watch:
+        prefix = self._prefix
+        if prefix and hmac.compare_digest(path[: len(prefix)].encode(), prefix.encode()):
+            return await self._server.respond_trusted(Request(method, path[len(prefix) :] or "/", query, headers, body))
+        return await self._server.respond(Request(method, path, query, headers, body))
+
+
+@asynccontextmanager
+async def serve(
+    server: ApiServer, host: str = "127.0.0.1", port: int = 0, tls: Tls | None = None
+) -> AsyncIterator[Serving]:
+    """Serve until the context is left; port 0 takes a free one. Raises PortInUse and NotLoopback."""
+    listener = _listen(host, port)
+    runner = _Runner(_config(AsgiApp(server), tls))
+    bound = listener.getsockname()[1]
+    shown = f"[{host}]" if ":" in host else host
+
+    def stop() -> None:
+        server.watches.close()
+        runner.should_exit = True
+
+    with closing(listener), sole_error():
+        async with asyncio.TaskGroup() as tasks:
+            beat = tasks.create_task(server.run(), name="sandbox-timers")
+            serving = tasks.create_task(runner.serve(sockets=[listener]), name="sandbox-http")
+            await runner.is_ready.wait()
+            try:
+                yield Serving(bound, f"{'https' if tls else 'http'}://{shown}:{bound}", stop)
+            finally:
+                stop()
+                await serving
+                beat.cancel()
+
+
+class _Runner(uvicorn.Server):
+    """uvicorn without its signal handlers (the program has its own), and with word of when it is ready."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.is_ready = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.is_ready.set()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def _config(app: AsgiApp, tls: Tls | None) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        http="httptools",
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        log_level="error",
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        backlog=_BACKLOG,
+        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
+        ssl_certfile=None if tls is None else str(tls.certificate_file),
+        ssl_keyfile=None if tls is None else str(tls.key_file),
+    )
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    address = "127.0.0.1" if host == "localhost" else host
+    try:
+        is_loopback = ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        is_loopback = False
+    if not is_loopback:
+        raise NotLoopback(f"the sandbox serves loopback addresses only, not {host}; use 127.0.0.1")
+    listener = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((address, port))
+        listener.listen(_BACKLOG)
+        listener.setblocking(False)
+    except OSError as error:
+        listener.close()
+        if error.errno == errno.EADDRINUSE:
+            raise PortInUse(error.errno, f"port {port} on {host} is in use: choose another one, or 0 for any") from None
+        raise
+    return listener
+
+
+async def _body(method: str, headers: MutableMapping[str, str], receive: Receive) -> bytes:
+    """The whole body; ApiError 413 when it is too long."""
+    if method in ("GET", "HEAD") and "content-length" not in headers:
+        return b""
+    message = await receive()
+    body: bytes = message.get("body", b"")
+    if not message.get("more_body"):
+        check_size(len(body))
+        return body
+    parts, size = [body], len(body)
+    while message.get("more_body") and size <= _MOST_DISCARDED:
+        message = await receive()
+        part = message.get("body", b"")
+        size += len(part)
+        # Read on, keep nothing: most clients only listen to an answer when they have said everything.
+        if size <= MOST_BYTES:
+            parts.append(part)
+    check_size(size)
+    return b"".join(parts)
+
+
+def _query(raw: bytes) -> dict[str, str]:
+    query: dict[str, str] = {}
+    for name, value in parse_qsl(raw.decode("latin-1"), keep_blank_values=True):
+        query.setdefault(name, value)
+    return query
+
+
+async def _send(send: Send, response: Response, *, closes: bool = False) -> None:
+    headers = [(b"content-type", response.content_type.encode()), (b"content-length", b"%d" % len(response.body))]
+    for name, value in response.headers:
+        headers.append((name.encode("latin-1"), value.encode("utf-8")))
+    if closes:
+        headers.append((b"connection", b"close"))
+    await send({"type": "http.response.start", "status": response.status, "headers": headers})
+    await send({"type": "http.response.body", "body": response.body})
+
+
+async def _stream(receive: Receive, send: Send, watch: Watch) -> None:
+    headers = [(b"content-type", watch.content_type.encode())]
+    await send({"type": "http.response.start", "status": watch.status, "headers": headers})
+    # Sent at once, so that the client knows that the watch stands before anything has happened.
+    await send({"type": "http.response.body", "body": b"", "more_body": True})
+    async with asyncio.TaskGroup() as tasks:
+        listener = tasks.create_task(_close_when_gone(receive, watch), name="sandbox-watch-client")
+        async for chunk in watch:
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        listener.cancel()
+    await send({"type": "http.response.body", "body": b""})
+
+
+async def _close_when_gone(receive: Receive, watch: Watch) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    watch.close()

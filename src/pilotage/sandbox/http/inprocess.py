@@ -1,0 +1,79 @@
+"""A transport into the server in the same process: the client's own code, without sockets and tokens.
+
+The scheduler in the sandbox, the simulator and the benchmarks use it; a real cluster is reached through the same
+protocol (`kube.transport`), so that everything above cannot tell the difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Final
+
+from pilotage.kube.transport import Response as TransportResponse
+from pilotage.kube.transport import StreamRefused, TransportError
+from pilotage.sandbox.http.exchange import Request, Response
+from pilotage.sandbox.http.server import ApiServer, Watch
+
+_NO_QUERY: Final[Mapping[str, str]] = {}
+
+
+class InProcessTransport:
+    """Calls an `ApiServer` directly."""
+
+    def __init__(self, server: ApiServer) -> None:
+        self._server = server
+        self._is_closed = False
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+        content_type: str = "application/json",
+        timeout_seconds: float | None = None,
+    ) -> TransportResponse:
+        """Answered at once; only a durable store makes a write wait, so that no time limit is needed."""
+        self._check_open()
+        headers = {"content-type": content_type}
+        answer = await self._server.respond_trusted(Request(method, path, query or _NO_QUERY, headers, body or b""))
+        if isinstance(answer, Watch):
+            answer.close()
+            raise TransportError("a watch must be opened with stream()", sent=False)
+        return _transported(answer)
+
+    def stream(
+        self, path: str, query: Mapping[str, str] | None = None
+    ) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+        return self._stream(path, query or _NO_QUERY)
+
+    async def close(self) -> None:
+        self._is_closed = True
+
+    @asynccontextmanager
+    async def _stream(self, path: str, query: Mapping[str, str]) -> AsyncIterator[AsyncIterator[bytes]]:
+        self._check_open()
+        answer = await self._server.respond_trusted(Request("GET", path, query))
+        if isinstance(answer, Response):
+            if answer.status >= 300:
+                raise StreamRefused(_transported(answer))
+            yield _single(answer.body)
+            return
+        try:
+            yield aiter(answer)
+        finally:
+            answer.close()
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise TransportError("the transport is closed", sent=False)
+
+
+def _transported(answer: Response) -> TransportResponse:
+    return TransportResponse(answer.status, {"content-type": answer.content_type, **dict(answer.headers)}, answer.body)
+
+
+async def _single(body: bytes) -> AsyncIterator[bytes]:
+    yield body

@@ -1,0 +1,130 @@
+"""create, update, patch, delete and deletecollection."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pilotage.sandbox.api import Api
+from pilotage.sandbox.errors import ApiError, bad_request
+from pilotage.sandbox.http.bodies import (
+    field_warnings,
+    is_dry_run,
+    object_in,
+    patch_in,
+    value_in,
+    warning_headers,
+)
+from pilotage.sandbox.http.exchange import Request, Response, json_response, success_status
+from pilotage.sandbox.http.list_options import list_options
+from pilotage.sandbox.http.negotiation import View, view_for
+from pilotage.sandbox.http.paging import Page
+from pilotage.sandbox.http.presentation import presentation_for
+from pilotage.sandbox.http.routes.paths import Target
+from pilotage.sandbox.kinds.resources import ResourceType
+from pilotage.sandbox.operations.deletion import Deleted
+from pilotage.sandbox.storage.records import Record
+
+
+class Writes:
+    """The writing verbs of one server, on objects and their status."""
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+
+    def create(self, request: Request, target: Target) -> Response:
+        obj = object_in(request)
+        warnings = field_warnings(request, target.resource_type, obj)
+        record = self._api.verbs.create(target.resource_type, target.own_namespace, obj, dry_run=is_dry_run(request))
+        return self._answer(request, target, record, 201, warnings)
+
+    def update(self, request: Request, target: Target) -> Response:
+        obj = object_in(request)
+        warnings = field_warnings(request, target.resource_type, obj)
+        record = self._api.verbs.update(
+            target.resource_type,
+            self._record(target),
+            obj,
+            subresource=target.subresource,
+            dry_run=is_dry_run(request),
+        )
+        return self._answer(request, target, record, 200, warnings)
+
+    def patch(self, request: Request, target: Target) -> Response:
+        patch = patch_in(request)
+        before = self._record(target)
+        warnings: list[str] = []
+        if request.query.get("fieldValidation", "") not in ("", "Ignore"):
+            # Only the patched object can be judged; a rehearsal makes it without storing anything.
+            rehearsed = self._api.verbs.patch(
+                target.resource_type, before, patch, subresource=target.subresource, dry_run=True
+            )
+            warnings = field_warnings(request, target.resource_type, rehearsed.object(), before.object())
+        record = self._api.verbs.patch(
+            target.resource_type, before, patch, subresource=target.subresource, dry_run=is_dry_run(request)
+        )
+        return self._answer(request, target, record, 200, warnings)
+
+    def delete(self, request: Request, target: Target) -> Response:
+        options = delete_options(request)
+        deleted = self._api.verbs.delete(
+            target.resource_type, self._record(target), options, dry_run=_is_rehearsal(request, options)
+        )
+        if deleted.is_gone and not target.resource_type.returns_deleted:
+            return json_response(success_status(_details(target.resource_type, deleted)))
+        return self._answer(request, target, deleted.record, 200, [])
+
+    def delete_collection(self, request: Request, target: Target) -> Response:
+        options = delete_options(request)
+        selection = list_options(request, target.resource_type).selection
+        deleted: list[Record] = []
+        for record in self._api.verbs.select(target.resource_type, target.namespace, selection):
+            try:
+                outcome = self._api.verbs.delete(
+                    target.resource_type, record, options, dry_run=_is_rehearsal(request, options)
+                )
+            except ApiError as error:
+                # What went meanwhile (with its owner) is what was asked for; a protected one ends the request.
+                if error.code != 404:
+                    raise
+                continue
+            deleted.append(outcome.record)
+        presentation = presentation_for(request, target.resource_type, self._api.clock.time())
+        return Response(200, presentation.many(Page(deleted, self._api.store.revision), tells_remaining=False))
+
+    def _record(self, target: Target) -> Record:
+        return self._api.verbs.read(target.resource_type, target.own_namespace, target.name)
+
+    def _answer(self, request: Request, target: Target, record: Record, status: int, warnings: list[str]) -> Response:
+        accept = request.headers.get("accept", "")
+        headers = warning_headers(warnings) if warnings else ()
+        if view_for(accept) is View.OBJECT and target.resource_type.is_stored_as_served:
+            return Response(status, record.body, headers=headers)
+        presentation = presentation_for(request, target.resource_type, self._api.clock.time())
+        return Response(status, presentation.one(record), headers=headers)
+
+
+def delete_options(request: Request) -> dict[str, Any]:
+    """metav1.DeleteOptions from the body and, where it is silent, from the query."""
+    options = value_in(request) if request.body.strip() else {}
+    if not isinstance(options, dict):
+        raise bad_request("the request body must be a DeleteOptions object")
+    query = request.query
+    if "gracePeriodSeconds" in query and options.get("gracePeriodSeconds") is None:
+        try:
+            options["gracePeriodSeconds"] = int(query["gracePeriodSeconds"])
+        except ValueError:
+            raise bad_request(f'invalid gracePeriodSeconds "{query["gracePeriodSeconds"]}"') from None
+    if "propagationPolicy" in query and options.get("propagationPolicy") is None:
+        options["propagationPolicy"] = query["propagationPolicy"]
+    if "orphanDependents" in query and options.get("orphanDependents") is None:
+        options["orphanDependents"] = request.flag("orphanDependents")
+    return options
+
+
+def _is_rehearsal(request: Request, options: dict[str, Any]) -> bool:
+    return is_dry_run(request) or options.get("dryRun") == ["All"]
+
+
+def _details(resource_type: ResourceType, deleted: Deleted) -> dict[str, Any]:
+    details = {"name": deleted.record.key.name, "group": resource_type.group, "kind": resource_type.plural}
+    return {**{field: value for field, value in details.items() if value}, "uid": deleted.record.uid}

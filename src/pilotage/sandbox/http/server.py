@@ -1,0 +1,153 @@
+"""The API server: a request goes in, an answer or a watch comes out, without any I/O.
+
+    request -> token -> path -> verb -> Response | Watch
+
+`handle` never raises: a refusal becomes a Status with its code, and a bug becomes a logged 500, after which the server
+goes on. `respond` is the same for those who must not be told of a write before it is on disk.
+"""
+
+from __future__ import annotations
+
+import hmac
+import logging
+from typing import Final
+
+from pilotage.clock import Clock
+from pilotage.sandbox.api import Api
+from pilotage.sandbox.errors import ApiError, internal_error, method_not_allowed, no_such_path, unauthorized
+from pilotage.sandbox.http.event_expiry import EventExpiry
+from pilotage.sandbox.http.exchange import Request, Response, error_response
+from pilotage.sandbox.http.routes.documents import HEALTH_PATHS, Documents
+from pilotage.sandbox.http.routes.paths import Paths, Target
+from pilotage.sandbox.http.routes.reads import Reads
+from pilotage.sandbox.http.routes.reviews import Reviews
+from pilotage.sandbox.http.routes.subresources import Subresources
+from pilotage.sandbox.http.routes.writes import Writes
+from pilotage.sandbox.http.watch import Watch, WatchHub
+
+__all__ = ["ApiServer", "Request", "Response", "Watch"]
+
+_TICK_SECONDS: Final = 0.5
+_READ_METHODS: Final = frozenset({"GET", "HEAD"})
+
+_log = logging.getLogger(__name__)
+
+
+class ApiServer:
+    """The Kubernetes HTTP dialect on top of an `Api`. Without a token everybody is let in."""
+
+    def __init__(self, api: Api, *, token: str | None, clock: Clock) -> None:
+        self.api = api
+        self.token = token
+        self._clock = clock
+        self._expected = f"Bearer {token}".encode()
+        self.watches = WatchHub(clock)
+        self._events = EventExpiry(api.store, clock)
+        self._paths = Paths(api.registry)
+        self._reads = Reads(api, self.watches)
+        self._writes = Writes(api)
+        self._subresources = Subresources(api)
+        self._reviews = Reviews(token)
+        self._documents = Documents(api.registry)
+
+    def handle(self, request: Request) -> Response | Watch:
+        """The answer to a request from outside."""
+        if self.token is not None and not self._is_let_in(request):
+            return error_response(unauthorized())
+        return self.dispatch(request)
+
+    async def respond(self, request: Request) -> Response | Watch:
+        """Like `handle`, but the answer to a write waits until the write is durable."""
+        return await self._settled(request, self.handle(request))
+
+    async def respond_trusted(self, request: Request) -> Response | Watch:
+        """Like `respond`, for callers in this process: no token is asked for."""
+        return await self._settled(request, self.dispatch(request))
+
+    async def run(self, every_seconds: float = _TICK_SECONDS) -> None:
+        """What time brings: bookmarks, ends of watches, old events. Runs until cancelled."""
+        while True:
+            await self._clock.sleep(every_seconds)
+            self.watches.tick()
+            try:
+                self._events.tick()
+            except Exception:
+                # A journal that cannot write; requests are told of it one by one, and reading goes on.
+                _log.exception("old events could not be removed")
+
+    def dispatch(self, request: Request) -> Response | Watch:
+        """The answer to a request whose sender is known; never raises."""
+        try:
+            return self._route(request)
+        except ApiError as error:
+            return error_response(error)
+        except Exception as error:
+            _log.exception("request failed: method=%s path=%s", request.method, request.path)
+            return error_response(internal_error(f"{type(error).__name__}: {error}"))
+
+    async def _settled(self, request: Request, answer: Response | Watch) -> Response | Watch:
+        if request.method not in _READ_METHODS:
+            try:
+                await self.api.store.durable(self.api.store.revision)
+            except Exception as error:
+                _log.exception("a write could not be made durable")
+                return error_response(internal_error(f"the write is not on disk: {error}"))
+        return answer
+
+    def _is_let_in(self, request: Request) -> bool:
+        if request.path in HEALTH_PATHS:
+            return True
+        given = request.headers.get("authorization", "").encode("utf-8", "surrogateescape")
+        return hmac.compare_digest(given, self._expected)
+
+    def _route(self, request: Request) -> Response | Watch:
+        target = self._paths.target_of(request.path)
+        if target is None:
+            return self._documents.answer(request)
+        if target.subresource:
+            return self._subresource(request, target)
+        if target.name:
+            return self._object(request, target)
+        return self._collection(request, target)
+
+    def _collection(self, request: Request, target: Target) -> Response | Watch:
+        resource_type = target.resource_type
+        if request.method == "POST" and "get" not in resource_type.verbs:
+            if self._reviews.handles(resource_type):
+                return self._reviews.answer(request, resource_type)
+            return self._subresources.bind(request, target.own_namespace, "")
+        if "get" not in resource_type.verbs:
+            raise method_not_allowed(request.method.lower(), resource_type.qualified)
+        match request.method:
+            case "GET" | "HEAD":
+                return self._reads.list_or_watch(request, target)
+            case "POST":
+                return self._writes.create(request, target)
+            case "DELETE":
+                return self._writes.delete_collection(request, target)
+            case _:
+                raise method_not_allowed(request.method.lower(), resource_type.qualified)
+
+    def _object(self, request: Request, target: Target) -> Response | Watch:
+        if "get" not in target.resource_type.verbs:
+            raise method_not_allowed(request.method.lower(), target.resource_type.qualified)
+        match request.method:
+            case "GET" | "HEAD":
+                return self._reads.get(request, target)
+            case "PUT":
+                return self._writes.update(request, target)
+            case "PATCH":
+                return self._writes.patch(request, target)
+            case "DELETE":
+                return self._writes.delete(request, target)
+            case _:
+                raise method_not_allowed(request.method.lower(), target.resource_type.qualified)
+
+    def _subresource(self, request: Request, target: Target) -> Response | Watch:
+        if target.subresource not in target.resource_type.subresources:
+            raise no_such_path()
+        if self._subresources.handles(target.subresource):
+            return self._subresources.handle(request, target)
+        if request.method not in ("GET", "HEAD", "PUT", "PATCH"):
+            raise method_not_allowed(request.method.lower(), f"{target.resource_type.qualified}/{target.subresource}")
+        return self._object(request, target)

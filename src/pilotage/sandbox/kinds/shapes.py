@@ -1,0 +1,110 @@
+"""Does an object have the types that its kind asks for? Refused here, nothing behind it meets a string for a list.
+
+For each type of the API schemas a msgspec struct is made on first use; converting an object to it checks every known
+field at C speed and names the path of the first wrong one. Unknown fields pass (they are stored as they are), null
+counts as absent, as it does for the API server. Which fields are unknown is told by `strict_fields`, on request.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any, Final
+
+import msgspec
+
+from pilotage.sandbox.errors import ApiError, bad_request
+from pilotage.sandbox.kinds.api_schemas import OBJECT_META, api_schemas, element, schema_name
+from pilotage.sandbox.kinds.resources import ResourceType
+
+_SCALAR_TYPES: Final[dict[str, Any]] = {
+    "string": str,
+    "integer": int,
+    "boolean": bool,
+    "number": float | int,
+    "time": str,
+    "quantity": str | int | float,
+    "int-or-string": int | str,
+    "any": Any,
+}
+
+_structs: dict[str, Any] = {}
+_shapes: dict[tuple[str, str], Any] = {}
+
+
+def check_shape(resource_type: ResourceType, obj: object) -> None:
+    """ApiError 400 with the path of the first field whose JSON type is wrong."""
+    try:
+        msgspec.convert(obj, _shape_of(resource_type))
+    except msgspec.ValidationError as error:
+        raise _refusal(resource_type.kind, resource_type.version, str(error)) from None
+    except RecursionError:
+        raise bad_request("the object is nested too deeply") from None
+
+
+def check_options_shape(kind: str, obj: object) -> None:
+    """The same for what is sent along with a request but never stored, such as DeleteOptions."""
+    try:
+        msgspec.convert(obj, _struct(f"v1.{kind}"))
+    except msgspec.ValidationError as error:
+        raise _refusal(kind, "v1", str(error)) from None
+
+
+def _shape_of(resource_type: ResourceType) -> Any:
+    if resource_type.is_custom:
+        return _custom_shape()
+    key = (resource_type.api_version, resource_type.kind)
+    shape = _shapes.get(key)
+    if shape is None:
+        name = schema_name(resource_type)
+        shape = _shapes[key] = _custom_shape() if name is None else _struct(name)
+    return shape
+
+
+@cache
+def _custom_shape() -> Any:
+    fields = [("f0", str, ""), ("f1", str, ""), ("f2", _struct(OBJECT_META) | None, None)]
+    return _defstruct("Custom", fields, {"f0": "apiVersion", "f1": "kind", "f2": "metadata"})
+
+
+def _struct(name: str) -> Any:
+    known = _structs.get(name)
+    if known is not None:
+        return known
+    if _is_recursive(name):
+        _structs[name] = Any
+        return Any
+    names = api_schemas()[name]
+    fields = [(f"f{at}", _type_of(code) | None, None) for at, code in enumerate(names.values())]
+    struct = _defstruct(name.replace(".", "_"), fields, {f"f{at}": field for at, field in enumerate(names)})
+    _structs[name] = struct
+    return struct
+
+
+def _defstruct(name: str, fields: list[tuple[str, Any, Any]], rename: dict[str, str]) -> Any:
+    return msgspec.defstruct(name, fields, rename=rename, gc=False)
+
+
+def _type_of(code: str) -> Any:
+    container, inner = element(code)
+    if container == "list":
+        return list[_type_of(inner)]  # type: ignore[misc]
+    if container == "map":
+        return dict[str, _type_of(inner)]  # type: ignore[misc]
+    return _SCALAR_TYPES[inner] if inner in _SCALAR_TYPES else _struct(inner)
+
+
+def _is_recursive(name: str) -> bool:
+    """JSON schemas nest in themselves; they are checked by what interprets them instead."""
+    return name == "v1.JSONSchemaProps"
+
+
+_WHERE: Final = re.compile(r"^(?P<problem>.*?)(?: - at `\$\.?(?P<path>.*)`)?$", re.DOTALL)
+
+
+def _refusal(kind: str, version: str, text: str) -> ApiError:
+    found = _WHERE.match(text)
+    problem, path = (found["problem"], found["path"]) if found else (text, None)
+    problem = problem.replace("`", "").replace("Expected", "expected").replace(" | null", "")
+    detail = f"{path}: {problem}" if path else problem
+    return bad_request(f'{kind} in version "{version}" cannot be handled as a {kind}: {detail}')

@@ -1,0 +1,1 @@
+"""What moves in the sandbox: simulated kubelets and small controllers."""

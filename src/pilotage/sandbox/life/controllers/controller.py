@@ -1,0 +1,135 @@
+"""What a controller is: it says which changes concern which of its keys, and it reconciles one key at a time.
+
+    store change -> index -> Seen(old, new) -> interests()[resource](seen) -> [Due(key, after seconds)] -> work queue
+    work queue -> reconcile(key) -> None: done | seconds: look again then | exception: again, later and later
+
+A controller is level-triggered: `reconcile` looks at what is there now and does what is missing, whatever the change
+was. It acts through the Api only, synchronously, so nobody else can change anything while it runs, and it does a
+bounded amount of work (at most `BATCH` writes) before it returns 0.0 to be called again after the others.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
+
+from pilotage.clock import Clock, parse_rfc3339, rfc3339
+from pilotage.sandbox.api import Api
+from pilotage.sandbox.life.facts import Facts
+from pilotage.sandbox.life.object_index import ObjectIndex, Seen
+from pilotage.sandbox.storage.store import Key
+
+Object: TypeAlias = dict[str, Any]
+
+ALL_RESOURCES: Final = "*"
+BATCH: Final = 50
+"""Writes that one call of `reconcile` may do before it lets others run."""
+CHILD_DELAY: Final = 0.05
+"""How long changes of children are collected before their owner is looked at: many pods change at about the same time,
+and their owner wants to count them once."""
+
+
+class Due(NamedTuple):
+    """Look at `key` in `after` seconds (or earlier, if somebody else asks for it)."""
+
+    key: Key
+    after: float = 0.0
+
+
+Interest: TypeAlias = Callable[[Seen], Iterable[Due]]
+
+
+class Controller(Protocol):
+    """One of the loops that make the sandbox live."""
+
+    name: str
+
+    def interests(self) -> Mapping[str, Interest]:
+        """By the store's resource (or ALL_RESOURCES): which keys a change concerns. Must be quick and not write."""
+
+    def reconcile(self, key: Key) -> float | None:
+        """Bring one key closer to what it should be; returns in how many seconds to look again, if at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What controllers work with."""
+
+    api: Api
+    clock: Clock
+    rng: random.Random
+    index: ObjectIndex
+
+    def timestamp(self) -> str:
+        """Now, as Kubernetes writes it."""
+        return _whole_second(int(self.clock.time()))
+
+    def seconds_until(self, timestamp: str, seconds: float) -> float:
+        """How long it takes until `seconds` after `timestamp` (negative: it was that long ago)."""
+        return parse_rfc3339(timestamp) + seconds - self.clock.time()
+
+    def read(self, key: Key) -> Object | None:
+        """The whole object, or None if it is gone."""
+        record = self.api.store.get(key)
+        return None if record is None else record.object()
+
+    # The verbs behind the Api answer with a record, which saves decoding what nobody looks at.
+
+    def create(self, resource: str, namespace: str, obj: Object) -> None:
+        self.api.verbs.create(self.api.registry.of(resource), namespace, obj)
+
+    def write(self, key: Key, obj: Object, subresource: str = "") -> None:
+        """Replace the object (not its status), if nobody changed it since it was read."""
+        resource_type = self.api.registry.of(key.resource)
+        record = self.api.verbs.read(resource_type, key.namespace, key.name)
+        self.api.verbs.update(resource_type, record, obj, subresource=subresource)
+
+    def write_status(self, key: Key, obj: Object) -> None:
+        """Replace the status of the object, if nobody changed it since it was read."""
+        self.write(key, obj, "status")
+
+    def delete(self, facts: Facts, **options: Any) -> bool:
+        """Delete just this object, not a namesake; False if it is gone already."""
+        record = self.api.store.get(facts.key)
+        if record is None or record.uid != facts.uid:
+            return False
+        self.api.verbs.delete(self.api.registry.of(facts.key.resource), record, options)
+        return True
+
+
+@lru_cache(maxsize=16)
+def _whole_second(epoch_seconds: int) -> str:
+    return rfc3339(epoch_seconds)
+
+
+def drop_finalizer(obj: Object, finalizer: str) -> bool:
+    """Take a finalizer off the object; False if it carries no such one."""
+    finalizers = obj["metadata"].get("finalizers") or []
+    if finalizer not in finalizers:
+        return False
+    kept = [name for name in finalizers if name != finalizer]
+    if kept:
+        obj["metadata"]["finalizers"] = kept
+    else:
+        del obj["metadata"]["finalizers"]
+    return True
+
+
+def itself(seen: Seen) -> Iterable[Due]:
+    """The interest of a controller in its own kind; an object that is gone needs nothing any more."""
+    return () if seen.new is None else (Due(seen.new.key),)
+
+
+def controller_reference(owner: Object) -> Object:
+    """The ownerReference by which `owner` controls what it creates."""
+    return {
+        "apiVersion": owner["apiVersion"],
+        "kind": owner["kind"],
+        "name": owner["metadata"]["name"],
+        "uid": owner["metadata"]["uid"],
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }

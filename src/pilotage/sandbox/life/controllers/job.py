@@ -1,0 +1,214 @@
+"""Jobs: run pods until enough of them have succeeded, or too many have failed.
+
+Every call takes stock (`job_tally`), counts pods that ended, decides whether the Job is over, and if not brings the
+number of running pods to what is wanted. After failures new pods wait: 10 s, 20 s, 40 s, ... A suspended Job has no
+running pods and no startTime. A finished one is deleted after ttlSecondsAfterFinished.
+
+Pods carry the finalizer `batch.kubernetes.io/job-tracking` until they are counted. It is removed before the status is
+written: a crash in between forgets a pod, so that its work is done again, but never counts one twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from pilotage.sandbox.life.brood import Brood
+from pilotage.sandbox.life.controllers.completion_indexes import format_indexes, parse_indexes
+from pilotage.sandbox.life.controllers.conditions import find_condition, has_condition, set_condition
+from pilotage.sandbox.life.controllers.controller import BATCH, CHILD_DELAY, Due, Interest, Object, World
+from pilotage.sandbox.life.controllers.job_pods import JobPods
+from pilotage.sandbox.life.controllers.job_tally import (
+    TRACKING,
+    Tally,
+    index_of,
+    is_indexed,
+    tally,
+    verdict,
+    wanted_active,
+)
+from pilotage.sandbox.life.controllers.replicaset import least_missed
+from pilotage.sandbox.life.object_index import Seen
+from pilotage.sandbox.storage.store import Key
+
+JOBS: Final = "jobs.batch"
+
+_OWN_NAME: Final = "kubernetes.io/job-controller"
+_FIRST_BACKOFF_SECONDS: Final = 10.0
+_LONGEST_BACKOFF_SECONDS: Final = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Backoff:
+    failures: int
+    until: float
+
+
+class JobController:
+    name = "job"
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._pods = JobPods(world)
+        self._backoffs: dict[str, _Backoff] = {}
+
+    def interests(self) -> Mapping[str, Interest]:
+        return {JOBS: self._job_seen, "pods": self._pod_seen}
+
+    def reconcile(self, key: Key) -> float | None:
+        if key.resource == "pods":
+            return self._let_orphan_go(key)
+        job = self._world.read(key)
+        if job is None or job["spec"].get("managedBy", _OWN_NAME) != _OWN_NAME:
+            return None
+        brood = self._world.index.brood(job["metadata"]["uid"])
+        if "deletionTimestamp" not in job["metadata"] and not _is_finished(job):
+            return self._sync(key, job, brood)
+        for pod in [*brood.held_pods(), *brood.active_pods()]:
+            self._pods.release(pod)
+        return self._expire(job)
+
+    def _job_seen(self, seen: Seen) -> Iterable[Due]:
+        if seen.new is not None:
+            return (Due(seen.new.key),)
+        self._backoffs.pop(seen.facts.uid, None)
+        return [Due(pod.key) for pod in self._world.index.brood(seen.facts.uid).pods()]
+
+    def _pod_seen(self, seen: Seen) -> Iterable[Due]:
+        owner = seen.facts.controller
+        if owner is None or owner.kind != "Job":
+            return ()
+        if self._world.index.by_uid(owner.uid) is not None:
+            return (Due(Key(JOBS, seen.key.namespace, owner.name), CHILD_DELAY),)
+        return (Due(seen.key),) if seen.new is not None and TRACKING in seen.new.finalizers else ()
+
+    def _let_orphan_go(self, key: Key) -> float | None:
+        """Nobody counts a pod any more whose Job is gone."""
+        pod = self._world.index.pod(key)
+        owner = pod.controller if pod is not None else None
+        if pod is not None and owner is not None and self._world.index.by_uid(owner.uid) is None:
+            self._pods.release(pod)
+        return None
+
+    def _sync(self, key: Key, job: Object, brood: Brood) -> float | None:
+        now = tally(job, brood)
+        status: Object = dict(job.get("status") or {})
+        status["conditions"] = [dict(condition) for condition in status.get("conditions") or ()]
+        self._tell_suspension(job, status)
+        is_all_counted = self._count_ended(job, now, status)
+        end = verdict(job, now, self._seconds_active(status))
+        again: float | None = None
+        try:
+            if end is None:
+                again = self._manage(job, now)
+            elif is_all_counted:
+                self._finish(now, status, end)
+        finally:  # a refused creation must not lose what was counted
+            self._write_status(key, job, status)
+        return _earliest(again, self._seconds_to_deadline(job, status)) if is_all_counted else 0.0
+
+    def _tell_suspension(self, job: Object, status: Object) -> None:
+        now = self._world.timestamp()
+        if job["spec"].get("suspend"):
+            status.pop("startTime", None)
+            set_condition(status, "Suspended", "True", now, reason="JobSuspended", message="Job suspended")
+            return
+        if has_condition(status, "Suspended"):
+            set_condition(status, "Suspended", "False", now, reason="JobResumed", message="Job resumed")
+        status.setdefault("startTime", now)
+
+    def _count_ended(self, job: Object, now: Tally, status: Object) -> bool:
+        """Count a batch of ended pods into the status; True if none is left uncounted."""
+        ended = [*now.new_succeeded, *now.new_failed]
+        counted = [pod for pod in ended[:BATCH] if self._pods.release(pod)]
+        good = [pod for pod in counted if pod.phase == "Succeeded"]
+        self._note_failures(job, len(counted) - len(good), len(good))
+        status["failed"] = (status.get("failed") or 0) + len(counted) - len(good)
+        if is_indexed(job):
+            indexes = parse_indexes(status.get("completedIndexes") or "")
+            indexes.update(index for pod in good if (index := index_of(pod)) is not None)
+            status["completedIndexes"], status["succeeded"] = format_indexes(indexes), len(indexes)
+        else:
+            status["succeeded"] = (status.get("succeeded") or 0) + len(good)
+        return len(ended) <= BATCH
+
+    def _note_failures(self, job: Object, failures: int, successes: int) -> None:
+        uid = job["metadata"]["uid"]
+        if successes:
+            self._backoffs.pop(uid, None)
+        if failures:
+            known = self._backoffs.get(uid)
+            total = failures + (known.failures if known else 0)
+            delay = min(_FIRST_BACKOFF_SECONDS * 2.0 ** min(total - 1, 10), _LONGEST_BACKOFF_SECONDS)
+            self._backoffs[uid] = _Backoff(total, self._world.clock.monotonic() + delay)
+
+    def _finish(self, now: Tally, status: Object, end: tuple[str, str, str]) -> None:
+        condition, reason, message = end
+        discarded = now.brood.active_pods()
+        for pod in discarded:
+            self._pods.discard(pod)
+        if condition == "Failed":
+            status["failed"] += len(discarded)
+        else:
+            status["completionTime"] = self._world.timestamp()
+        set_condition(status, condition, "True", self._world.timestamp(), reason=reason, message=message)
+
+    def _manage(self, job: Object, now: Tally) -> float | None:
+        """Create or delete a batch of pods; returns when to go on with it, None if the number is right."""
+        waited_for = now.brood.leaving if job["spec"].get("podReplacementPolicy") == "Failed" else 0
+        missing = wanted_active(job, now) - now.brood.active
+        if missing < 0:
+            for pod in least_missed(now.brood.active_pods())[: min(-missing, BATCH)]:
+                self._pods.discard(pod)
+            return 0.0 if -missing > BATCH else None
+        missing -= waited_for
+        if missing <= 0 or job["spec"].get("suspend"):
+            return None
+        backoff = self._backoffs.get(job["metadata"]["uid"])
+        wait = 0.0 if backoff is None else backoff.until - self._world.clock.monotonic()
+        if wait > 0:
+            return wait
+        self._pods.create(job, now, min(missing, BATCH))
+        return 0.0 if missing > BATCH else None
+
+    def _write_status(self, key: Key, job: Object, status: Object) -> None:
+        brood = self._world.index.brood(job["metadata"]["uid"])
+        status["active"], status["ready"], status["terminating"] = brood.active, brood.ready, brood.leaving
+        for name in ("active", "succeeded", "failed", "conditions", "completedIndexes"):
+            if not status.get(name):
+                status.pop(name, None)
+        if status != job.get("status"):
+            job["status"] = status
+            self._world.write_status(key, job)
+
+    def _seconds_active(self, status: Object) -> float | None:
+        start = status.get("startTime")
+        return None if start is None else -self._world.seconds_until(start, 0.0)
+
+    def _seconds_to_deadline(self, job: Object, status: Object) -> float | None:
+        deadline, start = job["spec"].get("activeDeadlineSeconds"), status.get("startTime")
+        if deadline is None or start is None or _is_finished(job):
+            return None
+        return max(self._world.seconds_until(start, deadline), 0.0)
+
+    def _expire(self, job: Object) -> float | None:
+        ttl, status = job["spec"].get("ttlSecondsAfterFinished"), job.get("status") or {}
+        end = find_condition(status, "Complete") or find_condition(status, "Failed")
+        facts = self._world.index.by_uid(job["metadata"]["uid"])
+        if ttl is None or end is None or facts is None or facts.is_deleting:
+            return None
+        wait = self._world.seconds_until(end["lastTransitionTime"], ttl)
+        if wait > 0:
+            return wait
+        self._world.delete(facts, propagationPolicy="Foreground")
+        return None
+
+
+def _is_finished(job: Object) -> bool:
+    status = job.get("status") or {}
+    return has_condition(status, "Complete") or has_condition(status, "Failed")
+
+
+def _earliest(*times: float | None) -> float | None:
+    return min((time for time in times if time is not None), default=None)

@@ -1,0 +1,66 @@
+"""The pods of Jobs: how they are made, let go once counted, and discarded without being counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from pilotage.sandbox.errors import ApiError
+from pilotage.sandbox.life.controllers.controller import Object, World, drop_finalizer
+from pilotage.sandbox.life.controllers.job_tally import INDEX, TRACKING, Tally, free_indexes, is_indexed
+from pilotage.sandbox.life.controllers.pod_template import PodTemplate
+from pilotage.sandbox.life.facts import PodFacts
+
+_CONTROLLER_UID: Final = "batch.kubernetes.io/controller-uid"
+_JOB_NAME: Final = "batch.kubernetes.io/job-name"
+_INDEX_VARIABLE: Final = "JOB_COMPLETION_INDEX"
+
+
+class JobPods:
+    """What the Job controller does to pods."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def create(self, job: Object, now: Tally, count: int) -> None:
+        """Create up to `count` pods; for an Indexed Job, of the lowest indexes that are free."""
+        metadata = job["metadata"]
+        labels = {_CONTROLLER_UID: metadata["uid"], _JOB_NAME: metadata["name"]}
+        template = PodTemplate(job, labels=labels, finalizers=[TRACKING])
+        indexes: Iterable[int | None] = free_indexes(job, now, count) if is_indexed(job) else [None] * count
+        for index in indexes:
+            pod = template.make()
+            if index is not None:
+                _give_index(pod, metadata["name"], index)
+            self._world.create("pods", metadata["namespace"], pod)
+
+    def release(self, pod: PodFacts) -> bool:
+        """Let a pod go: it is counted from now on. False if it was gone or let go already."""
+        obj = self._world.read(pod.key) if TRACKING in pod.finalizers else None
+        if obj is None or obj["metadata"]["uid"] != pod.uid or not drop_finalizer(obj, TRACKING):
+            return False
+        try:
+            self._world.write(pod.key, obj)
+        except ApiError as error:
+            if error.code == 404:
+                return False
+            raise
+        return True
+
+    def discard(self, pod: PodFacts) -> None:
+        """Delete a pod that is not to be counted."""
+        self.release(pod)
+        self._world.delete(pod)
+
+
+def _give_index(pod: Object, job_name: str, index: int) -> None:
+    metadata, spec = pod["metadata"], pod["spec"]
+    metadata["generateName"] = f"{job_name}-{index}-"
+    metadata["labels"][INDEX] = str(index)
+    metadata.setdefault("annotations", {})[INDEX] = str(index)
+    spec.setdefault("hostname", f"{job_name}-{index}")
+    for container in [*(spec.get("initContainers") or ()), *spec["containers"]]:
+        variables = container.setdefault("env", [])
+        if not any(variable.get("name") == _INDEX_VARIABLE for variable in variables):
+            source = {"fieldRef": {"apiVersion": "v1", "fieldPath": f"metadata.labels['{INDEX}']"}}
+            variables.append({"name": _INDEX_VARIABLE, "valueFrom": source})

@@ -1,0 +1,120 @@
+"""Where a Job stands: what its pods and its own status say together, without any effects.
+
+The status remembers pods that are long gone; a pod that ended is counted into it once, at the moment when its tracking
+finalizer is removed. So at any time: ended so far = what the status says + ended pods that still carry the finalizer.
+
+A pod that is being deleted before it ended counts as failed (with podReplacementPolicy Failed: only once it has ended).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from pilotage.sandbox.life.brood import Brood
+from pilotage.sandbox.life.controllers.completion_indexes import parse_indexes
+from pilotage.sandbox.life.facts import PodFacts
+
+Object: TypeAlias = dict[str, Any]
+
+TRACKING: Final = "batch.kubernetes.io/job-tracking"
+INDEX: Final = "batch.kubernetes.io/job-completion-index"
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """The pods of a Job by what they mean to it."""
+
+    brood: Brood
+    new_succeeded: Sequence[PodFacts]
+    """Ended well and not counted in the status yet."""
+    new_failed: Sequence[PodFacts]
+    completed_indexes: frozenset[int]
+    """Of an Indexed Job, with those of `new_succeeded`."""
+    succeeded: int
+    """All that ever succeeded; of an Indexed Job, the number of completed indexes."""
+    failed: int
+    """All that ever failed."""
+
+
+def tally(job: Object, brood: Brood) -> Tally:
+    status: Object = job.get("status") or {}
+    replaces_only_failed = job["spec"].get("podReplacementPolicy") == "Failed"
+    uncounted = [pod for pod in brood.held_pods() if TRACKING in pod.finalizers]
+    new_succeeded = [pod for pod in uncounted if pod.phase == "Succeeded"]
+    new_failed = [pod for pod in uncounted if _has_failed(pod, replaces_only_failed)]
+    indexes = parse_indexes(status.get("completedIndexes") or "") if is_indexed(job) else set()
+    succeeded = (status.get("succeeded") or 0) + len(new_succeeded)
+    if is_indexed(job):
+        indexes.update(index for pod in new_succeeded if (index := index_of(pod)) is not None)
+        succeeded = len(indexes)
+    return Tally(
+        brood=brood,
+        new_succeeded=new_succeeded,
+        new_failed=new_failed,
+        completed_indexes=frozenset(indexes),
+        succeeded=succeeded,
+        failed=(status.get("failed") or 0) + len(new_failed),
+    )
+
+
+def is_indexed(job: Object) -> bool:
+    return bool(job["spec"].get("completionMode") == "Indexed")
+
+
+def index_of(pod: PodFacts) -> int | None:
+    text = pod.labels.get(INDEX, "")
+    return int(text) if text.isdigit() else None
+
+
+def wanted_active(job: Object, now: Tally) -> int:
+    """How many pods should be running (or terminating, when those are waited for) at this moment."""
+    spec = job["spec"]
+    if spec.get("suspend"):
+        return 0
+    parallelism, completions = int(spec.get("parallelism", 1)), spec.get("completions")
+    if completions is None:  # any success means that the work is done: no new pods from then on
+        return min(now.brood.active, parallelism) if now.succeeded else parallelism
+    return max(min(parallelism, int(completions) - now.succeeded), 0)
+
+
+def free_indexes(job: Object, now: Tally, count: int) -> list[int]:
+    """The lowest `count` indexes that are neither completed nor being worked on."""
+    busy = {index_of(pod) for pod in now.brood.active_pods()}
+    if job["spec"].get("podReplacementPolicy") == "Failed":
+        busy.update(index_of(pod) for pod in now.brood.pods() if pod.is_deleting and not pod.is_finished)
+    free: list[int] = []
+    for index in range(job["spec"].get("completions") or 0):
+        if len(free) == count:
+            break
+        if index not in busy and index not in now.completed_indexes:
+            free.append(index)
+    return free
+
+
+def verdict(job: Object, now: Tally, seconds_active: float | None) -> tuple[str, str, str] | None:
+    """How the Job has ended, as (condition, reason, message); None if it goes on."""
+    spec = job["spec"]
+    limit, deadline = spec.get("backoffLimit", 6), spec.get("activeDeadlineSeconds")
+    if now.failed > limit or _restarts_exceed(job, now.brood, limit):
+        return "Failed", "BackoffLimitExceeded", "Job has reached the specified backoff limit"
+    if deadline is not None and seconds_active is not None and seconds_active >= deadline:
+        return "Failed", "DeadlineExceeded", "Job was active longer than specified deadline"
+    completions = spec.get("completions")
+    is_done = now.succeeded > 0 and not now.brood.active if completions is None else now.succeeded >= completions
+    if is_done:
+        return "Complete", "CompletionsReached", "Reached expected number of succeeded pods"
+    return None
+
+
+def _has_failed(pod: PodFacts, replaces_only_failed: bool) -> bool:
+    return pod.phase == "Failed" or (pod.is_deleting and not pod.is_finished and not replaces_only_failed)
+
+
+def _restarts_exceed(job: Object, brood: Brood, limit: int) -> bool:
+    """With restartPolicy OnFailure containers fail inside of their pod, and their restarts count."""
+    if job["spec"]["template"]["spec"].get("restartPolicy") != "OnFailure":
+        return False
+    restarts = sum(pod.restarts for pod in brood.active_pods())
+    return restarts > 0 and restarts >= limit

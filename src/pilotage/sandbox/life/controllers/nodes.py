@@ -1,0 +1,97 @@
+"""Simulated nodes: ready from the moment they are created, and renewing their leases if that is wanted.
+
+A node that is created without a Ready condition (a bare `kind: Node` with the annotation) gets a complete status. What
+a user writes into a status later stays: that is how a node is made NotReady by hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from pilotage.clock import rfc3339_micro
+from pilotage.sandbox.errors import ApiError
+from pilotage.sandbox.life.controllers.controller import Due, Interest, Object, World
+from pilotage.sandbox.life.facts import NodeFacts
+from pilotage.sandbox.life.kubelet import KubeletSettings
+from pilotage.sandbox.life.node_templates import complete_status
+from pilotage.sandbox.life.object_index import Seen
+from pilotage.sandbox.storage.store import Key
+
+LEASES: Final = "leases.coordination.k8s.io"
+LEASE_NAMESPACE: Final = "kube-node-lease"
+
+
+class NodeController:
+    name = "node"
+
+    def __init__(self, world: World, settings: KubeletSettings) -> None:
+        self._world = world
+        self._settings = settings
+
+    def interests(self) -> Mapping[str, Interest]:
+        return {"nodes": self._node_seen}
+
+    def reconcile(self, key: Key) -> float | None:
+        node = self._world.index.node(key.name)
+        if node is None or not self._simulates(node) or node.is_deleting:
+            return None
+        if not node.has_ready_condition:
+            self._register(key)
+        if self._settings.lease_seconds is None:
+            return None
+        self._renew_lease(node)
+        return self._settings.lease_seconds
+
+    def _node_seen(self, seen: Seen) -> Iterable[Due]:
+        node = seen.new
+        if not isinstance(node, NodeFacts) or not self._simulates(node):
+            return ()
+        is_new = not isinstance(seen.old, NodeFacts) or not self._simulates(seen.old)
+        if not node.has_ready_condition or (is_new and self._settings.lease_seconds is not None):
+            return (Due(node.key),)
+        return ()
+
+    def _simulates(self, node: NodeFacts) -> bool:
+        return node.is_simulated or self._settings.manages_all_nodes
+
+    def _register(self, key: Key) -> None:
+        node = self._world.read(key)
+        if node is None:
+            return
+        status = complete_status(node.get("status") or {})
+        now = self._world.timestamp()
+        for condition in status["conditions"]:
+            condition.setdefault("lastHeartbeatTime", now)
+            condition.setdefault("lastTransitionTime", now)
+        if not any(condition["type"] == "Ready" for condition in status["conditions"]):
+            status["conditions"].append({"type": "Ready", "status": "True", "lastTransitionTime": now})
+        node["status"] = status
+        self._world.write_status(key, node)
+
+    def _renew_lease(self, node: NodeFacts) -> None:
+        name, now = node.key.name, rfc3339_micro(self._world.clock.time())
+        lease = self._world.read(Key(LEASES, LEASE_NAMESPACE, name))
+        if lease is not None:
+            lease["spec"]["renewTime"] = now
+            self._world.write(Key(LEASES, LEASE_NAMESPACE, name), lease)
+            return
+        try:
+            self._world.create(LEASES, LEASE_NAMESPACE, _lease(node, now))
+        except ApiError as error:
+            if error.code != 404:  # without the namespace there are no leases
+                raise
+
+
+def _lease(node: NodeFacts, now: str) -> Object:
+    name = node.key.name
+    return {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {
+            "name": name,
+            "namespace": LEASE_NAMESPACE,
+            "ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": name, "uid": node.uid}],
+        },
+        "spec": {"holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": now},
+    }

@@ -1,0 +1,117 @@
+"""ReplicaSets: as many living pods as asked for, and a status that counts them.
+
+A living pod is one that the set controls and that neither ended nor is being deleted. Too few: create from the
+template. Too many: delete those that are missed least (not on a node yet, not running, not ready, ready for the
+shortest time, newest). A refused creation is told by the condition ReplicaFailure and tried again, later and later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from pilotage.sandbox.errors import ApiError
+from pilotage.sandbox.life.brood import Brood
+from pilotage.sandbox.life.controllers.conditions import drop_condition, has_condition, set_condition
+from pilotage.sandbox.life.controllers.controller import BATCH, CHILD_DELAY, Due, Interest, Object, World, itself
+from pilotage.sandbox.life.controllers.pod_template import PodTemplate
+from pilotage.sandbox.life.facts import PodFacts
+from pilotage.sandbox.life.object_index import Seen
+from pilotage.sandbox.storage.store import Key
+
+REPLICA_SETS: Final = "replicasets.apps"
+
+_DELETIONS: Final = 4 * BATCH
+"""More than creations at a time, because all pods are ranked for each batch."""
+_PHASES: Final = {"Pending": 0, "Unknown": 1, "Running": 2}
+
+
+class ReplicaSetController:
+    name = "replicaset"
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def interests(self) -> Mapping[str, Interest]:
+        return {REPLICA_SETS: itself, "pods": _set_of_pod}
+
+    def reconcile(self, key: Key) -> float | None:
+        replica_set = self._world.read(key)
+        if replica_set is None or "deletionTimestamp" in replica_set["metadata"]:
+            return None
+        brood = self._world.index.brood(replica_set["metadata"]["uid"])
+        try:
+            if self._scale(replica_set, brood):
+                return 0.0
+        except ApiError as error:
+            self._tell_status(key, replica_set, error)
+            raise
+        return self._tell_status(key, replica_set, None)
+
+    def _scale(self, replica_set: Object, brood: Brood) -> bool:
+        """Create or delete a batch of pods; True if that was not enough."""
+        missing = _replicas(replica_set) - brood.active
+        if missing > 0:
+            template = PodTemplate(replica_set)
+            for _ in range(min(missing, BATCH)):
+                self._world.create("pods", replica_set["metadata"]["namespace"], template.make())
+            return missing > BATCH
+        if missing < 0:
+            for pod in least_missed(brood.active_pods())[: min(-missing, _DELETIONS)]:
+                self._world.delete(pod)
+        return -missing > _DELETIONS
+
+    def _tell_status(self, key: Key, replica_set: Object, refusal: ApiError | None) -> float | None:
+        brood = self._world.index.brood(replica_set["metadata"]["uid"])
+        waits = self._seconds_until_available(brood, replica_set["spec"].get("minReadySeconds") or 0)
+        status = _status(replica_set, brood, available=brood.ready - len(waits))
+        if refusal is None:
+            drop_condition(status, "ReplicaFailure")
+        elif not has_condition(status, "ReplicaFailure"):  # a repeated refusal is no news
+            now = self._world.timestamp()
+            set_condition(status, "ReplicaFailure", "True", now, reason="FailedCreate", message=refusal.message)
+        if status != replica_set.get("status"):
+            replica_set["status"] = status
+            self._world.write_status(key, replica_set)
+        return min(waits, default=None)
+
+    def _seconds_until_available(self, brood: Brood, min_ready_seconds: int) -> list[float]:
+        """For each ready pod that is not available yet: in how many seconds it will be."""
+        if not min_ready_seconds:
+            return []
+        ready = (pod for pod in brood.active_pods() if pod.is_ready)
+        waits = (self._world.seconds_until(pod.ready_since, min_ready_seconds) for pod in ready)
+        return [wait for wait in waits if wait > 0]
+
+
+def _status(replica_set: Object, brood: Brood, *, available: int) -> Object:
+    counts = {
+        "fullyLabeledReplicas": brood.active,
+        "readyReplicas": brood.ready,
+        "availableReplicas": available,
+    }
+    status: Object = {"replicas": brood.active, **{name: count for name, count in counts.items() if count}}
+    status["observedGeneration"] = replica_set["metadata"].get("generation", 0)
+    conditions = (replica_set.get("status") or {}).get("conditions")
+    if conditions:
+        status["conditions"] = [dict(condition) for condition in conditions]
+    return status
+
+
+def least_missed(pods: Iterable[PodFacts]) -> list[PodFacts]:
+    """The pods in the order in which to give them up."""
+    # Timestamps sort as text. Sorting is stable, so the rule that counts least comes first.
+    by_age = sorted(pods, key=lambda pod: (pod.ready_since, pod.created, pod.key.name), reverse=True)
+    return sorted(by_age, key=lambda pod: (bool(pod.node_name), _PHASES.get(pod.phase, 1), pod.is_ready))
+
+
+def _set_of_pod(seen: Seen) -> Iterable[Due]:
+    owner = seen.facts.controller
+    if owner is None or owner.kind != "ReplicaSet":
+        return ()
+    return (Due(Key(REPLICA_SETS, seen.key.namespace, owner.name), CHILD_DELAY),)
+
+
+def _replicas(replica_set: Object) -> int:
+    replicas = replica_set["spec"].get("replicas")
+    return 1 if replicas is None else int(replicas)

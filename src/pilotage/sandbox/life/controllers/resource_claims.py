@@ -1,0 +1,171 @@
+"""ResourceClaims of pods: made from templates while the pod needs them, given back when it has ended.
+
+For a pod: each entry of spec.resourceClaims that names a template gets a claim of its own, owned by the pod, and the
+pod's status tells its name. A template that does not exist yet is waited for.
+
+For a claim: pods that have ended or are gone are taken out of status.reservedFor. When the last one goes the claim is
+deallocated, so that its devices are free for others; a claim that was made for a pod is deleted with it. The finalizer
+that keeps an allocated claim from being deleted is removed with the allocation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from pilotage.sandbox.life.controllers.claim_index import RESOURCE_CLAIMS, TEMPLATES, ClaimIndex
+from pilotage.sandbox.life.controllers.controller import (
+    Due,
+    Interest,
+    Object,
+    World,
+    controller_reference,
+    drop_finalizer,
+)
+from pilotage.sandbox.life.facts import Facts, PodFacts
+from pilotage.sandbox.life.object_index import Seen
+from pilotage.sandbox.storage.store import Key
+
+POD_CLAIM_NAME: Final = "resource.kubernetes.io/pod-claim-name"
+DELETE_PROTECTION: Final = "resource.kubernetes.io/delete-protection"
+
+
+class ResourceClaimController:
+    name = "resource-claim"
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._claims = ClaimIndex()
+
+    def interests(self) -> Mapping[str, Interest]:
+        return {"pods": self._pod_seen, RESOURCE_CLAIMS: self._claim_seen, TEMPLATES: self._template_seen}
+
+    def reconcile(self, key: Key) -> float | None:
+        obj = self._world.read(key)
+        if obj is None:
+            return None
+        if key.resource == "pods":
+            self._make_claims(key, obj)
+        else:
+            self._sync_claim(key, obj)
+        return None
+
+    def _pod_seen(self, seen: Seen) -> Iterable[Due]:
+        pod = seen.facts
+        if not isinstance(pod, PodFacts) or not (pod.has_claims or self._claims.has_reserved(pod.uid)):
+            return ()
+        if seen.new is None or _is_done(pod):
+            owned = [facts.key for facts in self._world.index.dependents(pod.uid)]
+            claims = [*self._claims.reserved_by(pod.uid), *(key for key in owned if key.resource == RESOURCE_CLAIMS)]
+            return [Due(claim) for claim in claims]
+        return (Due(pod.key),) if seen.old is None else ()
+
+    def _claim_seen(self, seen: Seen) -> Iterable[Due]:
+        record = self._world.api.store.get(seen.key) if seen.new is not None else None
+        if record is not None:
+            self._claims.put(record)
+            return (Due(seen.key),)
+        self._claims.remove(seen.key)
+        owner = seen.facts.controller
+        if owner is None or owner.kind != "Pod":
+            return ()
+        return (Due(Key("pods", seen.key.namespace, owner.name)),)
+
+    def _template_seen(self, seen: Seen) -> Iterable[Due]:
+        return () if seen.new is None else [Due(pod) for pod in self._claims.stop_waiting(seen.key)]
+
+    def _make_claims(self, key: Key, pod: Object) -> None:
+        facts = self._world.index.pod(key)
+        if facts is None or facts.is_deleting or facts.is_finished:
+            return
+        status: Object = pod.setdefault("status", {})
+        told = {entry["name"]: entry.get("resourceClaimName") for entry in status.get("resourceClaimStatuses") or ()}
+        names: dict[str, str] = {}
+        for entry in pod["spec"].get("resourceClaims") or ():
+            if entry.get("resourceClaimTemplateName"):
+                name = self._claim_name(pod, entry, told.get(entry["name"]))
+                if name is not None:
+                    names[entry["name"]] = name
+        if any(told.get(entry) != name for entry, name in names.items()):
+            told.update(names)
+            entries = [{"name": entry, **({"resourceClaimName": name} if name else {})} for entry, name in told.items()]
+            status["resourceClaimStatuses"] = entries
+            self._world.write_status(key, pod)
+
+    def _claim_name(self, pod: Object, entry: Object, told: str | None) -> str | None:
+        """The name of the claim for one entry, which is made if it is missing; None if its template is."""
+        namespace, uid = pod["metadata"]["namespace"], pod["metadata"]["uid"]
+        if told and self._world.index.get(Key(RESOURCE_CLAIMS, namespace, told)) is not None:
+            return told
+        for facts in self._world.index.dependents(uid):
+            if facts.key.resource == RESOURCE_CLAIMS and self._is_for(facts, entry["name"]):
+                return facts.key.name
+        template_key = Key(TEMPLATES, namespace, entry["resourceClaimTemplateName"])
+        template = self._world.read(template_key)
+        if template is None:
+            self._claims.wait(Key("pods", namespace, pod["metadata"]["name"]), template_key)
+            return None
+        made = self._world.api.create(RESOURCE_CLAIMS, namespace, _claim(pod, entry["name"], template))
+        name: str = made["metadata"]["name"]
+        return name
+
+    def _is_for(self, facts: Facts, entry: str) -> bool:
+        claim = self._world.read(facts.key)
+        if claim is None or facts.is_deleting:
+            return False
+        return bool((claim["metadata"].get("annotations") or {}).get(POD_CLAIM_NAME) == entry)
+
+    def _sync_claim(self, key: Key, claim: Object) -> None:
+        status: Object = claim.setdefault("status", {})
+        reserved = status.get("reservedFor") or []
+        valid = [consumer for consumer in reserved if self._is_consumer(key.namespace, consumer)]
+        is_deleting = "deletionTimestamp" in claim["metadata"]
+        if len(valid) < len(reserved) or (is_deleting and not valid and status.get("allocation")):
+            status["reservedFor"] = valid
+            if not valid:
+                for field in ("reservedFor", "allocation", "devices"):
+                    status.pop(field, None)
+            claim = self._world.api.update(RESOURCE_CLAIMS, key.namespace, key.name, claim, "status")
+        if not valid:
+            self._let_go(key, claim)
+
+    def _let_go(self, key: Key, claim: Object) -> None:
+        """Nobody uses the claim: unprotect it if it is not allocated, delete it if its pod has ended."""
+        if not (claim.get("status") or {}).get("allocation") and drop_finalizer(claim, DELETE_PROTECTION):
+            self._world.write(key, claim)
+        facts = self._world.index.get(key)
+        owner = facts.controller if facts is not None else None
+        if facts is None or owner is None or owner.kind != "Pod" or facts.is_deleting:
+            return
+        pod = self._world.index.pod(Key("pods", key.namespace, owner.name))
+        if pod is not None and pod.uid == owner.uid and _is_done(pod):
+            self._world.delete(facts)
+
+    def _is_consumer(self, namespace: str, consumer: Object) -> bool:
+        """Whether the reservation still counts; those of other things than pods are none of our business."""
+        if consumer.get("resource") != "pods" or consumer.get("apiGroup"):
+            return True
+        pod = self._world.index.pod(Key("pods", namespace, consumer.get("name", "")))
+        return pod is not None and pod.uid == consumer.get("uid") and not _is_done(pod)
+
+
+def _is_done(pod: PodFacts) -> bool:
+    """The pod runs no more and never will."""
+    return pod.is_finished or (pod.is_deleting and not pod.node_name)
+
+
+def _claim(pod: Object, entry: str, template: Object) -> Object:
+    asked = template["spec"].get("metadata") or {}
+    metadata: Object = {
+        "generateName": f"{pod['metadata']['name']}-{entry}-",
+        "annotations": {**(asked.get("annotations") or {}), POD_CLAIM_NAME: entry},
+        "ownerReferences": [controller_reference(pod)],
+    }
+    if asked.get("labels"):
+        metadata["labels"] = dict(asked["labels"])
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": metadata,
+        "spec": template["spec"].get("spec") or {},
+    }

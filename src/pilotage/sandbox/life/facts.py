@@ -1,0 +1,243 @@
+"""The few facts about each object that controllers ask for all the time, read straight from the stored bytes.
+
+Every write to the store reaches the controllers. Decoding each 4 KB pod into dicts to learn its phase would cost more
+than everything else they do, so one typed decode per change picks out what decides whether anybody is concerned: who
+owns the object, whether it is being deleted, and for pods and nodes a little more. Whoever then acts on an object
+reads all of it through the Api.
+
+Facts are immutable and kept for every object, so values that many objects share (owners, phases, node names) are
+shared in memory too.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from pilotage.sandbox.storage.records import Key, Record
+
+SIMULATED: Final = "sandbox.pilotage.dev/simulated"
+
+_log = logging.getLogger(__name__)
+
+
+class Owner(msgspec.Struct, frozen=True, rename="camel"):
+    """One of an object's ownerReferences."""
+
+    api_version: str
+    kind: str
+    name: str
+    uid: str
+    controller: bool | None = None
+    block_owner_deletion: bool | None = None
+
+
+class PodAnnotations(msgspec.Struct, frozen=True):
+    """What a pod's annotations ask of its simulated kubelet, as written; see `pod_plan`."""
+
+    start_delay: str | None = msgspec.field(default=None, name="sandbox.pilotage.dev/start-delay")
+    run_for: str | None = msgspec.field(default=None, name="sandbox.pilotage.dev/run-for")
+    exit_code: str | None = msgspec.field(default=None, name="sandbox.pilotage.dev/exit-code")
+    fail: str | None = msgspec.field(default=None, name="sandbox.pilotage.dev/fail")
+    never_ready: str | None = msgspec.field(default=None, name="sandbox.pilotage.dev/never-ready")
+    ready_after: str | None = msgspec.field(default=None, name="sandbox.pilotage.dev/ready-after")
+
+
+NO_ANNOTATIONS: Final = PodAnnotations()
+
+
+class Facts(msgspec.Struct, frozen=True, gc=False):
+    """What is known about any object."""
+
+    key: Key
+    uid: str
+    owners: tuple[Owner, ...] = ()
+    controller: Owner | None = None
+    """The owner that manages this object, if any."""
+    is_deleting: bool = False
+    finalizers: tuple[str, ...] = ()
+
+
+class NodeFacts(Facts, frozen=True, gc=False, kw_only=True):
+    is_simulated: bool = False
+    address: str = ""
+    has_ready_condition: bool = False
+
+
+class PodFacts(Facts, frozen=True, gc=False, kw_only=True):
+    labels: Mapping[str, str]
+    created: str = ""
+    node_name: str = ""
+    phase: str = "Pending"
+    is_ready: bool = False
+    ready_since: str = ""
+    restarts: int = 0
+    grace_seconds: int = 0
+    restart_policy: str = "Always"
+    annotations: PodAnnotations = NO_ANNOTATIONS
+    has_claims: bool = False
+    has_ephemeral_volumes: bool = False
+
+    @property
+    def is_finished(self) -> bool:
+        return self.phase in ("Succeeded", "Failed")
+
+    @property
+    def is_active(self) -> bool:
+        """Counts as a living replica of its controller."""
+        return not self.is_deleting and not self.is_finished
+
+
+class _Meta(msgspec.Struct, rename="camel"):
+    owner_references: tuple[Owner, ...] | None = None
+    finalizers: tuple[str, ...] | None = None
+    deletion_timestamp: str | None = None
+
+
+class _Head(msgspec.Struct):
+    metadata: _Meta
+
+
+class _NodeAnnotations(msgspec.Struct):
+    simulated: str | None = msgspec.field(default=None, name=SIMULATED)
+
+
+class _NodeMeta(_Meta, rename="camel"):
+    annotations: _NodeAnnotations | None = None
+
+
+class _Address(msgspec.Struct):
+    type: str
+    address: str
+
+
+class _Condition(msgspec.Struct, rename="camel"):
+    type: str
+    status: str
+    last_transition_time: str | None = None
+
+
+class _NodeStatus(msgspec.Struct):
+    addresses: list[_Address] | None = None
+    conditions: list[_Condition] | None = None
+
+
+class _Node(msgspec.Struct):
+    metadata: _NodeMeta
+    status: _NodeStatus | None = None
+
+
+class _PodMeta(_Meta, rename="camel"):
+    annotations: PodAnnotations | None = None
+    creation_timestamp: str | None = None
+    deletion_grace_period_seconds: int | None = None
+
+
+class _Anything(msgspec.Struct):
+    """An object of which only its being there matters."""
+
+
+class _Volume(msgspec.Struct):
+    ephemeral: _Anything | None = None
+
+
+class _PodSpec(msgspec.Struct, rename="camel"):
+    node_name: str | None = None
+    restart_policy: str | None = None
+    resource_claims: list[_Anything] | None = None
+    volumes: list[_Volume] | None = None
+
+
+class _ContainerStatus(msgspec.Struct, rename="camel"):
+    restart_count: int = 0
+
+
+class _PodStatus(msgspec.Struct, rename="camel"):
+    phase: str | None = None
+    conditions: list[_Condition] | None = None
+    container_statuses: list[_ContainerStatus] | None = None
+
+
+class _Pod(msgspec.Struct):
+    metadata: _PodMeta
+    spec: _PodSpec
+    status: _PodStatus | None = None
+
+
+_NO_STATUS: Final = _PodStatus()
+_decode_head = msgspec.json.Decoder(_Head).decode
+_decode_node = msgspec.json.Decoder(_Node).decode
+_decode_pod = msgspec.json.Decoder(_Pod).decode
+
+_MOST_OWNERS_SHARED: Final = 10_000
+_NOBODY: Final[tuple[tuple[Owner, ...], Owner | None]] = ((), None)
+_shared_owners: dict[tuple[Owner, ...], tuple[tuple[Owner, ...], Owner | None]] = {}
+
+
+def read_facts(record: Record) -> Facts:
+    """The facts of a stored object; of an object that breaks the rules of its kind, only who it is."""
+    try:
+        match record.key.resource:
+            case "pods":
+                return _pod_facts(record)
+            case "nodes":
+                return _node_facts(record)
+            case _:
+                return Facts(*_head_of(record, _decode_head(record.body).metadata))
+    except msgspec.DecodeError as error:
+        _log.warning("%s is ignored by the controllers: %s", record.key, error)
+        return Facts(record.key, record.uid)
+
+
+def _node_facts(record: Record) -> NodeFacts:
+    node = _decode_node(record.body)
+    meta, status = node.metadata, node.status or _NodeStatus()
+    addresses = [a.address for a in status.addresses or () if a.type == "InternalIP"]
+    return NodeFacts(
+        *_head_of(record, meta),
+        is_simulated=meta.annotations is not None and meta.annotations.simulated == "true",
+        address=addresses[0] if addresses else "",
+        has_ready_condition=any(c.type == "Ready" for c in status.conditions or ()),
+    )
+
+
+def _pod_facts(record: Record) -> PodFacts:
+    pod = _decode_pod(record.body)
+    meta, spec, status = pod.metadata, pod.spec, pod.status or _NO_STATUS
+    ready = next((c for c in status.conditions or () if c.type == "Ready" and c.status == "True"), None)
+    annotations = meta.annotations
+    return PodFacts(
+        *_head_of(record, meta),
+        labels=record.labels,
+        created=sys.intern(meta.creation_timestamp or ""),
+        node_name=sys.intern(spec.node_name or ""),
+        phase=sys.intern(status.phase or "Pending"),
+        is_ready=ready is not None,
+        ready_since=sys.intern(ready.last_transition_time or "") if ready is not None else "",
+        restarts=sum(c.restart_count for c in status.container_statuses or ()),
+        grace_seconds=meta.deletion_grace_period_seconds or 0,
+        restart_policy=sys.intern(spec.restart_policy or "Always"),
+        annotations=NO_ANNOTATIONS if annotations is None or annotations == NO_ANNOTATIONS else annotations,
+        has_claims=bool(spec.resource_claims),
+        has_ephemeral_volumes=any(v.ephemeral is not None for v in spec.volumes or ()),
+    )
+
+
+def _head_of(record: Record, meta: _Meta) -> tuple[Key, str, tuple[Owner, ...], Owner | None, bool, tuple[str, ...]]:
+    owners, controller = _owners(meta.owner_references) if meta.owner_references else _NOBODY
+    finalizers = tuple(map(sys.intern, meta.finalizers)) if meta.finalizers else ()
+    return record.key, record.uid, owners, controller, meta.deletion_timestamp is not None, finalizers
+
+
+def _owners(owners: tuple[Owner, ...]) -> tuple[tuple[Owner, ...], Owner | None]:
+    """The owners as one tuple for all objects that have the same, and the controller among them."""
+    known = _shared_owners.get(owners)
+    if known is None:
+        if len(_shared_owners) > _MOST_OWNERS_SHARED:
+            _shared_owners.clear()
+        known = _shared_owners[owners] = (owners, next((owner for owner in owners if owner.controller), None))
+    return known

@@ -1,0 +1,186 @@
+"""The life of the sandbox: one loop that runs the simulated kubelets and all controllers.
+
+    store -> listener: index, then mark the keys that the change concerns -> WorkQueue (dirty keys and timers)
+    loop:  pop what is due -> controller.reconcile(key) -> write through the Api -> store -> ...
+           nothing due: sleep on the Clock until the next timer, or until a change rings the bell
+
+Everything happens in one task and in a fixed order, so with a virtual clock and a seeded random source a run can be
+repeated exactly. A controller that fails on a key is called again for that key, later and later; the others go on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, TypeAlias
+
+from pilotage.clock import Clock
+from pilotage.sandbox.api import Api
+from pilotage.sandbox.errors import ApiError
+from pilotage.sandbox.life.controllers.controller import ALL_RESOURCES, Controller, Interest, World
+from pilotage.sandbox.life.controllers.deployment import DeploymentController
+from pilotage.sandbox.life.controllers.disruption import DisruptionController
+from pilotage.sandbox.life.controllers.ephemeral_volumes import EphemeralVolumeController
+from pilotage.sandbox.life.controllers.garbage_collector import GarbageCollector
+from pilotage.sandbox.life.controllers.job import JobController
+from pilotage.sandbox.life.controllers.nodes import NodeController
+from pilotage.sandbox.life.controllers.pod_gc import PodGarbageCollector
+from pilotage.sandbox.life.controllers.replicaset import ReplicaSetController
+from pilotage.sandbox.life.controllers.resource_claims import ResourceClaimController
+from pilotage.sandbox.life.controllers.volumes import VolumeController
+from pilotage.sandbox.life.kubelet import Kubelet, KubeletSettings
+from pilotage.sandbox.life.object_index import ObjectIndex, Seen
+from pilotage.sandbox.life.work_queue import WorkQueue
+from pilotage.sandbox.storage.store import Key
+
+_log = logging.getLogger(__name__)
+
+_STEPS_BEFORE_OTHERS: Final = 32
+"""Keys handled before the event loop gets its turn: the API server and the scheduler live in it too."""
+_FIRST_RETRY_SECONDS: Final = 0.05
+_LONGEST_RETRY_SECONDS: Final = 60.0
+
+ControllerFactory: TypeAlias = Callable[[World], Controller]
+
+DEFAULT_CONTROLLERS: Final[Sequence[ControllerFactory]] = (
+    DeploymentController,
+    ReplicaSetController,
+    JobController,
+    DisruptionController,
+    GarbageCollector,
+    VolumeController,
+    EphemeralVolumeController,
+    ResourceClaimController,
+)
+_NO_SETTINGS: Final = KubeletSettings()
+
+
+class Life:
+    """Runs controllers on one sandbox: `run()` until cancelled, or `start()` and `step()` by hand."""
+
+    def __init__(
+        self,
+        api: Api,
+        clock: Clock,
+        rng: random.Random,
+        *,
+        controllers: Iterable[ControllerFactory] = DEFAULT_CONTROLLERS,
+        kubelet: KubeletSettings = _NO_SETTINGS,
+    ) -> None:
+        world = self.world = World(api, clock, rng, ObjectIndex())
+        self._clock = clock
+        self.kubelet = Kubelet(world, kubelet)
+        self._controllers: Sequence[Controller] = [
+            self.kubelet,
+            NodeController(world, kubelet),
+            PodGarbageCollector(world, kubelet.lost_node_seconds),
+            *(make(world) for make in controllers),
+        ]
+        self._interests = [controller.interests() for controller in self._controllers]
+        self._interests_in: dict[str, list[tuple[int, Interest]]] = {}
+        self._queue: WorkQueue[tuple[int, Key]] = WorkQueue()
+        self._failures: dict[tuple[int, Key], int] = {}
+        self._bell = asyncio.Event()
+        self._asleep_until: float | None = None
+        self._unfollow: Callable[[], None] | None = None
+
+    async def run(self) -> None:
+        """Live until cancelled."""
+        self.start()
+        try:
+            async with asyncio.TaskGroup() as group:
+                while True:
+                    if self.step(_STEPS_BEFORE_OTHERS) == _STEPS_BEFORE_OTHERS:
+                        await self._clock.sleep(0)
+                    else:
+                        await self._rest(group)
+        finally:
+            self.stop()
+
+    def start(self) -> None:
+        """Take in what is stored and listen from now on."""
+        if self._unfollow is None:
+            self._unfollow = self.world.index.follow(self.world.api.store, self._mark)
+
+    def stop(self) -> None:
+        """Stop listening; what waits in the queue stays there."""
+        if self._unfollow is not None:
+            self._unfollow()
+            self._unfollow = None
+
+    def step(self, limit: int | None = None) -> int:
+        """Handle what is due now, and what becomes due by that, at most `limit` keys; returns how many it were."""
+        done = 0
+        while limit is None or done < limit:
+            item = self._queue.pop(self._clock.monotonic())
+            if item is None:
+                break
+            self._reconcile(item)
+            done += 1
+        return done
+
+    @property
+    def next_due(self) -> float | None:
+        """When (on the monotonic clock) the next key wants to be handled; None: nothing happens by itself."""
+        return self._queue.next_due()
+
+    def check(self) -> None:
+        self._queue.check()
+        self.world.index.check()
+
+    def _mark(self, seen: Seen) -> None:
+        now = self._clock.monotonic()
+        for number, interest in self._interested_in(seen.key.resource):
+            for key, after in interest(seen):
+                self._queue.add((number, key), now + after)
+                if self._asleep_until is None or now + after < self._asleep_until:
+                    self._bell.set()
+
+    def _interested_in(self, resource: str) -> list[tuple[int, Interest]]:
+        known = self._interests_in.get(resource)
+        if known is None:
+            known = self._interests_in[resource] = [
+                (number, interests[name])
+                for number, interests in enumerate(self._interests)
+                for name in (resource, ALL_RESOURCES)
+                if name in interests
+            ]
+        return known
+
+    def _reconcile(self, item: tuple[int, Key]) -> None:
+        number, key = item
+        try:
+            again = self._controllers[number].reconcile(key)
+        except ApiError as error:
+            if error.code != 409:
+                _log.warning("controller=%s key=%s refused: %s", self._controllers[number].name, key, error)
+            self._try_later(item)
+        except Exception:
+            _log.exception("controller=%s key=%s failed", self._controllers[number].name, key)
+            self._try_later(item)
+        else:
+            self._failures.pop(item, None)
+            if again is not None:
+                self._queue.add(item, self._clock.monotonic() + max(again, 0.0))
+
+    def _try_later(self, item: tuple[int, Key]) -> None:
+        failures = self._failures[item] = self._failures.get(item, 0) + 1
+        delay = min(_FIRST_RETRY_SECONDS * 2.0 ** min(failures - 1, 20), _LONGEST_RETRY_SECONDS)
+        # What it wrote before it failed has marked it again, for at once; that must not become a spin.
+        self._queue.discard(item)
+        self._queue.add(item, self._clock.monotonic() + delay)
+
+    async def _rest(self, group: asyncio.TaskGroup) -> None:
+        """Sleep until something is due or the bell rings."""
+        self._bell.clear()
+        self._asleep_until = self._queue.next_due()
+        sleeper = None if self._asleep_until is None else group.create_task(self._ring_at(self._asleep_until))
+        await self._bell.wait()
+        if sleeper is not None:
+            sleeper.cancel()
+
+    async def _ring_at(self, due: float) -> None:
+        await self._clock.sleep(max(due - self._clock.monotonic(), 0.0))
+        self._bell.set()

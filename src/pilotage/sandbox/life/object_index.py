@@ -1,0 +1,166 @@
+"""Who belongs to whom, kept up to date from the store's changes: the controllers' one view of the cluster.
+
+Controllers must never scan all pods to find the few that concern them. The index holds the facts of every object and
+answers in time proportional to the answer: which object has this uid, what does this owner own, which pods are on this
+node. It is fed synchronously by the store, so that after a write it is never stale.
+
+Iteration orders are those in which objects appeared, never those of a set: they reach decisions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from pilotage.sandbox.life.brood import NO_BROOD, Brood
+from pilotage.sandbox.life.facts import Facts, NodeFacts, PodFacts, read_facts
+from pilotage.sandbox.storage.store import Change, Key, Store
+
+UNINTERESTING: Final = frozenset({"events", "events.events.k8s.io"})
+"""Written in great numbers, owned by nobody, owning nothing."""
+
+
+class Seen(NamedTuple):
+    """One change: what was known before (None: the object is new) and after it (None: the object is gone)."""
+
+    old: Facts | None
+    new: Facts | None
+    facts: Facts
+    """The facts after the change, or the last ones of an object that is gone."""
+
+    @property
+    def key(self) -> Key:
+        return self.facts.key
+
+
+class ObjectIndex:
+    """Facts by key, by uid, by owner and by node, and what each controller has in pods."""
+
+    def __init__(self) -> None:
+        self._facts: dict[Key, Facts] = {}
+        self._key_of: dict[str, Key] = {}
+        self._dependents: dict[str, dict[Key, None]] = {}
+        self._pods_on: dict[str, dict[Key, None]] = {}
+        self._nodes: dict[str, NodeFacts] = {}
+        self._broods: dict[str, Brood] = {}
+
+    def follow(self, store: Store, listener: Callable[[Seen], None]) -> Callable[[], None]:
+        """Take in all that is stored and then every change, passing each on; returns the function that ends it."""
+
+        def hear(change: Change) -> None:
+            if change.record.key.resource not in UNINTERESTING:
+                listener(self.apply(change))
+
+        unsubscribe = store.subscribe(None, hear)
+        for resource in store.resources():
+            if resource not in UNINTERESTING:
+                for record in store.list(resource):
+                    listener(self._put(read_facts(record)))
+        return unsubscribe
+
+    def apply(self, change: Change) -> Seen:
+        facts = read_facts(change.record)
+        return self._remove(facts) if change.type == "DELETED" else self._put(facts)
+
+    def get(self, key: Key) -> Facts | None:
+        return self._facts.get(key)
+
+    def pod(self, key: Key) -> PodFacts | None:
+        facts = self._facts.get(key)
+        return facts if isinstance(facts, PodFacts) else None
+
+    def node(self, name: str) -> NodeFacts | None:
+        return self._nodes.get(name)
+
+    def by_uid(self, uid: str) -> Facts | None:
+        key = self._key_of.get(uid)
+        return None if key is None else self._facts[key]
+
+    def dependents(self, uid: str) -> list[Facts]:
+        """All objects that name this uid among their owners."""
+        return [self._facts[key] for key in self._dependents.get(uid, ())]
+
+    def brood(self, uid: str) -> Brood:
+        """The pods that the object with this uid controls."""
+        return self._broods.get(uid, NO_BROOD)
+
+    def pods_on(self, node_name: str) -> list[Key]:
+        return list(self._pods_on.get(node_name, ()))
+
+    def check(self) -> None:
+        """Every look-up leads to an object that is there, and each object is found by all of its look-ups."""
+        assert len(self._key_of) == len(self._facts), "one uid per object"
+        for uid, key in self._key_of.items():
+            assert self._facts[key].uid == uid
+        for table in (self._dependents, self._pods_on):
+            assert all(table.values()), "no empty groups are kept"
+            assert all(key in self._facts for group in table.values() for key in group)
+        for facts in self._facts.values():
+            assert all(facts.key in self._dependents[owner.uid] for owner in facts.owners)
+            if isinstance(facts, PodFacts) and facts.node_name:
+                assert facts.key in self._pods_on[facts.node_name]
+        for uid, brood in self._broods.items():
+            brood.check()
+            assert all(pod is self._facts[pod.key] and pod.controller for pod in brood.pods()), uid
+        controlled = sum(isinstance(f, PodFacts) and f.controller is not None for f in self._facts.values())
+        assert controlled == sum(map(len, self._broods.values())), "each controlled pod has one place"
+
+    def _put(self, facts: Facts) -> Seen:
+        key = facts.key
+        old = self._facts.get(key)
+        self._facts[key] = facts
+        if old is None or old.uid != facts.uid:
+            if old is not None:
+                self._key_of.pop(old.uid, None)
+            self._key_of[facts.uid] = key
+        self._regroup(key, old, facts)
+        if isinstance(facts, NodeFacts):
+            self._nodes[key.name] = facts
+        return Seen(old, facts, facts)
+
+    def _remove(self, facts: Facts) -> Seen:
+        # The last state as the deletion tells it: it may say more than what was seen before.
+        old = self._facts.pop(facts.key, None)
+        if old is not None:
+            self._key_of.pop(old.uid, None)
+        self._regroup(facts.key, old, None)
+        if facts.key.resource == "nodes":
+            self._nodes.pop(facts.key.name, None)
+        return Seen(facts, None, facts)
+
+    def _regroup(self, key: Key, old: Facts | None, new: Facts | None) -> None:
+        old_owners, new_owners = (old.owners if old else ()), (new.owners if new else ())
+        if old_owners != new_owners:
+            for owner in old_owners:
+                _drop(self._dependents, owner.uid, key)
+            for owner in new_owners:
+                self._dependents.setdefault(owner.uid, {})[key] = None
+        if key.resource == "pods":
+            self._regroup_pod(
+                key, old if isinstance(old, PodFacts) else None, new if isinstance(new, PodFacts) else None
+            )
+
+    def _regroup_pod(self, key: Key, old: PodFacts | None, new: PodFacts | None) -> None:
+        old_node, new_node = (old.node_name if old else ""), (new.node_name if new else "")
+        if old_node != new_node:
+            if old_node:
+                _drop(self._pods_on, old_node, key)
+            if new_node:
+                self._pods_on.setdefault(new_node, {})[key] = None
+        old_owner, new_owner = (old.controller if old else None), (new.controller if new else None)
+        if old_owner is not None and (new_owner is None or new_owner.uid != old_owner.uid):
+            brood = self._broods[old_owner.uid]
+            brood.remove(key)
+            if not brood:
+                del self._broods[old_owner.uid]
+        if new is not None and new_owner is not None:
+            brood = self._broods.get(new_owner.uid) or self._broods.setdefault(new_owner.uid, Brood())
+            brood.put(new)
+
+
+def _drop(table: dict[str, dict[Key, None]], group: str, key: Key) -> None:
+    members = table.get(group)
+    if members is not None:
+        members.pop(key, None)
+        if not members:
+            del table[group]

@@ -1,0 +1,1 @@
+"""The verbs on objects: create, update, delete, bind, evict, scale."""

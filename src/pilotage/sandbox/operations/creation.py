@@ -1,0 +1,104 @@
+"""Create: from what a client sent to a stored object with an identity of its own.
+
+The steps are those of the API server, in its order: types, names and namespace, the server's part of metadata, initial
+status, defaults, admission, validation, storage. Until the last step nothing has happened.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pilotage.sandbox.errors import ApiError, FieldError, already_exists, forbidden, invalid, not_found
+from pilotage.sandbox.kinds.crds import CRD_RESOURCE, definition_errors
+from pilotage.sandbox.kinds.resources import ResourceType
+from pilotage.sandbox.kinds.shapes import check_shape
+from pilotage.sandbox.kinds.structural_schema import apply_schema_defaults, schema_errors
+from pilotage.sandbox.operations.backend import Backend, Object, unsaved_record
+from pilotage.sandbox.operations.lookup import CachedLookup
+from pilotage.sandbox.operations.terminating import Terminating
+from pilotage.sandbox.rules.admission import admit_create
+from pilotage.sandbox.rules.defaults import apply_defaults
+from pilotage.sandbox.rules.initial_status import begin_status, drop_sent_status
+from pilotage.sandbox.rules.object_meta import check_type, choose_name, metadata_of, place_in_namespace, stamp_new
+from pilotage.sandbox.rules.validation import validate_create
+from pilotage.sandbox.storage.records import Key, Record
+
+_NAME_ATTEMPTS: Final = 8
+
+
+class Creation:
+    """The create verb of one sandbox."""
+
+    def __init__(self, backend: Backend, terminating: Terminating) -> None:
+        self._backend = backend
+        self._terminating = terminating
+        self._lookup = CachedLookup(backend.store)
+
+    def create(self, resource_type: ResourceType, namespace: str, obj: Object, *, dry_run: bool = False) -> Record:
+        """Store `obj` (which is taken over and altered); ApiError when it is refused."""
+        backend = self._backend
+        check_shape(resource_type, obj)
+        check_type(resource_type, obj)
+        metadata = metadata_of(resource_type, obj)
+        place_in_namespace(resource_type, metadata, namespace)
+        key = self._free_key(resource_type, metadata)
+        self._check_may_grow(resource_type, key)
+        stamp_new(resource_type, metadata, backend.rng, backend.now())
+        self._complete(resource_type, obj)
+        if dry_run:
+            return unsaved_record(key, obj, 0)
+        return backend.store.create(key, obj)
+
+    def _free_key(self, resource_type: ResourceType, metadata: Object) -> Key:
+        scope = metadata.get("namespace", "")
+        is_generated = not metadata.get("name")
+        for _ in range(_NAME_ATTEMPTS if is_generated else 1):
+            if is_generated:
+                metadata.pop("name", None)
+            name = choose_name(resource_type, metadata, self._backend.rng)
+            key = Key(resource_type.storage, scope, name)
+            if self._backend.store.get(key) is None:
+                return key
+        raise already_exists(resource_type.qualified, name)
+
+    def _check_may_grow(self, resource_type: ResourceType, key: Key) -> None:
+        """A namespace must exist and live; a definition must not be on its way out."""
+        if resource_type.namespaced:
+            namespace = Key("namespaces", "", key.namespace)
+            if self._backend.store.get(namespace) is None:
+                raise not_found("namespaces", key.namespace)
+            if self._terminating.is_draining(namespace):
+                raise _namespace_terminating(resource_type, key)
+        if resource_type.is_custom and self._terminating.is_draining(Key(CRD_RESOURCE, "", resource_type.storage)):
+            message = "create not allowed while custom resource definition is terminating"
+            raise ApiError(405, "MethodNotAllowed", message)
+
+    def _complete(self, resource_type: ResourceType, obj: Object) -> None:
+        drop_sent_status(resource_type, obj)
+        if resource_type.schema:
+            apply_schema_defaults(resource_type.schema, obj)
+        apply_defaults(resource_type.kind, obj)
+        begin_status(resource_type, obj, self._backend.now())
+        admit_create(resource_type.kind, obj, self._lookup)
+        errors = validate_create(resource_type.kind, obj) or self._own_rules(resource_type, obj)
+        if errors:
+            raise invalid(resource_type.kind, resource_type.group, obj["metadata"]["name"], errors)
+
+    def _own_rules(self, resource_type: ResourceType, obj: Object) -> list[FieldError]:
+        if resource_type.storage == CRD_RESOURCE:
+            return definition_errors(obj, self._backend.registry)
+        if resource_type.schema:
+            return schema_errors(resource_type.schema, obj)
+        return []
+
+
+def _namespace_terminating(resource_type: ResourceType, key: Key) -> ApiError:
+    problem = f"unable to create new content in namespace {key.namespace} because it is being terminated"
+    error = forbidden(resource_type.qualified, key.name, problem)
+    cause = {
+        "reason": "NamespaceTerminating",
+        "message": f"namespace {key.namespace} is being terminated",
+        "field": "metadata.namespace",
+    }
+    error.details = {**(error.details or {}), "causes": [cause]}
+    return error

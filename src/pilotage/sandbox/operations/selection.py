@@ -1,0 +1,184 @@
+"""Which records a list or watch asks for: label and field selectors on stored bytes.
+
+Labels lie beside the record. Fields are read from the JSON with a decoder made for just the paths in question, so that
+selecting pods by node skips over everything else in them. Only the fields that the API server knows for a kind can be
+selected; asking for another one is a 400, as there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+import msgspec
+
+from pilotage.model.selectors import (
+    FieldRequirement,
+    LabelRequirements,
+    SelectorError,
+    parse_field_selector,
+    parse_label_selector,
+)
+from pilotage.sandbox.errors import bad_request
+from pilotage.sandbox.kinds.resources import ResourceType
+from pilotage.sandbox.storage.records import Key, Record
+
+_KEY_FIELDS: Final = ("metadata.name", "metadata.namespace")
+
+_EVENT_FIELDS: Final = (
+    *(f"involvedObject.{field}" for field in ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion")),
+    "involvedObject.fieldPath",
+    "reason",
+    "reportingComponent",
+    "source",
+    "type",
+)
+
+# Where a kind's fields may be missing in JSON, this is how the API server renders them (mostly Go zero values).
+_SELECTABLE: Final[Mapping[str, Mapping[str, str]]] = {
+    "pods": {
+        "spec.nodeName": "",
+        "spec.restartPolicy": "",
+        "spec.schedulerName": "",
+        "spec.serviceAccountName": "",
+        "spec.hostNetwork": "false",
+        "status.phase": "",
+        "status.podIP": "",
+        "status.nominatedNodeName": "",
+    },
+    "events": dict.fromkeys(_EVENT_FIELDS, ""),
+    "nodes": {"spec.unschedulable": "false"},
+    "namespaces": {"status.phase": ""},
+    "secrets": {"type": ""},
+    "jobs.batch": {"status.successful": "0"},
+    "replicasets.apps": {"status.replicas": "0"},
+    "replicationcontrollers": {"status.replicas": "0"},
+    "resourceslices.resource.k8s.io": {"spec.nodeName": "", "spec.driver": ""},
+}
+
+# events.k8s.io names the same fields differently; `source` of a core event lies one level deeper.
+_ALIASES: Final[Mapping[str, str]] = {"reportingController": "reportingComponent", "source": "source.component"}
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """A compiled pair of selectors; `matches` is what lists and watches ask per record."""
+
+    labels: LabelRequirements | None
+    fields: tuple[FieldRequirement, ...] = ()
+    defaults: tuple[str, ...] = ()
+
+    @property
+    def is_everything(self) -> bool:
+        return self.labels is None and not self.fields
+
+    @property
+    def exact_name(self) -> str:
+        """The only name that can match, if there is such a name: the list is then a look-up."""
+        return next((r.value for r in self.fields if r.path == "metadata.name" and r.operator == "="), "")
+
+    def matches(self, record: Record) -> bool:
+        if self.labels is not None and not self.labels.matches(record.labels):
+            return False
+        return not self.fields or self._fields_match(record)
+
+    def _fields_match(self, record: Record) -> bool:
+        paths = tuple(r.path for r in self.fields if r.path not in _KEY_FIELDS)
+        values = iter(_reader(paths)(record.body)) if paths else iter(())
+        for requirement, default in zip(self.fields, self.defaults, strict=True):
+            if requirement.path in _KEY_FIELDS:
+                actual = _key_field(record.key, requirement.path)
+            else:
+                actual = next(values) or default
+            if not requirement.matches(actual):
+                return False
+        return True
+
+
+EVERYTHING: Final = Selection(None)
+
+
+def parse_selection(resource_type: ResourceType, labels: str, fields: str) -> Selection:
+    """Compile the texts of `labelSelector` and `fieldSelector`; ApiError 400 when one cannot be used."""
+    if not labels and not fields:
+        return EVERYTHING
+    try:
+        requirements = parse_label_selector(labels) if labels.strip() else None
+        field_requirements = parse_field_selector(fields)
+    except SelectorError as error:
+        raise bad_request(f"unable to parse requirement: {error}") from None
+    known = _selectable_fields(resource_type)
+    found: list[FieldRequirement] = []
+    for requirement in field_requirements:
+        path = _canonical(resource_type, requirement.path)
+        if path not in known:
+            # kubectl puts the selectors before this sentence by itself.
+            raise bad_request(f"field label not supported: {requirement.path}")
+        found.append(requirement._replace(path=_ALIASES.get(path, path) if resource_type.storage == "events" else path))
+    defaults = tuple(known.get(requirement.path, "") for requirement in found)
+    return Selection(requirements, tuple(found), defaults)
+
+
+def _selectable_fields(resource_type: ResourceType) -> Mapping[str, str]:
+    known = dict.fromkeys(_KEY_FIELDS, "")
+    known.update(_SELECTABLE.get(resource_type.storage, {}))
+    known.update(dict.fromkeys(resource_type.selectable_fields, ""))
+    return known
+
+
+def _canonical(resource_type: ResourceType, path: str) -> str:
+    if resource_type.storage != "events":
+        return path
+    if path.startswith("regarding."):
+        return "involvedObject." + path.removeprefix("regarding.")
+    return "reportingComponent" if path == "reportingController" else path
+
+
+def _key_field(key: Key, path: str) -> str:
+    return key.name if path == "metadata.name" else key.namespace
+
+
+@lru_cache(maxsize=256)
+def _reader(paths: tuple[str, ...]) -> Callable[[bytes], Sequence[str]]:
+    """A function that reads the texts at `paths` from the JSON of an object ("" where there is nothing)."""
+    tree: dict[str, Any] = {}
+    for path in paths:
+        node = tree
+        *parents, leaf = path.split(".")
+        for parent in parents:
+            node = node.setdefault(parent, {})
+        node.setdefault(leaf, {})
+    decode = msgspec.json.Decoder(_struct(tree)).decode
+    steps = [_attribute_path(tree, path) for path in paths]
+
+    def read(body: bytes) -> Sequence[str]:
+        try:
+            found = decode(body)
+        except msgspec.ValidationError:
+            return [""] * len(steps)
+        return [_text_at(found, attributes) for attributes in steps]
+
+    return read
+
+
+def _struct(tree: Mapping[str, Any]) -> Any:
+    fields = [(f"f{at}", _struct(below) | None if below else Any, None) for at, below in enumerate(tree.values())]
+    return msgspec.defstruct("Selected", fields, rename={f"f{at}": name for at, name in enumerate(tree)})
+
+
+def _attribute_path(tree: Mapping[str, Any], path: str) -> list[str]:
+    attributes = []
+    for part in path.split("."):
+        attributes.append(f"f{list(tree).index(part)}")
+        tree = tree[part]
+    return attributes
+
+
+def _text_at(found: Any, attributes: Sequence[str]) -> str:
+    for attribute in attributes:
+        found = getattr(found, attribute)
+        if found is None:
+            return ""
+    return str(found).lower() if isinstance(found, bool) else str(found)

@@ -1,0 +1,175 @@
+"""Update: what of a proposed object replaces the stored one, and what stays the server's.
+
+A write to the object itself leaves `status` alone, a write to the status subresource leaves everything else alone, and
+both keep the server's part of metadata. A write that changes nothing is no write: no revision, no watch event.
+Taking the last finalizer off an object that is marked for deletion removes it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pilotage.sandbox.errors import FieldError, bad_request, conflict, invalid, modified
+from pilotage.sandbox.kinds.crds import CRD_RESOURCE, accept_definition, definition_errors
+from pilotage.sandbox.kinds.resources import ResourceType
+from pilotage.sandbox.kinds.shapes import check_shape
+from pilotage.sandbox.kinds.structural_schema import apply_schema_defaults, schema_errors
+from pilotage.sandbox.operations.backend import Backend, Object, unsaved_record
+from pilotage.sandbox.operations.deletion import Deletion, is_held
+from pilotage.sandbox.rules.admission import admit_update
+from pilotage.sandbox.rules.defaults import apply_defaults
+from pilotage.sandbox.rules.object_meta import carry_over, check_type, metadata_of, place_in_namespace
+from pilotage.sandbox.rules.validation import validate_create, validate_update
+from pilotage.sandbox.storage.records import Record
+
+
+class Updates:
+    """The update verb of one sandbox."""
+
+    def __init__(self, backend: Backend, deletion: Deletion) -> None:
+        self._backend = backend
+        self._deletion = deletion
+
+    def update(
+        self, resource_type: ResourceType, record: Record, new: Object, *, subresource: str = "", dry_run: bool = False
+    ) -> Record:
+        """Replace the stored object by what `new` (taken over and altered) may change of it."""
+        check_shape(resource_type, new)
+        check_type(resource_type, new)
+        metadata = metadata_of(resource_type, new)
+        _check_identity(resource_type, record, metadata)
+        place_in_namespace(resource_type, metadata, record.key.namespace)
+        old = record.object()
+        carry_over(old["metadata"], metadata)
+        new = self._merged(resource_type, old, new, subresource)
+        return self.store(resource_type, record, old, new, dry_run=dry_run)
+
+    def store(
+        self, resource_type: ResourceType, record: Record, old: Object, new: Object, *, dry_run: bool = False
+    ) -> Record:
+        """Write the next state of an object, or remove it if it only waited for this."""
+        if new == old:
+            return record
+        if dry_run:
+            return unsaved_record(record.key, new, record.revision)
+        if new["metadata"].get("deletionTimestamp") and not is_held(resource_type, new):
+            return self._deletion.remove(record.key, new)
+        return self._backend.store.update(record.key, new)
+
+    def _merged(self, resource_type: ResourceType, old: Object, new: Object, subresource: str) -> Object:
+        match subresource:
+            case "":
+                return self._main(resource_type, old, new)
+            case "status":
+                return _with_status(resource_type, old, new)
+            case "finalize":
+                return {**old, "spec": new.get("spec") or {}}
+            case "resize":
+                return _resized(resource_type, old, new)
+            case "ephemeralcontainers":
+                containers = (new.get("spec") or {}).get("ephemeralContainers") or []
+                return _bumped(resource_type, {**old, "spec": {**old["spec"], "ephemeralContainers": containers}})
+            case _:
+                raise bad_request(f"{resource_type.qualified}/{subresource} cannot be updated")
+
+    def _main(self, resource_type: ResourceType, old: Object, new: Object) -> Object:
+        if resource_type.has_status:
+            _put(new, "status", old.get("status"))
+        if resource_type.storage == "namespaces":
+            _put(new, "spec", old.get("spec"))
+        if resource_type.schema:
+            apply_schema_defaults(resource_type.schema, new)
+        apply_defaults(resource_type.kind, new)
+        admit_update(resource_type.kind, old, new)
+        errors = validate_update(resource_type.kind, old, new) or self._own_rules(resource_type, new)
+        if errors:
+            raise invalid(resource_type.kind, resource_type.group, new["metadata"]["name"], errors)
+        if resource_type.storage == CRD_RESOURCE:
+            _keep_acceptance(old, new, self._backend.now())
+        if resource_type.tracks_generation and _spec_of(resource_type, old) != _spec_of(resource_type, new):
+            _bumped(resource_type, new)
+        return new
+
+    def _own_rules(self, resource_type: ResourceType, new: Object) -> list[FieldError]:
+        if resource_type.storage == CRD_RESOURCE:
+            return definition_errors(new, self._backend.registry)
+        if resource_type.schema:
+            return schema_errors(resource_type.schema, new)
+        return []
+
+
+def _check_identity(resource_type: ResourceType, record: Record, metadata: Object) -> None:
+    name = metadata.setdefault("name", record.key.name)
+    if name != record.key.name:
+        raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({record.key.name})")
+    uid, version = metadata.get("uid"), metadata.get("resourceVersion")
+    if uid and uid != record.uid:
+        problem = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {record.uid}"
+        raise conflict(resource_type.qualified, name, problem)
+    if not version and resource_type.is_custom:
+        error = FieldError("metadata.resourceVersion", "must be specified for an update", 0)
+        raise invalid(resource_type.kind, resource_type.group, name, [error])
+    if version and version != str(record.revision):
+        raise modified(resource_type.qualified, name)
+
+
+def _with_status(resource_type: ResourceType, old: Object, new: Object) -> Object:
+    merged = dict(old)
+    _put(merged, "status", new.get("status"))
+    if resource_type.is_custom:
+        _check_status(resource_type, merged)
+        return merged
+    metadata = new["metadata"]
+    _put(metadata, "ownerReferences", old["metadata"].get("ownerReferences"))
+    merged["metadata"] = metadata
+    return merged
+
+
+def _check_status(resource_type: ResourceType, obj: Object) -> None:
+    if resource_type.schema:
+        errors = schema_errors(resource_type.schema, obj)
+        if errors:
+            raise invalid(resource_type.kind, resource_type.group, obj["metadata"]["name"], errors)
+
+
+def _resized(resource_type: ResourceType, old: Object, new: Object) -> Object:
+    """In-place resize: the resources of known containers change, nothing else."""
+    wanted = {c.get("name"): c.get("resources") for c in (new.get("spec") or {}).get("containers") or ()}
+    containers = [dict(container) for container in old["spec"]["containers"]]
+    for container in containers:
+        _put(container, "resources", wanted.get(container["name"], container.get("resources")))
+    resized = {**old, "metadata": new["metadata"], "spec": {**old["spec"], "containers": containers}}
+    errors = validate_create(resource_type.kind, resized)
+    if errors:
+        raise invalid(resource_type.kind, resource_type.group, old["metadata"]["name"], errors)
+    return _bumped(resource_type, resized) if containers != old["spec"]["containers"] else resized
+
+
+def _keep_acceptance(old: Object, new: Object, now: str) -> None:
+    accept_definition(new, now)
+    if old["metadata"].get("deletionTimestamp"):
+        _put(new["metadata"], "finalizers", old["metadata"].get("finalizers"))
+    before = old.get("status") or {}
+    status = new["status"]
+    status["conditions"] = before.get("conditions") or status["conditions"]
+    status["storedVersions"] = [*dict.fromkeys((*(before.get("storedVersions") or ()), *status["storedVersions"]))]
+
+
+def _bumped(resource_type: ResourceType, new: Object) -> Object:
+    metadata = new["metadata"] = dict(new["metadata"])
+    if resource_type.tracks_generation:
+        metadata["generation"] = metadata.get("generation", 0) + 1
+    return new
+
+
+def _spec_of(resource_type: ResourceType, obj: Object) -> Object:
+    """What counts as wish: everything but metadata and a status that is written on its own."""
+    told = ("metadata", "status") if resource_type.has_status else ("metadata",)
+    return {field: value for field, value in obj.items() if field not in told}
+
+
+def _put(obj: Object, field: str, value: Any) -> None:
+    if value is None:
+        obj.pop(field, None)
+    else:
+        obj[field] = value

@@ -1,0 +1,121 @@
+"""The verbs of the API server on records, in the version that a client asked for.
+
+`Api` wraps these for code inside the sandbox; the HTTP routes call them directly, because a record already holds the
+bytes of the answer. Every verb takes the served `ResourceType`; objects are converted to and from their stored form
+here, at the border, and everything behind it knows one form only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pilotage.sandbox.kinds.resources import ResourceType
+from pilotage.sandbox.kinds.shapes import check_shape
+from pilotage.sandbox.operations.backend import Backend, Object
+from pilotage.sandbox.operations.binding import bind_pod
+from pilotage.sandbox.operations.creation import Creation
+from pilotage.sandbox.operations.deletion import Deleted, Deletion
+from pilotage.sandbox.operations.eviction import Eviction
+from pilotage.sandbox.operations.scale import scale_of, scaled
+from pilotage.sandbox.operations.selection import EVERYTHING, Selection
+from pilotage.sandbox.operations.terminating import Terminating
+from pilotage.sandbox.operations.updates import Updates
+from pilotage.sandbox.rules.conversion import from_storage, to_storage
+from pilotage.sandbox.rules.patch import apply_patch
+from pilotage.sandbox.storage.records import Record
+
+
+class Verbs:
+    """All verbs of one sandbox."""
+
+    def __init__(self, backend: Backend) -> None:
+        terminating = Terminating()
+        self._backend = backend
+        self._deletion = Deletion(backend, terminating)
+        self._creation = Creation(backend, terminating)
+        self._updates = Updates(backend, self._deletion)
+        self._eviction = Eviction(backend, self._deletion)
+        self._deletion.resume()
+
+    def read(self, served: ResourceType, namespace: str, name: str) -> Record:
+        return self._backend.record(served, namespace, name)
+
+    def select(
+        self, served: ResourceType, namespace: str | None = None, selection: Selection = EVERYTHING
+    ) -> list[Record]:
+        """The matching records, by namespace and name."""
+        store = self._backend.store
+        name = selection.exact_name
+        if name and (namespace or not served.namespaced):
+            found = self._backend.find(served, namespace or "", name)
+            records: Sequence[Record] = [] if found is None else [found]
+        else:
+            records = store.list(served.storage, namespace if served.namespaced else None)
+        return list(records) if selection.is_everything else [r for r in records if selection.matches(r)]
+
+    def create(self, served: ResourceType, namespace: str, obj: Object, *, dry_run: bool = False) -> Record:
+        if not served.is_stored_as_served:
+            check_shape(served, obj)
+            obj = to_storage(served, obj)
+        return self._creation.create(self._stored(served), namespace, obj, dry_run=dry_run)
+
+    def update(
+        self, served: ResourceType, record: Record, obj: Object, *, subresource: str = "", dry_run: bool = False
+    ) -> Record:
+        stored = self._stored(served)
+        if not served.is_stored_as_served:
+            check_shape(served, obj)
+            obj = to_storage(served, obj)
+        return self._updates.update(stored, record, obj, subresource=subresource, dry_run=dry_run)
+
+    def patch(
+        self,
+        served: ResourceType,
+        record: Record,
+        patch: tuple[str, bytes],
+        *,
+        subresource: str = "",
+        dry_run: bool = False,
+    ) -> Record:
+        """Apply a patch, given as content type and body."""
+        current = from_storage(served, record.object())
+        obj = apply_patch(patch[0], served.kind, current, patch[1])
+        _keep_version(obj, current)
+        return self.update(served, record, obj, subresource=subresource, dry_run=dry_run)
+
+    def delete(
+        self, served: ResourceType, record: Record, options: Mapping[str, Any], *, dry_run: bool = False
+    ) -> Deleted:
+        return self._deletion.delete(self._stored(served), record, options, dry_run=dry_run)
+
+    def scale(self, served: ResourceType, record: Record) -> Object:
+        return scale_of(served, record.object())
+
+    def set_scale(self, served: ResourceType, record: Record, scale: Object, *, dry_run: bool = False) -> Object:
+        """Set the replicas; returns the Scale as it is then."""
+        obj = scaled(served, record.object(), scale)
+        written = self._updates.update(self._stored(served), record, obj, dry_run=dry_run)
+        return scale_of(served, written.object())
+
+    def patch_scale(
+        self, served: ResourceType, record: Record, patch: tuple[str, bytes], *, dry_run: bool = False
+    ) -> Object:
+        current = scale_of(served, record.object())
+        return self.set_scale(served, record, apply_patch(patch[0], "Scale", current, patch[1]), dry_run=dry_run)
+
+    def bind(self, namespace: str, pod: str, node_name: str, *, uid: str | None, dry_run: bool = False) -> None:
+        bind_pod(self._backend, namespace, pod, node_name, uid=uid, dry_run=dry_run)
+
+    def evict(self, namespace: str, pod: str, options: Mapping[str, Any], *, dry_run: bool = False) -> None:
+        self._eviction.evict(namespace, pod, options, dry_run=dry_run)
+
+    def _stored(self, served: ResourceType) -> ResourceType:
+        return served if served.is_stored_as_served else self._backend.registry.of(served.storage)
+
+
+def _keep_version(patched: Object, current: Object) -> None:
+    """A patch that takes the resource version away still applies to the version that it was applied to."""
+    metadata = patched.get("metadata")
+    if isinstance(metadata, dict) and not metadata.get("resourceVersion"):
+        metadata["resourceVersion"] = current["metadata"]["resourceVersion"]

@@ -1,0 +1,213 @@
+"""What the API server decides about a new object by looking at other objects.
+
+`admit_create` runs after defaulting and before validation. It changes the object in place or refuses it with
+`ApiError`; like defaulting it meets unchecked input and leaves wrong types to validation. Rules, in order:
+
+    Pod                     priority and preemption policy from its PriorityClass, overhead from its RuntimeClass,
+                            service account, tolerations for nodes that stop answering
+    PersistentVolumeClaim   the default storage class
+    PriorityClass           at most one global default
+    Service                 cluster IP and node ports (see service_addresses)
+
+`admit_update` puts back what the server once decided and an update that replaces the whole object leaves out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Protocol
+
+from pilotage.sandbox.errors import forbidden
+from pilotage.sandbox.kinds.builtin_groups import is_builtin
+from pilotage.sandbox.rules.json_fields import Json, child, dict_or_empty, dicts_in, nested, text_or_empty
+from pilotage.sandbox.rules.service_addresses import assign_addresses, keep_addresses
+
+PRIORITY_CLASSES: Final = "priorityclasses.scheduling.k8s.io"
+STORAGE_CLASSES: Final = "storageclasses.storage.k8s.io"
+RUNTIME_CLASSES: Final = "runtimeclasses.node.k8s.io"
+
+SYSTEM_PRIORITY_CLASSES: Final[Mapping[str, int]] = {
+    "system-cluster-critical": 2_000_000_000,
+    "system-node-critical": 2_000_001_000,
+}
+
+_DEFAULT_CLASS: Final = (
+    "storageclass.kubernetes.io/is-default-class",
+    "storageclass.beta.kubernetes.io/is-default-class",
+)
+_TOLERATED_SECONDS: Final = 300
+_NODE_FAILURES: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+_PREEMPT: Final = "PreemptLowerPriority"
+
+
+class Lookup(Protocol):
+    """How admission reads other objects; the namespace of a cluster-scoped resource is ""."""
+
+    def get(self, resource: str, namespace: str, name: str) -> dict[str, Any] | None: ...
+
+    def list(self, resource: str, namespace: str | None = None) -> Sequence[dict[str, Any]]: ...
+
+
+def admit_create(kind: str, obj: Json, lookup: Lookup) -> None:
+    """Complete or refuse a new object."""
+    rule = _RULES.get(kind)
+    if rule is not None and is_builtin(obj):
+        rule(obj, lookup)
+
+
+def admit_update(kind: str, old: Json, new: Json) -> None:
+    """Keep the server's own decisions where the new state does not mention them."""
+    if not is_builtin(new):
+        return
+    before, spec = dict_or_empty(old.get("spec")), dict_or_empty(new.get("spec"))
+    if kind == "Pod":
+        for decided in ("priority", "preemptionPolicy"):
+            if spec.get(decided) is None and before.get(decided) is not None:
+                spec[decided] = before[decided]
+    elif kind == "Service":
+        keep_addresses(before, spec)
+
+
+def _admit_pod(pod: Json, lookup: Lookup) -> None:
+    spec = pod.get("spec")
+    if type(spec) is not dict:
+        return
+    _set_priority(pod, spec, lookup)
+    if spec.get("runtimeClassName"):
+        _apply_runtime_class(spec, lookup)
+    account = spec.get("serviceAccountName") or "default"
+    spec["serviceAccountName"] = spec["serviceAccount"] = account
+    _tolerate_node_failures(spec)
+
+
+def _set_priority(pod: Json, spec: Json, lookup: Lookup) -> None:
+    class_name = spec.get("priorityClassName")
+    if class_name is not None and not isinstance(class_name, str):
+        return
+    if class_name:
+        value, policy = _named_priority(pod, class_name, lookup)
+    else:
+        class_name, value, policy = _default_priority(lookup)
+        if class_name:
+            spec["priorityClassName"] = class_name
+    given = spec.get("priority")
+    if given is not None and given != value:
+        raise _refused(
+            pod,
+            f"the integer value of priority ({given}) must not be provided in pod spec; "
+            f"priority admission controller computed {value} from the given PriorityClass name",
+        )
+    given = spec.get("preemptionPolicy")
+    if given is not None and given != policy:
+        raise _refused(
+            pod,
+            f"the string value of PreemptionPolicy ({given}) must not be provided in pod spec; "
+            f"priority admission controller computed {policy} from the given PriorityClass name",
+        )
+    spec["priority"], spec["preemptionPolicy"] = value, policy
+
+
+def _named_priority(pod: Json, name: str, lookup: Lookup) -> tuple[Any, str]:
+    found = lookup.get(PRIORITY_CLASSES, "", name)
+    if found is not None:
+        return _value_and_policy(found)
+    if name in SYSTEM_PRIORITY_CLASSES:
+        return SYSTEM_PRIORITY_CLASSES[name], _PREEMPT
+    raise _refused(pod, f"no PriorityClass with name {name} was found")
+
+
+def _default_priority(lookup: Lookup) -> tuple[str, Any, str]:
+    defaults = [one for one in lookup.list(PRIORITY_CLASSES) if one.get("globalDefault") is True]
+    if not defaults:
+        return "", 0, _PREEMPT
+    # Two defaults can only come from a race; the lowest harms least.
+    chosen = min(defaults, key=lambda one: (_value_and_policy(one)[0], _name(one)))
+    return _name(chosen), *_value_and_policy(chosen)
+
+
+def _value_and_policy(priority_class: Json) -> tuple[Any, str]:
+    return priority_class.get("value", 0), priority_class.get("preemptionPolicy") or _PREEMPT
+
+
+def _apply_runtime_class(spec: Json, lookup: Lookup) -> None:
+    """Overhead and placement of the pod's RuntimeClass, where one of that name is known."""
+    runtime_class = lookup.get(RUNTIME_CLASSES, "", text_or_empty(spec["runtimeClassName"]))
+    overhead = nested(runtime_class, "overhead", "podFixed")
+    if type(overhead) is dict and spec.get("overhead") is None:
+        spec["overhead"] = dict(overhead)
+    scheduling = dict_or_empty(nested(runtime_class, "scheduling"))
+    if type(scheduling.get("nodeSelector")) is dict:
+        child(spec, "nodeSelector").update(scheduling["nodeSelector"])
+    tolerations = spec.setdefault("tolerations", [])
+    if type(tolerations) is list:
+        tolerations += [one for one in dicts_in(scheduling, "tolerations") if one not in tolerations]
+
+
+def _tolerate_node_failures(spec: Json) -> None:
+    tolerations = spec.get("tolerations")
+    if tolerations is None:
+        tolerations = spec["tolerations"] = []
+    elif type(tolerations) is not list:
+        return
+    missing = [key for key in _NODE_FAILURES if not any(_tolerates(one, key) for one in tolerations)]
+    tolerations += [
+        {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": _TOLERATED_SECONDS}
+        for key in missing
+    ]
+
+
+def _tolerates(toleration: Any, key: str) -> bool:
+    return (
+        type(toleration) is dict
+        and toleration.get("key") in (key, "", None)
+        and toleration.get("effect") in ("NoExecute", "", None)
+    )
+
+
+def _admit_claim(claim: Json, lookup: Lookup) -> None:
+    spec = claim.get("spec")
+    if type(spec) is not dict or spec.get("storageClassName") is not None:
+        return
+    if "volume.beta.kubernetes.io/storage-class" in dict_or_empty(nested(claim, "metadata", "annotations")):
+        return
+    defaults = [one for one in lookup.list(STORAGE_CLASSES) if _is_default_class(one)]
+    if defaults:
+        # Of several the newest wins, then the first by name.
+        by_name = sorted(defaults, key=_name)
+        newest = max(by_name, key=lambda one: text_or_empty(nested(one, "metadata", "creationTimestamp")))
+        spec["storageClassName"] = _name(newest)
+
+
+def _is_default_class(storage_class: Json) -> bool:
+    annotations = dict_or_empty(nested(storage_class, "metadata", "annotations"))
+    return any(annotations.get(name) == "true" for name in _DEFAULT_CLASS)
+
+
+def _admit_priority_class(priority_class: Json, lookup: Lookup) -> None:
+    if priority_class.get("globalDefault") is not True:
+        return
+    name = _name(priority_class)
+    for other in lookup.list(PRIORITY_CLASSES):
+        if other.get("globalDefault") is True and _name(other) != name:
+            problem = f"PriorityClass {_name(other)} is already marked as default. Only one default can exist"
+            raise forbidden(PRIORITY_CLASSES, name, problem)
+
+
+def _admit_service(service: Json, lookup: Lookup) -> None:
+    assign_addresses(service, lookup.list("services"))
+
+
+def _name(obj: Json) -> str:
+    return text_or_empty(nested(obj, "metadata", "name"))
+
+
+def _refused(pod: Json, problem: str) -> Exception:
+    return forbidden("pods", _name(pod), problem)
+
+
+_RULES: Final[Mapping[str, Callable[[Json, Lookup], None]]] = {
+    "Pod": _admit_pod,
+    "PersistentVolumeClaim": _admit_claim,
+    "PriorityClass": _admit_priority_class,
+    "Service": _admit_service,
+}

@@ -1,0 +1,123 @@
+"""Types of fields: the first check of every object, done in one conversion.
+
+The shape of a kind is a tree of msgspec structs that names the fields that the rules read. Converting raw JSON into
+its shape proves the types of all of them at once; rules then work on typed attributes and cannot trip over garbage.
+Fields that no rule reads are not in the shape and pass as they are. Null is the same as absent everywhere.
+
+A wrong type becomes one `FieldError` with the path of the field. msgspec does not tell the key inside a map, so that
+is searched for afterwards, on this rare path only.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Final, TypeVar
+
+import msgspec
+
+from pilotage.sandbox.errors import FieldError
+from pilotage.sandbox.rules.validation.problems import wrong_type
+
+
+class Shape(msgspec.Struct, rename="camel", gc=False):
+    """Base of all shapes; all fields are optional and default to None."""
+
+
+Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
+Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+IntOrString = Int32 | str
+Quantity = str | int | float
+Quantities = dict[str, Quantity]
+Labels = dict[str, str]
+
+T = TypeVar("T", bound=Shape)
+
+_TOLD: Final = re.compile(r"(?P<problem>.*?)(?: - at (?:`key` in )?`(?P<path>.*)`)?", re.DOTALL)
+_STEP: Final = re.compile(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]")
+_WORD: Final = re.compile(r"\w+")
+_JSON_WORDS: Final = {
+    "Expected": "expected",
+    "str": "string",
+    "int": "integer",
+    "float": "number",
+    "bool": "boolean",
+}
+_ANY_KEY: Final = "..."
+_DEEPEST: Final = 100
+
+
+def read_shape(shape: type[T], obj: Any) -> T | FieldError:
+    """`obj` in its shape, or the first field that has the wrong type."""
+    try:
+        return _read(shape, obj)
+    except RecursionError:
+        return wrong_type("", "", "the object is nested too deeply")
+    except UnicodeEncodeError as error:
+        return wrong_type("", "", f"a text in the object is not Unicode: {error.reason}")
+
+
+def _read(shape: type[T], obj: Any) -> T | FieldError:
+    try:
+        return msgspec.convert(obj, shape)
+    except msgspec.ValidationError as error:
+        return _explain(shape, obj, str(error))
+
+
+def _explain(shape: type[Shape], obj: Any, told: str) -> FieldError:
+    found = _TOLD.fullmatch(told)
+    problem, path = (found["problem"], found["path"] or "$") if found else (told, "$")
+    steps = [name or index for name, index in _STEP.findall(path)]
+    steps = _with_map_keys(shape, obj, steps, path)
+    return wrong_type(_path_text(steps, path), _value_at(obj, steps), _problem_text(problem))
+
+
+def _with_map_keys(shape: type[Shape], obj: Any, steps: list[str], path: str) -> list[str]:
+    """Replace each `...` by the key of the map at which the conversion fails."""
+    for position, step in enumerate(steps[:_DEEPEST]):
+        if step == _ANY_KEY:
+            suspects = list(_value_at(obj, steps[:position]))
+            while len(suspects) > 1:
+                half = suspects[: len(suspects) // 2]
+                fails = _fails_at(shape, _with_only(obj, steps[:position], half), path)
+                suspects = half if fails else suspects[len(half) :]
+            steps = [*steps[:position], str(suspects[0]), *steps[position + 1 :]]
+            obj = _with_only(obj, steps[:position], suspects)
+    return steps
+
+
+def _fails_at(shape: type[Shape], obj: Any, path: str) -> bool:
+    try:
+        msgspec.convert(obj, shape)
+    except msgspec.ValidationError as error:
+        return f"`{path}`" in str(error)
+    return False
+
+
+def _with_only(obj: Any, steps: list[str], keys: list[str]) -> Any:
+    """A copy of `obj` in which the map at `steps` has only `keys`; everything beside the path is shared."""
+    if not steps:
+        return {key: obj[key] for key in keys}
+    changed = obj.copy()
+    step: Any = int(steps[0]) if isinstance(obj, list) else steps[0]
+    changed[step] = _with_only(obj[step], steps[1:], keys)
+    return changed
+
+
+def _value_at(obj: Any, steps: list[str]) -> Any:
+    for step in steps:
+        obj = obj[int(step)] if isinstance(obj, list) else obj[step]
+    return obj
+
+
+def _path_text(steps: list[str], path: str) -> str:
+    text = ""
+    in_map = [index == _ANY_KEY or index.isdigit() for _, index in _STEP.findall(path)]
+    for step, bracketed in zip(steps, in_map, strict=True):
+        text += f"[{step}]" if bracketed else f".{step}"
+    return text.lstrip(".")
+
+
+def _problem_text(problem: str) -> str:
+    """`Expected `int | null`, got `str`` -> `expected integer, got string`."""
+    text = problem.replace(" | null", "").replace("null | ", "").replace(" | ", " or ").replace("`", "")
+    return _WORD.sub(lambda word: _JSON_WORDS.get(word[0], word[0]), text)

@@ -1,0 +1,1 @@
+"""The versioned store in memory and the journal that makes it survive."""

@@ -1,0 +1,150 @@
+"""The writing side of the journal: commits to the log, and snapshots when the log has grown.
+
+Used by one thread only. Beside the files it keeps the records that are on disk (shared with the store, so this costs a
+dict, not copies): a snapshot needs the state as of a moment between two commits, and the store is already further.
+
+A new snapshot is begun when the logs since the last one outgrow both `snapshot_after_bytes` and the objects themselves.
+The directory thus stays within about three times the size of the objects, and each byte written causes at most about
+one more byte of snapshot.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from pilotage.sandbox.storage.data_dir import DataDirectory
+from pilotage.sandbox.storage.journal_frames import CLOSED, DELETE, OPENED, PUT, entry_head, mark
+from pilotage.sandbox.storage.journal_log import LogFile
+from pilotage.sandbox.storage.journal_recovery import Recovered
+from pilotage.sandbox.storage.journal_snapshot import SnapshotWriter
+from pilotage.sandbox.storage.records import Change, Key, Record
+
+SNAPSHOT_AFTER_BYTES: Final = 64 << 20
+
+_log = logging.getLogger(__name__)
+
+
+class Pending(NamedTuple):
+    """A change on its way to the disk."""
+
+    change: Change
+    head: bytes
+    body: bytes
+
+    @property
+    def size(self) -> int:
+        return len(self.head) + len(self.body)
+
+
+def pending(change: Change) -> Pending:
+    record = change.record
+    if change.type == "DELETED":
+        return Pending(change, entry_head(DELETE, change.revision, record.key, 0), b"")
+    return Pending(change, entry_head(PUT, change.revision, record.key, len(record.body)), record.body)
+
+
+class JournalWriter:
+    """Goes on where the recovered log ends, with `revision` as the last one handed out."""
+
+    def __init__(
+        self, directory: DataDirectory, recovered: Recovered, revision: int, *, snapshot_after_bytes: int
+    ) -> None:
+        self._directory = directory
+        self._records: dict[Key, Record] = recovered.records
+        self._record_bytes = sum(len(record.body) for record in self._records.values())
+        self._snapshot_after_bytes = snapshot_after_bytes
+        self._snapshot: SnapshotWriter | None = None
+        self._log_number = recovered.log_number
+        self._log = LogFile(directory.log(recovered.log_number), recovered.log_size)
+        self._log.append([mark(OPENED, revision)])
+        directory.sync()
+        self._logged_bytes = recovered.logged_bytes
+        directory.remove_unfinished()
+        self._remove_superseded()
+
+    @property
+    def is_snapshotting(self) -> bool:
+        return self._snapshot is not None
+
+    def commit(self, batch: Sequence[Pending]) -> None:
+        """Return when the whole batch is on disk. OSError: none of it counts, commit it again."""
+        parts = [part for item in batch for part in (item.head, item.body)]
+        before = self._log.size
+        self._log.append(parts)
+        self._logged_bytes += self._log.size - before
+        for item in batch:
+            self._apply(item.change)
+        if self._snapshot is None and self._logged_bytes > max(self._snapshot_after_bytes, self._record_bytes):
+            self._begin_snapshot(batch[-1].change.revision)
+
+    def advance_snapshot(self) -> None:
+        """Write a piece of the snapshot under way. A failure costs only the snapshot: the logs still hold all."""
+        snapshot = self._snapshot
+        if snapshot is None:
+            return
+        try:
+            if snapshot.step():
+                self._snapshot = None
+                self._remove_superseded()
+        except OSError as error:
+            self._give_up_snapshot(error)
+
+    def close(self, revision: int) -> None:
+        """Mark the orderly end after everything is committed."""
+        try:
+            self._log.append([mark(CLOSED, revision)])
+        finally:
+            self.release()
+
+    def release(self) -> None:
+        """Let go of the files as they are."""
+        if self._snapshot is not None:
+            self._snapshot.abandon()
+            self._snapshot = None
+        self._log.close()
+
+    def _apply(self, change: Change) -> None:
+        key = change.record.key
+        replaced = self._records.pop(key, None) if change.type == "DELETED" else self._records.get(key)
+        if replaced is not None:
+            self._record_bytes -= len(replaced.body)
+        if change.type != "DELETED":
+            self._records[key] = change.record
+            self._record_bytes += len(change.record.body)
+
+    def _begin_snapshot(self, revision: int) -> None:
+        number = self._log_number + 1
+        try:
+            log = LogFile(self._directory.log(number), 0)
+            self._directory.sync()
+        except OSError as error:
+            self._give_up_snapshot(error)
+            return
+        self._log.close()
+        self._log, self._log_number, self._logged_bytes = log, number, 0
+        try:
+            self._snapshot = SnapshotWriter(self._directory, number, revision, list(self._records.values()))
+        except OSError as error:
+            self._give_up_snapshot(error)
+
+    def _give_up_snapshot(self, error: OSError) -> None:
+        # Tried again when the log has grown by as much once more.
+        _log.warning("no snapshot in %s: %s; the logs are kept instead", self._directory.path, error.strerror)
+        self._logged_bytes = 0
+        if self._snapshot is not None:
+            self._snapshot.abandon()
+            self._snapshot = None
+
+    def _remove_superseded(self) -> None:
+        """Remove what the newest snapshot replaces."""
+        snapshots = self._directory.snapshots()
+        if not snapshots:
+            return
+        for number in self._directory.logs():
+            if number < snapshots[-1]:
+                self._directory.log(number).unlink()
+        for number in snapshots[:-1]:
+            self._directory.snapshot(number).unlink()
+        self._directory.sync()
