@@ -180,6 +180,10 @@ class SchedulerHandle:
         if self.scheduler is not None:
             self.scheduler.activate([pod.uid for pod in pods])
 
+    def recheck_gates(self, pods: Iterable[Pod]) -> None:
+        if self.scheduler is not None:
+            self.scheduler.queue.recheck_gates([pod.uid for pod in pods])
+
 
 class SchedulerProcess:
     """A scheduler with its watches on one API server."""

@@ -60,6 +60,8 @@ class Evicted:
 
     is_in_memory: bool = False
     """The victim was not running yet: it was sent back to the queue, and the API server was not asked."""
+    was_gone: bool = False
+    """There was no such pod any more."""
     error: Exception | None = None
 
 

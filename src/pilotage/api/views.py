@@ -149,3 +149,6 @@ class Handle(Protocol):
 
     def activate(self, pods: Iterable[Pod]) -> None:
         """Move these pods to the active queue without waiting for their backoff."""
+
+    def recheck_gates(self, pods: Iterable[Pod]) -> None:
+        """Ask PreEnqueue again about these pods if they are gated; those let in wait for what may help them."""

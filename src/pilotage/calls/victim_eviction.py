@@ -17,7 +17,7 @@ from pilotage.model import KINDS, Pod
 class VictimEviction(ApiCall):
     """PATCH pods/status with the condition DisruptionTarget, then DELETE; a pod that is gone already is no error."""
 
-    __slots__ = ("_condition", "_pod", "was_there")
+    __slots__ = ("_condition", "_deleted", "_pod")
 
     kind: ClassVar[str] = "victim_eviction"
     lane: ClassVar[Lane] = Lane.EVICT
@@ -26,12 +26,22 @@ class VictimEviction(ApiCall):
     def __init__(self, pod: Pod, condition: PodCondition) -> None:
         self._pod = pod
         self._condition = condition
-        self.was_there = False
-        """Set when it was this call that deleted the pod."""
+        self._deleted: list[str] = []
+
+    @property
+    def was_there(self) -> bool:
+        """Was it this call, or one that it was merged with, that deleted the pod?"""
+        return bool(self._deleted)
 
     @property
     def object_key(self) -> str:
         return self._pod.uid
+
+    def merged_with(self, newer: ApiCall) -> ApiCall:
+        """Two preemptors may want the same pod to go: it goes once, and both are told the same."""
+        assert isinstance(newer, VictimEviction)
+        newer._deleted = self._deleted
+        return self
 
     async def perform(self, writer: ApiWriter) -> None:
         pod = self._pod
@@ -44,4 +54,4 @@ class VictimEviction(ApiCall):
             if not is_not_found(error):
                 raise
             return
-        self.was_there = True
+        self._deleted.append(pod.uid)

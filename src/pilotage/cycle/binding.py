@@ -10,9 +10,10 @@ from pilotage.api.state import CycleState
 from pilotage.calls.recorder import EventRecorder
 from pilotage.clock import Clock
 from pilotage.cluster.state import Cluster
+from pilotage.cycle.eviction import Evictor
 from pilotage.cycle.failure import SCHEDULER_ERROR, UNSCHEDULABLE, Failure, FailureHandler
 from pilotage.cycle.inbox import Inbox
-from pilotage.cycle.pre_bind import PodsInPreBind, PreemptedInPreBind
+from pilotage.cycle.pre_bind import PreemptedInPreBind
 from pilotage.framework.diagnosis import Refused, refusal_text, single_node_diagnosis
 from pilotage.framework.errors import PluginError
 from pilotage.framework.runner import Runner
@@ -52,7 +53,7 @@ class BindingCycle:
         recorder: EventRecorder,
         tally: Tally,
         waiting_pods: WaitingPods,
-        in_pre_bind: PodsInPreBind,
+        evictor: Evictor,
         clock: Clock,
     ) -> None:
         self._cluster = cluster
@@ -62,7 +63,7 @@ class BindingCycle:
         self._recorder = recorder
         self._tally = tally
         self._waiting_pods = waiting_pods
-        self._in_pre_bind = in_pre_bind
+        self._evictor = evictor
         self._clock = clock
 
     async def run(self, decision: Decision) -> None:
@@ -89,7 +90,9 @@ class BindingCycle:
         if runner.profile.pre_bind:
             groups = runner.pre_bind_groups(state, pod, pod.node_name)
             if groups:
-                refused = await self._in_pre_bind.run(pod.uid, runner.pre_bind(groups, state, pod, pod.node_name))
+                refused = await self._evictor.in_pre_bind.run(
+                    pod.uid, runner.pre_bind(groups, state, pod, pod.node_name)
+                )
                 if refused is not None:
                     return _refused(refused)
         refused = await runner.bind(state, pod, pod.node_name)
@@ -119,6 +122,7 @@ class BindingCycle:
             log.error("unreserve failed: pod=%s plugin=%s error=%s", pod.key, error.plugin, error)
         if self._cluster.forget(pod.uid) is not None:
             self._queue.on_event(_POD_DELETED, pod, None)
+        self._evictor.place_given_up(pod.uid)
         self._failures.handle(decision.ticket, failure)
 
 

@@ -48,12 +48,17 @@ class Evictor:
         self._waiting_pods = waiting_pods
         self._nominations = nominations
         self._clock = clock
+        self._called_back: dict[str, list[OnEvicted]] = {}
         self.in_pre_bind = PodsInPreBind()
 
     def evict(self, eviction: Eviction, on_evicted: OnEvicted) -> None:
-        if self._called_back(eviction):
+        uid = eviction.victim.uid
+        if uid in self._called_back:
+            self._called_back[uid].append(on_evicted)
+            return
+        if self._is_called_back(eviction):
             self._record(eviction, _IN_MEMORY)
-            self._inbox.put(lambda: on_evicted(Evicted(is_in_memory=True)))
+            self._called_back[uid] = [on_evicted]
             return
         call = VictimEviction(eviction.victim, self._condition(eviction))
 
@@ -61,6 +66,11 @@ class Evictor:
             self._inbox.put(lambda: self._settle(eviction, call, error, on_evicted))
 
         self._dispatcher.submit(call, tell)
+
+    def place_given_up(self, uid: str) -> None:
+        """A pod that was being bound is not on its node any more: if it was called back, that is done now."""
+        for on_evicted in self._called_back.pop(uid, ()):
+            on_evicted(Evicted(is_in_memory=True))
 
     def withdraw_nominations(self, pods: Iterable[Pod]) -> None:
         for pod in pods:
@@ -72,7 +82,7 @@ class Evictor:
             written = replace(pod, status=replace(pod.status, nominated_node_name=node_name))
             self._dispatcher.submit(PodStatusPatch(written, None, ""))
 
-    def _called_back(self, eviction: Eviction) -> bool:
+    def _is_called_back(self, eviction: Eviction) -> bool:
         uid = eviction.victim.uid
         waiting = self._waiting_pods.get(uid)
         if waiting is not None and waiting.preempt("preempted"):
@@ -95,7 +105,7 @@ class Evictor:
             log.error("eviction failed: pod=%s for=%s error=%s", eviction.victim.key, eviction.preemptor.key, error)
         elif call.was_there:
             self._record(eviction)
-        on_evicted(Evicted(error=error))
+        on_evicted(Evicted(was_gone=error is None and not call.was_there, error=error))
 
     def _record(self, eviction: Eviction, suffix: str = "") -> None:
         preemptor = eviction.preemptor

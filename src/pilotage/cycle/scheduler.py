@@ -78,7 +78,7 @@ class Scheduler:
             recorder,
             parts.tally,
             parts.waiting_pods,
-            self.evictor.in_pre_bind,
+            self.evictor,
             parts.clock,
         )
 

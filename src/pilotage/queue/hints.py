@@ -14,7 +14,7 @@ from typing import Any
 
 from pilotage.api import points
 from pilotage.api.events import ClusterEvent, Hint, wildcard
-from pilotage.api.plugin import HintFunction, Plugin, Registration
+from pilotage.api.plugin import HintFunction, NarrowFunction, Plugin, Registration
 from pilotage.model import Pod
 
 log = logging.getLogger(__name__)
@@ -50,6 +50,7 @@ class HintTable:
         }
         self._on_hint_error = on_hint_error
         self._judges: dict[tuple[str, ClusterEvent], Judges] = {}
+        self._narrows: dict[tuple[str, str, ClusterEvent], Sequence[NarrowFunction | None]] = {}
 
     def judges(self, scheduler_name: str, event: ClusterEvent) -> Judges:
         """Plugins that registered for an event, each with its hints; empty if none did."""
@@ -62,6 +63,37 @@ class HintTable:
                     found.setdefault(plugin, []).append(registration.hint)
             known = self._judges[key] = found
         return known
+
+    def concerned(
+        self, scheduler_name: str, event: ClusterEvent, old: Any, new: Any, plugin: str
+    ) -> frozenset[str] | None:
+        """Keys of the pods that the event can concern in the eyes of one plugin; None: it does not say, so all."""
+        keys: frozenset[str] = frozenset()
+        for narrow in self._narrowings(scheduler_name, plugin, event):
+            affected = self._narrowed(plugin, narrow, old, new)
+            if affected is None:
+                return None
+            keys |= affected
+        return keys
+
+    def _narrowings(self, scheduler_name: str, plugin: str, event: ClusterEvent) -> Sequence[NarrowFunction | None]:
+        key = (scheduler_name, plugin, event)
+        known = self._narrows.get(key)
+        if known is None:
+            known = self._narrows[key] = [
+                registration.narrow
+                for name, registration in self._registrations.get(scheduler_name, ())
+                if name == plugin and registration.event.covers(event)
+            ]
+        return known
+
+    def _narrowed(self, plugin: str, narrow: NarrowFunction | None, old: Any, new: Any) -> frozenset[str] | None:
+        try:
+            return None if narrow is None else narrow(old, new).keys
+        except Exception:
+            self._on_hint_error(plugin)
+            log.exception("narrowing of an event failed, all pods are asked: plugin=%s", plugin)
+            return None
 
     def scheduler_names(self) -> Sequence[str]:
         return list(self._registrations)

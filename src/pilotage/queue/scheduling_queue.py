@@ -17,7 +17,8 @@ A pod has exactly one home. `pop` hands out a ticket; whoever holds it must give
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 from pilotage.api.events import ClusterEvent, Hint, Resource, wildcard
@@ -197,13 +198,13 @@ class SchedulingQueue:
         helped: dict[str, tuple[Entry, Retry]] = {}
         for scheduler in self._hints.scheduler_names():
             judges = self._hints.judges(scheduler, event)
+            gates = _Gates(judges, partial(self._hints.concerned, scheduler, event, old, new))
             for plugin, hints in judges.items():
                 for pods in self._pool.refused_by(scheduler, plugin).values():
                     if self._hints.ask(plugin, hints, next(iter(pods.values())).pod, old, new) is Hint.SKIP:
                         continue
                     for uid, entry in pods.items():
-                        # A gated pod is looked at only for events that its gate registered for.
-                        if entry.gated_by and entry.gated_by not in judges:
+                        if entry.gated_by and not gates.may_open(entry):
                             continue
                         retry = Retry.IMMEDIATELY if plugin in entry.pending else Retry.AFTER_BACKOFF
                         if uid not in helped or helped[uid][1] < retry:
@@ -239,6 +240,15 @@ class SchedulingQueue:
                 if ticket.uid == uid:
                     self._in_flight.record(FORCE_ACTIVATE, None, ticket.pod)
                     break
+
+    def recheck_gates(self, uids: Iterable[str]) -> None:
+        """Ask PreEnqueue again about gated pods: those that it lets in now wait for what may help them."""
+        for uid in uids:
+            entry = self._entries.get(uid)
+            if entry is not None and entry.home is Home.GATED and self._gatekeeper(entry.pod) is None:
+                self._unfile(entry)
+                entry.gated_by = entry.gate_message = ""
+                self._settle_waiting(entry)
 
     def release_backoff(self) -> int:
         """Move the pods whose backoff is over to the active queue; returns how many."""
@@ -343,3 +353,24 @@ class SchedulingQueue:
             assert not (in_heap and uid in self._pool), "a pod has exactly one home"
         if not len(self._in_flight):
             assert not self._in_flight.event_count, "nobody can ask for these events any more"
+
+
+class _Gates:
+    """Whether an event may open the gates of pods; each gate is asked when the first pod that it holds is met."""
+
+    __slots__ = ("_ask", "_keys_of", "_registered")
+
+    def __init__(self, registered: Container[str], ask: Callable[[str], frozenset[str] | None]) -> None:
+        self._registered = registered
+        self._ask = ask
+        self._keys_of: dict[str, frozenset[str] | None] = {}
+
+    def may_open(self, entry: Entry) -> bool:
+        """Only events that the gate registered for can open it, and only for the pods that it says they concern."""
+        gate = entry.gated_by
+        if gate not in self._registered:
+            return False
+        if gate not in self._keys_of:
+            self._keys_of[gate] = self._ask(gate)
+        keys = self._keys_of[gate]
+        return keys is None or (bool(keys) and entry.pod.key in keys)

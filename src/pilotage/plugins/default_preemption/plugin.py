@@ -12,6 +12,7 @@ import numpy as np
 
 from pilotage.api import (
     Action,
+    Affected,
     Candidate,
     CycleState,
     Handle,
@@ -26,6 +27,7 @@ from pilotage.api import (
     RejectedNodes,
     Resource,
     Rows,
+    narrows,
     on_event,
 )
 from pilotage.model import Pod
@@ -57,6 +59,10 @@ class DefaultPreemption(Plugin, PreEnqueue, PostFilter):
     def after_pod_left(self, pod: Pod, old: Pod, new: Any) -> Hint:
         """Never by itself a reason to retry: the event only makes the queue ask `pre_enqueue` again."""
         return Hint.SKIP
+
+    @narrows(Resource.ASSIGNED_POD, Action.DELETE)
+    def whom_it_lets_in(self, old: Pod, new: Any) -> Affected:
+        return Affected.pods(self._under_way.waking(old))
 
     # --- the decision ------------------------------------------------------------------------------------------
 

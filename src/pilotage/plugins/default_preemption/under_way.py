@@ -34,6 +34,7 @@ class PreemptionsUnderWay:
         self._handle = handle
         self._plugin = plugin
         self._by_preemptor: dict[str, _Preemption] = {}
+        self._by_last_victim: dict[str, dict[str, _Preemption]] = {}
 
     def start(self, preemptor: Pod, candidate: Candidate) -> None:
         """Evict the victims; if all of them are on their way out already, there is nothing to do."""
@@ -57,6 +58,11 @@ class PreemptionsUnderWay:
             return False
         return not (preemption.is_last_leaving and self._has_left(preemption.last))
 
+    def waking(self, gone: Pod) -> list[str]:
+        """Keys of the preemptors that the leaving of this pod lets in."""
+        leaving = self._by_last_victim.get(gone.uid, {})
+        return [preemption.preemptor.key for preemption in leaving.values()]
+
     def _has_left(self, victim: Pod) -> bool:
         known: Pod | None = self._handle.objects("Pod").get(victim.key)
         return known is None or known.uid != victim.uid or known.is_terminating
@@ -68,6 +74,7 @@ class PreemptionsUnderWay:
 
     def _evict_last(self, preemption: _Preemption) -> None:
         preemption.is_last_leaving = True
+        self._by_last_victim.setdefault(preemption.last.uid, {})[preemption.preemptor.uid] = preemption
         self._evict(preemption, preemption.last)
 
     def _other_evicted(self, preemption: _Preemption, evicted: Evicted) -> None:
@@ -81,12 +88,18 @@ class PreemptionsUnderWay:
             self._evict_last(preemption)
 
     def _last_evicted(self, preemption: _Preemption, evicted: Evicted) -> None:
-        # A victim that never ran leaves without a deletion that would wake the preemptor.
-        self._end(preemption, retry=evicted.error is not None or evicted.is_in_memory)
+        # Nothing that is still to come would wake the preemptor of a victim that never ran, or was gone before.
+        self._end(preemption, retry=evicted.error is not None or evicted.is_in_memory or evicted.was_gone)
 
     def _end(self, preemption: _Preemption, *, retry: bool) -> None:
         preemptor = preemption.preemptor
         if self._by_preemptor.get(preemptor.uid) is preemption:
             del self._by_preemptor[preemptor.uid]
+        leaving = self._by_last_victim.get(preemption.last.uid, {})
+        leaving.pop(preemptor.uid, None)
+        if not leaving:
+            self._by_last_victim.pop(preemption.last.uid, None)
         if retry:
             self._handle.activate([preemptor])
+        else:
+            self._handle.recheck_gates([preemptor])
