@@ -18,11 +18,13 @@ from tests.cycle.in_memory_api import InMemoryApi
 class LiveScheduler:
     """What happens to pods, seen from outside."""
 
-    def __init__(self, plugins: Sequence[type[Plugin]] = ()) -> None:
+    def __init__(
+        self, plugins: Sequence[type[Plugin]] = (), configuration: SchedulerConfiguration | None = None
+    ) -> None:
         self.clock = VirtualClock()
         self.api = InMemoryApi(self.clock)
         client: Any = self.api
-        options = options_from_configuration(SchedulerConfiguration(), plugins)
+        options = options_from_configuration(configuration or SchedulerConfiguration(), plugins)
         self.scheduler = build_scheduler(client, self.clock, seeded(1), options)
         self.queue = self.scheduler.queue
         self.cluster = self.scheduler.cluster
@@ -71,9 +73,11 @@ class LiveScheduler:
 
 
 @asynccontextmanager
-async def live(*plugins: type[Plugin]) -> AsyncIterator[LiveScheduler]:
+async def live(
+    *plugins: type[Plugin], configuration: SchedulerConfiguration | None = None
+) -> AsyncIterator[LiveScheduler]:
     """A scheduler that runs until the block ends."""
-    scheduler = LiveScheduler(plugins)
+    scheduler = LiveScheduler(plugins, configuration)
     async with asyncio.TaskGroup() as tasks:
         running = tasks.create_task(scheduler.scheduler.run())
         await scheduler.settle()

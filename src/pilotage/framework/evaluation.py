@@ -81,7 +81,7 @@ class Evaluator:
         shared = self._shared_columns(state, pod, plan)
         feasible = self._feasible(state, pod, plan, shared, allowed)
         rows = np.flatnonzero(feasible)
-        if plan.fresh_pre_scores:
+        if plan.fresh_pre_scores and len(rows) > 1:
             self._pre_score(state, pod, plan.fresh_pre_scores, self._some(rows))
         raws = {name: raw for name, raw in shared.raw.items() if raw.any()}
         fresh = [(name, plugin) for name, plugin in plan.fresh_scores if name not in state.skip_score]
