@@ -41,7 +41,12 @@ def bench_node(number: int) -> Object:
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
+        "metadata": {
+            "name": name,
+            "labels": {"kubernetes.io/hostname": name},
+            # As in scheduler_perf, nobody runs the pods: what is measured ends with the binding.
+            "annotations": {"sandbox.pilotage.dev/simulated": "false"},
+        },
         "status": {
             "capacity": amounts,
             "allocatable": amounts,

@@ -80,6 +80,15 @@ async def test_kubelet_that_manages_all_nodes_needs_no_annotation() -> None:
     assert condition(cluster.get("Node", "bare"), "Ready")["status"] == "True"
 
 
+async def test_node_that_says_so_is_left_alone_by_a_kubelet_that_manages_all() -> None:
+    cluster = LivingCluster(nodes=0, kubelet=KubeletSettings(manages_all_nodes=True))
+    annotations = {"sandbox.pilotage.dev/simulated": "false"}
+    cluster.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "mine", "annotations": annotations}})
+    cluster.create(pod("a", node="mine"))
+    await cluster.run(60)
+    assert cluster.status("Pod", "a")["phase"] == "Pending"
+
+
 async def test_start_delay_of_the_annotation_wins() -> None:
     cluster = LivingCluster()
     cluster.create(pod("slow", node="node-00001", annotations={"start-delay": "30s"}))

@@ -21,6 +21,7 @@ import msgspec
 from pilotage.sandbox.storage.records import Key, Record
 
 SIMULATED: Final = "sandbox.pilotage.dev/simulated"
+_SAID: Final[dict[str | None, bool]] = {"true": True, "false": False}
 
 _log = logging.getLogger(__name__)
 
@@ -63,7 +64,8 @@ class Facts(msgspec.Struct, frozen=True, gc=False):
 
 
 class NodeFacts(Facts, frozen=True, gc=False, kw_only=True):
-    is_simulated: bool = False
+    is_simulated: bool | None = None
+    """What its annotation says: True, False (its pods are left alone), or nothing."""
     address: str = ""
     has_ready_condition: bool = False
 
@@ -199,7 +201,7 @@ def _node_facts(record: Record) -> NodeFacts:
     addresses = [a.address for a in status.addresses or () if a.type == "InternalIP"]
     return NodeFacts(
         *_head_of(record, meta),
-        is_simulated=meta.annotations is not None and meta.annotations.simulated == "true",
+        is_simulated=_SAID.get(meta.annotations.simulated) if meta.annotations is not None else None,
         address=addresses[0] if addresses else "",
         has_ready_condition=any(c.type == "Ready" for c in status.conditions or ()),
     )

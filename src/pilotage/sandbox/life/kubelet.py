@@ -122,7 +122,7 @@ class Kubelet:
         return [due for pod in pods for due in self._pod_seen(Seen(None, pod, pod))]
 
     def _simulates(self, node: NodeFacts) -> bool:
-        return node.is_simulated or self._settings.manages_all_nodes
+        return self._settings.manages_all_nodes if node.is_simulated is None else node.is_simulated
 
     def _is_mine(self, pod: PodFacts) -> bool:
         node = self._world.index.node(pod.node_name)

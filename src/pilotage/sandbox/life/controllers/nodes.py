@@ -53,7 +53,7 @@ class NodeController:
         return ()
 
     def _simulates(self, node: NodeFacts) -> bool:
-        return node.is_simulated or self._settings.manages_all_nodes
+        return self._settings.manages_all_nodes if node.is_simulated is None else node.is_simulated
 
     def _register(self, key: Key) -> None:
         node = self._world.read(key)
