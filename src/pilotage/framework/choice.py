@@ -12,13 +12,16 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from pilotage.api.table import Scores
+from pilotage.api.table import Rows, Scores
 from pilotage.cluster.node_table import NodeTable
 from pilotage.framework.evaluation import REFUSED
 
 
-def choose(totals: Scores, nodes: NodeTable) -> int | None:
-    """The row to take, or None if no row is feasible."""
+def choose(totals: Scores, nodes: NodeTable, found: Rows | None = None) -> int | None:
+    """The row to take, or None if no row is feasible.
+
+    The feasible nodes are listed in the order of all nodes, or in that of `found`, the walk that came to them.
+    """
     if not len(totals):
         return None
     best = totals.max()
@@ -28,7 +31,14 @@ def choose(totals: Scores, nodes: NodeTable) -> int | None:
     if len(tied) == 1:
         return int(tied[0])
     walk = heap_walk(len(totals))
-    return int(tied[walk[_feasible_rank(totals, tied, nodes)].argmin()])
+    ranks = _feasible_rank(totals, tied, nodes) if found is None else _rank_in(found, tied, len(totals))
+    return int(tied[walk[ranks].argmin()])
+
+
+def _rank_in(found: Rows, tied: Rows, size: int) -> Rows:
+    ranks = np.empty(size, dtype=np.int64)
+    ranks[found] = np.arange(len(found))
+    return ranks[tied]
 
 
 def _feasible_rank(totals: Scores, tied: NDArray[np.int64], nodes: NodeTable) -> NDArray[np.int64]:

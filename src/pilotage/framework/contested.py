@@ -8,9 +8,10 @@ its promised pods is remembered per class of pods, as long as neither node nor p
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pilotage.api.state import CycleState
 from pilotage.api.table import Mask, Rows
@@ -20,36 +21,53 @@ from pilotage.framework.diagnosis import Refused
 from pilotage.framework.dry_run import DryRun
 from pilotage.framework.plan import class_of
 from pilotage.framework.profile import Profile
+from pilotage.framework.refusal_codes import RefusalCodes
 from pilotage.framework.row_changes import RowChanges
 from pilotage.model import Pod
 
 _KEPT_CLASSES = 64
 
+UNCONTESTED = -1
+UNKNOWN = -2
+FITS = -3
 
-class _Verdicts:
-    """What is known of contested rows for one class of pods."""
 
-    def __init__(self, versions: Hashable, changes: RowChanges) -> None:
+class Verdicts:
+    """One number per row: a constant from above, or the number of the refusal beside the promised pods."""
+
+    __slots__ = ("_codes", "_refusals", "changes", "versions")
+
+    def __init__(self, size: int, versions: Hashable, changes: RowChanges) -> None:
         self.versions = versions
         self.changes = changes
-        self.rows: dict[int, None] = {}
-        self.known: dict[int, Refused | None] = {}
-        self.as_array: Rows | None = None
+        self._codes: NDArray[np.int32] = np.full(size, UNCONTESTED, dtype=np.int32)
+        self._refusals = RefusalCodes()
 
-    def forget(self, row: int) -> None:
-        self.known.pop(row, None)
-        if row in self.rows:
-            del self.rows[row]
-            self.as_array = None
+    def set_contested(self, row: int, is_contested: bool) -> None:
+        self._codes[row] = UNKNOWN if is_contested else UNCONTESTED
 
-    def contest(self, row: int) -> None:
-        self.rows[row] = None
-        self.as_array = None
+    def note(self, row: int, refused: Refused | None) -> None:
+        self._codes[row] = FITS if refused is None else self._refusals.number(refused)
 
-    def array(self) -> Rows:
-        if self.as_array is None:
-            self.as_array = np.array(list(self.rows), dtype=np.int64)
-        return self.as_array
+    def unknown(self, among: Mask) -> list[int]:
+        return np.flatnonzero(among & (self._codes == UNKNOWN)).tolist()
+
+    def refused(self, among: Mask) -> Rows:
+        """Rows on which the pod does not fit."""
+        return np.flatnonzero(among & (self._codes >= 0))
+
+    def groups(self, among: Mask) -> Iterator[tuple[Refused, Mask]]:
+        """The same rows by what refuses them."""
+        for number in np.unique(self._codes[self.refused(among)]).tolist():
+            yield self._refusals[number], among & (self._codes == number)
+
+    def seen_by(self, row: int, refused: Refused | None) -> Verdicts:
+        """A copy for the pod that has the promise of this row itself."""
+        copy = Verdicts(0, self.versions, self.changes)
+        copy._codes = self._codes.copy()
+        copy._refusals = self._refusals
+        copy.note(row, refused)
+        return copy
 
 
 class Contested:
@@ -60,56 +78,50 @@ class Contested:
         self._dry_run = dry_run
         self._nodes = nodes
         self._nominations = nominations
-        self._classes: OrderedDict[Hashable, _Verdicts] = OrderedDict()
+        self._classes: OrderedDict[Hashable, Verdicts] = OrderedDict()
 
-    def refusals(self, state: CycleState, pod: Pod, among: Mask) -> Mapping[int, Refused]:
-        """Of the rows in `among` those on which the pod does not fit beside the pods that are promised the node."""
+    def verdicts(self, state: CycleState, pod: Pod, among: Mask) -> Verdicts | None:
+        """What is to be said of the rows in `among` that others are promised; None if nobody is promised anything."""
         if not len(self._nominations):
-            return {}
-        verdicts = self._verdicts(state, pod)
-        rows = verdicts.array()
-        own = self._nodes.row(self._nominations.node_of(pod.uid))
+            return None
+        verdicts = self._class_verdicts(state, pod)
         trial = self._dry_run.trial(state, pod)
-        refused: dict[int, Refused] = {}
-        for row in rows[among[rows]].tolist():
-            if row == own:
-                # The class's verdict counts this very pod among the promised ones.
-                verdict = trial.refusal_beside(row, self._dry_run.rivals_on(pod, self._nodes.names[row]))
-            elif row in verdicts.known:
-                verdict = verdicts.known[row]
-            else:
-                verdict = verdicts.known[row] = trial.refusal_beside(
-                    row, self._dry_run.rivals_on(pod, self._nodes.names[row])
-                )
-            if verdict is not None:
-                refused[row] = verdict
-        return refused
+        own = self._nodes.row(self._nominations.node_of(pod.uid))
+        for row in verdicts.unknown(among):
+            if row != own:
+                verdicts.note(row, trial.refusal_beside(row, self._rivals(pod, row)))
+        if own is None:
+            return verdicts
+        # The class's verdict would count this very pod among the promised ones.
+        return verdicts.seen_by(own, trial.refusal_beside(own, self._rivals(pod, own)))
 
-    def _verdicts(self, state: CycleState, pod: Pod) -> _Verdicts:
+    def _rivals(self, pod: Pod, row: int) -> list[Pod]:
+        return self._dry_run.rivals_on(pod, self._nodes.names[row])
+
+    def _class_verdicts(self, state: CycleState, pod: Pod) -> Verdicts:
         shared = class_of(self._profile, state, pod)
         if shared is None:
-            fresh = _Verdicts(None, RowChanges(self._nodes, self._nominations))
-            self._contest(fresh, pod, self._all_rows())
-            return fresh
+            return self._new(None, pod)
         key = (shared.signature, pod.priority)
         known = self._classes.get(key)
         changed = None if known is None or known.versions != shared.versions else known.changes.since_last()
         if known is None or changed is None:
-            known = self._classes[key] = _Verdicts(shared.versions, RowChanges(self._nodes, self._nominations))
-            changed = self._all_rows()
+            known = self._classes[key] = self._new(shared.versions, pod)
             if len(self._classes) > _KEPT_CLASSES:
                 self._classes.popitem(last=False)
+        else:
+            self._look_again(known, pod, changed)
         self._classes.move_to_end(key)
-        for row in changed:
-            known.forget(row)
-        self._contest(known, pod, changed)
         return known
 
-    def _all_rows(self) -> list[int]:
-        return [row for row in map(self._nodes.row, self._nominations.nodes()) if row is not None]
+    def _new(self, versions: Hashable, pod: Pod) -> Verdicts:
+        verdicts = Verdicts(len(self._nodes), versions, RowChanges(self._nodes, self._nominations))
+        rows = [row for row in map(self._nodes.row, self._nominations.nodes()) if row is not None]
+        self._look_again(verdicts, pod, rows)
+        return verdicts
 
-    def _contest(self, verdicts: _Verdicts, pod: Pod, rows: Iterable[int]) -> None:
+    def _look_again(self, verdicts: Verdicts, pod: Pod, rows: Iterable[int]) -> None:
         names = self._nodes.names
         for row in rows:
-            if any(rival.priority >= pod.priority for rival in self._nominations.on(names[row])):
-                verdicts.contest(row)
+            promised = self._nominations.on(names[row])
+            verdicts.set_contested(row, any(other.priority >= pod.priority for other in promised))

@@ -29,6 +29,7 @@ from pilotage.framework.contested import Contested
 from pilotage.framework.diagnosis import Diagnosis, Refused, Rejection
 from pilotage.framework.dry_run import DryRun, filter_error
 from pilotage.framework.errors import PluginError
+from pilotage.framework.node_walk import FOUND, NodeWalk
 from pilotage.framework.plan import Named, Plan, plan_for
 from pilotage.framework.profile import Profile, name_of
 from pilotage.model import Pod
@@ -63,9 +64,12 @@ class SharedColumns:
 class Evaluator:
     """Evaluates nodes for the pods of one profile."""
 
-    def __init__(self, profile: Profile, nodes: NodeTable, nominations: Nominations) -> None:
+    def __init__(
+        self, profile: Profile, nodes: NodeTable, nominations: Nominations, walk: NodeWalk | None = None
+    ) -> None:
         self._profile = profile
         self._nodes = nodes
+        self._walk = walk if walk is not None and walk.is_for(profile) else None
         self.dry_run = DryRun(profile, nodes, nominations)
         self._contested = Contested(profile, self.dry_run, nodes, nominations)
         self._columns: OrderedDict[Hashable, SharedColumns] = OrderedDict()
@@ -80,6 +84,9 @@ class Evaluator:
         self._pre_score(state, pod, plan.shared_pre_scores, self._nodes)
         shared = self._shared_columns(state, pod, plan)
         feasible = self._feasible(state, pod, plan, shared, allowed)
+        if self._walk is not None:
+            state[FOUND] = found = self._walk.find(self._profile, feasible, allowed)
+            feasible = _mask(found, len(self._nodes))
         rows = np.flatnonzero(feasible)
         if plan.fresh_pre_scores and len(rows) > 1:
             self._pre_score(state, pod, plan.fresh_pre_scores, self._some(rows))
@@ -127,8 +134,9 @@ class Evaluator:
 
     def _spared(self, state: CycleState, pod: Pod, feasible: Mask) -> Mask:
         """Without the rows where the pod fits only because the nominated pods are not there yet."""
-        taken = list(self._contested.refusals(state, pod, feasible))
-        if taken:
+        verdicts = self._contested.verdicts(state, pod, feasible)
+        taken = verdicts.refused(feasible) if verdicts is not None else ()
+        if len(taken):
             feasible = feasible.copy()
             feasible[taken] = False
         return feasible
@@ -227,9 +235,7 @@ class Evaluator:
         passing = self._passing(state, pod, filters, self._some(rows), rows)
         if passing.all():
             return feasible
-        remaining = np.zeros(len(self._nodes), dtype=np.bool_)
-        remaining[rows] = passing
-        return remaining
+        return _mask(rows[passing], len(self._nodes))
 
     def _normalized_shared(
         self, state: CycleState, pod: Pod, plan: Plan, raws: Mapping[str, Scores], rows: Rows
@@ -320,11 +326,14 @@ class Evaluator:
         nodes = self._nodes
         open_rows = np.ones(len(nodes), dtype=np.bool_) if allowed is None else allowed.copy()
         all_rows = np.arange(len(nodes))
-        for row in judged:
+        for row, refused in judged.items():
             open_rows[row] = False
-        contested = self._contested.refusals(state, pod, open_rows)
-        self._note_rows(diagnosis, {**judged, **contested})
-        open_rows[list(contested)] = False
+            self._note(diagnosis, refused, all_rows == row)
+        verdicts = self._contested.verdicts(state, pod, open_rows)
+        if verdicts is not None:
+            for refused, mask in verdicts.groups(open_rows):
+                self._note(diagnosis, refused, mask)
+            open_rows[verdicts.refused(open_rows)] = False
         for plugin in self._profile.filters:
             name = name_of(plugin)
             if name in state.skip_filter:
@@ -341,20 +350,15 @@ class Evaluator:
                     diagnosis.pending.add(name)
             open_rows &= ~refused_here
 
-    def _note_rows(self, diagnosis: Diagnosis, refused: Mapping[int, Refused]) -> None:
-        """Verdicts about single rows, those of equal reason together."""
-        rows_of: dict[tuple[str, Reason, bool], list[int]] = {}
-        for row, verdict in refused.items():
-            is_pending = isinstance(verdict.refusal, Pending)
-            diagnosis.rejectors.add(verdict.plugin)
-            if is_pending:
-                diagnosis.pending.add(verdict.plugin)
-            for reason in verdict.refusal.reasons or (_SILENT,):
-                rows_of.setdefault((verdict.plugin, reason, is_pending), []).append(row)
-        for (plugin, reason, is_pending), rows in rows_of.items():
-            mask = np.zeros(len(self._nodes), dtype=np.bool_)
-            mask[rows] = True
-            diagnosis.rejections.append(Rejection(plugin, reason, mask, is_pending))
+    @staticmethod
+    def _note(diagnosis: Diagnosis, refused: Refused, rows: Mask) -> None:
+        """A verdict that was not found by asking the plugins in columns."""
+        is_pending = isinstance(refused.refusal, Pending)
+        diagnosis.rejectors.add(refused.plugin)
+        if is_pending:
+            diagnosis.pending.add(refused.plugin)
+        for reason in refused.refusal.reasons or (_SILENT,):
+            diagnosis.rejections.append(Rejection(refused.plugin, reason, rows, is_pending))
 
     def _pre_score(
         self, state: CycleState, pod: Pod, plugins: Sequence[tuple[str, Any]], nodes: table.NodeTable
@@ -369,6 +373,12 @@ class Evaluator:
                 state.skip_score.add(name)
             elif answer is not None:
                 raise PluginError(name, "PreScore", f'running PreScore plugin "{name}": unexpected {answer!r}')
+
+
+def _mask(rows: Rows, size: int) -> Mask:
+    mask = np.zeros(size, dtype=np.bool_)
+    mask[rows] = True
+    return mask
 
 
 def _one_score(name: str, plugin: Plugin, state: CycleState, pod: Pod, node: RowView) -> int:

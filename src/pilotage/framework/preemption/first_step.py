@@ -38,7 +38,7 @@ class FirstStep:
         """Note in `outcomes` what can be said of these rows; `promised` tells which of them others may claim."""
         lower = self._nodes.below(pod.priority)
         has_victims: Mask = lower.count.values(len(self._nodes))[rows] > 0
-        outcomes.codes[rows[~has_victims]] = outcomes.number(NO_VICTIMS)
+        outcomes.codes[rows[~has_victims]] = outcomes.refusals.number(NO_VICTIMS)
         rows, promised = rows[has_victims], promised[has_victims]
         table = NodeRows(WithoutLowerPriority(self._nodes, lower), rows)
         is_exact = True
@@ -83,4 +83,4 @@ def _name_refusals(
         sets |= (mask & named).astype(np.int64) << bit
     for wanted in np.unique(sets[sets > 0]).tolist():
         reasons = [reason for bit, (_, reason) in enumerate(masks) if wanted >> bit & 1]
-        outcomes.codes[rows[sets == wanted]] = outcomes.number(Refused(plugin, Reject(*reasons)))
+        outcomes.codes[rows[sets == wanted]] = outcomes.refusals.number(Refused(plugin, Reject(*reasons)))

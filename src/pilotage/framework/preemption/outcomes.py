@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from pilotage.api.preemption import Candidate
 from pilotage.api.table import Rows
 from pilotage.framework.diagnosis import Refused
+from pilotage.framework.refusal_codes import RefusalCodes
 
 UNKNOWN = -1
 CANDIDATE = -2
@@ -34,8 +35,7 @@ class Outcomes:
         self.errors: dict[int, Exception] = {}
         self.budgeted: set[int] = set()
         """Rows of candidates that were found under the eyes of a disruption budget."""
-        self.refusals: list[Refused] = []
-        self._number_of: dict[Refused, int] = {}
+        self.refusals = RefusalCodes()
 
     def copy(self) -> Outcomes:
         """For a pod that sees a node with other eyes than its class."""
@@ -44,8 +44,7 @@ class Outcomes:
         copy.candidates = dict(self.candidates)
         copy.errors = dict(self.errors)
         copy.budgeted = set(self.budgeted)
-        copy.refusals = list(self.refusals)
-        copy._number_of = dict(self._number_of)
+        copy.refusals = self.refusals
         return copy
 
     def note(self, row: int, outcome: Candidate | Refused | Exception) -> None:
@@ -54,18 +53,10 @@ class Outcomes:
             self.codes[row] = CANDIDATE
             self.candidates[row] = outcome
         elif isinstance(outcome, Refused):
-            self.codes[row] = self.number(outcome)
+            self.codes[row] = self.refusals.number(outcome)
         else:
             self.codes[row] = BROKEN
             self.errors[row] = outcome
-
-    def number(self, refused: Refused) -> int:
-        """The number that stands for this refusal."""
-        known = self._number_of.get(refused)
-        if known is None:
-            known = self._number_of[refused] = len(self.refusals)
-            self.refusals.append(refused)
-        return known
 
     def forget(self, rows: Iterable[int]) -> None:
         for row in rows:
