@@ -24,6 +24,7 @@ from pilotage.config.kinds import PluginRef, SchedulerConfiguration
 from pilotage.cycle.placement import ProfileEngine
 from pilotage.cycle.scheduler import Scheduler, SchedulerParts
 from pilotage.framework.diagnosis import refusal_text
+from pilotage.framework.node_walk import NodeWalk
 from pilotage.framework.plugin_files import LoadedPlugin, given_plugins, refuse_duplicates
 from pilotage.framework.plugin_sets import Catalog
 from pilotage.framework.profile import Profile, build_profile
@@ -218,7 +219,8 @@ def build_scheduler(client: KubeClient, clock: Clock, rng: random.Random, option
     dispatcher = Dispatcher(client)
     handle = SchedulerHandle(cluster, dispatcher, clock, rng)
     profiles = build_profiles(options, handle)
-    engines = {name: ProfileEngine(profile, cluster) for name, profile in profiles.items()}
+    walk = NodeWalk(cluster.nodes)
+    engines = {name: ProfileEngine(profile, cluster, walk) for name, profile in profiles.items()}
     handle.engines = engines
     tally = Tally()
     queue = _queue(clock, options, profiles, {name: engine.runner for name, engine in engines.items()}, tally)

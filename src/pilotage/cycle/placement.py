@@ -15,6 +15,7 @@ from pilotage.framework.choice import choose
 from pilotage.framework.diagnosis import Diagnosis, Refused
 from pilotage.framework.errors import PluginError
 from pilotage.framework.evaluation import Evaluator
+from pilotage.framework.node_walk import FOUND, NodeWalk
 from pilotage.framework.preemption import Preemption
 from pilotage.framework.preemption.budgets import DisruptionBudgets
 from pilotage.framework.profile import Profile
@@ -48,13 +49,13 @@ class NoNodes(Exception):
 
 
 class ProfileEngine:
-    """A profile together with what runs it over the nodes."""
+    """A profile together with what runs it over the nodes: all of them unless there is a `walk` to be shared."""
 
-    def __init__(self, profile: Profile, cluster: Cluster) -> None:
+    def __init__(self, profile: Profile, cluster: Cluster, walk: NodeWalk | None = None) -> None:
         self.profile = profile
         self.nodes = cluster.nodes
         self.runner = Runner(profile, cluster.nodes)
-        self.evaluator = Evaluator(profile, cluster.nodes, cluster.nominations)
+        self.evaluator = Evaluator(profile, cluster.nodes, cluster.nominations, walk)
         self.preemption = Preemption(
             profile,
             self.evaluator.dry_run,
@@ -77,7 +78,7 @@ def place(engine: ProfileEngine, state: CycleState, pod: Pod) -> Placed | Unplac
         # What was promised and fits is taken; nothing else is looked at.
         return Placed(nodes.names[promised], 0)
     totals = engine.evaluator.totals(state, pod, outcome.allowed)
-    row = choose(totals, nodes)
+    row = choose(totals, nodes, state.get(FOUND))
     if row is None:
         return _unplaced(engine, state, pod, outcome)
     return Placed(nodes.names[row], int(totals[row]))
