@@ -1,29 +1,214 @@
 """Volumes of drivers that once were part of Kubernetes: which CSI driver serves them today, under which handle.
 
-Kubernetes treats such a volume as if it had been written for the CSI driver. Only what decides placement is translated:
-driver, handle, and the names under which zones are known.
+Kubernetes treats such a volume as if it had been written for the CSI driver, on nodes whose CSINode says that the old
+plugin has been replaced. Only what decides placement is translated: driver, handle, and the labels of zones.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
+import msgspec
+
+from pilotage.api import ClusterIndex
+from pilotage.model.selectors import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from pilotage.model.storage import CSINode, PersistentVolume, PersistentVolumeSpec
 from pilotage.model.volumes import Volume
 
-_DRIVER_OF_FIELD: Final = {
-    "gce_persistent_disk": "pd.csi.storage.gke.io",
-    "aws_elastic_block_store": "ebs.csi.aws.com",
-    "azure_disk": "disk.csi.azure.com",
-    "azure_file": "file.csi.azure.com",
-    "cinder": "cinder.csi.openstack.org",
-    "vsphere_volume": "csi.vsphere.vmware.com",
-    "portworx_volume": "pxd.portworx.com",
+_MIGRATED: Final = "storage.alpha.kubernetes.io/migrated-plugins"
+_ZONE, _REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
+_BETA_ZONE, _BETA_REGION = "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region"
+_ANY: Final = ""
+"""Stands for all nodes that have a CSINode."""
+_UNKNOWN: Final = "UNSPECIFIED"
+
+
+@dataclass(frozen=True, slots=True)
+class InTreePlugin:
+    """A former part of Kubernetes and its successor."""
+
+    name: str
+    driver: str
+    zone_key: str = ""
+    """The label under which the driver knows zones; "" if it knows none."""
+
+
+_PLUGIN_OF_FIELD: Final = {
+    "gce_persistent_disk": InTreePlugin("kubernetes.io/gce-pd", "pd.csi.storage.gke.io", "topology.gke.io/zone"),
+    "aws_elastic_block_store": InTreePlugin(
+        "kubernetes.io/aws-ebs", "ebs.csi.aws.com", "topology.ebs.csi.aws.com/zone"
+    ),
+    "azure_disk": InTreePlugin("kubernetes.io/azure-disk", "disk.csi.azure.com", "topology.disk.csi.azure.com/zone"),
+    "azure_file": InTreePlugin("kubernetes.io/azure-file", "file.csi.azure.com"),
+    "cinder": InTreePlugin(
+        "kubernetes.io/cinder", "cinder.csi.openstack.org", "topology.cinder.csi.openstack.org/zone"
+    ),
+    "vsphere_volume": InTreePlugin("kubernetes.io/vsphere-volume", "csi.vsphere.vmware.com"),
+    "portworx_volume": InTreePlugin("kubernetes.io/portworx-volume", "pxd.portworx.com"),
 }
+_BY_NAME: Final = {plugin.name: plugin for plugin in _PLUGIN_OF_FIELD.values()}
+_NEVER_MIGRATED: Final = frozenset({"kubernetes.io/azure-file", "kubernetes.io/vsphere-volume"})
+"""The scheduler does not take these for CSI volumes, whatever nodes say."""
+
+_ALWAYS_COUNTED: Final = frozenset(
+    {"kubernetes.io/aws-ebs", "kubernetes.io/gce-pd", "kubernetes.io/azure-disk", "kubernetes.io/cinder"}
+)
+
+
+def plugin_of(source: Volume | PersistentVolumeSpec) -> InTreePlugin | None:
+    """The in-tree plugin of an inline volume or a PersistentVolume; None for any other volume."""
+    for field, plugin in _PLUGIN_OF_FIELD.items():
+        if getattr(source, field) is not None:
+            return plugin
+    return None
+
+
+def plugin_named(provisioner: str) -> InTreePlugin | None:
+    return _BY_NAME.get(provisioner)
 
 
 def inline_driver(volume: Volume) -> str | None:
     """The CSI driver of a pod's inline volume that used to be in-tree; None for any other volume."""
-    for field, driver in _DRIVER_OF_FIELD.items():
-        if getattr(volume, field) is not None:
-            return driver
-    return None
+    plugin = plugin_of(volume)
+    return None if plugin is None else plugin.driver
+
+
+def is_migrated(plugin: InTreePlugin, node: CSINode | None) -> bool:
+    """Does the node serve this plugin's volumes by the CSI driver?"""
+    if node is None or plugin.name in _NEVER_MIGRATED:
+        return False
+    return plugin.name in migrated_plugins(node)
+
+
+def counts_as_csi(plugin: InTreePlugin, node: CSINode | None) -> bool:
+    """Do this plugin's volumes count against the limits of the CSI driver on this node?
+
+    For most plugins the move is long over: there it is enough that the node has any CSI driver at all.
+    """
+    return node is not None and (plugin.name in _ALWAYS_COUNTED or is_migrated(plugin, node))
+
+
+def migrated_plugins(node: CSINode) -> frozenset[str]:
+    return frozenset(node.annotations.get(_MIGRATED, "").split(",")) - {""}
+
+
+class MigratedPlugins(ClusterIndex):
+    """Which nodes serve the volumes of an in-tree plugin by its CSI driver."""
+
+    kinds = frozenset({"CSINode"})
+
+    def __init__(self) -> None:
+        self._nodes: dict[str, dict[str, None]] = {_ANY: {}}
+        self._frozen: dict[str, frozenset[str]] = {}
+
+    def object_put(self, kind: str, old: CSINode | None, new: CSINode) -> None:
+        if old is not None:
+            if migrated_plugins(old) == migrated_plugins(new):
+                return
+            self.object_removed(kind, old)
+        for plugin in (_ANY, *sorted(migrated_plugins(new) - _NEVER_MIGRATED)):
+            self._nodes.setdefault(plugin, {})[new.name] = None
+        self._frozen.clear()
+
+    def object_removed(self, kind: str, obj: CSINode) -> None:
+        for nodes in self._nodes.values():
+            nodes.pop(obj.name, None)
+        self._frozen.clear()
+
+    def nodes_of(self, plugin: InTreePlugin) -> frozenset[str]:
+        """The nodes for which `is_migrated` holds."""
+        return self._known(plugin.name)
+
+    def nodes_counting(self, plugin: InTreePlugin) -> frozenset[str]:
+        """The nodes for which `counts_as_csi` holds."""
+        return self._known(_ANY if plugin.name in _ALWAYS_COUNTED else plugin.name)
+
+    def _known(self, name: str) -> frozenset[str]:
+        known = self._frozen.get(name)
+        if known is None:
+            known = self._frozen[name] = frozenset(self._nodes.get(name, ()))
+        return known
+
+
+# --- handles ---------------------------------------------------------------------------------------------------
+
+
+def inline_handle(volume: Volume) -> str:
+    """Under which handle the CSI driver knows a pod's inline volume."""
+    if volume.gce_persistent_disk is not None:
+        return f"projects/{_UNKNOWN}/zones/{_UNKNOWN}/disks/{volume.gce_persistent_disk.pd_name}"
+    return _plain_handle(volume)
+
+
+def volume_handle(volume: PersistentVolume) -> str:
+    """Under which handle the CSI driver knows a PersistentVolume."""
+    disk = volume.spec.gce_persistent_disk
+    if disk is None:
+        return _plain_handle(volume.spec)
+    zones = (volume.labels.get(_ZONE) or volume.labels.get(_BETA_ZONE) or _UNKNOWN).split("__")
+    if len(zones) == 1:
+        return f"projects/{_UNKNOWN}/zones/{zones[0]}/disks/{disk.pd_name}"
+    return f"projects/{_UNKNOWN}/regions/{zones[0].rpartition('-')[0]}/disks/{disk.pd_name}"
+
+
+def _plain_handle(source: Volume | PersistentVolumeSpec) -> str:
+    if source.aws_elastic_block_store is not None:
+        # "aws://us-east-1a/vol-1" and "vol-1" are the same volume.
+        return source.aws_elastic_block_store.volume_id.rpartition("/")[2]
+    if source.cinder is not None:
+        return source.cinder.volume_id
+    if source.azure_disk is not None:
+        return source.azure_disk.disk_uri
+    return source.portworx_volume.volume_id if source.portworx_volume is not None else ""
+
+
+# --- where a volume can be used --------------------------------------------------------------------------------
+
+
+def translated_affinity(volume: PersistentVolume, plugin: InTreePlugin) -> NodeSelector | None:
+    """The volume's node affinity in the labels of the CSI driver."""
+    affinity = volume.spec.node_affinity
+    required = None if affinity is None else affinity.required
+    if not plugin.zone_key:
+        return required
+    used = [] if required is None else [r.key for term in required.node_selector_terms for r in term.match_expressions]
+    zone, region = _zone_and_region_labels(used, volume)
+    if zone in used and required is not None:
+        required = _renamed(required, zone, plugin.zone_key)
+    elif volume.labels.get(zone):
+        required = _narrowed(required, plugin.zone_key, tuple(sorted(volume.labels[zone].split("__"))))
+    if region == _BETA_REGION and required is not None:
+        required = _renamed(required, _BETA_REGION, _REGION)
+    return required
+
+
+def _zone_and_region_labels(used: list[str], volume: PersistentVolume) -> tuple[str, str]:
+    """The pair of labels, old or new, in which the volume says where it is."""
+    for names in (used, list(volume.labels)):
+        if _ZONE in names or _REGION in names:
+            return _ZONE, _REGION
+        if _BETA_ZONE in names or _BETA_REGION in names:
+            return _BETA_ZONE, _BETA_REGION
+    return _BETA_ZONE, _BETA_REGION
+
+
+def _renamed(selector: NodeSelector, old: str, new: str) -> NodeSelector:
+    def rename(requirement: NodeSelectorRequirement) -> NodeSelectorRequirement:
+        return msgspec.structs.replace(requirement, key=new) if requirement.key == old else requirement
+
+    return NodeSelector(
+        tuple(
+            NodeSelectorTerm(tuple(rename(r) for r in term.match_expressions), term.match_fields)
+            for term in selector.node_selector_terms
+        )
+    )
+
+
+def _narrowed(selector: NodeSelector | None, key: str, values: tuple[str, ...]) -> NodeSelector:
+    """Every alternative with one more requirement."""
+    zone = NodeSelectorRequirement(key, "In", values)
+    terms = selector.node_selector_terms if selector is not None else ()
+    if not terms:
+        return NodeSelector((NodeSelectorTerm((zone,)),))
+    return NodeSelector(tuple(NodeSelectorTerm((*t.match_expressions, zone), t.match_fields) for t in terms))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from typing import ClassVar, Final
 
 import numpy as np
@@ -11,47 +11,73 @@ from pilotage.api import (
     CycleState,
     Filter,
     Handle,
+    Mask,
     NodeTable,
     NodeView,
     PreFilter,
     PreScore,
+    Reason,
     Refusal,
+    Reject,
     Score,
     Scores,
     Skip,
+    StateKey,
+    VectorFilter,
     VectorScore,
 )
 from pilotage.api.results import SKIP
 from pilotage.model import Pod
 from pilotage.plugins.args import VolumeBindingArgs
 from pilotage.plugins.pod_volumes import has_claims
+from pilotage.plugins.volume_binding.catalog import VolumeCatalog
+from pilotage.plugins.volume_binding.claims import sorted_claims
+from pilotage.plugins.volume_binding.finding import VolumeFinder
 from pilotage.plugins.volume_binding.hints import VolumeHints
+from pilotage.plugins.volume_binding.scoring import capacity_score
 
 _NO_CLAIMS: Final = "no claims"
+_FINDER = StateKey[VolumeFinder]("VolumeBinding/finder")
 
 
-class VolumeBinding(VolumeHints, PreFilter, Filter, PreScore, Score, VectorScore):
+class VolumeBinding(VolumeHints, PreFilter, Filter, VectorFilter, PreScore, Score, VectorScore):
     name = "VolumeBinding"
     args_type: ClassVar[type | None] = VolumeBindingArgs
 
     def __init__(self, handle: Handle, args: VolumeBindingArgs) -> None:
         self._handle = handle
         self._args = args
+        self._score_of = None if args.shape is None else capacity_score(args.shape)
 
     def sign(self, pod: Pod) -> Hashable | None:
         return None if has_claims(pod) else _NO_CLAIMS
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Skip | Refusal | None:
-        return None if has_claims(pod) else SKIP
-
-    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+        if not has_claims(pod):
+            return SKIP
+        catalog = self._handle.index(VolumeCatalog)
+        claims = sorted_claims(self._handle, catalog, pod)
+        if isinstance(claims, Reason):
+            return Reject(claims)
+        state[_FINDER] = VolumeFinder(self._handle, catalog, claims)
         return None
 
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+        reasons = state[_FINDER].reasons(node)
+        return Reject(*reasons) if reasons else None
+
+    def filter_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Iterator[tuple[Mask, Reason]]:
+        return state[_FINDER].refusals(nodes)
+
     def pre_score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Skip | None:
-        return SKIP if self._args.shape is None else None
+        return SKIP if self._score_of is None else None
 
     def score(self, state: CycleState, pod: Pod, node: NodeView) -> int:
-        return 0
+        finder = state.get(_FINDER)
+        return 0 if finder is None or self._score_of is None else self._score_of(finder.found(node.labels))
 
     def score_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Scores:
-        return np.zeros(len(nodes), dtype=np.int64)
+        finder = state.get(_FINDER)
+        if finder is None or self._score_of is None:
+            return np.zeros(len(nodes), dtype=np.int64)
+        return finder.spread(nodes, self._score_of)

@@ -1,0 +1,103 @@
+"""Which volumes a pod makes a node attach, by driver and handle.
+
+A claim without a volume counts for the driver of its storage class, under a handle of its own. Volumes of in-tree
+plugins count for their CSI driver where the node has made the move.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from pilotage.model import Pod
+from pilotage.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from pilotage.plugins.in_tree_volumes import InTreePlugin, inline_handle, plugin_named, plugin_of, volume_handle
+from pilotage.plugins.pod_volumes import class_name_of, not_created_for
+
+Objects = Callable[[str], Mapping[str, Any]]
+"""Objects of a kind by key."""
+IsMigrated = Callable[[InTreePlugin], bool]
+Volumes = dict[str, str]
+"""Driver and handle -> driver: volumes that several pods share count once."""
+
+_NO_HANDLE_YET: Final = "unbound"
+
+
+class ClaimMissing(Exception):
+    """A claim of the pod does not exist; the text is kube-scheduler's."""
+
+
+def has_attachable_volumes(pod: Pod) -> bool:
+    return any(
+        volume.persistent_volume_claim is not None or volume.ephemeral is not None or plugin_of(volume) is not None
+        for volume in pod.spec.volumes
+    )
+
+
+def attached_by(pod: Pod, objects: Objects, is_migrated: IsMigrated, *, is_new: bool) -> Volumes:
+    """The volumes of a pod; a claim that is missing is an error for a new pod, and does not count for any other."""
+    found: Volumes = {}
+    claims = objects("PersistentVolumeClaim")
+    for volume in pod.spec.volumes:
+        if volume.persistent_volume_claim is not None:
+            name = volume.persistent_volume_claim.claim_name
+        elif volume.ephemeral is not None:
+            name = f"{pod.name}-{volume.name}"
+        else:
+            plugin = plugin_of(volume)
+            if plugin is not None and is_migrated(plugin):
+                found[f"{plugin.driver}/{inline_handle(volume)}"] = plugin.driver
+            continue
+        claim: PersistentVolumeClaim | None = claims.get(f"{pod.namespace}/{name}")
+        problem = _problem(pod, name, claim, is_ephemeral=volume.ephemeral is not None)
+        if problem is not None and is_new:
+            raise ClaimMissing(problem)
+        if problem is not None or claim is None:
+            continue
+        driver, handle = _of_claim(claim, objects, is_migrated)
+        if driver and handle:
+            found[f"{driver}/{handle}"] = driver
+    return found
+
+
+def _problem(pod: Pod, name: str, claim: PersistentVolumeClaim | None, *, is_ephemeral: bool) -> str | None:
+    if claim is None:
+        return f'looking up PVC {pod.namespace}/{name}: persistentvolumeclaim "{name}" not found'
+    return not_created_for(pod, claim) if is_ephemeral else None
+
+
+def plugins_in(pod: Pod, objects: Objects) -> Iterator[InTreePlugin]:
+    """The in-tree plugins that the pod's volumes belong to: what it attaches depends on the node's view of them."""
+    asked: dict[InTreePlugin, None] = {}
+
+    def note(plugin: InTreePlugin) -> bool:
+        asked[plugin] = None
+        return True
+
+    attached_by(pod, objects, note, is_new=False)
+    yield from asked
+
+
+def attached_volume(volume: PersistentVolume, is_migrated: IsMigrated) -> tuple[str, str]:
+    """Driver and handle of a volume; ("", "") if no CSI driver attaches it."""
+    if volume.spec.csi is not None:
+        return volume.spec.csi.driver, volume.spec.csi.volume_handle
+    plugin = plugin_of(volume.spec)
+    if plugin is None or not is_migrated(plugin):
+        return "", ""
+    return plugin.driver, volume_handle(volume)
+
+
+def _of_claim(claim: PersistentVolumeClaim, objects: Objects, is_migrated: IsMigrated) -> tuple[str, str]:
+    name = claim.spec.volume_name
+    volume: PersistentVolume | None = objects("PersistentVolume").get(name) if name else None
+    if volume is not None:
+        return attached_volume(volume, is_migrated)
+    storage_class: StorageClass | None = objects("StorageClass").get(class_name_of(claim))
+    if storage_class is None:
+        return "", ""
+    handle = f"{_NO_HANDLE_YET}-{claim.key}"
+    plugin = plugin_named(storage_class.provisioner)
+    if plugin is None:
+        return storage_class.provisioner, handle
+    return (plugin.driver, handle) if is_migrated(plugin) else ("", "")

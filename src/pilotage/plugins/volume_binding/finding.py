@@ -1,0 +1,253 @@
+"""Where the volumes of a pod are, or can be had.
+
+Bound claims ask for the node affinity of their volumes: one mask for each. What unbound claims can get on a node
+depends on nothing but the values of a few labels (those that volumes, storage classes and capacities mention), so it
+is worked out once for each combination of values that occurs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pilotage.api import Handle, Mask, NodeTable, NodeView, Reason, Scores
+from pilotage.model.storage import CSIDriver, CSIStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass
+from pilotage.plugins.in_tree_volumes import MigratedPlugins, plugin_of, translated_affinity
+from pilotage.plugins.pod_volumes import class_name_of
+from pilotage.plugins.volume_binding.capacities import StorageCapacities
+from pilotage.plugins.volume_binding.catalog import VolumeCatalog
+from pilotage.plugins.volume_binding.claims import PodClaims, VolumeError
+from pilotage.plugins.volume_binding.matching import requested_size, volume_for
+from pilotage.plugins.volume_binding.topology import (
+    affinity_mask,
+    affinity_matches,
+    required_affinity,
+    topologies_match,
+)
+
+SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
+_NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
+
+NODE_CONFLICT = Reason("VolumeNodeConflict", "node(s) didn't match PersistentVolume's node affinity", unresolvable=True)
+BIND_CONFLICT = Reason(
+    "VolumeBindConflict", "node(s) didn't find available persistent volumes to bind", unresolvable=True
+)
+NO_SPACE = Reason("NotEnoughStorage", "node(s) did not have enough free storage", unresolvable=True)
+NO_VOLUME = Reason(
+    "VolumeNotFound", "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)", unresolvable=True
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Provision:
+    """A volume that is to be made, and the pool that it would be made from, if one is known."""
+
+    claim: PersistentVolumeClaim
+    capacity: CSIStorageCapacity | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What the unbound claims of a pod can get on a node."""
+
+    bindings: tuple[tuple[PersistentVolume, PersistentVolumeClaim], ...] = ()
+    provisions: tuple[Provision, ...] = ()
+    refusal: Reason | None = None
+
+
+_NOTHING = Found()
+
+
+class VolumeFinder:
+    """Answers for one pod, for the length of one attempt."""
+
+    def __init__(self, handle: Handle, catalog: VolumeCatalog, claims: PodClaims) -> None:
+        self.claims = claims
+        self._handle = handle
+        self._catalog = catalog
+        self._capacities = handle.index(StorageCapacities)
+        self._keys = tuple(sorted(self._deciding_labels()))
+        self._found: dict[tuple[str | None, ...], Found] = {}
+        self._selected = {c.annotations[SELECTED_NODE] for c in claims.delayed if SELECTED_NODE in c.annotations}
+
+    # --- one node ----------------------------------------------------------------------------------------------
+
+    def reasons(self, node: NodeView) -> list[Reason]:
+        """Why the pod's volumes keep it off a node."""
+        reasons = []
+        bound = self._bound_problem(node)
+        if bound is NODE_CONFLICT:
+            reasons.append(bound)
+        if self._selected - {node.name}:
+            reasons.append(BIND_CONFLICT)
+        elif (refusal := self.found(node.labels).refusal) is not None:
+            reasons.append(refusal)
+        if bound is NO_VOLUME:
+            reasons.append(bound)
+        return reasons
+
+    def _bound_problem(self, node: NodeView) -> Reason | None:
+        """Of the first bound claim whose volume is missing or out of reach."""
+        for claim in self.claims.bound:
+            volume = self._catalog.volume(claim.spec.volume_name)
+            if volume is None:
+                return NO_VOLUME
+            if not volume_reaches(self._handle, volume, node.name, node.labels):
+                return NODE_CONFLICT
+        return None
+
+    def found(self, labels: Mapping[str, str]) -> Found:
+        """What the unbound claims can get on a node with these labels."""
+        if not self.claims.delayed:
+            return _NOTHING
+        key = tuple(labels.get(key) for key in self._keys)
+        known = self._found.get(key)
+        if known is None:
+            known = self._found[key] = self._find(labels)
+        return known
+
+    def _find(self, labels: Mapping[str, str]) -> Found:
+        bindings: list[tuple[PersistentVolume, PersistentVolumeClaim]] = []
+        to_make = [claim for claim in self.claims.delayed if SELECTED_NODE in claim.annotations]
+        taken: set[str] = set()
+        open_claims = [claim for claim in self.claims.delayed if SELECTED_NODE not in claim.annotations]
+        for claim in sorted(open_claims, key=requested_size):
+            volume = volume_for(claim, self._catalog, labels, taken)
+            if volume is None:
+                to_make.append(claim)
+            else:
+                taken.add(volume.name)
+                bindings.append((volume, claim))
+        provisions = []
+        for claim in to_make:
+            provision = self._provision(claim, labels)
+            if isinstance(provision, Reason):
+                return Found(refusal=provision)
+            provisions.append(provision)
+        return Found(tuple(bindings), tuple(provisions))
+
+    def _provision(self, claim: PersistentVolumeClaim, labels: Mapping[str, str]) -> Provision | Reason:
+        """Can a volume be made for a node with these labels?"""
+        storage_class = self._class_of(claim)
+        if storage_class.provisioner in ("", _NO_PROVISIONER):
+            return BIND_CONFLICT
+        if not topologies_match(storage_class.allowed_topologies, labels):
+            return BIND_CONFLICT
+        if not self._is_limited(claim, storage_class):
+            return Provision(claim)
+        capacity = self._capacities.enough_for(storage_class.name, requested_size(claim), labels)
+        return NO_SPACE if capacity is None else Provision(claim, capacity)
+
+    def _is_limited(self, claim: PersistentVolumeClaim, storage_class: StorageClass) -> bool:
+        """Does the driver say how much there is?"""
+        if "storage" not in claim.spec.resources.requests:
+            return False
+        driver: CSIDriver | None = self._handle.objects("CSIDriver").get(storage_class.provisioner)
+        return driver is not None and bool(driver.spec.storage_capacity)
+
+    def _class_of(self, claim: PersistentVolumeClaim) -> StorageClass:
+        class_name = class_name_of(claim)
+        storage_class: StorageClass | None = self._handle.objects("StorageClass").get(class_name)
+        if storage_class is None:
+            raise VolumeError(f'failed to find storage class "{class_name}"')
+        return storage_class
+
+    # --- all nodes ---------------------------------------------------------------------------------------------
+
+    def refusals(self, nodes: NodeTable) -> Iterator[tuple[Mask, Reason]]:
+        """(mask, reason) for everything that keeps the pod off a node."""
+        conflict, missing = self._bound_masks(nodes)
+        if conflict is not None:
+            yield conflict, NODE_CONFLICT
+        if missing is not None:
+            yield missing, NO_VOLUME
+        if not self.claims.delayed:
+            return
+        elsewhere = nodes.everywhere(False)
+        for name in sorted(self._selected):
+            elsewhere |= ~nodes.rows_of(frozenset((name,)))
+        if self._selected:
+            yield elsewhere, BIND_CONFLICT
+            if elsewhere.all():
+                return
+        groups, answers = self._grouped(nodes)
+        for reason in (BIND_CONFLICT, NO_SPACE):
+            refused = np.array([answer.refusal is reason for answer in answers], dtype=np.bool_)
+            if refused.any():
+                yield refused[groups] & ~elsewhere, reason
+
+    def spread(self, nodes: NodeTable, value_of: Callable[[Found], int]) -> Scores:
+        """A number for each node that depends on what the unbound claims can get there."""
+        if not self.claims.delayed:
+            return np.full(len(nodes), value_of(_NOTHING), dtype=np.int64)
+        groups, answers = self._grouped(nodes)
+        values: Scores = np.array([value_of(answer) for answer in answers], dtype=np.int64)[groups]
+        return values
+
+    def _grouped(self, nodes: NodeTable) -> tuple[NDArray[np.int64], list[Found]]:
+        """A group for each node, and what the unbound claims can get in each group."""
+        groups, members = grouped_rows(nodes, self._keys)
+        return groups, [self.found(nodes.node(int(row)).labels) for row in members]
+
+    def _bound_masks(self, nodes: NodeTable) -> tuple[Mask | None, Mask | None]:
+        """Where a bound volume is out of reach, and where (claims before it being fine) it does not exist."""
+        conflict: Mask | None = None
+        for claim in self.claims.bound:
+            volume = self._catalog.volume(claim.spec.volume_name)
+            if volume is None:
+                return conflict, nodes.everywhere(True) if conflict is None else ~conflict
+            mask = reach_mask(self._handle, volume, nodes)
+            if mask is not None:
+                conflict = ~mask if conflict is None else conflict | ~mask
+        return conflict, None
+
+    def _deciding_labels(self) -> set[str]:
+        keys: set[str] = set()
+        for claim in self.claims.delayed:
+            class_name = class_name_of(claim)
+            keys.update(self._catalog.deciding_labels(class_name))
+            keys.update(self._capacities.deciding_labels(class_name))
+            storage_class: StorageClass | None = self._handle.objects("StorageClass").get(class_name)
+            for term in () if storage_class is None else storage_class.allowed_topologies:
+                keys.update(requirement.key for requirement in term.match_label_expressions)
+        return keys
+
+
+def grouped_rows(nodes: NodeTable, keys: tuple[str, ...]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Nodes with equal values of these labels: a group for each row, and one row of each group."""
+    if not len(nodes):
+        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    code = np.zeros(len(nodes), dtype=np.int64)
+    for key in keys:
+        codes, values = nodes.labels(key)
+        # Codes are renumbered after each label, so that the product cannot outgrow an integer.
+        code = np.unique(code * (len(values) + 1) + codes + 1, return_inverse=True)[1]
+    _, members, groups = np.unique(code, return_index=True, return_inverse=True)
+    return groups, members
+
+
+def volume_reaches(handle: Handle, volume: PersistentVolume, node_name: str, labels: Mapping[str, str]) -> bool:
+    """Can the volume be used on this node?"""
+    plugin = plugin_of(volume.spec)
+    if plugin is not None and node_name in handle.index(MigratedPlugins).nodes_of(plugin):
+        return affinity_matches(translated_affinity(volume, plugin), labels)
+    return affinity_matches(required_affinity(volume), labels)
+
+
+def reach_mask(handle: Handle, volume: PersistentVolume, nodes: NodeTable) -> Mask | None:
+    """The nodes where the volume can be used; None for all of them."""
+    affinity, plugin = required_affinity(volume), plugin_of(volume.spec)
+    plain = None if affinity is None else affinity_mask(affinity, nodes)
+    if plugin is None:
+        return plain
+    migrated = handle.index(MigratedPlugins).nodes_of(plugin)
+    translated = translated_affinity(volume, plugin)
+    if not migrated or translated == affinity:
+        return plain
+    everywhere = nodes.everywhere(True)
+    there = everywhere if translated is None else affinity_mask(translated, nodes)
+    return np.where(nodes.rows_of(migrated), there, everywhere if plain is None else plain)
