@@ -26,6 +26,7 @@ from pilotage.cycle.failure import SCHEDULER_ERROR, UNSCHEDULABLE, Failure, Fail
 from pilotage.cycle.inbox import Inbox
 from pilotage.cycle.intake import Intake
 from pilotage.cycle.placement import NoNodes, ProfileEngine, Unplaced, place
+from pilotage.cycle.slow_plugins import SlowPlugins
 from pilotage.framework.diagnosis import Refused, single_node_diagnosis
 from pilotage.framework.errors import PluginError
 from pilotage.framework.waiting_pods import WaitingPod, WaitingPods
@@ -62,6 +63,7 @@ class Scheduler:
         self._cluster = parts.cluster
         self._queue = parts.queue
         self.tally = parts.tally
+        self.slow_plugins = SlowPlugins(parts.clock, parts.tally)
         self.inbox = Inbox()
         self.intake = Intake(parts.cluster, parts.queue, self.inbox, parts.engines.keys(), parts.waiting_pods)
         recorder = EventRecorder(parts.dispatcher, parts.clock)
@@ -92,10 +94,11 @@ class Scheduler:
 
     async def run(self) -> None:
         """Until cancelled. Nothing is scheduled before the first list of every watched kind has been put in."""
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._parts.dispatcher.run(), name="api call dispatcher")
-            tasks.create_task(self._keep_time(), name="backoff and sweep")
-            await self._loop(tasks)
+        with self.slow_plugins.watching():
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._parts.dispatcher.run(), name="api call dispatcher")
+                tasks.create_task(self._keep_time(), name="backoff and sweep")
+                await self._loop(tasks)
 
     async def _loop(self, tasks: asyncio.TaskGroup) -> None:
         while True:
@@ -114,7 +117,9 @@ class Scheduler:
     def take_news(self) -> None:
         """Let what has arrived take effect."""
         started = thread_cpu_seconds()
+        self.slow_plugins.begin()
         self.inbox.drain()
+        self.slow_plugins.end()
         self.tally.intake_cpu_seconds += thread_cpu_seconds() - started
 
     async def _keep_time(self) -> None:
@@ -137,9 +142,11 @@ class Scheduler:
             if ticket is None:
                 break
             worked = True
+            self.slow_plugins.begin()
             decision = self.decide(ticket)
             if decision is not None:
                 tasks.create_task(self._binding.run(decision), name="binding")
+        self.slow_plugins.end()
         self.tally.cycle_cpu_seconds += thread_cpu_seconds() - started
         return worked
 

@@ -14,6 +14,8 @@ class Tally:
     errors: int = 0
     hint_errors: Counter[str] = field(default_factory=Counter)
     plugin_errors: Counter[str] = field(default_factory=Counter)
+    slow_plugins: Counter[str] = field(default_factory=Counter)
+    """How often a plugin kept everything else waiting for too long."""
     cycle_cpu_seconds: float = 0.0
     """CPU spent in scheduling cycles: from pop to the binding being submitted."""
     intake_cpu_seconds: float = 0.0
