@@ -49,6 +49,8 @@ EXCEPTIONS = {
     ("sandbox", "pilotage.kube.transport"),
     # What a vectorised plugin is handed.
     ("plugins", "pilotage.cluster.columns"),
+    # Calls that only one plugin makes.
+    ("plugins", "pilotage.calls.volumes"),
 }
 
 _THIRD_PARTY_AT_THE_EDGE = {

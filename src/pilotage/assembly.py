@@ -52,6 +52,13 @@ WATCHED = (
     "replicasets",
     "statefulsets",
     "poddisruptionbudgets",
+    "persistentvolumes",
+    "persistentvolumeclaims",
+    "storageclasses",
+    "csinodes",
+    "csidrivers",
+    "csistoragecapacities",
+    "volumeattachments",
 )
 _UNFINISHED = "status.phase!=Succeeded,status.phase!=Failed"
 

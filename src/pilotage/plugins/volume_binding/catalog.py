@@ -74,18 +74,19 @@ class VolumeCatalog(ClusterIndex):
         self._promised_volumes[volume.name] = volume
         self._file(volume)
 
-    def restore_volume(self, name: str) -> None:
-        """Forget what was promised; nothing happens if nothing was, or if it has come true."""
-        promised = self._promised_volumes.pop(name, None)
-        if promised is not None:
+    def restore_volume(self, promised: PersistentVolume) -> None:
+        """Take back this very promise; nothing happens if it does not stand any more."""
+        if self._promised_volumes.get(promised.name) is promised:
+            del self._promised_volumes[promised.name]
             self._unfile(promised)
-            self._file(self._volumes[name])
+            self._file(self._volumes[promised.name])
 
     def promise_claim(self, claim: PersistentVolumeClaim) -> None:
         self._promised_claims[claim.key] = claim
 
-    def restore_claim(self, key: str) -> None:
-        self._promised_claims.pop(key, None)
+    def restore_claim(self, promised: PersistentVolumeClaim) -> None:
+        if self._promised_claims.get(promised.key) is promised:
+            del self._promised_claims[promised.key]
 
     @property
     def promises(self) -> int:

@@ -14,11 +14,14 @@ from pilotage.api import (
     Mask,
     NodeTable,
     NodeView,
+    PreBind,
     PreFilter,
+    PreFlight,
     PreScore,
     Reason,
     Refusal,
     Reject,
+    Reserve,
     Score,
     Scores,
     Skip,
@@ -30,17 +33,20 @@ from pilotage.api.results import SKIP
 from pilotage.model import Pod
 from pilotage.plugins.args import VolumeBindingArgs
 from pilotage.plugins.pod_volumes import has_claims
+from pilotage.plugins.volume_binding.binding import VolumeBinder
 from pilotage.plugins.volume_binding.catalog import VolumeCatalog
 from pilotage.plugins.volume_binding.claims import sorted_claims
 from pilotage.plugins.volume_binding.finding import VolumeFinder
 from pilotage.plugins.volume_binding.hints import VolumeHints
+from pilotage.plugins.volume_binding.reservation import Reservation, release, reserve
 from pilotage.plugins.volume_binding.scoring import capacity_score
 
 _NO_CLAIMS: Final = "no claims"
 _FINDER = StateKey[VolumeFinder]("VolumeBinding/finder")
+_RESERVATION = StateKey[Reservation]("VolumeBinding/reservation")
 
 
-class VolumeBinding(VolumeHints, PreFilter, Filter, VectorFilter, PreScore, Score, VectorScore):
+class VolumeBinding(VolumeHints, PreFilter, Filter, VectorFilter, PreScore, Score, VectorScore, Reserve, PreBind):
     name = "VolumeBinding"
     args_type: ClassVar[type | None] = VolumeBindingArgs
 
@@ -81,3 +87,25 @@ class VolumeBinding(VolumeHints, PreFilter, Filter, VectorFilter, PreScore, Scor
         if finder is None or self._score_of is None:
             return np.zeros(len(nodes), dtype=np.int64)
         return finder.spread(nodes, self._score_of)
+
+    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Refusal | None:
+        finder = state.get(_FINDER)
+        if finder is None or not finder.claims.delayed:
+            return None
+        node = self._handle.node(node_name)
+        assert node is not None, "a pod is placed on a node that is there"
+        state[_RESERVATION] = reserve(self._handle.index(VolumeCatalog), finder.found(node.labels), node_name)
+        return None
+
+    def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
+        reservation = state.get(_RESERVATION)
+        if reservation is not None:
+            release(self._handle.index(VolumeCatalog), reservation)
+
+    def pre_bind_pre_flight(self, state: CycleState, pod: Pod, node_name: str) -> PreFlight | Skip:
+        return PreFlight(allow_parallel=True) if _RESERVATION in state else SKIP
+
+    async def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Refusal | None:
+        binder = VolumeBinder(self._handle, pod, node_name, state[_RESERVATION])
+        await binder.bind(self._args.bind_timeout_seconds)
+        return None

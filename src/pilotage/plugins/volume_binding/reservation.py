@@ -1,0 +1,98 @@
+"""What Reserve promises to the claims of a pod, and how it is taken back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from pilotage.model.meta import ObjectReference
+from pilotage.model.storage import PersistentVolume, PersistentVolumeClaim
+from pilotage.plugins.volume_binding.catalog import VolumeCatalog
+from pilotage.plugins.volume_binding.finding import SELECTED_NODE, Found
+from pilotage.plugins.volume_binding.matching import names_claim
+
+_BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """A volume that is reserved for a claim."""
+
+    volume: PersistentVolume
+    claim: PersistentVolumeClaim
+    is_new: bool
+    """False if the volume named the claim already: there is nothing to write."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A claim whose volume is to be made for the node."""
+
+    claim: PersistentVolumeClaim
+    is_new: bool
+    """False if the claim named the node already, by an earlier attempt or another pod."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """The objects as they were promised."""
+
+    bindings: tuple[Binding, ...] = ()
+    orders: tuple[Order, ...] = ()
+
+
+def reserve(catalog: VolumeCatalog, found: Found, node_name: str) -> Reservation:
+    """Promise volumes to claims, and a node to volumes that are to be made."""
+    bindings = tuple(_binding(volume, claim) for volume, claim in found.bindings)
+    orders = tuple(_order(provision.claim, node_name) for provision in found.provisions)
+    for binding in bindings:
+        if binding.is_new:
+            catalog.promise_volume(binding.volume)
+    for order in orders:
+        if order.is_new:
+            catalog.promise_claim(order.claim)
+    return Reservation(bindings, orders)
+
+
+def release(catalog: VolumeCatalog, reservation: Reservation) -> None:
+    """Take back what was promised, as far as it still stands."""
+    for binding in reservation.bindings:
+        catalog.restore_volume(binding.volume)
+    for order in reservation.orders:
+        catalog.restore_claim(order.claim)
+
+
+def _binding(volume: PersistentVolume, claim: PersistentVolumeClaim) -> Binding:
+    reference = volume.spec.claim_ref
+    if reference is not None and names_claim(volume, claim) and reference.uid == claim.uid:
+        return Binding(volume, claim, is_new=False)
+    annotations = dict(volume.annotations)
+    if not names_claim(volume, claim):
+        # The volume controller may undo what a scheduler did, but not what a user did.
+        annotations.setdefault(_BOUND_BY_CONTROLLER, "yes")
+    promised = msgspec.structs.replace(
+        volume,
+        metadata=msgspec.structs.replace(volume.metadata, annotations=annotations),
+        spec=msgspec.structs.replace(volume.spec, claim_ref=_reference(claim)),
+    )
+    return Binding(promised, claim, is_new=True)
+
+
+def _reference(claim: PersistentVolumeClaim) -> ObjectReference:
+    return ObjectReference(
+        kind="PersistentVolumeClaim",
+        api_version="v1",
+        namespace=claim.namespace,
+        name=claim.name,
+        uid=claim.uid,
+        resource_version=claim.resource_version,
+    )
+
+
+def _order(claim: PersistentVolumeClaim, node_name: str) -> Order:
+    if claim.annotations.get(SELECTED_NODE) == node_name:
+        return Order(claim, is_new=False)
+    metadata = msgspec.structs.replace(claim.metadata, annotations={**claim.annotations, SELECTED_NODE: node_name})
+    return Order(msgspec.structs.replace(claim, metadata=metadata), is_new=True)
