@@ -46,6 +46,14 @@ class LowerPriority:
         self._scored["memory"].add(row, sign * memory)
         self.count.add(row, sign)
 
+    def requested_at(self, row: int, resource: str) -> int:
+        column = self._requested.get(resource)
+        return 0 if column is None else column[row]
+
+    def scored_at(self, row: int, resource: str) -> int:
+        column = self._scored.get(resource)
+        return self.requested_at(row, resource) if column is None else column[row]
+
     def requested(self, resource: str, size: int) -> Scores | int:
         column = self._requested.get(resource)
         return 0 if column is None else column.values(size)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pilotage.api.table import Codes, Mask, NodeTable, Scores
+from pilotage.api.views import NodeView
 from pilotage.model import Node
 from pilotage.model.node import Taint
 
@@ -85,3 +86,62 @@ class NodeRows:
 
     def column(self, name: str) -> NDArray[Any]:
         return self._table.column(name)[self._rows]
+
+
+class ViewRows:
+    """One row whose amounts are those of a view: a node as it would be, for filters that know columns only."""
+
+    __slots__ = ("_rows", "_view")
+
+    def __init__(self, table: NodeTable, row: int, view: NodeView) -> None:
+        self._rows = NodeRows(table, np.array([row], dtype=np.int64))
+        self._view = view
+
+    def __len__(self) -> int:
+        return 1
+
+    @property
+    def names(self) -> Sequence[str]:
+        return self._rows.names
+
+    def allocatable(self, resource: str) -> Scores:
+        return self._rows.allocatable(resource)
+
+    def requested(self, resource: str) -> Scores:
+        return np.array([self._view.requested(resource)], dtype=np.int64)
+
+    def free(self, resource: str) -> Scores:
+        free: Scores = self.allocatable(resource) - self.requested(resource)
+        return free
+
+    def scored_request(self, resource: str) -> Scores:
+        return np.array([self._view.scored_request(resource)], dtype=np.int64)
+
+    @property
+    def pod_count(self) -> Scores:
+        return np.array([self._view.pod_count], dtype=np.int64)
+
+    @property
+    def unschedulable(self) -> Mask:
+        return self._rows.unschedulable
+
+    def labels(self, key: str) -> tuple[Codes, Sequence[str]]:
+        return self._rows.labels(key)
+
+    def taint_sets(self) -> tuple[Codes, Sequence[tuple[Taint, ...]]]:
+        return self._rows.taint_sets()
+
+    def rows_of(self, names: frozenset[str]) -> Mask:
+        return self._rows.rows_of(names)
+
+    def node(self, row: int) -> Node:
+        return self._rows.node(row)
+
+    def everywhere(self, value: bool) -> Mask:
+        return self._rows.everywhere(value)
+
+    def pick(self, column: NDArray[Any]) -> NDArray[Any]:
+        return self._rows.pick(column)
+
+    def column(self, name: str) -> NDArray[Any]:
+        return self._rows.column(name)

@@ -1,14 +1,22 @@
-"""One node as a per-node plugin sees it: a window on a row of the table, or a node as it would be."""
+"""One node as a per-node plugin sees it.
+
+RowView       a window on a row of the table
+ThinnedNode   the same without the pods below a priority
+ImaginedNode  any of these with some pods more and some pods fewer
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from pilotage.api.views import NodeView
+from pilotage.cluster.lower_priority import LowerPriority
 from pilotage.cluster.node_table import NodeTable
 from pilotage.model import Node, Pod
 from pilotage.model.node import Taint
 from pilotage.model.pod_resources import assigned_non_zero_requests, assigned_requests
+
+_SCORED_WITH_DEFAULTS = ("cpu", "memory")
 
 
 class RowView:
@@ -58,32 +66,15 @@ class RowView:
         return self._table.scored_request_at(self._row, resource)
 
 
-class ImaginedNode:
-    """A node with some pods more and some pods fewer: what preemption and nominated pods are tried on.
+class ThinnedNode:
+    """A row without its pods below a priority; the sums of these are known, so that nobody walks over them."""
 
-    Nothing is changed but this object; `add` and `remove` may be called again and again.
-    """
+    __slots__ = ("_base", "_gone", "_row")
 
-    def __init__(self, base: NodeView) -> None:
-        self._base = base
-        self._pods = {pod.uid: pod for pod in base.pods}
-        self._delta: dict[str, int] = {}
-        self._scored_delta = {"cpu": 0, "memory": 0}
-
-    def add(self, pod: Pod) -> None:
-        self._pods[pod.uid] = pod
-        self._account(pod, 1)
-
-    def remove(self, pod: Pod) -> None:
-        if self._pods.pop(pod.uid, None) is not None:
-            self._account(pod, -1)
-
-    def _account(self, pod: Pod, sign: int) -> None:
-        for resource, amount in assigned_requests(pod).items():
-            self._delta[resource] = self._delta.get(resource, 0) + sign * amount
-        cpu, memory = assigned_non_zero_requests(pod)
-        self._scored_delta["cpu"] += sign * cpu
-        self._scored_delta["memory"] += sign * memory
+    def __init__(self, table: NodeTable, row: int, gone: LowerPriority) -> None:
+        self._base = RowView(table, row)
+        self._row = row
+        self._gone = gone
 
     @property
     def name(self) -> str:
@@ -107,11 +98,79 @@ class ImaginedNode:
 
     @property
     def pods(self) -> Sequence[Pod]:
-        return list(self._pods.values())
+        return [pod for pod in self._base.pods if pod.priority >= self._gone.priority]
 
     @property
     def pod_count(self) -> int:
-        return len(self._pods)
+        return self._base.pod_count - self._gone.count[self._row]
+
+    def allocatable(self, resource: str) -> int:
+        return self._base.allocatable(resource)
+
+    def requested(self, resource: str) -> int:
+        return self._base.requested(resource) - self._gone.requested_at(self._row, resource)
+
+    def scored_request(self, resource: str) -> int:
+        return self._base.scored_request(resource) - self._gone.scored_at(self._row, resource)
+
+
+class ImaginedNode:
+    """A node with some pods more and some pods fewer: what preemption and nominated pods are tried on.
+
+    Nothing is changed but this object; `add` and `remove` may be called again and again.
+    """
+
+    __slots__ = ("_added", "_base", "_delta", "_removed")
+
+    def __init__(self, base: NodeView) -> None:
+        self._base = base
+        self._added: dict[str, Pod] = {}
+        self._removed: dict[str, Pod] = {}
+        self._delta: dict[str, int] = {}
+
+    def add(self, pod: Pod) -> None:
+        if self._removed.pop(pod.uid, None) is None:
+            self._added[pod.uid] = pod
+        self._account(pod, 1)
+
+    def remove(self, pod: Pod) -> None:
+        """Without a pod that is on the node, or that was added."""
+        if self._added.pop(pod.uid, None) is None:
+            self._removed[pod.uid] = pod
+        self._account(pod, -1)
+
+    def _account(self, pod: Pod, sign: int) -> None:
+        delta = self._delta
+        for resource, amount in assigned_requests(pod).items():
+            delta[resource] = delta.get(resource, 0) + sign * amount
+
+    @property
+    def name(self) -> str:
+        return self._base.name
+
+    @property
+    def node(self) -> Node:
+        return self._base.node
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        return self._base.labels
+
+    @property
+    def taints(self) -> Sequence[Taint]:
+        return self._base.taints
+
+    @property
+    def unschedulable(self) -> bool:
+        return self._base.unschedulable
+
+    @property
+    def pods(self) -> Sequence[Pod]:
+        return [*(pod for pod in self._base.pods if pod.uid not in self._removed), *self._added.values()]
+
+    @property
+    def pod_count(self) -> int:
+        return self._base.pod_count + len(self._added) - len(self._removed)
 
     def allocatable(self, resource: str) -> int:
         return self._base.allocatable(resource)
@@ -120,5 +179,9 @@ class ImaginedNode:
         return self._base.requested(resource) + self._delta.get(resource, 0)
 
     def scored_request(self, resource: str) -> int:
-        delta = self._scored_delta if resource in self._scored_delta else self._delta
-        return self._base.scored_request(resource) + delta.get(resource, 0)
+        if resource not in _SCORED_WITH_DEFAULTS:
+            return self.requested(resource)
+        at = _SCORED_WITH_DEFAULTS.index(resource)
+        more = sum(assigned_non_zero_requests(pod)[at] for pod in self._added.values())
+        less = sum(assigned_non_zero_requests(pod)[at] for pod in self._removed.values())
+        return self._base.scored_request(resource) + more - less

@@ -7,17 +7,16 @@ and go. The node is an `ImaginedNode`, the state a clone: nothing that others se
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-
-import numpy as np
+from typing import NamedTuple
 
 from pilotage.api import points
-from pilotage.api.plugin import Plugin
+from pilotage.api.plugin import Plugin, Sees
 from pilotage.api.results import Refusal, Reject
 from pilotage.api.state import CycleState
 from pilotage.api.views import NodeView
-from pilotage.cluster.node_rows import NodeRows
+from pilotage.cluster.node_rows import ViewRows
 from pilotage.cluster.node_table import NodeTable
-from pilotage.cluster.node_view import ImaginedNode, RowView
+from pilotage.cluster.node_view import ImaginedNode, RowView, ThinnedNode
 from pilotage.cluster.nominations import Nominations
 from pilotage.framework.diagnosis import Refused
 from pilotage.framework.errors import PluginError
@@ -27,13 +26,23 @@ from pilotage.model import Pod
 Question = Callable[[CycleState, Pod, NodeView], Refusal | None]
 
 
+class Asked(NamedTuple):
+    """A filter, ready to be asked about one node."""
+
+    name: str
+    ask: Question
+    sees: Sees
+
+
 class DryRun:
     """Tries pods on single nodes."""
 
     def __init__(self, profile: Profile, nodes: NodeTable, nominations: Nominations) -> None:
         self._nodes = nodes
         self._nominations = nominations
-        self._questions = tuple((name_of(plugin), self._question(plugin)) for plugin in profile.filters)
+        self._filters = tuple(
+            Asked(name_of(plugin), self._question(plugin), plugin.filter_sees) for plugin in profile.filters
+        )
         self._extensions = tuple(
             (name_of(plugin), plugin) for plugin in profile.pre_filter if isinstance(plugin, points.PreFilterExtensions)
         )
@@ -41,9 +50,9 @@ class DryRun:
     def trial(self, state: CycleState, pod: Pod) -> Trial:
         """The pod's filters as they are after its PreFilter."""
         skipped = state.skip_filter
-        questions = [pair for pair in self._questions if pair[0] not in skipped]
+        filters = [asked for asked in self._filters if asked.name not in skipped]
         extensions = [pair for pair in self._extensions if pair[0] not in skipped]
-        return Trial(self._nodes, state, pod, questions, extensions)
+        return Trial(self._nodes, state, pod, filters, extensions)
 
     def rivals_on(self, pod: Pod, node_name: str) -> list[Pod]:
         """Other pods of the same or higher priority that are promised this node."""
@@ -62,11 +71,11 @@ class DryRun:
         by_column = plugin.filter_all
 
         def ask(state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
-            # A filter that knows only columns cannot see what is imagined; it is asked about the node as it is.
             row = self._nodes.row(node.name)
             assert row is not None
-            some = NodeRows(self._nodes, np.array([row], dtype=np.int64))
-            reasons = [reason for mask, reason in by_column(state, pod, some) if mask[0]]
+            # A filter that knows only columns sees imagined amounts; imagined pods it cannot see.
+            table = ViewRows(self._nodes, row, node)
+            reasons = [reason for mask, reason in by_column(state, pod, table) if mask[0]]
             return Reject(*reasons) if reasons else None
 
         return ask
@@ -75,25 +84,51 @@ class DryRun:
 class Trial:
     """One pod's filters, ready to be asked about nodes as they would be."""
 
-    __slots__ = ("_nodes", "_questions", "_state", "extensions", "pod")
+    __slots__ = ("_about_amounts", "_about_pods", "_all", "_nodes", "_state", "extensions", "pod")
 
     def __init__(
         self,
         nodes: NodeTable,
         state: CycleState,
         pod: Pod,
-        questions: Sequence[tuple[str, Question]],
+        filters: Sequence[Asked],
         extensions: Sequence[tuple[str, points.PreFilterExtensions]],
     ) -> None:
         self.pod = pod
         self.extensions = extensions
         self._nodes = nodes
         self._state = state
-        self._questions = questions
+        self._all = filters
+        self._about_pods = [asked for asked in filters if asked.sees > Sees.NODE]
+        self._about_amounts = [asked for asked in filters if asked.sees == Sees.AMOUNTS]
 
     def place(self, row: int) -> Place:
         """A node to imagine things on; as it is to begin with."""
         return Place(self, ImaginedNode(RowView(self._nodes, row)), self.state_of_its_own(self._state))
+
+    def place_without(self, row: int, lower: Sequence[Pod]) -> Place:
+        """A node without its pods of lower priority than the pod's, which are `lower`."""
+        if not self.extensions:
+            return Place(self, ImaginedNode(self._thinned(row)), self._state)
+        place = self.place(row)
+        for pod in lower:
+            place.remove(pod)
+        return place
+
+    def lower_pods(self, row: int) -> list[Pod]:
+        """The pods on a node that have a lower priority."""
+        priority = self.pod.priority
+        return [pod for pod in self._nodes.pods_on(row).values() if pod.priority < priority]
+
+    def is_too_full(self, row: int, others: Sequence[Pod]) -> bool:
+        """Is it clear from amounts alone that the pod cannot be beside `others`, even without lower priorities?"""
+        node = ImaginedNode(self._thinned(row))
+        for other in others:
+            node.add(other)
+        return self._first_refusal(self._about_amounts, node, self._state) is not None
+
+    def _thinned(self, row: int) -> ThinnedNode:
+        return ThinnedNode(self._nodes, row, self._nodes.below(self.pod.priority))
 
     def refusal_now(self, row: int) -> Refused | None:
         """What the filters say of a node as it is."""
@@ -105,7 +140,14 @@ class Trial:
 
     def refusal_on(self, node: NodeView, state: CycleState) -> Refused | None:
         """The first filter that refuses the node; None if the pod fits."""
-        for name, ask in self._questions:
+        return self._first_refusal(self._all, node, state)
+
+    def is_refused_for_its_pods(self, node: NodeView, state: CycleState) -> bool:
+        """The same question again after pods have come or gone: filters that see no pods are not asked twice."""
+        return self._first_refusal(self._about_pods, node, state) is not None
+
+    def _first_refusal(self, filters: Sequence[Asked], node: NodeView, state: CycleState) -> Refused | None:
+        for name, ask, _ in filters:
             try:
                 refusal = ask(state, self.pod, node)
             except Exception as error:
@@ -154,10 +196,22 @@ class Place:
 
     def refusal_beside(self, others: Sequence[Pod]) -> Refused | None:
         """The same with some more pods, which are not kept."""
+        return self._beside(others).refusal()
+
+    def is_refused_now(self, others: Sequence[Pod]) -> bool:
+        """After pods have come or gone on a node that fitted: does it not fit any more, with others or without them?"""
+        if others and self._beside(others)._is_refused_for_its_pods():
+            return True
+        return self._is_refused_for_its_pods()
+
+    def _is_refused_for_its_pods(self) -> bool:
+        return self._trial.is_refused_for_its_pods(self.node, self._state)
+
+    def _beside(self, others: Sequence[Pod]) -> Place:
         beside = Place(self._trial, ImaginedNode(self.node), self._trial.state_of_its_own(self._state))
         for other in others:
             beside.add(other)
-        return beside.refusal()
+        return beside
 
 
 def filter_error(name: str, error: Exception) -> PluginError:

@@ -40,13 +40,11 @@ def try_node(trial: Trial, row: int, rivals: Sequence[Pod], budgets: DisruptionB
 
     `rivals` are promised the node, and are not asked to give way.
     """
-    place = trial.place(row)
-    lower = [pod for pod in place.node.pods if pod.priority < trial.pod.priority]
+    lower = trial.lower_pods(row)
     if not lower:
         return NO_VICTIMS
-    for pod in lower:
-        place.remove(pod)
-    refused = _refusal(place, rivals)
+    place = trial.place_without(row, lower)
+    refused = (place.refusal_beside(rivals) if rivals else None) or place.refusal()
     if refused is not None:
         return refused
     lower.sort(key=_importance)
@@ -58,17 +56,11 @@ def try_node(trial: Trial, row: int, rivals: Sequence[Pod], budgets: DisruptionB
     return Candidate(place.node.name, tuple(victims), violations, _cost(victims, violations))
 
 
-def _refusal(place: Place, rivals: Sequence[Pod]) -> Refused | None:
-    """Both with the pods that are promised the node and without them the pod must fit."""
-    refused = place.refusal_beside(rivals) if rivals else None
-    return refused or place.refusal()
-
-
 def _not_spared(place: Place, rivals: Sequence[Pod], lower: Sequence[Pod], protected: set[str]) -> list[Pod]:
     victims = []
     for pod in sorted(lower, key=lambda pod: pod.uid not in protected):
         place.add(pod)
-        if _refusal(place, rivals) is not None:
+        if place.is_refused_now(rivals):
             place.remove(pod)
             victims.append(pod)
     if protected:

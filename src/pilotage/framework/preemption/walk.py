@@ -17,6 +17,7 @@ from pilotage.framework.errors import PluginError
 from pilotage.framework.preemption.budgets import DisruptionBudgets
 from pilotage.framework.preemption.outcomes import BROKEN, CANDIDATE, HOPELESS, UNKNOWN, Outcomes
 from pilotage.framework.preemption.victims import NoVictimNeeded, try_node
+from pilotage.model import Pod
 
 _NOT_HELPFUL = "Preemption is not helpful for scheduling"
 
@@ -55,21 +56,25 @@ class Walk:
 
     def _tried(self, row: int) -> Candidate | None:
         """Work out what is not known of a row; None unless it is a candidate."""
+        if self._trial.is_too_full(row, self._rivals(row)):
+            self._outcomes.codes[row] = HOPELESS
+            return None
         outcome = self._outcome(row)
         self._outcomes.note(row, outcome)
         if not isinstance(outcome, Candidate):
             return None
-        lower = [pod for pod in self._nodes.pods_on(row).values() if pod.priority < self._trial.pod.priority]
-        if self._budgets.concern(lower):
+        if self._budgets.concern(self._trial.lower_pods(row)):
             self._outcomes.budgeted.add(row)
         return outcome
 
     def _outcome(self, row: int) -> Candidate | Refused | Exception:
-        rivals = self._dry_run.rivals_on(self._trial.pod, self._nodes.names[row])
         try:
-            return try_node(self._trial, row, rivals, self._budgets)
+            return try_node(self._trial, row, self._rivals(row), self._budgets)
         except (PluginError, NoVictimNeeded) as error:
             return error
+
+    def _rivals(self, row: int) -> list[Pod]:
+        return self._dry_run.rivals_on(self._trial.pod, self._nodes.names[row])
 
     def _note_others(self, tried: Rows) -> None:
         codes = self._outcomes.codes[tried]
