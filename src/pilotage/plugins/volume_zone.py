@@ -23,6 +23,7 @@ from pilotage.api import (
     Refusal,
     Reject,
     Resource,
+    Sees,
     Skip,
     StateKey,
     VectorFilter,
@@ -52,6 +53,7 @@ _STATE = StateKey[Zones]("VolumeZone/zones of volumes")
 
 class VolumeZone(Plugin, PreFilter, Filter, VectorFilter):
     name = "VolumeZone"
+    filter_sees = Sees.NODE
     always_queue_on = (ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),)
 
     def __init__(self, handle: Handle) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from itertools import product
-from typing import Final
+from typing import ClassVar, Final
 
 from pilotage.api import (
     Action,
@@ -47,6 +47,8 @@ _TOO_MANY = Reason("TooManyVolumes", "node(s) exceed max volume count")
 
 class NodeVolumeLimits(Plugin, PreFilter, Filter, VectorFilter):
     name = "NodeVolumeLimits"
+    # Claims of ephemeral volumes are named after the pod.
+    hints_per_pod: ClassVar[bool] = True
     always_queue_on = (ClusterEvent(Resource.CSI_NODE, Action.ADD),)
 
     def __init__(self, handle: Handle) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import ClassVar, Final
 
 from pilotage.api import Action, ClusterEvent, Hint, Plugin, Resource, on_event
 from pilotage.model import Pod
@@ -16,6 +16,8 @@ MIGRATED_PLUGINS: Final = "storage.alpha.kubernetes.io/migrated-plugins"
 class VolumeHints(Plugin):
     """The events and hints of VolumeBinding."""
 
+    # Claims of ephemeral volumes are named after the pod.
+    hints_per_pod: ClassVar[bool] = True
     always_queue_on = (
         ClusterEvent(Resource.PERSISTENT_VOLUME, Action.ADD | Action.UPDATE),
         ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),

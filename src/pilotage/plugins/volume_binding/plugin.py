@@ -24,6 +24,7 @@ from pilotage.api import (
     Reserve,
     Score,
     Scores,
+    Sees,
     Skip,
     StateKey,
     VectorFilter,
@@ -48,6 +49,7 @@ _RESERVATION = StateKey[Reservation]("VolumeBinding/reservation")
 
 class VolumeBinding(VolumeHints, PreFilter, Filter, VectorFilter, PreScore, Score, VectorScore, Reserve, PreBind):
     name = "VolumeBinding"
+    filter_sees = Sees.NODE
     args_type: ClassVar[type | None] = VolumeBindingArgs
 
     def __init__(self, handle: Handle, args: VolumeBindingArgs) -> None:
