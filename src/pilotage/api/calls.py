@@ -79,3 +79,8 @@ class ApiCall(ABC):
 def is_not_found(error: Exception) -> bool:
     """Did the API server say that there is no such object?"""
     return getattr(error, "code", None) == 404
+
+
+def is_conflict(error: Exception) -> bool:
+    """Did the API server say that the object has changed meanwhile?"""
+    return getattr(error, "code", None) == 409

@@ -43,12 +43,17 @@ def _decoded(kind_name: str, raw: Object | None) -> Any:
 
 
 def _events(case: Case, old: Any, new: Any, waiting: Pod) -> list[ClusterEvent]:
-    action = {"Add": Action.ADD, "Update": Action.UPDATE, "Delete": Action.DELETE}[case.event["action"]]
     if isinstance(new, Node) and isinstance(old, Node):
         return list(node_events(old, new))
     if isinstance(new or old, Pod):
         return _pod_events(old, new, waiting)
-    return [ClusterEvent(_BY_KIND[case.event["resource"]], action)]
+    return [event_of(case)]
+
+
+def event_of(case: Case) -> ClusterEvent:
+    """The event of a case about an object that is neither node nor pod."""
+    action = {"Add": Action.ADD, "Update": Action.UPDATE, "Delete": Action.DELETE}[case.event["action"]]
+    return ClusterEvent(_BY_KIND[case.event["resource"]], action)
 
 
 def _pod_events(old: Pod | None, new: Pod | None, waiting: Pod) -> list[ClusterEvent]:

@@ -13,6 +13,7 @@ from pilotage.conformance.compare import answer_differences
 from pilotage.conformance.filter_score import answer_filter_score
 from pilotage.conformance.hint import answer_hint
 from pilotage.conformance.preemption import answer_preemption
+from pilotage.conformance.prehint import answer_prehint
 from pilotage.conformance.world import World, load_world
 
 Answer = dict[str, Any]
@@ -31,10 +32,14 @@ class Result:
         return not self.differences
 
 
-def _world(case: Case) -> World:
+def _options(case: Case) -> SchedulerOptions:
     if case.config is None:
-        return load_world(case, SchedulerOptions())
-    return load_world(case, options_from_configuration(configuration_of(case.config, case.name)))
+        return SchedulerOptions()
+    return options_from_configuration(configuration_of(case.config, case.name))
+
+
+def _world(case: Case) -> World:
+    return load_world(case, _options(case))
 
 
 def _filter_score(case: Case) -> Answer:
@@ -49,10 +54,15 @@ def _hint(case: Case) -> Answer:
     return answer_hint(_world(case), case)
 
 
+def _prehint(case: Case) -> Answer:
+    return answer_prehint(case, _options(case))
+
+
 ANSWERERS: dict[str, Callable[[Case], Answer]] = {
     "filter-score": _filter_score,
     "preemption": _preemption,
     "hint": _hint,
+    "prehint": _prehint,
 }
 """By kind of case; a kind that is not here is not answered yet."""
 

@@ -6,8 +6,7 @@ reports them in the status of the claim.
 
 from __future__ import annotations
 
-from datetime import datetime
-
+from pilotage.clock import parse_rfc3339
 from pilotage.model.meta import TimedCondition
 from pilotage.model.resource import AllocatedDeviceStatus, DeviceAllocationResult, ResourceClaim
 
@@ -34,7 +33,7 @@ def is_overdue(claim: ResourceClaim, now: float, timeout_seconds: float) -> bool
     allocation = claim.status.allocation
     if allocation is None or allocation.allocation_timestamp is None:
         return False
-    return datetime.fromisoformat(allocation.allocation_timestamp).timestamp() + timeout_seconds < now
+    return parse_rfc3339(allocation.allocation_timestamp) + timeout_seconds < now
 
 
 def _device_is_ready(claim: ResourceClaim, result: DeviceAllocationResult) -> bool:

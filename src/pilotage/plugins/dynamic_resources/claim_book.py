@@ -14,7 +14,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pilotage.api import ClusterIndex
+from pilotage.model import Pod
 from pilotage.model.resource import AllocationResult, ResourceClaim
+from pilotage.plugins.dynamic_resources.claims import is_made_for
+from pilotage.plugins.dynamic_resources.extended_claim import ANNOTATION
 from pilotage.plugins.dynamic_resources.ledger import DeviceLedger
 
 
@@ -38,10 +41,18 @@ class ClaimBook(ClusterIndex):
         self._pending: dict[str, PendingAllocation] = {}
         self._keys: dict[str, str] = {}
         """UID -> key of the known claims."""
+        self._extended: dict[str, str] = {}
+        """UID of a pod -> key of the claim that was made for its extended resources."""
 
     def get(self, key: str) -> ResourceClaim | None:
         """A claim by "namespace/name", as it was written last."""
         return self._assumed.get(key) or self._known.get(key)
+
+    def extended_claim(self, pod: Pod) -> ResourceClaim | None:
+        """The claim that an earlier attempt made for the pod's extended resources."""
+        key = self._extended.get(pod.uid)
+        claim = None if key is None else self.get(key)
+        return claim if claim is not None and is_made_for(claim, pod) else None
 
     # --- in flight ---------------------------------------------------------------------------------------------
 
@@ -83,6 +94,8 @@ class ClaimBook(ClusterIndex):
             self.object_removed(kind, old)
         self._known[new.key] = new
         self._keys[new.uid] = new.key
+        if new.annotations.get(ANNOTATION) == "true" and new.metadata.controller is not None:
+            self._extended[new.metadata.controller.uid] = new.key
         assumed = self._assumed.get(new.key)
         if assumed is not None and not _is_newer(assumed, new):
             del self._assumed[new.key]
@@ -92,6 +105,8 @@ class ClaimBook(ClusterIndex):
         self._known.pop(obj.key, None)
         self._assumed.pop(obj.key, None)
         self._keys.pop(obj.uid, None)
+        if obj.metadata.controller is not None and self._extended.get(obj.metadata.controller.uid) == obj.key:
+            del self._extended[obj.metadata.controller.uid]
         self._recount(obj.uid)
 
     def _recount(self, uid: str) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from pilotage.api import (
     Action,
+    Affected,
     ClusterEvent,
     CycleState,
     Filter,
@@ -18,13 +19,20 @@ from pilotage.api import (
     NodeView,
     NormalizeScore,
     Plugin,
+    PostFilter,
+    PreBind,
     PreEnqueue,
     PreFilter,
+    PreFlight,
     Refusal,
+    RejectedNodes,
+    Reserve,
     Resource,
     Score,
     Scores,
+    Sees,
     Skip,
+    narrows,
     on_event,
 )
 from pilotage.api.results import SKIP
@@ -34,19 +42,25 @@ from pilotage.plugins.args import DynamicResourcesArgs
 from pilotage.plugins.device_classes import DeviceClassIndex, extended_requests
 from pilotage.plugins.dynamic_resources.allocation import NodeAllocator, refused
 from pilotage.plugins.dynamic_resources.claim_book import ClaimBook
-from pilotage.plugins.dynamic_resources.claims import ClaimProblem, claims_of, is_made_for
-from pilotage.plugins.dynamic_resources.extended_claim import ANNOTATION, claim_in_memory
+from pilotage.plugins.dynamic_resources.claims import ClaimProblem, claims_of
+from pilotage.plugins.dynamic_resources.deallocation import free_one_claim
+from pilotage.plugins.dynamic_resources.errors import AllocationError
+from pilotage.plugins.dynamic_resources.extended_claim import claim_in_memory
+from pilotage.plugins.dynamic_resources.referencing_pods import ReferencingPods
 from pilotage.plugins.dynamic_resources.requests import MissingClass, prepare
+from pilotage.plugins.dynamic_resources.reservation import Reservations
 from pilotage.plugins.dynamic_resources.scoring import preference
-from pilotage.plugins.dynamic_resources.state import POD_CLAIMS, PodClaims
+from pilotage.plugins.dynamic_resources.state import NO_CLAIMS, POD_CLAIMS, PodClaims
 from pilotage.plugins.normalize import by_maximum
 from pilotage.rng import random_uid
 
 _WITHOUT_DEVICES: Final = "no devices"
 
 
-class DynamicResources(Plugin, PreEnqueue, PreFilter, Filter, Score, NormalizeScore):
+class DynamicResources(Plugin, PreEnqueue, PreFilter, Filter, PostFilter, Score, NormalizeScore, Reserve, PreBind):
     name = "DynamicResources"
+    filter_sees = Sees.NODE
+    hints_per_pod = True
     always_queue_on = (
         ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE | Action.UPDATE_NODE_LABEL),
         ClusterEvent(Resource.DEVICE_CLASS, Action.ADD | Action.UPDATE),
@@ -58,6 +72,7 @@ class DynamicResources(Plugin, PreEnqueue, PreFilter, Filter, Score, NormalizeSc
     def __init__(self, handle: Handle, args: DynamicResourcesArgs) -> None:
         self._handle = handle
         self._allocator = NodeAllocator(handle, args)
+        self._reservations = Reservations(handle, args)
 
     def sign(self, pod: Pod) -> Hashable | None:
         # What a claim gets depends on devices that several nodes may share: such pods are asked anew each time.
@@ -75,7 +90,10 @@ class DynamicResources(Plugin, PreEnqueue, PreFilter, Filter, Score, NormalizeSc
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Skip | Refusal | None:
         extended = self._extended(pod)
         if not pod.spec.resource_claims and not extended:
+            state[POD_CLAIMS] = NO_CLAIMS
             return SKIP
+        # From here on PostFilter has something to go by, even if the claims turn out not to be usable.
+        state[POD_CLAIMS] = NO_CLAIMS
         try:
             claims = self._claims(pod)
         except ClaimProblem as problem:
@@ -113,11 +131,8 @@ class DynamicResources(Plugin, PreEnqueue, PreFilter, Filter, Score, NormalizeSc
         return found if any(found.values()) else {}
 
     def _extended_claim(self, pod: Pod) -> ResourceClaim:
-        for claim in self._handle.objects("ResourceClaim").values():
-            if claim.annotations.get(ANNOTATION) == "true" and is_made_for(claim, pod):
-                left_behind: ResourceClaim = claim
-                return left_behind
-        return claim_in_memory(pod, random_uid(self._handle.rng))
+        left_behind = self._handle.index(ClaimBook).extended_claim(pod)
+        return left_behind or claim_in_memory(pod, random_uid(self._handle.rng))
 
     def _claims(self, pod: Pod) -> list[ResourceClaim]:
         if not pod.spec.resource_claims:
@@ -137,6 +152,38 @@ class DynamicResources(Plugin, PreEnqueue, PreFilter, Filter, Score, NormalizeSc
     def normalize(self, state: CycleState, pod: Pod, scores: Scores) -> Scores:
         return by_maximum(np.asarray(scores))
 
+    def post_filter(self, state: CycleState, pod: Pod, rejected: RejectedNodes) -> Refusal:
+        claims = state.get(POD_CLAIMS)
+        if claims is None:
+            # The pod was refused before this plugin had a look at it.
+            raise LookupError("not found")
+        return free_one_claim(self._handle, claims, pod)
+
+    # --- the chosen node ---------------------------------------------------------------------------------------
+
+    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Refusal | None:
+        claims = state.get(POD_CLAIMS)
+        if claims is None or claims is NO_CLAIMS:
+            return None
+        node = self._handle.node(node_name)
+        if node is None:
+            raise AllocationError(f"node {node_name} is gone")
+        self._reservations.reserve(claims, pod, node.node)
+        return None
+
+    def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
+        claims = state.get(POD_CLAIMS)
+        if claims is not None and claims is not NO_CLAIMS:
+            self._reservations.unreserve(claims, pod)
+
+    def pre_bind_pre_flight(self, state: CycleState, pod: Pod, node_name: str) -> PreFlight | Skip:
+        claims = state.get(POD_CLAIMS)
+        return SKIP if claims is None or claims is NO_CLAIMS else PreFlight(allow_parallel=True)
+
+    async def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Refusal | None:
+        await self._reservations.write(state[POD_CLAIMS], pod)
+        return None
+
     # --- what helps --------------------------------------------------------------------------------------------
 
     @on_event(Resource.RESOURCE_CLAIM, Action.ADD | Action.UPDATE | Action.DELETE)
@@ -152,6 +199,16 @@ class DynamicResources(Plugin, PreEnqueue, PreFilter, Filter, Score, NormalizeSc
         if not uses:
             return Hint.SKIP
         return Hint.QUEUE if old is None or old.status != new.status else Hint.SKIP
+
+    @narrows(Resource.RESOURCE_CLAIM, Action.ADD | Action.UPDATE | Action.DELETE)
+    def pods_with_the_claim(self, old: ResourceClaim | None, new: ResourceClaim | None) -> Affected:
+        """Devices that were freed may help anybody; everything else concerns the pods that use the claim."""
+        claim = new if new is not None else old
+        assert claim is not None
+        had_devices = old is not None and old.status.allocation is not None
+        if had_devices and (new is None or new.status.allocation is None):
+            return Affected.all()
+        return Affected.pods(self._handle.index(ReferencingPods).of(claim.key))
 
     @on_event(Resource.TARGET_POD, Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM)
     def after_claim_was_generated(self, pod: Pod, old: Pod, new: Any) -> Hint:

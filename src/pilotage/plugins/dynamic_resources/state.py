@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from pilotage.api import StateKey
-from pilotage.model.resource import ResourceClaim
+from pilotage.model.resource import AllocationResult, ResourceClaim
 from pilotage.plugins.dynamic_resources.requests import PreparedClaim
 from pilotage.plugins.dynamic_resources.search import Picks
 
@@ -18,6 +19,14 @@ class NodeOutcome:
     claims: Sequence[PreparedClaim] = ()
     """The claims that were allocated together; the last may be the one for extended resources."""
     picks: Picks = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reserved:
+    """A claim with what it is going to get."""
+
+    claim: ResourceClaim
+    allocation: AllocationResult
 
 
 @dataclass(slots=True)
@@ -32,8 +41,15 @@ class PodClaims:
     extended_claim: ResourceClaim | None = None
     """The claim for those that devices serve; without requests unless an earlier attempt left it behind."""
     outcomes: dict[str, NodeOutcome] = field(default_factory=dict)
+    reserved: list[Reserved] = field(default_factory=list)
+    """What Reserve took, in the order of the claims."""
+    created: ResourceClaim | None = None
+    """The claim for extended resources, once it was created for this attempt."""
     unavailable: dict[str, ResourceClaim] = field(default_factory=dict)
     """Allocated claims that some node could not use, by key: PostFilter may free one of them."""
 
+
+NO_CLAIMS: Final = PodClaims((), ())
+"""Of pods that use no devices; nothing is ever written into it."""
 
 POD_CLAIMS = StateKey[PodClaims]("DynamicResources/claims")

@@ -1,0 +1,47 @@
+"""Which pods use a claim: by their spec, or by the name that a controller generated and wrote into their status."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pilotage.api import ClusterIndex
+from pilotage.model import Pod
+
+
+class ReferencingPods(ClusterIndex):
+    """Claim ("namespace/name") -> keys of the pods that use it."""
+
+    kinds = frozenset({"Pod"})
+
+    def __init__(self) -> None:
+        self._pods: dict[str, dict[str, None]] = {}
+
+    def of(self, claim_key: str) -> list[str]:
+        return list(self._pods.get(claim_key, ()))
+
+    def object_put(self, kind: str, old: Any | None, new: Pod) -> None:
+        if old is not None:
+            self._drop(old)
+        for claim_key in used_claims(new):
+            self._pods.setdefault(claim_key, {})[new.key] = None
+
+    def object_removed(self, kind: str, obj: Pod) -> None:
+        self._drop(obj)
+
+    def _drop(self, pod: Pod) -> None:
+        for claim_key in used_claims(pod):
+            users = self._pods.get(claim_key)
+            if users is None:
+                continue
+            users.pop(pod.key, None)
+            if not users:
+                del self._pods[claim_key]
+
+
+def used_claims(pod: Pod) -> list[str]:
+    """The claims of a pod as far as they have names."""
+    if not pod.spec.resource_claims:
+        return []
+    generated = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
+    names = (entry.resource_claim_name or generated.get(entry.name) for entry in pod.spec.resource_claims)
+    return [f"{pod.namespace}/{name}" for name in names if name]
