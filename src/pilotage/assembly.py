@@ -40,7 +40,8 @@ from pilotage.observe.tally import Tally
 from pilotage.plugins import DEFAULT_PLUGINS, GATED_PLUGINS, NOT_BUILT_YET
 from pilotage.plugins.args import ARGS_OF_DEFAULT_PLUGINS, GATED_ARGS
 from pilotage.queue.backoff import BackoffPolicy
-from pilotage.queue.hints import HintTable
+from pilotage.queue.entry import QUEUE_NAMES
+from pilotage.queue.hints import HintSwitches, HintTable
 from pilotage.queue.scheduling_queue import DEFAULT_MAX_WAIT_SECONDS, SchedulingQueue
 
 WATCHED = (
@@ -124,7 +125,11 @@ def options_from_configuration(
     return SchedulerOptions(
         profiles=recipes_of(configuration, catalog_for(configuration, loaded, gates, installed)),
         extra_plugins=tuple(plugin.cls for plugin in (*loaded, *installed)),
-        backoff=BackoffPolicy(scheduler.pod_initial_backoff_seconds, scheduler.pod_max_backoff_seconds),
+        backoff=BackoffPolicy(
+            scheduler.pod_initial_backoff_seconds,
+            scheduler.pod_max_backoff_seconds,
+            whole_seconds=gates["SchedulerPopFromBackoffQ"],
+        ),
         feature_gates=gates,
     )
 
@@ -252,15 +257,22 @@ def _queue(
         refused = runners[pod.spec.scheduler_name].pre_enqueue(pod)
         return None if refused is None else (refused.plugin, refusal_text(refused.refusal))
 
-    def count_hint_error(plugin: str) -> None:
-        tally.hint_errors[plugin] += 1
-
+    gates = options.feature_gates
+    hints = HintTable(
+        {name: profile.plugins for name, profile in profiles.items()},
+        tally.count_hint_error,
+        tally.count_narrowing,
+        HintSwitches(gates["SchedulerQueueingHints"], gates["SchedulerPreQueueingHints"]),
+    )
     first = next(iter(profiles.values()))
-    return SchedulingQueue(
+    queue = SchedulingQueue(
         clock,
         sort_key=first.queue_sort[0].sort_key,
         gatekeeper=gatekeeper,
-        hints=HintTable({name: profile.plugins for name, profile in profiles.items()}, count_hint_error),
+        hints=hints,
         backoff=options.backoff,
         max_wait_seconds=options.max_wait_seconds,
+        pops_backoff=gates["SchedulerPopFromBackoffQ"],
     )
+    queue.tell_moves(lambda entry, why: tally.count_move(QUEUE_NAMES[entry.home], why))
+    return queue

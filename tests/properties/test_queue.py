@@ -194,9 +194,9 @@ class PodLives(RuleBasedStateMachine):
     @rule(pick=picks)
     def activate(self, pick: int) -> None:
         entry = self._entry(pick)
-        was_active = entry.home is Home.ACTIVE
+        was_let_in = entry.home in (Home.ACTIVE, Home.BACKOFF, Home.ERROR_BACKOFF)
         self.queue.activate([entry.pod.uid])
-        is_gated = entry.pod.name in self.room.gates and not was_active
+        is_gated = entry.pod.name in self.room.gates and not was_let_in
         assert entry.home is (Home.GATED if is_gated else Home.ACTIVE)
 
     @precondition(lambda self: self.flights)

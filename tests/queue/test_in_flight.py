@@ -76,3 +76,16 @@ def test_releasing_a_used_ticket_does_not_touch_a_newer_one_of_the_pod() -> None
     flights.release(first)
     assert second.uid in flights and missed(flights, second) == ["e1"]
     assert not first.is_open and second.is_open
+
+
+def test_a_ticket_that_listens_no_more_needs_no_events_and_stays_open() -> None:
+    flights = InFlight()
+    first, second = take(flights, "a"), take(flights, "b")
+    record(flights, "e1")
+    flights.stop_listening(first)
+    assert flights.event_count == 1 and missed(flights, second) == ["e1"] and missed(flights, first) == []
+    flights.stop_listening(second)
+    assert flights.event_count == 0
+    record(flights, "e2")
+    assert flights.event_count == 0 and first.is_open and len(flights) == 2
+    flights.check()

@@ -368,3 +368,66 @@ def test_a_second_sweep_is_measured_from_the_first() -> None:
     room.clock.now += 1
     assert room.queue.sweep_leftovers() == 1
     assert room.home(uid) is Home.GATED
+
+
+# --- promises and pods past Permit ------------------------------------------------------------------------------------
+
+
+def test_an_event_may_be_meant_for_pods_up_to_a_priority_only() -> None:
+    room = WaitingRoom(judge("Fit"))
+    uids = [room.add_rejected(pod(f"p{priority}").priority(priority), "Fit") for priority in (3, 7, 9)]
+    assert room.queue.on_event(NODE_ADDED, None, None, up_to_priority=7) == 2
+    assert [room.home(uid) for uid in uids] == [Home.BACKOFF, Home.BACKOFF, Home.UNSCHEDULABLE]
+
+
+def test_events_are_not_kept_for_a_pod_that_nobody_can_refuse_any_more() -> None:
+    room = WaitingRoom(judge("Fit"))
+    room.add(pod("p"))
+    ticket = room.pop()
+    room.event()
+    room.queue.needs_no_events(ticket)
+    assert room.queue.recorded_events == 0 and room.queue.is_binding(ticket)
+    assert room.home(ticket.uid) is Home.IN_FLIGHT
+    assert room.reject(ticket) is Home.ERROR_BACKOFF
+
+
+def test_a_pod_is_not_stranded_if_it_is_refused_although_nothing_was_kept_for_it() -> None:
+    room = WaitingRoom(judge("Fit"))
+    room.add(pod("p"))
+    ticket = room.pop()
+    room.queue.needs_no_events(ticket)
+    room.event()
+    assert room.reject(ticket, "Fit") is Home.BACKOFF
+
+
+def test_activation_out_of_backoff_does_not_ask_at_the_gate_again() -> None:
+    room = WaitingRoom(judge("Fit"))
+    uid = room.add_rejected(pod("p"), "Fit")
+    room.event()
+    room.gates["p"] = "Gate"
+    room.queue.activate([uid])
+    assert room.home(uid) is Home.ACTIVE
+
+
+def test_every_move_is_told_with_what_caused_it() -> None:
+    room = WaitingRoom(judge("Fit"))
+    moves: list[tuple[str, str]] = []
+    room.queue.tell_moves(lambda entry, why: moves.append((entry.home.value, why)))
+    uid = room.add_rejected(pod("p"), "Fit")
+    room.event()
+    room.after(2)
+    room.reject(room.pop(), "Fit")
+    room.event()
+    room.reject(room.pop())
+    room.queue.activate([uid])
+    assert moves == [
+        ("active", "UnscheduledPodAdd"),
+        ("unschedulable", "ScheduleAttemptFailure"),
+        ("backoff", "NodeAdd"),
+        ("active", "BackoffComplete"),
+        ("unschedulable", "ScheduleAttemptFailure"),
+        ("backoff", "NodeAdd"),
+        ("active", "PopFromBackoffQ"),
+        ("error backoff", "ScheduleAttemptFailure"),
+        ("active", "ForceActivate"),
+    ]

@@ -14,7 +14,7 @@ class SunnyNodes(Plugin, Filter):
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any, ClassVar, TypeVar
 
@@ -53,12 +53,21 @@ class Affected:
 
 
 @dataclass(frozen=True, slots=True)
+class Narrowing:
+    """A method that says which pods these events can concern at all."""
+
+    event: ClusterEvent
+    narrow: NarrowFunction
+
+
+@dataclass(frozen=True, slots=True)
 class Registration:
     """An event that a plugin wants to hear of, with the method that judges it (None: the event alone is enough)."""
 
     event: ClusterEvent
     hint: HintFunction | None
-    narrow: NarrowFunction | None = None
+    narrowings: tuple[Narrowing, ...] = ()
+    """What may narrow these events down; an event that none of them covers concerns all pods."""
 
 
 def on_event(resource: Resource, action: Action) -> Callable[[Method], Method]:
@@ -106,6 +115,12 @@ class Plugin:
     always_queue_on: ClassVar[tuple[ClusterEvent, ...]] = ()
     """Events after which every pod that this plugin refused is worth a retry, without asking."""
 
+    hints_per_pod: ClassVar[bool] = False
+    """Do the hints look at more of a pod than its namespace, spec and labels, such as its name or status?
+
+    If not, pods that are equal in these are asked for only once per event.
+    """
+
     def sign(self, pod: Pod) -> Hashable | None:
         """Everything of the pod that this plugin's Filter and Score look at, hashable; None if it cannot be said.
 
@@ -126,15 +141,19 @@ class Plugin:
         return cls.name or cls.__name__
 
     def registrations(self) -> list[Registration]:
-        """The events of `@on_event`, `@narrows` and `always_queue_on`, in the order of their definition."""
+        """The events of `@on_event`, `@narrows` and `always_queue_on`, in the order of their definition.
+
+        A plugin that can refuse pods and finds nothing here hears of nearly everything, with a warning; to hear of
+        nothing at all, override this and return an empty list.
+        """
         found = [Registration(event, None) for event in self.always_queue_on]
         methods = [(name, getattr(self, name)) for name in _marked_names(type(self))]
         for _, method in methods:
             found += [Registration(event, method) for event in getattr(method, "__pilotage_events__", ())]
-        for _, method in methods:
-            for event in getattr(method, "__pilotage_narrows__", ()):
-                found = [_narrowed(registration, event, method) for registration in found]
-        return found
+        narrowings = tuple(
+            Narrowing(event, method) for _, method in methods for event in getattr(method, "__pilotage_narrows__", ())
+        )
+        return [replace(registration, narrowings=narrowings) for registration in found]
 
 
 def _marked_names(cls: type) -> list[str]:
@@ -144,9 +163,3 @@ def _marked_names(cls: type) -> list[str]:
             if hasattr(value, "__pilotage_events__") or hasattr(value, "__pilotage_narrows__"):
                 names[name] = None
     return list(names)
-
-
-def _narrowed(registration: Registration, event: ClusterEvent, method: NarrowFunction) -> Registration:
-    if registration.event.resource is not event.resource:
-        return registration
-    return Registration(registration.event, registration.hint, method)

@@ -87,6 +87,7 @@ class BindingCycle:
             if refused is not None:
                 diagnosis = single_node_diagnosis(refused.plugin, refused.refusal, pod.node_name)
                 return Failure(UNSCHEDULABLE, diagnosis.message(), diagnosis)
+        self._queue.needs_no_events(decision.ticket)
         if runner.profile.pre_bind:
             groups = runner.pre_bind_groups(state, pod, pod.node_name)
             if groups:
@@ -107,6 +108,7 @@ class BindingCycle:
     async def _succeed(self, decision: Decision) -> None:
         pod = decision.pod
         self._tally.scheduled += 1
+        self._tally.scheduled_after_flush += decision.ticket.entry.was_flushed
         self._queue.done(decision.ticket)
         note = f"Successfully assigned {pod.key} to {pod.node_name}"
         self._recorder.record(pod, "Normal", "Scheduled", "Binding", note)

@@ -162,6 +162,9 @@ class Intake:
                 self._release_assumed(pod.uid)
         elif old.resource_version != pod.resource_version:
             self._queue.update(pod, pod_events(old, pod, Resource.TARGET_POD), old)
+            promised = old.status.nominated_node_name
+            if promised and promised != pod.status.nominated_node_name:
+                self._tell_promise_gone(old)
 
     def _remove_pod(self, pod: Pod) -> None:
         known: Pod | None = self._cluster.objects("Pod").get(pod.key)
@@ -179,6 +182,12 @@ class Intake:
         self._cluster.nominations.remove(pod.uid)
         if self._cluster.is_assumed(pod.uid):
             self._release_assumed(pod.uid)
+        elif pod.status.nominated_node_name:
+            self._tell_promise_gone(pod)
+
+    def _tell_promise_gone(self, pod: Pod) -> None:
+        """A place is not kept for this pod any more. It was never kept from more important ones."""
+        self._queue.on_event(_POD_DELETED, pod, None, up_to_priority=pod.priority)
 
     def _release_assumed(self, uid: str) -> None:
         """A pod that is being bound was deleted: its place is free at once, its binding will fail."""

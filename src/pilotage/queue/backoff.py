@@ -12,16 +12,18 @@ from pilotage.queue.entry import Entry
 class BackoffPolicy:
     initial_seconds: float = 1.0
     max_seconds: float = 10.0
+    whole_seconds: bool = True
+    """Round up to whole seconds: pods of one second are then in the order of the queue (SchedulerPopFromBackoffQ)."""
 
     def until(self, entry: Entry) -> float:
-        """The whole second in which the backoff ends; the pod is free from the next second on."""
+        """When the backoff ends, 0 if there is none; in whole seconds the pod is free from the next second on."""
         count = entry.consecutive_errors or entry.unschedulable_count
         if not count or not self.max_seconds:
             return 0.0
         # Beyond 2**30 the doubling has met the maximum for every configuration that validates.
         duration = min(self.initial_seconds * 2 ** min(count - 1, 30), self.max_seconds)
-        return float(math.floor(entry.timestamp + duration))
+        until = entry.timestamp + duration
+        return float(math.floor(until)) if self.whole_seconds else until
 
-    @staticmethod
-    def is_over(until: float, now: float) -> bool:
-        return until < math.floor(now)
+    def is_over(self, until: float, now: float) -> bool:
+        return until < (math.floor(now) if self.whole_seconds else now)

@@ -19,6 +19,15 @@ class Home(Enum):
     IN_FLIGHT = "in flight"
 
 
+QUEUE_NAMES = {
+    Home.ACTIVE: "active",
+    Home.BACKOFF: "backoff",
+    Home.ERROR_BACKOFF: "backoff",
+    Home.UNSCHEDULABLE: "unschedulable",
+    Home.GATED: "gated",
+}
+"""How metrics call the parts of the queue."""
+
 ClassKey = tuple[str, int, int]
 
 

@@ -1,19 +1,20 @@
 """Who wants to hear of which event, and what they answer.
 
-A `HintTable` is built once from the plugins of all profiles. Errors in a hint count as Queue: a pod that is retried
-in vain costs little, a pod that is forgotten costs a lot. For the same reason a plugin that can refuse a pod but
-registers nothing hears of every event.
+A `HintTable` is built once from the plugins of all profiles. Errors in a hint count as Queue, and errors in a narrowing
+as "all pods": a pod that is retried in vain costs little, a pod that is forgotten costs a lot. For the same reason a
+plugin that can refuse a pod but registers nothing hears of nearly every event.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any
 
 from pilotage.api import points
-from pilotage.api.events import ClusterEvent, Hint, wildcard
+from pilotage.api.events import Action, ClusterEvent, Hint, Resource
 from pilotage.api.plugin import HintFunction, NarrowFunction, Plugin, Registration
 from pilotage.model import Pod
 
@@ -29,6 +30,8 @@ class Retry(IntEnum):
 
 
 Judges = Mapping[str, Sequence[HintFunction | None]]
+OnNarrowing = Callable[[str, str], None]
+"""Told of every narrowing: the plugin and `narrowed` or `all_pods`."""
 
 _CAN_REFUSE = (
     points.PreEnqueue,
@@ -38,19 +41,65 @@ _CAN_REFUSE = (
     points.Reserve,
     points.Permit,
 )
+UNREGISTERED = tuple(
+    ClusterEvent(resource, Action.ALL)
+    for resource in (
+        Resource.ASSIGNED_POD,
+        Resource.UNSCHEDULED_POD,
+        Resource.TARGET_POD,
+        Resource.NODE,
+        Resource.PERSISTENT_VOLUME,
+        Resource.PERSISTENT_VOLUME_CLAIM,
+        Resource.CSI_NODE,
+        Resource.CSI_DRIVER,
+        Resource.CSI_STORAGE_CAPACITY,
+        Resource.STORAGE_CLASS,
+        Resource.RESOURCE_CLAIM,
+        Resource.DEVICE_CLASS,
+    )
+)
+"""What a plugin hears of that registers nothing; kube-scheduler's list."""
+
+
+@dataclass(frozen=True, slots=True)
+class HintSwitches:
+    """The feature gates of requeueing."""
+
+    hints: bool = True
+    """SchedulerQueueingHints; if off, a registered event is enough and nobody is asked."""
+    narrowing: bool = True
+    """SchedulerPreQueueingHints; if off, every event concerns all pods."""
 
 
 class HintTable:
     """The events that the plugins registered for, by scheduler name."""
 
-    def __init__(self, profiles: Mapping[str, Sequence[Plugin]], on_hint_error: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        profiles: Mapping[str, Sequence[Plugin]],
+        on_hint_error: Callable[[str], None],
+        on_narrowing: OnNarrowing = lambda plugin, result: None,
+        switches: HintSwitches | None = None,
+    ) -> None:
+        switches = switches or HintSwitches()
         self._registrations = {
-            name: [(p.plugin_name(), r) for p in plugins for r in _registrations(name, p)]
+            name: [(p.plugin_name(), _switched(r, switches)) for p in plugins for r in _registrations(name, p)]
             for name, plugins in profiles.items()
         }
+        self._per_pod = {
+            name: frozenset(p.plugin_name() for p in plugins if p.hints_per_pod) for name, plugins in profiles.items()
+        }
         self._on_hint_error = on_hint_error
+        self._on_narrowing = on_narrowing
         self._judges: dict[tuple[str, ClusterEvent], Judges] = {}
-        self._narrows: dict[tuple[str, str, ClusterEvent], Sequence[NarrowFunction | None]] = {}
+        self._narrows: dict[tuple[str, str, ClusterEvent], tuple[NarrowFunction, ...]] = {}
+
+    def scheduler_names(self) -> Sequence[str]:
+        return list(self._registrations)
+
+    def wants(self, event: ClusterEvent) -> bool:
+        """Did any plugin of any profile register for it?"""
+        return event.is_wildcard or any(self.judges(name, event) for name in self._registrations)
 
     def judges(self, scheduler_name: str, event: ClusterEvent) -> Judges:
         """Plugins that registered for an event, each with its hints; empty if none did."""
@@ -64,43 +113,57 @@ class HintTable:
             known = self._judges[key] = found
         return known
 
+    # --- which pods --------------------------------------------------------------------------------------------
+
+    def asks_per_pod(self, scheduler_name: str, plugin: str) -> bool:
+        """Must this plugin be asked for every pod, even for equal ones?"""
+        return plugin in self._per_pod.get(scheduler_name, ())
+
     def concerned(
-        self, scheduler_name: str, event: ClusterEvent, old: Any, new: Any, plugin: str
+        self, scheduler_name: str, plugin: str, event: ClusterEvent, old: Any, new: Any
     ) -> frozenset[str] | None:
-        """Keys of the pods that the event can concern in the eyes of one plugin; None: it does not say, so all."""
-        keys: frozenset[str] = frozenset()
-        for narrow in self._narrowings(scheduler_name, plugin, event):
-            affected = self._narrowed(plugin, narrow, old, new)
-            if affected is None:
-                return None
-            keys |= affected
+        """Keys of the pods that the event can concern in the eyes of one plugin; None: all.
+
+        Each plugin speaks for itself only. Several narrowings of one plugin add up, and "all" of one of them is all.
+        """
+        narrows = self._narrowings(scheduler_name, plugin, event)
+        if not narrows or (old is None and new is None):
+            return None
+        keys: frozenset[str] | None = frozenset()
+        for narrow in narrows:
+            affected = self._narrowed(plugin, narrow, event, old, new)
+            keys = None if keys is None or affected is None else keys | affected
         return keys
 
-    def _narrowings(self, scheduler_name: str, plugin: str, event: ClusterEvent) -> Sequence[NarrowFunction | None]:
+    def _narrowings(self, scheduler_name: str, plugin: str, event: ClusterEvent) -> tuple[NarrowFunction, ...]:
+        """Empty if one of the plugin's registrations for the event is not narrowed: it then concerns all pods."""
         key = (scheduler_name, plugin, event)
         known = self._narrows.get(key)
         if known is None:
-            known = self._narrows[key] = [
-                registration.narrow
+            covering = [
+                [n.narrow for n in registration.narrowings if n.event.covers(event)]
                 for name, registration in self._registrations.get(scheduler_name, ())
                 if name == plugin and registration.event.covers(event)
             ]
+            each_once = dict.fromkeys(narrow for narrows in covering for narrow in narrows)
+            known = self._narrows[key] = tuple(each_once) if all(covering) else ()
         return known
 
-    def _narrowed(self, plugin: str, narrow: NarrowFunction | None, old: Any, new: Any) -> frozenset[str] | None:
+    def _narrowed(
+        self, plugin: str, narrow: NarrowFunction, event: ClusterEvent, old: Any, new: Any
+    ) -> frozenset[str] | None:
         try:
-            return None if narrow is None else narrow(old, new).keys
+            keys = narrow(old, new).keys
         except Exception:
             self._on_hint_error(plugin)
-            log.exception("narrowing of an event failed, all pods are asked: plugin=%s", plugin)
+            log.exception("narrowing of an event failed, all pods are asked: plugin=%s event=%s", plugin, event.label)
             return None
+        self._on_narrowing(plugin, "all_pods" if keys is None else "narrowed")
+        if keys is not None and log.isEnabledFor(logging.DEBUG):
+            log.debug("PreQueueingHint narrowed pod set: plugin=%s event=%s pods=%d", plugin, event.label, len(keys))
+        return keys
 
-    def scheduler_names(self) -> Sequence[str]:
-        return list(self._registrations)
-
-    def wants(self, event: ClusterEvent) -> bool:
-        """Did any plugin of any profile register for it?"""
-        return event.is_wildcard or any(self.judges(name, event) for name in self._registrations)
+    # --- what they say -----------------------------------------------------------------------------------------
 
     def ask(self, plugin: str, hints: Sequence[HintFunction | None], pod: Pod, old: Any, new: Any) -> Hint:
         """One plugin's answer; None among its hints means that the event alone is enough."""
@@ -118,13 +181,22 @@ class HintTable:
             return Hint.QUEUE
 
 
+def _switched(registration: Registration, switches: HintSwitches) -> Registration:
+    return replace(
+        registration,
+        hint=registration.hint if switches.hints else None,
+        narrowings=registration.narrowings if switches.narrowing else (),
+    )
+
+
 def _registrations(profile: str, plugin: Plugin) -> list[Registration]:
     found = plugin.registrations()
-    if found or not isinstance(plugin, _CAN_REFUSE):
+    says_so_itself = type(plugin).registrations is not Plugin.registrations
+    if found or says_so_itself or not isinstance(plugin, _CAN_REFUSE):
         return found
     log.warning(
         'plugin "%s" of profile "%s" registers no events: every event retries the pods it refused',
         plugin.plugin_name(),
         profile,
     )
-    return [Registration(wildcard("Unregistered"), None)]
+    return [Registration(event, None) for event in UNREGISTERED]

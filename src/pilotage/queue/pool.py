@@ -1,16 +1,27 @@
-"""Pods that wait for something to happen, indexed by the plugin that refused them and by pod class.
+"""Pods that wait for something to happen, indexed by the plugin that refused them and by pod class, and by key.
 
-An event is asked about only those pods whose rejectors registered for it, and only once per class of equal pods: its
-cost does not grow with the number of pods that it cannot help.
+An event is asked about only those pods whose rejectors registered for it, and only once per class of equal pods; one
+that a plugin has narrowed down touches only the pods that were named. So the cost of an event does not grow with the
+number of pods that it cannot help.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from pilotage.queue.entry import ClassKey, Entry
 
 _Classes = dict[ClassKey, dict[str, Entry]]
+
+
+class _Filed(NamedTuple):
+    """Where an entry was put."""
+
+    key: str
+    rejectors: frozenset[str]
+    scheduler: str
+    class_key: ClassKey
 
 
 class WaitingPool:
@@ -19,7 +30,8 @@ class WaitingPool:
     def __init__(self) -> None:
         self._entries: dict[str, Entry] = {}
         self._by_rejector: dict[tuple[str, str], _Classes] = {}
-        self._filed_under: dict[str, tuple[frozenset[str], str, ClassKey]] = {}
+        self._filed_under: dict[str, _Filed] = {}
+        self._by_key: dict[str, Entry] = {}
 
     def __contains__(self, uid: str) -> bool:
         return uid in self._entries
@@ -37,25 +49,37 @@ class WaitingPool:
         uid = entry.pod.uid
         self._entries[uid] = entry
         # The entry's own fields may change while it is filed; remember where it was put.
-        filed = (entry.rejectors, entry.pod.spec.scheduler_name, entry.class_key)
+        filed = _Filed(entry.pod.key, entry.rejectors, entry.pod.spec.scheduler_name, entry.class_key)
         self._filed_under[uid] = filed
-        for rejector in sorted(entry.rejectors):
-            classes = self._by_rejector.setdefault((filed[1], rejector), {})
-            classes.setdefault(filed[2], {})[uid] = entry
+        self._by_key[filed.key] = entry
+        for rejector in sorted(filed.rejectors):
+            classes = self._by_rejector.setdefault((filed.scheduler, rejector), {})
+            classes.setdefault(filed.class_key, {})[uid] = entry
 
     def remove(self, uid: str) -> Entry | None:
         entry = self._entries.pop(uid, None)
         if entry is None:
             return None
-        rejectors, scheduler, class_key = self._filed_under.pop(uid)
-        for rejector in rejectors:
-            classes = self._by_rejector[(scheduler, rejector)]
-            del classes[class_key][uid]
-            if not classes[class_key]:
-                del classes[class_key]
+        filed = self._filed_under.pop(uid)
+        # A pod that was recreated under the same name may have been filed before the old one was removed.
+        if self._by_key.get(filed.key) is entry:
+            del self._by_key[filed.key]
+        for rejector in filed.rejectors:
+            classes = self._by_rejector[(filed.scheduler, rejector)]
+            del classes[filed.class_key][uid]
+            if not classes[filed.class_key]:
+                del classes[filed.class_key]
             if not classes:
-                del self._by_rejector[(scheduler, rejector)]
+                del self._by_rejector[(filed.scheduler, rejector)]
         return entry
+
+    def named(self, scheduler_name: str, plugin: str, key: str) -> Entry | None:
+        """The waiting pod of this key ("namespace/name"), if this plugin refused it."""
+        entry = self._by_key.get(key)
+        if entry is None:
+            return None
+        filed = self._filed_under[entry.pod.uid]
+        return entry if filed.scheduler == scheduler_name and plugin in filed.rejectors else None
 
     def refused_by(self, scheduler_name: str, plugin: str) -> Mapping[ClassKey, Mapping[str, Entry]]:
         """Waiting pods that this plugin refused, by class."""
@@ -65,4 +89,6 @@ class WaitingPool:
         """Verify the invariants; for tests."""
         assert self._entries.keys() == self._filed_under.keys()
         indexed = {uid for classes in self._by_rejector.values() for pods in classes.values() for uid in pods}
-        assert indexed == {uid for uid, filed in self._filed_under.items() if filed[0]}
+        assert indexed == {uid for uid, filed in self._filed_under.items() if filed.rejectors}
+        assert all(self._entries.get(entry.pod.uid) is entry for entry in self._by_key.values())
+        assert self._by_key.keys() == {filed.key for filed in self._filed_under.values()}

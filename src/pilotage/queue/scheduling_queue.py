@@ -16,30 +16,34 @@ A pod has exactly one home. `pop` hands out a ticket; whoever holds it must give
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Callable, Container, Iterable, Iterator
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from pilotage.api.events import ClusterEvent, Hint, Resource, wildcard
-from pilotage.api.views import QueuedPod
+from pilotage.api.events import Action, ClusterEvent, Resource, wildcard
 from pilotage.clock import Clock
 from pilotage.model import Pod
 from pilotage.queue.backoff import BackoffPolicy
 from pilotage.queue.entry import Entry, Home, Ticket
+from pilotage.queue.heaps import HEAPS, Heaps, SortKey
 from pilotage.queue.hints import HintTable, Retry
-from pilotage.queue.in_flight import InFlight
+from pilotage.queue.in_flight import InFlight, RecordedEvent
 from pilotage.queue.pool import WaitingPool
+from pilotage.queue.wake_up import WakeUp
 
 Gatekeeper = Callable[[Pod], tuple[str, str] | None]
 """PreEnqueue: None lets a pod in, otherwise the plugin that gates it and its message."""
-SortKey = Callable[[QueuedPod], tuple[float, ...]]
+OnMove = Callable[[Entry, str], None]
+"""Told after an entry has come to another home, and by what: the label of an event, or what else made it move."""
 
 FORCE_ACTIVATE = wildcard("ForceActivate")
 LEFTOVER_SWEEP = wildcard("UnschedulableTimeout")
-DEFAULT_MAX_WAIT_SECONDS = 300.0
+POD_ADDED = ClusterEvent(Resource.UNSCHEDULED_POD, Action.ADD)
+BACKOFF_COMPLETE = "BackoffComplete"
+POP_FROM_BACKOFF = "PopFromBackoffQ"
+ATTEMPT_FAILED = "ScheduleAttemptFailure"
+GATES_RECHECKED = "GatesRechecked"
 
-_HEAPS = (Home.ACTIVE, Home.BACKOFF, Home.ERROR_BACKOFF)
+DEFAULT_MAX_WAIT_SECONDS = 300.0
 
 
 class SchedulingQueue:
@@ -54,19 +58,26 @@ class SchedulingQueue:
         hints: HintTable,
         backoff: BackoffPolicy | None = None,
         max_wait_seconds: float = DEFAULT_MAX_WAIT_SECONDS,
+        pops_backoff: bool = True,
     ) -> None:
         self._clock = clock
-        self._sort_key = sort_key
         self._gatekeeper = gatekeeper
         self._hints = hints
         self._backoff = backoff or BackoffPolicy()
         self._max_wait_seconds = max_wait_seconds
+        self._pops_backoff = pops_backoff
+        """Whether a pod in backoff is popped when nothing is active (SchedulerPopFromBackoffQ)."""
         self._entries: dict[str, Entry] = {}
-        self._heaps: dict[Home, list[tuple[tuple[float, ...], int, Entry]]] = {home: [] for home in _HEAPS}
+        self._heaps = Heaps(sort_key)
         self._sizes = dict.fromkeys(Home, 0)
         self._pool = WaitingPool()
+        self._wake_up = WakeUp(hints, self._pool)
         self._in_flight = InFlight()
-        self._places = 0
+        self._listeners: list[OnMove] = []
+
+    def tell_moves(self, listener: OnMove) -> None:
+        """From now on, tell `listener` of every move."""
+        self._listeners.append(listener)
 
     # --- looking -----------------------------------------------------------------------------------------------
 
@@ -86,9 +97,17 @@ class SchedulingQueue:
     def tickets(self) -> Iterator[Ticket]:
         return self._in_flight.tickets()
 
+    def is_binding(self, ticket: Ticket) -> bool:
+        """Is the pod past the last point where a plugin could refuse it?"""
+        return not self._in_flight.is_listening(ticket.uid)
+
     @property
     def recorded_events(self) -> int:
         return self._in_flight.event_count
+
+    def missed_events(self) -> Iterator[RecordedEvent]:
+        """What is kept for the pods in flight, oldest first."""
+        return self._in_flight.events()
 
     # --- arrival, change, departure ----------------------------------------------------------------------------
 
@@ -99,7 +118,7 @@ class SchedulingQueue:
             return
         entry = Entry(pod, self._clock.time())
         self._entries[pod.uid] = entry
-        self._settle(entry, Home.ACTIVE)
+        self._settle(entry, Home.ACTIVE, POD_ADDED.label)
 
     def update(self, new: Pod, events: Iterable[ClusterEvent], old: Pod) -> None:
         """The pod itself changed: that may be what it was waiting for."""
@@ -111,16 +130,16 @@ class SchedulingQueue:
         if entry is None:
             self.add(new)
             return
-        if entry.home in _HEAPS:
+        if entry.home in HEAPS:
             entry.pod = new
-            self._file(entry)
+            self._heaps.push(entry)
             return
-        self._unfile(entry)
+        self._pool.remove(new.uid)
         entry.pod = new
-        self._file(entry)
+        self._pool.add(entry)
         for event in events:
-            retry = self._worth_retrying(entry, event, old, new)
-            if retry is not Retry.SKIP and self._requeue(entry, retry):
+            retry = self._wake_up.worth_retrying(entry, event, old, new)
+            if retry is not Retry.SKIP and self._requeue(entry, retry, event.label):
                 return
 
     def delete(self, uid: str) -> None:
@@ -133,7 +152,12 @@ class SchedulingQueue:
 
     def pop(self) -> Ticket | None:
         """The pod to schedule next. With nothing active, a pod still in (normal) backoff is taken early."""
-        entry = self._first(Home.ACTIVE) or self._first(Home.BACKOFF)
+        entry = self._heaps.first(Home.ACTIVE)
+        if entry is None and self._pops_backoff:
+            entry = self._heaps.first(Home.BACKOFF)
+            if entry is not None:
+                self._unfile(entry)
+                self._place(entry, Home.ACTIVE, POP_FROM_BACKOFF)
         if entry is None:
             return None
         self._unfile(entry)
@@ -163,83 +187,60 @@ class SchedulingQueue:
         entry.backoff_until = self._backoff.until(entry)
         self._in_flight.release(ticket)
         self._entries[pod.uid] = entry
-        self._requeue(entry, retry)
+        self._requeue(entry, retry, ATTEMPT_FAILED)
         return entry.home
+
+    def needs_no_events(self, ticket: Ticket) -> None:
+        """No plugin can refuse the pod any more: whatever happens from now on need not be kept for it."""
+        self._in_flight.stop_listening(ticket)
 
     def done(self, ticket: Ticket) -> None:
         """The pod needs no further attempt."""
         self._in_flight.release(ticket)
 
     def _missed_a_chance(self, ticket: Ticket) -> Retry:
+        if self.is_binding(ticket):
+            # It listens no more, so that nobody knows what it has missed.
+            return Retry.AFTER_BACKOFF
         best = Retry.SKIP
         for recorded in self._in_flight.missed(ticket):
-            best = max(best, self._worth_retrying(ticket.entry, recorded.event, recorded.old, recorded.new))
+            retry = self._wake_up.worth_retrying(ticket.entry, recorded.event, recorded.old, recorded.new)
+            best = max(best, retry)
             if best is Retry.IMMEDIATELY:
                 break
         return best
 
     # --- what moves pods ---------------------------------------------------------------------------------------
 
-    def on_event(self, event: ClusterEvent, old: Any, new: Any) -> int:
-        """Something happened: move the waiting pods that it may help; returns how many."""
+    def on_event(self, event: ClusterEvent, old: Any, new: Any, *, up_to_priority: int | None = None) -> int:
+        """Something happened: move the waiting pods that it may help; returns how many.
+
+        With `up_to_priority`, more important pods are left where they are: the event means nothing to them.
+        """
         if not self._hints.wants(event):
             return 0
         moved = 0
-        for entry, retry in self._helped(event, old, new):
-            if retry is not Retry.SKIP:
-                moved += self._requeue(entry, retry)
+        for entry, retry in self._wake_up.helped(event, old, new):
+            if up_to_priority is None or entry.pod.priority <= up_to_priority:
+                moved += self._requeue(entry, retry, event.label)
         self._in_flight.record(event, old, new)
         return moved
-
-    def _helped(self, event: ClusterEvent, old: Any, new: Any) -> list[tuple[Entry, Retry]]:
-        """Each plugin that registered is asked once per class of the pods that it refused."""
-        if event.is_wildcard:
-            return [(entry, self._worth_retrying(entry, event, old, new)) for entry in self._pool]
-        helped: dict[str, tuple[Entry, Retry]] = {}
-        for scheduler in self._hints.scheduler_names():
-            judges = self._hints.judges(scheduler, event)
-            gates = _Gates(judges, partial(self._hints.concerned, scheduler, event, old, new))
-            for plugin, hints in judges.items():
-                for pods in self._pool.refused_by(scheduler, plugin).values():
-                    if self._hints.ask(plugin, hints, next(iter(pods.values())).pod, old, new) is Hint.SKIP:
-                        continue
-                    for uid, entry in pods.items():
-                        if entry.gated_by and not gates.may_open(entry):
-                            continue
-                        retry = Retry.IMMEDIATELY if plugin in entry.pending else Retry.AFTER_BACKOFF
-                        if uid not in helped or helped[uid][1] < retry:
-                            helped[uid] = (entry, retry)
-        return list(helped.values())
-
-    def _worth_retrying(self, entry: Entry, event: ClusterEvent, old: Any, new: Any) -> Retry:
-        """The same question for one pod: its own update, or an event that it missed while in flight."""
-        if not entry.rejectors:
-            return Retry.AFTER_BACKOFF
-        # Pods in flight share one list of missed events, and some of them are about one pod only.
-        is_about_one_pod = new is not None and (event.is_wildcard or event.resource is Resource.TARGET_POD)
-        if is_about_one_pod and new.uid != entry.pod.uid:
-            return Retry.SKIP
-        if event.is_wildcard:
-            return Retry.AFTER_BACKOFF
-        best = Retry.SKIP
-        for plugin, hints in self._hints.judges(entry.pod.spec.scheduler_name, event).items():
-            if plugin not in entry.rejectors:
-                continue
-            if self._hints.ask(plugin, hints, entry.pod, old, new) is Hint.QUEUE:
-                best = max(best, Retry.IMMEDIATELY if plugin in entry.pending else Retry.AFTER_BACKOFF)
-        return best
 
     def activate(self, uids: Iterable[str]) -> None:
         """Move these pods to the active queue at once, whatever their backoff."""
         for uid in uids:
-            entry = self._entries.get(uid)
-            if entry is not None and entry.home is not Home.ACTIVE:
+            entry, ticket = self._entries.get(uid), self._in_flight.get(uid)
+            if ticket is not None:
+                self._in_flight.record(FORCE_ACTIVATE, None, ticket.pod)
+            elif entry is None or entry.home is Home.ACTIVE:
+                continue
+            elif entry.home in HEAPS and self._pops_backoff:
+                # It has passed the gates on its way into backoff.
                 self._unfile(entry)
-                self._settle(entry, Home.ACTIVE)
-            for ticket in self._in_flight.tickets():
-                if ticket.uid == uid:
-                    self._in_flight.record(FORCE_ACTIVATE, None, ticket.pod)
-                    break
+                self._place(entry, Home.ACTIVE, FORCE_ACTIVATE.label)
+            else:
+                self._unfile(entry)
+                self._settle(entry, Home.ACTIVE, FORCE_ACTIVATE.label)
 
     def recheck_gates(self, uids: Iterable[str]) -> None:
         """Ask PreEnqueue again about gated pods: those that it lets in now wait for what may help them."""
@@ -248,17 +249,19 @@ class SchedulingQueue:
             if entry is not None and entry.home is Home.GATED and self._gatekeeper(entry.pod) is None:
                 self._unfile(entry)
                 entry.gated_by = entry.gate_message = ""
-                self._settle_waiting(entry)
+                self._place(entry, Home.UNSCHEDULABLE, GATES_RECHECKED)
 
     def release_backoff(self) -> int:
         """Move the pods whose backoff is over to the active queue; returns how many."""
         now = self._clock.time()
         moved = 0
         for home in (Home.BACKOFF, Home.ERROR_BACKOFF):
-            while (entry := self._first(home)) is not None and self._backoff.is_over(entry.backoff_until, now):
+            while (entry := self._heaps.first(home)) is not None and self._backoff.is_over(entry.backoff_until, now):
                 self._unfile(entry)
-                entry.home = Home.ACTIVE
-                self._file(entry)
+                if self._pops_backoff:
+                    self._place(entry, Home.ACTIVE, BACKOFF_COMPLETE)
+                else:
+                    self._settle(entry, Home.ACTIVE, BACKOFF_COMPLETE)
                 moved += 1
         return moved
 
@@ -269,108 +272,66 @@ class SchedulingQueue:
         for entry in stale:
             entry.was_flushed = True
             entry.flushed_at = now
-            self._requeue(entry, Retry.AFTER_BACKOFF)
+            self._requeue(entry, Retry.AFTER_BACKOFF, LEFTOVER_SWEEP.label)
         return len(stale)
 
     # --- homes -------------------------------------------------------------------------------------------------
 
-    def _requeue(self, entry: Entry, retry: Retry) -> bool:
+    def _requeue(self, entry: Entry, retry: Retry, why: str) -> bool:
         """Put the entry where the answer says; True if it left the pool."""
         if entry.home is not Home.IN_FLIGHT:
             self._unfile(entry)
         waits = retry is Retry.AFTER_BACKOFF and not self._backoff.is_over(entry.backoff_until, self._clock.time())
         if retry is Retry.SKIP:
-            self._settle_waiting(entry)
+            self._place(entry, Home.GATED if entry.gated_by else Home.UNSCHEDULABLE, why)
         elif waits and entry.backoff_until:
-            self._settle(entry, Home.BACKOFF if entry.rejectors else Home.ERROR_BACKOFF)
+            home = Home.BACKOFF if entry.rejectors else Home.ERROR_BACKOFF
+            # What is not popped from there is asked at the gate when its backoff is over.
+            (self._settle if self._pops_backoff else self._place)(entry, home, why)
         else:
-            self._settle(entry, Home.ACTIVE)
-        return entry.home in _HEAPS
+            self._settle(entry, Home.ACTIVE, why)
+        return entry.home in HEAPS
 
-    def _settle(self, entry: Entry, home: Home) -> None:
+    def _settle(self, entry: Entry, home: Home, why: str) -> None:
         """Into a heap, unless PreEnqueue gates the pod."""
         gate = self._gatekeeper(entry.pod)
-        if gate is not None:
-            entry.gated_by, entry.gate_message = gate
-            entry.rejectors |= {entry.gated_by}
-            entry.was_flushed = False
-            entry.home = Home.GATED
-        else:
+        if gate is None:
             entry.gated_by = entry.gate_message = ""
-            entry.home = home
+            self._place(entry, home, why)
+            return
+        entry.gated_by, entry.gate_message = gate
+        entry.rejectors |= {entry.gated_by}
+        entry.was_flushed = False
+        self._place(entry, Home.GATED, why)
+
+    def _place(self, entry: Entry, home: Home, why: str) -> None:
+        entry.home = home
+        self._sizes[home] += 1
+        if home in HEAPS:
             if home is Home.ACTIVE and entry.first_attempt_at is None:
                 entry.first_attempt_at = self._clock.time()
-        self._file(entry)
-
-    def _settle_waiting(self, entry: Entry) -> None:
-        entry.home = Home.GATED if entry.gated_by else Home.UNSCHEDULABLE
-        self._file(entry)
-
-    def _file(self, entry: Entry) -> None:
-        if entry.home not in _HEAPS:
+            self._heaps.push(entry)
+        else:
             self._pool.add(entry)
-            self._sizes[entry.home] += 1
-            return
-        if not entry.place:
-            self._sizes[entry.home] += 1
-        self._places += 1
-        entry.place = self._places
-        heapq.heappush(self._heaps[entry.home], (self._heap_key(entry), entry.place, entry))
+        for tell in self._listeners:
+            tell(entry, why)
 
     def _unfile(self, entry: Entry) -> None:
         self._sizes[entry.home] -= 1
-        if entry.home in _HEAPS:
-            entry.place = 0
+        if entry.home in HEAPS:
+            self._heaps.remove(entry)
         else:
             self._pool.remove(entry.pod.uid)
-
-    def _heap_key(self, entry: Entry) -> tuple[float, ...]:
-        if entry.home is Home.ERROR_BACKOFF:
-            return (entry.backoff_until,)
-        order = self._sort_key(QueuedPod(entry.pod, entry.timestamp, entry.attempts))
-        return (entry.backoff_until, *order) if entry.home is Home.BACKOFF else order
-
-    def _first(self, home: Home) -> Entry | None:
-        """The head of a heap; places that their entry has left are dropped on the way."""
-        heap = self._heaps[home]
-        while heap:
-            _, place, entry = heap[0]
-            if entry.place == place and entry.home is home:
-                return entry
-            heapq.heappop(heap)
-        return None
 
     def check(self) -> None:
         """Verify the invariants; for tests."""
         self._pool.check()
+        self._in_flight.check()
         for home in Home:
             if home is not Home.IN_FLIGHT:
                 assert self._sizes[home] == sum(e.home is home for e in self._entries.values()), home
         for uid, entry in self._entries.items():
             assert uid not in self._in_flight, "a pod has exactly one home"
-            in_heap = any(p == entry.place and e is entry for _, p, e in self._heaps.get(entry.home, []))
+            in_heap = self._heaps.holds(entry)
             assert in_heap or uid in self._pool, "a pod has a home"
             assert not (in_heap and uid in self._pool), "a pod has exactly one home"
-        if not len(self._in_flight):
-            assert not self._in_flight.event_count, "nobody can ask for these events any more"
-
-
-class _Gates:
-    """Whether an event may open the gates of pods; each gate is asked when the first pod that it holds is met."""
-
-    __slots__ = ("_ask", "_keys_of", "_registered")
-
-    def __init__(self, registered: Container[str], ask: Callable[[str], frozenset[str] | None]) -> None:
-        self._registered = registered
-        self._ask = ask
-        self._keys_of: dict[str, frozenset[str] | None] = {}
-
-    def may_open(self, entry: Entry) -> bool:
-        """Only events that the gate registered for can open it, and only for the pods that it says they concern."""
-        gate = entry.gated_by
-        if gate not in self._registered:
-            return False
-        if gate not in self._keys_of:
-            self._keys_of[gate] = self._ask(gate)
-        keys = self._keys_of[gate]
-        return keys is None or (bool(keys) and entry.pod.key in keys)
