@@ -34,6 +34,10 @@ class VictimSearch(Protocol):
         """In the order in which they were found."""
 
     @property
+    def best(self) -> Candidate | None:
+        """The candidate with the smallest cost, the first of equals; None if there is none."""
+
+    @property
     def errors(self) -> Sequence[Exception]:
         """What went wrong on single nodes."""
 

@@ -21,7 +21,7 @@ from pilotage.cluster.node_rows import NodeRows
 from pilotage.cluster.node_table import NodeTable
 from pilotage.framework.diagnosis import Refused
 from pilotage.framework.dry_run import filter_error
-from pilotage.framework.preemption.outcomes import HOPELESS, Outcomes
+from pilotage.framework.preemption.outcomes import HOPELESS, PROMISING, Outcomes
 from pilotage.framework.preemption.victims import NO_VICTIMS
 from pilotage.framework.profile import Profile, name_of
 from pilotage.model import Pod
@@ -57,6 +57,7 @@ class FirstStep:
             if is_exact:
                 _name_refusals(name, masks, rows, ~promised, outcomes)
             still_open &= ~here
+        outcomes.codes[rows[still_open]] = PROMISING
 
 
 def _sees_columns_only(plugin: Plugin) -> bool:

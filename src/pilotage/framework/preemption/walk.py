@@ -9,17 +9,19 @@ import numpy as np
 
 from pilotage.api.preemption import Candidate
 from pilotage.api.results import Reason, Refusal, Reject
-from pilotage.api.table import Rows
+from pilotage.api.table import Mask, Rows
 from pilotage.cluster.node_table import NodeTable
 from pilotage.framework.diagnosis import ABSENT_PLUGIN, Refused, unavailable_text
 from pilotage.framework.dry_run import DryRun, Trial
 from pilotage.framework.errors import PluginError
 from pilotage.framework.preemption.budgets import DisruptionBudgets
-from pilotage.framework.preemption.outcomes import BROKEN, CANDIDATE, HOPELESS, UNKNOWN, Outcomes
+from pilotage.framework.preemption.outcomes import BROKEN, HARMLESS, HOPELESS, Outcomes, is_candidate, is_open
 from pilotage.framework.preemption.victims import NoVictimNeeded, try_node
 from pilotage.model import Pod
 
 _NOT_HELPFUL = "Preemption is not helpful for scheduling"
+_UNDECIDED = Refused(ABSENT_PLUGIN, Reject(Reason("Undecided", "filters disagree about the node")))
+"""A plugin says one thing of many nodes at once, and another of a single one."""
 
 
 class Walk:
@@ -33,28 +35,76 @@ class Walk:
         self._nodes = nodes
         self._budgets = budgets
         self._outcomes = outcomes
-        self._refused: list[int] = []
-        self.candidates: list[Candidate] = []
-        self.errors: list[Exception] = []
+        self._tried_rows: Rows = np.empty(0, dtype=np.int64)
 
     def go(self, rows: Rows, wanted: int) -> None:
         """Try the rows in order until `wanted` candidates are found, one of them without a violation."""
         codes = self._outcomes.codes[rows]
-        last = len(rows)
-        is_one_harmless = False
-        for place in np.flatnonzero((codes == CANDIDATE) | (codes == UNKNOWN)).tolist():
-            row = int(rows[place])
-            candidate = self._outcomes.candidates.get(row) or self._tried(row)
-            if candidate is None:
-                continue
-            self.candidates.append(candidate)
-            is_one_harmless |= not candidate.violations
-            if is_one_harmless and len(self.candidates) >= wanted:
-                last = place + 1
+        is_known = is_candidate(codes)
+        known_so_far = np.cumsum(is_known)
+        first_harmless = _first(codes == HARMLESS)
+        found = 0
+        for place in np.flatnonzero(is_open(codes)).tolist():
+            if known_so_far[place] + found >= wanted and first_harmless < place:
                 break
-        self._note_others(rows[:last])
+            candidate = self._try(int(rows[place]))
+            if candidate is not None:
+                found += 1
+                first_harmless = min(first_harmless, place if not candidate.violations else len(rows))
+        self._tried_rows = rows[: self._end(rows, wanted)]
 
-    def _tried(self, row: int) -> Candidate | None:
+    def _end(self, rows: Rows, wanted: int) -> int:
+        """Up to where rows had to be tried: there were enough candidates, and one was harmless."""
+        codes = self._outcomes.codes[rows]
+        enough = _first(np.cumsum(is_candidate(codes)) >= wanted)
+        return min(max(enough, _first(codes == HARMLESS)) + 1, len(rows))
+
+    # --- what was found ----------------------------------------------------------------------------------------
+
+    @property
+    def candidates(self) -> list[Candidate]:
+        return [self._outcomes.candidates[row] for row in self._candidate_rows().tolist()]
+
+    @property
+    def best(self) -> Candidate | None:
+        rows = self._candidate_rows()
+        return self._outcomes.candidates[self._outcomes.cheapest(rows)] if len(rows) else None
+
+    @property
+    def errors(self) -> list[Exception]:
+        broken = self._tried_rows[self._outcomes.codes[self._tried_rows] == BROKEN]
+        return [self._outcomes.errors[row] for row in broken.tolist()]
+
+    def refusals(self) -> Mapping[str, tuple[str, Refusal]]:
+        found = {row: self._refusal(row) for row in self._refused_rows().tolist()}
+        names = self._nodes.names
+        return {names[row]: (refused.plugin, refused.refusal) for row, refused in found.items()}
+
+    def message(self) -> str:
+        counts: Counter[str] = Counter()
+        rows = self._refused_rows()
+        for row in rows[self._outcomes.codes[rows] == HOPELESS].tolist():
+            self._refusal(row)
+        numbers, repeats = np.unique(self._outcomes.codes[rows], return_counts=True)
+        for number, count in zip(numbers.tolist(), repeats.tolist(), strict=True):
+            refused = self._outcomes.refusals[number] if number >= 0 else _UNDECIDED
+            counts.update({reason.message: count for reason in refused.refusal.reasons})
+        if len(rows) < len(self._nodes):
+            counts[_NOT_HELPFUL] += len(self._nodes) - len(rows)
+        return unavailable_text(len(self._nodes), counts)
+
+    def _candidate_rows(self) -> Rows:
+        found: Rows = self._tried_rows[is_candidate(self._outcomes.codes[self._tried_rows])]
+        return found
+
+    def _refused_rows(self) -> Rows:
+        codes = self._outcomes.codes[self._tried_rows]
+        found: Rows = self._tried_rows[(codes >= 0) | (codes == HOPELESS)]
+        return found
+
+    # --- one row -----------------------------------------------------------------------------------------------
+
+    def _try(self, row: int) -> Candidate | None:
         """Work out what is not known of a row; None unless it is a candidate."""
         if self._trial.is_too_full(row, self._rivals(row)):
             self._outcomes.codes[row] = HOPELESS
@@ -76,45 +126,19 @@ class Walk:
     def _rivals(self, row: int) -> list[Pod]:
         return self._dry_run.rivals_on(self._trial.pod, self._nodes.names[row])
 
-    def _note_others(self, tried: Rows) -> None:
-        codes = self._outcomes.codes[tried]
-        self._refused = tried[(codes >= 0) | (codes == HOPELESS)].tolist()
-        broken = tried[codes == BROKEN].tolist()
-        self.errors = [self._outcomes.errors[row] for row in broken]
-
-    def refusals(self) -> Mapping[str, tuple[str, Refusal]]:
-        found = {row: self._refusal(row) for row in self._refused}
-        names = self._nodes.names
-        return {names[row]: (refused.plugin, refused.refusal) for row, refused in found.items()}
-
-    def message(self) -> str:
-        counts: Counter[str] = Counter()
-        for refused, count in self._refused_counts().items():
-            counts.update({reason.message: count for reason in refused.refusal.reasons})
-        untried = len(self._nodes) - len(self._refused)
-        if untried:
-            counts[_NOT_HELPFUL] += untried
-        return unavailable_text(len(self._nodes), counts)
-
-    def _refused_counts(self) -> Mapping[Refused, int]:
-        counts: Counter[Refused] = Counter()
-        codes, numbers = np.unique(self._outcomes.codes[self._refused], return_counts=True)
-        for code, number in zip(codes.tolist(), numbers.tolist(), strict=True):
-            if code >= 0:
-                counts[self._outcomes.refusals[code]] += number
-        for row in self._refused:
-            if self._outcomes.codes[row] < 0:
-                counts[self._refusal(row)] += 1
-        return counts
-
     def _refusal(self, row: int) -> Refused:
         """Who refuses a row; worked out now if only the fact was known."""
         code = int(self._outcomes.codes[row])
         if code >= 0:
             return self._outcomes.refusals[code]
         outcome = self._outcome(row)
-        if isinstance(outcome, Refused):
-            self._outcomes.note(row, outcome)
-            return outcome
-        # The filter says one thing of many nodes and another of this one.
-        return Refused(ABSENT_PLUGIN, Reject(Reason("Undecided", "filters disagree about the node")))
+        if not isinstance(outcome, Refused):
+            return _UNDECIDED
+        self._outcomes.note(row, outcome)
+        return outcome
+
+
+def _first(mask: Mask) -> int:
+    """The first place where the mask is True; its length if there is none."""
+    place = int(mask.argmax()) if len(mask) else 0
+    return place if len(mask) and mask[place] else len(mask)

@@ -99,8 +99,9 @@ class DefaultPreemption(Plugin, PreEnqueue, PostFilter):
             # Not always the same nodes are to be disturbed.
             rows = np.roll(rows, -self._handle.rng.randrange(len(rows)))
         search = self._handle.search_victims(state, pod, rows, self._wanted(len(rows)))
-        if search.candidates:
-            return min(search.candidates, key=_cost), ""
+        best = search.best
+        if best is not None:
+            return best, ""
         if search.errors:
             raise RuntimeError(f"preemption: {_joined(search.errors)}")
         return None, search.message()
@@ -109,10 +110,6 @@ class DefaultPreemption(Plugin, PreEnqueue, PostFilter):
         """How many candidates are enough."""
         part = potential * self._args.min_candidate_nodes_percentage // 100
         return min(max(part, self._args.min_candidate_nodes_absolute), potential)
-
-
-def _cost(candidate: Candidate) -> tuple[float, ...]:
-    return candidate.cost
 
 
 def _is_being_preempted(pod: Pod) -> bool:
