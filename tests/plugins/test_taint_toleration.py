@@ -113,3 +113,9 @@ def test_the_order_of_tolerations_does_not_matter_to_the_signature() -> None:
     one, other = pod("p").tolerate("a").tolerate("b"), pod("q").tolerate("b").tolerate("a")
     assert PLUGIN.sign(one.build()) == PLUGIN.sign(other.build())
     assert PLUGIN.sign(one.build()) != PLUGIN.sign(pod("p").tolerate("a").build())
+
+
+def test_without_nodes_there_are_no_scores_although_taints_were_seen() -> None:
+    world = OnePlugin(PLUGIN, soft("n", 2))
+    world.cluster.remove_node("n")
+    assert world.raw_scores(pod("p")) == {} and world.refused(pod("p")) == []

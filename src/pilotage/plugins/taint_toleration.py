@@ -57,7 +57,7 @@ class TaintToleration(Plugin, Filter, VectorFilter, Score, VectorScore, Normaliz
     def score_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Scores:
         codes, taint_sets = nodes.taint_sets()
         disliked = np.array([_disliked(taints, pod) for taints in taint_sets], dtype=np.int64)
-        return disliked[codes] if len(codes) else disliked
+        return disliked[codes]
 
     def normalize(self, state: CycleState, pod: Pod, scores: Scores) -> Scores:
         return by_maximum(scores, reverse=True)

@@ -92,6 +92,9 @@ class _Builder:
         """The object as a dict that is the caller's own; without uid and version unless they were given."""
         return deepcopy(self._object)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._object})"
+
     def _built_json(self) -> bytes:
         """What `build` decodes: the object with the uid that an API server would have given it."""
         obj = self.json()
