@@ -21,7 +21,10 @@ def answer_preemption(world: World) -> Answer:
     diagnosis = diagnose(engine, state, pod, engine.runner.pre_filter(state, pod))
     answer: Answer = {"filter": node_statuses(diagnosis), "filterMessage": diagnosis.message()}
     rows = diagnosis.resolvable_rows()
-    search = engine.preemption.search(state, pod, rows, wanted=len(rows) + 1)
+    # As in the recordings, where the search came first, for pods that may preempt: what filters note down about nodes
+    # on its way (DynamicResources: claims that are in the way) is known to PostFilter.
+    tried = rows if pod.spec.preemption_policy != "Never" else rows[:0]
+    search = engine.preemption.search(state, pod, tried, wanted=len(rows) + 1)
     outcome = engine.runner.post_filter(state, pod, diagnosis)
     was_tried = outcome.nomination.node_name is not None
     answer |= _searched(search) if was_tried else _searched(engine.preemption.search(state, pod, rows[:0], wanted=1))

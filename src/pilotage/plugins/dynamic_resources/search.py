@@ -111,8 +111,15 @@ class Search:
                 raise AllocationError(
                     f"{wanted.where}: asks for all devices, but resource pool {pool.id} is currently {state}"
                 )
-            found += [(pool, device) for device in pool.devices if self._is_selectable(wanted, device)]
+            found += [(pool, device) for device in pool.devices if self._is_wanted(wanted, device)]
         return found
+
+    def _is_wanted(self, wanted: Wanted, device: PoolDevice) -> bool:
+        """Does the device belong to "all"? One that is too small for the request does not."""
+        if not self._is_selectable(wanted, device):
+            return False
+        taken = consumption(device.device, wanted.capacity)
+        return taken is not None and self._has_capacity(device, taken)
 
     # --- the search --------------------------------------------------------------------------------------------
 
