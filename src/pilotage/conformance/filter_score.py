@@ -51,7 +51,7 @@ def _evaluate(world: World, state: CycleState, answer: Answer) -> None:
         answer["message"] = diagnosis.message()
         return
     answer["scores"] = _scores(world, state, rows)
-    given = allocations(state, [diagnosis.node_names[row] for row in rows])
+    given = allocations(state, [diagnosis.node_names[row] for row in rows.tolist()])
     if given is not None:
         answer["allocations"] = given
     _choose(world, answer)
