@@ -60,6 +60,10 @@ WATCHED = (
     "csidrivers",
     "csistoragecapacities",
     "volumeattachments",
+    "resourceclaims",
+    "resourceslices",
+    "deviceclasses",
+    "devicetaintrules",
 )
 _UNFINISHED = "status.phase!=Succeeded,status.phase!=Failed"
 
