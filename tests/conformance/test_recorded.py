@@ -1,0 +1,76 @@
+"""Whole decisions against recorded ones of kube-scheduler: who refuses which node and why, scores, and the choice.
+
+The cases of `resources` and `affinity` are answered completely: nothing is left out, so every difference is a failure.
+The counts below make sure that the cases still ask what they are there for.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pilotage.conformance.cases import Case, load_cases
+from pilotage.conformance.replay import Result, replay
+
+ROOT = Path(__file__).parents[2]
+_SHARED, _OWN = ROOT.parent / "shared" / "parity", ROOT / "tests" / "data" / "parity"
+FILES = ("resources", "affinity")
+
+REFUSED_AT_LEAST = {
+    "NodeResourcesFit": 1400,
+    "NodeAffinity": 690,
+    "TaintToleration": 350,
+    "NodeUnschedulable": 180,
+    "": 400,
+}
+"""Nodes that each plugin is recorded to refuse; "" are those that PreFilter left out."""
+SCORED_AT_LEAST = {
+    "NodeResourcesFit": 1800,
+    "TaintToleration": 1800,
+    "NodeResourcesBalancedAllocation": 1700,
+    "NodeAffinity": 280,
+}
+
+
+@lru_cache(maxsize=len(FILES))
+def cases(file: str) -> tuple[Case, ...]:
+    where = _SHARED if _SHARED.is_dir() else _OWN
+    return tuple(load_cases(where / f"{file}.jsonl.gz"))
+
+
+def differing(results: Iterator[Result]) -> list[tuple[str, str, Any, Any]]:
+    return [(r.case.name, path, expected, ours) for r in results for path, expected, ours in r.differences]
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_our_decisions_are_the_recorded_ones(file: str) -> None:
+    found = differing(replay(cases(file)))
+    assert not found, f"{len(found)} differences, the first are {found[:5]}"
+
+
+def test_a_wrong_answer_would_be_found() -> None:
+    """The comparison itself: the same case with one recorded score changed."""
+    case = next(case for case in cases("resources") if case.expected["scores"])
+    scores = {name: dict(score) for name, score in case.expected["scores"].items()}
+    first = min(scores)
+    scores[first]["total"] += 1
+    spoilt = Case(case.name, case.kind, case.objects, case.pod, {**case.expected, "scores": scores}, case.config)
+    assert [path for _, path, _, _ in differing(replay([spoilt]))] == [f"scores.{first}.total"]
+
+
+def test_the_cases_ask_about_every_plugin_often_enough() -> None:
+    refused: Counter[str] = Counter()
+    scored: Counter[str] = Counter()
+    for file in FILES:
+        assert len(cases(file)) == 220
+        for case in cases(file):
+            refused.update(status["plugin"] for status in case.expected["filter"].values() if status is not None)
+            for score in case.expected["scores"].values():
+                scored.update(list(score["raw"]))
+    assert {plugin: refused[plugin] for plugin, least in REFUSED_AT_LEAST.items() if refused[plugin] < least} == {}
+    assert {plugin: scored[plugin] for plugin, least in SCORED_AT_LEAST.items() if scored[plugin] < least} == {}
