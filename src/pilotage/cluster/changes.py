@@ -6,12 +6,12 @@ generic one. The order is part of the contract: a pod is moved by the first even
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from pilotage.api.events import Action, ClusterEvent, Resource
 from pilotage.cluster.node_resources import node_allocatable
 from pilotage.model import Node, Pod
-from pilotage.model.pod_resources import pod_requests
+from pilotage.model.pod_resources import assigned_requests
 
 
 def node_events(old: Node, new: Node) -> Iterator[ClusterEvent]:
@@ -41,18 +41,24 @@ def pod_events(old: Pod, new: Pod, resource: Resource) -> list[ClusterEvent]:
 def _pod_actions(old: Pod, new: Pod) -> Iterator[Action]:
     if old.labels != new.labels:
         yield Action.UPDATE_POD_LABEL
-    if old.spec is not new.spec:
-        before, after = pod_requests(old.spec), pod_requests(new.spec)
-        if any(after.get(resource, 0) < amount for resource, amount in before.items()):
+    before, after = assigned_requests(old), assigned_requests(new)
+    if before is not after:
+        if _lost(before, after):
             yield Action.UPDATE_POD_SCALE_DOWN
-        if any(before.get(resource, 0) < amount for resource, amount in after.items()):
+        if _lost(after, before):
             yield Action.UPDATE_POD_SCALE_UP
+    if old.spec is not new.spec:
         if old.spec.scheduling_gates and not new.spec.scheduling_gates:
             yield Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED
         if len(old.spec.tolerations) != len(new.spec.tolerations):
             yield Action.UPDATE_POD_TOLERATION
     if _generated_claims(old) != _generated_claims(new):
         yield Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM
+
+
+def _lost(before: Mapping[str, int], after: Mapping[str, int]) -> bool:
+    """Is something smaller, or not named any more, be it that it was 0?"""
+    return any(resource not in after or after[resource] < amount for resource, amount in before.items())
 
 
 def _generated_claims(pod: Pod) -> tuple[object, object]:
