@@ -83,6 +83,7 @@ _STORAGE: Final = (
 
 _DEVICES: Final = (
     _kind("resource.k8s.io/v1", "DeviceClass", "deviceclasses", **_CLUSTER, **_GENERATION, **_ECHO),
+    _kind("resource.k8s.io/v1", "DeviceTaintRule", "devicetaintrules", **_CLUSTER, **_GENERATION, **_STATUS),
     _kind("resource.k8s.io/v1", "ResourceClaim", "resourceclaims", **_STATUS, **_ECHO),
     _kind("resource.k8s.io/v1", "ResourceClaimTemplate", "resourceclaimtemplates", **_ECHO),
     _kind("resource.k8s.io/v1", "ResourceSlice", "resourceslices", **_CLUSTER, **_GENERATION, **_ECHO),
