@@ -163,10 +163,12 @@ class VolumeFinder:
         conflict, missing = self._bound_masks(nodes)
         if conflict is not None:
             yield conflict, NODE_CONFLICT
+        if self.claims.delayed:
+            yield from self._refusals_of_unbound(nodes)
         if missing is not None:
             yield missing, NO_VOLUME
-        if not self.claims.delayed:
-            return
+
+    def _refusals_of_unbound(self, nodes: NodeTable) -> Iterator[tuple[Mask, Reason]]:
         elsewhere = nodes.everywhere(False)
         for name in sorted(self._selected):
             elsewhere |= ~nodes.rows_of(frozenset((name,)))

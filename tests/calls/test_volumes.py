@@ -1,0 +1,116 @@
+"""Calls that bind storage: what changes and nothing else, and only if the object is the one that was decided about."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from copy import deepcopy
+
+import msgspec
+import pytest
+
+from pilotage.api.calls import ApiCall, Lane
+from pilotage.calls.volumes import ProvisioningOrder, VolumeReservation
+from pilotage.kube.client import ApiStatusError, KubeClient
+from pilotage.model import KINDS
+from pilotage.model.meta import ObjectReference
+from pilotage.model.storage import PersistentVolume, PersistentVolumeClaim
+from pilotage.sandbox.api import Api
+from pilotage.sandbox.http.inprocess import InProcessTransport
+from pilotage.sandbox.http.server import ApiServer
+from pilotage.sandbox.storage.store import Store
+from pilotage.testing import VirtualClock
+
+VOLUME = {
+    "apiVersion": "v1",
+    "kind": "PersistentVolume",
+    "metadata": {"name": "v", "annotations": {"keep": "me"}},
+    "spec": {
+        "capacity": {"storage": "1Gi"},
+        "accessModes": ["ReadWriteOnce"],
+        "hostPath": {"path": "/x", "type": "Directory"},
+    },
+}
+CLAIM = {
+    "apiVersion": "v1",
+    "kind": "PersistentVolumeClaim",
+    "metadata": {"name": "c", "namespace": "default"},
+    "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+}
+
+
+class Server:
+    """An API server that enforces resource versions."""
+
+    def __init__(self) -> None:
+        clock = VirtualClock()
+        self.api = Api(Store(history=1000), clock=clock, rng=random.Random(1))
+        self.client = KubeClient(InProcessTransport(ApiServer(self.api, token=None, clock=clock)))
+        self.api.create("persistentvolumes", "", deepcopy(VOLUME))
+        self.api.create("persistentvolumeclaims", "default", deepcopy(CLAIM))
+
+    def volume(self) -> PersistentVolume:
+        found: PersistentVolume = KINDS["persistentvolumes"].decode(
+            msgspec.json.encode(self.api.get("persistentvolumes", "", "v"))
+        )
+        return found
+
+    def claim(self) -> PersistentVolumeClaim:
+        found: PersistentVolumeClaim = KINDS["persistentvolumeclaims"].decode(
+            msgspec.json.encode(self.api.get("persistentvolumeclaims", "default", "c"))
+        )
+        return found
+
+
+def reservation(server: Server) -> VolumeReservation:
+    volume, claim = server.volume(), server.claim()
+    reference = ObjectReference(kind="PersistentVolumeClaim", namespace="default", name="c", uid=claim.uid)
+    metadata = msgspec.structs.replace(volume.metadata, annotations={**volume.annotations, "more": "yes"})
+    spec = msgspec.structs.replace(volume.spec, claim_ref=reference)
+    return VolumeReservation(msgspec.structs.replace(volume, metadata=metadata, spec=spec))
+
+
+def order(server: Server) -> ProvisioningOrder:
+    return ProvisioningOrder(server.claim(), "n1")
+
+
+async def test_a_reservation_changes_nothing_else() -> None:
+    server = Server()
+    call = reservation(server)
+    await call.perform(server.client)
+    written = server.api.get("persistentvolumes", "", "v")
+    assert written["spec"]["claimRef"]["uid"] == server.claim().uid
+    assert written["metadata"]["annotations"] == {"keep": "me", "more": "yes"}
+    assert written["spec"]["hostPath"] == {"path": "/x", "type": "Directory"}
+    assert call.written_version == written["metadata"]["resourceVersion"]
+
+
+async def test_an_order_names_the_node() -> None:
+    server = Server()
+    call = order(server)
+    await call.perform(server.client)
+    metadata = server.api.get("persistentvolumeclaims", "default", "c")["metadata"]
+    assert metadata["annotations"]["volume.kubernetes.io/selected-node"] == "n1"
+    assert call.written_version == metadata["resourceVersion"]
+
+
+@pytest.mark.parametrize("make", [reservation, order])
+async def test_an_object_that_changed_meanwhile_is_left_alone(make: Callable[[Server], ApiCall]) -> None:
+    server = Server()
+    call = make(server)
+    for resource, namespace, name in (("persistentvolumes", "", "v"), ("persistentvolumeclaims", "default", "c")):
+        changed = server.api.get(resource, namespace, name)
+        changed["metadata"].setdefault("labels", {})["new"] = "yes"
+        server.api.update(resource, namespace, name, changed)
+    with pytest.raises(ApiStatusError) as refused:
+        await call.perform(server.client)
+    assert refused.value.code == 409
+    assert server.volume().spec.claim_ref is None
+    assert not server.claim().annotations.get("volume.kubernetes.io/selected-node")
+
+
+def test_calls_are_made_in_their_own_lane() -> None:
+    server = Server()
+    assert {reservation(server).lane, order(server).lane} == {Lane.VOLUME}
+    assert reservation(server).object_key == server.volume().uid
+    assert order(server).object_key == server.claim().uid

@@ -1,0 +1,220 @@
+"""Where a pod can go for its volumes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pilotage.api.results import SKIP
+from pilotage.testing import node, pod
+from tests.plugins.volume_binding.binding_world import (
+    BIND_CONFLICT,
+    NO_SPACE,
+    NO_VOLUME,
+    NODE_CONFLICT,
+    BindingWorld,
+    with_objects,
+)
+from tests.plugins.volume_world import (
+    HOSTNAME,
+    ZONE,
+    Object,
+    capacity,
+    claim,
+    csi_driver,
+    csi_node,
+    mounting,
+    storage_class,
+    using,
+    volume,
+)
+
+DRIVER = "csi.example.com"
+LOCAL = storage_class("local", provisioner="kubernetes.io/no-provisioner")
+
+
+def two_zones(*objects: Object) -> BindingWorld:
+    return with_objects(BindingWorld(node("a").zone("z1"), node("b").zone("z2")), *objects)
+
+
+@pytest.mark.parametrize("waiting", [pod("p"), mounting("p", {"csi": {"driver": DRIVER}})])
+def test_pods_without_claims_cost_nothing(waiting: Any) -> None:
+    world = BindingWorld(node("n"))
+    assert world.pre_filter(waiting) is SKIP
+    assert world.plugin.sign(waiting.build()) is not None
+    assert not world.cluster._indexes, "no index is kept for them"
+
+
+# --- claims that nothing can be done for -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("objects", "message"),
+    [
+        ([], 'persistentvolumeclaim "c" not found'),
+        (
+            [{**claim("c", volume_name="gone"), "status": {"phase": "Lost"}}],
+            'persistentvolumeclaim "c" bound to non-existent persistentvolume "gone"',
+        ),
+        ([claim("c", deletionTimestamp="2026-01-01T00:00:00Z")], 'persistentvolumeclaim "c" is being deleted'),
+        ([claim("c")], "pod has unbound immediate PersistentVolumeClaims"),
+        ([claim("c", class_name="nope")], "pod has unbound immediate PersistentVolumeClaims"),
+        (
+            [claim("c", class_name="s"), storage_class("s", waits=False)],
+            "pod has unbound immediate PersistentVolumeClaims",
+        ),
+        (
+            [claim("c", class_name="s", spec={"volumeName": "v"}), storage_class("s")],
+            "pod has unbound immediate PersistentVolumeClaims",
+        ),
+    ],
+    ids=["missing", "lost", "deleting", "no class", "unknown class", "immediate", "named but not bound"],
+)
+def test_unusable_claims_refuse_the_pod_everywhere(objects: list[Object], message: str) -> None:
+    world = two_zones(*objects)
+    assert world.messages(using("c")) == {"a": [message], "b": [message]}
+    assert world.pre_filter(using("c")).unresolvable
+
+
+def test_claims_of_ephemeral_volumes() -> None:
+    waiting = mounting("p", {"ephemeral": {}})
+    world = two_zones(storage_class("s"))
+    text = 'waiting for ephemeral volume controller to create the persistentvolumeclaim "p-v0"'
+    assert world.messages(waiting)["a"] == [text]
+    world.put(claim("p-v0", class_name="s"))
+    assert world.messages(waiting)["a"] == ["PVC default/p-v0 was not created for pod default/p (pod is not owner)"]
+    owner = {"kind": "Pod", "name": "p", "uid": waiting.build().uid, "controller": True}
+    world.put(claim("p-v0", class_name="s", ownerReferences=[owner]))
+    assert world.refused(waiting) == []
+
+
+# --- bound claims ------------------------------------------------------------------------------------------------
+
+
+def test_a_bound_volume_decides_where_the_pod_can_go() -> None:
+    world = two_zones(volume("v", at={ZONE: ["z2"]}), claim("c", volume_name="v"))
+    assert world.messages(using("c")) == {"a": [NODE_CONFLICT], "b": []}
+
+
+def test_a_bound_volume_without_affinity_is_reached_from_everywhere() -> None:
+    world = two_zones(volume("v"), claim("c", volume_name="v"))
+    assert world.refused(using("c")) == []
+
+
+def test_the_first_bound_claim_with_a_problem_has_the_word() -> None:
+    world = two_zones(volume("v", at={ZONE: ["z2"]}), claim("c", volume_name="v"), claim("d", volume_name="gone"))
+    assert world.messages(using("c", "d")) == {"a": [NODE_CONFLICT], "b": [NO_VOLUME]}
+    assert world.messages(using("d", "c")) == {"a": [NO_VOLUME], "b": [NO_VOLUME]}
+
+
+def test_a_name_in_the_affinity_of_a_volume_matches_no_node() -> None:
+    named = volume("v")
+    field = {"key": "metadata.name", "operator": "In", "values": ["a"]}
+    named["spec"]["nodeAffinity"] = {"required": {"nodeSelectorTerms": [{"matchFields": [field]}]}}
+    assert two_zones(named, claim("c", volume_name="v")).refused(using("c")) == ["a", "b"]
+
+
+@pytest.mark.parametrize(("migrated", "refused"), [("kubernetes.io/gce-pd", ["b"]), ("", ["a"])])
+def test_zones_of_in_tree_volumes_are_those_of_the_driver_where_it_took_over(migrated: str, refused: list[str]) -> None:
+    world = BindingWorld(node("a").label("topology.gke.io/zone", "z1"), node("b").zone("z1"))
+    disk: Object = {"gcePersistentDisk": {"pdName": "d"}}
+    world.put(volume("v", at={ZONE: ["z1"]}, **disk), claim("c", volume_name="v"))
+    world.put(csi_node("a", {}, migrated), csi_node("b", {}, migrated))
+    assert world.refused(using("c")) == refused
+
+
+# --- volumes that exist and are free -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("offered", "fits"),
+    [
+        (volume("v", class_name="local"), True),
+        (volume("v", class_name="other"), False),
+        (volume("v", class_name="local", size="1Mi"), False),
+        (volume("v", class_name="local", volumeMode="Block"), False),
+        (volume("v", class_name="local", accessModes=["ReadOnlyMany"]), False),
+        (volume("v", class_name="local", deletionTimestamp="2026-01-01T00:00:00Z"), False),
+        (volume("v", class_name="local", volumeAttributesClassName="gold"), False),
+        (volume("v", class_name="local", claimRef={"namespace": "default", "name": "else"}), False),
+        ({**volume("v", class_name="local"), "status": {"phase": "Released"}}, False),
+    ],
+    ids=["good", "class", "size", "mode", "access", "deleting", "attributes", "claimed", "not available"],
+)
+def test_which_free_volume_a_claim_may_take(offered: Object, fits: bool) -> None:
+    world = two_zones(LOCAL, claim("c", class_name="local"), offered)
+    assert world.messages(using("c"))["a"] == ([] if fits else [BIND_CONFLICT])
+
+
+def test_a_claim_may_choose_volumes_by_label() -> None:
+    wanted = claim("c", class_name="local", spec={"selector": {"matchLabels": {"tier": "gold"}}})
+    world = two_zones(LOCAL, wanted, volume("v", class_name="local", at={ZONE: ["z1"]}))
+    assert world.refused(using("c")) == ["a", "b"]
+    world.put(volume("w", class_name="local", at={ZONE: ["z2"]}, labels={"tier": "gold"}))
+    assert world.refused(using("c")) == ["a"]
+
+
+def test_each_claim_needs_a_volume_of_its_own() -> None:
+    world = two_zones(LOCAL, claim("c", class_name="local"), claim("d", class_name="local"))
+    world.put(*(volume(f"a{n}", class_name="local", at={HOSTNAME: ["a"]}) for n in range(2)))
+    world.put(volume("b0", class_name="local", at={HOSTNAME: ["b"]}))
+    assert world.messages(using("c", "d")) == {"a": [], "b": [BIND_CONFLICT]}
+
+
+def test_a_volume_reserved_for_the_claim_is_the_only_one() -> None:
+    mine: Object = {"claimRef": {"namespace": "default", "name": "c"}}
+    world = two_zones(LOCAL, claim("c", class_name="local"))
+    world.put(volume("v", class_name="local", at={ZONE: ["z1"]}, **mine), volume("w", class_name="local"))
+    assert world.refused(using("c")) == ["b"]
+
+
+# --- volumes that would have to be made --------------------------------------------------------------------------
+
+
+def test_a_volume_can_be_made_where_the_class_allows() -> None:
+    allowed = [{"matchLabelExpressions": [{"key": ZONE, "values": ["z2", "z3"]}]}]
+    world = two_zones(storage_class("s", allowedTopologies=allowed), claim("c", class_name="s"))
+    assert world.messages(using("c")) == {"a": [BIND_CONFLICT], "b": []}
+
+
+def test_a_claim_stays_with_the_node_that_was_selected_for_it() -> None:
+    selected = {"volume.kubernetes.io/selected-node": "b"}
+    world = two_zones(storage_class("s"), claim("c", class_name="s", annotations=selected))
+    assert world.messages(using("c")) == {"a": [BIND_CONFLICT], "b": []}
+
+
+def in_zone(zone: str) -> Object:
+    return {"matchLabels": {ZONE: zone}}
+
+
+@pytest.mark.parametrize(
+    ("driver", "capacities", "refused"),
+    [
+        ([], [], []),
+        ([csi_driver(DRIVER)], [], []),
+        ([csi_driver(DRIVER, storageCapacity=True)], [], ["a", "b"]),
+        ([csi_driver(DRIVER, storageCapacity=True)], [capacity("x", "s", "5Gi", in_zone("z1"))], ["b"]),
+        ([csi_driver(DRIVER, storageCapacity=True)], [capacity("x", "s", "5Mi", {})], ["a", "b"]),
+        ([csi_driver(DRIVER, storageCapacity=True)], [capacity("x", "other", "5Gi", {})], ["a", "b"]),
+        ([csi_driver(DRIVER, storageCapacity=True)], [capacity("x", "s", "5Gi", None)], ["a", "b"]),
+        (
+            [csi_driver(DRIVER, storageCapacity=True)],
+            [capacity("x", "s", "5Gi", {}, maximumVolumeSize="5Mi")],
+            ["a", "b"],
+        ),
+    ],
+    ids=["no driver", "unlimited", "nothing left", "one zone", "too small", "other class", "no access", "too large"],
+)
+def test_storage_that_drivers_have_left(driver: list[Object], capacities: list[Object], refused: list[str]) -> None:
+    world = two_zones(storage_class("s"), claim("c", class_name="s"), *driver, *capacities)
+    assert world.messages(using("c")) == {name: [NO_SPACE] if name in refused else [] for name in ("a", "b")}
+
+
+def test_all_reasons_of_a_node_are_told() -> None:
+    world = two_zones(
+        LOCAL, volume("v", at={ZONE: ["z2"]}), claim("c", volume_name="v"), claim("d", class_name="local")
+    )
+    assert world.messages(using("c", "d")) == {"a": [BIND_CONFLICT, NODE_CONFLICT], "b": [BIND_CONFLICT]}
+    world.remove(volume("v"))
+    assert world.messages(using("c", "d"))["a"] == sorted([BIND_CONFLICT, NO_VOLUME])
