@@ -46,6 +46,20 @@ class LowerPriority:
         self._scored["memory"].add(row, sign * memory)
         self.count.add(row, sign)
 
+    def fill(self, row: int, pods: Iterable[Pod]) -> None:
+        """Count the pods of a row for the first time."""
+        requested: dict[str, int] = {}
+        cpu = memory = count = 0
+        for pod in pods:
+            if pod.priority < self.priority:
+                for resource, amount in assigned_requests(pod).items():
+                    requested[resource] = requested.get(resource, 0) + amount
+                scored = assigned_non_zero_requests(pod)
+                cpu, memory, count = cpu + scored[0], memory + scored[1], count + 1
+        if count:
+            self.account(row, (requested, (cpu, memory)), 1)
+            self.count.add(row, count - 1)
+
     def requested_at(self, row: int, resource: str) -> int:
         column = self._requested.get(resource)
         return 0 if column is None else column[row]

@@ -268,9 +268,7 @@ class NodeTable:
         if known is None:
             known = self._below[priority] = LowerPriority(priority, self._capacity)
             for row, pods in enumerate(self._pods):
-                for pod in pods.values():
-                    if pod.priority < priority:
-                        known.account(row, (assigned_requests(pod), assigned_non_zero_requests(pod)), 1)
+                known.fill(row, pods.values())
             if len(self._below) > _KEPT_PRIORITIES:
                 self._below.popitem(last=False)
         self._below.move_to_end(priority)

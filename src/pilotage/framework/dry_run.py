@@ -14,6 +14,7 @@ from pilotage.api.plugin import Plugin, Sees
 from pilotage.api.results import Refusal, Reject
 from pilotage.api.state import CycleState
 from pilotage.api.views import NodeView
+from pilotage.cluster.lower_priority import LowerPriority
 from pilotage.cluster.node_rows import ViewRows
 from pilotage.cluster.node_table import NodeTable
 from pilotage.cluster.node_view import ImaginedNode, RowView, ThinnedNode
@@ -84,7 +85,7 @@ class DryRun:
 class Trial:
     """One pod's filters, ready to be asked about nodes as they would be."""
 
-    __slots__ = ("_about_amounts", "_about_pods", "_all", "_nodes", "_state", "extensions", "pod")
+    __slots__ = ("_about_amounts", "_about_pods", "_all", "_lower", "_nodes", "_state", "extensions", "pod")
 
     def __init__(
         self,
@@ -97,9 +98,10 @@ class Trial:
         self.pod = pod
         self.extensions = extensions
         self._nodes = nodes
+        self._lower: LowerPriority | None = None
         self._state = state
         self._all = filters
-        self._about_pods = [asked for asked in filters if asked.sees > Sees.NODE]
+        self._about_pods = [asked for asked in filters if asked.sees == Sees.PODS]
         self._about_amounts = [asked for asked in filters if asked.sees == Sees.AMOUNTS]
 
     def place(self, row: int) -> Place:
@@ -125,10 +127,12 @@ class Trial:
         node = ImaginedNode(self._thinned(row))
         for other in others:
             node.add(other)
-        return self._first_refusal(self._about_amounts, node, self._state) is not None
+        return self.is_refused_for_amounts(node)
 
     def _thinned(self, row: int) -> ThinnedNode:
-        return ThinnedNode(self._nodes, row, self._nodes.below(self.pod.priority))
+        if self._lower is None:
+            self._lower = self._nodes.below(self.pod.priority)
+        return ThinnedNode(self._nodes, row, self._lower)
 
     def refusal_now(self, row: int) -> Refused | None:
         """What the filters say of a node as it is."""
@@ -142,9 +146,13 @@ class Trial:
         """The first filter that refuses the node; None if the pod fits."""
         return self._first_refusal(self._all, node, state)
 
-    def is_refused_for_its_pods(self, node: NodeView, state: CycleState) -> bool:
-        """The same question again after pods have come or gone: filters that see no pods are not asked twice."""
+    def is_refused_for_pods(self, node: NodeView, state: CycleState) -> bool:
+        """Only the filters that look at pods."""
         return self._first_refusal(self._about_pods, node, state) is not None
+
+    def is_refused_for_amounts(self, node: NodeView) -> bool:
+        """Only the filters that look at amounts, which have no state that could follow pods."""
+        return self._first_refusal(self._about_amounts, node, self._state) is not None
 
     def _first_refusal(self, filters: Sequence[Asked], node: NodeView, state: CycleState) -> Refused | None:
         for name, ask, _ in filters:
@@ -174,6 +182,9 @@ class Place:
     def add(self, pod: Pod) -> None:
         """Imagine one more pod on the node."""
         self.node.add(pod)
+        self._tell_added(pod)
+
+    def _tell_added(self, pod: Pod) -> None:
         for name, plugin in self._trial.extensions:
             try:
                 plugin.add_pod(self._state, self._trial.pod, pod, self.node)
@@ -198,14 +209,27 @@ class Place:
         """The same with some more pods, which are not kept."""
         return self._beside(others).refusal()
 
-    def is_refused_now(self, others: Sequence[Pod]) -> bool:
-        """After pods have come or gone on a node that fitted: does it not fit any more, with others or without them?"""
-        if others and self._beside(others)._is_refused_for_its_pods():
-            return True
-        return self._is_refused_for_its_pods()
+    def brings_back(self, pod: Pod, others: Sequence[Pod]) -> bool:
+        """Imagine a pod back on a node that fitted without it; if it does not fit any more, the pod stays away.
 
-    def _is_refused_for_its_pods(self) -> bool:
-        return self._trial.is_refused_for_its_pods(self.node, self._state)
+        It must fit with the others as well as without them. Filters that look at the node alone are not asked again.
+        """
+        self.node.add(pod)
+        # Most pods that cannot come back are too big: then the filters' state need not follow.
+        if self._trial.is_refused_for_amounts(self.node):
+            self.node.remove(pod)
+            return False
+        self._tell_added(pod)
+        is_refused = self._trial.is_refused_for_pods(self.node, self._state) or self._is_refused_beside(others)
+        if is_refused:
+            self.remove(pod)
+        return not is_refused
+
+    def _is_refused_beside(self, others: Sequence[Pod]) -> bool:
+        if not others:
+            return False
+        beside, trial = self._beside(others), self._trial
+        return trial.is_refused_for_amounts(beside.node) or trial.is_refused_for_pods(beside.node, beside._state)
 
     def _beside(self, others: Sequence[Pod]) -> Place:
         beside = Place(self._trial, ImaginedNode(self.node), self._trial.state_of_its_own(self._state))

@@ -80,12 +80,12 @@ def name_of(plugin: object) -> str:
 
 def build_profile(scheduler_name: str, recipe: ProfileRecipe, registry: Registry, handle: Handle) -> Profile:
     """Instantiate every chosen plugin once, whatever number of points it serves."""
-    plugins = [_instantiate(scheduler_name, choice, registry[choice.name], handle) for choice in recipe.plugins]
+    plugins = [make_plugin(scheduler_name, choice, registry[choice.name], handle) for choice in recipe.plugins]
     weights = {choice.name: choice.weight for choice in recipe.plugins}
     return Profile(scheduler_name, plugins, weights, recipe.points, recipe.percentage_of_nodes_to_score)
 
 
-def _instantiate(profile: str, choice: PluginChoice, cls: type[Plugin], handle: Handle) -> Plugin:
+def make_plugin(profile: str, choice: PluginChoice, cls: type[Plugin], handle: Handle) -> Plugin:
     """Plugins take what they need: nothing, the handle, or the handle and their arguments."""
     if inspect.isabstract(cls):
         missing = ", ".join(sorted(getattr(cls, "__abstractmethods__", ())))

@@ -57,12 +57,8 @@ def try_node(trial: Trial, row: int, rivals: Sequence[Pod], budgets: DisruptionB
 
 
 def _not_spared(place: Place, rivals: Sequence[Pod], lower: Sequence[Pod], protected: set[str]) -> list[Pod]:
-    victims = []
-    for pod in sorted(lower, key=lambda pod: pod.uid not in protected):
-        place.add(pod)
-        if place.is_refused_now(rivals):
-            place.remove(pod)
-            victims.append(pod)
+    in_order = sorted(lower, key=lambda pod: pod.uid not in protected) if protected else lower
+    victims = [pod for pod in in_order if not place.brings_back(pod, rivals)]
     if protected:
         victims.sort(key=_importance)
     return victims
