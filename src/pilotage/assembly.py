@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pilotage.api.calls import ApiCall
+from pilotage.api.calls import ApiCall, ApiWriter
 from pilotage.api.indexes import PodClass
 from pilotage.api.plugin import Plugin
 from pilotage.api.preemption import Eviction, OnEvicted, VictimSearch
@@ -17,6 +17,7 @@ from pilotage.api.table import NodeTable, Rows, Scores
 from pilotage.api.views import IndexT, NodeView
 from pilotage.calls.binding import PodBinding
 from pilotage.calls.dispatcher import Dispatcher
+from pilotage.calls.retrying_writer import RetryingWriter
 from pilotage.clock import Clock
 from pilotage.cluster.state import Cluster
 from pilotage.config.feature_gates import FeatureGates
@@ -229,10 +230,10 @@ class SchedulerProcess:
             tasks.create_task(self.scheduler.run(), name="scheduler")
 
 
-def build_scheduler(client: KubeClient, clock: Clock, rng: random.Random, options: SchedulerOptions) -> Scheduler:
+def build_scheduler(client: ApiWriter, clock: Clock, rng: random.Random, options: SchedulerOptions) -> Scheduler:
     """Put the parts together; nothing runs yet."""
     cluster = Cluster()
-    dispatcher = Dispatcher(client)
+    dispatcher = Dispatcher(RetryingWriter(client, clock))
     handle = SchedulerHandle(cluster, dispatcher, clock, rng)
     profiles = build_profiles(options, handle)
     walk = NodeWalk(cluster.nodes)
@@ -240,7 +241,9 @@ def build_scheduler(client: KubeClient, clock: Clock, rng: random.Random, option
     handle.engines = engines
     tally = Tally()
     queue = _queue(clock, options, profiles, {name: engine.runner for name, engine in engines.items()}, tally)
-    scheduler = Scheduler(SchedulerParts(clock, cluster, queue, engines, dispatcher, handle.waiting_pods, tally))
+    announces = options.feature_gates["NominatedNodeNameForExpectation"]
+    parts = SchedulerParts(clock, cluster, queue, engines, dispatcher, handle.waiting_pods, tally, announces)
+    scheduler = Scheduler(parts)
     handle.scheduler = scheduler
     return scheduler
 

@@ -6,7 +6,10 @@ import logging
 from dataclasses import dataclass
 
 from pilotage.api.events import Action, ClusterEvent, Resource
+from pilotage.api.points import PreBind
 from pilotage.api.state import CycleState
+from pilotage.calls.dispatcher import Dispatcher
+from pilotage.calls.pod_status import PodStatusPatch
 from pilotage.calls.recorder import EventRecorder
 from pilotage.clock import Clock
 from pilotage.cluster.state import Cluster
@@ -28,7 +31,7 @@ log = logging.getLogger(__name__)
 _POD_DELETED = ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Decision:
     """A pod that has its node and now must be bound."""
 
@@ -39,6 +42,8 @@ class Decision:
     runner: Runner
     waiting: WaitingPod | None = None
     """Set if a Permit plugin holds the pod back."""
+    is_announced: bool = False
+    """Was the node written to the pod's status already?"""
 
 
 class BindingCycle:
@@ -55,6 +60,7 @@ class BindingCycle:
         waiting_pods: WaitingPods,
         evictor: Evictor,
         clock: Clock,
+        announcer: Dispatcher | None,
     ) -> None:
         self._cluster = cluster
         self._queue = queue
@@ -65,6 +71,7 @@ class BindingCycle:
         self._waiting_pods = waiting_pods
         self._evictor = evictor
         self._clock = clock
+        self._announcer = announcer
 
     async def run(self, decision: Decision) -> None:
         try:
@@ -82,22 +89,36 @@ class BindingCycle:
 
     async def _bind(self, decision: Decision) -> Failure | None:
         runner, state, pod = decision.runner, decision.state, decision.pod
+        groups = self._pre_bind_groups(decision)
+        if groups or decision.waiting is not None:
+            self._announce(decision)
         if decision.waiting is not None:
             refused = await self._permission(decision.waiting)
             if refused is not None:
                 diagnosis = single_node_diagnosis(refused.plugin, refused.refusal, pod.node_name)
                 return Failure(UNSCHEDULABLE, diagnosis.message(), diagnosis)
         self._queue.needs_no_events(decision.ticket)
-        if runner.profile.pre_bind:
-            groups = runner.pre_bind_groups(state, pod, pod.node_name)
-            if groups:
-                refused = await self._evictor.in_pre_bind.run(
-                    pod.uid, runner.pre_bind(groups, state, pod, pod.node_name)
-                )
-                if refused is not None:
-                    return _refused(refused)
+        if groups:
+            refused = await self._evictor.in_pre_bind.run(pod.uid, runner.pre_bind(groups, state, pod, pod.node_name))
+            if refused is not None:
+                return _refused(refused)
         refused = await runner.bind(state, pod, pod.node_name)
         return None if refused is None else _refused(refused)
+
+    def _pre_bind_groups(self, decision: Decision) -> list[list[PreBind]]:
+        if not decision.runner.profile.pre_bind:
+            return []
+        try:
+            return decision.runner.pre_bind_groups(decision.state, decision.pod, decision.pod.node_name)
+        except PluginError:
+            self._waiting_pods.remove(decision.pod.uid)
+            raise
+
+    def _announce(self, decision: Decision) -> None:
+        """The binding may take a while: let others see where the pod will be."""
+        if self._announcer is not None:
+            self._announcer.submit(PodStatusPatch(decision.ticket.pod, None, decision.pod.node_name))
+            decision.is_announced = True
 
     async def _permission(self, waiting: WaitingPod) -> Refused | None:
         try:
@@ -125,7 +146,8 @@ class BindingCycle:
         if self._cluster.forget(pod.uid) is not None:
             self._queue.on_event(_POD_DELETED, pod, None)
         self._evictor.place_given_up(pod.uid)
-        self._failures.handle(decision.ticket, failure)
+        announced = pod.node_name if decision.is_announced else ""
+        self._failures.handle(decision.ticket, failure, announced)
 
 
 def _refused(refused: Refused) -> Failure:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from pilotage.calls.dispatcher import Dispatcher
 from pilotage.calls.pod_status import PodCondition, PodStatusPatch
 from pilotage.calls.recorder import EventRecorder
@@ -41,7 +43,8 @@ class FailureHandler:
         self._recorder = recorder
         self._clock = clock
 
-    def handle(self, ticket: Ticket, failure: Failure) -> None:
+    def handle(self, ticket: Ticket, failure: Failure, announced: str = "") -> None:
+        """`announced` is the node that was written as nominated during the attempt, "" if none was."""
         attempted = ticket.pod
         known: Pod | None = self._cluster.objects("Pod").get(attempted.key)
         if known is not None and known.uid != attempted.uid:
@@ -52,7 +55,7 @@ class FailureHandler:
             self._queue.done(ticket)
         else:
             self._give_back(ticket, known, failure)
-        self._tell(known or attempted, failure)
+        self._tell(_as_written(known or attempted, announced), failure)
 
     def _give_back(self, ticket: Ticket, pod: Pod, failure: Failure) -> None:
         diagnosis = failure.diagnosis
@@ -74,3 +77,10 @@ class FailureHandler:
             now=rfc3339(self._clock.time()),
         )
         self._dispatcher.submit(PodStatusPatch(pod, condition, failure.nomination))
+
+
+def _as_written(pod: Pod, announced: str) -> Pod:
+    """What we wrote may not have come back by watch yet; it is what is to be taken back."""
+    if not announced or pod.status.nominated_node_name:
+        return pod
+    return replace(pod, status=replace(pod.status, nominated_node_name=announced))

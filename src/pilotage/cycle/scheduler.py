@@ -53,6 +53,8 @@ class SchedulerParts:
     dispatcher: Dispatcher
     waiting_pods: WaitingPods
     tally: Tally
+    announces_places: bool = True
+    """Write where a pod will be while it waits for permission or PreBind (NominatedNodeNameForExpectation)."""
 
 
 class Scheduler:
@@ -82,6 +84,7 @@ class Scheduler:
             parts.waiting_pods,
             self.evictor,
             parts.clock,
+            parts.dispatcher if parts.announces_places else None,
         )
 
     @property
@@ -96,9 +99,13 @@ class Scheduler:
         """Until cancelled. Nothing is scheduled before the first list of every watched kind has been put in."""
         with self.slow_plugins.watching():
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._parts.dispatcher.run(), name="api call dispatcher")
-                tasks.create_task(self._keep_time(), name="backoff and sweep")
+                self.start(tasks)
                 await self._loop(tasks)
+
+    def start(self, tasks: asyncio.TaskGroup) -> None:
+        """Start everything but the loop: for those who run the cycles themselves, one by one."""
+        tasks.create_task(self._parts.dispatcher.run(), name="api call dispatcher")
+        tasks.create_task(self._keep_time(), name="backoff and sweep")
 
     async def _loop(self, tasks: asyncio.TaskGroup) -> None:
         while True:
@@ -138,17 +145,23 @@ class Scheduler:
         started = thread_cpu_seconds()
         worked = False
         for _ in range(_CYCLES_PER_TURN):
-            ticket = self._queue.pop()
-            if ticket is None:
+            if self.run_cycle(tasks) is None:
                 break
             worked = True
-            self.slow_plugins.begin()
-            decision = self.decide(ticket)
-            if decision is not None:
-                tasks.create_task(self._binding.run(decision), name="binding")
         self.slow_plugins.end()
         self.tally.cycle_cpu_seconds += thread_cpu_seconds() - started
         return worked
+
+    def run_cycle(self, tasks: asyncio.TaskGroup) -> Ticket | None:
+        """Schedule the next pod, and let its binding begin; None if there is nothing to schedule."""
+        ticket = self._queue.pop()
+        if ticket is None:
+            return None
+        self.slow_plugins.begin()
+        decision = self.decide(ticket)
+        if decision is not None:
+            tasks.create_task(self._binding.run(decision), name="binding")
+        return ticket
 
     def decide(self, ticket: Ticket) -> Decision | None:
         """One scheduling cycle: a decision to be bound, or None after the ticket was dealt with."""

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from pilotage.api.events import ClusterEvent, Hint, Resource
+from pilotage.model import Pod
 from pilotage.queue.entry import ClassKey, Entry
 from pilotage.queue.hints import HintTable, Judges, Retry
 from pilotage.queue.pool import WaitingPool
@@ -35,7 +36,7 @@ class WakeUp:
             judges = self._hints.judges(scheduler, event)
             keys = {plugin: self._hints.concerned(scheduler, plugin, event, old, new) for plugin in judges}
             for plugin, entry in self._queued(scheduler, judges, keys, old, new):
-                if entry.gated_by and not _may_open(entry, keys):
+                if _is_itself(entry, event, old, new) or (entry.gated_by and not _may_open(entry, keys)):
                     continue
                 retry = _retry(entry, plugin)
                 uid = entry.pod.uid
@@ -75,6 +76,8 @@ class WakeUp:
         if not entry.rejectors:
             return Retry.AFTER_BACKOFF
         # Pods in flight share one list of missed events, and some of them are about one pod only.
+        if _is_itself(entry, event, old, new):
+            return Retry.SKIP
         is_about_one_pod = new is not None and (event.is_wildcard or event.resource is Resource.TARGET_POD)
         if is_about_one_pod and new.uid != entry.pod.uid:
             return Retry.SKIP
@@ -87,6 +90,12 @@ class WakeUp:
             if self._hints.ask(plugin, hints, entry.pod, old, new) is Hint.QUEUE:
                 best = max(best, _retry(entry, plugin))
         return best
+
+
+def _is_itself(entry: Entry, event: ClusterEvent, old: Any, new: Any) -> bool:
+    """Is it the pod itself that took or gave up a place? That makes room for others, never for itself."""
+    subject = new if old is None else old
+    return event.resource is Resource.ASSIGNED_POD and isinstance(subject, Pod) and subject.uid == entry.pod.uid
 
 
 def _retry(entry: Entry, plugin: str) -> Retry:
