@@ -54,6 +54,7 @@ class ProfileEngine:
     def __init__(self, profile: Profile, cluster: Cluster, walk: NodeWalk | None = None) -> None:
         self.profile = profile
         self.nodes = cluster.nodes
+        self.nominations = cluster.nominations
         self.runner = Runner(profile, cluster.nodes)
         self.evaluator = Evaluator(profile, cluster.nodes, cluster.nominations, walk)
         self.preemption = Preemption(
@@ -86,7 +87,8 @@ def place(engine: ProfileEngine, state: CycleState, pod: Pod) -> Placed | Unplac
 
 def promised_row(engine: ProfileEngine, pod: Pod) -> int | None:
     """The row of the pod's nominated node, if there is such a node."""
-    name = pod.status.nominated_node_name
+    # We know of a promise before the pod's own status has come back from the API server.
+    name = engine.nominations.node_of(pod.uid) or pod.status.nominated_node_name
     return engine.nodes.row(name) if name else None
 
 
