@@ -106,8 +106,6 @@ class ClusterEvent:
     @property
     def action_names(self) -> tuple[str, ...]:
         """The single actions of a registration; all kinds of update together are just `Update`."""
-        if self.action in _ACTION_NAMES:
-            return (_ACTION_NAMES[self.action],)
         rest, names = self.action, []
         if rest & Action.UPDATE == Action.UPDATE:
             names.append(_ACTION_NAMES[Action.UPDATE])
