@@ -238,6 +238,13 @@ def test_what_is_not_in_a_fresh_list_is_gone(gate: Gateway) -> None:
     assert list(gate.cluster.nodes.names) == ["b"]
 
 
+def test_a_list_of_what_is_known_is_no_news(gate: Gateway) -> None:
+    gate.see(ON_A)
+    known = gate.cluster.objects("Pod")["default/p"]
+    assert gate.list("Pod", ON_A.version(known.resource_version)) == []
+    assert gate.cluster.objects("Pod")["default/p"] is known
+
+
 def test_a_fresh_list_may_hold_a_recreated_pod(gate: Gateway) -> None:
     gate.see(ON_A.uid("old"))
     assert gate.list("Pod", P.uid("new").version(99)) == ["AssignedPodDelete"]
