@@ -33,14 +33,14 @@ ALLOWED: dict[str, set[str]] = {
     "kube": _MODEL,
     "sandbox": _MODEL,
     "jobs": _API | _STATE | {"cycle"},
-    "testing": _API,
+    "testing": _API | {"cluster", "framework"},
     "assembly": _API | _STATE | {"config", "cycle", "jobs", "kube", "plugins"},
-    "simulate": _API | _STATE | _RUNNING,
+    "simulate": _API | _STATE | _RUNNING | {"testing"},
     "bench": _API | _STATE | _RUNNING,
     "conformance": _API | _STATE | _RUNNING,
     "explain": _API | _STATE | _RUNNING,
     "web": _API | _STATE | _RUNNING | _TOOLS,
-    "cli": _API | _STATE | _RUNNING | _TOOLS | {"web"},
+    "cli": _API | _STATE | _RUNNING | _TOOLS | {"testing", "web"},
     "__main__": {"cli"},
 }
 

@@ -43,7 +43,8 @@ def test_order_weight_and_origin_follow_the_configuration(capsys: pytest.Capture
 
 
 def test_a_loaded_plugin_is_the_last_of_its_point(capsys: pytest.CaptureFixture[str]) -> None:
-    assert rows(["--plugin", LIGHTS], capsys)[-2][3:] == ["BlinkingLights", "1", LIGHTS]
+    scores = [row for row in rows(["--plugin", LIGHTS], capsys) if row[1] == "score"]
+    assert scores[-1][3:] == ["BlinkingLights", "1", LIGHTS]
 
 
 def test_the_list_can_be_had_as_json(capsys: pytest.CaptureFixture[str]) -> None:
@@ -99,7 +100,7 @@ def test_the_tests_of_a_new_plugin_pass(tmp_path: Path) -> None:
         timeout=120,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "4 passed" in done.stdout
+    assert "5 passed" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -167,3 +168,16 @@ def test_arguments_of_the_configuration_are_used(tmp_path: Path, capsys: pytest.
     config.write_text('{"pluginConfig": [{"name": "BlinkingLights", "args": {"lable": "x"}}]}')
     assert call(["plugin", "check", LIGHTS, "--config", str(config)]) == ExitCode.BAD_INPUT
     assert 'pluginConfig[0].args.lable: unknown field (did you mean "label"?)' in capsys.readouterr().err
+
+
+def test_a_plugin_that_breaks_its_promises_is_refused_with_the_evidence(capsys: pytest.CaptureFixture[str]) -> None:
+    """This one believes that every label is a number from 0 to 100."""
+    assert call(["plugin", "check", LIGHTS]) == ExitCode.BAD_INPUT
+    err = capsys.readouterr().err
+    assert f"error: {LIGHTS}: BlinkingLights breaks its promises: exceptions" in err
+    assert "ValueError: invalid literal for int()" in err and "return int(node.labels.get(self.label, 0))" in err
+
+
+def test_a_plugin_is_only_loaded_if_no_clusters_are_wanted(capsys: pytest.CaptureFixture[str]) -> None:
+    assert call(["plugin", "check", LIGHTS, "--worlds", "0"]) == ExitCode.OK
+    assert capsys.readouterr().out == f"{LIGHTS}: BlinkingLights is all right: it serves score\n"

@@ -1,0 +1,80 @@
+"""Would the plugin let its pods be forgotten? Refuse, let something happen that helps, and listen to the hints.
+
+A pod that the plugin refused waits until one of the plugin's hints says Queue. So whatever makes it fit must be an
+event that the plugin registered for, and a hint of it must say Queue then: otherwise the pod waits for minutes although
+there is a place for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pilotage.api import points
+from pilotage.api.events import ClusterEvent, Hint
+from pilotage.api.plugin import Plugin, Registration
+from pilotage.model import Pod
+from pilotage.testing.builders import PodBuilder
+from pilotage.testing.plugin_check.answers import Asked
+from pilotage.testing.plugin_check.world import Happening, World
+
+_CHANGES_PER_POD = 8
+
+
+def missed_chances(world: World, pod: PodBuilder) -> Iterator[list[str]]:
+    """What happened, and what the hints said of it, for each change after which the pod fits and nobody says so."""
+    registrations = world.plugin.registrations()
+    if not registrations and type(world.plugin).registrations is Plugin.registrations:
+        return  # it hears of every event, which cannot be wrong
+    refused = why_refused(world, pod.build())
+    for _ in range(_CHANGES_PER_POD):
+        if not refused:
+            return
+        if world.chance(0.25):
+            pod, happening = world.pod_happens(pod)
+        else:
+            happening = world.something_happens()
+        still = why_refused(world, pod.build())
+        if not still:
+            yield from _unheard(happening, registrations, refused, pod)
+        refused = still
+
+
+def why_refused(world: World, pod: Pod) -> str:
+    """Why the plugin alone keeps the pod from running; "" if it does not."""
+    plugin = world.plugin
+    if isinstance(plugin, points.PreEnqueue) and plugin.pre_enqueue(pod) is not None:
+        return "PreEnqueue gates it"
+    if not isinstance(plugin, points.PreFilter | points.Filter | points.VectorFilter):
+        return ""
+    return "" if Asked(plugin, world.cluster.nodes, pod).fits_somewhere() else "it fits on no node"
+
+
+def _unheard(
+    happening: Happening, registrations: list[Registration], refused: str, pod: PodBuilder
+) -> Iterator[list[str]]:
+    built, said = pod.build(), []
+    for event in happening.events:
+        for registration in registrations:
+            if not registration.event.covers(event):
+                continue
+            if _says_queue(registration, event, built, happening):
+                return
+            said.append(f"{_name(registration)} says QueueSkip to {event.label}")
+    asked = said or [f"it did not register for {_labels(happening.events)}"]
+    yield [f"pod {pod.json()}", f"before: {refused}", f"then: {happening.what}", "now: it fits", *asked]
+
+
+def _says_queue(registration: Registration, event: ClusterEvent, pod: Pod, happening: Happening) -> bool:
+    old, new = happening.old, happening.new
+    named = [narrowing.narrow(old, new).keys for narrowing in registration.narrowings if narrowing.event.covers(event)]
+    if named and not any(keys is None or pod.key in keys for keys in named):
+        return False
+    return registration.hint is None or registration.hint(pod, old, new) is Hint.QUEUE
+
+
+def _name(registration: Registration) -> str:
+    return getattr(registration.hint, "__name__", "its registration")
+
+
+def _labels(events: tuple[ClusterEvent, ...]) -> str:
+    return " or ".join(event.label for event in events) or "it (the change is no event at all)"

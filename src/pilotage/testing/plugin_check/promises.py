@@ -1,0 +1,237 @@
+"""The promises of a plugin, each with the experiment that would show that it is broken."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from pilotage.api import points
+from pilotage.api.plugin import Plugin
+from pilotage.api.results import Nominate, Pending, PreFlight, Reject, Skip, Wait
+from pilotage.api.views import QueuedPod
+from pilotage.framework.diagnosis import Diagnosis
+from pilotage.testing.builders import PodBuilder
+from pilotage.testing.plugin_check.answers import Answers, Asked, OddAnswer, difference
+from pilotage.testing.plugin_check.hint_audit import missed_chances
+from pilotage.testing.plugin_check.read_only import contents
+from pilotage.testing.plugin_check.world import World
+
+_LOWEST, _HIGHEST = 0, 100
+_PODS_TO_REFUSE: Final = 12
+_EVALUATING: Final = (points.PreFilter, points.Filter, points.VectorFilter, points.Score, points.VectorScore)
+_ANY: Final = tuple(points.ALL_POINTS)
+_COLUMNS: Final = (points.VectorFilter, points.VectorScore)
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A promise that was not kept, and what showed it."""
+
+    check: str
+    promise: str
+    evidence: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """What is promised, who promises it, and how to find out."""
+
+    name: str
+    text: str
+    points: tuple[type, ...]
+    evidence: Callable[[World], Iterator[list[str]]]
+
+    def concerns(self, plugin: Plugin) -> bool:
+        return isinstance(plugin, self.points)
+
+    def broken(self, world: World) -> Broken | None:
+        """The first evidence against it in this world."""
+        return next((Broken(self.name, self.text, found) for found in self.evidence(world)), None)
+
+
+def _known_answers(world: World) -> Iterator[list[str]]:
+    """Nothing is compared: points that are asked once per pod just have to answer what they may."""
+    plugin: Any = world.plugin
+    for builder in world.pending:
+        pod, name = builder.build(), world.cluster.nodes.names[0]
+        asked = Asked(plugin, world.cluster.nodes, pod)
+        if isinstance(plugin, points.PreEnqueue):
+            _expect("pre_enqueue", plugin.pre_enqueue(pod), Reject | Pending | None)
+        if isinstance(plugin, points.QueueSort):
+            _expect_sort_key(plugin.sort_key(QueuedPod(pod, 0.0, 1)))
+        if isinstance(plugin, points.PostFilter):
+            rejected = Diagnosis(node_names=tuple(world.cluster.nodes.names))
+            _expect("post_filter", plugin.post_filter(asked.state, pod, rejected), Nominate | Reject | Pending)
+        if isinstance(plugin, points.Permit):
+            answer = plugin.permit(asked.state, pod, name)
+            _expect("permit", answer, Wait | Reject | Pending | None)
+            if isinstance(answer, Wait) and answer.timeout_seconds <= 0:
+                yield [f"permit answered {answer!r}, which no pod can survive"]
+        if isinstance(plugin, points.PreBind):
+            _expect("pre_bind_pre_flight", plugin.pre_bind_pre_flight(asked.state, pod, name), PreFlight | Skip)
+
+
+def _expect(method: str, answer: object, wanted: Any) -> None:
+    if not isinstance(answer, wanted):
+        raise OddAnswer(f"{method} answered {answer!r}; it may be {wanted}")
+
+
+def _expect_sort_key(key: object) -> None:
+    if not isinstance(key, tuple) or not all(isinstance(part, int | float) for part in key):
+        raise OddAnswer(f"sort_key answered {key!r}; it must be a tuple of numbers")
+
+
+def _unchanged_inputs(world: World) -> Iterator[list[str]]:
+    for builder in world.pending:
+        before = contents(world.cluster.nodes)
+        asked = _ask(world, builder)
+        asked.per_node()
+        asked.in_columns()
+        after = contents(world.cluster.nodes)
+        for name, text in before.items():
+            if after[name] != text:
+                yield [f"node {name} was {text.decode()}", f"and is {after[name].decode()}"]
+
+
+def _scores_in_range(world: World) -> Iterator[list[str]]:
+    for builder in world.pending:
+        asked = _ask(world, builder)
+        for answers in (asked.per_node(), asked.in_columns()):
+            for name, score in asked.normalized(answers.score).items() if answers.score else ():
+                if not _LOWEST <= score <= _HIGHEST:
+                    evidence = f"node {name} got {score} for pod {builder.json()}"
+                    yield [evidence, f"the node: {world.nodes[name].json()}", "normalise, or use min() and max()"]
+
+
+def _same_in_both_forms(world: World) -> Iterator[list[str]]:
+    for builder in world.pending:
+        asked = _ask(world, builder)
+        by_node, by_column = asked.per_node(), asked.in_columns()
+        yield from _compared(by_node, by_column, ("per node", "columns "), builder)
+
+
+def _same_on_part_of_the_nodes(world: World) -> Iterator[list[str]]:
+    size = len(world.cluster.nodes)
+    rows = np.array(sorted(world.sample(range(size), max(1, size // 2))), dtype=np.int64)
+    labels = ("of all nodes ", "of a part   ")
+    for builder in world.pending:
+        asked = _ask(world, builder)
+        part = Answers(asked.filter_column(rows), None)
+        if not isinstance(world.plugin, points.PreScore) or world.plugin.sign(builder.build()) is not None:
+            # Without a signature it is asked about the very nodes that PreScore has seen.
+            part = Answers(part.filter, asked.score_column(rows))
+        yield from _compared(asked.in_columns(), part, labels, builder)
+
+
+def _same_when_asked_again(world: World) -> Iterator[list[str]]:
+    for builder in world.pending:
+        first, second = _ask(world, builder), _ask(world, builder)
+        yield from _compared(first.per_node(), second.per_node(), ("at first", "again   "), builder)
+        yield from _compared(first.in_columns(), second.in_columns(), ("at first", "again   "), builder)
+
+
+def _same_for_equal_signatures(world: World) -> Iterator[list[str]]:
+    for builder in world.pending:
+        signature = world.plugin.sign(builder.build())
+        if signature is None:
+            continue
+        hash(signature)
+        own = _answers(world, builder)
+        for other in world.variants(builder):
+            if world.plugin.sign(other.build()) == signature:
+                for evidence in _compared(own, _answers(world, other), ("this pod ", "other pod"), builder):
+                    yield [f"both pods are signed {signature!r}", *evidence, f"other pod: {other.json()}"]
+
+
+def _one_node_at_a_time(world: World) -> Iterator[list[str]]:
+    """What happens on one node must not change the signed answers about others."""
+    signed = [pod for pod in world.pending if world.plugin.sign(pod.build()) is not None]
+    before = [(_answers(world, pod), world.plugin.facts_version()) for pod in signed]
+    mark, structure = world.cluster.nodes.mark, world.cluster.nodes.structure
+    happening = world.other_node_changes()
+    changed = world.cluster.nodes.changed_since(mark)
+    if changed is None or world.cluster.nodes.structure != structure:
+        return
+    touched = {world.cluster.nodes.names[row] for row in changed}
+    for pod, (answers, version) in zip(signed, before, strict=True):
+        if world.plugin.facts_version() == version:
+            rest = _without(answers, touched)
+            for evidence in _compared(rest, _answers(world, pod), ("before", "after "), pod):
+                yield [f"then: {happening.what}", *evidence, "sign() must be None, or facts_version() must change"]
+
+
+def _unreserve_gives_back(world: World) -> Iterator[list[str]]:
+    plugin: Any = world.plugin
+    for builder in world.pending:
+        pod, name = builder.build(), world.cluster.nodes.names[0]
+        state = _ask(world, builder).state
+        before = _books(plugin)
+        plugin.unreserve(state, pod, name)
+        yield from _changed_books(before, plugin, "unreserve without reserve")
+        plugin.reserve(state, pod, name)
+        plugin.unreserve(state, pod, name)
+        yield from _changed_books(before, plugin, "reserve and unreserve")
+        plugin.unreserve(state, pod, name)
+        yield from _changed_books(before, plugin, "unreserve twice")
+
+
+def _wakes_its_pods(world: World) -> Iterator[list[str]]:
+    for builder in [*world.pending, *world.more_pods(_PODS_TO_REFUSE)]:
+        yield from missed_chances(world, builder)
+
+
+def _ask(world: World, pod: PodBuilder) -> Asked:
+    return Asked(world.plugin, world.cluster.nodes, pod.build())
+
+
+def _answers(world: World, pod: PodBuilder) -> Answers:
+    """In the form that the framework would use."""
+    asked = _ask(world, pod)
+    by_column, by_node = asked.in_columns(), asked.per_node()
+    return Answers(by_column.filter or by_node.filter, by_column.score or by_node.score)
+
+
+def _without(answers: Answers, names: set[str]) -> Answers:
+    def rest(found: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+        return None if found is None else {name: answer for name, answer in found.items() if name not in names}
+
+    return Answers(rest(answers.filter), rest(answers.score))
+
+
+def _compared(first: Answers, second: Answers, labels: tuple[str, str], pod: PodBuilder) -> Iterator[list[str]]:
+    for one, other in ((first.filter, second.filter), (first.score, second.score)):
+        if one is not None and other is not None:
+            found = difference(one, other, labels)
+            if found:
+                yield [*found, f"the pod: {pod.json()}"]
+
+
+def _books(plugin: Plugin) -> dict[str, Any]:
+    """What a plugin remembers in plain collections."""
+    own: dict[str, Any] = getattr(plugin, "__dict__", {})
+    return {name: copy.copy(value) for name, value in own.items() if isinstance(value, dict | list | set)}
+
+
+def _changed_books(before: dict[str, Any], plugin: Plugin, what: str) -> Iterator[list[str]]:
+    for name, value in _books(plugin).items():
+        if value != before.get(name):
+            yield [f"after {what} self.{name} was {before.get(name)!r} and is {value!r}"]
+            return
+
+
+PROMISES: Final = (
+    Promise("points", "answers what its points know", _ANY, _known_answers),
+    Promise("inputs", "does not change what it is given", _EVALUATING, _unchanged_inputs),
+    Promise("score range", "gives scores from 0 to 100", (points.Score, points.VectorScore), _scores_in_range),
+    Promise("both forms", "says the same per node and in columns", _COLUMNS, _same_in_both_forms),
+    Promise("part of the nodes", "says the same of a part of the nodes", _COLUMNS, _same_on_part_of_the_nodes),
+    Promise("deterministic", "says the same when it is asked again", _EVALUATING, _same_when_asked_again),
+    Promise("sign", "says the same of pods with equal signatures", _EVALUATING, _same_for_equal_signatures),
+    Promise("one node", "that signs looks at one node at a time", _EVALUATING, _one_node_at_a_time),
+    Promise("unreserve", "gives back what it reserved, at any time", (points.Reserve,), _unreserve_gives_back),
+    Promise("hints", "wakes the pods that it refused", _ANY, _wakes_its_pods),
+)

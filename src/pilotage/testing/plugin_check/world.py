@@ -1,0 +1,211 @@
+"""A random cluster with a plugin in it, and the changes that may happen to such a cluster.
+
+A change is applied as the scheduler would take it in: the cluster is updated, and what is returned are the events that
+the scheduler would then ask hints about, with the old and the new object.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pilotage.api.events import Action, ClusterEvent, Resource
+from pilotage.api.plugin import Plugin
+from pilotage.cluster.changes import node_events, pod_events
+from pilotage.model import KINDS
+from pilotage.testing.builders import NodeBuilder, PodBuilder
+from pilotage.testing.fake_handle import FakeHandle
+from pilotage.testing.plugin_check.random_objects import RandomObjects, renamed
+
+_NODES: Final = (1, 1, 2, 5)
+"""Few nodes, because a pod that fits nowhere is of interest too."""
+_PODS_PER_NODE: Final = 2
+_PENDING: Final = 4
+
+MakePlugin = Callable[[FakeHandle], Plugin]
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """One change of the cluster or of the pod, in words and as events."""
+
+    what: str
+    events: tuple[ClusterEvent, ...]
+    old: Any
+    new: Any
+
+
+class World:
+    """Nodes, pods on them, pending pods, and a plugin that sees all of it."""
+
+    def __init__(self, rng: random.Random, objects: RandomObjects, make: MakePlugin) -> None:
+        self._rng = rng
+        self._objects = objects
+        self._names = 0
+        self.nodes: dict[str, NodeBuilder] = {}
+        self.placed: dict[str, PodBuilder] = {}
+        self.handle = FakeHandle(rng=rng)
+        self.cluster = self.handle.cluster
+        self.handle.put(KINDS["namespaces"].decode(b'{"metadata":{"name":"default","uid":"uid-default"}}'))
+        for _ in range(rng.choice(_NODES)):
+            self._put_node(objects.node(self._new_name("node")))
+        for _ in range(_PODS_PER_NODE * len(self.nodes)):
+            self._put_pod(objects.pod(self._new_name("placed")).node(rng.choice(sorted(self.nodes))))
+        self.pending = self.more_pods(_PENDING)
+        for builder in self.pending:
+            self.handle.put(builder.build())
+        self.plugin = make(self.handle)
+
+    def variants(self, pod: PodBuilder) -> list[PodBuilder]:
+        """Pods that differ from this one in one thing each, under other names."""
+        objects = self._objects
+        changes: list[Callable[[PodBuilder], PodBuilder]] = [
+            lambda built: built,
+            lambda built: built.label(*objects.label()),
+            lambda built: built.priority(77),
+            lambda built: built.requests(cpu="300m"),
+            lambda built: built.namespace("other"),
+            *[objects.tolerant, objects.choosy, objects.noted_pod, objects.demanding, objects.fond],
+        ]
+        named = PodBuilder(renamed(pod.json(), f"like-{pod.build().name}"))
+        return [change(named) for change in changes]
+
+    def more_pods(self, count: int) -> list[PodBuilder]:
+        """Other pending pods."""
+        return [self._objects.pod(self._new_name("pod")) for _ in range(count)]
+
+    def chance(self, likelihood: float) -> bool:
+        return self._objects.chance(likelihood)
+
+    def sample(self, values: range, count: int) -> list[int]:
+        return self._rng.sample(values, count)
+
+    # --- what may happen ---------------------------------------------------------------------------------------
+
+    def something_happens(self) -> Happening:
+        """To a node or a pod on it, at random."""
+        likely = (self._node_changes, self._node_changes, self._node_comes, self._pod_goes, self._pod_comes)
+        change = self._rng.choice((*likely, self._pod_changes, self._node_goes))
+        return change()
+
+    def other_node_changes(self) -> Happening:
+        """To one node or a pod on it, without nodes coming or going."""
+        return self._rng.choice((self._node_changes, self._pod_goes, self._pod_comes))()
+
+    def pod_happens(self, pod: PodBuilder) -> tuple[PodBuilder, Happening]:
+        """Something happens to a pending pod: it is what people can change of a pod that is not running."""
+        objects = self._objects
+        smaller = {"requests": {"cpu": "1m", "memory": "1Mi"}}
+        containers = [{**container, "resources": smaller} for container in pod.json()["spec"]["containers"]]
+        changed = self._rng.choice(
+            (
+                lambda: pod.label(*objects.label()),
+                pod.tolerate,
+                pod.ungated,
+                lambda: pod.spec(containers=containers),
+            )
+        )()
+        old, new = pod.build(), changed.build()
+        self.handle.put(new)
+        return changed, Happening(
+            "the pod itself was changed", tuple(pod_events(old, new, Resource.TARGET_POD)), old, new
+        )
+
+    def _node_changes(self) -> Happening:
+        name = self._rng.choice(sorted(self.nodes))
+        before = self.nodes[name]
+        after = self._changed_node(before)
+        old, new = before.build(), after.build()
+        self._put_node(after)
+        return Happening(f"node {name} changed: {_difference(before, after)}", tuple(node_events(old, new)), old, new)
+
+    def _changed_node(self, built: NodeBuilder) -> NodeBuilder:
+        objects, rng = self._objects, self._rng
+        labels = sorted(built.json()["metadata"]["labels"])
+        changes: list[Callable[[], NodeBuilder]] = [
+            lambda: built.label(*objects.label()),
+            lambda: _without_label(built, rng.choice(labels)) if labels else built,
+            lambda: built.spec(taints=[]),
+            lambda: objects.tainted(built),
+            lambda: built.spec(unschedulable=not built.json()["spec"].get("unschedulable", False)),
+            lambda: built.cpu(16).memory("64Gi").pods(110),
+            lambda: objects.equipped(built),
+            lambda: objects.noted(built),
+        ]
+        return rng.choice(changes)()
+
+    def _node_comes(self) -> Happening:
+        built = self._objects.node(self._new_name("node"))
+        self._put_node(built)
+        event = ClusterEvent(Resource.NODE, Action.ADD)
+        return Happening(f"node {built.build().name} came: {built.json()}", (event,), None, built.build())
+
+    def _node_goes(self) -> Happening:
+        if len(self.nodes) == 1:
+            return self._node_changes()
+        name = self._rng.choice(sorted(self.nodes))
+        if self.cluster.nodes.pods_on(self.cluster.nodes.row(name) or 0):
+            return self._pod_goes()  # pods leave before their node does
+        node = self.nodes.pop(name).build()
+        self.cluster.remove_object("Node", name)
+        self.cluster.remove_node(name)
+        return Happening(f"node {name} went", (ClusterEvent(Resource.NODE, Action.DELETE),), node, None)
+
+    def _pod_comes(self) -> Happening:
+        built = self._objects.pod(self._new_name("placed")).node(self._rng.choice(sorted(self.nodes)))
+        self._put_pod(built)
+        pod = built.build()
+        event = ClusterEvent(Resource.ASSIGNED_POD, Action.ADD)
+        return Happening(f"pod {pod.key} came to node {pod.node_name}: {built.json()}", (event,), None, pod)
+
+    def _pod_goes(self) -> Happening:
+        if not self.placed:
+            return self._pod_comes()
+        pod = self.placed.pop(self._rng.choice(sorted(self.placed))).build()
+        self.cluster.remove_object("Pod", pod.key)
+        self.cluster.remove_pod(pod.uid)
+        event = ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE)
+        return Happening(f"pod {pod.key} left node {pod.node_name}", (event,), pod, None)
+
+    def _pod_changes(self) -> Happening:
+        if not self.placed:
+            return self._pod_comes()
+        before = self.placed[self._rng.choice(sorted(self.placed))]
+        after = before.label(*self._objects.label())
+        old, new = before.build(), after.build()
+        self._put_pod(after)
+        events = tuple(pod_events(old, new, Resource.ASSIGNED_POD))
+        return Happening(
+            f"pod {old.key} on node {old.node_name} changed: {_difference(before, after)}", events, old, new
+        )
+
+    def _new_name(self, kind: str) -> str:
+        self._names += 1
+        return f"{kind}-{self._names}"
+
+    def _put_node(self, built: NodeBuilder) -> None:
+        self.nodes[built.build().name] = built
+        self.handle.put(built.build())
+
+    def _put_pod(self, built: PodBuilder) -> None:
+        self.placed[built.build().key] = built
+        self.handle.put(built.build())
+
+
+def _without_label(built: NodeBuilder, key: str) -> NodeBuilder:
+    obj = built.json()
+    obj["metadata"]["labels"].pop(key)
+    return NodeBuilder(obj)
+
+
+def _difference(before: NodeBuilder | PodBuilder, after: NodeBuilder | PodBuilder) -> str:
+    old, new = before.json(), after.json()
+    parts = [
+        f"{part}.{field} {old.get(part, {}).get(field)} -> {new.get(part, {}).get(field)}"
+        for part in ("metadata", "spec", "status")
+        for field in sorted({*old.get(part, {}), *new.get(part, {})})
+        if old.get(part, {}).get(field) != new.get(part, {}).get(field)
+    ]
+    return ", ".join(parts) or "nothing that matters"

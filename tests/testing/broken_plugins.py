@@ -1,0 +1,215 @@
+"""Plugins with one defect each, as people write them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+
+from pilotage.api import (
+    Action,
+    Affected,
+    CycleState,
+    Filter,
+    Handle,
+    Hint,
+    Mask,
+    NodeTable,
+    NodeView,
+    NormalizeScore,
+    Permit,
+    Plugin,
+    QueuedPod,
+    QueueSort,
+    Reason,
+    Refusal,
+    Reject,
+    Reserve,
+    Resource,
+    Score,
+    Scores,
+    VectorFilter,
+    VectorScore,
+    Wait,
+    narrows,
+    on_event,
+)
+from pilotage.model import Node, Pod
+
+NO = Reject(Reason("No", "no"))
+
+
+class WrongParameters(Plugin, Score):
+    def score(self, pod: Pod, node: NodeView) -> int:  # type: ignore[override]
+        return 0
+
+
+class NotMade(Plugin, Score):
+    def __init__(self) -> None:
+        raise RuntimeError("no licence")
+
+    def score(self, state: CycleState, pod: Pod, node: NodeView) -> int:
+        return 0
+
+
+class RaisesToRefuse(Plugin, Filter):
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+        if node.labels.get("example.com/lights"):
+            raise ValueError("too bright")
+        return None
+
+
+class SaysTrue(Plugin, Filter):
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Any:
+        return True
+
+
+class HalfPoints(Plugin, VectorScore):
+    def score_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Scores:
+        return np.full(len(nodes), 0.5)
+
+
+class WaitsForNothing(Plugin, Permit):
+    def permit(self, state: CycleState, pod: Pod, node_name: str) -> Wait | Refusal | None:
+        return Wait(0)
+
+
+class SortsByName(Plugin, QueueSort):
+    def sort_key(self, queued: QueuedPod) -> Any:
+        return queued.pod.name
+
+
+class WritesColumns(Plugin, VectorScore):
+    def score_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Scores:
+        scores = nodes.free("cpu")
+        scores //= 1000
+        return np.minimum(scores, 100)
+
+
+class MarksNodes(Plugin, Filter):
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+        node.node.labels["example.com/seen"] = "yes"
+        return None
+
+
+class TooMuchLight(Plugin, Score):
+    def score(self, state: CycleState, pod: Pod, node: NodeView) -> int:
+        return 50 * len(node.labels)
+
+
+class NormalizesTooFar(Plugin, Score, NormalizeScore):
+    def score(self, state: CycleState, pod: Pod, node: NodeView) -> int:
+        return len(node.labels)
+
+    def normalize(self, state: CycleState, pod: Pod, scores: Scores) -> Scores:
+        return scores * 101 // scores.max() if scores.max() else scores
+
+
+class TwoOpinions(Plugin, Filter, VectorFilter):
+    """At exactly the border its forms differ."""
+
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+        return NO if node.pod_count >= 2 else None
+
+    def filter_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Iterator[tuple[Mask, Reason]]:
+        yield nodes.pod_count > 2, NO.reasons[0]
+
+
+class ComparesNodes(Plugin, VectorScore):
+    """Best of the table that it is given, which is not always the whole cluster."""
+
+    def score_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Scores:
+        free = nodes.free("cpu")
+        return (100 * (free == free.max())).astype(np.int64)
+
+
+class Fickle(Plugin, Filter):
+    def __init__(self) -> None:
+        self._turn = 0
+
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+        self._turn += 1
+        return NO if self._turn % 3 == 0 else None
+
+
+class SignsTooLittle(Plugin, Score):
+    """Looks at the priority and does not say so."""
+
+    def score(self, state: CycleState, pod: Pod, node: NodeView) -> int:
+        return min(max(pod.priority, 0), 100)
+
+    def sign(self, pod: Pod) -> tuple[()]:
+        return ()
+
+
+class SignsAndLooksAround(Plugin, Score):
+    """Looks at all nodes and signs all the same."""
+
+    def __init__(self, handle: Handle) -> None:
+        self._handle = handle
+
+    def score(self, state: CycleState, pod: Pod, node: NodeView) -> int:
+        return min(int(self._handle.nodes.pod_count.sum()), 100)
+
+    def sign(self, pod: Pod) -> tuple[()]:
+        return ()
+
+
+class _Books(Plugin, Reserve):
+    def __init__(self) -> None:
+        self.held: dict[str, str] = {}
+
+    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Refusal | None:
+        self.held[pod.uid] = node_name
+        return None
+
+
+class KeepsBooks(_Books):
+    def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
+        pass
+
+
+class UnreservesOnce(_Books):
+    def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
+        del self.held[pod.uid]
+
+
+class _Sunny(Plugin, Filter):
+    """A filter without a defect; the hints are what differs."""
+
+    wanted: ClassVar[str] = "sun"
+
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+        return None if node.labels.get("weather") == self.wanted else NO
+
+
+class Sunny(_Sunny):
+    """No defect at all."""
+
+    @on_event(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)
+    def after_node_change(self, pod: Pod, old: Node | None, new: Node) -> Hint:
+        return Hint.QUEUE if new.labels.get("weather") == "sun" else Hint.SKIP
+
+
+class HearsOfEverything(_Sunny):
+    """No defect either."""
+
+
+class MissesUpdates(_Sunny):
+    @on_event(Resource.NODE, Action.ADD)
+    def after_new_node(self, pod: Pod, old: Node | None, new: Node) -> Hint:
+        return Hint.QUEUE
+
+
+class AsksTheOldNode(_Sunny):
+    @on_event(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)
+    def after_node_change(self, pod: Pod, old: Node | None, new: Node) -> Hint:
+        before = new if old is None else old
+        return Hint.QUEUE if before.labels.get("weather") == "sun" else Hint.SKIP
+
+
+class NarrowsToNobody(Sunny):
+    @narrows(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)
+    def concerned(self, old: Node | None, new: Node) -> Affected:
+        return Affected.pods([])
