@@ -45,6 +45,12 @@ def test_one_more_node() -> None:
     assert ("there were one more node like a", "a") in advice(pod("p").requests(cpu="4"), node("a").cpu("4"), full)
 
 
+def test_higher_priority_that_lets_it_evict() -> None:
+    full = pod("other").priority(7).requests(cpu="4").node("a")
+    found = advice(pod("p").priority(5).requests(cpu="4"), node("a").cpu("4"), full)
+    assert ("its priority were above 7 instead of 5 (by preemption)", "a") in found
+
+
 @pytest.mark.parametrize(
     "nodes",
     [

@@ -48,6 +48,11 @@ def test_nearest_node_lacks_least_and_everything_that_it_lacks_is_told() -> None
     assert {lack.plugin for lack in second.lacks} == {"NodeUnschedulable", "TaintToleration", "NodeResourcesFit"}
 
 
+def test_of_two_nodes_that_lack_the_same_the_one_that_lacks_less_of_it_is_nearer() -> None:
+    report = explain(engine_of(node("a").cpu("2"), node("b").cpu("5"), node("c").cpu("4")), BIG.build())
+    assert [near.node for near in report.nearest] == ["b", "c", "a"]
+
+
 def test_node_that_is_asked_for_comes_first() -> None:
     engine = engine_of(*(node(f"n{number}").cpu("2") for number in range(9)))
     assert explain(engine, BIG.build(), "n7").nearest[0].node == "n7"
@@ -57,6 +62,16 @@ def test_room_that_pods_take_can_be_won_by_preemption() -> None:
     engine = engine_of(node("a").cpu("8"), pod("low").requests(cpu="4").node("a"))
     (group,) = explain(engine, BIG.build()).refusals
     assert group.message == "Insufficient cpu" and group.preemption_may_help
+
+
+def test_what_preemption_would_do_is_told_and_not_done() -> None:
+    low = pod("low").requests(cpu="4").node("a")
+    engine = engine_of(node("a").cpu("8"), low)
+    assert explain(engine, BIG.priority(10).build()).preemption == "would evict default/low from a"
+    assert explain(engine, BIG.build()).preemption == "evicting pods of lower priority does not help on any node"
+    never = BIG.priority(10).spec(preemptionPolicy="Never")
+    assert explain(engine, never.build()).preemption == "not tried, because its preemptionPolicy is Never"
+    assert engine.nodes.pod_count.tolist() == [1]
 
 
 def test_gated_pod_is_not_tried() -> None:

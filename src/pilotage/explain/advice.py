@@ -15,8 +15,9 @@ from pilotage.api.state import CycleState
 from pilotage.cluster.node_view import RowView
 from pilotage.cycle.placement import ProfileEngine
 from pilotage.explain.altered_node import AlteredNode, labelled, renamed, uncordoned
-from pilotage.explain.altered_pod import asking_less, tolerating
+from pilotage.explain.altered_pod import asking_less, tolerating, with_spec
 from pilotage.explain.amounts import readable
+from pilotage.explain.eviction import candidate_for
 from pilotage.explain.report import Advice, NearNode
 from pilotage.framework.errors import PluginError
 from pilotage.model import Node, Pod
@@ -25,6 +26,7 @@ from pilotage.model.pod_resources import pod_requests
 
 _TRIED_NODES = 50
 _TOLD = 5
+_TRIED_PRIORITIES = 5
 
 
 class Advisor:
@@ -41,6 +43,7 @@ class Advisor:
             *self._one_toleration(),
             *self._one_node_change(nearest),
             *self._one_more_node(),
+            *self._another_priority(),
         ]
         distinct: dict[str, Advice] = {}
         for advice in sorted(found, key=lambda advice: (advice.size, advice.change)):
@@ -93,6 +96,17 @@ class Advisor:
             node = self._fits_somewhere(tolerating(self._pod, taint))
             if node is not None:
                 yield Advice(f"it tolerated the taint {_taint_text(taint)}", node, 1.0)
+
+    def _another_priority(self) -> Iterator[Advice]:
+        """The lowest priority above its own with which preemption would make room."""
+        nodes = self._engine.nodes
+        others = {pod.priority for row in range(len(nodes)) for pod in nodes.pods_on(row).values()}
+        for priority in sorted(p for p in others if p >= self._pod.priority)[:_TRIED_PRIORITIES]:
+            candidate = candidate_for(self._engine, with_spec(self._pod, priority=priority + 1))
+            if candidate is not None:
+                change = f"its priority were above {priority} instead of {self._pod.priority} (by preemption)"
+                yield Advice(change, candidate.node_name, 3.0)
+                return
 
     # --- changes of the cluster --------------------------------------------------------------------------------
 

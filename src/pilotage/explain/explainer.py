@@ -6,6 +6,7 @@ from collections import defaultdict
 
 import numpy as np
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from pilotage.api import points
 from pilotage.api.results import Reason
@@ -14,6 +15,7 @@ from pilotage.api.table import Mask
 from pilotage.cluster.node_view import RowView
 from pilotage.cycle.placement import NoNodes, ProfileEngine, diagnose
 from pilotage.explain.advice import Advisor
+from pilotage.explain.eviction import preemption_text
 from pilotage.explain.report import Lack, NearNode, NodeScore, RefusalGroup, Report, RetryEvent
 from pilotage.framework.choice import choose
 from pilotage.framework.diagnosis import Diagnosis
@@ -58,7 +60,8 @@ def _placed_or_not(engine: ProfileEngine, pod: Pod, blank: Report, node_name: st
         if row is not None:
             return _fitting(engine, pod, blank, diagnosis, row)
     nearest = _nearest(engine, pod, state, diagnosis, node_name)
-    return _refused(engine, pod, blank, diagnosis, nearest)
+    report = _refused(engine, pod, blank, diagnosis, nearest)
+    return replace(report, preemption=preemption_text(engine, state, pod, diagnosis))
 
 
 def _fitting(engine: ProfileEngine, pod: Pod, blank: Report, diagnosis: Diagnosis, chosen: int) -> Report:
@@ -142,12 +145,21 @@ def _nearest(
         if name_of(plugin) in state.skip_filter or not isinstance(plugin, points.VectorFilter):
             continue
         for mask, reason in plugin.filter_all(state, pod, nodes):
-            shortage[mask] += 1 + (0.5 if reason.unresolvable else 0.0)
+            shortage[mask] += _weight(engine, reason)[mask]
     order = np.argsort(shortage, kind="stable")[:_NEAREST].tolist()
     asked_for = nodes.row(node_name) if node_name else None
     if asked_for is not None:
         order = [asked_for, *(row for row in order if row != asked_for)]
     return tuple(NearNode(nodes.names[row], _lacks(engine, pod, state, row)) for row in order)
+
+
+def _weight(engine: ProfileEngine, reason: Reason) -> NDArray[np.float64]:
+    """How much a reason counts against each node: an amount by the part that is missing, everything else fully."""
+    resource = reason.message.removeprefix("Insufficient ")
+    if resource == reason.message or not reason.need:
+        return np.full(len(engine.nodes), 1.5 if reason.unresolvable else 1.0)
+    missing: NDArray[np.float64] = (reason.need - engine.nodes.free(resource)) / reason.need
+    return missing
 
 
 def _lacks(engine: ProfileEngine, pod: Pod, state: CycleState, row: int) -> tuple[Lack, ...]:
