@@ -158,8 +158,7 @@ def _weight(engine: ProfileEngine, reason: Reason) -> NDArray[np.float64]:
     resource = reason.message.removeprefix("Insufficient ")
     if resource == reason.message or not reason.need:
         return np.full(len(engine.nodes), 1.5 if reason.unresolvable else 1.0)
-    missing: NDArray[np.float64] = (reason.need - engine.nodes.free(resource)) / reason.need
-    return missing
+    return 1.0 - engine.nodes.free(resource).astype(np.float64) / reason.need
 
 
 def _lacks(engine: ProfileEngine, pod: Pod, state: CycleState, row: int) -> tuple[Lack, ...]:
