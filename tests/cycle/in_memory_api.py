@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from pilotage.clock import Clock
+from pilotage.clock import Clock, rfc3339
 from pilotage.cycle.intake import Intake
 from pilotage.kube.errors import ApiStatusError
 from pilotage.model import KINDS, WatchEvent
@@ -39,6 +39,10 @@ class InMemoryApi:
         """Errors for the next bindings, which are not done."""
         self.lose_answers: deque[Exception] = deque()
         """Errors for the next bindings, which are done all the same."""
+        self.refuse_deletions: deque[Exception] = deque()
+        """Errors for the next deletions, which are not done."""
+        self.deletions: list[str] = []
+        """Names of the pods that the scheduler has deleted."""
         self.watch_is_cut = False
 
     # --- the watch ---------------------------------------------------------------------------------------------
@@ -145,8 +149,22 @@ class InMemoryApi:
     async def update(self, *arguments: Any, **options: Any) -> bytes:
         raise AssertionError("the scheduler updates nothing yet")
 
-    async def delete(self, *arguments: Any, **options: Any) -> bytes:
-        raise AssertionError("the scheduler deletes nothing yet")
+    async def delete(self, kind: KindInfo, namespace: str, name: str, options: bytes | None = None) -> bytes:
+        """A pod with a grace period stays and is marked; without one (as pods are here by default) it goes at once."""
+        assert kind.plural == "pods"
+        if self.latency:
+            await self._clock.sleep(self.latency)
+        if self.refuse_deletions:
+            raise self.refuse_deletions.popleft()
+        wanted = msgspec.json.decode(options or b"{}")
+        obj = self._current(namespace, name, wanted["preconditions"]["uid"])
+        self.deletions.append(name)
+        if obj["spec"].get("terminationGracePeriodSeconds"):
+            marked = {**obj["metadata"], "deletionTimestamp": rfc3339(self._clock.time())}
+            self._save("MODIFIED", self._stamped({**obj, "metadata": marked}))
+        else:
+            self.delete_pod(name, namespace)
+        return b""
 
     def _current(self, namespace: str, name: str, uid: str) -> Json:
         obj = self.pods.get(f"{namespace}/{name}")

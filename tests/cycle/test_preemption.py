@@ -1,0 +1,294 @@
+"""Preemption from end to end: who goes, how, and when the preemptor comes in."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from pilotage.api import CycleState, Permit, Plugin, PreBind, Wait
+from pilotage.kube.errors import ApiStatusError
+from pilotage.model import Pod
+from pilotage.queue.entry import Home
+from pilotage.testing import NodeBuilder, PodBuilder, node, pod
+from tests.cycle.live_scheduler import LiveScheduler, live
+
+NODE = node("n").cpu(4)
+
+
+def low(name: str, cpu: int = 4, priority: int = 1) -> PodBuilder:
+    """A pod that runs on the node."""
+    return pod(name).requests(cpu=cpu).priority(priority).node("n")
+
+
+def high(name: str = "high", cpu: int = 4, priority: int = 10) -> PodBuilder:
+    return pod(name).requests(cpu=cpu).priority(priority)
+
+
+def graceful(builder: PodBuilder) -> PodBuilder:
+    return builder.spec(terminationGracePeriodSeconds=30)
+
+
+def home(world: LiveScheduler, name: str) -> Home | None:
+    entry = world.queue.entry(f"uid-default-{name}")
+    return None if entry is None else entry.home
+
+
+def nominated(world: LiveScheduler, name: str) -> str:
+    """As the API server has it."""
+    found: str = world.api.pods[f"default/{name}"].get("status", {}).get("nominatedNodeName", "")
+    return found
+
+
+def is_leaving(world: LiveScheduler, name: str) -> bool:
+    return "deletionTimestamp" in world.api.pods[f"default/{name}"]["metadata"]
+
+
+# --- the usual course -------------------------------------------------------------------------------------------------
+
+
+async def test_a_victim_goes_and_the_preemptor_takes_its_place() -> None:
+    async with live() as world:
+        await world.put(NODE, low("low"), high())
+        assert world.api.deletions == ["low"]
+        assert world.node_of("high") == "n"
+        assert world.notes("low") == [("Preempted", "Preempted by pod uid-default-high on node n")]
+        assert world.notes("high")[0] == (
+            "FailedScheduling",
+            "0/1 nodes are available: 1 Insufficient cpu. "
+            "preemption: found a potential placement for pod on node n, preempting 1 victims",
+        )
+
+
+async def test_the_event_names_both_pods_and_who_acted() -> None:
+    async with live() as world:
+        await world.put(NODE, low("low"), high())
+        event = next(e for e in world.api.events if e["reason"] == "Preempted")
+        assert (event["type"], event["action"]) == ("Normal", "Preempting")
+        assert (event["regarding"]["name"], event["related"]["name"]) == ("low", "high")
+        assert event["reportingController"] == "default-scheduler"
+
+
+async def test_a_victim_is_told_why_before_it_is_deleted() -> None:
+    async with live() as world:
+        await world.put(NODE, graceful(low("low").generation(7)), high())
+        (condition,) = world.api.pods["default/low"]["status"]["conditions"]
+        assert condition == {
+            "type": "DisruptionTarget",
+            "status": "True",
+            "reason": "PreemptionByScheduler",
+            "message": "default-scheduler: preempting to accommodate a higher priority pod",
+            "observedGeneration": 7,
+            "lastProbeTime": None,
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        }
+        assert is_leaving(world, "low")
+
+
+async def test_while_the_victim_terminates_the_preemptor_waits_and_takes_no_further_pod() -> None:
+    async with live() as world:
+        await world.put(NODE, node("m").cpu(4), graceful(low("low")), low("other", priority=2).node("m"), high())
+        assert (world.api.deletions, nominated(world, "high")) == (["low"], "n")
+        assert home(world, "high") is Home.UNSCHEDULABLE
+        world.scheduler.activate(["uid-default-high"])
+        await world.settle()
+        assert world.api.deletions == ["low"] and nominated(world, "high") == "n"
+        assert "not eligible due to a terminating pod on the nominated node." in world.condition("high")[2]
+        world.api.delete_pod("low")
+        await world.settle()
+        assert world.node_of("high") == "n"
+
+
+async def test_of_several_victims_the_last_wakes_the_preemptor_once() -> None:
+    async with live() as world:
+        await world.put(NODE, *(low(f"low-{number}", cpu=1) for number in range(4)), high())
+        assert sorted(world.api.deletions) == [f"low-{number}" for number in range(4)]
+        assert world.node_of("high") == "n"
+        assert world.scheduler.tally.attempts == 2
+
+
+async def test_a_slow_api_server_does_not_hold_up_the_cycles() -> None:
+    async with live() as world:
+        await world.put(NODE, low("low-1", cpu=2), low("low-2", cpu=2))
+        world.api.latency = 5.0
+        await world.put(high(), pod("small").requests(memory="1Gi"))
+        assert world.api.deletions == [] and world.scheduler.tally.attempts == 2
+        # Another pod goes meanwhile: the preemptor is held back until its own victims are on their way.
+        world.api.create_pod(pod("bystander").node("n"))
+        world.api.delete_pod("bystander")
+        await world.settle()
+        assert home(world, "high") is Home.GATED
+        await world.after(30.0)
+        assert len(world.api.deletions) == 2 and world.node_of("high") == "n"
+
+
+# --- promises ---------------------------------------------------------------------------------------------------------
+
+
+async def test_a_promised_place_is_not_given_to_a_pod_of_lower_priority() -> None:
+    async with live() as world:
+        await world.put(NODE, graceful(low("low")), high())
+        await world.put(pod("cheeky").requests(cpu=4).priority(5))
+        world.api.delete_pod("low")
+        await world.after(5.0)
+        assert (world.node_of("high"), world.node_of("cheeky")) == ("n", "")
+
+
+async def test_a_more_important_preemptor_takes_the_promise_away() -> None:
+    async with live() as world:
+        await world.put(NODE, graceful(low("low", cpu=2)), graceful(low("low-too", cpu=2, priority=2)))
+        await world.put(high("mid", cpu=2, priority=5))
+        assert is_leaving(world, "low") and not is_leaving(world, "low-too")
+        assert nominated(world, "mid") == "n"
+        await world.put(high("top", cpu=4, priority=50))
+        assert is_leaving(world, "low-too")
+        assert (nominated(world, "top"), nominated(world, "mid")) == ("n", "")
+        assert world.cluster.nominations.node_of("uid-default-mid") == ""
+        world.api.delete_pod("low")
+        world.api.delete_pod("low-too")
+        await world.after(5.0)
+        assert (world.node_of("top"), world.node_of("mid")) == ("n", "")
+
+
+async def test_a_promise_is_taken_away_even_while_it_is_being_written() -> None:
+    async with live() as world:
+        world.api.status_latency = 3.0
+        await world.put(NODE, graceful(low("low", cpu=2)), graceful(low("low-too", cpu=2, priority=2)))
+        await world.put(high("mid", cpu=2, priority=5))
+        await world.put(high("top", cpu=4, priority=50))
+        await world.after(60.0)
+        assert (nominated(world, "top"), nominated(world, "mid")) == ("n", "")
+
+
+async def test_if_all_victims_are_leaving_already_nothing_is_started_and_lesser_promises_stay() -> None:
+    async with live() as world:
+        await world.put(NODE, graceful(low("low", cpu=4)), high("mid", cpu=2, priority=5))
+        assert (world.api.deletions, nominated(world, "mid")) == (["low"], "n")
+        await world.put(high("top", cpu=4, priority=50))
+        assert world.api.deletions == ["low"]
+        assert (nominated(world, "top"), nominated(world, "mid")) == ("n", "n")
+
+
+async def test_two_preemptors_do_not_count_on_the_same_place() -> None:
+    async with live() as world:
+        await world.put(NODE, node("m").cpu(4), low("low-1"), low("low-2").node("m"))
+        await world.put(high("high-1"), high("high-2"))
+        assert sorted([world.node_of("high-1"), world.node_of("high-2")]) == ["m", "n"]
+        assert sorted(world.api.deletions) == ["low-1", "low-2"]
+
+
+# --- what goes wrong --------------------------------------------------------------------------------------------------
+
+
+async def test_a_deletion_that_fails_makes_the_preemptor_try_again() -> None:
+    async with live() as world:
+        world.api.refuse_deletions.append(ApiStatusError(403, "Forbidden", "not allowed"))
+        await world.put(NODE, low("low"), high())
+        assert world.api.deletions == ["low"] and world.node_of("high") == "n"
+        assert world.notes("low") == [("Preempted", "Preempted by pod uid-default-high on node n")]
+
+
+async def test_if_some_of_several_deletions_fail_the_preemptor_gets_its_place_all_the_same() -> None:
+    async with live() as world:
+        world.api.refuse_deletions.extend(ApiStatusError(403, "Forbidden", "not allowed") for _ in range(3))
+        await world.put(NODE, *(low(f"low-{number}", cpu=1) for number in range(4)), high())
+        await world.after(5.0)
+        assert len(world.api.deletions) == 4 and world.node_of("high") == "n"
+
+
+async def test_a_victim_that_is_gone_before_its_turn_leaves_no_event_and_no_pod_waiting() -> None:
+    async with live() as world:
+        world.api.latency = 1.0
+        await world.put(NODE, low("low-1", cpu=2), low("low-2", cpu=2), high())
+        for name in ("low-1", "low-2"):
+            world.api.delete_pod(name)
+        await world.after(10.0)
+        assert (world.api.deletions, world.node_of("high")) == ([], "n")
+        assert world.notes("low-1") == world.notes("low-2") == []
+
+
+async def test_a_preemptor_that_is_deleted_meanwhile_is_forgotten() -> None:
+    async with live() as world:
+        await world.put(NODE, graceful(low("low")), high())
+        world.api.delete_pod("high")
+        world.api.delete_pod("low")
+        await world.put(pod("next").requests(cpu=4))
+        assert world.node_of("next") == "n"
+
+
+# --- victims that are not bound yet -----------------------------------------------------------------------------------
+
+
+class Doorkeeper(Plugin, Permit):
+    """Holds back pods whose name begins with "low"."""
+
+    name = "Doorkeeper"
+
+    def permit(self, state: CycleState, pod: Pod, node_name: str) -> Wait | None:
+        return Wait(600.0) if pod.name.startswith("low") else None
+
+
+class SlowDisk(Plugin, PreBind):
+    """Needs a minute for pods whose name begins with "low"."""
+
+    name = "SlowDisk"
+    events: ClassVar[list[str]] = []
+
+    def __init__(self, handle: Any) -> None:
+        self._clock = handle.clock
+
+    async def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> None:
+        if pod.name.startswith("low"):
+            await self._clock.sleep(60.0)
+            self.events.append(pod.name)
+
+
+async def is_called_back(world: LiveScheduler, nodes: NodeBuilder) -> None:
+    await world.put(nodes, pod("low").requests(cpu=4).priority(1))
+    assert world.requested() == {"n": 4000}
+    await world.put(high())
+    assert (world.api.deletions, world.node_of("high"), world.node_of("low")) == ([], "n", "")
+    note = "Preempted by pod uid-default-high on node n (in kube-scheduler memory)."
+    assert ("Preempted", note) in world.notes("low")
+    assert home(world, "low") is Home.ERROR_BACKOFF
+
+
+async def test_a_victim_that_waits_for_permission_goes_back_to_the_queue() -> None:
+    async with live(Doorkeeper) as world:
+        await is_called_back(world, NODE)
+        assert "waiting on permit for pod: preempted" in world.condition("low")[2]
+
+
+async def test_a_victim_in_pre_bind_is_called_back() -> None:
+    SlowDisk.events.clear()
+    async with live(SlowDisk) as world:
+        await is_called_back(world, NODE)
+        assert "preempted by DefaultPreemption" in world.condition("low")[2]
+        await world.after(120.0)
+        assert SlowDisk.events == [] and world.node_of("low") == ""
+
+
+async def test_a_victim_whose_binding_is_on_its_way_is_deleted() -> None:
+    async with live() as world:
+        world.api.latency = 2.0
+        await world.put(NODE, pod("low").requests(cpu=4).priority(1))
+        await world.put(high())
+        assert world.api.bindings == []
+        await world.after(20.0)
+        assert world.api.deletions == ["low"] and world.node_of("high") == "n"
+
+
+# --- who may not ------------------------------------------------------------------------------------------------------
+
+
+async def test_a_pod_that_must_not_preempt_waits() -> None:
+    async with live() as world:
+        await world.put(NODE, low("low"), high().spec(preemptionPolicy="Never"))
+        assert (world.api.deletions, world.node_of("high")) == ([], "")
+        assert world.condition("high")[2].endswith("preemption: not eligible due to preemptionPolicy=Never.")
+
+
+async def test_equal_priority_is_not_enough() -> None:
+    async with live() as world:
+        await world.put(NODE, low("low", priority=10), high())
+        assert (world.api.deletions, world.node_of("high")) == ([], "")
+        why = "preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod."
+        assert world.condition("high")[2].endswith(why)

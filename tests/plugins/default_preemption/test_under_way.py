@@ -1,0 +1,153 @@
+"""Evictions one after the other: the last victim is kept for the end, and the preemptor is held back until then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from pilotage.api import Candidate, Evicted, Eviction
+from pilotage.api.preemption import OnEvicted
+from pilotage.model import Pod
+from pilotage.plugins.default_preemption.under_way import PreemptionsUnderWay
+from pilotage.testing import PodBuilder, pod
+
+PREEMPTOR = pod("preemptor").priority(10).build()
+FAILED = Evicted(error=RuntimeError("refused"))
+
+
+class Handle:
+    """Writes down what is to be done, and lets the test say how it ended."""
+
+    def __init__(self) -> None:
+        self.pods: dict[str, Pod] = {}
+        self.evictions: dict[str, OnEvicted] = {}
+        self.promised: list[Pod] = []
+        self.withdrawn: list[str] = []
+        self.activated: list[str] = []
+        self.rechecked: list[str] = []
+
+    def objects(self, kind: str) -> dict[str, Pod]:
+        assert kind == "Pod"
+        return self.pods
+
+    def evict(self, eviction: Eviction, on_evicted: OnEvicted) -> None:
+        assert (eviction.preemptor, eviction.node_name, eviction.plugin) == (PREEMPTOR, "n", "Mine")
+        assert eviction.victim.name not in self.evictions
+        self.evictions[eviction.victim.name] = on_evicted
+
+    def nominated_pods(self, node_name: str) -> list[Pod]:
+        assert node_name == "n"
+        return self.promised
+
+    def withdraw_nominations(self, pods: Iterable[Pod]) -> None:
+        self.withdrawn += [p.name for p in pods]
+
+    def activate(self, pods: Iterable[Pod]) -> None:
+        self.activated += [p.name for p in pods]
+
+    def recheck_gates(self, pods: Iterable[Pod]) -> None:
+        self.rechecked += [p.name for p in pods]
+
+
+class World:
+    def __init__(self, *victims: PodBuilder, promised: Iterable[PodBuilder] = ()) -> None:
+        self.handle = Handle()
+        self.handle.promised = [builder.build() for builder in promised]
+        built = tuple(builder.build() for builder in victims)
+        self.handle.pods = {victim.key: victim for victim in built}
+        handle: Any = self.handle
+        self.under_way = PreemptionsUnderWay(handle, "Mine")
+        self.under_way.start(PREEMPTOR, Candidate("n", built, 0, ()))
+
+    def ended(self, victim: str, how: Evicted = Evicted()) -> None:  # noqa: B008 - a frozen value
+        self.handle.evictions[victim](how)
+
+    @property
+    def begun(self) -> list[str]:
+        return list(self.handle.evictions)
+
+    def is_held_back(self) -> bool:
+        return self.under_way.holds_back(PREEMPTOR)
+
+
+A, B, C = pod("a"), pod("b"), pod("c")
+
+
+def test_all_but_the_last_go_side_by_side_and_the_last_follows() -> None:
+    world = World(A, B, C)
+    assert world.begun == ["a", "b"]
+    world.ended("a")
+    assert world.begun == ["a", "b"] and world.is_held_back()
+    world.ended("b")
+    assert world.begun == ["a", "b", "c"] and world.is_held_back()
+    world.ended("c")
+    assert not world.is_held_back()
+    assert (world.handle.activated, world.handle.rechecked) == ([], ["preemptor"])
+
+
+def test_a_single_victim_is_the_last_one() -> None:
+    assert World(A).begun == ["a"]
+
+
+def test_the_preemptor_may_come_in_as_soon_as_the_last_victim_is_leaving() -> None:
+    world = World(A, B)
+    del world.handle.pods["default/b"]
+    assert world.is_held_back(), "it is not its turn yet"
+    world.ended("a")
+    assert not world.is_held_back()
+
+
+@pytest.mark.parametrize("now", [B.terminating().build(), pod("b").uid("another").build()])
+def test_a_victim_that_terminates_or_was_recreated_is_leaving(now: Pod) -> None:
+    world = World(A, B)
+    world.ended("a")
+    assert world.is_held_back()
+    world.handle.pods["default/b"] = now
+    assert not world.is_held_back()
+
+
+def test_only_the_last_victim_wakes_its_preemptor() -> None:
+    world = World(A, B)
+    assert world.under_way.waking(B.build()) == []
+    world.ended("a")
+    assert world.under_way.waking(A.build()) == []
+    assert world.under_way.waking(B.build()) == ["default/preemptor"]
+    world.ended("b")
+    assert world.under_way.waking(B.build()) == []
+
+
+def test_after_a_failure_the_last_victim_is_spared_and_the_preemptor_tried_again() -> None:
+    world = World(A, B, C)
+    world.ended("a", FAILED)
+    assert world.is_held_back(), "the others are still on their way"
+    world.ended("b")
+    assert world.begun == ["a", "b"]
+    assert not world.is_held_back() and world.handle.activated == ["preemptor"]
+
+
+@pytest.mark.parametrize("how", [FAILED, Evicted(is_in_memory=True), Evicted(was_gone=True)])
+def test_if_no_event_would_wake_the_preemptor_it_is_tried_at_once(how: Evicted) -> None:
+    world = World(A)
+    world.ended("a", how)
+    assert not world.is_held_back() and world.handle.activated == ["preemptor"]
+
+
+def test_victims_that_are_leaving_already_are_left_alone() -> None:
+    world = World(A.terminating(), B, C.terminating())
+    assert world.begun == ["b"]
+
+
+def test_if_all_are_leaving_already_nothing_is_started() -> None:
+    world = World(A.terminating(), promised=[pod("lesser").priority(5)])
+    assert (world.begun, world.handle.withdrawn, world.is_held_back()) == ([], [], False)
+
+
+def test_promises_to_less_important_pods_are_withdrawn() -> None:
+    promised = [pod("lesser").priority(5), pod("equal").priority(10), pod("greater").priority(20)]
+    assert World(A, promised=promised).handle.withdrawn == ["lesser"]
+
+
+def test_other_pods_are_not_held_back() -> None:
+    assert not World(A).under_way.holds_back(pod("other").build())
