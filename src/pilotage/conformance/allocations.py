@@ -20,7 +20,8 @@ def allocations(state: CycleState, feasible: list[str]) -> dict[str, Answer] | N
     named = {prepared.claim.name for prepared in claims.to_allocate}
     found: dict[str, Answer] = {}
     for node_name in feasible:
-        outcome = claims.outcomes[node_name]
+        outcome = claims.outcome(node_name)
+        assert outcome is not None
         pairs = zip(outcome.claims, outcome.picks, strict=True)
         found[node_name] = {c.claim.name: [_device(pick) for pick in p] for c, p in pairs if c.claim.name in named}
     return found

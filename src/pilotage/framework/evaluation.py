@@ -338,11 +338,17 @@ class Evaluator:
             name = name_of(plugin)
             if name in state.skip_filter:
                 continue
+            # Nodes that others have refused are not looked at: what fails there must not stop the attempt.
+            rows = np.flatnonzero(open_rows)
+            if not len(rows):
+                break
             refused_here = np.zeros(len(nodes), dtype=np.bool_)
-            for mask, reason, is_pending in self._refusals(state, pod, plugin, nodes, all_rows, open_rows):
-                mask = mask & open_rows
-                if not mask.any():
+            candidates = np.ones(len(rows), dtype=np.bool_)
+            for found, reason, is_pending in self._refusals(state, pod, plugin, self._some(rows), rows, candidates):
+                if not found.any():
                     continue
+                mask = np.zeros(len(nodes), dtype=np.bool_)
+                mask[rows[found]] = True
                 refused_here |= mask
                 diagnosis.rejections.append(Rejection(name, reason, mask, is_pending))
                 diagnosis.rejectors.add(name)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from pilotage.api import Handle, NodeView, Reason, Refusal, Reject
+import numpy as np
+
+from pilotage.api import Handle, Mask, NodeTable, NodeView, Reason, Refusal, Reject
 from pilotage.model import Node, Pod
 from pilotage.model.resource import ResourceClaim
 from pilotage.plugins.args import DynamicResourcesArgs
@@ -18,6 +20,7 @@ from pilotage.plugins.dynamic_resources.requests import PreparedClaim, prepare
 from pilotage.plugins.dynamic_resources.search import Picks, Search
 from pilotage.plugins.dynamic_resources.slices import SliceIndex
 from pilotage.plugins.dynamic_resources.state import NodeOutcome, PodClaims
+from pilotage.plugins.dynamic_resources.verdicts import Columns
 from pilotage.plugins.node_selection import term_matches
 
 _STEPS_PER_LOOK_AT_THE_CLOCK = 256
@@ -41,6 +44,32 @@ class NodeAllocator:
         self._handle = handle
         self._args = args
         self._pools: dict[str, tuple[Node, tuple[int, int], list[Pool]]] = {}
+        self._columns = Columns(handle, self._search)
+
+    def refusals(self, claims: PodClaims, pod: Pod, nodes: NodeTable) -> Iterator[tuple[Mask, Reason]]:
+        """The same for many nodes; claims that ask for the same share the answers."""
+        if not claims.ask_only_for_devices:
+            yield from self._one_by_one(claims, pod, nodes)
+            return
+        column = claims.column = self._columns.of(claims.to_allocate)
+        rows = nodes.pick(np.arange(len(self._handle.nodes)))
+        codes = column.codes(claims.to_allocate, rows)
+        for number, refusal in enumerate(column.refusals, start=1):
+            mask = codes == number
+            if mask.any():
+                yield mask, refusal.reasons[0]
+
+    def _one_by_one(self, claims: PodClaims, pod: Pod, nodes: NodeTable) -> Iterator[tuple[Mask, Reason]]:
+        refused_by: dict[Reason, list[int]] = {}
+        for row, name in enumerate(nodes.names):
+            node = self._handle.node(name)
+            refusal = None if node is None else self.try_node(claims, pod, node)
+            if refusal is not None:
+                refused_by.setdefault(refusal.reasons[0], []).append(row)
+        for reason, rows in refused_by.items():
+            mask = nodes.everywhere(False)
+            mask[rows] = True
+            yield mask, reason
 
     def try_node(self, claims: PodClaims, pod: Pod, node: NodeView) -> Refusal | None:
         """Remember what the node would give, or say why it cannot serve the claims."""

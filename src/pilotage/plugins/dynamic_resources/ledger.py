@@ -11,6 +11,7 @@ from fractions import Fraction
 
 from pilotage.model.quantity import parse_quantity
 from pilotage.model.resource import AllocationResult
+from pilotage.plugins.dynamic_resources.change_log import ChangeLog
 from pilotage.plugins.dynamic_resources.device_ids import DeviceID, PoolID, device_of
 
 _NOTHING: Mapping[str, Fraction] = {}
@@ -24,8 +25,8 @@ class DeviceLedger:
         self._dedicated: dict[DeviceID, int] = {}
         self._shares: dict[DeviceID, int] = {}
         self._consumed: dict[DeviceID, dict[str, Fraction]] = {}
-        self.log: list[PoolID] = []
-        """Pools in which something was taken or given back, in order: for those who remember what was free."""
+        self.log: ChangeLog[PoolID] = ChangeLog()
+        """Pools in which something was taken or given back: for those who remember what was free."""
 
     def is_taken(self, device: DeviceID) -> bool:
         """Somebody has the device for itself."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -15,6 +15,7 @@ from pilotage.api import (
     Filter,
     Handle,
     Hint,
+    Mask,
     NodeTable,
     NodeView,
     NormalizeScore,
@@ -24,6 +25,7 @@ from pilotage.api import (
     PreEnqueue,
     PreFilter,
     PreFlight,
+    Reason,
     Refusal,
     RejectedNodes,
     Reserve,
@@ -32,6 +34,8 @@ from pilotage.api import (
     Scores,
     Sees,
     Skip,
+    VectorFilter,
+    VectorScore,
     narrows,
     on_event,
 )
@@ -49,7 +53,7 @@ from pilotage.plugins.dynamic_resources.extended_claim import claim_in_memory
 from pilotage.plugins.dynamic_resources.referencing_pods import ReferencingPods
 from pilotage.plugins.dynamic_resources.requests import MissingClass, prepare
 from pilotage.plugins.dynamic_resources.reservation import Reservations
-from pilotage.plugins.dynamic_resources.scoring import preference
+from pilotage.plugins.dynamic_resources.scoring import has_alternatives, preference
 from pilotage.plugins.dynamic_resources.state import NO_CLAIMS, POD_CLAIMS, PodClaims
 from pilotage.plugins.normalize import by_maximum
 from pilotage.rng import random_uid
@@ -57,7 +61,19 @@ from pilotage.rng import random_uid
 _WITHOUT_DEVICES: Final = "no devices"
 
 
-class DynamicResources(Plugin, PreEnqueue, PreFilter, Filter, PostFilter, Score, NormalizeScore, Reserve, PreBind):
+class DynamicResources(
+    Plugin,
+    PreEnqueue,
+    PreFilter,
+    Filter,
+    VectorFilter,
+    PostFilter,
+    Score,
+    VectorScore,
+    NormalizeScore,
+    Reserve,
+    PreBind,
+):
     name = "DynamicResources"
     filter_sees = Sees.NODE
     hints_per_pod = True
@@ -144,10 +160,18 @@ class DynamicResources(Plugin, PreEnqueue, PreFilter, Filter, PostFilter, Score,
     def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
         return self._allocator.try_node(state[POD_CLAIMS], pod, node)
 
+    def filter_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Iterator[tuple[Mask, Reason]]:
+        return self._allocator.refusals(state[POD_CLAIMS], pod, nodes)
+
     def score(self, state: CycleState, pod: Pod, node: NodeView) -> int:
         claims = state.get(POD_CLAIMS)
-        outcome = claims.outcomes.get(node.name) if claims is not None else None
-        return preference(outcome) if outcome is not None else 0
+        return 0 if claims is None else preference(claims, node.name)
+
+    def score_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Scores:
+        claims = state.get(POD_CLAIMS)
+        if claims is None or not has_alternatives(claims):
+            return np.zeros(len(nodes), dtype=np.int64)
+        return np.array([preference(claims, name) for name in nodes.names], dtype=np.int64)
 
     def normalize(self, state: CycleState, pod: Pod, scores: Scores) -> Scores:
         return by_maximum(np.asarray(scores))

@@ -49,7 +49,7 @@ class Reservations:
 
     def reserve(self, claims: PodClaims, pod: Pod, node: Node) -> None:
         """Take the devices that the node gives; from now on nobody else gets them."""
-        outcome = claims.outcomes.get(node.name)
+        outcome = claims.outcome(node.name)
         if outcome is None:
             raise AllocationError("claim allocation not found for node")
         for prepared, picks in zip(outcome.claims, outcome.picks, strict=True):

@@ -13,6 +13,7 @@ from pilotage.api import ClusterIndex
 from pilotage.model.resource import Device, DeviceTaint, DeviceTaintRule, ResourceSlice
 from pilotage.plugins.dynamic_resources.cel import CelError, bind_device, compile_selector
 from pilotage.plugins.dynamic_resources.cel.selector import BoundDevice
+from pilotage.plugins.dynamic_resources.change_log import ChangeLog
 from pilotage.plugins.dynamic_resources.device_ids import DeviceID, PoolID
 from pilotage.plugins.dynamic_resources.device_taints import rule_taints
 
@@ -76,6 +77,8 @@ class SliceIndex(ClusterIndex):
         self._shared: dict[str, PublishedSlice] = {}
         self._versions: dict[str, int] = {}
         self._shared_version = 0
+        self.log: ChangeLog[str | None] = ChangeLog()
+        """Nodes whose devices changed; None stands for all nodes."""
 
     def candidates(self, node_name: str) -> Iterator[PublishedSlice]:
         """Slices of this node, and all that are not of one node."""
@@ -138,6 +141,7 @@ class SliceIndex(ClusterIndex):
     def _touch(self, changed: PublishedSlice) -> None:
         """Whether a pool is complete depends on all its slices, also on those of other nodes."""
         for prepared in self._pools[changed.pool].values():
+            self.log.append(prepared.spec.node_name or None)
             if prepared.spec.node_name:
                 self._versions[prepared.spec.node_name] = self._versions.get(prepared.spec.node_name, 0) + 1
             else:

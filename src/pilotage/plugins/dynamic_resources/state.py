@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from pilotage.api import StateKey
 from pilotage.model.resource import AllocationResult, ResourceClaim
 from pilotage.plugins.dynamic_resources.requests import PreparedClaim
 from pilotage.plugins.dynamic_resources.search import Picks
+from pilotage.plugins.dynamic_resources.verdicts import Column
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +42,39 @@ class PodClaims:
     extended_claim: ResourceClaim | None = None
     """The claim for those that devices serve; without requests unless an earlier attempt left it behind."""
     outcomes: dict[str, NodeOutcome] = field(default_factory=dict)
+    column: Column | None = None
+    """What nodes answered to claims like these; in `outcomes` are the answers to just these."""
     reserved: list[Reserved] = field(default_factory=list)
     """What Reserve took, in the order of the claims."""
     created: ResourceClaim | None = None
     """The claim for extended resources, once it was created for this attempt."""
     unavailable: dict[str, ResourceClaim] = field(default_factory=dict)
     """Allocated claims that some node could not use, by key: PostFilter may free one of them."""
+
+    @property
+    def ask_only_for_devices(self) -> bool:
+        """No claim has its devices already, and no extended resource is served by them."""
+        return self.extended_claim is None and len(self.to_allocate) == len(self.claims)
+
+    def outcome(self, node_name: str) -> NodeOutcome | None:
+        """What a node would give; None if it was not asked, or refused."""
+        known = self.outcomes.get(node_name)
+        if known is None and self.column is not None:
+            picks = self.column.picks(node_name)
+            if picks is not None:
+                known = self.outcomes[node_name] = NodeOutcome(self.to_allocate, _for_these(self.to_allocate, picks))
+        return known
+
+
+def _for_these(claims: Sequence[PreparedClaim], picks: Picks) -> Picks:
+    """The same devices, given to other claims that ask for the same."""
+    given = []
+    for claim, devices in zip(claims, picks, strict=True):
+        wanted = {(w.request, w.alternative): w for alternatives in claim.requests for w in alternatives}
+        given.append(
+            tuple(replace(pick, wanted=wanted[pick.wanted.request, pick.wanted.alternative]) for pick in devices)
+        )
+    return tuple(given)
 
 
 NO_CLAIMS: Final = PodClaims((), ())

@@ -1,0 +1,144 @@
+"""What nodes answered to claims that ask for the same: asked once, and again only where something changed.
+
+Claims made from one template differ in nothing but their names, so what a node can give them is the same. The answers
+are kept as a column over all nodes. An allocation concerns the nodes of one pool, usually a single one; only these are
+searched again for the next pod.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Sequence
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from pilotage.api import ClusterIndex, Handle, Reject
+from pilotage.model import Node
+from pilotage.plugins.dynamic_resources.change_log import ChangeLog
+from pilotage.plugins.dynamic_resources.claim_book import ClaimBook
+from pilotage.plugins.dynamic_resources.ledger import DeviceLedger
+from pilotage.plugins.dynamic_resources.requests import PreparedClaim
+from pilotage.plugins.dynamic_resources.search import Picks
+from pilotage.plugins.dynamic_resources.slices import SliceIndex
+
+SearchNode = Callable[[Sequence[PreparedClaim], Node], Picks | Reject]
+
+_UNKNOWN, _FITS = -1, 0
+_KEPT_COLUMNS = 64
+
+
+class NodeRoster(ClusterIndex):
+    """Which nodes there are, and which of them changed in a way that matters to devices."""
+
+    def __init__(self) -> None:
+        self.version = 0
+        self.relabelled: ChangeLog[str] = ChangeLog()
+
+    def node_put(self, old: Node | None, new: Node) -> None:
+        if old is None:
+            self.version += 1
+        elif old.labels != new.labels:
+            self.relabelled.append(new.name)
+
+    def node_removed(self, node: Node) -> None:
+        self.version += 1
+
+
+class Column:
+    """The answers of all nodes to one kind of claims."""
+
+    def __init__(self, handle: Handle, search: SearchNode) -> None:
+        self._handle = handle
+        self._search = search
+        self._rows: dict[str, int] = {}
+        self._codes: NDArray[np.int16] = np.zeros(0, dtype=np.int16)
+        self._picks: dict[str, Picks] = {}
+        self._version = 0
+        self._positions = (0, 0, 0)
+        self.refusals: list[Reject] = []
+        """Refusal number n has the code n + 1."""
+        self._forget_all()
+
+    def codes(self, claims: Sequence[PreparedClaim], rows: NDArray[np.int64]) -> NDArray[np.int16]:
+        """0 where the claims can be served, n + 1 for refusal number n; for these rows of all nodes."""
+        self._catch_up()
+        codes = self._codes[rows]
+        for place in np.flatnonzero(codes == _UNKNOWN).tolist():
+            codes[place] = self._codes[rows[place]] = self._ask(claims, int(rows[place]))
+        return codes
+
+    def picks(self, node_name: str) -> Picks | None:
+        return self._picks.get(node_name)
+
+    def _ask(self, claims: Sequence[PreparedClaim], row: int) -> int:
+        node = self._handle.nodes.node(row)
+        found = self._search(claims, node)
+        if not isinstance(found, Reject):
+            self._picks[node.name] = found
+            return _FITS
+        if found not in self.refusals:
+            self.refusals.append(found)
+        return self.refusals.index(found) + 1
+
+    # --- keeping up --------------------------------------------------------------------------------------------
+
+    def _catch_up(self) -> None:
+        index, roster, ledger = self._sources()
+        relabelled = roster.relabelled.since(self._positions[0])
+        republished = index.log.since(self._positions[1])
+        taken = ledger.log.since(self._positions[2])
+        if roster.version != self._version or relabelled is None or republished is None or taken is None:
+            self._forget_all()
+            return
+        stale: set[str | None] = {*relabelled, *republished}
+        for pool in taken:
+            stale.update(index.nodes_of(pool) or (None,))
+        if None in stale:
+            self._forget_all()
+            return
+        for name in stale:
+            self._picks.pop(name or "", None)
+            if name in self._rows:
+                self._codes[self._rows[name]] = _UNKNOWN
+        self._positions = (roster.relabelled.end, index.log.end, ledger.log.end)
+
+    def _forget_all(self) -> None:
+        index, roster, ledger = self._sources()
+        self._version = roster.version
+        self._positions = (roster.relabelled.end, index.log.end, ledger.log.end)
+        self._rows = {name: row for row, name in enumerate(self._handle.nodes.names)}
+        self._codes = np.full(len(self._rows), _UNKNOWN, dtype=np.int16)
+        self._picks.clear()
+
+    def _sources(self) -> tuple[SliceIndex, NodeRoster, DeviceLedger]:
+        handle = self._handle
+        return handle.index(SliceIndex), handle.index(NodeRoster), handle.index(ClaimBook).ledger
+
+
+class Columns:
+    """The columns of the kinds of claims that were asked for lately."""
+
+    def __init__(self, handle: Handle, search: SearchNode) -> None:
+        self._handle = handle
+        self._search = search
+        self._columns: OrderedDict[Hashable, Column] = OrderedDict()
+
+    def of(self, claims: Sequence[PreparedClaim]) -> Column:
+        key = tuple(_question(claim) for claim in claims)
+        column = self._columns.get(key)
+        if column is None:
+            column = self._columns[key] = Column(self._handle, self._search)
+            if len(self._columns) > _KEPT_COLUMNS:
+                self._columns.popitem(last=False)
+        else:
+            self._columns.move_to_end(key)
+        return column
+
+
+def _question(claim: PreparedClaim) -> Hashable:
+    """Everything that the answer depends on besides devices and nodes."""
+    classes = {w.device_class.name: w.device_class for alternatives in claim.requests for w in alternatives}
+    versions = tuple((cls.name, cls.uid, cls.resource_version) for cls in classes.values())
+    return msgspec.json.encode(claim.claim.spec.devices), versions
