@@ -137,11 +137,12 @@ def live(args: InterPodAffinityArgs, first: list[NodeBuilder], days: list[tuple[
         names = world.cluster.nodes.names
         feasible = [name for at, name in enumerate(names) if chosen >> at & 1] or list(names)
         for builder in asked:
-            plain = PlainRules(world, builder.build())
+            plain = PlainRules(world, world.pod(builder))
             assert world.refusals(builder) == plain.refusals()
             assert world.skips_filter(builder) == plain.skips_filter()
             if names:
                 assert world.scores(builder, feasible) == plain.scores(feasible, args)
+        world.check()
 
 
 @settings(max_examples=60, deadline=None)
@@ -157,7 +158,7 @@ def short_memory() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pods_per_domain, "_KEPT_SUMS", 2)
         patch.setattr(pods_per_domain, "_FEW_NODES", 1)
-        patch.setattr(tallies, "_KEPT_TALLIES", 1)
+        patch.setattr(tallies, "_KEPT_TALLIES", 2)
         patch.setattr(term_book, "_KEPT_ANSWERS", 2)
         yield
 

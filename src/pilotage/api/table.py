@@ -52,7 +52,10 @@ class NodeTable(Protocol):
         """True where the node is cordoned."""
 
     def labels(self, key: str) -> tuple[Codes, Sequence[str]]:
-        """Label values as small integers: codes (-1 where the label is missing) and the values they stand for."""
+        """Label values as small integers: codes (-1 where the label is missing) and the values they stand for.
+
+        A value keeps its code, and its place among the values, even when no node has it any more.
+        """
 
     def taint_sets(self) -> tuple[Codes, Sequence[tuple[Taint, ...]]]:
         """Taints as small integers: codes and the distinct taint sets they stand for."""

@@ -16,7 +16,7 @@ from pilotage.calls.no_api import NoApi
 from pilotage.cluster.node_rows import NodeRows
 from pilotage.cluster.node_view import ImaginedNode, RowView
 from pilotage.cluster.state import Cluster
-from pilotage.model import KINDS
+from pilotage.model import KINDS, Pod
 from pilotage.plugins.args import InterPodAffinityArgs
 from pilotage.plugins.inter_pod_affinity import InterPodAffinity
 from pilotage.plugins.inter_pod_affinity.existing_terms import ExistingTerms
@@ -87,6 +87,7 @@ class AffinityWorld:
             self.cluster.put_pod(placed.build())
         for name, labels in (namespaces or {}).items():
             self.put_namespace(name, labels)
+        self._pods: dict[PodBuilder, Pod] = {}
         handle = SchedulerHandle(self.cluster, Dispatcher(NoApi()), VirtualClock(), random.Random(1))
         self.plugin = InterPodAffinity(handle, args or InterPodAffinityArgs())
 
@@ -94,15 +95,19 @@ class AffinityWorld:
         raw = {"metadata": {"name": name, "labels": labels}}
         self.cluster.put_object("Namespace", KINDS["namespaces"].decode(msgspec.json.encode(raw)))
 
+    def pod(self, waiting: PodBuilder) -> Pod:
+        """Always the same pod for a builder, as a queue would hold it: what is remembered with its spec stays."""
+        return self._pods.setdefault(waiting, waiting.build())
+
     def place(self, placed: PodBuilder, node_name: str) -> None:
         self.cluster.put_pod(placed.node(node_name).build())
 
     def skips_filter(self, waiting: PodBuilder) -> bool:
-        return isinstance(self.plugin.pre_filter(CycleState(), waiting.build(), self.cluster.nodes), Skip)
+        return isinstance(self.plugin.pre_filter(CycleState(), self.pod(waiting), self.cluster.nodes), Skip)
 
     def refusals(self, waiting: PodBuilder) -> dict[str, str]:
         """The message for every node that is refused."""
-        state, built, nodes = CycleState(), waiting.build(), self.cluster.nodes
+        state, built, nodes = CycleState(), self.pod(waiting), self.cluster.nodes
         answer = self.plugin.pre_filter(state, built, nodes)
         assert not isinstance(answer, Reject)
         if isinstance(answer, Skip):
@@ -115,7 +120,7 @@ class AffinityWorld:
 
     def _by_column(self, state: CycleState, waiting: PodBuilder, nodes: NodeTable) -> dict[str, str]:
         found: dict[str, str] = {}
-        for mask, reason in self.plugin.filter_all(state, waiting.build(), nodes):
+        for mask, reason in self.plugin.filter_all(state, self.pod(waiting), nodes):
             assert mask.any(), "a reason that holds nowhere"
             for row in np.flatnonzero(mask).tolist():
                 assert nodes.names[row] not in found, "a node is refused for one reason"
@@ -125,7 +130,7 @@ class AffinityWorld:
     def _by_node(self, state: CycleState, waiting: PodBuilder) -> dict[str, str]:
         found = {}
         for row, name in enumerate(self.cluster.nodes.names):
-            refusal = self.plugin.filter(state, waiting.build(), RowView(self.cluster.nodes, row))
+            refusal = self.plugin.filter(state, self.pod(waiting), RowView(self.cluster.nodes, row))
             if refusal is not None:
                 (reason,) = refusal.reasons
                 assert reason.unresolvable == (reason.message == NOT_NEAR)
@@ -134,7 +139,7 @@ class AffinityWorld:
 
     def scores(self, waiting: PodBuilder, feasible: Sequence[str] = ()) -> dict[str, tuple[int, int]] | None:
         """(raw, normalised) for the feasible nodes (all if not said); None if the plugin skips scoring."""
-        state, built, nodes = CycleState(), waiting.build(), self.cluster.nodes
+        state, built, nodes = CycleState(), self.pod(waiting), self.cluster.nodes
         rows = [row for row, name in enumerate(nodes.names) if not feasible or name in feasible]
         table: NodeTable = nodes if len(rows) == len(nodes) else NodeRows(nodes, np.array(rows))
         if isinstance(self.plugin.pre_score(state, built, table), Skip):
@@ -162,33 +167,38 @@ class Imagined:
     """One node in a dry run: pods may be added and removed without anybody else noticing."""
 
     def __init__(self, world: AffinityWorld, waiting: PodBuilder, node_name: str) -> None:
-        self._world, self._pod = world, waiting.build()
-        state = CycleState()
-        assert world.plugin.pre_filter(state, self._pod, world.cluster.nodes) is None
+        self._world, self._waiting, self._node_name = world, waiting, node_name
+        self._state = CycleState()
+        assert world.plugin.pre_filter(self._state, world.pod(waiting), world.cluster.nodes) is None
         view = world.cluster.node_view(node_name)
         assert view is not None
         self._node = ImaginedNode(view)
-        self._state = state.clone()
+
+    def clone(self) -> Imagined:
+        """Another dry run from the same start."""
+        copy = Imagined(self._world, self._waiting, self._node_name)
+        copy._state = self._state.clone()
+        return copy
 
     def add(self, other: PodBuilder) -> Imagined:
         built = other.build()
         self._node.add(built)
-        self._world.plugin.add_pod(self._state, self._pod, built, self._node)
+        self._world.plugin.add_pod(self._state, self._world.pod(self._waiting), built, self._node)
         return self
 
     def remove(self, other: PodBuilder) -> Imagined:
         built = other.build()
         self._node.remove(built)
-        self._world.plugin.remove_pod(self._state, self._pod, built, self._node)
+        self._world.plugin.remove_pod(self._state, self._world.pod(self._waiting), built, self._node)
         return self
 
     @property
     def refusal(self) -> str:
         """Why the node is refused; "" if it is not. Columns see what is imagined, too."""
-        refusal = self._world.plugin.filter(self._state, self._pod, self._node)
+        plugin, pod, nodes = self._world.plugin, self._world.pod(self._waiting), self._world.cluster.nodes
+        refusal = plugin.filter(self._state, pod, self._node)
         message = "" if refusal is None else refusal.reasons[0].message
-        nodes = self._world.cluster.nodes
         row = nodes.names.index(self._node.name)
-        columns = self._world.plugin.filter_all(self._state, self._pod, nodes)
+        columns = plugin.filter_all(self._state, pod, nodes)
         assert [reason.message for mask, reason in columns if mask[row]] == ([message] if message else [])
         return message

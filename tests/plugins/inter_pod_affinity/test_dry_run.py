@@ -62,9 +62,11 @@ def test_pods_that_mind_the_pod_come_and_go() -> None:
 
 
 def test_clones_do_not_see_each_other() -> None:
+    waiting = near(apart(WEB, term("app=foe", HOSTNAME)), term("app=db"))
     world = AffinityWorld(NODES, [DB])
-    waiting = apart(WEB, term("app=db", HOSTNAME))
-    crowded, quiet = world.imagine(waiting, "b1"), world.imagine(waiting, "b1")
-    crowded.add(app("db", "more"))
-    assert (crowded.refusal, quiet.refusal) == (NOT_APART, "")
-    assert world.refusals(waiting) == {"a1": NOT_APART}
+    quiet = world.imagine(waiting, "b1")
+    friendly = quiet.clone().add(app("db", "more"))
+    crowded = friendly.clone().add(app("foe"))
+    watched = friendly.clone().add(apart(app("other"), term("app=web")))
+    assert [run.refusal for run in (quiet, friendly, crowded, watched)] == [NOT_NEAR, "", NOT_APART, UNWELCOME]
+    assert world.refusals(waiting) == {"b1": NOT_NEAR}

@@ -35,9 +35,9 @@ class RecordedWorld(AffinityWorld):
 
     def __init__(self, case: Case) -> None:
         super().__init__([], cluster=load_cluster(case.objects))
-        self.pod: Pod = self.cluster.objects("Pod")[case.pod]
+        self.asked: Pod = self.cluster.objects("Pod")[case.pod]
         self.state = CycleState()
-        self.is_skipped = isinstance(self.plugin.pre_filter(self.state, self.pod, self.cluster.nodes), Skip)
+        self.is_skipped = isinstance(self.plugin.pre_filter(self.state, self.asked, self.cluster.nodes), Skip)
 
     def messages(self, node_name: str) -> list[str]:
         """Why the node is refused, now or once the pods that it is promised to are there."""
@@ -45,15 +45,15 @@ class RecordedWorld(AffinityWorld):
         assert view is not None
         beside, state = ImaginedNode(view), self.state.clone()
         for rival in self.cluster.nominations.on(node_name):
-            if rival.priority >= self.pod.priority and rival.uid != self.pod.uid:
+            if rival.priority >= self.asked.priority and rival.uid != self.asked.uid:
                 beside.add(rival)
-                self.plugin.add_pod(state, self.pod, rival, beside)
-        refusal = self.plugin.filter(state, self.pod, beside) or self.plugin.filter(self.state, self.pod, view)
+                self.plugin.add_pod(state, self.asked, rival, beside)
+        refusal = self.plugin.filter(state, self.asked, beside) or self.plugin.filter(self.state, self.asked, view)
         return [] if refusal is None else [reason.message for reason in refusal.reasons]
 
     def scored(self, feasible: list[str]) -> dict[str, tuple[int, int]]:
         """(raw, weighted) for each feasible node; empty if scoring is skipped."""
-        nodes, pod, state = self.cluster.nodes, self.pod, self.state
+        nodes, pod, state = self.cluster.nodes, self.asked, self.state
         rows = np.flatnonzero(nodes.rows_of(frozenset(feasible)))
         some = NodeRows(nodes, rows)
         if isinstance(self.plugin.pre_score(state, pod, some), Skip):

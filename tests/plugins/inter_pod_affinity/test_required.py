@@ -186,6 +186,34 @@ def test_a_node_that_moves_takes_its_pods_along() -> None:
     assert [world.refusals(waiting) for waiting in asked] == [{}, {}]
 
 
+# --- what is remembered between pods ---------------------------------------------------------------------------------
+
+
+def test_pods_that_come_and_go_between_two_pods_of_a_workload_count() -> None:
+    world = AffinityWorld(NODES, [app("db", "first").node("b1")])
+    waiting = apart(WEB, term())
+    assert list(world.refusals(waiting)) == ["b1"]
+    world.place(app("db", "second"), "a1")
+    world.place(app("db", "third"), "bare")
+    assert list(world.refusals(waiting)) == ["a1", "a2", "b1"], "a pod in no domain closes none"
+    world.cluster.remove_pod(app("db", "first").build().uid)
+    world.cluster.remove_pod(app("db", "third").build().uid)
+    assert list(world.refusals(waiting)) == ["a1", "a2"]
+
+
+def test_terms_that_come_and_go_between_two_pods_of_a_workload_count() -> None:
+    world = AffinityWorld(NODES, [apart(app("db"), term("app=other")).node("b1")])
+    assert world.refusals(WEB) == {}
+    grump = apart(app("grump"), term("app=web", HOSTNAME))
+    world.place(grump, "a1")
+    assert list(world.refusals(WEB)) == ["a1"]
+    world.place(apart(app("snob"), term("app=web", HOSTNAME), term("app=web")), "b1")
+    assert list(world.refusals(WEB)) == ["a1", "b1"]
+    world.cluster.remove_pod(grump.build().uid)
+    assert list(world.refusals(WEB)) == ["b1"]
+    world.check()
+
+
 # --- nothing to check ------------------------------------------------------------------------------------------------
 
 

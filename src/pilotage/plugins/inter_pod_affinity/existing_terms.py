@@ -101,3 +101,4 @@ class ExistingTerms(ClusterIndex):
         """Verify the invariants; for tests."""
         self._repelling.check()
         self._attracting.check()
+        self._tallies.check((*self._repelling.entries(), *self._attracting.entries()))

@@ -73,9 +73,9 @@ def incoming(pod: Pod, namespaces: Namespaces) -> Incoming:
     if terms is NO_TERMS:
         return _NOTHING
     key = ("pod affinity questions", pod.namespace)
-    version, known = pod.spec.memo.get(key, (None, _NOTHING))
-    if version in (_ANY_VERSION, namespaces.version):
-        return known  # type: ignore[no-any-return]
+    known: tuple[int, Incoming] | None = pod.spec.memo.get(key)
+    if known is not None and known[0] in (_ANY_VERSION, namespaces.version):
+        return known[1]
     asked = _questions(terms, namespaces)
     pod.spec.memo[key] = (namespaces.version if _depends_on_namespaces(terms) else _ANY_VERSION, asked)
     return asked

@@ -9,7 +9,7 @@ table can be asked for the numbers of the values.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -31,6 +31,10 @@ class ExistingTerm:
         self.on_node: dict[str, int] = {}
         self.listeners: list[tuple[Tally, int]] = []
         """Tallies that this term takes part in, each with the amount per pod."""
+
+    def amount(self, default_weight: int) -> int:
+        """What one pod with this term adds to its domain."""
+        return default_weight if self.weight is None else self.weight
 
     def change(self, node_name: str, domain: str | None, by: int) -> None:
         """One pod more or fewer on a node, which is in this domain (None: in no domain, or not known)."""
@@ -98,10 +102,21 @@ class Tallies:
                 entry.listeners.clear()
         self._known.clear()
 
+    def check(self, terms: Iterable[ExistingTerm]) -> None:
+        """Verify that these terms, which are all there are, tell exactly the tallies that are kept; for tests."""
+        heard = {(id(entry), id(tally)) for entry in terms for tally, _ in entry.listeners}
+        kept = {
+            (id(entry), id(tallies[entry.term.topology_key]))
+            for (members, default_weight), tallies in self._known.items()
+            for entry in members
+            if entry.on_node and entry.amount(default_weight)
+        }
+        assert heard == kept
+
     def _sum_up(self, terms: Sequence[ExistingTerm], default_weight: int) -> Mapping[str, Tally]:
         tallies: dict[str, Tally] = {}
         for entry in terms:
-            amount = default_weight if entry.weight is None else entry.weight
+            amount = entry.amount(default_weight)
             if not amount:
                 continue
             key = entry.term.topology_key

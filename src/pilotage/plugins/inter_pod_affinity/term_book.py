@@ -7,7 +7,7 @@ label that a pod must have to be meant; a pod is then looked up at the few addre
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pilotage.model.frozen_map import FrozenMap
 from pilotage.model.selectors import LabelSelector
@@ -40,6 +40,9 @@ class TermBook:
             known = self._entries[term, weight] = ExistingTerm(term, weight)
             self._file(known)
         return known
+
+    def entries(self) -> Iterable[ExistingTerm]:
+        return self._entries.values()
 
     def remove(self, entry: ExistingTerm) -> None:
         """No pod has this term any more."""
