@@ -14,8 +14,9 @@ from pilotage.api.indexes import PodClass
 from pilotage.api.table import Scores
 from pilotage.cluster.node_table import NodeTable
 from pilotage.model import Pod
+from pilotage.model.frozen_map import FrozenMap
 
-ClassKey = tuple[str, tuple[tuple[str, str], ...], bool]
+ClassKey = tuple[str, FrozenMap, bool]
 
 
 class PodClasses:
@@ -61,11 +62,5 @@ class PodClasses:
 
 
 def class_key(pod: Pod) -> ClassKey:
-    """What decides the class of a pod."""
-    memo = pod.spec.memo
-    cached = memo.get(("class labels", id(pod.labels)))
-    # The labels are kept beside the key so that the id cannot come to mean other labels.
-    if cached is None or cached[0] is not pod.labels:
-        cached = (pod.labels, tuple(sorted(pod.labels.items())))
-        memo[("class labels", id(pod.labels))] = cached
-    return pod.namespace, cached[1], pod.deletion_timestamp is not None
+    """What decides the class of a pod. Labels are shared between pods and know their hash."""
+    return pod.namespace, pod.labels, pod.deletion_timestamp is not None

@@ -56,17 +56,20 @@ def class_of(profile: Profile, state: CycleState, pod: Pod) -> SharedClass | Non
     return SharedClass(plan.signature, tuple(plugin.facts_version() for plugin in plan.versioned))
 
 
+_KEPT_PLANS = 64
+
+
 def plan_for(profile: Profile, pod: Pod) -> Plan:
     """The plan of the pod's class; remembered with the pod's (shared) spec."""
+    plans: dict[Hashable, Plan] = pod.spec.memo.setdefault(profile, {})
     # The spec is shared by pods on different nodes, and by pods that wait for one: the node is not in it.
-    key = ("plan", id(profile), pod.namespace, id(pod.labels), pod.node_name)
-    known = pod.spec.memo.get(key)
-    # Profile and labels are kept beside the plan so that their ids cannot come to mean something else.
-    if known is not None and known[0] is profile and known[1] is pod.labels:
-        plan: Plan = known[2]
-        return plan
-    plan = _make_plan(profile, pod)
-    pod.spec.memo[key] = (profile, pod.labels, plan)
+    key = (pod.namespace, pod.labels, pod.node_name)
+    plan = plans.get(key)
+    if plan is None:
+        if len(plans) >= _KEPT_PLANS:
+            # Pods of an Indexed Job or a StatefulSet have labels of their own each.
+            plans.clear()
+        plan = plans[key] = _make_plan(profile, pod)
     return plan
 
 
