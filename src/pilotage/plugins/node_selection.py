@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 import numpy as np
 
 from pilotage.api import Mask, NodeTable
 from pilotage.model import Node, Pod
 from pilotage.model.selectors import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+
+_FEW: Final = 8
+_NOWHERE: Final = -2
 
 
 def required_mask(pod: Pod, nodes: NodeTable) -> Mask:
@@ -51,16 +55,30 @@ def labels_mask(wanted: Mapping[str, str], nodes: NodeTable) -> Mask:
     mask = nodes.everywhere(True)
     for key, value in wanted.items():
         codes, values = nodes.labels(key)
-        mask &= (codes == values.index(value)) if value in values else False
+        mask &= codes == _code_of(value, values)
     return mask
 
 
 def _requirement_mask(requirement: NodeSelectorRequirement, nodes: NodeTable) -> Mask:
     codes, values = nodes.labels(requirement.key)
+    if requirement.operator == "In" and len(requirement.values) <= _FEW and requirement.problem() is None:
+        # A label such as the host name has as many values as there are nodes: look for the few that are asked for.
+        mask = nodes.everywhere(False)
+        for value in requirement.values:
+            mask |= codes == _code_of(value, values)
+        return mask
     # The last entry answers for nodes without the label: their code is -1.
     verdicts = [requirement.matches({requirement.key: value}) for value in values]
     verdicts.append(requirement.matches({}))
     return np.array(verdicts, dtype=np.bool_)[codes]
+
+
+def _code_of(value: str, values: Sequence[str]) -> int:
+    """The code of a label value; one that no node has if it does not occur."""
+    try:
+        return values.index(value)
+    except ValueError:
+        return _NOWHERE
 
 
 def node_matches(pod: Pod, node: Node) -> bool:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pilotage.api import ClusterIndex
 from pilotage.model.quantity import quantity_value
 from pilotage.model.storage import CSIStorageCapacity
+from pilotage.plugins.volume_binding.change_log import ChangeLog
 from pilotage.plugins.volume_binding.topology import ELSEWHERE, Place, selector_keys, selector_places
 
 
@@ -18,6 +19,7 @@ class _OfClass:
     keys: Counter[str] = field(default_factory=Counter)
     at: dict[Place, list[str]] = field(default_factory=dict)
     """Keys of capacity objects, in order."""
+    changes: ChangeLog = field(default_factory=ChangeLog)
 
 
 class StorageCapacities(ClusterIndex):
@@ -35,6 +37,7 @@ class StorageCapacities(ClusterIndex):
             return
         known = self._classes.setdefault(new.storage_class_name, _OfClass())
         known.keys.update(selector_keys(new.node_topology))
+        known.changes.note(selector_places(new.node_topology))
         for place in selector_places(new.node_topology):
             insort(known.at.setdefault(place, []), new.key)
 
@@ -45,6 +48,7 @@ class StorageCapacities(ClusterIndex):
         known = self._classes[obj.storage_class_name]
         known.keys.subtract(selector_keys(obj.node_topology))
         known.keys = +known.keys
+        known.changes.note(selector_places(obj.node_topology))
         for place in selector_places(obj.node_topology):
             filed = known.at[place]
             del filed[bisect_left(filed, obj.key)]
@@ -52,6 +56,10 @@ class StorageCapacities(ClusterIndex):
     def deciding_labels(self, class_name: str) -> Iterable[str]:
         known = self._classes.get(class_name)
         return () if known is None else known.keys
+
+    def changes(self, class_name: str) -> ChangeLog:
+        """Where capacities of the class have come, gone or changed."""
+        return self._classes.setdefault(class_name, _OfClass()).changes
 
     def enough_for(self, class_name: str, size: int, labels: Mapping[str, str]) -> CSIStorageCapacity | None:
         """A pool that a node with these labels can reach and that can hold a volume of this size."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +19,7 @@ from pilotage.api import ClusterIndex
 from pilotage.model.quantity import quantity_value
 from pilotage.model.storage import PersistentVolume, PersistentVolumeClaim
 from pilotage.plugins.pod_volumes import class_name_of
+from pilotage.plugins.volume_binding.change_log import ChangeLog
 from pilotage.plugins.volume_binding.topology import ELSEWHERE, Place, keys_of, places_of, required_affinity
 
 _Filed = tuple[int, str]
@@ -33,7 +34,8 @@ class ClassVolumes:
     claimed: dict[str, dict[str, None]] = field(default_factory=dict)
     """Claim key -> names of the volumes that name this claim."""
     keys: Counter[str] = field(default_factory=Counter)
-    """The labels that decide from where these volumes can be reached."""
+    """The labels that decide from where the free ones can be reached."""
+    changes: ChangeLog = field(default_factory=ChangeLog)
 
 
 class VolumeCatalog(ClusterIndex):
@@ -101,10 +103,17 @@ class VolumeCatalog(ClusterIndex):
     def claim(self, key: str) -> PersistentVolumeClaim | None:
         return self._promised_claims.get(key) or self._claims.get(key)
 
-    def deciding_labels(self, class_name: str) -> Iterable[str]:
-        """The labels of nodes that decide which volumes of the class they can reach."""
+    def deciding_labels(self, class_name: str, claim_key: str) -> Iterator[str]:
+        """The labels of nodes that decide which volumes of the class are in reach of a claim."""
         known = self._classes.get(class_name)
-        return () if known is None else known.keys
+        if known is not None:
+            yield from known.keys
+            for volume in self.claimed_by(class_name, claim_key):
+                yield from keys_of(required_affinity(volume))
+
+    def changes(self, class_name: str) -> ChangeLog:
+        """Where volumes of the class have come, gone or changed."""
+        return self._classes.setdefault(class_name, ClassVolumes()).changes
 
     def claimed_by(self, class_name: str, claim_key: str) -> list[PersistentVolume]:
         """Volumes of the class that name this claim, by name."""
@@ -134,10 +143,11 @@ class VolumeCatalog(ClusterIndex):
     def _file(self, volume: PersistentVolume) -> None:
         known = self._classes.setdefault(class_name_of(volume), ClassVolumes())
         affinity, reference = required_affinity(volume), volume.spec.claim_ref
-        known.keys.update(keys_of(affinity))
         if reference is not None:
             known.claimed.setdefault(f"{reference.namespace}/{reference.name}", {})[volume.name] = None
             return
+        known.keys.update(keys_of(affinity))
+        known.changes.note(places_of(affinity))
         for place in places_of(affinity):
             insort(known.free.setdefault(place, []), (size_of(volume), volume.name))
 
@@ -146,11 +156,12 @@ class VolumeCatalog(ClusterIndex):
             return
         known = self._classes[class_name_of(volume)]
         affinity, reference = required_affinity(volume), volume.spec.claim_ref
-        known.keys.subtract(keys_of(affinity))
-        known.keys = +known.keys
         if reference is not None:
             _drop(known.claimed, f"{reference.namespace}/{reference.name}", volume.name)
             return
+        known.keys.subtract(keys_of(affinity))
+        known.keys = +known.keys
+        known.changes.note(places_of(affinity))
         for place in places_of(affinity):
             filed = known.free[place]
             del filed[bisect_left(filed, (size_of(volume), volume.name))]

@@ -7,10 +7,11 @@ is worked out once for each combination of values that occurs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,6 +21,7 @@ from pilotage.plugins.in_tree_volumes import MigratedPlugins, plugin_of, transla
 from pilotage.plugins.pod_volumes import class_name_of
 from pilotage.plugins.volume_binding.capacities import StorageCapacities
 from pilotage.plugins.volume_binding.catalog import VolumeCatalog
+from pilotage.plugins.volume_binding.change_log import ChangeLog
 from pilotage.plugins.volume_binding.claims import PodClaims, VolumeError
 from pilotage.plugins.volume_binding.matching import requested_size, volume_for
 from pilotage.plugins.volume_binding.topology import (
@@ -70,7 +72,8 @@ class VolumeFinder:
         self._handle = handle
         self._catalog = catalog
         self._capacities = handle.index(StorageCapacities)
-        self._keys = tuple(sorted(self._deciding_labels()))
+        self.keys = tuple(sorted(self._deciding_labels()))
+        """The labels of nodes that decide what unbound claims can get."""
         self._found: dict[tuple[str | None, ...], Found] = {}
         self._selected = {c.annotations[SELECTED_NODE] for c in claims.delayed if SELECTED_NODE in c.annotations}
 
@@ -104,7 +107,7 @@ class VolumeFinder:
         """What the unbound claims can get on a node with these labels."""
         if not self.claims.delayed:
             return _NOTHING
-        key = tuple(labels.get(key) for key in self._keys)
+        key = tuple(labels.get(key) for key in self.keys)
         known = self._found.get(key)
         if known is None:
             known = self._found[key] = self._find(labels)
@@ -158,17 +161,20 @@ class VolumeFinder:
 
     # --- all nodes ---------------------------------------------------------------------------------------------
 
-    def refusals(self, nodes: NodeTable) -> Iterator[tuple[Mask, Reason]]:
-        """(mask, reason) for everything that keeps the pod off a node."""
-        conflict, missing = self._bound_masks(nodes)
-        if conflict is not None:
-            yield conflict, NODE_CONFLICT
-        if self.claims.delayed:
-            yield from self._refusals_of_unbound(nodes)
-        if missing is not None:
-            yield missing, NO_VOLUME
+    def bound_refusals(self, nodes: NodeTable) -> tuple[Mask | None, Mask | None]:
+        """Where a bound volume is out of reach, and where (claims before it being fine) it does not exist."""
+        conflict: Mask | None = None
+        for claim in self.claims.bound:
+            volume = self._catalog.volume(claim.spec.volume_name)
+            if volume is None:
+                return conflict, nodes.everywhere(True) if conflict is None else ~conflict
+            mask = reach_mask(self._handle, volume, nodes)
+            if mask is not None:
+                conflict = ~mask if conflict is None else conflict | ~mask
+        return conflict, None
 
-    def _refusals_of_unbound(self, nodes: NodeTable) -> Iterator[tuple[Mask, Reason]]:
+    def unbound_refusals(self, nodes: NodeTable) -> Iterator[tuple[Mask, Reason]]:
+        """Where unbound claims cannot get what they need, and why."""
         elsewhere = nodes.everywhere(False)
         for name in sorted(self._selected):
             elsewhere |= ~nodes.rows_of(frozenset((name,)))
@@ -184,39 +190,61 @@ class VolumeFinder:
 
     def spread(self, nodes: NodeTable, value_of: Callable[[Found], int]) -> Scores:
         """A number for each node that depends on what the unbound claims can get there."""
-        if not self.claims.delayed:
-            return np.full(len(nodes), value_of(_NOTHING), dtype=np.int64)
         groups, answers = self._grouped(nodes)
         values: Scores = np.array([value_of(answer) for answer in answers], dtype=np.int64)[groups]
         return values
 
     def _grouped(self, nodes: NodeTable) -> tuple[NDArray[np.int64], list[Found]]:
         """A group for each node, and what the unbound claims can get in each group."""
-        groups, members = grouped_rows(nodes, self._keys)
+        groups, members = grouped_rows(nodes, self.keys)
         return groups, [self.found(nodes.node(int(row)).labels) for row in members]
 
-    def _bound_masks(self, nodes: NodeTable) -> tuple[Mask | None, Mask | None]:
-        """Where a bound volume is out of reach, and where (claims before it being fine) it does not exist."""
-        conflict: Mask | None = None
-        for claim in self.claims.bound:
-            volume = self._catalog.volume(claim.spec.volume_name)
-            if volume is None:
-                return conflict, nodes.everywhere(True) if conflict is None else ~conflict
-            mask = reach_mask(self._handle, volume, nodes)
-            if mask is not None:
-                conflict = ~mask if conflict is None else conflict | ~mask
-        return conflict, None
+    # --- what answers can be shared by ---------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> Hashable | None:
+        """Pods with equal shapes get the same; None if a claim has a past, or if more than one label decides."""
+        if len(self.keys) != 1 or self._selected:
+            return None
+        if any(self._catalog.claimed_by(class_name_of(claim), claim.key) for claim in self.claims.delayed):
+            return None
+        return tuple(_shape(claim) for claim in self.claims.delayed)
+
+    @property
+    def facts(self) -> tuple[object, ...]:
+        """Objects that the answers for a shape depend on, besides volumes and capacities."""
+        classes, drivers = self._handle.objects("StorageClass"), self._handle.objects("CSIDriver")
+        found = [classes.get(class_name_of(claim)) for claim in self.claims.delayed]
+        return (*found, *(None if each is None else drivers.get(each.provisioner) for each in found))
+
+    @property
+    def logs(self) -> tuple[ChangeLog, ...]:
+        """What has changed among volumes and capacities."""
+        names = [class_name_of(claim) for claim in self.claims.delayed]
+        return (*map(self._catalog.changes, names), *map(self._capacities.changes, names))
 
     def _deciding_labels(self) -> set[str]:
         keys: set[str] = set()
         for claim in self.claims.delayed:
             class_name = class_name_of(claim)
-            keys.update(self._catalog.deciding_labels(class_name))
+            keys.update(self._catalog.deciding_labels(class_name, claim.key))
             keys.update(self._capacities.deciding_labels(class_name))
             storage_class: StorageClass | None = self._handle.objects("StorageClass").get(class_name)
             for term in () if storage_class is None else storage_class.allowed_topologies:
                 keys.update(requirement.key for requirement in term.match_label_expressions)
         return keys
+
+
+def _shape(claim: PersistentVolumeClaim) -> Hashable:
+    spec = claim.spec
+    return (
+        class_name_of(claim),
+        spec.resources.requests.get("storage"),
+        spec.access_modes,
+        spec.volume_mode,
+        spec.volume_attributes_class_name,
+        None if spec.selector is None else msgspec.json.encode(spec.selector),
+    )
 
 
 def grouped_rows(nodes: NodeTable, keys: tuple[str, ...]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -37,10 +37,11 @@ from pilotage.plugins.pod_volumes import has_claims
 from pilotage.plugins.volume_binding.binding import VolumeBinder
 from pilotage.plugins.volume_binding.catalog import VolumeCatalog
 from pilotage.plugins.volume_binding.claims import sorted_claims
-from pilotage.plugins.volume_binding.finding import VolumeFinder
+from pilotage.plugins.volume_binding.finding import NO_VOLUME, NODE_CONFLICT, VolumeFinder
 from pilotage.plugins.volume_binding.hints import VolumeHints
 from pilotage.plugins.volume_binding.reservation import Reservation, release, reserve
 from pilotage.plugins.volume_binding.scoring import capacity_score
+from pilotage.plugins.volume_binding.shared_answers import SharedAnswers
 
 _NO_CLAIMS: Final = "no claims"
 _FINDER = StateKey[VolumeFinder]("VolumeBinding/finder")
@@ -56,6 +57,7 @@ class VolumeBinding(VolumeHints, PreFilter, Filter, VectorFilter, PreScore, Scor
         self._handle = handle
         self._args = args
         self._score_of = None if args.shape is None else capacity_score(args.shape)
+        self._shared = SharedAnswers(self._score_of)
 
     def sign(self, pod: Pod) -> Hashable | None:
         return None if has_claims(pod) else _NO_CLAIMS
@@ -75,7 +77,15 @@ class VolumeBinding(VolumeHints, PreFilter, Filter, VectorFilter, PreScore, Scor
         return Reject(*reasons) if reasons else None
 
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Iterator[tuple[Mask, Reason]]:
-        return state[_FINDER].refusals(nodes)
+        finder = state[_FINDER]
+        conflict, missing = finder.bound_refusals(nodes)
+        if conflict is not None:
+            yield conflict, NODE_CONFLICT
+        if finder.claims.delayed:
+            shared = self._shared.refusals(finder, nodes)
+            yield from finder.unbound_refusals(nodes) if shared is None else shared
+        if missing is not None:
+            yield missing, NO_VOLUME
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Skip | None:
         return SKIP if self._score_of is None else None
@@ -86,9 +96,10 @@ class VolumeBinding(VolumeHints, PreFilter, Filter, VectorFilter, PreScore, Scor
 
     def score_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Scores:
         finder = state.get(_FINDER)
-        if finder is None or self._score_of is None:
+        if finder is None or self._score_of is None or not finder.claims.delayed:
             return np.zeros(len(nodes), dtype=np.int64)
-        return finder.spread(nodes, self._score_of)
+        shared = self._shared.scores(finder, nodes)
+        return finder.spread(nodes, self._score_of) if shared is None else shared
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Refusal | None:
         finder = state.get(_FINDER)
