@@ -57,6 +57,8 @@ class Runner:
     def __init__(self, profile: Profile, nodes: NodeTable) -> None:
         self.profile = profile
         self._nodes = nodes
+        # Asked for every pod: names and methods are looked up once.
+        self._pre_filters = tuple((name_of(plugin), plugin.pre_filter) for plugin in profile.pre_filter)
 
     def pre_enqueue(self, pod: Pod) -> Refused | None:
         """The first plugin that gates the pod; one that raises gates it too."""
@@ -74,9 +76,13 @@ class Runner:
         """An unresolvable refusal stops at once; a resolvable one lets the others go on, and the last one counts."""
         outcome = PreFilterOutcome()
         names: frozenset[str] | None = None
-        for plugin in self.profile.pre_filter:
-            name = name_of(plugin)
-            answer = _call(plugin, "PreFilter", plugin.pre_filter, state, pod, self._nodes)
+        for name, pre_filter in self._pre_filters:
+            try:
+                answer: object = pre_filter(state, pod, self._nodes)
+            except Exception as error:
+                raise _failed(name, "PreFilter", error) from error
+            if answer is None:
+                continue
             if isinstance(answer, Skip):
                 state.skip_filter.add(name)
             elif isinstance(answer, NodeNames):
@@ -89,7 +95,7 @@ class Runner:
                 outcome.refused = Refused(name, answer)
                 if answer.unresolvable:
                     return outcome
-            elif answer is not None:
+            else:
                 raise _unexpected(name, "PreFilter", answer)
         if names is not None:
             outcome.names = names
@@ -270,8 +276,11 @@ def _call(plugin: object, point: str, method: Any, *arguments: object) -> Any:
     try:
         return method(*arguments)
     except Exception as error:
-        name = name_of(plugin)
-        raise PluginError(name, point, f'running {point} plugin "{name}": {error}') from error
+        raise _failed(name_of(plugin), point, error) from error
+
+
+def _failed(name: str, point: str, error: Exception) -> PluginError:
+    return PluginError(name, point, f'running {point} plugin "{name}": {error}')
 
 
 def _refusal(plugin: object, point: str, answer: object) -> Refusal:
