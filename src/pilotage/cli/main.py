@@ -39,6 +39,7 @@ _COMMANDS: Final = {
     "bench": _Entry("pilotage.cli.bench", "bench", "Measure pods per second, latency, CPU and memory."),
     "config": _Entry("pilotage.cli.config", "config", "Check configuration files, or print the default one."),
     "plugin": _Entry("pilotage.cli.plugin", "plugin", "List plugins, start a new one, check a plugin file."),
+    "scenario": _Entry("pilotage.cli.scenario", "scenario", "Play scenarios in virtual time, and compare."),
     "conformance": _Entry("pilotage.cli.conformance", "conformance", "Compare decisions with kube-scheduler's."),
 }
 

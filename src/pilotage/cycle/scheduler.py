@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from pilotage.api.state import CycleState
@@ -67,6 +67,8 @@ class Scheduler:
         self.tally = parts.tally
         self.slow_plugins = SlowPlugins(parts.clock, parts.tally)
         self.inbox = Inbox()
+        self.after_search: list[Callable[[Pod], None]] = []
+        """Called in every cycle once a node was found or not, before anything follows from it."""
         self.intake = Intake(parts.cluster, parts.queue, self.inbox, parts.engines.keys(), parts.waiting_pods)
         recorder = EventRecorder(parts.dispatcher, parts.clock)
         self._recorder = recorder
@@ -94,6 +96,10 @@ class Scheduler:
     @property
     def cluster(self) -> Cluster:
         return self._cluster
+
+    @property
+    def waiting_pods(self) -> WaitingPods:
+        return self._parts.waiting_pods
 
     async def run(self) -> None:
         """Until cancelled. Nothing is scheduled before the first list of every watched kind has been put in."""
@@ -197,6 +203,8 @@ class Scheduler:
     def _placed(self, ticket: Ticket, engine: ProfileEngine, state: CycleState) -> Decision | None:
         pod = ticket.pod
         placement = place(engine, state, pod)
+        for tell in self.after_search:
+            tell(pod)
         if isinstance(placement, Unplaced):
             if placement.error is not None:
                 self._note_error(pod, placement.error)

@@ -1,0 +1,189 @@
+"""Scenario files: read, checked and expanded before anything runs.
+
+    version: 1
+    kind: scheduling
+    scenarios:
+    - id: uncordon
+      title: Uncordoning a node wakes the pod
+      steps:
+      - apply: [{node: {name: n, unschedulable: true}}, {pod: {name: p}}]
+      - update: [{node: n, set: {unschedulable: false}}]
+      - expect: {requeued: [p], pods: {p: {node: n}}}
+
+After loading, objects are whole, updates are merge patches, and every name of a step or an expectation is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from pilotage.api.plugin import Plugin
+from pilotage.simulate.memory_api import Key
+from pilotage.simulate.scripted_plugins import ScriptError, scripted_plugin
+from pilotage.simulate.shorthands import NAMESPACE, SHORTHANDS, ShorthandError, full_object, merge_patch
+
+Json = dict[str, Any]
+
+NESTED: Final = frozenset({"apply", "update", "delete", "terminate", "bind", "activate"})
+STEPS: Final = NESTED | {"advance", "pause", "resume", "cycle", "permit", "inject", "fault", "expect"}
+EXPECTED: Final = frozenset({"at", "pods", "requeued", "popped", "events", "noEvents", "metrics", "gone"})
+EXPECTED_OF_POD: Final = frozenset(
+    {"queue", "node", "nominated", "rejectedBy", "pending", "attempts", "condition", "requeuedBy", "errorBackoff"}
+    | {"deleting"}
+)
+_KEYS: Final = frozenset(
+    {"id", "title", "tier", "features", "basis", "kepOnly", "config", "gates", "maxPool", "plugins", "steps"}
+)
+
+
+class ScenarioError(ValueError):
+    """What is wrong with a file; names the file and the scenario."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One thing to do; `value` is what the file says, with short forms expanded."""
+
+    name: str
+    value: Any
+    number: int
+    """Its place in the scenario, from 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    id: str
+    title: str
+    tier: str
+    steps: tuple[Step, ...]
+    features: tuple[str, ...] = ()
+    config: Json = field(default_factory=dict)
+    gates: dict[str, bool] = field(default_factory=dict)
+    max_pool_seconds: float | None = None
+    plugins: tuple[type[Plugin], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """A merge patch for one object."""
+
+    key: Key
+    patch: Json
+
+
+def load_scenarios(path: Path) -> list[Scenario]:
+    """All scenarios of a file; ScenarioError if it cannot be used."""
+    try:
+        document = yaml.load(path.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ScenarioError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    except yaml.YAMLError as error:
+        raise ScenarioError(f"{path}: is not YAML: {' '.join(str(error).split())}") from error
+    if not isinstance(document, dict) or document.get("version") != 1 or document.get("kind") != "scheduling":
+        raise ScenarioError(f'{path}: is no scenario file; it should begin with "version: 1" and "kind: scheduling"')
+    reader = _Reader(document.get("fixtures") or {})
+    found = [_read(path, reader, raw) for raw in document.get("scenarios") or ()]
+    twice = sorted({s.id for s in found if sum(other.id == s.id for other in found) > 1})
+    if twice:
+        raise ScenarioError(f"{path}: used twice: {', '.join(twice)}")
+    return found
+
+
+def _read(path: Path, reader: _Reader, raw: Json) -> Scenario:
+    name = raw.get("id") if isinstance(raw, dict) else None
+    if not isinstance(name, str):
+        raise ScenarioError(f"{path}: a scenario without an id")
+    try:
+        return reader.scenario(raw)
+    except (ShorthandError, ScriptError, _Wrong) as error:
+        raise ScenarioError(f"{path}: {name}: {error}") from error
+    except (TypeError, AttributeError, KeyError, ValueError) as error:
+        raise ScenarioError(f"{path}: {name}: does not follow the format ({error})") from error
+
+
+class _Wrong(ValueError):
+    pass
+
+
+class _Reader:
+    def __init__(self, fixtures: dict[str, list[Json]]) -> None:
+        self._fixtures = fixtures
+
+    def scenario(self, raw: Json) -> Scenario:
+        _only(raw, _KEYS, "key")
+        steps = tuple(self._step(step, number, STEPS) for number, step in enumerate(raw["steps"], start=1))
+        if not any(step.name == "expect" for step in steps):
+            raise _Wrong("expects nothing")
+        return Scenario(
+            id=raw["id"],
+            title=raw.get("title", ""),
+            tier=raw.get("tier", ""),
+            steps=steps,
+            features=tuple(raw.get("features", ())),
+            config=raw.get("config", {}),
+            gates=raw.get("gates", {}),
+            max_pool_seconds=raw.get("maxPool"),
+            plugins=tuple(scripted_plugin(plugin) for plugin in raw.get("plugins", ())),
+        )
+
+    def _step(self, raw: Json, number: int, allowed: Iterable[str]) -> Step:
+        if not isinstance(raw, dict) or len(raw) != 1:
+            raise _Wrong(f"step {number}: a step has one key")
+        ((name, value),) = raw.items()
+        if name not in allowed:
+            raise _Wrong(f'step {number}: unknown step "{name}"')
+        return Step(name, self._expanded(name, value, number), number)
+
+    def _expanded(self, name: str, value: Any, number: int) -> Any:
+        match name:
+            case "apply":
+                return [full_object(obj) for item in value for obj in self._items(item)]
+            case "update":
+                return [_update(item) for item in value]
+            case "delete":
+                return [_key(item)[0] for item in value]
+            case "inject":
+                nested = [self._step(step, number, NESTED) for step in value["steps"]]
+                return {"pod": value["pod"], "steps": nested}
+            case "expect":
+                _check_expectation(value)
+                return value
+            case _:
+                return value
+
+    def _items(self, item: Json) -> list[Json]:
+        return self._fixtures[item["fixture"]] if "fixture" in item else [item]
+
+
+def _update(item: Json) -> Update:
+    key, short = _key(item)
+    if "merge" in item:
+        return Update(key, item["merge"])
+    if "set" not in item:
+        raise _Wrong(f"update of {short} {key[2]}: needs set or merge")
+    return Update(key, merge_patch(short, key[2], item["set"]))
+
+
+def _key(item: Json) -> tuple[Key, str]:
+    shorts = [name for name in item if name in SHORTHANDS]
+    if len(shorts) != 1:
+        raise _Wrong(f"cannot tell which object is meant by {item}")
+    entry = SHORTHANDS[shorts[0]]
+    return (entry.kind, NAMESPACE if entry.is_namespaced else "", item[shorts[0]]), shorts[0]
+
+
+def _check_expectation(value: Json) -> None:
+    _only(value, EXPECTED, "expectation")
+    for name, pod in value.get("pods", {}).items():
+        _only(pod, EXPECTED_OF_POD, f"expectation of pod {name}")
+
+
+def _only(given: Json, known: frozenset[str], what: str) -> None:
+    unknown = sorted(given.keys() - known)
+    if unknown:
+        raise _Wrong(f"unknown {what}: {', '.join(unknown)}")

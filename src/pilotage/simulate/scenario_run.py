@@ -1,0 +1,141 @@
+"""Run a scenario: step by step, until the first expectation that is not met."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from pilotage.simulate.expectations import first_difference
+from pilotage.simulate.memory_api import Fault, Key
+from pilotage.simulate.scenario_file import Scenario, Step
+from pilotage.simulate.scenario_options import scenario_options
+from pilotage.simulate.shorthands import NAMESPACE
+from pilotage.simulate.stage import Stage
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a scenario ended."""
+
+    scenario: Scenario
+    difference: str = ""
+    """The first thing that is not as expected, and at which step; "" if all is."""
+
+    @property
+    def passed(self) -> bool:
+        return not self.difference
+
+
+def run_scenario(scenario: Scenario) -> Outcome:
+    """Play a scenario to its end or its first difference; ScenarioError if there is no such scheduler."""
+    return asyncio.run(play(scenario))
+
+
+async def play(scenario: Scenario) -> Outcome:
+    options = scenario_options(scenario)
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            stage = Stage(options, tasks)
+            await stage.clock.settle()
+            difference = await _play(stage, scenario)
+            raise _Curtain(difference)
+    except BaseExceptionGroup as group:
+        rest = [error for error in group.exceptions if not isinstance(error, _Curtain)]
+        if rest:
+            return Outcome(scenario, f"the scheduler failed: {type(rest[0]).__name__}: {rest[0]}")
+        (curtain,) = group.exceptions
+        return Outcome(scenario, str(curtain))
+
+
+class _Curtain(Exception):
+    """The play is over: ends the tasks of the stage."""
+
+
+async def _play(stage: Stage, scenario: Scenario) -> str:
+    for step in scenario.steps:
+        if step.name == "expect":
+            difference = first_difference(stage, step.value)
+            if difference is not None:
+                return f"step {step.number} (at {stage.clock.monotonic():g} s): {difference}"
+            continue
+        stage.begin_step()
+        try:
+            await _perform(stage, step)
+        except Exception as error:  # a step that cannot be done is a difference, not the end of the run
+            return f"step {step.number} ({step.name}): {type(error).__name__}: {error}"
+        await stage.clock.settle()
+    return ""
+
+
+async def _perform(stage: Stage, step: Step) -> None:
+    value = step.value
+    match step.name:
+        case "advance":
+            await stage.clock.advance(value)
+        case "pause":
+            stage.pause()
+        case "resume":
+            stage.resume()
+        case "cycle":
+            await stage.cycles(value)
+        case "permit":
+            _permit(stage, value)
+        case "fault":
+            stage.api.faults.append(Fault(**value))
+        case "inject":
+            steps: list[Step] = value["steps"]
+            stage.inject(value["pod"], partial(_change_all, stage, steps))
+        case _:
+            _change(stage, step)
+
+
+def _change_all(stage: Stage, steps: list[Step]) -> None:
+    for step in steps:
+        _change(stage, step)
+
+
+def _change(stage: Stage, step: Step) -> None:
+    """What happens to objects; each item is a write of its own."""
+    api = stage.api
+    match step.name:
+        case "apply":
+            for obj in step.value:
+                api.add(obj)
+        case "update":
+            for update in step.value:
+                api.merge(update.key, update.patch)
+        case "delete":
+            for key in step.value:
+                api.remove(key)
+        case "terminate":
+            for name in step.value:
+                api.terminate(_pod(name))
+        case "bind":
+            for name, node_name in step.value.items():
+                api.assign(_pod(name), node_name)
+        case "activate":
+            stage.scheduler.activate([_uid(stage, name) for name in step.value])
+
+
+def _permit(stage: Stage, value: dict[str, Any]) -> None:
+    held = stage.scheduler.waiting_pods.get(_uid(stage, value["pod"]))
+    if held is None:
+        raise LookupError(f"pod {value['pod']} does not wait for permission")
+    if "allow" in value:
+        held.allow(value["allow"])
+    else:
+        held.reject(value["reject"], "the scenario says so")
+
+
+def _pod(name: str) -> Key:
+    return "Pod", NAMESPACE, name
+
+
+def _uid(stage: Stage, name: str) -> str:
+    pod = stage.api.get(_pod(name))
+    if pod is None:
+        raise LookupError(f"there is no pod {name}")
+    uid: str = pod["metadata"]["uid"]
+    return uid

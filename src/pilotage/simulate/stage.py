@@ -1,0 +1,109 @@
+"""Where a scenario plays: the real scheduler on an API server in memory, in virtual time, with a hand on its loop.
+
+The loop is ours, so that it can be paused and run cycle by cycle; everything else is the scheduler's own. After each
+piece of work the news is taken in, so that a write is seen before the next piece of the scheduler's work begins.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from typing import Final
+
+from pilotage.assembly import SchedulerOptions, build_scheduler
+from pilotage.model import Pod
+from pilotage.queue.entry import Entry, Home
+from pilotage.queue.heaps import HEAPS
+from pilotage.queue.scheduling_queue import BACKOFF_COMPLETE, POP_FROM_BACKOFF
+from pilotage.rng import seeded
+from pilotage.simulate.memory_api import MemoryApi
+from pilotage.testing import VirtualClock
+
+_POOL: Final = (Home.UNSCHEDULABLE, Home.GATED)
+
+
+class Stage:
+    """One scheduler with its cluster, and a memory of what has moved."""
+
+    def __init__(self, options: SchedulerOptions, tasks: asyncio.TaskGroup) -> None:
+        self.clock = VirtualClock()
+        self.api = MemoryApi(self.clock)
+        self.scheduler = build_scheduler(self.api, self.clock, seeded(1), options)
+        self.queue = self.scheduler.queue
+        self.is_paused = False
+        self.attempts: Counter[str] = Counter()
+        """Pops by UID."""
+        self.requeued_by: dict[str, str | None] = {}
+        """By UID: what brought the pod into the active or backoff queue; None if it is in the pool."""
+        self.popped: list[str] = []
+        self.requeued: set[str] = set()
+        self._pool_before: set[str] = set()
+        self.scheduler.after_search.append(self._inject)
+        self._injections: dict[str, Callable[[], None]] = {}
+        self._tasks = tasks
+        self.api.connect(self.scheduler.intake)
+        self.queue.tell_moves(self._note_move)
+        self.scheduler.start(tasks)
+        tasks.create_task(self._loop(), name="scheduling loop")
+
+    # --- steps -------------------------------------------------------------------------------------------------
+
+    def begin_step(self) -> None:
+        """Forget what the step before has moved."""
+        self.popped.clear()
+        self.requeued.clear()
+        self._pool_before = {entry.pod.uid for entry in self.queue.entries() if entry.home in _POOL}
+
+    def pause(self) -> None:
+        self.is_paused = True
+
+    def resume(self) -> None:
+        self.is_paused = False
+        self.scheduler.inbox.wake()
+
+    async def cycles(self, count: int) -> None:
+        """Up to so many cycles while the loop is paused."""
+        for _ in range(count):
+            self.scheduler.take_news()
+            if not self._cycle():
+                return
+            await self.clock.settle()
+
+    def inject(self, pod: str, action: Callable[[], None]) -> None:
+        """Do this in the pod's next cycle, after the search for a node and before anything follows from it."""
+        self._injections[pod] = action
+
+    # --- inside ------------------------------------------------------------------------------------------------
+
+    async def _loop(self) -> None:
+        while True:
+            self.scheduler.take_news()
+            if not self.is_paused and self._cycle():
+                await self.clock.sleep(0)
+            else:
+                await self.scheduler.inbox.arrival()
+
+    def _cycle(self) -> bool:
+        ticket = self.scheduler.run_cycle(self._tasks)
+        if ticket is None:
+            return False
+        self.popped.append(ticket.pod.name)
+        self.attempts[ticket.uid] += 1
+        return True
+
+    def _inject(self, pod: Pod) -> None:
+        action = self._injections.pop(pod.name, None)
+        if action is not None:
+            action()
+            self.scheduler.take_news()
+
+    def _note_move(self, entry: Entry, why: str) -> None:
+        uid = entry.pod.uid
+        if entry.home not in HEAPS:
+            self.requeued_by[uid] = None
+            return
+        if why not in (BACKOFF_COMPLETE, POP_FROM_BACKOFF):
+            self.requeued_by[uid] = why
+        if uid in self._pool_before:
+            self.requeued.add(entry.pod.name)

@@ -1,0 +1,74 @@
+"""`pilotage scenario`: what it prints and which code it exits with."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pilotage.cli.errors import ExitCode
+from pilotage.cli.main import call
+
+REQUEUE = Path(__file__).parents[1] / "data" / "requeue" / "scenarios.yaml"
+WRONG = """\
+version: 1
+kind: scheduling
+scenarios:
+- id: right
+  tier: common
+  steps:
+  - apply: [{node: {name: n}}, {pod: {name: p}}]
+  - expect: {pods: {p: {node: n}}}
+- id: wrong
+  title: The pod is said to be elsewhere
+  tier: common
+  steps:
+  - apply: [{node: {name: n}}, {pod: {name: p}}]
+  - expect: {pods: {p: {node: elsewhere}}}
+"""
+
+
+@pytest.fixture(autouse=True)
+def logs_stay_on() -> Iterator[None]:
+    yield
+    logging.disable(logging.NOTSET)
+
+
+def test_scenarios_that_pass(capsys: pytest.CaptureFixture[str]) -> None:
+    assert call(["scenario", str(REQUEUE), "-k", "uncordon", "-k", "backoff-doubles"]) == ExitCode.OK
+    assert capsys.readouterr().out == "pass  uncordon\npass  backoff-doubles\n2 of 2 passed (essential 2/2)\n"
+
+
+def test_a_scenario_that_fails_is_shown_with_its_difference(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "wrong.yaml"
+    path.write_text(WRONG)
+    with pytest.raises(SystemExit) as ended:
+        call(["scenario", str(path)])
+    assert ended.value.code == ExitCode.FAILED
+    assert capsys.readouterr().out == (
+        "pass  right\n"
+        "FAIL  wrong\n"
+        "      The pod is said to be elsewhere\n"
+        "      step 2 (at 0 s): pod p: node: expected elsewhere, is n\n"
+        "1 of 2 passed (common 1/2)\n"
+    )
+
+
+def test_a_file_that_does_not_parse(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "broken.yaml"
+    path.write_text("version: [")
+    assert call(["scenario", str(REQUEUE), str(path)]) == ExitCode.BAD_INPUT
+    output = capsys.readouterr()
+    assert output.out == "" and output.err.startswith(f"error: {path}: is not YAML: ")
+
+
+def test_a_file_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+    assert call(["scenario", "nowhere.yaml"]) == ExitCode.BAD_INPUT
+    assert capsys.readouterr().err == "error: nowhere.yaml: cannot be read: No such file or directory\n"
+
+
+def test_an_id_that_no_scenario_has(capsys: pytest.CaptureFixture[str]) -> None:
+    assert call(["scenario", str(REQUEUE), "-k", "unheard-of"]) == ExitCode.BAD_INPUT
+    assert capsys.readouterr().err == "error: none of 98 scenarios has unheard-of in its id\n"
