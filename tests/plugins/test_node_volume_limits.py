@@ -88,14 +88,38 @@ def test_what_changes_later_is_counted() -> None:
     world = world_with(2, "c0", "c1")
     assert world.refused(using("c2")) == ["n"]
     world.put(csi_node("n", {DRIVER: 3}))
-    assert world.refused(using("c2")) == []
+    assert world.refused(using("c2")) == [], "more room"
     world.put(csi_node("n", {DRIVER: 2}))
+    assert world.refused(using("c2")) == ["n"], "less room"
     world.put(csi_volume("v1", "other.example.com"))
     assert world.refused(using("c2")) == [], "one of the volumes turned out to be another driver's"
     world.put(claim("c1", volume_name="v3"))
-    assert world.refused(using("c2")) == ["n"]
+    assert world.refused(using("c2")) == ["n"], "a claim has got another volume"
     world.cluster.remove_pod(using("c0", name="u-c0").build().uid)
-    assert world.refused(using("c2")) == []
+    assert world.refused(using("c2")) == [], "a pod is gone"
+
+
+def test_a_class_that_appears_later_is_counted() -> None:
+    world = world_with(1)
+    world.put(claim("new", class_name="s"))
+    world.cluster.put_pod(using("new", name="u").node("n").build())
+    assert world.refused(using("c0")) == []
+    world.put(storage_class("s"))
+    assert world.refused(using("c0")) == ["n"]
+
+
+def test_an_attached_volume_that_appears_later_is_counted() -> None:
+    world = world_with(1)
+    world.put(attachment("a", "n", "late", DRIVER))
+    assert world.refused(using("c0")) == []
+    world.put(csi_volume("late"))
+    assert world.refused(using("c0")) == ["n"]
+
+
+def test_a_full_node_takes_the_volumes_that_it_has() -> None:
+    world = world_with(2, "c0", "c1")
+    assert world.refused(using("c0", "c1")) == []
+    assert world.refused(using("c0", "c2")) == ["n"]
 
 
 def test_in_tree_volumes_count_for_their_csi_driver() -> None:

@@ -218,3 +218,42 @@ def test_all_reasons_of_a_node_are_told() -> None:
     assert world.messages(using("c", "d")) == {"a": [BIND_CONFLICT, NODE_CONFLICT], "b": [BIND_CONFLICT]}
     world.remove(volume("v"))
     assert world.messages(using("c", "d"))["a"] == sorted([BIND_CONFLICT, NO_VOLUME])
+
+
+# --- answers that are remembered ---------------------------------------------------------------------------------
+
+
+def test_a_claim_like_the_one_before_sees_what_has_changed() -> None:
+    allowed = [{"matchLabelExpressions": [{"key": ZONE, "values": ["z2"]}]}]
+    also = [{"matchLabelExpressions": [{"key": ZONE, "values": ["z1", "z2"]}]}]
+    world = two_zones(storage_class("s", allowedTopologies=allowed))
+    world.put(claim("c", class_name="s"), claim("d", class_name="s"), claim("e", class_name="s"))
+    assert world.refused(using("c")) == ["a"]
+    world.put(storage_class("s", allowedTopologies=also))
+    assert world.refused(using("d")) == [], "the class allows more"
+    world.put(csi_driver(DRIVER, storageCapacity=True))
+    assert world.refused(using("e")) == ["a", "b"], "the driver has begun to count"
+    world.put(capacity("x", "s", "5Gi", in_zone("z1")))
+    assert world.refused(using("c")) == ["b"], "there is something left in one zone"
+    world.remove(capacity("x", "s", "5Gi", in_zone("z1")))
+    assert world.refused(using("d")) == ["a", "b"]
+    world.put(volume("v", class_name="s", at={ZONE: ["z2"]}))
+    assert world.refused(using("e")) == ["a"], "a free volume has come"
+
+
+def test_a_claim_with_a_volume_of_its_own_is_not_like_the_one_before() -> None:
+    world = two_zones(LOCAL, claim("c", class_name="local"), claim("d", class_name="local"))
+    world.put(volume("v", class_name="local", at={ZONE: ["z1"]}))
+    assert world.refused(using("c")) == ["b"]
+    mine = {"namespace": "default", "name": "d"}
+    world.put(volume("w", class_name="local", at={ZONE: ["z2"]}, claimRef=mine))
+    assert world.refused(using("d")) == ["a"]
+    assert world.refused(using("c")) == ["b"]
+
+
+def test_nodes_that_come_later_are_judged() -> None:
+    world = two_zones(LOCAL, claim("c", class_name="local"), volume("v", class_name="local", at={HOSTNAME: ["new"]}))
+    assert world.refused(using("c")) == ["a", "b"]
+    world.cluster.put_node(node("new").build())
+    world.cluster.put_node(node("newer").build())
+    assert world.refused(using("c")) == ["a", "b", "newer"]
