@@ -25,7 +25,7 @@ _CLAIMS = KINDS["resourceclaims"]
 class ClaimCall(ApiCall):
     """A write to one claim on behalf of one pod: the calls of two pods never replace each other."""
 
-    __slots__ = ("claim", "pod")
+    __slots__ = ("_key", "claim", "pod")
 
     lane: ClassVar[Lane] = Lane.VOLUME
     relevance: ClassVar[Relevance] = Relevance.BINDING
@@ -34,10 +34,12 @@ class ClaimCall(ApiCall):
         self.claim = claim
         """The claim as it was before, and as the server has it after the call."""
         self.pod = pod
+        # Creating a claim gives it another UID; the call stays the same.
+        self._key = f"{claim.uid}/{pod.uid}"
 
     @property
     def object_key(self) -> str:
-        return f"{self.claim.uid}/{self.pod.uid}"
+        return self._key
 
     async def _patch(self, writer: ApiWriter, patch: dict[str, Any], subresource: str = "") -> None:
         claim = self.claim
