@@ -1,0 +1,216 @@
+"""DynamicResources beside the nodes: unusable claims, claims in flight, idle claims, and who is concerned."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from pilotage.api import Affected, CycleState, Hint, Reject, Skip
+from pilotage.assembly import SchedulerHandle
+from pilotage.calls.dispatcher import Dispatcher
+from pilotage.calls.no_api import NoApi
+from pilotage.clock import SystemClock
+from pilotage.cluster.node_view import RowView
+from pilotage.cluster.state import Cluster
+from pilotage.model.resource import ResourceClaim
+from pilotage.plugins import DynamicResources
+from pilotage.plugins.dynamic_resources.calls import ClaimDeallocation, ClaimReservation
+from pilotage.plugins.dynamic_resources.claim_book import ClaimBook
+from pilotage.rng import seeded
+from pilotage.testing import PodBuilder, node, pod
+from tests.default_plugins import default
+from tests.plugins.dynamic_resources.objects import allocated, claim, device, device_class, device_slice, exactly
+
+ELSEWHERE = {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["gone"]}]}]}
+
+
+class World:
+    def __init__(self, *claims: ResourceClaim) -> None:
+        self.cluster = Cluster()
+        self.cluster.put_node(node("n").build())
+        self.cluster.put_object("DeviceClass", device_class())
+        self.cluster.put_object("ResourceSlice", device_slice("n", device("a"), device("b")))
+        for known in claims:
+            self.cluster.put_object("ResourceClaim", known)
+        self.submitted: list[Any] = []
+        self.handle = SchedulerHandle(self.cluster, Dispatcher(NoApi()), SystemClock(), seeded(1))
+        self.handle.submit = self.submitted.append  # type: ignore[method-assign]
+        self.plugin = default(DynamicResources, self.handle)
+
+    def pre_filter(self, state: CycleState, waiting: PodBuilder) -> Any:
+        return self.plugin.pre_filter(state, waiting.build(), self.cluster.nodes)
+
+    def refusal(self, state: CycleState, waiting: PodBuilder) -> str:
+        answer = self.plugin.filter(state, waiting.build(), RowView(self.cluster.nodes, 0))
+        return "" if answer is None else answer.reasons[0].message
+
+
+def using(name: str, pod_name: str = "p") -> PodBuilder:
+    return pod(pod_name).spec(resourceClaims=[{"name": "d", "resourceClaimName": name}])
+
+
+def of_template(pod_name: str = "p", **status: Any) -> PodBuilder:
+    made = [{"name": "d", **status}] if status else []
+    waiting = pod(pod_name).spec(resourceClaims=[{"name": "d", "resourceClaimTemplateName": "t"}])
+    return waiting.status(resourceClaimStatuses=made)
+
+
+DELETED = claim("c", exactly(), metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})
+
+
+@pytest.mark.parametrize(
+    ("known", "waiting", "problem"),
+    [
+        ([], using("c"), 'could not find ResourceClaim "default/c"'),
+        ([DELETED], using("c"), 'resourceclaim "c" is being deleted'),
+        ([], of_template(), 'pod "default/p": ResourceClaim not created yet'),
+        (
+            [claim("c", exactly())],
+            of_template(resourceClaimName="c"),
+            "ResourceClaim default/c was not created for Pod default/p (Pod is not owner)",
+        ),
+        ([claim("c", exactly())], using("c"), None),
+        ([], of_template(resourceClaimName=None), None),
+    ],
+)
+def test_a_pod_whose_claims_cannot_be_used_is_kept_back(known: Any, waiting: PodBuilder, problem: str | None) -> None:
+    world = World(*known)
+    answer = world.plugin.pre_enqueue(waiting.build())
+    assert (None if answer is None else answer.reasons[0].message) == problem
+    if problem is not None:
+        refused = world.pre_filter(CycleState(), waiting)
+        assert isinstance(refused, Reject)
+        assert refused.unresolvable
+        assert refused.reasons[0].message == problem
+
+
+def test_a_pod_without_claims_is_skipped_and_shares_its_answers() -> None:
+    world = World()
+    assert isinstance(world.pre_filter(CycleState(), pod("p")), Skip)
+    assert world.plugin.sign(pod("p").build()) == world.plugin.sign(pod("q").build()) is not None
+    assert world.plugin.sign(using("c").build()) is None
+    assert world.plugin.sign(pod("p").requests({"example.com/gpu": 1}).build()) is None
+
+
+def test_a_claim_for_a_class_that_is_missing_names_request_and_class() -> None:
+    world = World(claim("c", exactly("r7", cls="none")))
+    assert (
+        world.pre_filter(CycleState(), using("c")).reasons[0].message == "request r7: device class none does not exist"
+    )
+
+
+def test_a_claim_that_another_pod_is_about_to_allocate_is_left_alone() -> None:
+    world = World(claim("c", exactly()))
+    state, first = CycleState(), using("c", "first")
+    world.pre_filter(state, first)
+    assert world.refusal(state, first) == ""
+    world.plugin.reserve(state, first.build(), "n")
+    answer = world.pre_filter(CycleState(), using("c", "second"))
+    assert answer.reasons[0].message == "resource claim default/c is in the process of being allocated"
+    world.plugin.unreserve(state, first.build(), "n")
+    assert world.pre_filter(CycleState(), using("c", "second")) is None
+
+
+def unavailable(**status: Any) -> ResourceClaim:
+    return claim("c", exactly(), status={"allocation": {"nodeSelector": ELSEWHERE}, **status})
+
+
+@pytest.mark.parametrize(
+    ("users", "is_freed"),
+    [([], True), ([{"resource": "pods", "name": "p", "uid": "own"}], True), ([{"uid": "other"}], False)],
+)
+def test_a_claim_that_is_in_the_way_is_freed_if_nobody_else_uses_it(users: Any, is_freed: bool) -> None:
+    world = World(unavailable(reservedFor=users))
+    state, waiting = CycleState(), using("c").uid("own")
+    assert world.pre_filter(state, waiting) is None
+    assert world.refusal(state, waiting) == "resourceclaim not available on the node"
+    answer = world.plugin.post_filter(state, waiting.build(), None)  # type: ignore[arg-type]
+    texts = [reason.message for reason in answer.reasons]
+    assert texts == (["deallocation of ResourceClaim completed"] if is_freed else [])
+    assert [type(call) for call in world.submitted] == ([ClaimDeallocation] if is_freed else [])
+
+
+def test_a_change_of_a_claim_concerns_the_pods_that_use_it_and_freed_devices_concern_all() -> None:
+    free, taken = claim("c", exactly()), allocated("c", "a")
+    world = World(free)
+    for waiting in (using("c", "direct"), of_template("generated", resourceClaimName="c"), using("x", "other")):
+        world.cluster.put_object("Pod", waiting.build())
+    concerned = Affected.pods(["default/direct", "default/generated"])
+    assert world.plugin.pods_with_the_claim(None, free) == concerned
+    assert world.plugin.pods_with_the_claim(free, taken) == concerned
+    assert world.plugin.pods_with_the_claim(free, None) == concerned
+    assert world.plugin.pods_with_the_claim(taken, free) == Affected.all()
+    assert world.plugin.pods_with_the_claim(taken, None) == Affected.all()
+
+
+def test_a_hint_says_queue_for_the_own_claim_and_for_freed_devices() -> None:
+    own, other = claim("c", exactly()), claim("o", exactly())
+    world = World(own, other)
+    waiting = using("c").build()
+    hint = world.plugin.after_claim_change
+    assert hint(waiting, None, own) is Hint.QUEUE
+    assert hint(waiting, None, other) is Hint.SKIP
+    assert hint(waiting, own, own) is Hint.SKIP
+    assert hint(waiting, allocated("o", "a"), other) is Hint.QUEUE
+    assert hint(waiting, allocated("o", "a"), None) is Hint.QUEUE
+    assert hint(waiting, other, None) is Hint.SKIP
+    assert hint(using("missing").build(), None, own) is Hint.SKIP
+
+
+class Writer:
+    """Remembers patches and answers with the claim as it would be."""
+
+    def __init__(self, stored: ResourceClaim) -> None:
+        self.stored = stored
+        self.patches: list[tuple[str, Any]] = []
+
+    async def patch(self, kind: Any, namespace: str, name: str, body: bytes, **options: Any) -> bytes:
+        self.patches.append((options["subresource"], msgspec.json.decode(body)))
+        version = str(int(self.stored.resource_version) + 1)
+        metadata = msgspec.structs.replace(self.stored.metadata, resource_version=version)
+        self.stored = msgspec.structs.replace(self.stored, metadata=metadata)
+        return msgspec.json.encode(self.stored)
+
+
+async def test_an_allocation_is_written_with_finalizer_reservation_and_version() -> None:
+    free = claim("c", exactly(), status={"reservedFor": [{"resource": "pods", "name": "x", "uid": "u"}]})
+    given = allocated("c", "a").status.allocation
+    call = ClaimReservation(free, using("c").uid("me").build(), given, "2026-01-01T00:00:00Z")
+    writer: Any = Writer(free)
+    await call.perform(writer)
+    (first, protected), (second, status) = writer.patches
+    assert (first, second) == ("", "status")
+    assert protected["metadata"] == {
+        "finalizers": ["resource.kubernetes.io/delete-protection"],
+        "resourceVersion": "1",
+    }
+    assert status["metadata"] == {"resourceVersion": "2"}, "the version that the first write left behind"
+    assert [user["uid"] for user in status["status"]["reservedFor"]] == ["u", "me"]
+    assert status["status"]["allocation"]["allocationTimestamp"] == "2026-01-01T00:00:00Z"
+    assert status["status"]["allocation"]["devices"]["results"][0]["device"] == "a"
+    assert call.claim.resource_version == "3"
+
+
+async def test_a_claim_that_has_its_devices_is_only_reserved() -> None:
+    has = allocated("c", "a")
+    writer: Any = Writer(has)
+    await ClaimReservation(has, using("c").build(), None, "2026-01-01T00:00:00Z").perform(writer)
+    ((where, patch),) = writer.patches
+    assert where == "status"
+    assert "devices" not in patch["status"].get("allocation", {}), "what was given is not written again"
+    assert len(patch["status"]["reservedFor"]) == 1
+
+
+def test_reserving_takes_devices_and_unreserving_gives_them_back() -> None:
+    world = World(claim("c", exactly(count=2)))
+    state, waiting = CycleState(), using("c")
+    world.pre_filter(state, waiting)
+    assert world.refusal(state, waiting) == ""
+    world.plugin.reserve(state, waiting.build(), "n")
+    ledger = world.handle.index(ClaimBook).ledger
+    assert sorted(str(taken) for taken in ledger.devices()) == ["gpu.example.com/n/a", "gpu.example.com/n/b"]
+    world.plugin.unreserve(state, waiting.build(), "n")
+    assert list(ledger.devices()) == []
+    assert world.submitted == [], "nothing was written, so nothing is taken back"
