@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import shutil
@@ -178,3 +179,15 @@ def test_a_kubeconfig_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     done = pilotage("sandbox", "--nodes", "0", "--kubeconfig", tmp_path)
     assert done.returncode == 2
     assert done.stderr.startswith(f"error: kubeconfig {tmp_path}: cannot be written") and done.stderr.count("\n") == 1
+
+
+def test_the_queue_of_the_scheduler_can_be_looked_at(sandbox: SandboxProcess) -> None:
+    sandbox.kubectl("apply", "-f", "-", stdin=POD % {"name": "waiting", "cpu": 100})
+    where = ("--kubeconfig", sandbox.kubeconfig)
+    eventually("the pod was tried", lambda: "1 unschedulable" in pilotage("queue", *where).stdout)
+    shown = pilotage("queue", *where)
+    assert re.search(r"^unschedulable +default/waiting +0 +1 +\d+s +- +NodeResourcesFit +0/4 nodes", shown.stdout, re.M)
+    report = json.loads(pilotage("queue", *where, "-o", "json").stdout)
+    assert [pod["name"] for pod in report["unschedulable"]] == ["waiting"]
+    sandbox.kubectl("delete", "pod", "waiting")
+    eventually("the queue is empty", lambda: pilotage("queue", *where).stdout.startswith("0 active, 0 backoff, 0 uns"))

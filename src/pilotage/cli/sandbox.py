@@ -14,6 +14,7 @@ from pilotage.assembly import SchedulerOptions
 from pilotage.cli.embedding import started
 from pilotage.cli.event_loop import run, until_interrupted
 from pilotage.cli.options import common_options
+from pilotage.cli.queue_document import QUEUE_PATH, queue_document
 from pilotage.cli.scheduler_flags import SchedulerFlags, scheduler_flags, scheduler_process
 from pilotage.clock import Clock, SystemClock
 from pilotage.kube.client import KubeClient
@@ -85,7 +86,9 @@ async def _live(options: EmbeddedOptions, scheduler: SchedulerOptions | None) ->
 
 async def schedule(cluster: EmbeddedCluster, clock: Clock, rng: random.Random, options: SchedulerOptions) -> None:
     """Schedule the pods of an embedded cluster without a socket, until cancelled."""
-    await scheduler_process(KubeClient(cluster.transport()), clock, rng, options).run()
+    process = scheduler_process(KubeClient(cluster.transport()), clock, rng, options)
+    cluster.server.add_document(QUEUE_PATH, queue_document(process.scheduler.queue, clock))
+    await process.run()
 
 
 def _announce(cluster: EmbeddedCluster) -> None:

@@ -1,11 +1,11 @@
-"""`--config`, `--plugin` and `--feature-gates`: how a command is told which scheduler to run."""
+"""`--config`, `--plugin`, `--feature-gates` and more: how a command is told which scheduler to run."""
 
 from __future__ import annotations
 
 import functools
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +21,10 @@ from pilotage.config.problems import ConfigError
 from pilotage.framework.errors import ProfileError
 from pilotage.framework.plugin_files import LoadedPlugin, installed_plugins, load_plugin_files
 from pilotage.kube.client import KubeClient
+from pilotage.model.durations import parse_duration
 
 _FILE = click.Path(path_type=Path)
+_MAX_WAIT = "--pod-max-in-unschedulable-pods-duration"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,8 @@ class SchedulerFlags:
     config: Path | None = None
     plugins: tuple[Path, ...] = ()
     feature_gates: str = ""
+    max_wait: str = ""
+    """How long a pod that nothing wakes waits at most, as a duration."""
 
     def options(self) -> SchedulerOptions:
         """The scheduler that is asked for; CommandError if the files cannot be used."""
@@ -43,9 +47,21 @@ class SchedulerFlags:
             configuration = self.configuration()
             gates = self.gates(configuration)
             loaded = self.loaded(configuration)
-            return configuration, options_from_configuration(configuration, loaded, gates, installed_plugins())
+            options = options_from_configuration(configuration, loaded, gates, installed_plugins())
+            return configuration, replace(options, max_wait_seconds=self.max_wait_seconds(options.max_wait_seconds))
         except ConfigError as error:
             raise bad_input(error.lines) from error
+
+    def max_wait_seconds(self, default: float) -> float:
+        if not self.max_wait:
+            return default
+        try:
+            seconds = parse_duration(self.max_wait)
+        except ValueError as error:
+            raise bad_input(f"{_MAX_WAIT}: {error}") from error
+        if seconds <= 0:
+            raise bad_input(f"{_MAX_WAIT}: {self.max_wait} is not longer than nothing; the default is 5m")
+        return seconds
 
     def configuration(self) -> SchedulerConfiguration:
         return default_configuration() if self.config is None else load_configuration(self.config)
@@ -67,7 +83,8 @@ class SchedulerFlags:
         """The same flags for another process."""
         config = [] if self.config is None else ["--config", str(self.config)]
         gates = ["--feature-gates", self.feature_gates] if self.feature_gates else []
-        return [*config, *(part for path in self.plugins for part in ("--plugin", str(path))), *gates]
+        wait = [_MAX_WAIT, self.max_wait] if self.max_wait else []
+        return [*config, *(part for path in self.plugins for part in ("--plugin", str(path))), *gates, *wait]
 
 
 def scheduler_process(
@@ -86,8 +103,17 @@ def scheduler_flags(command: Callable[..., Any]) -> Callable[..., Any]:
     @click.option("--config", type=_FILE, metavar="F", help="A KubeSchedulerConfiguration.")
     @click.option("--plugin", "plugins", multiple=True, type=_FILE, metavar="F", help="A Python file with plugins.")
     @click.option("--feature-gates", default="", metavar="A=true,...", help="Feature gates to turn on or off.")
+    @click.option(
+        _MAX_WAIT,
+        "max_wait",
+        default="",
+        metavar="D",
+        help="Try pods again that nothing woke for so long.  [default: 5m]",
+    )
     @functools.wraps(command)
-    def with_flags(config: Path | None, plugins: tuple[Path, ...], feature_gates: str, **others: Any) -> Any:
-        return command(flags=SchedulerFlags(config, plugins, feature_gates), **others)
+    def with_flags(
+        config: Path | None, plugins: tuple[Path, ...], feature_gates: str, max_wait: str, **others: Any
+    ) -> Any:
+        return command(flags=SchedulerFlags(config, plugins, feature_gates, max_wait), **others)
 
     return with_flags

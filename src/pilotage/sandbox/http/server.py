@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hmac
 import logging
+from collections.abc import Callable
 from typing import Final
 
 from pilotage.clock import Clock
@@ -26,6 +27,8 @@ from pilotage.sandbox.http.routes.writes import Writes
 from pilotage.sandbox.http.watch import Watch, WatchHub
 
 __all__ = ["ApiServer", "Request", "Response", "Watch"]
+
+Answer = Callable[[Request], Response]
 
 _TICK_SECONDS: Final = 0.5
 _READ_METHODS: Final = frozenset({"GET", "HEAD"})
@@ -49,6 +52,11 @@ class ApiServer:
         self._subresources = Subresources(api)
         self._reviews = Reviews(token)
         self._documents = Documents(api.registry)
+        self._added: dict[str, Answer] = {}
+
+    def add_document(self, path: str, answer: Answer) -> None:
+        """Serve something that is no object of the cluster under this path, such as the state of a scheduler."""
+        self._added[path] = answer
 
     def handle(self, request: Request) -> Response | Watch:
         """The answer to a request from outside."""
@@ -102,6 +110,8 @@ class ApiServer:
 
     def _route(self, request: Request) -> Response | Watch:
         target = self._paths.target_of(request.path)
+        if target is None and request.path in self._added and request.method in _READ_METHODS:
+            return self._added[request.path](request)
         if target is None:
             return self._documents.answer(request)
         if target.subresource:

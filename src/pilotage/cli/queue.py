@@ -1,0 +1,154 @@
+"""`pilotage queue`: which pods wait in a running scheduler, for how long, and for what."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+
+import click
+import msgspec
+
+from pilotage.cli.columns import columns
+from pilotage.cli.errors import bad_input, unreachable
+from pilotage.cli.event_loop import run as run_loop
+from pilotage.cli.event_loop import until_interrupted
+from pilotage.cli.options import common_options
+from pilotage.cli.queue_document import QUEUE_PATH, decode_report
+from pilotage.clock import Clock, SystemClock
+from pilotage.kube.client import status_error
+from pilotage.kube.connection import Connection
+from pilotage.kube.errors import KubeconfigError
+from pilotage.kube.http_transport import HttpTransport
+from pilotage.kube.kubeconfig import load_connection
+from pilotage.kube.transport import Transport, TransportError
+from pilotage.queue.report import QueuedPodReport, QueueReport
+
+_EPILOG = """\b
+Examples:
+  pilotage sandbox --kubeconfig sandbox.yaml & pilotage queue --kubeconfig sandbox.yaml
+  pilotage queue -w
+  pilotage queue -o json | jq '.unschedulable[] | .name, .rejectors'
+"""
+_LOOK_AGAIN_SECONDS = 1.0
+_HEADINGS = ("QUEUE", "POD", "PRIORITY", "ATTEMPTS", "WAITING", "BACKOFF", "WAITS FOR", "MESSAGE")
+
+
+@click.command(epilog=_EPILOG)
+@click.option("--kubeconfig", metavar="F", help="Kubeconfig file.  [default: as kubectl: $KUBECONFIG, ~/.kube/config]")
+@click.option("--context", "context_name", metavar="C", help="Context in it.  [default: its current context]")
+@click.option("-n", "--namespace", metavar="N", help="Only pods of this namespace.  [default: all]")
+@click.option("--limit", type=click.IntRange(min=1), default=500, show_default=True, help="Pods of each part.")
+@click.option("-w", "--watch", is_flag=True, help="Look again every second until interrupted.")
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@common_options
+def queue(
+    kubeconfig: str | None, context_name: str | None, namespace: str | None, limit: int, watch: bool, output: str
+) -> None:
+    """Show the scheduling queue: active, in backoff, unschedulable, gated and in flight.
+
+    Asks the scheduler that runs inside `pilotage sandbox`. Unschedulable pods are shown with the plugins that refused
+    them: only an event that one of these is interested in brings a pod back.
+    """
+    clock = SystemClock()
+    try:
+        connection = load_connection(kubeconfig, context_name, clock=clock)
+    except KubeconfigError as error:
+        raise bad_input(str(error)) from error
+    viewer = _Viewer(connection, limit, namespace, output)
+    run_loop(until_interrupted(viewer.watch(clock) if watch else viewer.once()))
+
+
+class _Viewer:
+    def __init__(self, connection: Connection, limit: int, namespace: str | None, output: str) -> None:
+        self._connection = connection
+        self._limit = limit
+        self._namespace = namespace
+        self._output = output
+
+    async def once(self) -> None:
+        transport = HttpTransport(self._connection)
+        try:
+            click.echo(self._shown(await self._report(transport)))
+        finally:
+            await transport.close()
+
+    async def watch(self, clock: Clock) -> None:
+        transport = HttpTransport(self._connection)
+        try:
+            while True:
+                report = await self._report(transport)
+                if sys.stdout.isatty() and self._output == "text":
+                    click.clear()
+                click.echo(self._shown(report))
+                sys.stdout.flush()
+                await clock.sleep(_LOOK_AGAIN_SECONDS)
+        finally:
+            await transport.close()
+
+    async def _report(self, transport: Transport) -> QueueReport:
+        try:
+            response = await transport.request("GET", QUEUE_PATH, query={"limit": str(self._limit)})
+        except TransportError as error:
+            raise unreachable(f"{error} ({self._connection.origin})") from error
+        if response.status == 404:
+            raise unreachable(
+                "no scheduler answers there: the queue can be asked of `pilotage sandbox` without --no-scheduler"
+            )
+        if response.status != 200:
+            raise unreachable(f"{status_error(response)} ({self._connection.origin})")
+        report = decode_report(response.body)
+        return report if self._namespace is None else _of_namespace(report, self._namespace)
+
+    def _shown(self, report: QueueReport) -> str:
+        if self._output == "json":
+            return msgspec.json.encode(report).decode()
+        return render(report)
+
+
+def _of_namespace(report: QueueReport, namespace: str) -> QueueReport:
+    def kept(pods: tuple[QueuedPodReport, ...]) -> tuple[QueuedPodReport, ...]:
+        return tuple(pod for pod in pods if pod.namespace == namespace)
+
+    return replace(
+        report,
+        active=kept(report.active),
+        backoff=kept(report.backoff),
+        unschedulable=kept(report.unschedulable),
+        gated=kept(report.gated),
+        in_flight=kept(report.in_flight),
+    )
+
+
+def render(report: QueueReport) -> str:
+    """The counts in the first line, then a row for each pod."""
+    counts = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in report.counts.items())
+    parts = {
+        "in flight": report.in_flight,
+        "active": report.active,
+        "backoff": report.backoff,
+        "unschedulable": report.unschedulable,
+        "gated": report.gated,
+    }
+    rows = [_row(part, pod) for part, pods in parts.items() for pod in pods]
+    return counts if not rows else f"{counts}\n\n{columns(_HEADINGS, rows)}"
+
+
+def _row(part: str, pod: QueuedPodReport) -> tuple[str, ...]:
+    return (
+        "error backoff" if pod.is_error else part,
+        f"{pod.namespace}/{pod.name}",
+        str(pod.priority),
+        str(pod.attempts),
+        f"{pod.waiting_seconds:.0f}s",
+        f"{pod.backoff_seconds:.0f}s" if pod.backoff_seconds else "-",
+        _awaited(part, pod),
+        pod.message or "-",
+    )
+
+
+def _awaited(part: str, pod: QueuedPodReport) -> str:
+    if part == "in flight":
+        return "binding" if pod.is_binding else "scheduling"
+    if part == "gated":
+        return pod.gated_by
+    return ",".join(pod.rejectors) or "-"

@@ -1,0 +1,81 @@
+"""`pilotage queue`: what it shows of a report, and what it says when nobody answers."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from pilotage.cli.errors import CommandError, ExitCode
+from pilotage.cli.main import call
+from pilotage.cli.queue import render
+from pilotage.cli.queue_document import QUEUE_PATH, decode_report, queue_document
+from pilotage.cli.sandbox import schedule
+from pilotage.cli.scheduler_flags import SchedulerFlags
+from pilotage.clock import SystemClock
+from pilotage.queue.report import QueueReport
+from pilotage.rng import seeded
+from pilotage.sandbox.embedded import EmbeddedCluster, EmbeddedOptions
+from pilotage.sandbox.http.exchange import Request, Response
+from pilotage.testing import pod
+from tests.queue.test_report import full_room, report
+
+
+def test_a_row_for_each_pod_below_the_counts() -> None:
+    lines = render(report(full_room())).splitlines()
+    assert lines[0] == "2 active, 2 backoff, 1 unschedulable, 1 gated, 2 in flight"
+    rows = [line.split() for line in lines[2:]]
+    assert rows[0] == ["QUEUE", "POD", "PRIORITY", "ATTEMPTS", "WAITING", "BACKOFF", "WAITS", "FOR", "MESSAGE"]
+    assert rows[1] == ["in", "flight", "default/bound", "9", "1", "0s", "-", "binding", "-"]
+    assert rows[2] == ["in", "flight", "default/tried", "9", "1", "0s", "-", "scheduling", "-"]
+    assert rows[5] == ["backoff", "default/backing-off", "0", "1", "0s", "2s", "Fit", "-"]
+    assert rows[6] == ["error", "backoff", "default/failed", "0", "1", "0s", "2s", "-", "-"]
+    assert rows[7] == ["unschedulable", "default/stuck", "8", "1", "0s", "-", "Claims,Fit", "-"]
+    assert rows[8] == ["gated", "default/gated", "0", "0", "0s", "-", "Gate", "held", "by", "Gate"]
+
+
+def test_an_empty_queue_is_one_line() -> None:
+    assert render(QueueReport(0.0, {"active": 0, "gated": 0})) == "0 active, 0 gated"
+
+
+def test_the_document_holds_the_report() -> None:
+    room = full_room()
+    answer = queue_document(room.queue, room.clock)
+    assert decode_report(answer(Request("GET", QUEUE_PATH)).body).counts["active"] == 2
+    assert len(decode_report(answer(Request("GET", QUEUE_PATH, {"limit": "1"})).body).active) == 1
+
+
+async def test_a_sandbox_serves_the_queue_of_its_scheduler() -> None:
+    clock, rng = SystemClock(), seeded(1)
+    async with EmbeddedCluster.running(EmbeddedOptions(nodes=1, port=None, is_alive=False), clock, rng) as cluster:
+        asked = Request("GET", QUEUE_PATH)
+        refused = cluster.server.dispatch(asked)
+        assert isinstance(refused, Response) and refused.status == 404
+        cluster.api.create("pods", "default", pod("giant").requests(cpu="900").json())
+        async with asyncio.TaskGroup() as tasks:
+            running = tasks.create_task(schedule(cluster, clock, rng, SchedulerFlags().options()))
+            for _ in range(500):
+                await clock.sleep(0.01)
+                answer = cluster.server.dispatch(asked)
+                assert isinstance(answer, Response)
+                if answer.status == 200 and decode_report(answer.body).unschedulable:
+                    break
+            running.cancel()
+        (giant,) = decode_report(answer.body).unschedulable
+        assert (giant.name, giant.rejectors) == ("giant", ("NodeResourcesFit",))
+        assert giant.message.startswith("0/1 nodes are available: 1 Insufficient cpu.")
+
+
+def test_without_a_kubeconfig_there_is_nothing_to_ask(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call(["queue", "--kubeconfig", str(tmp_path / "none")]) == ExitCode.BAD_INPUT
+    assert capsys.readouterr().err.startswith("error: ")
+
+
+def test_the_longest_wait_is_a_duration() -> None:
+    assert SchedulerFlags(max_wait="90s").options().max_wait_seconds == 90
+    assert SchedulerFlags().options().max_wait_seconds == 300
+    for wrong in ("soon", "0s", "-5m"):
+        with pytest.raises(CommandError, match="--pod-max-in-unschedulable-pods-duration"):
+            SchedulerFlags(max_wait=wrong).options()
+    assert SchedulerFlags(max_wait="90s").arguments() == ["--pod-max-in-unschedulable-pods-duration", "90s"]
