@@ -143,6 +143,16 @@ def test_a_driver_may_insist_on_being_installed(prevents: bool, refused: list[st
     assert world.messages(using("c")) == {name: [text] if name in refused else [] for name in world.cluster.nodes.names}
 
 
+def test_a_driver_that_is_installed_later_is_seen() -> None:
+    world = VolumeWorld(NodeVolumeLimits, node("n"))
+    world.put(csi_driver(DRIVER, preventPodSchedulingIfMissing=True), csi_volume("v"), claim("c", volume_name="v"))
+    assert world.refused(using("c")) == ["n"]
+    world.put(csi_node("n", {DRIVER: None}))
+    assert world.refused(using("c")) == []
+    world.put(csi_node("n", {}))
+    assert world.refused(using("c")) == ["n"]
+
+
 def test_a_missing_claim_is_named() -> None:
     world = VolumeWorld(NodeVolumeLimits, node("n"))
     text = 'looking up PVC default/nope: persistentvolumeclaim "nope" not found'

@@ -257,3 +257,21 @@ def test_nodes_that_come_later_are_judged() -> None:
     world.cluster.put_node(node("new").build())
     world.cluster.put_node(node("newer").build())
     assert world.refused(using("c")) == ["a", "b", "newer"]
+
+
+def test_a_claim_with_a_selected_node_is_not_like_the_one_before() -> None:
+    selected = {"volume.kubernetes.io/selected-node": "b"}
+    allowed = [{"matchLabelExpressions": [{"key": ZONE, "values": ["z1", "z2"]}]}]
+    world = two_zones(storage_class("s", allowedTopologies=allowed), claim("c", class_name="s"))
+    assert world.refused(using("c")) == []
+    world.put(claim("d", class_name="s", annotations=selected))
+    assert world.refused(using("d")) == ["a"]
+
+
+def test_a_node_may_go_back_to_the_in_tree_plugin() -> None:
+    world = BindingWorld(node("a").label("topology.gke.io/zone", "z1"))
+    world.put(volume("v", at={ZONE: ["z1"]}, gcePersistentDisk={"pdName": "d"}), claim("c", volume_name="v"))
+    world.put(csi_node("a", {}, "kubernetes.io/gce-pd"))
+    assert world.refused(using("c")) == []
+    world.put(csi_node("a", {}))
+    assert world.refused(using("c")) == ["a"]
