@@ -165,7 +165,7 @@ class DynamicResources(
 
     def score(self, state: CycleState, pod: Pod, node: NodeView) -> int:
         claims = state.get(POD_CLAIMS)
-        return 0 if claims is None else preference(claims, node.name)
+        return 0 if claims is None or claims is NO_CLAIMS else preference(claims, node.name)
 
     def score_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Scores:
         claims = state.get(POD_CLAIMS)
