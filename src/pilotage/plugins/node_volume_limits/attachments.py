@@ -60,13 +60,13 @@ class AttachedVolumes(ClusterIndex):
     # --- what changes ------------------------------------------------------------------------------------------
 
     def pod_added(self, pod: Pod, node_name: str) -> None:
-        if pod.spec.volumes and has_attachable_volumes(pod):
+        if has_attachable_volumes(pod):
             self._pods.setdefault(node_name, {})[pod.uid] = pod
             self._claims.pod_added(pod, node_name)
             self._marked[node_name] = None
 
     def pod_removed(self, pod: Pod, node_name: str) -> None:
-        if pod.spec.volumes and has_attachable_volumes(pod):
+        if has_attachable_volumes(pod):
             self._pods[node_name].pop(pod.uid, None)
             self._claims.pod_removed(pod, node_name)
             self._marked[node_name] = None

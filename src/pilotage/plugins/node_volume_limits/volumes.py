@@ -28,7 +28,7 @@ class ClaimMissing(Exception):
 
 
 def has_attachable_volumes(pod: Pod) -> bool:
-    return any(
+    return bool(pod.spec.volumes) and any(
         volume.persistent_volume_claim is not None or volume.ephemeral is not None or plugin_of(volume) is not None
         for volume in pod.spec.volumes
     )
