@@ -84,8 +84,9 @@ class NodeSelectorTerm(Shape, frozen=True):
         """Everything in the term holds for a node with these labels and this name; an empty term never does."""
         if not self.match_expressions and not self.match_fields:
             return False
-        if not all(expression.matches(labels) for expression in self.match_expressions):
-            return False
+        for expression in self.match_expressions:
+            if not expression.matches(labels):
+                return False
         return all(_field_matches(requirement, name) for requirement in self.match_fields)
 
     def problem(self) -> str | None:

@@ -13,6 +13,7 @@ from pilotage.model.selectors import NodeSelector, NodeSelectorRequirement, Node
 
 _FEW: Final = 8
 _NOWHERE: Final = -2
+_TERMS: Final = "node_selection/usable terms"
 
 
 def required_mask(pod: Pod, nodes: NodeTable) -> Mask:
@@ -83,10 +84,29 @@ def _code_of(value: str, values: Sequence[str]) -> int:
 
 def node_matches(pod: Pod, node: Node) -> bool:
     """The same question for one node."""
-    if any(node.labels.get(key) != value for key, value in pod.spec.node_selector.items()):
-        return False
-    required = required_terms(pod)
-    return required is None or any(term_matches(term, node) for term in required.node_selector_terms)
+    # Plain loops: a hint asks this for every class of waiting pods whenever a label of a node changes.
+    labels = node.metadata.labels
+    for key, value in pod.spec.node_selector.items():
+        if labels.get(key) != value:
+            return False
+    terms = _usable_terms(pod)
+    if terms is None:
+        return True
+    for term in terms:  # noqa: SIM110 (see above)
+        if term.matches(labels, node.metadata.name):
+            return True
+    return False
+
+
+def _usable_terms(pod: Pod) -> tuple[NodeSelectorTerm, ...] | None:
+    """The required terms that are well formed; None if the pod requires nothing."""
+    memo = pod.spec.memo
+    if _TERMS not in memo:
+        required = required_terms(pod)
+        usable = None if required is None else tuple(t for t in required.node_selector_terms if t.problem() is None)
+        memo[_TERMS] = usable
+    terms: tuple[NodeSelectorTerm, ...] | None = memo[_TERMS]
+    return terms
 
 
 def term_matches(term: NodeSelectorTerm, node: Node) -> bool:
