@@ -8,15 +8,18 @@ from pathlib import Path
 import click
 import msgspec
 import yaml
+from msgspec.structs import replace
 
 from pilotage.cli.errors import CommandError, ExitCode, bad_input, unreachable
 from pilotage.cli.event_loop import run as run_loop
 from pilotage.cli.options import common_options
+from pilotage.cli.queue_document import QUEUE_PATH, decode_report
 from pilotage.cli.scheduler_flags import SchedulerFlags, scheduler_flags
 from pilotage.clock import SystemClock
 from pilotage.cluster.state import Cluster
 from pilotage.explain.engine import cluster_of_manifests, cluster_of_server, thinking_engines
 from pilotage.explain.explainer import explain as explain_pod
+from pilotage.explain.queue_place import queue_place
 from pilotage.explain.render import render
 from pilotage.explain.report import Report
 from pilotage.explain.subject import UnknownSubject, find_subject
@@ -27,8 +30,11 @@ from pilotage.kube.http_transport import HttpTransport
 from pilotage.kube.kubeconfig import load_connection
 from pilotage.kube.transport import TransportError
 from pilotage.model import DecodeError
+from pilotage.queue.report import QueueReport
 from pilotage.sandbox.manifests import ManifestError, read_manifests
 
+_OK = 200
+_WHOLE_QUEUE = 1_000_000
 _EPILOG = """\b
 Examples:
   pilotage explain web-7d4b9 -n shop
@@ -65,7 +71,11 @@ def explain(
     from an API server; nothing is changed. Exits with 1 if the pod fits nowhere.
     """
     options = flags.options()
-    cluster = _cluster_of_files(files) if files else _cluster_of_server(kubeconfig, context_name)
+    queue: QueueReport | None = None
+    if files:
+        cluster = _cluster_of_files(files)
+    else:
+        cluster, queue = _cluster_of_server(kubeconfig, context_name)
     try:
         pod = find_subject(cluster, subject, namespace)
         engines = thinking_engines(cluster, SystemClock(), options)
@@ -78,6 +88,8 @@ def explain(
         known = ", ".join(engines)
         raise bad_input(f'{pod.key} is scheduled by "{pod.spec.scheduler_name}", which is no profile here ({known})')
     report = explain_pod(engine, pod, node_name)
+    if queue is not None:
+        report = replace(report, queue=queue_place(queue, pod.uid))
     _show(report, output)
     if not report.fits:
         sys.exit(ExitCode.FAILED)
@@ -92,18 +104,21 @@ def _cluster_of_files(files: tuple[Path, ...]) -> Cluster:
         raise bad_input(str(error)) from error
 
 
-def _cluster_of_server(kubeconfig: str | None, context_name: str | None) -> Cluster:
+def _cluster_of_server(kubeconfig: str | None, context_name: str | None) -> tuple[Cluster, QueueReport | None]:
+    """The cluster, and the queue of the scheduler that runs there if it can be asked."""
     try:
         connection = load_connection(kubeconfig, context_name, clock=SystemClock())
     except KubeconfigError as error:
         raise bad_input(str(error)) from error
 
-    async def load() -> Cluster:
-        client = KubeClient(HttpTransport(connection))
+    async def load() -> tuple[Cluster, QueueReport | None]:
+        transport = HttpTransport(connection)
         try:
-            return await cluster_of_server(client)
+            cluster = await cluster_of_server(KubeClient(transport))
+            answer = await transport.request("GET", QUEUE_PATH, query={"limit": str(_WHOLE_QUEUE)})
+            return cluster, decode_report(answer.body) if answer.status == _OK else None
         finally:
-            await client.close()
+            await transport.close()
 
     try:
         return run_loop(load())
