@@ -34,7 +34,7 @@ def missed_chances(world: World, pod: PodBuilder) -> Iterator[list[str]]:
         else:
             happening = world.something_happens()
         still = why_refused(world, pod.build())
-        if not still:
+        if not still and happening.events:
             yield from _unheard(happening, registrations, refused, pod)
         refused = still
 
@@ -77,4 +77,4 @@ def _name(registration: Registration) -> str:
 
 
 def _labels(events: tuple[ClusterEvent, ...]) -> str:
-    return " or ".join(event.label for event in events) or "it (the change is no event at all)"
+    return " or ".join(event.label for event in events)

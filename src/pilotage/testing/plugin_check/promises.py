@@ -173,8 +173,11 @@ def _unreserve_gives_back(world: World) -> Iterator[list[str]]:
         plugin.unreserve(state, pod, name)
         yield from _changed_books(before, plugin, "unreserve without reserve")
         plugin.reserve(state, pod, name)
+        # A book that reserve did not write in may be about something else.
+        written = {name: book for name, book in before.items() if _books(plugin).get(name) != book}
         plugin.unreserve(state, pod, name)
-        yield from _changed_books(before, plugin, "reserve and unreserve")
+        yield from _changed_books(written, plugin, "reserve and unreserve")
+        before = _books(plugin)
         plugin.unreserve(state, pod, name)
         yield from _changed_books(before, plugin, "unreserve twice")
 
@@ -217,9 +220,10 @@ def _books(plugin: Plugin) -> dict[str, Any]:
 
 
 def _changed_books(before: dict[str, Any], plugin: Plugin, what: str) -> Iterator[list[str]]:
-    for name, value in _books(plugin).items():
-        if value != before.get(name):
-            yield [f"after {what} self.{name} was {before.get(name)!r} and is {value!r}"]
+    now = _books(plugin)
+    for name, value in before.items():
+        if now.get(name) != value:
+            yield [f"after {what} self.{name} was {value!r} and is {now.get(name)!r}"]
             return
 
 

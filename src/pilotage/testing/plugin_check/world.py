@@ -54,8 +54,6 @@ class World:
         for _ in range(_PODS_PER_NODE * len(self.nodes)):
             self._put_pod(objects.pod(self._new_name("placed")).node(rng.choice(sorted(self.nodes))))
         self.pending = self.more_pods(_PENDING)
-        for builder in self.pending:
-            self.handle.put(builder.build())
         self.plugin = make(self.handle)
 
     def variants(self, pod: PodBuilder) -> list[PodBuilder]:
@@ -74,7 +72,9 @@ class World:
 
     def more_pods(self, count: int) -> list[PodBuilder]:
         """Other pending pods."""
-        return [self._objects.pod(self._new_name("pod")) for _ in range(count)]
+        pods = [self._objects.pod(self._new_name("pod")) for _ in range(count)]
+        self.handle.put(*(builder.build() for builder in pods))
+        return pods
 
     def chance(self, likelihood: float) -> bool:
         return self._objects.chance(likelihood)
