@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,10 +12,11 @@ from typing import Any
 from pilotage.api.calls import ApiCall, ApiWriter
 from pilotage.api.indexes import PodClass
 from pilotage.api.plugin import Plugin
+from pilotage.api.points import QueueSort
 from pilotage.api.preemption import Eviction, OnEvicted, VictimSearch
 from pilotage.api.state import CycleState
 from pilotage.api.table import NodeTable, Rows, Scores
-from pilotage.api.views import IndexT, NodeView
+from pilotage.api.views import IndexT, NodeView, QueuedPod
 from pilotage.calls.binding import PodBinding
 from pilotage.calls.dispatcher import Dispatcher
 from pilotage.calls.retrying_writer import RetryingWriter
@@ -28,7 +30,7 @@ from pilotage.framework.diagnosis import refusal_text
 from pilotage.framework.node_walk import NodeWalk
 from pilotage.framework.plugin_files import LoadedPlugin, given_plugins, refuse_duplicates
 from pilotage.framework.plugin_sets import Catalog
-from pilotage.framework.profile import Profile, build_profile
+from pilotage.framework.profile import Profile, build_profile, name_of
 from pilotage.framework.recipes import ProfileRecipe, recipes_of
 from pilotage.framework.registry import Registry
 from pilotage.framework.runner import Runner
@@ -42,8 +44,11 @@ from pilotage.plugins import DEFAULT_PLUGINS, GATED_PLUGINS, NOT_BUILT_YET
 from pilotage.plugins.args import ARGS_OF_DEFAULT_PLUGINS, GATED_ARGS
 from pilotage.queue.backoff import BackoffPolicy
 from pilotage.queue.entry import QUEUE_NAMES
+from pilotage.queue.heaps import SortKey
 from pilotage.queue.hints import HintSwitches, HintTable
 from pilotage.queue.scheduling_queue import DEFAULT_MAX_WAIT_SECONDS, SchedulingQueue
+
+log = logging.getLogger(__name__)
 
 WATCHED = (
     "nodes",
@@ -274,7 +279,7 @@ def _queue(
     first = next(iter(profiles.values()))
     queue = SchedulingQueue(
         clock,
-        sort_key=first.queue_sort[0].sort_key,
+        sort_key=contained(first.queue_sort[0], tally),
         gatekeeper=gatekeeper,
         hints=hints,
         backoff=options.backoff,
@@ -283,3 +288,18 @@ def _queue(
     )
     queue.tell_moves(lambda entry, why: tally.count_move(QUEUE_NAMES[entry.home], why))
     return queue
+
+
+def contained(plugin: QueueSort, tally: Tally) -> SortKey:
+    """The plugin's order; a pod for which it raises is sorted as PrioritySort would, and the error is counted."""
+    name = name_of(plugin)
+
+    def sort_key(queued: QueuedPod) -> tuple[float, ...]:
+        try:
+            return plugin.sort_key(queued)
+        except Exception:
+            tally.plugin_errors[name] += 1
+            log.exception("plugin failed, pod is sorted by priority: plugin=%s pod=%s", name, queued.pod.key)
+            return (-queued.pod.priority, queued.timestamp)
+
+    return sort_key
