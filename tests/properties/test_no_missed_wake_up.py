@@ -1,0 +1,263 @@
+"""No missed wake-up: with the sweep of leftovers off, every pod that could be scheduled is scheduled in the end.
+
+Random small clusters live for a while under the real scheduler with all default plugins: nodes, pods, volumes, claims
+and devices come, change and go. When all is quiet, every pod that still waits is tried once more by force. If that
+places one, something had happened that helped it, and nobody woke it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pilotage.assembly import SchedulerOptions
+from pilotage.queue.entry import Home
+from pilotage.simulate.memory_api import Key
+from pilotage.simulate.shorthands import SHORTHANDS, full_object, merge_patch
+from pilotage.simulate.stage import Stage
+
+Json = dict[str, Any]
+Deed = tuple[str, ...] | tuple[str, str, str, Json]
+
+NODES = ("n1", "n2", "n3")
+PODS = tuple(f"p{number}" for number in range(8))
+ZONE = "topology.kubernetes.io/zone"
+LONGEST_BACKOFF_SECONDS = 30
+
+
+def _devices_of(node_name: str) -> Json:
+    return {"driver": "d", "node": node_name, "devices": ["d0"]}
+
+
+few = st.integers(1, 3)
+apps = st.sampled_from(["red", "blue"])
+pools = st.sampled_from(["a", "b"])
+one_pool = st.lists(pools, min_size=1, max_size=1)
+zones = st.sampled_from(["z1", "z2"])
+keys = st.sampled_from([ZONE, "kubernetes.io/hostname"])
+gpus = st.fixed_dictionaries({"example.com/gpu": few})
+a_taint = st.sampled_from(["gpu:NoSchedule", "repair:NoExecute", "soft:PreferNoSchedule"])
+taints = st.lists(a_taint, unique=True, max_size=2)
+tolerations = st.lists(st.sampled_from(["gpu", "repair", "*"]), unique=True, min_size=1, max_size=2)
+pod_labels = st.fixed_dictionaries({"app": apps})
+terms = st.lists(st.fixed_dictionaries({"match": pod_labels, "key": keys}), min_size=1, max_size=1)
+constraint = st.fixed_dictionaries(
+    {"match": pod_labels, "key": keys},
+    optional={"minDomains": st.just(2), "nodeTaintsPolicy": st.just("Honor")},
+)
+volume_claims = ("data", "more")
+device_claims = ("c1", "c2")
+
+Fields = dict[str, st.SearchStrategy[Any]]
+
+IN_ANY_POD: Fields = {
+    "cpu": few,
+    "labels": pod_labels,
+    "nodeSelector": st.fixed_dictionaries({"pool": pools}),
+    "tolerations": tolerations,
+}
+IN_ANY_NODE: Fields = {
+    "cpu": few,
+    "labels": st.fixed_dictionaries({}, optional={"pool": pools, ZONE: zones}),
+    "taints": taints,
+}
+
+
+def some(fields: Fields, most: int) -> st.SearchStrategy[Json]:
+    """Any of these fields, but not many at once: each must have a chance to be the one that matters."""
+    names = st.lists(st.sampled_from(sorted(fields)), unique=True, max_size=most)
+    return names.flatmap(lambda chosen: st.fixed_dictionaries({name: fields[name] for name in sorted(chosen)}))
+
+
+def deed(verb: str, short: str, names: tuple[str, ...], fields: st.SearchStrategy[Json]) -> st.SearchStrategy[Deed]:
+    return st.tuples(st.just(verb), st.just(short), st.sampled_from(names), fields)
+
+
+def gone(short: str, names: tuple[str, ...]) -> st.SearchStrategy[Deed]:
+    return deed("gone", short, names, st.just({}))
+
+
+def histories(
+    pod_fields: Fields, node_fields: Fields, *others: st.SearchStrategy[Deed]
+) -> st.SearchStrategy[list[Deed]]:
+    """A few nodes and pods to begin with, and then all kinds of changes."""
+    new_node = deed("put", "node", NODES, some(IN_ANY_NODE | node_fields, 2))
+    new_pod = deed("put", "pod", PODS, some(IN_ANY_POD | pod_fields, 2))
+    changes: Fields = {"labels": pod_labels, "tolerations": tolerations, "cpu": st.just(1), "gates": st.just([])}
+    deeds = st.one_of(
+        new_node,
+        deed("set", "node", NODES, some(IN_ANY_NODE | node_fields, 2)),
+        gone("node", NODES),
+        new_pod,
+        deed("set", "pod", PODS, some(changes, 2)),
+        gone("pod", PODS),
+        st.just(("wait", "", "", {})),
+        *others,
+    )
+    return st.builds(
+        lambda *parts: [deed for part in parts for deed in part],
+        st.lists(new_node, min_size=2, max_size=3),
+        st.lists(new_pod, min_size=4, max_size=8),
+        st.lists(deeds, min_size=5, max_size=20),
+    )
+
+
+amounts = histories(
+    {"extended": gpus, "hostPorts": st.just([80]), "nodeAffinity": st.fixed_dictionaries({"pool": one_pool})},
+    {"extended": gpus, "pods": few, "unschedulable": st.booleans()},
+)
+neighbours = histories(
+    {"affinity": terms, "antiAffinity": terms, "spread": st.lists(constraint, min_size=1, max_size=2)},
+    {},
+)
+volumes = histories(
+    {"pvcs": st.lists(st.sampled_from(volume_claims), unique=True, min_size=1, max_size=2)},
+    {},
+    deed(
+        "put",
+        "pv",
+        ("v1", "v2"),
+        some(
+            {
+                "labels": st.fixed_dictionaries({ZONE: zones}),
+                "claim": st.sampled_from(volume_claims),
+                "nodeAffinity": st.fixed_dictionaries({"pool": one_pool}),
+            },
+            2,
+        ),
+    ),
+    deed("set", "pv", ("v1", "v2"), some({"labels": st.fixed_dictionaries({ZONE: zones})}, 1)),
+    gone("pv", ("v1", "v2")),
+    deed("put", "pvc", volume_claims, some({"volume": st.sampled_from(["v1", "v2"])}, 1)),
+    deed("set", "pvc", volume_claims, st.fixed_dictionaries({"volume": st.sampled_from(["v1", "v2"])})),
+    gone("pvc", volume_claims),
+)
+devices = histories(
+    {
+        "claims": st.lists(st.sampled_from(device_claims), unique=True, min_size=1, max_size=1),
+        "gates": st.just(["example.com/wait"]),
+    },
+    {},
+    deed("put", "claim", device_claims, st.just({"class": "device"})),
+    gone("claim", device_claims),
+    deed("put", "deviceClass", ("device",), st.just({})),
+    deed("put", "slice", ("s1", "s2"), st.sampled_from([_devices_of(n) for n in NODES])),
+    gone("slice", ("s1", "s2")),
+)
+
+
+class World:
+    """A stage on which deeds are done if they are possible."""
+
+    def __init__(self, tasks: asyncio.TaskGroup) -> None:
+        self.stage = Stage(replace(SchedulerOptions(), max_wait_seconds=math.inf), tasks)
+        self.api = self.stage.api
+
+    async def do(self, deed: Deed) -> None:
+        verb, short, name, fields = deed
+        if verb == "wait":
+            await self.stage.clock.advance(3)
+            return
+        key = _key(short, name)
+        is_there = self.api.get(key) is not None
+        if verb == "put" and not is_there:
+            self.api.add(full_object({short: {"name": name, **fields}}))
+        elif verb == "set" and is_there:
+            self._set(key, short, fields)
+        elif verb == "gone" and is_there:
+            self.api.remove(key)
+            if short == "node":
+                self._collect_pods_of(name)
+        await self.stage.clock.settle()
+        self.stage.queue.check()
+
+    def _set(self, key: Key, short: str, fields: Json) -> None:
+        if short == "pod" and self.bound(key):
+            # What a running pod can change of the things that scheduling looks at.
+            fields = {name: value for name, value in fields.items() if name == "labels"}
+        self.api.merge(key, merge_patch(short, key[2], fields))
+
+    def _collect_pods_of(self, node_name: str) -> None:
+        """What the garbage collector of pods does."""
+        for name in PODS:
+            pod = self.api.get(_key("pod", name))
+            if pod is not None and pod["spec"].get("nodeName") == node_name:
+                self.api.remove(_key("pod", name))
+
+    def bound(self, key: Key) -> bool:
+        pod = self.api.get(key)
+        return pod is not None and bool(pod["spec"].get("nodeName"))
+
+    def bound_pods(self) -> set[str]:
+        return {name for name in PODS if self.bound(_key("pod", name))}
+
+    async def stranded(self) -> dict[str, list[str]]:
+        """Pods that wait although they fit, with the plugins that had refused them."""
+        await self.stage.clock.advance(LONGEST_BACKOFF_SECONDS)
+        before = self.bound_pods()
+        refused = {e.pod.name: sorted(e.rejectors) for e in self.stage.queue.entries()}
+        waiting = [e.pod.uid for e in self.stage.queue.entries() if e.home is Home.UNSCHEDULABLE]
+        self.stage.scheduler.activate(waiting)
+        await self.stage.clock.advance(LONGEST_BACKOFF_SECONDS)
+        assert not self.stage.queue.recorded_events, "nothing is kept when all is quiet"
+        return {name: refused[name] for name in sorted(self.bound_pods() - before)}
+
+
+def _key(short: str, name: str) -> Key:
+    entry = SHORTHANDS[short]
+    return entry.kind, "default" if entry.is_namespaced else "", name
+
+
+async def _live(history: list[Deed]) -> dict[str, list[str]]:
+    stranded: dict[str, list[str]] = {}
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            world = World(tasks)
+            await world.stage.clock.settle()
+            for deed in history:
+                await world.do(deed)
+            stranded = await world.stranded()
+            raise _Over
+    except* _Over:
+        pass
+    return stranded
+
+
+class _Over(Exception):
+    pass
+
+
+def check(history: list[Deed]) -> None:
+    assert asyncio.run(_live(history)) == {}
+
+
+lives = settings(max_examples=150, deadline=None)
+
+
+@lives
+@given(amounts)
+def test_pods_that_lack_room_ports_or_the_right_node_are_woken(history: list[Deed]) -> None:
+    check(history)
+
+
+@lives
+@given(neighbours)
+def test_pods_that_look_at_other_pods_are_woken(history: list[Deed]) -> None:
+    check(history)
+
+
+@lives
+@given(volumes)
+def test_pods_that_wait_for_volumes_are_woken(history: list[Deed]) -> None:
+    check(history)
+
+
+@lives
+@given(devices)
+def test_pods_that_wait_for_devices_or_behind_gates_are_woken(history: list[Deed]) -> None:
+    check(history)
