@@ -39,6 +39,7 @@ ALLOWED: dict[str, set[str]] = {
     "bench": _API | _STATE | _RUNNING,
     "conformance": _API | _STATE | _RUNNING,
     "explain": _API | _STATE | _RUNNING,
+    "library": _API | _STATE | _RUNNING | {"explain"},
     "web": _API | _STATE | _RUNNING | _TOOLS,
     "cli": _API | _STATE | _RUNNING | _TOOLS | {"testing", "web"},
     "__main__": {"cli"},
