@@ -154,6 +154,7 @@ async def test_a_promise_is_taken_away_even_while_it_is_being_written() -> None:
         await world.put(NODE, graceful(low("low", cpu=2)), graceful(low("low-too", cpu=2, priority=2)))
         await world.put(high("mid", cpu=2, priority=5))
         await world.put(high("top", cpu=4, priority=50))
+        assert world.cluster.nominations.node_of("uid-default-mid") == "", "what is promised is known at once"
         await world.after(60.0)
         assert (nominated(world, "top"), nominated(world, "mid")) == ("n", "")
 
@@ -165,6 +166,22 @@ async def test_if_all_victims_are_leaving_already_nothing_is_started_and_lesser_
         await world.put(high("top", cpu=4, priority=50))
         assert world.api.deletions == ["low"]
         assert (nominated(world, "top"), nominated(world, "mid")) == ("n", "n")
+
+
+async def test_the_promised_node_is_tried_first_even_if_the_promise_is_still_being_written() -> None:
+    async with live() as world:
+        world.api.status_latency = 100.0
+        await world.put(
+            NODE, node("roomy").cpu(64), graceful(low("low")), low("big", 64, priority=5).node("roomy"), high()
+        )
+        assert world.cluster.nominations.node_of("uid-default-high") == "n"
+        assert nominated(world, "high") == ""
+        world.api.delete_pod("big")
+        world.api.delete_pod("low")
+        await world.settle()
+        assert world.requested() == {"n": 4000, "roomy": 0}
+        await world.after(300.0)
+        assert world.node_of("high") == "n"
 
 
 async def test_two_preemptors_do_not_count_on_the_same_place() -> None:

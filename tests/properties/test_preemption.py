@@ -6,9 +6,11 @@ says; and what is remembered of promised nodes is what a fresh look at them says
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,6 +18,7 @@ from pilotage.api import CycleState
 from pilotage.api.preemption import Candidate
 from pilotage.framework.contested import Contested
 from pilotage.framework.diagnosis import Refused
+from pilotage.framework.preemption import search
 from pilotage.model import Pod
 from pilotage.testing import NodeBuilder, PodBuilder, node, pod
 from tests.framework.preemption.preemption_world import PreemptionWorld, budget
@@ -35,6 +38,14 @@ _APART = {
         ]
     }
 }
+
+
+@pytest.fixture(scope="module", params=[1, 8], autouse=True)
+def columns_from(request: pytest.FixtureRequest) -> Iterator[None]:
+    """From how many unknown nodes on columns are asked: always, and as usual."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(search, "_WORTH_COLUMNS", request.param)
+        yield
 
 
 @st.composite
@@ -122,7 +133,7 @@ def changes(draw: st.DrawFn, number: int) -> Any:
 
 
 @given(worlds(), pods("preemptor"))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_victims_are_less_important_and_none_of_them_could_stay(world: PreemptionWorld, builder: PodBuilder) -> None:
     preemptor = builder.priority(15).build()
     for candidate in world.search(preemptor).candidates:
@@ -141,14 +152,14 @@ def test_a_search_finds_what_a_look_at_each_node_finds(world: PreemptionWorld, b
 
 
 def assert_found_as_one_by_one(world: PreemptionWorld, preemptor: Pod) -> None:
-    search, expected = world.search(preemptor), world.one_by_one(preemptor)
+    found, expected = world.search(preemptor), world.one_by_one(preemptor)
     wanted = {name: outcome for name, outcome in expected.items() if isinstance(outcome, Candidate)}
-    assert {c.node_name: _facts(c) for c in search.candidates} == {name: _facts(c) for name, c in wanted.items()}
+    assert {c.node_name: _facts(c) for c in found.candidates} == {name: _facts(c) for name, c in wanted.items()}
     refused = {n: (o.plugin, set(o.refusal.reasons)) for n, o in expected.items() if isinstance(o, Refused)}
-    assert {n: (plugin, set(refusal.reasons)) for n, (plugin, refusal) in search.refusals().items()} == refused
-    assert len(search.errors) == sum(outcome is None for outcome in expected.values())
+    assert {n: (plugin, set(refusal.reasons)) for n, (plugin, refusal) in found.refusals().items()} == refused
+    assert len(found.errors) == sum(outcome is None for outcome in expected.values())
     costs = [c.cost for c in wanted.values()]
-    assert (search.best.cost if search.best else None) == (min(costs) if costs else None)
+    assert (found.best.cost if found.best else None) == (min(costs) if costs else None)
 
 
 def _facts(candidate: Candidate) -> tuple[Any, ...]:

@@ -102,6 +102,16 @@ def test_a_place_that_is_promised_to_an_equal_pod_is_not_to_be_had() -> None:
     assert world.victims(pod("more").requests(cpu=4).priority(11)) == {"n": ["low"]}
 
 
+def test_who_comes_back_must_leave_room_for_promised_pods_too() -> None:
+    world = PreemptionWorld(NODE, on_node("a", 1, priority=2), on_node("b", 2, priority=1))
+    need_two = pod("p").requests(cpu=2).priority(10)
+    assert world.victims(need_two) == {"n": ["b"]}
+    world.put(pod("first").requests(cpu=1).priority(10).nominated("n"))
+    assert world.victims(need_two) == {"n": ["b"]}
+    world.put(pod("second").requests(cpu=1).priority(10).nominated("n"))
+    assert world.victims(need_two) == {"n": ["a", "b"]}
+
+
 def test_a_pod_is_not_in_the_way_of_itself() -> None:
     mine = HIGH.nominated("n")
     world = PreemptionWorld(NODE, on_node("low", 4), mine)
