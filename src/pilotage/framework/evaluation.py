@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from types import MappingProxyType
 from typing import Any
 
@@ -73,6 +74,7 @@ class Evaluator:
         self.dry_run = DryRun(profile, nodes, nominations)
         self._contested = Contested(profile, self.dry_run, nodes, nominations)
         self._columns: OrderedDict[Hashable, SharedColumns] = OrderedDict()
+        self._known_views: list[RowView] = []
 
     def totals(self, state: CycleState, pod: Pod, allowed: Mask | None) -> Scores:
         """Total score per row, REFUSED where the pod does not fit or the row is not allowed.
@@ -87,7 +89,7 @@ class Evaluator:
         if self._walk is not None:
             state[FOUND] = found = self._walk.find(self._profile, feasible, allowed)
             feasible = _mask(found, len(self._nodes))
-        rows = np.flatnonzero(feasible)
+        rows = self._rows_of(feasible)
         if plan.fresh_pre_scores and len(rows) > 1:
             self._pre_score(state, pod, plan.fresh_pre_scores, self._some(rows))
         raws = {name: raw for name, raw in shared.raw.items() if raw.any()}
@@ -95,7 +97,7 @@ class Evaluator:
         if feasible is shared.feasible and not raws and not fresh:
             # Raw scores that are all 0 normalise to equal scores, which cannot change the choice.
             return shared.totals
-        scores = shared.fixed[rows]
+        scores = self._picked(shared.fixed, rows)
         if len(rows) > 1:
             scores += self._normalized_shared(state, pod, plan, raws, rows)
             scores += self._fresh_scores(state, pod, fresh, rows)
@@ -132,6 +134,23 @@ class Evaluator:
     def _some(self, rows: Rows) -> table.NodeTable:
         return self._nodes if len(rows) == len(self._nodes) else NodeRows(self._nodes, rows)
 
+    def _rows_of(self, mask: Mask) -> Rows:
+        """Where the mask is True; most pods fit nearly everywhere, and then there is nothing to search for."""
+        return np.arange(len(mask)) if mask.all() else np.flatnonzero(mask)
+
+    def _picked(self, column: Scores, rows: Rows) -> Scores:
+        """A copy of these rows of a shared column."""
+        return column.copy() if len(rows) == len(column) else column[rows]
+
+    def _views(self, rows: Rows) -> Iterator[RowView]:
+        """The nodes of these rows; a view looks at a row, so that the same views serve for every pod."""
+        views = self._known_views
+        while len(views) < len(self._nodes):
+            views.append(RowView(self._nodes, len(views)))
+        if len(rows) == len(self._nodes):
+            return islice(views, len(rows))
+        return map(views.__getitem__, rows.tolist())
+
     def _spared(self, state: CycleState, pod: Pod, feasible: Mask) -> Mask:
         """Without the rows where the pod fits only because the nominated pods are not there yet."""
         verdicts = self._contested.verdicts(state, pod, feasible)
@@ -151,7 +170,7 @@ class Evaluator:
             self._columns.move_to_end(plan.signature)
             changed = nodes.changed_since(columns.mark)
             if changed is not None and len(changed) * 4 <= len(nodes):
-                if len(changed) <= _FEW_ROWS and plan.is_per_node:
+                if changed and len(changed) <= _FEW_ROWS:
                     self._refresh_one_by_one(state, pod, plan, columns, changed)
                 elif changed:
                     self._refresh(state, pod, plan, columns, np.array(changed, dtype=np.int64))
@@ -166,14 +185,14 @@ class Evaluator:
     def _compute(self, state: CycleState, pod: Pod, plan: Plan, versions: tuple[Hashable, ...]) -> SharedColumns:
         nodes = self._nodes
         feasible = self._passing(state, pod, plan.shared_filters, nodes, np.arange(len(nodes)))
-        fixed, raw = self._shared_scores(state, pod, plan, nodes, np.arange(len(nodes)))
+        fixed, raw = self._sums(state, pod, plan.shared_scores, nodes, np.arange(len(nodes)))
         totals = np.where(feasible, fixed, REFUSED)
         return SharedColumns(nodes.structure, versions, nodes.mark, feasible, fixed, raw, totals)
 
     def _refresh(self, state: CycleState, pod: Pod, plan: Plan, columns: SharedColumns, rows: Rows) -> None:
         some = NodeRows(self._nodes, rows)
         feasible = self._passing(state, pod, plan.shared_filters, some, rows)
-        fixed, raw = self._shared_scores(state, pod, plan, some, rows)
+        fixed, raw = self._sums(state, pod, plan.shared_scores, some, rows)
         columns.feasible[rows] = feasible
         columns.fixed[rows] = fixed
         columns.totals[rows] = np.where(feasible, fixed, REFUSED)
@@ -189,7 +208,7 @@ class Evaluator:
             columns.feasible[row] = fits = self._fits(state, pod, plan, node)
             total = 0
             for name, plugin in plan.shared_scores:
-                if name in state.skip_score:
+                if name in state.skip_score or not isinstance(plugin, points.Score):
                     continue
                 score = _one_score(name, plugin, state, pod, node)
                 if name in columns.raw:
@@ -198,12 +217,23 @@ class Evaluator:
                     total += _checked_one(name, score) * self._profile.weights[name]
             columns.fixed[row] = total
             columns.totals[row] = total if fits else REFUSED
+        if plan.column_filters or plan.column_scores:
+            self._refresh_the_rest(state, pod, plan, columns, np.array(rows, dtype=np.int64))
+
+    def _refresh_the_rest(self, state: CycleState, pod: Pod, plan: Plan, columns: SharedColumns, rows: Rows) -> None:
+        """What those say who know columns only."""
+        some = NodeRows(self._nodes, rows)
+        columns.feasible[rows] &= self._passing(state, pod, plan.column_filters, some, rows)
+        fixed, raw = self._sums(state, pod, plan.column_scores, some, rows)
+        columns.fixed[rows] += fixed
+        columns.totals[rows] = np.where(columns.feasible[rows], columns.fixed[rows], REFUSED)
+        for name, scores in raw.items():
+            columns.raw[name][rows] = scores
 
     def _fits(self, state: CycleState, pod: Pod, plan: Plan, node: RowView) -> bool:
         for name, plugin in plan.shared_filters:
-            if name in state.skip_filter:
+            if name in state.skip_filter or not isinstance(plugin, points.Filter):
                 continue
-            assert isinstance(plugin, points.Filter)
             try:
                 if plugin.filter(state, pod, node) is not None:
                     return False
@@ -211,12 +241,13 @@ class Evaluator:
                 raise filter_error(name, error) from error
         return True
 
-    def _shared_scores(
-        self, state: CycleState, pod: Pod, plan: Plan, nodes: table.NodeTable, rows: Rows
+    def _sums(
+        self, state: CycleState, pod: Pod, plugins: Named, nodes: table.NodeTable, rows: Rows
     ) -> tuple[Scores, dict[str, Scores]]:
+        """The weighted sum of scores that are final per node, and the others one by one."""
         fixed = np.zeros(len(rows), dtype=np.int64)
         raw: dict[str, Scores] = {}
-        for name, plugin in plan.shared_scores:
+        for name, plugin in plugins:
             if name in state.skip_score:
                 continue
             scores = self._raw_scores(state, pod, plugin, nodes, rows)
@@ -231,7 +262,7 @@ class Evaluator:
     def _fresh_feasible(self, state: CycleState, pod: Pod, filters: Named, feasible: Mask) -> Mask:
         if not filters or not feasible.any():
             return feasible
-        rows = np.flatnonzero(feasible)
+        rows = self._rows_of(feasible)
         passing = self._passing(state, pod, filters, self._some(rows), rows)
         if passing.all():
             return feasible
@@ -244,7 +275,7 @@ class Evaluator:
         total = np.zeros(len(rows), dtype=np.int64)
         for name, plugin in plan.shared_scores:
             if name in raws:
-                total += self._normalized(state, pod, plugin, raws[name][rows])
+                total += self._normalized(state, pod, plugin, self._picked(raws[name], rows))
         return total
 
     def _fresh_scores(self, state: CycleState, pod: Pod, plugins: Sequence[tuple[str, Plugin]], rows: Rows) -> Scores:
@@ -277,8 +308,9 @@ class Evaluator:
                     yield _column(mask, np.bool_, len(rows)), reason, False
                 return
             assert isinstance(plugin, points.Filter)
-            for place in np.flatnonzero(candidates):
-                refusal = plugin.filter(state, pod, RowView(self._nodes, int(rows[place])))
+            places = np.flatnonzero(candidates)
+            for place, view in zip(places.tolist(), self._views(rows[places]), strict=True):
+                refusal = plugin.filter(state, pod, view)
                 if refusal is None:
                     continue
                 mask = np.zeros(len(rows), dtype=np.bool_)
@@ -293,8 +325,8 @@ class Evaluator:
             if isinstance(plugin, points.VectorScore):
                 return _column(plugin.score_all(state, pod, nodes), np.int64, len(rows))
             assert isinstance(plugin, points.Score)
-            views = (RowView(self._nodes, int(row)) for row in rows)
-            return np.array([plugin.score(state, pod, view) for view in views], dtype=np.int64)
+            score = plugin.score
+            return np.array([score(state, pod, view) for view in self._views(rows)], dtype=np.int64)
         except Exception as error:
             raise _score_error(name_of(plugin), error) from error
 

@@ -35,8 +35,11 @@ class Plan:
     fresh_scores: Named
     versioned: tuple[Plugin, ...]
     """Shared plugins whose answers also depend on facts that have a version."""
-    is_per_node: bool
-    """Every shared plugin can also be asked about a single node, which is cheaper than columns of a few rows."""
+    column_filters: Named
+    """Shared filters that can be asked in columns only; the others may be asked about single nodes, which is cheaper
+    than columns of a few rows."""
+    column_scores: Named
+    """The same of shared scores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +102,8 @@ def _make_plan(profile: Profile, pod: Pod) -> Plan:
     shared_scores, fresh_scores = split(profile.scores)
     shared = dict.fromkeys(plugin for _, plugin in (*shared_filters, *shared_pre_scores, *shared_scores))
     versioned = tuple(plugin for plugin in shared if type(plugin).facts_version is not Plugin.facts_version)
-    is_per_node = all(isinstance(plugin, points.Filter) for _, plugin in shared_filters) and all(
-        isinstance(plugin, points.Score) for _, plugin in shared_scores
-    )
+    column_filters = tuple(pair for pair in shared_filters if not isinstance(pair[1], points.Filter))
+    column_scores = tuple(pair for pair in shared_scores if not isinstance(pair[1], points.Score))
     return Plan(
         signature,
         shared_filters,
@@ -111,5 +113,6 @@ def _make_plan(profile: Profile, pod: Pod) -> Plan:
         shared_scores,
         fresh_scores,
         versioned,
-        is_per_node,
+        column_filters,
+        column_scores,
     )
