@@ -38,15 +38,16 @@ class RowView:
 
     @property
     def labels(self) -> Mapping[str, str]:
-        return self.node.labels
+        # Not through other properties: per-node plugins ask this for every node and pod.
+        return self._table.node(self._row).metadata.labels
 
     @property
     def taints(self) -> Sequence[Taint]:
-        return self.node.spec.taints
+        return self._table.node(self._row).spec.taints
 
     @property
     def unschedulable(self) -> bool:
-        return self.node.spec.unschedulable
+        return self._table.node(self._row).spec.unschedulable
 
     @property
     def pods(self) -> Sequence[Pod]:
