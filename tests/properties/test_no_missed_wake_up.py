@@ -12,6 +12,7 @@ import math
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -260,4 +261,27 @@ def test_pods_that_wait_for_volumes_are_woken(history: list[Deed]) -> None:
 @lives
 @given(devices)
 def test_pods_that_wait_for_devices_or_behind_gates_are_woken(history: list[Deed]) -> None:
+    check(history)
+
+
+KEEPS_RED_OUT = {"antiAffinity": [{"match": {"app": "red"}, "key": ZONE}]}
+FOUND: dict[str, list[Deed]] = {
+    "kept out by the anti-affinity of another pod, and a node joins": [
+        ("put", "node", "n1", {"labels": {ZONE: "z1"}}),
+        ("put", "pod", "p1", KEEPS_RED_OUT),
+        ("put", "pod", "p2", {"labels": {"app": "red"}}),
+        ("put", "node", "n2", {}),
+    ],
+    "kept out by the anti-affinity of another pod, and a node leaves the zone": [
+        ("put", "node", "n1", {"labels": {ZONE: "z1"}}),
+        ("put", "pod", "p1", KEEPS_RED_OUT),
+        ("put", "node", "n2", {"labels": {ZONE: "z1"}}),
+        ("put", "pod", "p2", {"labels": {"app": "red"}}),
+        ("set", "node", "n2", {"labels": {ZONE: "z2"}}),
+    ],
+}
+
+
+@pytest.mark.parametrize("history", FOUND.values(), ids=FOUND.keys())
+def test_wake_ups_that_were_missed_once(history: list[Deed]) -> None:
     check(history)

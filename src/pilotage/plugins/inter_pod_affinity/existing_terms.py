@@ -41,6 +41,11 @@ class ExistingTerms(ClusterIndex):
         terms = self._repelling.matching(pod.namespace, pod.labels, namespace_labels)
         return self._tallies.of(terms, _PER_POD) if terms else {}
 
+    def keys_kept_out_of(self, pod: Pod, namespace_labels: Mapping[str, str]) -> list[str]:
+        """The topology keys by whose domains some pod on a node does not tolerate `pod`."""
+        terms = self._repelling.matching(pod.namespace, pod.labels, namespace_labels)
+        return list(dict.fromkeys(entry.term.topology_key for entry in terms))
+
     def drawing(self, pod: Pod, namespace_labels: Mapping[str, str], required_weight: int) -> Mapping[str, Tally]:
         """By topology key, how much the pods in each domain want `pod` there; each required term counts as given."""
         terms = self._attracting.matching(pod.namespace, pod.labels, namespace_labels)

@@ -30,6 +30,13 @@ def pod_change_helps(pod: Pod, old: Pod | None, new: Pod | None) -> bool:
     return _is_meant_by_any(terms.required_anti, before) and not _is_meant_by_any(terms.required_anti, after)
 
 
+def leaves_domain(keys: Iterable[str], old: Node | None, new: Node) -> bool:
+    """A new node, or one that is not where it was by one of these keys: what keeps pods out may not reach there."""
+    if old is None:
+        return any(True for _ in keys)
+    return any(key in old.labels and old.labels[key] != new.labels.get(key) for key in keys)
+
+
 def node_change_helps(pod: Pod, old: Node | None, new: Node) -> bool:
     """It has come into a domain that the pod may want, or out of one that it may not enter."""
     terms = _terms(pod)
@@ -38,7 +45,7 @@ def node_change_helps(pod: Pod, old: Node | None, new: Node) -> bool:
     for key in _keys(terms.required):
         if key in new.labels and old.labels.get(key) != new.labels[key]:
             return True
-    return any(key in old.labels and old.labels[key] != new.labels.get(key) for key in _keys(terms.required_anti))
+    return leaves_domain(_keys(terms.required_anti), old, new)
 
 
 def _terms(pod: Pod) -> PodTerms:

@@ -45,7 +45,7 @@ from pilotage.plugins.args import InterPodAffinityArgs
 from pilotage.plugins.inter_pod_affinity.domains import Amounts, Topology
 from pilotage.plugins.inter_pod_affinity.existing_terms import ExistingTerms
 from pilotage.plugins.inter_pod_affinity.filtering import DomainCounts, FilterState
-from pilotage.plugins.inter_pod_affinity.hints import node_change_helps, pod_change_helps
+from pilotage.plugins.inter_pod_affinity.hints import leaves_domain, node_change_helps, pod_change_helps
 from pilotage.plugins.inter_pod_affinity.incoming import Question, incoming
 from pilotage.plugins.inter_pod_affinity.namespaces import Namespaces
 from pilotage.plugins.inter_pod_affinity.pods_per_domain import PodsPerDomain
@@ -161,4 +161,8 @@ class InterPodAffinity(
 
     @on_event(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)
     def after_node_change(self, pod: Pod, old: Node | None, new: Node) -> Hint:
-        return Hint.QUEUE if node_change_helps(pod, old, new) else Hint.SKIP
+        if node_change_helps(pod, old, new):
+            return Hint.QUEUE
+        # The pods that keep this one out of their domains may not be able to do so there.
+        keys = self._existing.keys_kept_out_of(pod, self._namespaces.labels_of(pod.namespace))
+        return Hint.QUEUE if leaves_domain(keys, old, new) else Hint.SKIP
