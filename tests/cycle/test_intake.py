@@ -25,9 +25,10 @@ class ListeningQueue(SchedulingQueue):
 
     heard: list[str]
 
-    def on_event(self, event: ClusterEvent, old: Any, new: Any) -> int:
-        self.heard.append(event.label)
-        return super().on_event(event, old, new)
+    def on_event(self, event: ClusterEvent, old: Any, new: Any, *, up_to_priority: int | None = None) -> int:
+        limit = "" if up_to_priority is None else f" up to {up_to_priority}"
+        self.heard.append(f"{event.label}{limit}")
+        return super().on_event(event, old, new, up_to_priority=up_to_priority)
 
 
 class Gateway:
@@ -281,3 +282,25 @@ def test_objects_that_no_event_is_about_are_only_kept(gate: Gateway) -> None:
 
 def _json(obj: dict[str, Any]) -> bytes:
     return msgspec.json.encode(obj)
+
+
+# --- promises ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_promise_that_ends_is_told_to_pods_that_are_not_more_important(gate: Gateway) -> None:
+    promised = pod("p").priority(7).nominated("n")
+    assert gate.see(promised) == []
+    assert gate.see(promised.label("a", "b")) == []
+    assert gate.see(promised.nominated("m")) == ["AssignedPodDelete up to 7"]
+    assert gate.lose(promised.nominated("m")) == ["AssignedPodDelete up to 7"]
+
+
+def test_a_promise_that_the_api_server_never_heard_of_is_told_too(gate: Gateway) -> None:
+    gate.see(pod("p").priority(7))
+    gate.cluster.nominations.nominate(pod("p").priority(7).build(), "n")
+    assert gate.lose(pod("p").priority(7)) == ["AssignedPodDelete up to 7"]
+
+
+def test_without_a_promise_there_is_nothing_to_tell(gate: Gateway) -> None:
+    gate.see(pod("p"))
+    assert gate.lose(pod("p")) == []

@@ -265,6 +265,7 @@ def test_pods_that_wait_for_devices_or_behind_gates_are_woken(history: list[Deed
 
 
 KEEPS_RED_OUT = {"antiAffinity": [{"match": {"app": "red"}, "key": ZONE}]}
+WANTS_POOL_B = {"nodeSelector": {"pool": "b"}, "tolerations": ["gpu"]}
 FOUND: dict[str, list[Deed]] = {
     "kept out by the anti-affinity of another pod, and a node joins": [
         ("put", "node", "n1", {"labels": {ZONE: "z1"}}),
@@ -278,6 +279,13 @@ FOUND: dict[str, list[Deed]] = {
         ("put", "node", "n2", {"labels": {ZONE: "z1"}}),
         ("put", "pod", "p2", {"labels": {"app": "red"}}),
         ("set", "node", "n2", {"labels": {ZONE: "z2"}}),
+    ],
+    "a place was kept for a pod that went elsewhere": [
+        ("put", "node", "n1", {}),
+        ("put", "pod", "p1", {**WANTS_POOL_B, "cpu": 4, "nominated": "n1", "gates": ["example.com/wait"]}),
+        ("put", "pod", "p2", {"cpu": 4}),
+        ("put", "node", "n2", {"labels": {"pool": "b"}, "taints": ["gpu:NoSchedule"]}),
+        ("set", "pod", "p1", {"gates": []}),
     ],
 }
 

@@ -14,6 +14,8 @@ import logging
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from pilotage.api.events import Action, ClusterEvent, Resource
 from pilotage.cluster.changes import node_events, pod_events
 from pilotage.cluster.state import Cluster
@@ -164,7 +166,7 @@ class Intake:
             self._queue.update(pod, pod_events(old, pod, Resource.TARGET_POD), old)
             promised = old.status.nominated_node_name
             if promised and promised != pod.status.nominated_node_name:
-                self._tell_promise_gone(old)
+                self.tell_promise_gone(old, promised)
 
     def _remove_pod(self, pod: Pod) -> None:
         known: Pod | None = self._cluster.objects("Pod").get(pod.key)
@@ -178,16 +180,19 @@ class Intake:
             self._cluster.remove_pod(pod.uid)
             self._queue.on_event(_POD_DELETED, pod, None)
             return
+        promised = self._cluster.nominations.node_of(pod.uid)
         self._queue.delete(pod.uid)
         self._cluster.nominations.remove(pod.uid)
         if self._cluster.is_assumed(pod.uid):
             self._release_assumed(pod.uid)
-        elif pod.status.nominated_node_name:
-            self._tell_promise_gone(pod)
+        elif promised:
+            self.tell_promise_gone(pod, promised)
 
-    def _tell_promise_gone(self, pod: Pod) -> None:
+    def tell_promise_gone(self, pod: Pod, node_name: str) -> None:
         """A place is not kept for this pod any more. It was never kept from more important ones."""
-        self._queue.on_event(_POD_DELETED, pod, None, up_to_priority=pod.priority)
+        # The API server may not know of the promise yet.
+        promised = replace(pod, status=replace(pod.status, nominated_node_name=node_name))
+        self._queue.on_event(_POD_DELETED, promised, None, up_to_priority=pod.priority)
 
     def _release_assumed(self, uid: str) -> None:
         """A pod that is being bound was deleted: its place is free at once, its binding will fail."""

@@ -213,7 +213,7 @@ class Scheduler:
             return None
         assumed = pod.with_node(placement.node_name)
         self._cluster.assume(assumed)
-        self._cluster.nominations.remove(pod.uid)
+        self._keep_no_promise(pod, placement.node_name)
         try:
             answer = self._reserve_and_permit(engine, state, assumed)
         except PluginError:
@@ -225,6 +225,14 @@ class Scheduler:
             self._fail(ticket, Failure(UNSCHEDULABLE, diagnosis.message(), diagnosis))
             return None
         return Decision(ticket, assumed, state, engine.runner, answer)
+
+    def _keep_no_promise(self, pod: Pod, node_name: str) -> None:
+        """The pod has its node; the place that may have been kept for it elsewhere is free for others."""
+        promised = self._cluster.nominations.node_of(pod.uid)
+        if promised:
+            self._cluster.nominations.remove(pod.uid)
+            if promised != node_name:
+                self.intake.tell_promise_gone(pod, promised)
 
     def _reserve_and_permit(self, engine: ProfileEngine, state: CycleState, pod: Pod) -> Refused | WaitingPod | None:
         refused = engine.runner.reserve(state, pod, pod.node_name)
