@@ -99,8 +99,8 @@ class Evaluator:
             return shared.totals
         scores = self._picked(shared.fixed, rows)
         if len(rows) > 1:
-            scores += self._normalized_shared(state, pod, plan, raws, rows)
-            scores += self._fresh_scores(state, pod, fresh, rows)
+            self._add_normalized_shared(state, pod, plan, raws, rows, scores)
+            self._add_fresh_scores(state, pod, fresh, rows, scores)
         if len(rows) == len(self._nodes):
             return scores
         totals = np.full(len(self._nodes), REFUSED, dtype=np.int64)
@@ -223,7 +223,8 @@ class Evaluator:
     def _refresh_the_rest(self, state: CycleState, pod: Pod, plan: Plan, columns: SharedColumns, rows: Rows) -> None:
         """What those say who know columns only."""
         some = NodeRows(self._nodes, rows)
-        columns.feasible[rows] &= self._passing(state, pod, plan.column_filters, some, rows)
+        if plan.column_filters:
+            columns.feasible[rows] &= self._passing(state, pod, plan.column_filters, some, rows)
         fixed, raw = self._sums(state, pod, plan.column_scores, some, rows)
         columns.fixed[rows] += fixed
         columns.totals[rows] = np.where(columns.feasible[rows], columns.fixed[rows], REFUSED)
@@ -268,23 +269,21 @@ class Evaluator:
             return feasible
         return _mask(rows[passing], len(self._nodes))
 
-    def _normalized_shared(
-        self, state: CycleState, pod: Pod, plan: Plan, raws: Mapping[str, Scores], rows: Rows
-    ) -> Scores:
+    def _add_normalized_shared(
+        self, state: CycleState, pod: Pod, plan: Plan, raws: Mapping[str, Scores], rows: Rows, scores: Scores
+    ) -> None:
         """Shared scores that are normalised over the feasible nodes."""
-        total = np.zeros(len(rows), dtype=np.int64)
         for name, plugin in plan.shared_scores:
             if name in raws:
-                total += self._normalized(state, pod, plugin, self._picked(raws[name], rows))
-        return total
+                scores += self._normalized(state, pod, plugin, self._picked(raws[name], rows))
 
-    def _fresh_scores(self, state: CycleState, pod: Pod, plugins: Sequence[tuple[str, Plugin]], rows: Rows) -> Scores:
+    def _add_fresh_scores(
+        self, state: CycleState, pod: Pod, plugins: Sequence[tuple[str, Plugin]], rows: Rows, scores: Scores
+    ) -> None:
         """Scores of the plugins that must be asked for every pod."""
-        total = np.zeros(len(rows), dtype=np.int64)
         for _, plugin in plugins:
             raw = self._raw_scores(state, pod, plugin, self._some(rows), rows)
-            total += self._normalized(state, pod, plugin, raw)
-        return total
+            scores += self._normalized(state, pod, plugin, raw)
 
     # --- one plugin --------------------------------------------------------------------------------------------
 
@@ -338,8 +337,8 @@ class Evaluator:
             except Exception as error:
                 text = f'running Normalize on Score plugins: plugin "{name}" failed with: {error}'
                 raise PluginError(name, "NormalizeScore", text) from error
-        weighted: Scores = _checked(name, raw) * self._profile.weights[name]
-        return weighted
+        weight = self._profile.weights[name]
+        return _checked(name, raw) if weight == 1 else _checked(name, raw) * weight
 
     # --- why not -----------------------------------------------------------------------------------------------
 

@@ -1,0 +1,91 @@
+"""Columns kept for equal pods, brought up to date row by row, are what a fresh evaluation would say."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Hashable, Iterator
+
+import numpy as np
+import pytest
+
+from pilotage.api import (
+    CycleState,
+    Filter,
+    Mask,
+    NodeTable,
+    NodeView,
+    NormalizeScore,
+    Plugin,
+    Reason,
+    Refusal,
+    Reject,
+    Score,
+    Scores,
+    VectorFilter,
+    VectorScore,
+)
+from pilotage.cluster.state import Cluster
+from pilotage.framework.evaluation import Evaluator
+from pilotage.model import Pod
+from pilotage.testing import node, pod
+from tests.framework.scripted_plugins import profile_of
+
+FULL = Reason("Full", "full")
+
+
+class _Signed(Plugin):
+    def sign(self, pod: Pod) -> Hashable:
+        return ()
+
+
+class ColumnFilter(_Signed, VectorFilter):
+    def filter_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Iterator[tuple[Mask, Reason]]:
+        yield nodes.pod_count > 2, FULL
+
+
+class NodeFilter(_Signed, Filter):
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+        return Reject(FULL) if node.requested("cpu") > 3000 else None
+
+
+class ColumnScore(_Signed, VectorScore):
+    def score_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Scores:
+        return np.minimum(nodes.pod_count * 7, 100)
+
+
+class ColumnScoreNormalized(_Signed, VectorScore, NormalizeScore):
+    def score_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Scores:
+        return nodes.requested("cpu")
+
+    def normalize(self, state: CycleState, pod: Pod, scores: Scores) -> Scores:
+        return scores * 100 // scores.max() if scores.max() else scores
+
+
+class NodeScore(_Signed, Score):
+    def score(self, state: CycleState, pod: Pod, node: NodeView) -> int:
+        return min(node.requested("cpu") // 100, 100)
+
+
+MIXES = [
+    (ColumnFilter, NodeFilter, ColumnScore, NodeScore, ColumnScoreNormalized),
+    (ColumnFilter, NodeScore),
+    (NodeFilter, ColumnScore),
+    (NodeFilter, NodeScore),
+    (ColumnFilter, ColumnScoreNormalized),
+]
+
+
+@pytest.mark.parametrize("mix", MIXES, ids=lambda mix: "+".join(cls.__name__ for cls in mix))
+@pytest.mark.parametrize("seed", range(3))
+def test_refreshed_columns_equal_fresh_ones(mix: tuple[type[Plugin], ...], seed: int) -> None:
+    rng, cluster = random.Random(seed), Cluster()
+    for number in range(40):
+        cluster.put_node(node(f"n{number}").build())
+    kept = Evaluator(profile_of(*(cls() for cls in mix)), cluster.nodes, cluster.nominations)
+    for step in range(60):
+        for change in range(rng.choice((0, 1, 2, 9))):
+            new = pod(f"p-{step}-{change}").requests(cpu=rng.choice(("100m", "1"))).node(f"n{rng.randrange(40)}")
+            cluster.put_pod(new.build())
+        asked = pod(f"q-{step}").build()
+        fresh = Evaluator(profile_of(*(cls() for cls in mix)), cluster.nodes, cluster.nominations)
+        assert kept.totals(CycleState(), asked, None).tolist() == fresh.totals(CycleState(), asked, None).tolist()
