@@ -253,7 +253,7 @@ class Evaluator:
                 continue
             scores = self._raw_scores(state, pod, plugin, nodes, rows)
             if isinstance(plugin, points.NormalizeScore):
-                raw[name] = scores
+                raw[name] = np.array(scores)  # ours to keep: a plugin may answer a column of the table itself
             else:
                 fixed += _checked(name, scores) * self._profile.weights[name]
         return fixed, raw
