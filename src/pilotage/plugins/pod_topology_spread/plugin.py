@@ -44,6 +44,7 @@ from pilotage.api import (
 from pilotage.api.results import SKIP
 from pilotage.model import Node, Pod
 from pilotage.plugins.args import PodTopologySpreadArgs
+from pilotage.plugins.node_selection import node_matches
 from pilotage.plugins.pod_topology_spread.constraints import HARD, SOFT, Constraint, Constraints, ConstraintSource
 from pilotage.plugins.pod_topology_spread.domains import MISSING
 from pilotage.plugins.pod_topology_spread.evenness import Evenness
@@ -165,13 +166,16 @@ class PodTopologySpread(
 
     @on_event(Resource.NODE, Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_TAINT)
     def after_node_change(self, pod: Pod, old: Node | None, new: Node | None) -> Hint:
-        keys = [constraint.topology_key for constraint in self._constraints.of(pod, HARD)]
+        hard = self._constraints.of(pod, HARD)
+        keys = [constraint.topology_key for constraint in hard]
         was_in = old is not None and all(key in old.labels for key in keys)
         is_in = new is not None and all(key in new.labels for key in keys)
         if old is None or new is None or was_in != is_in:
             return _hint(was_in or is_in)
-        moved = any(old.labels[key] != new.labels[key] for key in keys) if is_in else False
-        return _hint(is_in and (moved or old.spec.taints != new.spec.taints))
+        if not is_in:
+            return Hint.SKIP
+        moved = any(old.labels[key] != new.labels[key] for key in keys)
+        return _hint(moved or old.spec.taints != new.spec.taints or _choice_changed(pod, old, new, hard))
 
 
 def _hint(is_worth_a_try: bool) -> Hint:
@@ -190,6 +194,13 @@ def _own_taints_view_changed(pod: Pod, old: Pod, new: Pod, hard: Constraints) ->
     if new.uid != pod.uid or new.spec.tolerations == old.spec.tolerations:
         return False
     return any(constraint.honors_taints for constraint in hard)
+
+
+def _choice_changed(pod: Pod, old: Node, new: Node, hard: Constraints) -> bool:
+    """The node is one of those that the pod may choose now, or is not any more: that decides whether it is counted."""
+    if old.labels == new.labels or not any(constraint.honors_affinity for constraint in hard):
+        return False
+    return node_matches(pod, old) != node_matches(pod, new)
 
 
 def _match_changed(old: Pod, new: Pod, hard: Constraints) -> bool:
