@@ -13,7 +13,7 @@ from pilotage.calls.call_queue import CallQueue, OnOutcome
 
 log = logging.getLogger(__name__)
 
-DEFAULT_CONCURRENCY = {Lane.BIND: 64, Lane.EVICT: 16, Lane.VOLUME: 16, Lane.STATUS: 16, Lane.EVENT: 8}
+DEFAULT_CONCURRENCY = {Lane.BIND: 64, Lane.EVICT: 64, Lane.VOLUME: 16, Lane.STATUS: 16, Lane.EVENT: 8}
 
 
 class Dispatcher:
