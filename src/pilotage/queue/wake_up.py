@@ -36,7 +36,7 @@ class WakeUp:
             judges = self._hints.judges(scheduler, event)
             keys = {plugin: self._hints.concerned(scheduler, plugin, event, old, new) for plugin in judges}
             for plugin, entry in self._queued(scheduler, judges, keys, old, new):
-                if _is_itself(entry, event, old, new) or (entry.gated_by and not _may_open(entry, keys)):
+                if (entry.gated_by and not _may_open(entry, keys)) or _is_itself(entry, event, old, new):
                     continue
                 retry = _retry(entry, plugin)
                 uid = entry.pod.uid
@@ -108,4 +108,5 @@ def _may_open(entry: Entry, keys: Mapping[str, Keys]) -> bool:
     if gate not in keys:
         return False
     named = keys[gate]
-    return named is None or entry.pod.key in named
+    # Most events concern nobody at the gate, and then no name need be made up.
+    return named is None or (bool(named) and entry.pod.key in named)
