@@ -33,10 +33,10 @@ from pilotage.framework.errors import PluginError
 from pilotage.framework.node_walk import FOUND, NodeWalk
 from pilotage.framework.plan import Named, Plan, plan_for
 from pilotage.framework.profile import Profile, name_of
+from pilotage.framework.score_answers import checked, checked_one, column_of, one_score, score_error
 from pilotage.model import Pod
 
 REFUSED = -1
-MAX_SCORE = 100
 _KEPT_SIGNATURES = 256
 _FEW_ROWS = 8
 _NONE_JUDGED: Mapping[int, Refused] = MappingProxyType({})
@@ -210,11 +210,11 @@ class Evaluator:
             for name, plugin in plan.shared_scores:
                 if name in state.skip_score or not isinstance(plugin, points.Score):
                     continue
-                score = _one_score(name, plugin, state, pod, node)
+                score = one_score(name, plugin, state, pod, node)
                 if name in columns.raw:
                     columns.raw[name][row] = score
                 else:
-                    total += _checked_one(name, score) * self._profile.weights[name]
+                    total += checked_one(name, score) * self._profile.weights[name]
             columns.fixed[row] = total
             columns.totals[row] = total if fits else REFUSED
         if plan.column_filters or plan.column_scores:
@@ -255,7 +255,7 @@ class Evaluator:
             if isinstance(plugin, points.NormalizeScore):
                 raw[name] = np.array(scores)  # ours to keep: a plugin may answer a column of the table itself
             else:
-                fixed += _checked(name, scores) * self._profile.weights[name]
+                fixed += checked(name, scores) * self._profile.weights[name]
         return fixed, raw
 
     # --- what must be asked for every pod ----------------------------------------------------------------------
@@ -304,7 +304,7 @@ class Evaluator:
         try:
             if isinstance(plugin, points.VectorFilter):
                 for mask, reason in plugin.filter_all(state, pod, nodes):
-                    yield _column(mask, np.bool_, len(rows)), reason, False
+                    yield column_of(mask, np.bool_, len(rows)), reason, False
                 return
             assert isinstance(plugin, points.Filter)
             places = np.flatnonzero(candidates)
@@ -322,23 +322,23 @@ class Evaluator:
     def _raw_scores(self, state: CycleState, pod: Pod, plugin: Plugin, nodes: table.NodeTable, rows: Rows) -> Scores:
         try:
             if isinstance(plugin, points.VectorScore):
-                return _column(plugin.score_all(state, pod, nodes), np.int64, len(rows))
+                return column_of(plugin.score_all(state, pod, nodes), np.int64, len(rows))
             assert isinstance(plugin, points.Score)
             score = plugin.score
             return np.array([score(state, pod, view) for view in self._views(rows)], dtype=np.int64)
         except Exception as error:
-            raise _score_error(name_of(plugin), error) from error
+            raise score_error(name_of(plugin), error) from error
 
     def _normalized(self, state: CycleState, pod: Pod, plugin: Plugin, raw: Scores) -> Scores:
         name = name_of(plugin)
         if isinstance(plugin, points.NormalizeScore):
             try:
-                raw = _column(plugin.normalize(state, pod, raw), np.int64, len(raw))
+                raw = column_of(plugin.normalize(state, pod, raw), np.int64, len(raw))
             except Exception as error:
                 text = f'running Normalize on Score plugins: plugin "{name}" failed with: {error}'
                 raise PluginError(name, "NormalizeScore", text) from error
         weight = self._profile.weights[name]
-        return _checked(name, raw) if weight == 1 else _checked(name, raw) * weight
+        return checked(name, raw) if weight == 1 else checked(name, raw) * weight
 
     # --- why not -----------------------------------------------------------------------------------------------
 
@@ -416,40 +416,3 @@ def _mask(rows: Rows, size: int) -> Mask:
     mask = np.zeros(size, dtype=np.bool_)
     mask[rows] = True
     return mask
-
-
-def _one_score(name: str, plugin: Plugin, state: CycleState, pod: Pod, node: RowView) -> int:
-    assert isinstance(plugin, points.Score)
-    try:
-        return int(plugin.score(state, pod, node))
-    except Exception as error:
-        raise _score_error(name, error) from error
-
-
-def _column(values: Any, dtype: type[np.generic], size: int) -> NDArray[Any]:
-    """What a plugin returned, as a column of the nodes that it was asked about."""
-    column = np.asarray(values, dtype=dtype)
-    if column.shape != (size,):
-        raise ValueError(f"expected one entry for each of {size} nodes, got an array of shape {column.shape}")
-    return column
-
-
-def _score_error(name: str, error: Exception) -> PluginError:
-    return PluginError(name, "Score", f'running Score plugins: plugin "{name}" failed with: {error}')
-
-
-def _checked(name: str, scores: Scores) -> Scores:
-    """Scores in 0..100, or an error that names the plugin and the first bad value."""
-    if len(scores) and (scores.min() < 0 or scores.max() > MAX_SCORE):
-        _checked_one(name, int(scores[np.argmax((scores < 0) | (scores > MAX_SCORE))]))
-    return scores
-
-
-def _checked_one(name: str, score: int) -> int:
-    if 0 <= score <= MAX_SCORE:
-        return score
-    text = (
-        f'applying score defaultWeights on Score plugins: plugin "{name}" returns an invalid score {score}, '
-        f"it should in the range of [0, {MAX_SCORE}] after normalizing"
-    )
-    raise PluginError(name, "Score", text)
