@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from pilotage.api import CycleState, Filter, NodeView, Plugin, Reason, Refusal, Reject
+from pilotage.api import (
+    CycleState,
+    Filter,
+    Mask,
+    NodeTable,
+    NodeView,
+    Plugin,
+    Reason,
+    Refusal,
+    Reject,
+    Sees,
+    VectorFilter,
+)
 from pilotage.model import Pod
 from pilotage.testing import PodBuilder, node, pod
 from tests.framework.preemption.preemption_world import PreemptionWorld, budget
@@ -155,6 +168,34 @@ class Broken(Plugin, Filter):
         if not node.pods:
             raise ZeroDivisionError("no pods")
         return Reject(Reason("Broken", "there are pods"))
+
+
+class BrokenScales(Plugin, Filter, VectorFilter):
+    """Looks at amounts, and fails where nothing is requested."""
+
+    name = "BrokenScales"
+    filter_sees = Sees.AMOUNTS
+
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+        if not node.requested("cpu"):
+            raise ZeroDivisionError("nothing on the scales")
+        return Reject(Reason("Scales", "too heavy")) if node.requested("cpu") > 1000 else None
+
+    def filter_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Iterator[tuple[Mask, Reason]]:
+        if not nodes.requested("cpu").all():
+            raise ZeroDivisionError("nothing on the scales")
+        yield nodes.requested("cpu") > 1000, Reason("Scales", "too heavy")
+
+
+def test_a_filter_that_fails_on_some_nodes_does_not_spoil_the_others() -> None:
+    world = PreemptionWorld(*(node(f"n{number}").cpu(4) for number in range(9)), plugins=(BrokenScales(),))
+    for number in range(9):
+        world.put(pod(f"low-{number}").requests(cpu=2).priority(1).node(f"n{number}"))
+    world.put(pod("kept").requests(cpu=1).priority(10).node("n4"))
+    search = world.search(pod("p").requests(cpu=1).priority(10).build())
+    assert [c.node_name for c in search.candidates] == ["n4"]
+    assert {str(error) for error in search.errors} == {'running "BrokenScales" filter plugin: nothing on the scales'}
+    assert len(search.errors) == 8
 
 
 def test_filters_that_look_at_pods_see_who_is_imagined_away() -> None:

@@ -20,7 +20,6 @@ from pilotage.cluster.lower_priority import WithoutLowerPriority
 from pilotage.cluster.node_rows import NodeRows
 from pilotage.cluster.node_table import NodeTable
 from pilotage.framework.diagnosis import Refused
-from pilotage.framework.dry_run import filter_error
 from pilotage.framework.preemption.outcomes import HOPELESS, PROMISING, Outcomes
 from pilotage.framework.preemption.victims import NO_VICTIMS
 from pilotage.framework.profile import Profile, name_of
@@ -46,10 +45,9 @@ class FirstStep:
         for name, plugin in self._filters:
             if name in state.skip_filter:
                 continue
-            if not _sees_columns_only(plugin):
+            masks = _refusals(plugin, state, pod, table, still_open) if _sees_columns_only(plugin) else None
+            if masks is None:
                 is_exact = False
-                continue
-            masks = _refusals(name, plugin, state, pod, table, still_open)
             if not masks:
                 continue
             here = np.logical_or.reduce([mask for mask, _ in masks])
@@ -65,13 +63,14 @@ def _sees_columns_only(plugin: Plugin) -> bool:
 
 
 def _refusals(
-    name: str, plugin: Plugin, state: CycleState, pod: Pod, table: NodeRows, still_open: Mask
-) -> list[tuple[Mask, Reason]]:
+    plugin: Plugin, state: CycleState, pod: Pod, table: NodeRows, still_open: Mask
+) -> list[tuple[Mask, Reason]] | None:
+    """What a filter refuses; None if it fails: then each node is tried, and has its own error."""
     assert isinstance(plugin, points.VectorFilter)
     try:
         found = [(mask & still_open, reason) for mask, reason in plugin.filter_all(state, pod, table)]
-    except Exception as error:
-        raise filter_error(name, error) from error
+    except Exception:
+        return None
     return [(mask, reason) for mask, reason in found if mask.any()]
 
 

@@ -106,7 +106,7 @@ class Walk:
 
     def _try(self, row: int) -> Candidate | None:
         """Work out what is not known of a row; None unless it is a candidate."""
-        if self._trial.is_too_full(row, self._rivals(row)):
+        if self._is_too_full(row):
             self._outcomes.codes[row] = HOPELESS
             return None
         outcome = self._outcome(row)
@@ -116,6 +116,13 @@ class Walk:
         if self._budgets.concern(self._trial.lower_pods(row)):
             self._outcomes.budgeted.add(row)
         return outcome
+
+    def _is_too_full(self, row: int) -> bool:
+        try:
+            return self._trial.is_too_full(row, self._rivals(row))
+        except PluginError:
+            # Whoever tries the node will meet the same error.
+            return False
 
     def _outcome(self, row: int) -> Candidate | Refused | Exception:
         try:
