@@ -153,6 +153,8 @@ class Evaluator:
 
     def _spared(self, state: CycleState, pod: Pod, feasible: Mask) -> Mask:
         """Without the rows where the pod fits only because the nominated pods are not there yet."""
+        if not feasible.any():
+            return feasible
         verdicts = self._contested.verdicts(state, pod, feasible)
         taken = verdicts.refused(feasible) if verdicts is not None else ()
         if len(taken):

@@ -161,10 +161,14 @@ def _assigned(pod: Pod) -> _Requests:
 def _reports_resources(status: PodStatus) -> bool:
     if status.resources is not None or status.allocated_resources:
         return True
-    return any(
-        container.resources is not None or container.allocated_resources
-        for container in (*status.container_statuses, *status.init_container_statuses)
-    )
+    # Asked for every pod that comes or goes, really or in a dry run: plain loops are the fastest way.
+    for container in status.container_statuses:
+        if container.resources is not None or container.allocated_resources:
+            return True
+    for container in status.init_container_statuses:
+        if container.resources is not None or container.allocated_resources:
+            return True
+    return False
 
 
 def _is_infeasible(status: PodStatus) -> bool:
