@@ -22,10 +22,20 @@ from pilotage.simulate.shorthands import SHORTHANDS, full_object, merge_patch
 from pilotage.simulate.stage import Stage
 
 Json = dict[str, Any]
-Deed = tuple[str, ...] | tuple[str, str, str, Json]
+Deed = tuple[str, str, str | int, Json]
+"""What is done to which kind of object; a number picks one of those that there are, or a free name."""
 
 NODES = ("n1", "n2")
 PODS = ("p1", "p2", "p3", "p4")
+NAMES = {
+    "node": NODES,
+    "pod": PODS,
+    "pv": ("v1", "v2"),
+    "pvc": ("data", "more"),
+    "claim": ("c1", "c2"),
+    "deviceClass": ("device",),
+    "slice": ("s1", "s2"),
+}
 ZONE = "topology.kubernetes.io/zone"
 LONGEST_BACKOFF_SECONDS = 30
 
@@ -50,8 +60,6 @@ constraint = st.fixed_dictionaries(
     {"match": pod_labels, "key": keys},
     optional={"minDomains": st.just(2), "nodeTaintsPolicy": st.just("Honor")},
 )
-volume_claims = ("data", "more")
-device_claims = ("c1", "c2")
 
 Fields = dict[str, st.SearchStrategy[Any]]
 
@@ -68,32 +76,32 @@ IN_ANY_NODE: Fields = {
 }
 
 
-def some(fields: Fields, most: int) -> st.SearchStrategy[Json]:
+def some(fields: Fields, most: int, least: int = 0) -> st.SearchStrategy[Json]:
     """Any of these fields, but not many at once: each must have a chance to be the one that matters."""
-    names = st.lists(st.sampled_from(sorted(fields)), unique=True, max_size=most)
+    names = st.lists(st.sampled_from(sorted(fields)), unique=True, min_size=least, max_size=most)
     return names.flatmap(lambda chosen: st.fixed_dictionaries({name: fields[name] for name in sorted(chosen)}))
 
 
-def deed(verb: str, short: str, names: tuple[str, ...], fields: st.SearchStrategy[Json]) -> st.SearchStrategy[Deed]:
-    return st.tuples(st.just(verb), st.just(short), st.sampled_from(names), fields)
+def deed(verb: str, short: str, fields: st.SearchStrategy[Json]) -> st.SearchStrategy[Deed]:
+    return st.tuples(st.just(verb), st.just(short), st.integers(0, 3), fields)
 
 
-def gone(short: str, names: tuple[str, ...]) -> st.SearchStrategy[Deed]:
-    return deed("gone", short, names, st.just({}))
+def gone(short: str) -> st.SearchStrategy[Deed]:
+    return deed("gone", short, st.just({}))
 
 
 def histories(
     pod_fields: Fields, node_fields: Fields, *others: st.SearchStrategy[Deed]
 ) -> st.SearchStrategy[list[Deed]]:
     """A few nodes and pods to begin with, and then all kinds of changes."""
-    new_node = deed("put", "node", NODES, some(IN_ANY_NODE | node_fields, 2))
-    new_pod = deed("put", "pod", PODS, some(IN_ANY_POD | pod_fields, 2))
-    node_change = deed("set", "node", NODES, some(IN_ANY_NODE | node_fields, 1))
+    new_node = deed("put", "node", some(IN_ANY_NODE | node_fields, 1))
+    new_pod = deed("put", "pod", some(IN_ANY_POD | pod_fields, 2, 1))
+    node_change = deed("set", "node", some(IN_ANY_NODE | node_fields, 1, 1))
     changes: Fields = {"labels": pod_labels, "tolerations": tolerations, "cpu": st.just(1), "gates": st.just([])}
-    pod_change = deed("set", "pod", PODS, some(changes, 1))
+    pod_change = deed("set", "pod", some(changes, 1, 1))
     deeds = st.one_of(
-        *(new_node, node_change, node_change, gone("node", NODES)),
-        *(new_pod, new_pod, pod_change, gone("pod", PODS)),
+        *(new_node, node_change, node_change, gone("node")),
+        *(new_pod, new_pod, pod_change, gone("pod")),
         st.just(("wait", "", "", {})),
         *others,
     )
@@ -115,38 +123,37 @@ neighbours = histories(
     {},
 )
 volumes = histories(
-    {"pvcs": st.lists(st.sampled_from(volume_claims), unique=True, min_size=1, max_size=2)},
+    {"pvcs": st.lists(st.sampled_from(NAMES["pvc"]), unique=True, min_size=1, max_size=2)},
     {},
     deed(
         "put",
         "pv",
-        ("v1", "v2"),
         some(
             {
                 "labels": st.fixed_dictionaries({ZONE: zones}),
-                "claim": st.sampled_from(volume_claims),
+                "claim": st.sampled_from(NAMES["pvc"]),
                 "nodeAffinity": st.fixed_dictionaries({"pool": one_pool}),
             },
             2,
         ),
     ),
-    deed("set", "pv", ("v1", "v2"), some({"labels": st.fixed_dictionaries({ZONE: zones})}, 1)),
-    gone("pv", ("v1", "v2")),
-    deed("put", "pvc", volume_claims, some({"volume": st.sampled_from(["v1", "v2"])}, 1)),
-    deed("set", "pvc", volume_claims, st.fixed_dictionaries({"volume": st.sampled_from(["v1", "v2"])})),
-    gone("pvc", volume_claims),
+    deed("set", "pv", some({"labels": st.fixed_dictionaries({ZONE: zones})}, 1)),
+    gone("pv"),
+    deed("put", "pvc", some({"volume": st.sampled_from(["v1", "v2"])}, 1)),
+    deed("set", "pvc", st.fixed_dictionaries({"volume": st.sampled_from(["v1", "v2"])})),
+    gone("pvc"),
 )
 devices = histories(
     {
-        "claims": st.lists(st.sampled_from(device_claims), unique=True, min_size=1, max_size=1),
+        "claims": st.lists(st.sampled_from(NAMES["claim"]), unique=True, min_size=1, max_size=1),
         "gates": st.just(["example.com/wait"]),
     },
     {},
-    deed("put", "claim", device_claims, st.just({"class": "device"})),
-    gone("claim", device_claims),
-    deed("put", "deviceClass", ("device",), st.just({})),
-    deed("put", "slice", ("s1", "s2"), st.sampled_from([_devices_of(n) for n in NODES])),
-    gone("slice", ("s1", "s2")),
+    deed("put", "claim", st.just({"class": "device"})),
+    gone("claim"),
+    deed("put", "deviceClass", st.just({})),
+    deed("put", "slice", st.sampled_from([_devices_of(n) for n in NODES])),
+    gone("slice"),
 )
 
 
@@ -158,9 +165,12 @@ class World:
         self.api = self.stage.api
 
     async def do(self, deed: Deed) -> None:
-        verb, short, name, fields = deed
+        verb, short, pick, fields = deed
         if verb == "wait":
             await self.stage.clock.advance(3)
+            return
+        name = self._picked(verb, short, pick) if isinstance(pick, int) else pick
+        if not name:
             return
         key = _key(short, name)
         is_there = self.api.get(key) is not None
@@ -175,11 +185,20 @@ class World:
         await self.stage.clock.settle()
         self.stage.queue.check()
 
+    def _picked(self, verb: str, short: str, pick: int) -> str:
+        names = [n for n in NAMES[short] if (self.api.get(_key(short, n)) is None) == (verb == "put")]
+        return names[pick % len(names)] if names else ""
+
     def _set(self, key: Key, short: str, fields: Json) -> None:
         if short == "pod" and self.bound(key):
             # What a running pod can change of the things that scheduling looks at.
             fields = {name: value for name, value in fields.items() if name == "labels"}
-        self.api.merge(key, merge_patch(short, key[2], fields))
+        patch = merge_patch(short, key[2], fields)
+        if "tolerations" in fields and short == "pod":
+            # The API server lets tolerations be added, never be exchanged.
+            known = (self.api.get(key) or {})["spec"].get("tolerations", [])
+            patch["spec"]["tolerations"] = [*known, *(t for t in patch["spec"]["tolerations"] if t not in known)]
+        self.api.merge(key, patch)
 
     def _collect_pods_of(self, node_name: str) -> None:
         """What the garbage collector of pods does."""
