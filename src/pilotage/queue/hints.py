@@ -92,6 +92,7 @@ class HintTable:
         self._on_hint_error = on_hint_error
         self._on_narrowing = on_narrowing
         self._judges: dict[tuple[str, ClusterEvent], Judges] = {}
+        self._is_narrowed: dict[ClusterEvent, bool] = {}
         self._narrows: dict[tuple[str, str, ClusterEvent], tuple[NarrowFunction, ...]] = {}
 
     def scheduler_names(self) -> Sequence[str]:
@@ -118,6 +119,17 @@ class HintTable:
     def asks_per_pod(self, scheduler_name: str, plugin: str) -> bool:
         """Must this plugin be asked for every pod, even for equal ones?"""
         return plugin in self._per_pod.get(scheduler_name, ())
+
+    def is_narrowed(self, event: ClusterEvent) -> bool:
+        """Does any plugin narrow this event down?"""
+        known = self._is_narrowed.get(event)
+        if known is None:
+            known = self._is_narrowed[event] = any(
+                self._narrowings(name, plugin, event)
+                for name in self._registrations
+                for plugin in self.judges(name, event)
+            )
+        return known
 
     def concerned(
         self, scheduler_name: str, plugin: str, event: ClusterEvent, old: Any, new: Any

@@ -28,6 +28,9 @@ class WakeUp:
 
     def helped(self, event: ClusterEvent, old: Any, new: Any) -> list[tuple[Entry, Retry]]:
         """The waiting pods that are worth a retry, each with the best answer that it got."""
+        if not len(self._pool) and not self._hints.is_narrowed(event):
+            # Narrowings are asked, and counted, even if nobody waits: they may keep books of their own.
+            return []
         if event.is_wildcard:
             named = self._pool if new is None else filter(None, [self._pool.get(new.uid)])
             return [(entry, Retry.AFTER_BACKOFF) for entry in named]
