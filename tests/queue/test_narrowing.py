@@ -187,8 +187,14 @@ def test_with_hints_off_a_registered_event_is_enough() -> None:
     assert room.woken(*CHANGED) == ["a"]
 
 
+def test_nobody_is_asked_while_nobody_waits() -> None:
+    room = Room(narrowing("Narrow", Affected.pods(["default/a"])))
+    assert room.woken(*CHANGED) == [] and room.narrowings == []
+
+
 def test_narrowing_is_told_in_the_debug_log(caplog: pytest.LogCaptureFixture) -> None:
     room = Room(narrowing("Narrow", Affected.pods(["default/a"])))
+    room.rejected("Narrow", "a")
     with caplog.at_level(logging.DEBUG, "pilotage.queue.hints"):
         room.woken(*CHANGED)
     assert [record.getMessage() for record in caplog.records] == [
