@@ -187,9 +187,10 @@ def test_with_hints_off_a_registered_event_is_enough() -> None:
     assert room.woken(*CHANGED) == ["a"]
 
 
-def test_nobody_is_asked_while_nobody_waits() -> None:
+def test_narrowings_are_asked_even_if_nobody_waits() -> None:
+    """They may keep books of their own."""
     room = Room(narrowing("Narrow", Affected.pods(["default/a"])))
-    assert room.woken(*CHANGED) == [] and room.narrowings == []
+    assert room.woken(*CHANGED) == [] and [plugin for plugin, _ in room.narrowings] == ["Narrow"]
 
 
 def test_narrowing_is_told_in_the_debug_log(caplog: pytest.LogCaptureFixture) -> None:
