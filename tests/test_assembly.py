@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from pilotage.api import Plugin, QueuedPod, QueueSort
-from pilotage.assembly import contained
+from typing import ClassVar
+
+import msgspec
+
+from pilotage.api import CycleState, Handle, Plugin, PostBind, QueuedPod, QueueSort
+from pilotage.assembly import SchedulerHandle, contained
+from pilotage.model import KINDS, Pod
 from pilotage.observe.tally import Tally
-from pilotage.testing import pod
+from pilotage.testing import node, pod
+from tests.cycle.live_scheduler import live
 
 
 class Touchy(Plugin, QueueSort):
@@ -21,3 +27,30 @@ def test_queue_sort_that_raises_falls_back_to_priority_and_is_counted() -> None:
     assert sort_key(QueuedPod(pod("good").build(), 5.0, 0)) == (5.0,)
     assert sort_key(QueuedPod(pod("bad").priority(7).build(), 5.0, 0)) == (-7, 5.0)
     assert tally.plugin_errors["Touchy"] == 1
+
+
+class Blinker(Plugin, PostBind):
+    """Uses what the handle offers besides the cluster."""
+
+    handles: ClassVar[list[Handle]] = []
+
+    def __init__(self, handle: Handle) -> None:
+        self.handles.append(handle)
+        self._handle = handle
+
+    async def post_bind(self, state: CycleState, pod: Pod, node_name: str) -> None:
+        self._handle.record_event(pod, "Normal", "Blinked", "Binding", f"the lights of {node_name} blinked")
+        self._handle.count("blinks_total")
+        self._handle.count("blinks_total", 2)
+        body = msgspec.json.encode({"reason": "Sent", "note": "by hand", "regarding": {"name": pod.name}})
+        await self._handle.client.create(KINDS["events"], pod.namespace, body)
+
+
+async def test_handle_offers_events_counters_and_the_api_server() -> None:
+    async with live(Blinker) as world:
+        await world.put(node("a"), pod("p"))
+        assert ("Blinked", "the lights of a blinked") in world.notes("p")
+        assert ("Sent", "by hand") in world.notes("p")
+    handle = Blinker.handles[-1]
+    assert isinstance(handle, SchedulerHandle)
+    assert handle.counters == {"blinks_total": 3}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -151,6 +152,8 @@ class SchedulerHandle:
         self._cluster = cluster
         self._dispatcher = dispatcher
         self.waiting_pods = WaitingPods()
+        self.counters: Counter[str] = Counter()
+        """What plugins have counted, by the names that they gave."""
         self.clock = clock
         self.rng = rng
         self.engines: Mapping[str, ProfileEngine] = {}
@@ -198,6 +201,17 @@ class SchedulerHandle:
 
     async def bind(self, pod: Pod, node_name: str) -> None:
         await self._dispatcher.perform(PodBinding(pod, node_name))
+
+    @property
+    def client(self) -> ApiWriter:
+        return self._dispatcher.writer
+
+    def record_event(self, pod: Pod, type_: str, reason: str, action: str, note: str) -> None:
+        if self.scheduler is not None:
+            self.scheduler.recorder.record(pod, type_, reason, action, note)
+
+    def count(self, name: str, amount: int = 1) -> None:
+        self.counters[name] += amount
 
     def activate(self, pods: Iterable[Pod]) -> None:
         if self.scheduler is not None:

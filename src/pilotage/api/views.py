@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from pilotage.api.calls import ApiCall
+from pilotage.api.calls import ApiCall, ApiWriter
 from pilotage.api.indexes import ClusterIndex, PodClass
 from pilotage.api.preemption import Eviction, OnEvicted, VictimSearch
 from pilotage.api.results import Refusal
@@ -146,6 +146,16 @@ class Handle(Protocol):
 
     async def bind(self, pod: Pod, node_name: str) -> None:
         """Bind the pod to the node through the API server; returns when it is done, raises what went wrong."""
+
+    @property
+    def client(self) -> ApiWriter:
+        """The API server itself, for what no call type does; use it from coroutines (PreBind, Bind, PostBind) only."""
+
+    def record_event(self, pod: Pod, type_: str, reason: str, action: str, note: str) -> None:
+        """Write an Event about the pod ("Normal" or "Warning"), in the background."""
+
+    def count(self, name: str, amount: int = 1) -> None:
+        """Add to a counter of the plugin's own, by a name such as `my_plugin_refusals_total`."""
 
     def activate(self, pods: Iterable[Pod]) -> None:
         """Move these pods to the active queue without waiting for their backoff."""

@@ -20,7 +20,7 @@ class Dispatcher:
     """Runs inside `run()`; `submit` may be called at any time from the same event loop."""
 
     def __init__(self, writer: ApiWriter, concurrency: dict[Lane, int] | None = None) -> None:
-        self._writer = writer
+        self.writer = writer
         self._concurrency = concurrency or DEFAULT_CONCURRENCY
         self._queue = CallQueue()
         self._running = dict.fromkeys(Lane, 0)
@@ -93,7 +93,7 @@ class Dispatcher:
     async def _perform(self, lane: Lane, call: ApiCall) -> Exception | None:
         self._busy[lane] += 1
         try:
-            await call.perform(self._writer)
+            await call.perform(self.writer)
         except Exception as error:
             return error
         finally:

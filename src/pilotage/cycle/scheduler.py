@@ -71,7 +71,7 @@ class Scheduler:
         """Called in every cycle once a node was found or not, before anything follows from it."""
         self.intake = Intake(parts.cluster, parts.queue, self.inbox, parts.engines.keys(), parts.waiting_pods)
         recorder = EventRecorder(parts.dispatcher, parts.clock)
-        self._recorder = recorder
+        self.recorder = recorder
         self._failures = FailureHandler(parts.cluster, parts.queue, parts.dispatcher, recorder, parts.clock)
         self.evictor = Evictor(
             parts.dispatcher, recorder, self.inbox, parts.waiting_pods, parts.cluster.nominations, parts.clock
@@ -196,7 +196,7 @@ class Scheduler:
     def _is_pointless(self, pod: Pod) -> bool:
         if pod.is_terminating:
             note = f"skip schedule deleting pod: {pod.key}"
-            self._recorder.record(pod, "Warning", "FailedScheduling", "Scheduling", note)
+            self.recorder.record(pod, "Warning", "FailedScheduling", "Scheduling", note)
             return True
         return self._cluster.is_assumed(pod.uid)
 

@@ -12,11 +12,12 @@ Nothing is sent anywhere: calls, bindings, evictions and activations are kept in
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pilotage.api.calls import ApiCall
+from pilotage.api.calls import ApiCall, ApiWriter
 from pilotage.api.indexes import PodClass
 from pilotage.api.preemption import Candidate, Evicted, Eviction, OnEvicted
 from pilotage.api.results import Refusal
@@ -61,6 +62,9 @@ class FakeHandle:
         self.bindings: list[tuple[str, str]] = []
         """(pod key, node name)"""
         self.evictions: list[Eviction] = []
+        self.events: list[tuple[str, str, str]] = []
+        """(pod key, reason, note)"""
+        self.counters: Counter[str] = Counter()
         self.activated: list[Pod] = []
         self.rechecked: list[Pod] = []
 
@@ -114,6 +118,18 @@ class FakeHandle:
 
     async def bind(self, pod: Pod, node_name: str) -> None:
         self.bindings.append((pod.key, node_name))
+
+    @property
+    def client(self) -> ApiWriter:
+        raise RuntimeError(
+            "there is no API server behind a fake handle; submit() or perform() a call and look at `calls`"
+        )
+
+    def record_event(self, pod: Pod, type_: str, reason: str, action: str, note: str) -> None:
+        self.events.append((pod.key, reason, note))
+
+    def count(self, name: str, amount: int = 1) -> None:
+        self.counters[name] += amount
 
     def activate(self, pods: Iterable[Pod]) -> None:
         self.activated.extend(pods)
