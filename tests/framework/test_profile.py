@@ -36,7 +36,7 @@ def test_plugins_serve_the_points_that_they_implement_in_their_order() -> None:
     profile = Profile("mine", plugins, {})
     assert names(profile.pre_enqueue) == ["SchedulingGates"]
     assert names(profile.queue_sort) == ["PrioritySort"]
-    assert names(profile.pre_filter) == ["NodeName"]
+    assert names(profile.pre_filter) == ["NodeName", "TaintToleration"]
     assert names(profile.filters) == ["NodeName", "TaintToleration"]
     assert names(profile.scores) == ["TaintToleration"]
     assert names(profile.bind) == ["NullBinder"]

@@ -35,13 +35,14 @@ from pilotage.model.resource import DeviceClass
 from pilotage.plugins.args import NodeResourcesFitArgs
 from pilotage.plugins.device_classes import IMPLICIT_PREFIX, DeviceClassIndex
 from pilotage.plugins.device_supply import DeviceSupply
+from pilotage.plugins.nothing_to_prepare import NothingBeforeFilter, NothingBeforeScore
 from pilotage.plugins.resource_names import NATIVE, is_extended, is_scalar, is_scheduled
 from pilotage.plugins.resource_scoring import strategy_of
 
 _TOO_MANY_PODS = Reason("TooManyPods", "Too many pods")
 
 
-class NodeResourcesFit(Plugin, Filter, VectorFilter, Score, VectorScore):
+class NodeResourcesFit(Plugin, NothingBeforeFilter, Filter, VectorFilter, NothingBeforeScore, Score, VectorScore):
     name = "NodeResourcesFit"
     filter_sees = Sees.AMOUNTS
     args_type = NodeResourcesFitArgs

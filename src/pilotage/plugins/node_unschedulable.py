@@ -23,13 +23,14 @@ from pilotage.api import (
 )
 from pilotage.model import Node, Pod
 from pilotage.model.node import Taint
+from pilotage.plugins.nothing_to_prepare import NothingBeforeFilter
 from pilotage.plugins.tolerations import is_tolerated
 
 _CORDON = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 _UNSCHEDULABLE = Reason("NodeUnschedulable", "node(s) were unschedulable", unresolvable=True)
 
 
-class NodeUnschedulable(Plugin, Filter, VectorFilter):
+class NodeUnschedulable(Plugin, NothingBeforeFilter, Filter, VectorFilter):
     name = "NodeUnschedulable"
     filter_sees = Sees.NODE
 

@@ -33,12 +33,15 @@ from pilotage.api import (
 from pilotage.model import Node, Pod
 from pilotage.model.node import Taint
 from pilotage.plugins.normalize import by_maximum
+from pilotage.plugins.nothing_to_prepare import NothingBeforeFilter, NothingBeforeScore
 from pilotage.plugins.tolerations import first_untolerated, is_tolerated, toleration_fragment
 
 _UNTOLERATED = Reason("UntoleratedTaint", "node(s) had untolerated taint(s)", unresolvable=True)
 
 
-class TaintToleration(Plugin, Filter, VectorFilter, Score, VectorScore, NormalizeScore):
+class TaintToleration(
+    Plugin, NothingBeforeFilter, Filter, VectorFilter, NothingBeforeScore, Score, VectorScore, NormalizeScore
+):
     name = "TaintToleration"
     filter_sees = Sees.NODE
 
