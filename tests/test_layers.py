@@ -30,7 +30,7 @@ ALLOWED: dict[str, set[str]] = {
     "plugins": _API,
     "cycle": _API | _STATE,
     "config": _MODEL,
-    "kube": _MODEL,
+    "kube": _MODEL | {"observe"},
     "sandbox": _MODEL,
     "jobs": _API | _STATE | {"cycle"},
     "testing": _API | {"cluster", "framework"},

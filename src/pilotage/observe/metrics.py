@@ -1,0 +1,203 @@
+"""Every metric of the scheduler, in one table.
+
+Names, types, labels and buckets are kube-scheduler's, so that the dashboards and alerts that people have go on working.
+What kube-scheduler counts and we have no counterpart of is left out rather than shown as 0; what only we have is called
+`pilotage_...`. `docs/metrics.md` tells what they mean; `tests/observe/golden_metrics.txt` is the list that must not
+change by accident.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pilotage.observe.declaration import ALPHA, BETA, STABLE, MetricTable, counter, gauge, histogram
+from pilotage.observe.instruments import exponential
+
+_ATTEMPT = exponential(0.001, 2, 15)
+_POINT = exponential(0.0001, 2, 12)
+_PLUGIN = exponential(0.00001, 1.5, 20)
+_LONG = exponential(0.01, 2, 20)
+_PREEMPTION = exponential(0.001, 2, 16)
+_REQUEST = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
+
+_ASYNC_CALLS = "SchedulerAsyncAPICalls"
+_ASYNC_PREEMPTION = "SchedulerAsyncPreemption"
+_GROUPS = "GenericWorkload"
+_TOPOLOGY = "TopologyAwareWorkloadScheduling"
+_BINDING_CONDITIONS = "DRADeviceBindingConditions"
+_OURS = "pilotage_"
+
+
+class Metrics(MetricTable):
+    """One attribute per metric: its name without the `scheduler_` prefix, other names in full."""
+
+    prefix: ClassVar[str] = "scheduler_"
+
+    # --- attempts ----------------------------------------------------------------------------------------------
+    schedule_attempts_total = counter(STABLE, "Attempts to schedule a pod, by how they ended.", "result", "profile")
+    scheduling_attempt_duration_seconds = histogram(
+        STABLE, "Time from the start of a cycle to the pod being bound or refused.", _ATTEMPT, "result", "profile"
+    )
+    scheduling_algorithm_duration_seconds = histogram(
+        BETA, "Time to find a node, or that there is none: filters, scores, and what follows a failure.", _ATTEMPT
+    )
+    pod_scheduling_sli_duration_seconds = histogram(
+        BETA,
+        "Time from a pod's first entry into the active queue to its binding, over all attempts.",
+        _LONG,
+        "attempts",
+    )
+    pod_scheduling_attempts = histogram(STABLE, "Attempts that a pod needed until it was bound.", exponential(1, 2, 5))
+    pod_scheduled_after_flush_total = counter(
+        ALPHA, "Pods bound after only the sweep of leftovers had woken them: each is a hint that missed something."
+    )
+
+    # --- extension points and plugins --------------------------------------------------------------------------
+    framework_extension_point_duration_seconds = histogram(
+        STABLE, "Time for all plugins of an extension point.", _POINT, "extension_point", "status", "profile"
+    )
+    plugin_execution_duration_seconds = histogram(
+        BETA, "Time for one plugin at one extension point, in one cycle of ten.", _PLUGIN,
+        "plugin", "extension_point", "status",
+    )  # fmt: skip
+    plugin_evaluation_total = counter(
+        BETA, "Cycles in which a plugin was asked; not those in which it declined beforehand.",
+        "plugin", "extension_point", "profile",
+    )  # fmt: skip
+    permit_wait_duration_seconds = histogram(BETA, "Time that pods waited for permission.", _ATTEMPT, "result")
+    goroutines = gauge(BETA, "Tasks that run beside the scheduling cycle, by what they do.", "operation")
+
+    # --- queue -------------------------------------------------------------------------------------------------
+    queue_incoming_pods_total = counter(
+        STABLE, "Pods that came into a part of the queue, by what brought them there.", "queue", "event"
+    )
+    queue_incoming_entities_total = counter(
+        ALPHA, "Pods and pod groups that came into a part of the queue.", "queue", "event", "type"
+    )
+    pending_pods = gauge(STABLE, "Pods in each part of the queue.", "queue")
+    queued_entities = gauge(ALPHA, "Pods and pod groups in each part of the queue.", "queue", "type")
+    unschedulable_pods = gauge(
+        BETA, "Waiting pods that a plugin refused; a pod counts for each of them.", "plugin", "profile"
+    )
+    inflight_events = gauge(ALPHA, "Events that are kept for pods in flight, and those pods (PodPopped).", "event")
+    event_handling_duration_seconds = histogram(ALPHA, "Time to let one watch event take effect.", _POINT, "event")
+    queueing_hint_execution_duration_seconds = histogram(
+        ALPHA, "Time that a plugin's hint took to say whether an event may help a pod.", _PLUGIN,
+        "plugin", "event", "hint",
+    )  # fmt: skip
+    pre_queueing_hint_evaluations_total = counter(
+        ALPHA, "How often a plugin was asked which pods an event can concern, and what it said.", "plugin", "result"
+    )
+
+    # --- preemption --------------------------------------------------------------------------------------------
+    preemption_attempts_total = counter(STABLE, "Attempts to make room by preemption.")
+    preemption_victims = histogram(STABLE, "Pods that had to go for one preemption.", exponential(1, 2, 7))
+    preemption_goroutines_execution_total = counter(
+        ALPHA, "Preemptions carried out beside the cycle, by how they ended.", "result", gate=_ASYNC_PREEMPTION
+    )
+    preemption_goroutines_duration_seconds = histogram(
+        ALPHA, "Time to carry out a preemption beside the cycle.", _LONG, "result", gate=_ASYNC_PREEMPTION
+    )
+    preemption_pdb_violations_total = counter(
+        ALPHA, "Victims that a disruption budget wanted to keep.", "preemptor", gate=_GROUPS
+    )
+    preemption_workload_disruptions = histogram(
+        ALPHA, "Workloads that one preemption disturbed.", exponential(1, 2, 11), "preemptor", gate=_GROUPS
+    )
+    preemption_evaluation_duration_seconds = histogram(
+        ALPHA, "Time to choose victims.", _PREEMPTION, "preemptor", "result", gate=_GROUPS
+    )
+    preemption_execution_duration_seconds = histogram(
+        ALPHA, "Time to evict victims.", _PREEMPTION, "preemptor", "result", gate=_GROUPS
+    )
+
+    # --- asynchronous API calls --------------------------------------------------------------------------------
+    async_api_call_execution_total = counter(
+        ALPHA, "API calls that were made, by how they ended.", "call_type", "result", gate=_ASYNC_CALLS
+    )
+    async_api_call_execution_duration_seconds = histogram(
+        ALPHA, "Time that an API call took.", _ATTEMPT, "call_type", "result", gate=_ASYNC_CALLS
+    )
+    pending_async_api_calls = gauge(ALPHA, "API calls that wait for their turn.", "call_type", gate=_ASYNC_CALLS)
+
+    # --- cluster, volumes, devices -----------------------------------------------------------------------------
+    cache_size = gauge(ALPHA, "Nodes, pods and assumed pods that the scheduler knows.", "type")
+    volume_scheduling_stage_error_total = counter(ALPHA, "Failures around volumes, by stage.", "operation")
+    dra_bindingconditions_allocations_total = counter(
+        ALPHA, "Allocated devices whose binding conditions were waited for, by how that ended.",
+        "profile", "driver", "status", gate=_BINDING_CONDITIONS,
+    )  # fmt: skip
+    dra_bindingconditions_wait_duration_seconds = histogram(
+        ALPHA, "Time that pods waited for the binding conditions of their devices.", exponential(0.1, 2, 14),
+        "profile", "driver", "status", gate=_BINDING_CONDITIONS,
+    )  # fmt: skip
+    dynamic_resource_allocation_resourceclaim_creates_total = counter(
+        ALPHA, "Claims created on behalf of pods that ask for extended resources.",
+        "status", "admin_access", "owner_api_group", "owner_api_kind", gate="DRAExtendedResource", prefix="",
+    )  # fmt: skip
+
+    # --- pod groups --------------------------------------------------------------------------------------------
+    podgroup_schedule_attempts_total = counter(
+        ALPHA, "Attempts to schedule a pod group, by how they ended.", "result", "profile", gate=_GROUPS
+    )
+    podgroup_scheduling_attempt_duration_seconds = histogram(
+        ALPHA, "Time that an attempt to schedule a pod group took.", _ATTEMPT, "result", "profile", gate=_GROUPS
+    )
+    podgroup_scheduling_algorithm_duration_seconds = histogram(
+        ALPHA, "Time to find places for a pod group.", _ATTEMPT, gate=_GROUPS
+    )
+    workload_preemption_attempts_total = counter(
+        ALPHA, "Attempts to make room for a pod group, by how they ended.", "result", gate=_GROUPS
+    )
+    workload_preemption_victims = histogram(
+        ALPHA, "Pods that had to go for one pod group.", exponential(1, 2, 11), gate=_GROUPS
+    )
+    generated_placements_total = counter(ALPHA, "Placements proposed for pod groups.", "profile", gate=_TOPOLOGY)
+    placement_evaluations_total = counter(
+        ALPHA, "Placements that were looked at, and whether they would do.", "result", "profile", gate=_TOPOLOGY
+    )
+    placement_evaluation_duration_seconds = histogram(
+        ALPHA, "Time to look at a placement.", _ATTEMPT, "result", "profile", gate=_TOPOLOGY
+    )
+
+    # --- what every Kubernetes component tells -----------------------------------------------------------------
+    leader_election_master_status = gauge(ALPHA, "1 for the replica that leads, 0 for others.", "name", prefix="")
+    leader_election_slowpath_total = counter(
+        ALPHA, "Renewals of the lease that had to read it anew first.", "name", prefix=""
+    )
+    rest_client_requests_total = counter(
+        ALPHA, "Requests to the API server by answer.", "code", "method", "host", prefix=""
+    )
+    rest_client_request_duration_seconds = histogram(
+        ALPHA, "Time until the API server answered.", _REQUEST, "verb", "host", prefix=""
+    )
+    rest_client_request_retries_total = counter(
+        ALPHA, "Requests that were sent again, by the answer that made it necessary.", "code", "verb", "host", prefix=""
+    )
+    kubernetes_feature_enabled = gauge(
+        BETA, "1 for feature gates that are on, 0 for others.", "name", "stage", prefix=""
+    )
+    kubernetes_build_info = gauge(
+        ALPHA, "Always 1; the Kubernetes version whose behaviour is followed, and what this was built with.",
+        "major", "minor", "git_version", "git_commit", "git_tree_state", "build_date", "go_version", "compiler",
+        "platform", prefix="",
+    )  # fmt: skip
+    kubernetes_healthcheck = gauge(
+        STABLE, "1 if a health check passes, 0 if not.", "name", "type", prefix="", page="slis"
+    )
+    kubernetes_healthchecks_total = counter(
+        STABLE, "Health checks by how they ended.", "name", "type", "status", prefix="", page="slis"
+    )
+
+    # --- what only we have -------------------------------------------------------------------------------------
+    build_info = gauge(ALPHA, "Always 1; the version of Pilotage and of Python.", "version", "python", prefix=_OURS)
+    plugin_errors_total = counter(ALPHA, "Exceptions and forbidden answers of plugins.", "plugin", prefix=_OURS)
+    slow_plugin_total = counter(
+        ALPHA, "How often a plugin kept everything else waiting for more than a second.", "plugin", prefix=_OURS
+    )
+    plugin_counter_total = counter(ALPHA, "What plugins count themselves, by the name they gave.", "name", prefix=_OURS)
+    queueing_hint_errors_total = counter(
+        ALPHA, "Exceptions of hints and narrowings; the pods were retried.", "plugin", prefix=_OURS
+    )
+    cycle_cpu_seconds_total = counter(ALPHA, "CPU time of the scheduling cycles.", prefix=_OURS)
+    intake_cpu_seconds_total = counter(ALPHA, "CPU time of taking in watch events.", prefix=_OURS)
