@@ -32,7 +32,7 @@ ALLOWED: dict[str, set[str]] = {
     "config": _MODEL,
     "kube": _MODEL | {"observe"},
     "sandbox": _MODEL,
-    "jobs": _API | _STATE | {"cycle"},
+    "jobs": _API | _STATE | {"config", "cycle"},
     "testing": _API | {"cluster", "framework"},
     "assembly": _API | _STATE | {"config", "cycle", "jobs", "kube", "plugins"},
     "simulate": _API | _STATE | _RUNNING | {"testing"},

@@ -92,3 +92,16 @@ def test_the_defaults_are_a_configuration_that_means_the_same_as_none(capsys: py
     options = options_from_configuration(parse_configuration(text))
     assert options.profiles == SchedulerOptions().profiles
     assert options.backoff == SchedulerOptions().backoff
+
+
+def test_the_configuration_of_workload_queueing_is_checked_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "kueue.yaml"
+    head = "apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\n"
+    file.write_text(head + "waitForPodsReady: {timeout: 5m}\n")
+    assert call(["config", "check", str(file)]) == 0
+    assert "workload queueing, eviction of workloads that are not ready after 5m0s" in capsys.readouterr().out
+    file.write_text(head + "waitForPodsReady: {timout: 5m}\n")
+    assert call(["config", "check", str(file)]) == 2
+    assert 'kueue.yaml:3: waitForPodsReady.timout: unknown field (did you mean "timeout"?)' in capsys.readouterr().err

@@ -22,10 +22,13 @@ from pilotage.framework.extension_points import serves
 from pilotage.framework.plugin_files import LoadedPlugin, installed_plugins
 from pilotage.framework.plugin_sets import Catalog
 from pilotage.framework.recipes import examine_profiles, recipes_of
+from pilotage.jobs.configuration.load import is_queueing_text, parse_queueing
+from pilotage.model.durations import go_duration
 
 _EPILOG = """\b
 Examples:
   pilotage config check scheduler.yaml
+  pilotage config check kueue.yaml
   pilotage config defaults > scheduler.yaml
 """
 
@@ -51,10 +54,15 @@ def check(file: Path, plugins: tuple[Path, ...]) -> None:
     """Say everything that is wrong with a configuration file.
 
     Fields, values, plugin names, plugin arguments and feature gates are checked as `pilotage run` would, without a
-    cluster. All problems are shown at once with their lines. Exits with 2 if there are any.
+    cluster; also the Configuration file of workload queueing. All problems are shown at once with their lines. Exits
+    with 2 if there are any.
     """
     try:
-        configuration, problems = examine_configuration(read_text(file), str(file))
+        text = read_text(file)
+        if is_queueing_text(text):
+            _check_queueing(file, text)
+            return
+        configuration, problems = examine_configuration(text, str(file))
         loaded = SchedulerFlags(file, plugins).loaded(configuration)
         problems += _plugin_problems(configuration, loaded)
     except ConfigError as error:
@@ -63,6 +71,12 @@ def check(file: Path, plugins: tuple[Path, ...]) -> None:
         raise bad_input(ConfigError(str(file), problems).lines)
     names = [profile.scheduler_name for profile in configuration.scheduler.profiles]
     click.echo(f"{file} is valid: {len(names)} profile{'s' if len(names) > 1 else ''} ({', '.join(names)})")
+
+
+def _check_queueing(file: Path, text: str) -> None:
+    readiness = parse_queueing(text, str(file)).wait_for_pods_ready
+    waits = "off" if readiness is None else f"after {go_duration(readiness.timeout)}"
+    click.echo(f"{file} is valid: workload queueing, eviction of workloads that are not ready {waits}")
 
 
 @config.command()
