@@ -135,3 +135,19 @@ def test_the_namespaces_of_the_system_exist(world: World) -> None:
     assert shop["status"]["phase"] == "Active"
     assert shop["spec"]["finalizers"] == ["kubernetes"]
     assert shop["metadata"]["labels"]["kubernetes.io/metadata.name"] == "shop"
+
+
+def test_a_pods_label_keys_are_merged_into_its_selectors(world: World) -> None:
+    proposed = pod()
+    proposed["metadata"]["labels"] = {"hash": "a1"}
+    constraint = {
+        "maxSkew": 1,
+        "topologyKey": "zone",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "web"}},
+        "matchLabelKeys": ["hash"],
+    }
+    proposed["spec"]["topologySpreadConstraints"] = [constraint]
+    created = world.api.create("pods", "default", proposed)
+    (merged,) = created["spec"]["topologySpreadConstraints"]
+    assert merged["labelSelector"]["matchExpressions"] == [{"key": "hash", "operator": "In", "values": ["a1"]}]

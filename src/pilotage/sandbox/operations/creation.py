@@ -19,6 +19,7 @@ from pilotage.sandbox.operations.terminating import Terminating
 from pilotage.sandbox.rules.admission import admit_create
 from pilotage.sandbox.rules.defaults import apply_defaults
 from pilotage.sandbox.rules.initial_status import begin_status, drop_sent_status
+from pilotage.sandbox.rules.label_keys import merge_label_keys
 from pilotage.sandbox.rules.object_meta import check_type, choose_name, metadata_of, place_in_namespace, stamp_new
 from pilotage.sandbox.rules.validation import validate_create
 from pilotage.sandbox.storage.records import Key, Record
@@ -83,6 +84,8 @@ class Creation:
         errors = validate_create(resource_type.kind, obj) or self._own_rules(resource_type, obj)
         if errors:
             raise invalid(resource_type.kind, resource_type.group, obj["metadata"]["name"], errors)
+        if resource_type.storage == "pods":
+            merge_label_keys(obj)
 
     def _own_rules(self, resource_type: ResourceType, obj: Object) -> list[FieldError]:
         if resource_type.storage == CRD_RESOURCE:
