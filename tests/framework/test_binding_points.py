@@ -18,7 +18,7 @@ from tests.framework.scripted_plugins import cluster_of, profile_of, scripted
 POD = pod("p").build()
 NO = Reject(Reason("No", "no"))
 BROKEN = RuntimeError("it broke")
-ALONE, BESIDE = PreFlight(), PreFlight(allow_parallel=True)
+ALONE, BESIDE, OUT_OF_THE_WAY = PreFlight(), PreFlight(allow_parallel=True), Skip(allow_parallel=True)
 
 
 def runner_of(*plugins: Plugin) -> Runner:
@@ -47,8 +47,23 @@ async def pre_bind(*plugins: Plugin) -> Refused | None:
         ([ALONE, ALONE], ["A", "B"]),
         ([BESIDE, BESIDE, ALONE, BESIDE], ["AB", "C", "D"]),
         ([ALONE, Skip(), BESIDE], ["A", "C"]),
+        ([BESIDE, Skip(), BESIDE], ["A", "C"]),
+        ([BESIDE, OUT_OF_THE_WAY, BESIDE], ["AC"]),
+        ([BESIDE, OUT_OF_THE_WAY, ALONE, BESIDE], ["A", "C", "D"]),
+        ([BESIDE, OUT_OF_THE_WAY, Skip(), BESIDE], ["A", "D"]),
     ],
-    ids=["nobody", "nothing to do", "side by side", "one by one", "a loner parts the others", "skipped"],
+    ids=[
+        "nobody",
+        "nothing to do",
+        "side by side",
+        "one by one",
+        "a loner parts the others",
+        "skipped",
+        "a loner parts the others though it is skipped",
+        "a skipped one that allows others beside it parts nobody",
+        "only the loner parts",
+        "only the skipped loner parts",
+    ],
 )
 def test_pre_bind_groups(answers: list[PreFlight | Skip], groups: list[str]) -> None:
     plugins = [scripted(name, pre_bind_pre_flight=answer) for name, answer in zip("ABCD", answers, strict=False)]
@@ -62,9 +77,17 @@ def test_pre_bind_remembers_who_has_nothing_to_do() -> None:
     assert state.skip_prebind == {"A"}
 
 
-@pytest.mark.parametrize("answer", [None, NO, BROKEN], ids=["nothing", "refusal", "exception"])
-def test_pre_flight_answers_with_work_or_skip_and_nothing_else(answer: object) -> None:
-    with pytest.raises(PluginError, match="PreBindPreFlight") as caught:
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        (None, 'PreBindPreFlight A returned "None", which is unsupported'),
+        (NO, 'PreBindPreFlight A returned "Reject(.*)", which is unsupported'),
+        (BROKEN, 'running PreBindPreFlight "A": it broke'),
+    ],
+    ids=["nothing", "refusal", "exception"],
+)
+def test_pre_flight_answers_with_work_or_skip_and_nothing_else(answer: object, text: str) -> None:
+    with pytest.raises(PluginError, match=text) as caught:
         groups_of(runner_of(scripted("A", pre_bind_pre_flight=answer)))
     assert caught.value.plugin == "A"
 

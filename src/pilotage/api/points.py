@@ -111,7 +111,10 @@ class Permit(ABC):
 
 class PreBind(ABC):
     def pre_bind_pre_flight(self, state: CycleState, pod: Pod, node_name: str) -> PreFlight | Skip:
-        """Will this plugin have work to do in PreBind? Called before the wait for Permit."""
+        """Will this plugin have work to do in PreBind, and may it run beside others? Called before the wait for Permit.
+
+        A plugin that does not allow others beside it parts those before it from those after it, even if it skips.
+        """
         return PreFlight()
 
     @abstractmethod

@@ -64,8 +64,15 @@ class Wait:
 class Skip:
     """From PreFilter, PreScore, Bind or pre-flight: this plugin has nothing to do for this pod."""
 
+    allow_parallel: bool = False
+    """From pre-flight only: may the plugins before and after this one run side by side, as if it was not there?
+
+    If not, those before it have finished before those after it begin, even though this plugin does nothing between.
+    """
+
 
 SKIP: Final = Skip()
+SKIP_BESIDE_OTHERS: Final = Skip(allow_parallel=True)
 
 
 @dataclass(frozen=True, slots=True)

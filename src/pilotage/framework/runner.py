@@ -187,18 +187,21 @@ class Runner:
         return waits
 
     def pre_bind_groups(self, state: CycleState, pod: Pod, node_name: str) -> list[list[points.PreBind]]:
-        """PreBind plugins that have work to do, in groups that may run side by side."""
+        """PreBind plugins that have work to do, in groups that may run side by side.
+
+        A plugin that does not run beside others parts those before it from those after it, even if it has no work.
+        """
         groups: list[list[points.PreBind]] = [[]]
         for plugin in self.profile.pre_bind:
-            answer = _call(plugin, "PreBindPreFlight", plugin.pre_bind_pre_flight, state, pod, node_name)
+            answer = _pre_flight(plugin, state, pod, node_name)
+            working = [plugin]
             if isinstance(answer, Skip):
                 state.skip_prebind.add(name_of(plugin))
-            elif isinstance(answer, PreFlight) and answer.allow_parallel:
-                groups[-1].append(plugin)
-            elif isinstance(answer, PreFlight):
-                groups += [[plugin], []]
+                working = []
+            if answer.allow_parallel:
+                groups[-1] += working
             else:
-                raise _unexpected(name_of(plugin), "PreBindPreFlight", answer)
+                groups += [working, []]
         return [group for group in groups if group]
 
     async def pre_bind(
@@ -247,6 +250,18 @@ class Runner:
                 await plugin.post_bind(state, pod, node_name)
             except Exception:
                 log.exception("PostBind failed, the pod is bound: pod=%s plugin=%s", pod.key, name_of(plugin))
+
+
+def _pre_flight(plugin: points.PreBind, state: CycleState, pod: Pod, node_name: str) -> PreFlight | Skip:
+    name, point = name_of(plugin), "PreBindPreFlight"
+    try:
+        answer: object = plugin.pre_bind_pre_flight(state, pod, node_name)
+    except Exception as error:
+        raise PluginError(name, point, f'running {point} "{name}": {error}') from error
+    if isinstance(answer, PreFlight | Skip):
+        return answer
+    text = f'{point} {name} returned "{answer!r}", which is unsupported. It is supposed to return PreFlight or Skip'
+    raise PluginError(name, point, text)
 
 
 async def _pre_bind_one(plugin: points.PreBind, state: CycleState, pod: Pod, node_name: str) -> Refused | None:

@@ -214,3 +214,9 @@ def test_reserving_takes_devices_and_unreserving_gives_them_back() -> None:
     world.plugin.unreserve(state, waiting.build(), "n")
     assert list(ledger.devices()) == []
     assert world.submitted == [], "nothing was written, so nothing is taken back"
+
+
+def test_a_pod_without_claims_does_not_keep_pre_binds_apart() -> None:
+    world, state = World(), CycleState()
+    world.pre_filter(state, pod("p"))
+    assert world.plugin.pre_bind_pre_flight(state, pod("p").build(), "n") == Skip(allow_parallel=True)

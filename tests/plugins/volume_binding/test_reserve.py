@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pilotage.api import PreFlight
-from pilotage.api.results import SKIP
+from pilotage.api.results import SKIP_BESIDE_OTHERS
 from pilotage.testing import node, pod
 from tests.plugins.volume_binding.binding_world import BIND_CONFLICT, BindingWorld, with_objects
 from tests.plugins.volume_world import claim, storage_class, using, volume
@@ -73,7 +73,7 @@ def test_a_claim_is_promised_the_node_of_its_volume() -> None:
 def test_there_is_nothing_to_do_for_bound_claims_and_for_none() -> None:
     world = with_objects(BindingWorld(node("n")), volume("v"), claim("c", volume_name="v"))
     state = world.reserved(using("c"), "n")
-    assert world.plugin.pre_bind_pre_flight(state, using("c").build(), "n") is SKIP
+    assert world.plugin.pre_bind_pre_flight(state, using("c").build(), "n") is SKIP_BESIDE_OTHERS
     assert world.plugin.reserve(state, pod("p").build(), "n") is None
 
 

@@ -39,7 +39,7 @@ from pilotage.api import (
     narrows,
     on_event,
 )
-from pilotage.api.results import SKIP
+from pilotage.api.results import SKIP, SKIP_BESIDE_OTHERS
 from pilotage.model import Pod
 from pilotage.model.resource import ResourceClaim
 from pilotage.plugins.args import DynamicResourcesArgs
@@ -202,7 +202,8 @@ class DynamicResources(
 
     def pre_bind_pre_flight(self, state: CycleState, pod: Pod, node_name: str) -> PreFlight | Skip:
         claims = state.get(POD_CLAIMS)
-        return SKIP if claims is None or claims is NO_CLAIMS else PreFlight(allow_parallel=True)
+        has_work = claims is not None and claims is not NO_CLAIMS
+        return PreFlight(allow_parallel=True) if has_work else SKIP_BESIDE_OTHERS
 
     async def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Refusal | None:
         await self._reservations.write(state[POD_CLAIMS], pod)

@@ -30,7 +30,7 @@ from pilotage.api import (
     VectorFilter,
     VectorScore,
 )
-from pilotage.api.results import SKIP
+from pilotage.api.results import SKIP, SKIP_BESIDE_OTHERS
 from pilotage.model import Pod
 from pilotage.plugins.args import VolumeBindingArgs
 from pilotage.plugins.pod_volumes import has_claims
@@ -116,7 +116,7 @@ class VolumeBinding(VolumeHints, PreFilter, Filter, VectorFilter, PreScore, Scor
             release(self._handle.index(VolumeCatalog), reservation)
 
     def pre_bind_pre_flight(self, state: CycleState, pod: Pod, node_name: str) -> PreFlight | Skip:
-        return PreFlight(allow_parallel=True) if _RESERVATION in state else SKIP
+        return PreFlight(allow_parallel=True) if _RESERVATION in state else SKIP_BESIDE_OTHERS
 
     async def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Refusal | None:
         binder = VolumeBinder(self._handle, pod, node_name, state[_RESERVATION])
