@@ -1,0 +1,123 @@
+"""What people ask about queues and workloads, as data: the commands and the visibility API render it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+WorkloadState = Literal["pending", "reserved", "admitted", "evicting", "inactive", "finished"]
+QueuePlace = Literal["active", "inadmissible", "none"]
+"""active: tried in turn; inadmissible: put aside until something changes, or in back-off; none: in no queue."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaReport:
+    """One resource of one flavor in a ClusterQueue. cpu in thousandths, everything else in units."""
+
+    flavor: str
+    resource: str
+    nominal: int
+    borrowing_limit: int | None
+    lending_limit: int | None
+    used: int
+    borrowed: int
+    available: int
+    """What a new workload could get now, by borrowing too."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterQueueReport:
+    name: str
+    cohort: str
+    strategy: str
+    is_active: bool
+    reason: str
+    """Of the condition Active."""
+    message: str
+    pending: int
+    """All that wait: active and put aside."""
+    inadmissible: int
+    reserving: int
+    admitted: int
+    weighted_share: int
+    quotas: tuple[QuotaReport, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LocalQueueReport:
+    namespace: str
+    name: str
+    cluster_queue: str
+    is_active: bool
+    reason: str
+    message: str
+    pending: int
+    reserving: int
+    admitted: int
+    reserved_usage: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """(flavor, resource) -> amount, of workloads with a reservation."""
+    admitted_usage: Mapping[tuple[str, str], int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PendingWorkload:
+    """One line of a queue, in queue order."""
+
+    key: str
+    uid: str
+    local_queue: str
+    priority: int
+    position_in_cluster_queue: int
+    position_in_local_queue: int
+    place: QueuePlace
+    reason: str
+    """Of QuotaReserved=False."""
+    message: str
+    requeue_count: int | None
+    requeue_at: int | None
+    """Epoch seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shortage:
+    """Why one flavor does not take one pod set."""
+
+    pod_set: str
+    flavor: str
+    resource: str
+    code: str
+    """NoMatchingFlavor, ExceedsMaxQuota or WaitingForQuota."""
+    message: str
+    need: int = 0
+    have: int = 0
+    most: int = 0
+    """What the flavor could give if nobody else used it."""
+    holders: tuple[tuple[str, int], ...] = ()
+    """Who uses it: (workload key, amount), largest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadReport:
+    key: str
+    uid: str
+    state: WorkloadState
+    place: QueuePlace
+    local_queue: str
+    cluster_queue: str
+    priority: int
+    position: int | None
+    """In its ClusterQueue, from 0; None if it does not wait."""
+    reason: str
+    message: str
+    requeue_count: int | None
+    requeue_at: int | None
+    next_due: int | None
+    """When a timer of this workload fires next (back-off over, readiness timeout, execution limit)."""
+    waits_for: tuple[str, ...] = ()
+    """Kinds of events that would make it be tried again."""
+    shortages: tuple[Shortage, ...] = ()
+    victims: tuple[str, ...] = ()
+    """Workloads on their way out that it waits for."""
+    blocked_by: tuple[str, ...] = ()
+    """With blockAdmission: whose pods are not ready."""
