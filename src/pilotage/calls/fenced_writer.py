@@ -1,0 +1,57 @@
+"""Writes that only a leader may make.
+
+A process can be stopped for longer than a lease lasts (a paused machine, a debugger, a long collection of garbage) and
+go on in the middle of a cycle. Every write asks once more, right before it is sent, whether we still lead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pilotage.api.calls import ApiWriter
+from pilotage.model.kinds import KindInfo
+
+
+class NotLeading(Exception):
+    """The lease has run out: another scheduler may be at work."""
+
+
+class FencedWriter:
+    """An `ApiWriter` that refuses everything while `is_leading` says no."""
+
+    def __init__(self, writer: ApiWriter, is_leading: Callable[[], bool]) -> None:
+        self._writer = writer
+        self._is_leading = is_leading
+
+    async def bind(self, namespace: str, pod: str, uid: str, node: str) -> None:
+        self._check()
+        await self._writer.bind(namespace, pod, uid, node)
+
+    async def create(self, kind: KindInfo, namespace: str, body: bytes) -> bytes:
+        self._check()
+        return await self._writer.create(kind, namespace, body)
+
+    async def update(self, kind: KindInfo, namespace: str, name: str, body: bytes, *, subresource: str = "") -> bytes:
+        self._check()
+        return await self._writer.update(kind, namespace, name, body, subresource=subresource)
+
+    async def patch(
+        self,
+        kind: KindInfo,
+        namespace: str,
+        name: str,
+        body: bytes,
+        *,
+        content_type: str = "application/merge-patch+json",
+        subresource: str = "",
+    ) -> bytes:
+        self._check()
+        return await self._writer.patch(kind, namespace, name, body, content_type=content_type, subresource=subresource)
+
+    async def delete(self, kind: KindInfo, namespace: str, name: str, options: bytes | None = None) -> bytes:
+        self._check()
+        return await self._writer.delete(kind, namespace, name, options)
+
+    def _check(self) -> None:
+        if not self._is_leading():
+            raise NotLeading("not the leader any more: nothing is written")

@@ -1,0 +1,181 @@
+"""Leader election over the API server: keeps asking for a Lease, keeps renewing it, gives it back.
+
+    acquire --> hold --> returns why leadership was lost     (renew deadline passed, or another one holds the lease)
+                  \\--> cancelled: release() lets a standby in at once
+
+What is true when is decided by `election.Election`; here are the requests, their time-outs and the pauses. A renewal is
+one conditional PUT; only after a refusal the lease is read again. No answer within half of the renew deadline counts as
+none, so that one stuck connection does not cost the lease.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Coroutine
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from pilotage.clock import Clock
+from pilotage.kube.client import KubeClient
+from pilotage.kube.election import Election
+from pilotage.kube.errors import ApiStatusError
+from pilotage.kube.permissions import way_out
+from pilotage.kube.transport import TransportError
+from pilotage.model.kinds import KINDS
+
+_JITTER: Final = 0.2
+_LEASES: Final = KINDS["leases"]
+
+_T = TypeVar("_T")
+
+log = logging.getLogger(__name__)
+
+
+class LeaderElector:
+    """One candidate. `is_leading` may be asked at any time; it turns false by itself when the deadline passes."""
+
+    def __init__(self, client: KubeClient, election: Election, clock: Clock, rng: random.Random) -> None:
+        self._client = client
+        self._election = election
+        self._clock = clock
+        self._rng = rng
+        self._last_problem = ""
+
+    @property
+    def is_leading(self) -> bool:
+        return self._election.is_leading(self._clock.monotonic())
+
+    @property
+    def election(self) -> Election:
+        return self._election
+
+    async def acquire(self) -> None:
+        """Return when we lead."""
+        while not await self._attempt():
+            await self._clock.sleep(self._pause())
+        log.info("became leader: lease=%s identity=%s", self._lease_text(), self._election.identity)
+
+    async def hold(self) -> str:
+        """Renew until leadership is lost; returns why, in words."""
+        async with asyncio.TaskGroup() as tasks:
+            renewing = tasks.create_task(self._renew(), name="lease renewal")
+            deadline = tasks.create_task(self._deadline(), name="lease deadline")
+            done, _ = await asyncio.wait([renewing, deadline], return_when=asyncio.FIRST_COMPLETED)
+            for task in (renewing, deadline):
+                task.cancel()
+        return (deadline if deadline in done else renewing).result()
+
+    async def release(self) -> None:
+        """Lead no more, and let a standby know if there is time for that."""
+        given_back = self._election.step_down(self._clock.time())
+        if given_back is None:
+            return
+        lease = self._election.lease
+        try:
+            body = msgspec.json.encode(given_back)
+            await self._timely(self._client.update(_LEASES, lease.namespace, lease.name, body))
+            log.info("released the lease: lease=%s", self._lease_text())
+        except (ApiStatusError, TransportError, TimeoutError) as error:
+            log.warning("the lease could not be released, it runs out by itself: %s", error)
+
+    async def _renew(self) -> str:
+        while True:
+            await self._clock.sleep(self._election.timing.retry_seconds)
+            await self._attempt()
+            if self._election.holder != self._election.identity:
+                return f"{self._election.holder or 'nobody'} holds the lease {self._lease_text()} now"
+
+    async def _deadline(self) -> str:
+        while (left := self._election.seconds_to_deadline(self._clock.monotonic())) > 0:
+            await self._clock.sleep(left)
+        seconds = self._election.timing.renew_deadline_seconds
+        return f"the lease {self._lease_text()} could not be renewed for {seconds:g} s"
+
+    async def _attempt(self) -> bool:
+        """Try to get or keep the lease; True if that worked."""
+        try:
+            granted = await self._timely(self._bid())
+        except (ApiStatusError, TransportError, TimeoutError, msgspec.DecodeError) as error:
+            self._report(error)
+            return False
+        self._last_problem = ""
+        return granted
+
+    async def _bid(self) -> bool:
+        lease, election = self._election.lease, self._election
+        if not self.is_leading:
+            await self._look()
+        for is_last in (False, True):
+            asked_at = self._clock.monotonic()
+            bid = election.bid(asked_at, self._clock.time())
+            if bid is None:
+                return False
+            try:
+                body = msgspec.json.encode(bid)
+                if "resourceVersion" in bid["metadata"]:
+                    answer = await self._client.update(_LEASES, lease.namespace, lease.name, body)
+                else:
+                    answer = await self._client.create(_LEASES, lease.namespace, body)
+            except ApiStatusError as error:
+                if is_last or error.code not in (404, 409):
+                    raise
+                await self._look()
+            else:
+                election.granted(msgspec.json.decode(answer), asked_at)
+                return True
+        return False
+
+    async def _look(self) -> None:
+        lease = self._election.lease
+        try:
+            document = msgspec.json.decode(await self._client.get(_LEASES, lease.namespace, lease.name))
+        except ApiStatusError as error:
+            if error.code != 404:
+                raise
+            document = None
+        self._election.observe(document, self._clock.monotonic())
+
+    def _pause(self) -> float:
+        """Until the next attempt: the retry period, or less if the lease of the holder runs out before."""
+        timing = self._election.timing
+        pause = timing.retry_seconds * (1 + _JITTER * self._rng.random())
+        expiry = self._election.seconds_to_expiry(self._clock.monotonic())
+        return min(pause, expiry + 0.01) if expiry > 0 else pause
+
+    async def _timely(self, work: Coroutine[Any, Any, _T]) -> _T:
+        """The outcome of `work`; TimeoutError if it takes longer than half of the renew deadline."""
+        seconds = self._election.timing.renew_deadline_seconds / 2
+        async with asyncio.TaskGroup() as tasks:
+            working = tasks.create_task(_outcome(work), name="lease request")
+            patience = tasks.create_task(self._clock.sleep(seconds), name="lease request time-out")
+            done, _ = await asyncio.wait([working, patience], return_when=asyncio.FIRST_COMPLETED)
+            working.cancel()
+            patience.cancel()
+        if working not in done:
+            raise TimeoutError(f"the API server did not answer about the lease within {seconds:g} s")
+        outcome = working.result()
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    def _report(self, error: Exception) -> None:
+        problem = f"lease {self._lease_text()}: {error}"
+        if isinstance(error, ApiStatusError) and error.code == 403:
+            problem = f"{problem}; {way_out(_LEASES, ('get', 'create', 'update'))}"
+        if problem != self._last_problem:
+            log.warning("%s", problem)
+            self._last_problem = problem
+
+    def _lease_text(self) -> str:
+        return f"{self._election.lease.namespace}/{self._election.lease.name}"
+
+
+async def _outcome(work: Coroutine[Any, Any, _T]) -> _T | Exception:
+    """An error as a value: in a task group it would take the other tasks with it."""
+    try:
+        return await work
+    except Exception as error:
+        return error
