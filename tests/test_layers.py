@@ -40,8 +40,9 @@ ALLOWED: dict[str, set[str]] = {
     "conformance": _API | _STATE | _RUNNING,
     "explain": _API | _STATE | _RUNNING,
     "library": _API | _STATE | _RUNNING | {"explain"},
+    "serve": _API | _STATE | _RUNNING | {"explain"},
     "web": _API | _STATE | _RUNNING | _TOOLS,
-    "cli": _API | _STATE | _RUNNING | _TOOLS | {"testing", "web"},
+    "cli": _API | _STATE | _RUNNING | _TOOLS | {"serve", "testing", "web"},
     "__main__": {"cli"},
 }
 
@@ -55,7 +56,7 @@ EXCEPTIONS = {
 }
 
 _THIRD_PARTY_AT_THE_EDGE = {
-    "aiohttp": {"kube"},
+    "aiohttp": {"kube", "serve"},
     "click": {"cli"},
     "rich": {"cli"},
     "uvicorn": {"sandbox", "web"},

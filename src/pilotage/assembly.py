@@ -225,8 +225,16 @@ class SchedulerHandle:
 class SchedulerProcess:
     """A scheduler with its watches on one API server."""
 
-    def __init__(self, client: KubeClient, clock: Clock, rng: random.Random, options: SchedulerOptions) -> None:
-        self.scheduler = build_scheduler(client, clock, rng, options)
+    def __init__(
+        self,
+        client: KubeClient,
+        clock: Clock,
+        rng: random.Random,
+        options: SchedulerOptions,
+        writer: ApiWriter | None = None,
+    ) -> None:
+        """`writer` is what writes go through, if not the client itself."""
+        self.scheduler = build_scheduler(writer or client, clock, rng, options)
         self.reflectors = [
             Reflector(
                 client,
@@ -242,11 +250,21 @@ class SchedulerProcess:
     async def run(self) -> None:
         """Watch and schedule until cancelled."""
         async with asyncio.TaskGroup() as tasks:
-            for reflector in self.reflectors:
-                tasks.create_task(reflector.run(), name=f"watch {reflector.kind.plural}")
-            for reflector in self.reflectors:
-                await reflector.wait_synced()
+            self.watch(tasks)
+            await self.wait_synced()
             tasks.create_task(self.scheduler.run(), name="scheduler")
+
+    def watch(self, tasks: asyncio.TaskGroup) -> list[asyncio.Task[None]]:
+        """Start the watches; what they see waits in the inbox until the scheduler takes it."""
+        return [tasks.create_task(one.run(), name=f"watch {one.kind.plural}") for one in self.reflectors]
+
+    async def wait_synced(self) -> None:
+        for reflector in self.reflectors:
+            await reflector.wait_synced()
+
+    @property
+    def has_synced(self) -> bool:
+        return all(reflector.has_synced for reflector in self.reflectors)
 
 
 def build_scheduler(client: ApiWriter, clock: Clock, rng: random.Random, options: SchedulerOptions) -> Scheduler:

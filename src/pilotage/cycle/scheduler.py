@@ -32,7 +32,7 @@ from pilotage.framework.errors import PluginError
 from pilotage.framework.waiting_pods import WaitingPod, WaitingPods
 from pilotage.model import Pod
 from pilotage.observe.tally import Tally
-from pilotage.queue.entry import Ticket
+from pilotage.queue.entry import Home, Ticket
 from pilotage.queue.scheduling_queue import SchedulingQueue
 
 log = logging.getLogger(__name__)
@@ -40,6 +40,13 @@ log = logging.getLogger(__name__)
 _CYCLES_PER_TURN = 16
 _BACKOFF_TICK_SECONDS = 1.0
 _TICKS_PER_SWEEP = 30
+LONGEST_END_SECONDS = 15.0
+"""What an orderly end waits for bindings and calls; Kubernetes gives a pod 30 s before it kills."""
+_LOOK_AGAIN_SECONDS = 0.02
+
+
+class _Ended(Exception):
+    """Everything that was to be done is done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +74,7 @@ class Scheduler:
         self.tally = parts.tally
         self.slow_plugins = SlowPlugins(parts.clock, parts.tally)
         self.inbox = Inbox()
+        self._is_ending = False
         self.after_search: list[Callable[[Pod], None]] = []
         """Called in every cycle once a node was found or not, before anything follows from it."""
         self.intake = Intake(parts.cluster, parts.queue, self.inbox, parts.engines.keys(), parts.waiting_pods)
@@ -102,19 +110,48 @@ class Scheduler:
         return self._parts.waiting_pods
 
     async def run(self) -> None:
-        """Until cancelled. Nothing is scheduled before the first list of every watched kind has been put in."""
+        """Until `end` is called or it is cancelled. Call it when the first list of every watched kind was put in."""
         with self.slow_plugins.watching():
-            async with asyncio.TaskGroup() as tasks:
-                self.start(tasks)
-                await self._loop(tasks)
+            try:
+                async with asyncio.TaskGroup() as tasks:
+                    self.start(tasks)
+                    await self._loop(tasks)
+                    await self._wind_down()
+                    # Ends what is left in the group: timers, the dispatcher, pods that wait for permission.
+                    raise _Ended
+            except* _Ended:
+                pass
+
+    def end(self) -> None:
+        """Begin nothing new; `run` returns when what was decided is bound and what is to be told is written."""
+        self._is_ending = True
+        self.inbox.wake()
+
+    async def follow(self) -> None:
+        """Keep cluster and queue up to date without scheduling, until cancelled: what a standby does."""
+        while True:
+            self.take_news()
+            await self.inbox.arrival()
 
     def start(self, tasks: asyncio.TaskGroup) -> None:
         """Start everything but the loop: for those who run the cycles themselves, one by one."""
         tasks.create_task(self._parts.dispatcher.run(), name="api call dispatcher")
         tasks.create_task(self._keep_time(), name="backoff and sweep")
 
+    async def _wind_down(self) -> None:
+        clock = self._parts.clock
+        deadline = clock.monotonic() + LONGEST_END_SECONDS
+        while self._is_at_work() and clock.monotonic() < deadline:
+            await clock.sleep(_LOOK_AGAIN_SECONDS)
+            self.take_news()
+
+    def _is_at_work(self) -> bool:
+        """Is a pod being bound, or a call to be sent? Pods that wait for permission may wait for ever."""
+        in_flight = self._queue.size(Home.IN_FLIGHT) - sum(1 for _ in self._parts.waiting_pods)
+        return in_flight > 0 or not self._parts.dispatcher.is_idle
+
     async def _loop(self, tasks: asyncio.TaskGroup) -> None:
-        while True:
+        while not self._is_ending:
             self.take_news()
             if self._cycles(tasks):
                 # Give way to the network, to the bindings, and to the watches that fill the inbox.

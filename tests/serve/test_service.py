@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+from pilotage.serve.service import LeadershipLost
+
+from .replicas import world
+
+
+async def test_one_of_two_replicas_schedules_and_the_other_follows() -> None:
+    async with world() as cluster:
+        first, _ = await cluster.start("first")
+        second, _ = await cluster.start("second")
+        await cluster.create_pods("a", "b")
+        await cluster.clock.advance(5.0)
+        assert await cluster.unbound() == []
+        assert sum(first.wire.bound.values()) == 2 and not second.wire.bound
+        assert first.service.is_scheduling and not second.service.is_scheduling
+        known = second.process.scheduler.cluster.objects("Pod")
+        assert {pod.name: bool(pod.node_name) for pod in known.values()} == {"a": True, "b": True}
+        assert len(second.process.scheduler.cluster.nodes.names) == 3
+
+
+async def test_standby_takes_over_from_a_leader_that_is_cut_off_and_no_pod_is_bound_twice() -> None:
+    async with world() as cluster:
+        first, _ = await cluster.start("first")
+        second, _ = await cluster.start("second")
+        await cluster.create_pods(*(f"early-{n}" for n in range(5)))
+        await cluster.clock.advance(5.0)
+        first.wire.is_cut = True
+        await cluster.create_pods(*(f"late-{n}" for n in range(5)))
+        await cluster.clock.advance(9.0)
+        assert len(await cluster.unbound()) == 5
+        await cluster.clock.advance(10.0)
+        assert await cluster.unbound() == []
+        assert isinstance(first.error, LeadershipLost)
+        bound = first.wire.bound + second.wire.bound
+        assert len(bound) == 10 and set(bound.values()) == {1}
+        assert not first.wire.refused and not second.wire.refused
+
+
+async def test_deposed_leader_that_comes_back_writes_nothing() -> None:
+    """Its connection returns after its deadline has passed, with pods waiting: it has ended by then."""
+    async with world() as cluster:
+        first, running = await cluster.start("first")
+        first.wire.is_cut = True
+        await cluster.clock.advance(11.0)
+        assert running.done() and not first.elector.is_leading
+        first.wire.is_cut = False
+        await cluster.create_pods("a")
+        await cluster.clock.advance(30.0)
+        assert await cluster.unbound() == ["a"]
+
+
+async def test_stop_finishes_bindings_in_flight_then_gives_the_lease_back() -> None:
+    async with world() as cluster:
+        first, running = await cluster.start("first")
+        first.wire.binding_seconds = 3.0
+        await cluster.create_pods("a", "b", "c")
+        await cluster.clock.advance(0.5)
+        assert len(await cluster.unbound()) == 3
+        first.service.stop()
+        await cluster.clock.settle()
+        await cluster.create_pods("too-late")
+        await cluster.clock.advance(1.0)
+        assert not running.done() and first.elector.is_leading
+        await cluster.clock.advance(3.0)
+        assert running.done() and first.error is None
+        assert await cluster.unbound() == ["too-late"]
+        events = await cluster.objects("/apis/events.k8s.io/v1/namespaces/default/events")
+        assert sorted(e["regarding"]["name"] for e in events if e["reason"] == "Scheduled") == ["a", "b", "c"]
+        leases = await cluster.objects("/apis/coordination.k8s.io/v1/namespaces/kube-system/leases")
+        assert [lease["spec"]["holderIdentity"] for lease in leases] == [""]
+
+
+async def test_standby_takes_over_at_once_after_an_orderly_stop() -> None:
+    async with world() as cluster:
+        first, running = await cluster.start("first")
+        second, _ = await cluster.start("second")
+        first.service.stop()
+        await cluster.create_pods("a")
+        await cluster.clock.advance(3.0)
+        assert running.done() and first.error is None
+        assert second.service.is_scheduling and await cluster.unbound() == []
+
+
+async def test_standby_that_is_stopped_ends_without_having_scheduled() -> None:
+    async with world() as cluster:
+        await cluster.start("first")
+        second, running = await cluster.start("second")
+        second.service.stop()
+        await cluster.clock.advance(1.0)
+        assert running.done() and second.error is None and not second.wire.bound
