@@ -5,10 +5,10 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check format lint types unit bench lock clean
+.PHONY: help install demo test check format lint types unit bench cluster-assets cluster-test lock clean
 
 help: ## list the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 $(STAMP): pyproject.toml requirements/dev.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Pilotage needs Python 3.11 or newer; set PYTHON=/path/to/python3.11" >&2; exit 1; }
@@ -37,10 +37,16 @@ types:
 	$(BIN)/mypy
 
 unit:
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not e2e"
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not e2e and not cluster"
 
 bench: install ## the benchmark that the README quotes
 	$(BIN)/pilotage bench --workload SchedulingBasic
+
+cluster-assets: install ## build etcd, kube-apiserver and kube-scheduler from their Go modules, once (KUBERNETES=v1.36.3)
+	$(BIN)/python tools/cluster_assets.py $(KUBERNETES)
+
+cluster-test: install ## the scheduler as a process against a real API server (if there are assets) and the sandbox
+	$(BIN)/python -m pytest -m cluster -rs tests/real_cluster
 
 lock: install ## resolve the dependencies anew
 	$(BIN)/pip install --quiet uv

@@ -154,3 +154,22 @@ async def test_a_refused_watch_raises_the_servers_error() -> None:
 
     error = await refusal_of(replying(410, json.dumps(status(410, "Expired")).encode()), watch)
     assert error.is_gone and error.reason == "Expired"
+
+
+@pytest.mark.parametrize(
+    ("served", "code"), [(["resourceslices"], 404), (["resourceslices", "devicetaintrules"], 403), (None, 404)]
+)
+async def test_a_kind_that_the_server_does_not_have_is_absent_not_forbidden(
+    served: list[str] | None, code: int
+) -> None:
+    """An API server asks for permission first, so that a role without a rule for an unknown kind gets 403."""
+
+    async def handler(request: web.BaseRequest) -> web.Response:
+        if request.path.endswith("/devicetaintrules"):
+            return web.json_response({"kind": "Status", "reason": "Forbidden", "message": "no"}, status=403)
+        if served is None:
+            return web.Response(status=404)
+        return web.json_response({"kind": "APIResourceList", "resources": [{"name": name} for name in served]})
+
+    error = await refusal_of(handler, lambda client: client.list_page(KINDS["devicetaintrules"]))
+    assert error.code == code

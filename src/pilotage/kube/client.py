@@ -51,6 +51,14 @@ class ServerVersion(msgspec.Struct, frozen=True, rename="camel"):
     minor: str = ""
 
 
+class _Resource(msgspec.Struct):
+    name: str
+
+
+class _ResourceList(msgspec.Struct):
+    resources: list[_Resource] = []
+
+
 class _StatusDetails(msgspec.Struct, rename="camel"):
     retry_after_seconds: int = 0
 
@@ -77,7 +85,14 @@ class KubeClient:
     async def list_page(self, kind: KindInfo, options: ListOptions | None = None) -> ListPage:
         """One page; `continue_token` of the page leads to the next, "" if it was the last."""
         options = options or ListOptions()
-        return kind.decode_list(await self._call("GET", kind.path(options.namespace), query=options.query()))
+        try:
+            body = await self._call("GET", kind.path(options.namespace), query=options.query())
+        except ApiStatusError as error:
+            # Permission is asked for before existence: a role rarely allows what its cluster does not have.
+            if error.code == 403 and not await self.serves(kind):
+                raise ApiStatusError(404, "NotFound", f"the server does not have {kind.plural}") from error
+            raise
+        return kind.decode_list(body)
 
     async def create(self, kind: KindInfo, namespace: str, body: bytes) -> bytes:
         return await self._call("POST", kind.path(namespace), body=body)
@@ -129,6 +144,20 @@ class KubeClient:
                 yield chunks
         except StreamRefused as refused:
             raise status_error(refused.response) from refused
+
+    async def serves(self, kind: KindInfo) -> bool:
+        """Does the server have this kind at all? Everybody may ask that, whatever else they may do."""
+        if not kind.group:
+            return True
+        try:
+            answer = await self._call("GET", f"/apis/{kind.api_version}")
+        except ApiStatusError as error:
+            return error.code != 404
+        try:
+            known = msgspec.json.decode(answer, type=_ResourceList)
+        except msgspec.DecodeError:
+            return True
+        return any(resource.name == kind.plural for resource in known.resources)
 
     async def version(self) -> ServerVersion:
         """What answers there; ApiStatusError if it is no Kubernetes API server at all."""
