@@ -91,6 +91,13 @@ class JobSpec(Shape, frozen=True):
     template: PodTemplate = msgspec.field(default_factory=PodTemplate)
 
 
+class UncountedPods(Shape, frozen=True):
+    """UIDs of pods that have ended and are not counted in the status yet."""
+
+    succeeded: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
+
+
 class JobStatus(Shape, frozen=True):
     active: int = 0
     ready: int | None = None
@@ -99,6 +106,7 @@ class JobStatus(Shape, frozen=True):
     failed: int = 0
     start_time: str | None = None
     completion_time: str | None = None
+    uncounted_terminated_pods: UncountedPods = UncountedPods()
     conditions: tuple[TimedCondition, ...] = ()
 
 

@@ -1,0 +1,178 @@
+"""Plain pods and groups of pods, held back by a scheduling gate until their workload is admitted.
+
+A pod takes part if it carries the queue label and the gate kueue.x-k8s.io/admission (nobody can add a gate to a pod
+that exists, and there is no webhook that would add it at creation). Pods with the same group name are one workload, in
+which members of the same shape form a pod set. A pod that is stopped is deleted: it cannot be suspended again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from pilotage.jobs.adapters import marks
+from pilotage.jobs.adapters.batch_job import map_patch, plain_tolerations
+from pilotage.jobs.adapters.facts import Ending, RunFacts
+from pilotage.jobs.adapters.pod_set_info import PodSetInfo
+from pilotage.jobs.adapters.pod_templates import queued_spec
+from pilotage.model.kueue import PodSet
+from pilotage.model.meta import ObjectMeta
+from pilotage.model.pod import Pod
+from pilotage.model.workloads import PodTemplate
+
+_HASH_DIGITS = 8
+SINGLE = "main"
+"""The pod set of a pod that belongs to no group."""
+
+
+def takes_part(pod: Pod) -> bool:
+    """Whether the pod waits for admission, or was admitted by us."""
+    return marks.QUEUE_NAME in pod.labels and (is_gated(pod) or pod.labels.get(marks.MANAGED) == "true")
+
+
+def is_gated(pod: Pod) -> bool:
+    return any(gate.name == marks.GATE for gate in pod.spec.scheduling_gates)
+
+
+def group_of(pod: Pod) -> str:
+    return pod.labels.get(marks.GROUP_NAME, "")
+
+
+def role_of(pod: Pod) -> str:
+    """The pod set of a pod: the same for pods of the same shape."""
+    known = pod.annotations.get(marks.ROLE_HASH)
+    if known is not None:
+        return known
+    if not group_of(pod):
+        return SINGLE
+    shape = msgspec.json.encode([pod.labels.get(marks.PRIORITY_CLASS), queued_spec(pod.spec)], order="sorted")
+    return hashlib.sha256(shape).hexdigest()[:_HASH_DIGITS]
+
+
+def start_patch(pod: Pod, info: PodSetInfo) -> dict[str, Any]:
+    """Steer the pod and let it go to the scheduler; other gates stay."""
+    gates = [{"name": gate.name} for gate in pod.spec.scheduling_gates if gate.name != marks.GATE]
+    added = tuple(one for one in info.tolerations if one not in pod.spec.tolerations)
+    selector = {**pod.spec.node_selector, **info.node_selector}
+    spec: dict[str, Any] = {"schedulingGates": gates or None}
+    if info.node_selector:
+        spec["nodeSelector"] = map_patch(pod.spec.node_selector, selector)
+    if added:
+        spec["tolerations"] = plain_tolerations((*pod.spec.tolerations, *added))
+    annotations = {**info.annotations, marks.ROLE_HASH: info.name}
+    metadata = {
+        "uid": pod.uid,
+        "resourceVersion": pod.resource_version,
+        "labels": {**info.labels, marks.MANAGED: "true"},
+        "annotations": annotations,
+    }
+    return {"metadata": metadata, "spec": spec}
+
+
+# --- groups -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The pods that are one workload: a pod alone, or all members of a group."""
+
+    name: str
+    """"" for a pod alone."""
+    total: int
+    pods: tuple[Pod, ...]
+    problem: str = ""
+    """Why they cannot be queued as they are."""
+
+    @property
+    def is_complete(self) -> bool:
+        """All members exist, or the first one may stand for all."""
+        first = self.pods[0] if self.pods else None
+        is_fast = first is not None and first.annotations.get(marks.GROUP_FAST_ADMISSION) == "true"
+        return bool(self.pods) and not self.problem and (is_fast or len(usable(self.pods)) >= self.total)
+
+
+def group(name: str, pods: Sequence[Pod]) -> Group:
+    """The group of these pods, oldest first."""
+    members = tuple(sorted(pods, key=lambda pod: (pod.creation_timestamp or "", pod.name)))
+    if not name:
+        return Group("", 1, members)
+    counts = {pod.annotations.get(marks.GROUP_TOTAL_COUNT, "") for pod in members}
+    queues = {pod.labels.get(marks.QUEUE_NAME, "") for pod in members}
+    problem = ""
+    [count] = counts if len(counts) == 1 else [""]
+    if not count.isdecimal() or int(count) < 1:
+        found = ", ".join(sorted(f'"{one}"' for one in counts))
+        problem = f"annotation {marks.GROUP_TOTAL_COUNT} must be the same number on all members; found {found}"
+    elif len(queues) > 1:
+        problem = f"members name different queues: {', '.join(sorted(queues))}"
+    return Group(name, 0 if problem else int(count), members, problem)
+
+
+def usable(pods: Sequence[Pod]) -> list[Pod]:
+    """Pods that count as members: failed and leaving ones may be replaced."""
+    return [pod for pod in pods if not pod.is_terminating and pod.status.phase != "Failed"]
+
+
+def pod_sets(members: Group) -> tuple[PodSet, ...]:
+    """Members of the same shape form a pod set; what is missing (fast admission) is as the first."""
+    roles: dict[str, list[Pod]] = {}
+    for pod in kept(members):
+        roles.setdefault(role_of(pod), []).append(pod)
+    counts = {role: len(pods) for role, pods in roles.items()}
+    if roles:
+        first = next(iter(roles))
+        counts[first] += max(members.total - sum(counts.values()), 0)
+    return tuple(
+        PodSet(name=role, template=_template(pods[0]), count=counts[role]) for role, pods in sorted(roles.items())
+    )
+
+
+def _template(pod: Pod) -> PodTemplate:
+    return PodTemplate(metadata=ObjectMeta(), spec=queued_spec(pod.spec))
+
+
+def kept(members: Group) -> list[Pod]:
+    """The members that stay if there are more than wanted: let go already, then older ones."""
+    ranked = sorted(usable(members.pods), key=lambda pod: (is_gated(pod), pod.creation_timestamp or "", pod.name))
+    return ranked[: members.total]
+
+
+def excess(members: Group) -> list[Pod]:
+    staying = {pod.uid for pod in kept(members)}
+    return [pod for pod in usable(members.pods) if pod.uid not in staying] if not members.problem else []
+
+
+def run_facts(members: Group) -> RunFacts:
+    pods = members.pods
+    alive = [pod for pod in pods if not pod.is_finished and not is_gated(pod)]
+    ready = [pod for pod in usable(pods) if pod.status.phase == "Succeeded" or _is_ready(pod)]
+    staying = usable(pods)
+    return RunFacts(
+        is_suspended=any(is_gated(pod) for pod in staying) or not staying,
+        has_active_pods=bool(alive),
+        are_pods_ready=len(staying) >= members.total and len(ready) == len(staying),
+        ending=_ending(members),
+    )
+
+
+def _is_ready(pod: Pod) -> bool:
+    condition = pod.status.condition("Ready")
+    return condition is not None and condition.status == "True"
+
+
+def _ending(members: Group) -> Ending | None:
+    pods = members.pods
+    if not pods or any(pod.annotations.get(marks.GROUP_SERVING) == "true" for pod in pods):
+        return None
+    succeeded = sum(pod.status.phase == "Succeeded" for pod in pods)
+    if succeeded >= members.total > 0:
+        return Ending(True, "Pods succeeded: " + f"{succeeded}/{members.total}.")
+    all_ended = all(pod.is_finished for pod in pods)
+    is_final = not members.name or any(pod.annotations.get(marks.RETRIABLE_IN_GROUP) == "false" for pod in pods)
+    if all_ended and is_final and len(pods) >= members.total:
+        return Ending(False, f"Pods succeeded: {succeeded}/{members.total}.")
+    return None
