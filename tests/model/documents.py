@@ -127,6 +127,7 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
             "failed": 3,
             "startTime": "2026-01-01T00:00:00Z",
             "completionTime": "2026-01-01T00:01:00Z",
+            "uncountedTerminatedPods": {"succeeded": ["u1"], "failed": ["u2"]},
             "conditions": [CONDITION],
         },
     },
