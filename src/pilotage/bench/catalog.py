@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
+from pilotage.bench.device_workloads import DEVICE_WORKLOADS
 from pilotage.bench.placement_workloads import PLACEMENT_WORKLOADS
+from pilotage.bench.volume_workloads import VOLUME_WORKLOADS
 from pilotage.bench.workloads import PREEMPTION_BASIC, SCHEDULING_BASIC
 
-WORKLOADS = {workload.name: workload for workload in (SCHEDULING_BASIC, *PLACEMENT_WORKLOADS, PREEMPTION_BASIC)}
+WORKLOADS = {
+    workload.name: workload
+    for workload in (
+        SCHEDULING_BASIC,
+        *PLACEMENT_WORKLOADS,
+        PREEMPTION_BASIC,
+        *DEVICE_WORKLOADS,
+        *VOLUME_WORKLOADS,
+    )
+}

@@ -16,6 +16,7 @@ from dataclasses import replace
 import msgspec
 
 from pilotage.assembly import SchedulerOptions, SchedulerProcess
+from pilotage.bench.cluster_objects import create_object
 from pilotage.bench.delayed_transport import DelayedTransport
 from pilotage.bench.measure import Figures, Timeline, peak_memory_mib
 from pilotage.bench.metered_codec import MeteredCodec, metered
@@ -27,6 +28,7 @@ from pilotage.model import KINDS
 from pilotage.sandbox.api import Api
 from pilotage.sandbox.http.inprocess import InProcessTransport
 from pilotage.sandbox.http.server import ApiServer
+from pilotage.sandbox.life.loop import Life
 from pilotage.sandbox.storage.records import Change
 from pilotage.sandbox.storage.store import Store
 
@@ -64,9 +66,10 @@ class InProcessBench:
     ) -> None:
         self._workload = workload
         self._clock = clock
+        self._rng = rng
         self._progress = Progress(clock)
-        self._api = Api(Store(history=_HISTORY), clock=clock, rng=rng)
-        self._server = ApiServer(self._api, token=None, clock=clock)
+        self.api = Api(Store(history=_HISTORY), clock=clock, rng=rng)
+        self._server = ApiServer(self.api, token=None, clock=clock)
         transport = InProcessTransport(self._server)
         self._creator = KubeClient(transport)
         pods, self._pod_codec = metered(KINDS["pods"])
@@ -81,12 +84,18 @@ class InProcessBench:
 
     async def run(self) -> Figures:
         workload = self._workload
-        self._api.store.subscribe("pods", self._on_change)
+        self.api.store.subscribe("pods", self._on_change)
         self._make_cluster()
+        await self._make_objects()
         figures: Figures
         async with unwrapped(Stalled), asyncio.TaskGroup() as tasks:
             running = [tasks.create_task(self._process.run(), name="scheduler")]
             running.append(tasks.create_task(self._server.run(), name="sandbox"))
+            if workload.controllers:
+                life = Life(self.api, self._clock, self._rng, controllers=workload.controllers)
+                running.append(tasks.create_task(life.run(), name="sandbox life"))
+            for reflector in self._process.reflectors:
+                await reflector.wait_synced()
             self._settled_by = _BOUND if workload.init_pods_fit else _TRIED
             await self._schedule_all("init pods", workload.make_init_pod, workload.init_pods)
             self._settled_by = _BOUND
@@ -94,6 +103,7 @@ class InProcessBench:
             gc.collect()
             gc.freeze()
             figures = await self._measure()
+            gc.unfreeze()
             for task in running:
                 task.cancel()
         return figures
@@ -101,13 +111,22 @@ class InProcessBench:
     def _make_cluster(self) -> None:
         workload = self._workload
         for namespace in (NAMESPACE, OTHER_NAMESPACE):
-            self._api.create("namespaces", "", {"metadata": {"name": namespace}})
+            self.api.create("namespaces", "", {"metadata": {"name": namespace}})
         for name, value in workload.priority_classes.items():
-            self._api.create("priorityclasses.scheduling.k8s.io", "", priority_class(name, value))
+            self.api.create("priorityclasses.scheduling.k8s.io", "", priority_class(name, value))
         for number in range(workload.nodes):
-            self._api.create("nodes", "", workload.make_node(number))
+            self.api.create("nodes", "", workload.make_node(number))
             self._progress.show("nodes", number, workload.nodes)
         self._progress.finish(f"nodes: {workload.nodes:,}")
+
+    async def _make_objects(self) -> None:
+        made = 0
+        for manifest in self._workload.make_objects(self._workload):
+            await create_object(self._creator, manifest)
+            made += 1
+            self._progress.show("objects", made, made)
+        if made:
+            self._progress.finish(f"objects: {made:,}")
 
     async def _measure(self) -> Figures:
         workload, tally = self._workload, self._process.scheduler.tally

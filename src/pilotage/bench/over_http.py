@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from pilotage.bench.child_process import Child, ChildFailed
+from pilotage.bench.cluster_objects import create_object
 from pilotage.bench.in_process import Stalled, unwrapped
 from pilotage.bench.measure import Figures, Timeline
 from pilotage.bench.progress import Progress
@@ -80,6 +81,10 @@ class OverHttpBench:
         nodes = [msgspec.json.encode(workload.make_node(number)) for number in range(workload.nodes)]
         await self._post_all(lambda body: client.create(KINDS["nodes"], "", body), nodes)
         self._progress.finish(f"nodes: {workload.nodes:,}")
+        objects = list(workload.make_objects(workload))
+        await self._post_all(lambda manifest: create_object(client, manifest), objects)
+        if objects:
+            self._progress.finish(f"objects: {len(objects):,}")
 
     async def _watched(self, client: KubeClient, scheduler: Child) -> Figures:
         workload = self._workload

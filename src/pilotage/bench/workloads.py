@@ -5,9 +5,11 @@ Names, shapes and sizes follow Kubernetes' scheduler_perf, so that figures can b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+from pilotage.sandbox.life.loop import ControllerFactory
 
 Object = dict[str, Any]
 
@@ -32,6 +34,12 @@ class Workload:
     """Priority classes that the pods name, with their values."""
     init_pods_fit: bool = True
     """False: they are tried once and wait, and the measured pods come when all have been tried."""
+    make_objects: Callable[[Workload], Iterable[Object]] = lambda workload: ()
+    """What else is there before the first pod: classes, devices, claims, volumes; with their status."""
+    controllers: Sequence[ControllerFactory] = ()
+    """Which of the sandbox's controllers take part; over HTTP all of them do."""
+    contrast_gate: str = ""
+    """A feature gate whose worth this workload shows: it is run a second time with the gate off."""
 
 
 def bench_node(number: int) -> Object:

@@ -47,6 +47,7 @@ Examples:
     help="Sandbox in this process without HTTP, or in one of its own.",
 )
 @click.option("--latency-ms", type=click.FloatRange(min=0), default=0.0, help="Let every write take this much longer.")
+@click.option("--no-contrast", is_flag=True, help="Do not run a second time without the feature that is shown.")
 @scheduler_flags
 @click.option("--seed", type=int, default=1, show_default=True, help="Seed of everything random.")
 @click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
@@ -57,29 +58,58 @@ def bench(
     pods: int | None,
     server: str,
     latency_ms: float,
+    no_contrast: bool,
     seed: int,
     output: str,
     flags: SchedulerFlags,
 ) -> None:
     """Measure pods per second, latency, CPU and memory of a workload in the sandbox."""
     workload = _sized(_workload(workload_name), nodes, init_pods, pods)
-    options = flags.options()
-    clock, rng = SystemClock(), seeded(seed)
-    if server == "http":
-        if latency_ms:
-            raise click.UsageError("--latency-ms needs --server in-process")
-        runner: InProcessBench | OverHttpBench = OverHttpBench(workload, clock, rng, flags.arguments())
-    else:
-        runner = _in_process(workload, clock, rng, options, latency_ms / 1000)
-    try:
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as loop:
-            figures = loop.run(runner.run())
-    except (Stalled, ChildFailed) as error:
-        raise click.ClickException(str(error)) from error
+    if latency_ms and server == "http":
+        raise click.UsageError("--latency-ms needs --server in-process")
+    course = _Course(workload, server, latency_ms / 1000, seed)
+    figures = course.run(flags)
+    gate = "" if no_contrast else workload.contrast_gate
+    contrast = course.run(_without(flags, gate)) if gate else None
     if output == "json":
-        click.echo(msgspec.json.encode(figures.as_json()).decode())
-    else:
-        _print_table(figures)
+        facts = figures.as_json()
+        if contrast is not None:
+            facts["contrast"] = {"featureGates": f"{gate}=false", **contrast.as_json()}
+        click.echo(msgspec.json.encode(facts).decode())
+        return
+    _print_table(figures)
+    if contrast is not None:
+        _print_table(contrast, f", {gate}=false")
+        _print_ratio(gate, figures, contrast)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Course:
+    """What is measured and where; it can be run several times, with different schedulers."""
+
+    workload: Workload
+    server: str
+    latency_seconds: float
+    seed: int
+
+    def run(self, flags: SchedulerFlags) -> Figures:
+        clock, rng = SystemClock(), seeded(self.seed)
+        options = flags.options()
+        if self.server == "http":
+            runner: InProcessBench | OverHttpBench = OverHttpBench(self.workload, clock, rng, flags.arguments())
+        else:
+            runner = _in_process(self.workload, clock, rng, options, self.latency_seconds)
+        try:
+            with asyncio.Runner(loop_factory=uvloop.new_event_loop) as loop:
+                return loop.run(runner.run())
+        except (Stalled, ChildFailed) as error:
+            raise click.ClickException(str(error)) from error
+
+
+def _without(flags: SchedulerFlags, gate: str) -> SchedulerFlags:
+    """The same scheduler with a feature gate off."""
+    chosen = [flags.feature_gates] if flags.feature_gates else []
+    return dataclasses.replace(flags, feature_gates=",".join([*chosen, f"{gate}=false"]))
 
 
 def _in_process(
@@ -108,9 +138,9 @@ def _sized(workload: Workload, nodes: int | None, init_pods: int | None, pods: i
     )
 
 
-def _print_table(figures: Figures) -> None:
+def _print_table(figures: Figures, how: str = "") -> None:
     facts = figures.as_json()
-    table = Table(title=f"{figures.workload} ({figures.server})", show_header=False, title_justify="left")
+    table = Table(title=f"{figures.workload} ({figures.server}{how})", show_header=False, title_justify="left")
     table.add_column(style="bold")
     table.add_column(justify="right")
     windows, latency = facts["podsPerSecondWindows"], facts["latencySeconds"]
@@ -128,3 +158,9 @@ def _print_table(figures: Figures) -> None:
     for name, value in rows:
         table.add_row(name, value)
     Console(file=sys.stdout).print(table)
+
+
+def _print_ratio(gate: str, figures: Figures, contrast: Figures) -> None:
+    pods = max(figures.pods, 1)
+    with_gate, without = (run.cpu_seconds / pods * 1e3 for run in (figures, contrast))
+    click.echo(f"Without {gate} a pod costs {without:.2f} ms of CPU instead of {with_gate:.2f} ms.")

@@ -35,19 +35,22 @@ class PodsInPreBind:
 
     async def run(self, uid: str, work: Coroutine[Any, Any, T]) -> T:
         """What `work` returns or raises; PreemptedInPreBind if it was cancelled meanwhile."""
-        outcome: list[T | Exception] = []
-        async with asyncio.TaskGroup() as tasks:
-            task = tasks.create_task(_kept(work, outcome), name=f"PreBind of {uid}")
-            running = self._running[uid] = _Running(task)
-            try:
-                await asyncio.wait([task])
-            finally:
-                del self._running[uid]
+        task = asyncio.current_task()
+        assert task is not None, "PreBind runs in the task of its binding"
+        running = self._running[uid] = _Running(task)
+        try:
+            result = await work
+        except (asyncio.CancelledError, Exception) as error:
+            # Whoever cancels the binding as a whole, at the same time even, means something else than a preemption.
+            is_for_all = bool(running.reason and task.uncancel()) and isinstance(error, asyncio.CancelledError)
+            if not running.reason or is_for_all:
+                raise
+            raise PreemptedInPreBind(running.reason) from error
+        finally:
+            del self._running[uid]
         if running.reason:
+            task.uncancel()
             raise PreemptedInPreBind(running.reason)
-        result = outcome[0]
-        if isinstance(result, Exception):
-            raise result
         return result
 
     def cancel(self, uid: str, reason: str) -> bool:
@@ -57,11 +60,3 @@ class PodsInPreBind:
             return False
         running.reason = reason
         return True
-
-
-async def _kept(work: Coroutine[Any, Any, T], outcome: list[T | Exception]) -> None:
-    """A failure is a result here: it must not end the task group of the binding."""
-    try:
-        outcome.append(await work)
-    except Exception as error:
-        outcome.append(error)

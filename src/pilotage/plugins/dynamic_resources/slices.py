@@ -1,7 +1,7 @@
 """The devices that drivers publish, found by the node that can use them.
 
 Each slice is kept with its devices prepared for the search: their identity, their taints (those of DeviceTaintRules
-included), and what selectors said of them. A version per node tells whether anything that a node can use has changed.
+included), and what selectors say of them. A version per node tells whether anything that a node can use has changed.
 """
 
 from __future__ import annotations
@@ -11,17 +11,16 @@ from typing import Any
 
 from pilotage.api import ClusterIndex
 from pilotage.model.resource import Device, DeviceTaint, DeviceTaintRule, ResourceSlice
-from pilotage.plugins.dynamic_resources.cel import CelError, bind_device, compile_selector
-from pilotage.plugins.dynamic_resources.cel.selector import BoundDevice
 from pilotage.plugins.dynamic_resources.change_log import ChangeLog
 from pilotage.plugins.dynamic_resources.device_ids import DeviceID, PoolID
 from pilotage.plugins.dynamic_resources.device_taints import rule_taints
+from pilotage.plugins.dynamic_resources.device_traits import DeviceTraits, traits_of
 
 
 class PoolDevice:
     """A published device; it lives as long as its slice stays as it is."""
 
-    __slots__ = ("_bound", "_verdicts", "device", "id", "is_node_local", "per_device_nodes", "published", "taints")
+    __slots__ = ("_traits", "device", "id", "is_node_local", "per_device_nodes", "published", "taints")
 
     def __init__(self, published: ResourceSlice, device: Device, rules: list[DeviceTaintRule]) -> None:
         spec = published.spec
@@ -31,25 +30,13 @@ class PoolDevice:
         self.taints: tuple[DeviceTaint, ...] = device.taints + rule_taints(rules, self.id)
         self.per_device_nodes = bool(spec.per_device_node_selection)
         self.is_node_local = bool(spec.node_name or device.node_name or device.binds_to_node)
-        self._bound: BoundDevice | None = None
-        self._verdicts: dict[str, bool | CelError] = {}
+        self._traits: DeviceTraits | None = None
 
     def satisfies(self, expression: str) -> bool:
-        """Does a CEL expression hold for this device? Each is evaluated once; CelError if it fails."""
-        verdict = self._verdicts.get(expression)
-        if verdict is None:
-            verdict = self._verdicts[expression] = self._evaluate(expression)
-        if isinstance(verdict, CelError):
-            raise verdict
-        return verdict
-
-    def _evaluate(self, expression: str) -> bool | CelError:
-        if self._bound is None:
-            self._bound = bind_device(self.id.driver, self.device)
-        try:
-            return compile_selector(expression).matches(self._bound)
-        except CelError as error:
-            return error
+        """Does a CEL expression hold for this device? Each is evaluated once for all that look alike; may CelError."""
+        if self._traits is None:
+            self._traits = traits_of(self.id.driver, self.device)
+        return self._traits.satisfy(expression)
 
 
 class PublishedSlice:

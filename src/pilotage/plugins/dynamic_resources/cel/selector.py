@@ -31,6 +31,7 @@ _COMPILED = 1024
 _LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"|' + r"'((?:[^'\\\n]|\\.)*)'")
 _LOOP = re.compile(r"\.\s*(?:all|exists|exists_one|map|filter|sortBy|transformList|transformMap)\s*\(")
 _LARGEST_COLLECTION = 64
+_MOST_ACTIVATIONS = 64
 
 
 class CelError(Exception):
@@ -96,6 +97,8 @@ class _CompiledSelector:
     def matches(self, device: BoundDevice) -> bool:
         activation = device.activations.get(self._domains)
         if activation is None:
+            if len(device.activations) >= _MOST_ACTIVATIONS:
+                device.activations.clear()
             activation = _environment().Activation(device.variables(self._domains))
             device.activations[self._domains] = activation
         result = self._compiled.eval(activation)

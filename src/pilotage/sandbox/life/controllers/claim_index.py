@@ -53,6 +53,10 @@ class ClaimIndex:
             if not claims:
                 self._reserved_by.pop(uid, None)
 
+    def consumers_of(self, claim: Key) -> tuple[str, ...]:
+        """The uids of those that reserved the claim."""
+        return self._consumers_of.get(claim, ())
+
     def has_reserved(self, uid: str) -> bool:
         return uid in self._reserved_by
 

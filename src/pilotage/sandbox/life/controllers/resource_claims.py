@@ -64,12 +64,21 @@ class ResourceClaimController:
         record = self._world.api.store.get(seen.key) if seen.new is not None else None
         if record is not None:
             self._claims.put(record)
-            return (Due(seen.key),)
+            return () if self._is_settled(seen.facts) else (Due(seen.key),)
         self._claims.remove(seen.key)
         owner = seen.facts.controller
         if owner is None or owner.kind != "Pod":
             return ()
         return (Due(Key("pods", seen.key.namespace, owner.name)),)
+
+    def _is_settled(self, claim: Facts) -> bool:
+        """Nothing is to be done for a claim in use: when its users end, that is seen of the users."""
+        consumers = self._claims.consumers_of(claim.key)
+        return bool(consumers) and not claim.is_deleting and all(map(self._is_alive, consumers))
+
+    def _is_alive(self, uid: str) -> bool:
+        pod = self._world.index.by_uid(uid)
+        return isinstance(pod, PodFacts) and not _is_done(pod)
 
     def _template_seen(self, seen: Seen) -> Iterable[Due]:
         return () if seen.new is None else [Due(pod) for pod in self._claims.stop_waiting(seen.key)]

@@ -1,0 +1,59 @@
+"""What selectors see of a device, and what they said of it.
+
+A selector sees the driver, attributes and capacity, not the name. Clusters have many devices of few models, so devices
+that look alike share their traits: each expression is evaluated once per model, whatever the number of nodes.
+"""
+
+from __future__ import annotations
+
+from weakref import WeakValueDictionary
+
+import msgspec
+
+from pilotage.model.resource import Device
+from pilotage.plugins.dynamic_resources.cel import CelError, bind_device, compile_selector
+
+_MOST_VERDICTS = 1024
+
+_encode = msgspec.json.Encoder().encode
+
+
+class DeviceTraits:
+    """The traits of one model of devices; they live as long as there is such a device."""
+
+    __slots__ = ("__weakref__", "_bound", "_verdicts")
+
+    def __init__(self, driver: str, device: Device) -> None:
+        self._bound = bind_device(driver, device)
+        self._verdicts: dict[str, bool | CelError] = {}
+
+    def satisfy(self, expression: str) -> bool:
+        """Does a CEL expression hold? CelError if it fails."""
+        verdict = self._verdicts.get(expression)
+        if verdict is None:
+            if len(self._verdicts) >= _MOST_VERDICTS:
+                self._verdicts.clear()
+            verdict = self._verdicts[expression] = self._evaluate(expression)
+        if isinstance(verdict, CelError):
+            # Raised again and again: without this its traceback would grow each time.
+            raise verdict.with_traceback(None)
+        return verdict
+
+    def _evaluate(self, expression: str) -> bool | CelError:
+        try:
+            return compile_selector(expression).matches(self._bound)
+        except CelError as error:
+            return error
+
+
+_known: WeakValueDictionary[tuple[str, bytes], DeviceTraits] = WeakValueDictionary()
+
+
+def traits_of(driver: str, device: Device) -> DeviceTraits:
+    """The traits that the device shares with all devices that selectors cannot tell from it."""
+    look = (device.attributes, device.capacity, bool(device.allow_multiple_allocations))
+    key = (driver, _encode(look))
+    traits = _known.get(key)
+    if traits is None:
+        traits = _known[key] = DeviceTraits(driver, device)
+    return traits
