@@ -1,0 +1,86 @@
+"""The definitions in deploy/crds: accepted by an API server, and no field that we read or write is pruned by them."""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Union
+
+import msgspec
+import pytest
+import yaml
+
+from pilotage.model import KINDS, kueue
+from pilotage.model.workloads import PodTemplate
+from pilotage.sandbox.kinds.builtin_kinds import builtin_registry
+from pilotage.sandbox.kinds.crds import definition_errors, types_of
+from pilotage.sandbox.kinds.resources import ResourceRegistry
+
+CRDS = Path(__file__).parents[2] / "deploy" / "crds"
+PLURALS = sorted(plural for plural, info in KINDS.items() if info.group == "kueue.x-k8s.io")
+
+SHARED_STRUCTS = {
+    # Structs that several kinds share have fields that not all of them need.
+    ".spec.parameters.namespace",
+    ".status.fairSharing",
+    ".status.flavorsReservation[].resources[].borrowed",
+    ".status.flavorsUsage[].resources[].borrowed",
+}
+
+
+def definition(plural: str) -> dict[str, Any]:
+    loaded = yaml.safe_load((CRDS / f"{plural}.yaml").read_text())
+    assert isinstance(loaded, dict)
+    return loaded
+
+
+def schema_of(plural: str) -> dict[str, Any]:
+    schema = definition(plural)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    assert isinstance(schema, dict)
+    return schema
+
+
+def test_there_is_a_definition_for_every_kind() -> None:
+    assert sorted(path.stem for path in CRDS.glob("*.yaml")) == PLURALS
+
+
+@pytest.mark.parametrize("plural", PLURALS)
+def test_a_server_without_the_kind_accepts_it_and_serves_what_the_sandbox_has_built_in(plural: str) -> None:
+    builtin = builtin_registry()
+    others = ResourceRegistry(one for one in builtin if one.group != "kueue.x-k8s.io")
+    assert definition_errors(definition(plural), others) == []
+    [made] = types_of(definition(plural))
+    known = next(
+        one for one in builtin if one.group == made.group and one.plural == plural and one.version == "v1beta2"
+    )
+    for field in ("kind", "singular", "namespaced", "short_names", "subresources"):
+        assert getattr(made, field) == getattr(known, field), field
+
+
+@pytest.mark.parametrize("plural", PLURALS)
+def test_no_field_that_the_model_has_is_pruned(plural: str) -> None:
+    struct = getattr(kueue, KINDS[plural].kind)
+    assert list(_missing(struct, schema_of(plural), "")) == []
+
+
+def _missing(hint: Any, schema: dict[str, Any], path: str) -> Iterator[str]:
+    """Fields of the model below `hint` that the schema does not have."""
+    origin = typing.get_origin(hint)
+    if origin in (Union, types.UnionType):
+        for part in typing.get_args(hint):
+            yield from _missing(part, schema, path)
+    elif origin is tuple:
+        yield from _missing(typing.get_args(hint)[0], schema["items"], f"{path}[]")
+    elif isinstance(hint, type) and issubclass(hint, msgspec.Struct) and hint is not PodTemplate:
+        hints = typing.get_type_hints(hint)
+        for field in msgspec.structs.fields(hint):
+            if field.name == "metadata":
+                continue
+            here = f"{path}.{field.encode_name}"
+            if field.encode_name not in schema.get("properties", {}):
+                if here not in SHARED_STRUCTS:
+                    yield here
+            else:
+                yield from _missing(hints[field.name], schema["properties"][field.encode_name], here)
