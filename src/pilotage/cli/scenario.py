@@ -12,14 +12,14 @@ import click
 from pilotage.cli.errors import ExitCode, bad_input
 from pilotage.cli.logs import is_verbose
 from pilotage.cli.options import common_options
-from pilotage.simulate.scenario_file import Scenario, ScenarioError, load_scenarios
-from pilotage.simulate.scenario_options import scenario_options
-from pilotage.simulate.scenario_run import Outcome, run_scenario
+from pilotage.simulate.scenario_file import ScenarioError
+from pilotage.simulate.scenario_run import AnyScenario, Outcome, load_any, refuse_unplayable, run_scenario
 
 _EPILOG = """\b
 Examples:
   pilotage scenario requeue.yaml
   pilotage scenario scenarios/*.yaml -k uncordon
+  pilotage scenario queues.yaml -k borrow
 """
 
 
@@ -32,9 +32,9 @@ Examples:
 def scenario(files: tuple[Path, ...], wanted: tuple[str, ...]) -> None:
     """Play scenarios: a cluster, what happens to it, and what is expected of the scheduler.
 
-    The real scheduler runs on an API server in memory and in virtual time, so that minutes pass in milliseconds. Shows
-    for every scenario whether it passed, and if not the first difference. Exits with 1 if one failed, with 2 if a file
-    cannot be used.
+    The real scheduler, or workload queueing, runs on an API server in memory and in virtual time, so that minutes pass
+    in milliseconds. Shows for every scenario whether it passed, and if not the first difference. Exits with 1 if one
+    failed, with 2 if a file cannot be used.
     """
     chosen = _chosen(files, wanted)
     if not is_verbose():
@@ -46,13 +46,13 @@ def scenario(files: tuple[Path, ...], wanted: tuple[str, ...]) -> None:
         sys.exit(ExitCode.FAILED)
 
 
-def _chosen(files: tuple[Path, ...], wanted: tuple[str, ...]) -> list[Scenario]:
+def _chosen(files: tuple[Path, ...], wanted: tuple[str, ...]) -> list[AnyScenario]:
     """Everything is read and checked before anything runs."""
     try:
-        known = [item for path in files for item in load_scenarios(path)]
+        known = [item for path in files for item in load_any(path)]
         chosen = [item for item in known if not wanted or any(part in item.id for part in wanted)]
         for item in chosen:
-            scenario_options(item)
+            refuse_unplayable(item)
     except ScenarioError as error:
         raise bad_input(str(error)) from error
     if not chosen:
@@ -60,7 +60,7 @@ def _chosen(files: tuple[Path, ...], wanted: tuple[str, ...]) -> list[Scenario]:
     return chosen
 
 
-def _played(item: Scenario) -> Outcome:
+def _played(item: AnyScenario) -> Outcome:
     outcome = run_scenario(item)
     click.echo(f"{'pass' if outcome.passed else 'FAIL'}  {item.id}")
     if not outcome.passed:

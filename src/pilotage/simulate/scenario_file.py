@@ -15,10 +15,11 @@ After loading, objects are whole, updates are merge patches, and every name of a
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol, TypeVar
 
 import yaml
 
@@ -78,17 +79,41 @@ class Update:
 
 def load_scenarios(path: Path) -> list[Scenario]:
     """All scenarios of a file; ScenarioError if it cannot be used."""
+    return scheduling_scenarios(path, read_document(path))
+
+
+def read_document(path: Path) -> Json:
+    """What stands in a scenario file of any kind; ScenarioError if it cannot be one."""
     try:
         document = yaml.load(path.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except (OSError, UnicodeDecodeError) as error:
         raise ScenarioError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
     except yaml.YAMLError as error:
         raise ScenarioError(f"{path}: is not YAML: {' '.join(str(error).split())}") from error
-    if not isinstance(document, dict) or document.get("version") != 1 or document.get("kind") != "scheduling":
-        raise ScenarioError(f'{path}: is no scenario file; it should begin with "version: 1" and "kind: scheduling"')
+    if not isinstance(document, dict) or document.get("version") != 1:
+        raise ScenarioError(f'{path}: is no scenario file; it should begin with "version: 1"')
+    return document
+
+
+def scheduling_scenarios(path: Path, document: Json) -> list[Scenario]:
+    """All scenarios of a document; ScenarioError if it cannot be used."""
+    if document.get("kind") != "scheduling":
+        raise ScenarioError(f'{path}: is no scenario file of scheduling; it should say "kind: scheduling"')
     reader = _Reader(document.get("fixtures") or {})
-    found = [_read(path, reader, raw) for raw in document.get("scenarios") or ()]
-    twice = sorted({s.id for s in found if sum(other.id == s.id for other in found) > 1})
+    return refuse_repeated(path, [_read(path, reader, raw) for raw in document.get("scenarios") or ()])
+
+
+class _Identified(Protocol):
+    @property
+    def id(self) -> str: ...
+
+
+S = TypeVar("S", bound=_Identified)
+
+
+def refuse_repeated(path: Path, found: list[S]) -> list[S]:
+    """The scenarios, if no two have the same id."""
+    twice = sorted(name for name, count in Counter(one.id for one in found).items() if count > 1)
     if twice:
         raise ScenarioError(f"{path}: used twice: {', '.join(twice)}")
     return found

@@ -5,21 +5,33 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from pilotage.simulate.expectations import first_difference
 from pilotage.simulate.memory_api import Fault, Key
-from pilotage.simulate.scenario_file import Scenario, Step
+from pilotage.simulate.queueing_file import ConfigScenario, QueueingScenario, queueing_scenarios
+from pilotage.simulate.queueing_run import queueing_difference
+from pilotage.simulate.scenario_file import (
+    Scenario,
+    ScenarioError,
+    Step,
+    read_document,
+    refuse_repeated,
+    scheduling_scenarios,
+)
 from pilotage.simulate.scenario_options import scenario_options
 from pilotage.simulate.shorthands import NAMESPACE
 from pilotage.simulate.stage import Stage
+
+AnyScenario = Scenario | QueueingScenario | ConfigScenario
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """How a scenario ended."""
 
-    scenario: Scenario
+    scenario: AnyScenario
     difference: str = ""
     """The first thing that is not as expected, and at which step; "" if all is."""
 
@@ -28,9 +40,29 @@ class Outcome:
         return not self.difference
 
 
-def run_scenario(scenario: Scenario) -> Outcome:
+def load_any(path: Path) -> list[AnyScenario]:
+    """All scenarios of a file of either kind; ScenarioError if it cannot be used."""
+    document = read_document(path)
+    match document.get("kind", "queueing"):
+        case "queueing":
+            return refuse_repeated(path, [*queueing_scenarios(path, document)])
+        case "scheduling":
+            return [*scheduling_scenarios(path, document)]
+        case other:
+            raise ScenarioError(f'{path}: is of an unknown kind "{other}"; there are: scheduling, queueing')
+
+
+def refuse_unplayable(scenario: AnyScenario) -> None:
+    """ScenarioError if there is no such scheduler. (Configurations of queueing are looked at when a file is read.)"""
+    if isinstance(scenario, Scenario):
+        scenario_options(scenario)
+
+
+def run_scenario(scenario: AnyScenario) -> Outcome:
     """Play a scenario to its end or its first difference; ScenarioError if there is no such scheduler."""
-    return asyncio.run(play(scenario))
+    if isinstance(scenario, Scenario):
+        return asyncio.run(play(scenario))
+    return Outcome(scenario, queueing_difference(scenario))
 
 
 async def play(scenario: Scenario) -> Outcome:

@@ -1,0 +1,316 @@
+"""The scheduling cycle: one head of every ClusterQueue is judged, and those that win get quota.
+
+All heads are judged under the same usage first. Then they are served in order (inside their own quota first, then by
+priority and age; or by fair sharing), each checked again against what was given away before it. What a head is owed
+but cannot have yet is booked for the rest of the cycle, so that those behind it do not take it; at the end of the
+cycle such bookings are taken back.
+
+Quota trees are independent: a cycle looks only at trees that something happened to, and a tree in which a cycle
+changed nothing is left alone until something happens again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from pilotage.jobs import conditions as c
+from pilotage.jobs.assignment import Assigner, Assignment, Mode
+from pilotage.jobs.cluster_queue import QueueState
+from pilotage.jobs.fair_sharing import FairPreemption, drawn
+from pilotage.jobs.lifecycle import Lifecycle
+from pilotage.jobs.pending import NEVER, Wake
+from pilotage.jobs.preemption import Preemption, Victim, Want, removed
+from pilotage.jobs.queueing import Queueing
+from pilotage.jobs.quota import Amounts, FlavorResource, QuotaNode
+from pilotage.jobs.record import Record
+from pilotage.jobs.refusals import Refusal
+from pilotage.jobs.world import World
+
+
+@dataclass(slots=True)
+class Entry:
+    """A head with the outcome of judging it."""
+
+    record: Record
+    queue: QueueState
+    rank: tuple[int, int, str]
+    assignment: Assignment
+    victims: list[Victim] = field(default_factory=list)
+
+    @property
+    def usage(self) -> Amounts:
+        return self.assignment.usage
+
+
+class AdmissionCycle:
+    def __init__(self, world: World, queueing: Queueing, lifecycle: Lifecycle) -> None:
+        sharing = world.configuration.fair_sharing
+        self._world = world
+        self._queueing = queueing
+        self._lifecycle = lifecycle
+        self._is_fair = sharing is not None
+        self._preemption = (
+            Preemption(world) if sharing is None else FairPreemption(world, sharing.preemption_strategies)
+        )
+        self._assigner = Assigner(world, self._preemption)
+        self._booked: list[tuple[QuotaNode, Amounts]] = []
+        self._leaving: dict[str, tuple[QueueState, Record]] = {}
+        """Victims of this cycle, by UID."""
+
+    def run(self) -> bool:
+        """Whether another cycle may change something."""
+        entries: list[Entry] = []
+        for record, queue in self._heads():
+            entry = self._nominate(record, queue)
+            if entry is not None:
+                entries.append(entry)
+        for entry in self._in_order(entries):
+            self._serve(entry)
+        for node, amounts in reversed(self._booked):
+            node.remove(amounts)
+        self._booked.clear()
+        self._leaving.clear()
+        return bool(self._world.stirred)
+
+    # --- heads --------------------------------------------------------------------------------------------------------
+
+    def _heads(self) -> list[tuple[Record, QueueState]]:
+        """One of every usable queue of the stirred trees."""
+        world = self._world
+        names, world.stirred = world.stirred, {}
+        trees = {id(root): root for name in names if name in world.queues for root in [world.queues[name].node.root]}
+        found = []
+        for root in trees.values():
+            for leaf in root.leaves():
+                queue = world.queues[leaf.name]
+                head = queue.pending.head() if queue.is_active else None
+                if head is not None:
+                    found.append((head, queue))
+        return found
+
+    def _nominate(self, record: Record, queue: QueueState) -> Entry | None:
+        if not self._world.selects(queue, record.namespace):
+            text = f"The namespace doesn't match the namespace selector of ClusterQueue {queue.name}"
+            self._put_aside(record, queue, Refusal(c.MISCONFIGURED, detail=text), NEVER)
+            return None
+        assignment, victims = self._judge(record, queue)
+        return Entry(record, queue, self._world.order_key(record), assignment, victims)
+
+    def _judge(self, record: Record, queue: QueueState) -> tuple[Assignment, list[Victim]]:
+        counts = [record.count_of(index) for index in range(len(record.shape.pod_sets))]
+        assignment = self._assigner.assign(record, queue, counts)
+        victims = self._victims(record, queue, assignment)
+        if assignment.mode is Mode.FIT or victims or not record.shape.can_shrink:
+            return assignment, victims
+        return self._shrunk(record, queue, counts) or (assignment, victims)
+
+    def _victims(self, record: Record, queue: QueueState, assignment: Assignment) -> list[Victim]:
+        if assignment.mode in (Mode.FIT, Mode.NO_FIT):
+            return []
+        return self._preemption.victims(Want(record, queue, frozenset(assignment.preempting), assignment.usage))
+
+    def _shrunk(
+        self, record: Record, queue: QueueState, counts: Sequence[int]
+    ) -> tuple[Assignment, list[Victim]] | None:
+        """The largest number of pods that fits or finds victims, between minCount and count."""
+        needs = record.shape.pod_sets
+        index = next(i for i, need in enumerate(needs) if need.min_count is not None and need.min_count < need.count)
+        least = min(needs[index].min_count or 0, counts[index])
+        best = None
+        low, high = 1, counts[index] - least
+        while low <= high:
+            cut = (low + high) // 2
+            smaller = [*counts[:index], counts[index] - cut, *counts[index + 1 :]]
+            assignment = self._assigner.assign(record, queue, smaller)
+            victims = self._victims(record, queue, assignment)
+            if assignment.mode is Mode.FIT or victims:
+                best, high = (assignment, victims), cut - 1
+            else:
+                low = cut + 1
+        return best
+
+    def _in_order(self, entries: list[Entry]) -> Iterable[Entry]:
+        if self._is_fair:
+            return drawn(entries)
+        return sorted(entries, key=lambda entry: (entry.assignment.level, entry.rank))
+
+    # --- serving one head ---------------------------------------------------------------------------------------------
+
+    def _serve(self, entry: Entry) -> None:
+        assignment = entry.assignment
+        if assignment.mode is Mode.NO_FIT:
+            self._refuse(entry)
+            return
+        if assignment.mode is not Mode.FIT and not entry.victims:
+            if entry.queue.obj.spec.preemption.reclaim_within_cohort != "Any":
+                self._book(entry.queue, _owed(entry))
+            self._refuse(entry)
+            return
+        if any(victim.record.uid in self._leaving for victim in entry.victims) and not self._choose_again(entry):
+            return
+        if not self._still_fits(entry):
+            self._skip(entry)
+            return
+        if entry.victims:
+            self._preempt(entry)
+        elif self._world.blocks_admission and self._world.unready:
+            self._hold_back(entry)
+        else:
+            self._reserve(entry)
+
+    def _choose_again(self, entry: Entry) -> bool:
+        """Somebody before this one chose the same victims: look again with those gone. False if it is dealt with."""
+        with removed(list(self._leaving.values())):
+            fits = entry.queue.node.fits(entry.usage)
+            want = Want(entry.record, entry.queue, frozenset(entry.assignment.preempting), entry.usage)
+            victims = [] if fits else self._preemption.victims(want)
+        if fits:
+            self._book(entry.queue, entry.usage)
+            self._wait_for(entry, list(self._leaving))
+            return False
+        if not victims:
+            self._skip(entry)
+            return False
+        entry.victims = [one for one in victims if one.record.uid not in self._leaving]
+        return True
+
+    def _still_fits(self, entry: Entry) -> bool:
+        gone = dict(self._leaving)
+        gone |= {victim.record.uid: (victim.queue, victim.record) for victim in entry.victims}
+        with removed(list(gone.values())):
+            return entry.queue.node.fits(entry.usage)
+
+    def _book(self, queue: QueueState, amounts: Amounts) -> None:
+        """For the rest of the cycle."""
+        queue.node.add(amounts)
+        self._booked.append((queue.node, amounts))
+
+    # --- outcomes -----------------------------------------------------------------------------------------------------
+
+    def _reserve(self, entry: Entry) -> None:
+        self._attempted("success")
+        self._lifecycle.reserve(entry.record, entry.queue, entry.assignment)
+        if entry.queue.pending.active_count:
+            self._world.stir(entry.queue)
+
+    def _hold_back(self, entry: Entry) -> None:
+        """blockAdmission: nobody gets quota while somebody is not ready. Judged afresh when that changes."""
+        first = next(iter(self._world.unready.values()))
+        text = f"Waiting for all admitted workloads to be ready; {first.key} is not"
+        entry.record.tried = {}
+        self._book(entry.queue, entry.usage)
+        self._say(entry.record, Refusal(c.WAITING_FOR_PODS_READY, detail=text))
+
+    def _preempt(self, entry: Entry) -> None:
+        self._book(entry.queue, entry.usage)
+        preemptor, outbox = entry.record, self._world.outbox
+        for victim in entry.victims:
+            record = victim.record
+            self._leaving[record.uid] = (victim.queue, record)
+            if record.is_evicted:
+                continue
+            now = self._world.now()
+            text = f"Preempted to accommodate workload {preemptor.key} due to {victim.reason}"
+            record.conditions.set(c.PREEMPTED, True, victim.reason, text, now)
+            outbox.event(record, "Normal", "Preempted", text)
+            self._lifecycle.evict(record, c.PREEMPTED, text)
+            outbox.event(preemptor, "Normal", "PreemptedWorkload", f"Preempted {record.key} due to {victim.reason}")
+            labels = (("preempting_cluster_queue", entry.queue.name), ("reason", victim.reason))
+            outbox.count("preempted_workloads_total", *labels)
+        self._wait_for(entry, [victim.record.uid for victim in entry.victims])
+
+    def _wait_for(self, entry: Entry, uids: list[str]) -> None:
+        """Stays at the head until its victims are gone."""
+        record, queue = entry.record, entry.queue
+        record.waits_for = frozenset(uids)
+        record.tried = {}
+        if not queue.is_strict:
+            queue.pending.sticky = record
+        self._say(record, Refusal(c.WAITING_FOR_PREEMPTED, detail=f"Waiting for {len(uids)} preempted workload(s)"))
+
+    def _skip(self, entry: Entry) -> None:
+        """Lost the race inside the cycle: tried again, with the next flavor if there is one."""
+        text = "The workload no longer fits after others were admitted in the same cycle"
+        self._remember(entry)
+        if entry.assignment.has_untried_flavors:
+            self._world.stir(entry.queue)
+        self._say(entry.record, Refusal(c.WAITING_FOR_QUOTA, tuple(entry.assignment.obstacles), text))
+
+    def _refuse(self, entry: Entry) -> None:
+        assignment, record, queue = entry.assignment, entry.record, entry.queue
+        refusal = Refusal(assignment.reason, tuple(assignment.obstacles))
+        self._remember(entry)
+        if assignment.mode is not Mode.NO_FIT and assignment.has_untried_flavors:
+            self._world.stir(queue)
+            self._say(record, refusal)
+        elif queue.is_strict:
+            self._say(record, refusal)
+        else:
+            self._put_aside(record, queue, refusal, _wake(entry))
+
+    def _remember(self, entry: Entry) -> None:
+        entry.record.tried = entry.assignment.tried if entry.assignment.has_untried_flavors else {}
+        entry.record.tried_at = entry.queue.generation
+
+    def _put_aside(self, record: Record, queue: QueueState, refusal: Refusal, wake: Wake) -> None:
+        group = record.group
+        assert group is not None
+        self._say(record, refusal)
+        if record is not group.first:
+            # A preemptor that no longer fits: those before it have not been judged yet.
+            queue.pending.sticky = None
+            self._world.stir(queue)
+            return
+        queue.pending.put_aside(record, wake)
+        for other in group.untold.values():
+            if other is not record:
+                other.refusal = refusal
+                self._queueing.tell(other, refusal.reason, refusal.message)
+        group.untold.clear()
+        self._world.changed_queues[queue.name] = None
+        if queue.pending.active_count:
+            self._world.stir(queue)
+
+    def _say(self, record: Record, refusal: Refusal) -> None:
+        self._attempted("inadmissible")
+        record.refusal = refusal
+        message = refusal.message
+        if self._queueing.tell(record, refusal.reason, message):
+            self._world.outbox.event(record, "Warning", refusal.reason, message)
+
+    def _attempted(self, result: str) -> None:
+        self._world.outbox.count("admission_attempts_total", ("result", result))
+
+
+def _owed(entry: Entry) -> dict[FlavorResource, int]:
+    """What is kept free for a head that nobody makes room for: up to its nominal quota, or up to what it may borrow."""
+    node, found = entry.queue.node, {}
+    for pair, amount in entry.usage.items():
+        quota, used = node.quota(pair), node.usage.get(pair, 0)
+        if entry.assignment.level == 0:
+            found[pair] = max(0, min(amount, quota.nominal - used))
+        elif quota.borrowing_limit is None:
+            found[pair] = amount
+        else:
+            found[pair] = max(0, min(amount, quota.nominal + quota.borrowing_limit - used))
+    return found
+
+
+def _wake(entry: Entry) -> Wake:
+    """What must be free before it is worth another look."""
+    assignment = entry.assignment
+    if assignment.reason == c.NO_MATCHING_FLAVOR:
+        return NEVER
+    if assignment.resumed or len(assignment.pod_sets) > 1:
+        return Wake(any_release=True)  # where the other pod sets would go then is not known
+    if assignment.reason != c.WAITING_FOR_QUOTA:
+        return NEVER
+    may_do_with_less = entry.queue.can_preempt or entry.record.shape.can_shrink
+    lacks: dict[FlavorResource, int] = {}
+    for obstacle in assignment.obstacles:
+        if obstacle.code == c.WAITING_FOR_QUOTA:
+            need = 0 if may_do_with_less else obstacle.need
+            pair = (obstacle.flavor, obstacle.resource)
+            lacks[pair] = min(need, lacks.get(pair, need))
+    return Wake(tuple(lacks.items()))

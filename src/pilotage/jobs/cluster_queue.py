@@ -1,0 +1,99 @@
+"""A ClusterQueue as the engine keeps it: its quota, who waits in it, who holds its quota, whether it is usable."""
+
+from __future__ import annotations
+
+from pilotage.jobs.pending import PendingWorkloads
+from pilotage.jobs.quota import QuotaNode, quotas_of
+from pilotage.jobs.record import Record
+from pilotage.model.kueue import AdmissionCheckRule, ClusterQueue, LocalQueue
+from pilotage.model.quantity import parse_quantity
+
+READY = "Ready"
+
+
+class QueueState:
+    __slots__ = (
+        "admitted",
+        "generation",
+        "group_of",
+        "groups",
+        "holders",
+        "is_active",
+        "is_gone",
+        "message",
+        "name",
+        "node",
+        "obj",
+        "pending",
+        "reason",
+    )
+
+    def __init__(self, obj: ClusterQueue) -> None:
+        self.name = obj.name
+        self.pending = PendingWorkloads()
+        self.holders: dict[str, Record] = {}
+        self.admitted = 0
+        self.generation = 0
+        """Grows when quota becomes free: what was found out about full flavors may no longer be true."""
+        self.is_active = False
+        self.reason = "Unknown"
+        self.message = ""
+        self.is_gone = False
+        """Deleted while workloads hold its quota: stays until they are done."""
+        self.node = QuotaNode(self.name, {}, is_queue=True)
+        self.update(obj)
+
+    def update(self, obj: ClusterQueue) -> None:
+        self.obj = obj
+        self.is_gone = False
+        self.groups = tuple(
+            (group.covered_resources, tuple(flavor.name for flavor in group.flavors))
+            for group in obj.spec.resource_groups
+        )
+        self.group_of = {resource: at for at, (covered, _) in enumerate(self.groups) for resource in covered}
+
+    def new_node(self) -> QuotaNode:
+        """A leaf with the present quota and usage, to be put into the tree."""
+        usage = self.node.usage
+        sharing = self.obj.spec.fair_sharing
+        weight = 1.0 if sharing is None or sharing.weight is None else float(parse_quantity(sharing.weight))
+        self.node = QuotaNode(self.name, quotas_of(self.obj.spec.resource_groups), is_queue=True, weight=weight)
+        self.node.usage = usage
+        return self.node
+
+    @property
+    def is_stopped(self) -> bool:
+        return self.obj.spec.stop_policy in ("Hold", "HoldAndDrain")
+
+    @property
+    def is_strict(self) -> bool:
+        return self.obj.spec.queueing_strategy == "StrictFIFO"
+
+    @property
+    def flavor_names(self) -> list[str]:
+        return [name for _, flavors in self.groups for name in flavors]
+
+    @property
+    def check_rules(self) -> tuple[AdmissionCheckRule, ...]:
+        strategy = self.obj.spec.admission_checks_strategy
+        return strategy.admission_checks if strategy is not None else ()
+
+    @property
+    def can_preempt(self) -> bool:
+        policy = self.obj.spec.preemption
+        return policy.within_cluster_queue != "Never" or policy.reclaim_within_cohort != "Never"
+
+
+class LocalQueueState:
+    """A LocalQueue and everybody who names it; `obj` is None as long as it does not exist."""
+
+    __slots__ = ("key", "members", "obj")
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        self.obj: LocalQueue | None = None
+        self.members: dict[str, Record] = {}
+
+    @property
+    def is_stopped(self) -> bool:
+        return self.obj is not None and self.obj.spec.stop_policy in ("Hold", "HoldAndDrain")

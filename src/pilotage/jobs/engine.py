@@ -1,0 +1,216 @@
+"""The engine of workload queueing: facts in, effects out, nothing waits, no locks.
+
+    engine = JobQueueing(clock, rng, configuration)
+    engine.upsert(obj)  engine.delete(obj)              # any Kueue kind, as it comes from the watch
+    engine.pods_ready("ns/w", True) ...                 # what adapters know of the job
+    while engine.cycle(): pass                          # until nothing changes
+    for effect in engine.take_effects(): ...            # write, record, count
+    due = engine.next_due()                             # sleep until then, engine.fire_timers(), cycle again
+
+Rules for the shell
+- A workload is known by its key ("namespace/name"). Hand in every watch event; the engine compares with what it saw
+  before and takes what others changed: spec, admission check states, reclaimablePods, WaitingForReplacementPods. Its
+  own writes (all other conditions, admission, requeueState, schedulingStats) it knows; an older echo does no harm.
+- The first sight of a workload (start, change of leader) is the exception: then its whole status is taken over, so that
+  reservations, back-off and timers go on where they were.
+- Times are whole epoch seconds.
+
+The parts: `world` keeps the objects, `queueing` and `pending` who waits, `lifecycle` the books, `stopping` what ends
+a reservation, `reconfiguration` what administrators change, `admission` the scheduling cycle, `reporting` answers.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+
+from pilotage.clock import Clock
+from pilotage.jobs import conditions as c
+from pilotage.jobs.admission import AdmissionCycle
+from pilotage.jobs.configuration.kinds import QueueingConfiguration
+from pilotage.jobs.effects import Effect
+from pilotage.jobs.invariants import check_invariants
+from pilotage.jobs.lifecycle import Lifecycle
+from pilotage.jobs.queueing import Queueing
+from pilotage.jobs.reconfiguration import Reconfiguration
+from pilotage.jobs.record import Place
+from pilotage.jobs.reporting import Reporting
+from pilotage.jobs.reports import ClusterQueueReport, LocalQueueReport, PendingWorkload, WorkloadReport
+from pilotage.jobs.status import with_status
+from pilotage.jobs.stopping import Stopping
+from pilotage.jobs.workloads import Workloads
+from pilotage.jobs.world import World
+from pilotage.model.kueue import (
+    AdmissionCheck,
+    ClusterQueue,
+    Cohort,
+    LocalQueue,
+    QueueStatus,
+    ResourceFlavor,
+    Workload,
+)
+
+QueueingObject = ClusterQueue | LocalQueue | Cohort | ResourceFlavor | AdmissionCheck | Workload
+
+
+class JobQueueing:
+    def __init__(self, clock: Clock, rng: random.Random, configuration: QueueingConfiguration) -> None:
+        self._world = world = World(clock, configuration)
+        self._queueing = Queueing(world)
+        self._lifecycle = Lifecycle(world, self._queueing)
+        self._stopping = Stopping(world, self._queueing, self._lifecycle, rng)
+        self._reconfiguration = Reconfiguration(world, self._queueing, self._lifecycle, self._stopping)
+        self._workloads = Workloads(
+            world, self._queueing, self._lifecycle, self._stopping, self._reconfiguration.homeless
+        )
+        self._admission = AdmissionCycle(world, self._queueing, self._lifecycle)
+        self._reporting = Reporting(world)
+
+    # --- what happens -------------------------------------------------------------------------------------------------
+
+    def upsert(self, obj: QueueingObject) -> None:
+        """An object was created or changed."""
+        change = self._reconfiguration
+        match obj:
+            case Workload():
+                change.apply()
+                self._workloads.upsert(obj)
+            case ClusterQueue():
+                change.set_queue(obj)
+            case LocalQueue():
+                change.set_local_queue(obj)
+            case Cohort():
+                change.set_cohort(obj)
+            case ResourceFlavor():
+                change.set_flavor(obj)
+            case AdmissionCheck():
+                change.set_check(obj)
+
+    def delete(self, obj: QueueingObject) -> None:
+        """An object is gone."""
+        change = self._reconfiguration
+        match obj:
+            case Workload():
+                change.apply()
+                self._workloads.delete(obj.key)
+            case ClusterQueue():
+                change.delete_queue(obj.name)
+            case LocalQueue():
+                change.delete_local_queue(obj.key)
+            case Cohort():
+                change.delete_cohort(obj.name)
+            case ResourceFlavor():
+                change.delete_flavor(obj.name)
+            case AdmissionCheck():
+                change.delete_check(obj.name)
+
+    def set_namespace(self, name: str, labels: Mapping[str, str]) -> None:
+        """A namespace has these labels."""
+        self._reconfiguration.set_namespace(name, dict(labels))
+
+    def delete_namespace(self, name: str) -> None:
+        self._world.namespaces.pop(name, None)
+
+    def pods_ready(self, key: str, is_ready: bool) -> None:
+        """Whether all pods of the workload's job are ready or succeeded."""
+        self._reconfiguration.apply()
+        record = self._world.records.get(key)
+        if record is not None:
+            self._stopping.note_readiness(record, is_ready)
+
+    def pods_gone(self, key: str) -> None:
+        """The stopped job of an evicted workload has no pods left: the eviction is complete. May be said again."""
+        self._reconfiguration.apply()
+        record = self._world.records.get(key)
+        if record is not None:
+            self._lifecycle.complete(record)
+
+    def finished(self, key: str, reason: str, message: str) -> None:
+        """The job ended: Succeeded, Failed, OutOfSync, OwnerNotFound or FailedToStart."""
+        self._reconfiguration.apply()
+        record = self._world.records.get(key)
+        if record is not None:
+            self._lifecycle.finish(record, reason, message)
+
+    def write_refused(self, key: str, message: str) -> None:
+        """The API server refuses the status for good: a reservation that nobody knows of is taken back."""
+        self._reconfiguration.apply()
+        record = self._world.records.get(key)
+        if record is None or record.place is not Place.HOLDING or record.is_evicted:
+            return
+        written = record.seen.status.conditions
+        if not any(one.type == c.QUOTA_RESERVED and one.status == "True" for one in written):
+            self._lifecycle.withdraw(record, c.PENDING_EVALUATION, f"The reservation was not written: {message}")
+
+    # --- time ---------------------------------------------------------------------------------------------------------
+
+    def cycle(self) -> bool:
+        """One scheduling cycle over the queues that something happened to; whether another may change something."""
+        self._reconfiguration.apply()
+        return self._admission.run()
+
+    def fire_timers(self) -> None:
+        """Do what is due by now."""
+        self._reconfiguration.apply()
+        now = self._world.now()
+        while (record := self._world.timers.pop(now)) is not None:
+            self._stopping.expire(record)
+
+    def next_due(self) -> int | None:
+        """When the next timer fires, in epoch seconds."""
+        return self._world.timers.next_due()
+
+    # --- what comes of it ---------------------------------------------------------------------------------------------
+
+    def take_effects(self) -> Sequence[Effect]:
+        """What is to be done since the last time, in order."""
+        return self._world.outbox.take()
+
+    def take_changed_queues(self) -> tuple[Sequence[str], Sequence[str]]:
+        """Names of ClusterQueues and keys of LocalQueues whose status changed since the last time."""
+        world = self._world
+        queues = [name for name in world.changed_queues if name in world.queues]
+        local = [key for key in world.changed_local_queues if key in world.local_queues]
+        world.changed_queues.clear()
+        world.changed_local_queues.clear()
+        return queues, [key for key in local if world.local_queues[key].obj is not None]
+
+    def cluster_queue_status(self, name: str) -> QueueStatus:
+        self._reconfiguration.apply()
+        return self._reporting.cluster_queue_status(name)
+
+    def local_queue_status(self, key: str) -> QueueStatus:
+        self._reconfiguration.apply()
+        return self._reporting.local_queue_status(key)
+
+    def cluster_queues(self) -> Sequence[ClusterQueueReport]:
+        self._reconfiguration.apply()
+        return self._reporting.cluster_queues()
+
+    def local_queues(self) -> Sequence[LocalQueueReport]:
+        self._reconfiguration.apply()
+        return self._reporting.local_queues()
+
+    def pending(self, cluster_queue: str) -> Sequence[PendingWorkload]:
+        """All that wait in a ClusterQueue, in queue order."""
+        self._reconfiguration.apply()
+        return self._reporting.pending(cluster_queue)
+
+    def workloads(self) -> Sequence[str]:
+        """Keys of all workloads."""
+        return list(self._world.records)
+
+    def workload(self, key: str) -> Workload | None:
+        """The object with the status as the engine has it."""
+        record = self._world.records.get(key)
+        return None if record is None else with_status(record)
+
+    def explain(self, key: str) -> WorkloadReport | None:
+        """Why a workload is where it is."""
+        self._reconfiguration.apply()
+        return self._reporting.explain(key)
+
+    def check(self) -> None:
+        """Assert the invariants."""
+        self._reconfiguration.apply()
+        check_invariants(self._world)

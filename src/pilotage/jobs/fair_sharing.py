@@ -1,0 +1,260 @@
+"""Fair sharing: who borrows least goes first, and who borrows most gives back first.
+
+The share of a node below a cohort is the largest, over resources, of what it uses above its own quota in thousandths
+of what the parent could lend, divided by the node's weight. Nodes are compared where their ways to the root meet.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol, TypeVar
+
+from pilotage.jobs.cluster_queue import QueueState
+from pilotage.jobs.preemption import (
+    IN_CLUSTER_QUEUE,
+    IN_COHORT_FAIR_SHARING,
+    IN_COHORT_RECLAMATION,
+    Candidate,
+    Kind,
+    Preemption,
+    Victim,
+    Want,
+    candidate_order,
+    fits,
+    spare,
+)
+from pilotage.jobs.quota import Amounts, QuotaNode
+from pilotage.jobs.world import World
+
+MOST = 2**63 - 1
+
+
+def share(node: QuotaNode) -> float:
+    """0 if the node does not borrow; infinite if it borrows with weight 0."""
+    if node.parent is None:
+        return 0.0
+    borrowed: dict[str, int] = {}
+    for pair, used in node.usage.items():
+        above = used - node.subtree.get(pair, 0)
+        if above > 0:
+            borrowed[pair[1]] = borrowed.get(pair[1], 0) + above
+    if not borrowed:
+        return 0.0
+    if node.weight == 0:
+        return math.inf
+    lendable = _lendable(node.parent, borrowed)
+    largest = max(
+        (amount * 1000 / lendable[name] for name, amount in borrowed.items() if lendable[name] > 0), default=0.0
+    )
+    return largest / node.weight
+
+
+def weighted_share(node: QuotaNode) -> int:
+    """As the status says it."""
+    found = share(node)
+    return MOST if math.isinf(found) else math.ceil(found)
+
+
+def _lendable(parent: QuotaNode, resources: Iterable[str]) -> dict[str, int]:
+    found = dict.fromkeys(resources, 0)
+    for pair in parent.root.subtree:
+        if pair[1] in found:
+            found[pair[1]] += parent.potential(pair)
+    return found
+
+
+# --- who goes first ---------------------------------------------------------------------------------------------------
+
+
+class Contestant(Protocol):
+    """A head with its assignment."""
+
+    @property
+    def queue(self) -> QueueState: ...
+
+    @property
+    def usage(self) -> Amounts: ...
+
+    @property
+    def rank(self) -> tuple[int, int, str]:
+        """Priority, then age."""
+
+
+C = TypeVar("C", bound=Contestant)
+
+
+def drawn(contestants: Iterable[C]) -> Iterator[C]:
+    """One winner at a time; shares are looked at anew for each, as winners change them."""
+    waiting = {one.queue.name: one for one in contestants}
+    while waiting:
+        root = next(iter(waiting.values())).queue.node.root
+        winner = _winner(root, waiting)
+        assert winner is not None
+        del waiting[winner.queue.name]
+        yield winner
+
+
+def _winner(node: QuotaNode, waiting: dict[str, C]) -> C | None:
+    if node.is_queue:
+        return waiting.get(node.name)
+    finalists = [(child, one) for child in node.children if (one := _winner(child, waiting)) is not None]
+    if not finalists:
+        return None
+    return min(finalists, key=_standing)[1]
+
+
+def _standing(finalist: tuple[QuotaNode, C]) -> tuple[bool, float, tuple[int, int, str]]:
+    """As if the contestant were admitted: not borrowing first, then the lower share, then priority and age."""
+    child, one = finalist
+    one.queue.node.add(one.usage)
+    borrows = any(child.borrows_with(pair, 0) for pair in one.usage)
+    found = share(child)
+    one.queue.node.remove(one.usage)
+    return borrows, found, one.rank
+
+
+# --- who must give back -----------------------------------------------------------------------------------------------
+
+
+class FairPreemption(Preemption):
+    """Victims by share instead of by borrowWithinCohort."""
+
+    def __init__(self, world: World, strategies: Sequence[str]) -> None:
+        super().__init__(world)
+        self._strategies = strategies
+
+    def victims(self, want: Want) -> list[Victim]:
+        if not want.queue.can_preempt:
+            return []
+        contest = _Contest(want, self._by_queue(want))
+        found = contest.run(self._strategies)
+        return [Victim(one.record, one.queue, reason) for one, reason in found]
+
+    def _by_queue(self, want: Want) -> dict[str, list[Candidate]]:
+        found: dict[str, list[Candidate]] = {}
+        own = [Candidate(record, want.queue, Kind.OWN) for record in self.own_candidates(want)]
+        if own:
+            found[want.queue.name] = sorted(own, key=candidate_order)
+        node = want.queue.node
+        if node.parent is not None and want.queue.obj.spec.preemption.reclaim_within_cohort != "Never":
+            for queue in self.borrowers(node.root, node, want.pairs):
+                others = [Candidate(record, queue, Kind.BORROWING) for record in self.reclaimable(want, queue)]
+                if others:
+                    found[queue.name] = sorted(others, key=candidate_order)
+        return found
+
+
+class _Contest:
+    """The search for victims of one workload."""
+
+    def __init__(self, want: Want, candidates: dict[str, list[Candidate]]) -> None:
+        self._want = want
+        self._candidates = candidates
+        self._node = want.queue.node
+        self._taken: list[tuple[Candidate, str]] = []
+        self._spared: dict[str, list[Candidate]] = {}
+
+    def run(self, strategies: Sequence[str]) -> list[tuple[Candidate, str]]:
+        stays_inside = not any(self._node.borrows_with(pair, amount) for pair, amount in self._want.usage.items())
+        enough = self._first_rule(strategies[0], stays_inside)
+        if not enough and len(strategies) > 1:
+            enough = self._second_rule()
+        if enough:
+            self._spare()
+        for one, _ in self._taken:
+            one.queue.node.add(one.record.usage)
+        return self._taken if enough else []
+
+    def _first_rule(self, rule: str, stays_inside: bool) -> bool:
+        while (name := self._greediest(self._candidates)) is not None:
+            line = self._candidates[name]
+            if name == self._want.queue.name or stays_inside:
+                reason = IN_CLUSTER_QUEUE if name == self._want.queue.name else IN_COHORT_RECLAMATION
+                if self._take(line.pop(0), reason):
+                    return True
+            elif self._take_by_rule(rule, line):
+                return True
+            if not line:
+                del self._candidates[name]
+        return False
+
+    def _take_by_rule(self, rule: str, line: list[Candidate]) -> bool:
+        """Take the first of a queue that the rule allows; whether there is room then."""
+        mine, theirs = self._rivals(line[0].queue)
+        own_share, before = self._share_with_usage(mine), share(theirs)
+        while line:
+            one = line.pop(0)
+            after = _share_without(theirs, one)
+            allowed = own_share <= after if rule == "LessThanOrEqualToFinalShare" else own_share < before
+            if allowed:
+                return self._take(one, IN_COHORT_FAIR_SHARING)
+            self._spared.setdefault(one.queue.name, []).append(one)
+        return False
+
+    def _second_rule(self) -> bool:
+        while (name := self._greediest(self._spared)) is not None:
+            one = self._spared.pop(name)[0]
+            mine, theirs = self._rivals(one.queue)
+            if self._share_with_usage(mine) < share(theirs) and self._take(one, IN_COHORT_FAIR_SHARING):
+                return True
+        return False
+
+    def _take(self, one: Candidate, reason: str) -> bool:
+        one.queue.node.remove(one.record.usage)
+        self._taken.append((one, reason))
+        return fits(self._want, True)
+
+    def _spare(self) -> None:
+        reasons = {one.record.uid: reason for one, reason in self._taken}
+        kept = spare(self._want, [one for one, _ in self._taken], lambda: fits(self._want, True))
+        self._taken = [(one, reasons[one.record.uid]) for one in kept]
+
+    def _greediest(self, lines: dict[str, list[Candidate]]) -> str | None:
+        """The queue to take from next: from the root down always the child with the highest share."""
+        if not lines:
+            return None
+        if self._node.parent is None:
+            return next(iter(lines))
+        found = self._descend(self._node.root, lines)
+        if found is None:
+            for name in [name for name in lines if name != self._want.queue.name]:
+                del lines[name]
+            return next(iter(lines), None)
+        return found
+
+    def _descend(self, node: QuotaNode, lines: dict[str, list[Candidate]]) -> str | None:
+        if node.is_queue:
+            return node.name if node.name in lines else None
+        # A node inside its quota gives nothing back, except to itself.
+        order = sorted(node.children, key=lambda child: (-share(child), child.name))
+        for child in order:
+            mine = child is self._node or self._node in child.leaves()
+            if share(child) == 0 and not mine:
+                continue
+            found = self._descend(child, lines)
+            if found is not None:
+                return found
+        return None
+
+    def _rivals(self, queue: QueueState) -> tuple[QuotaNode, QuotaNode]:
+        """The children of the lowest common ancestor on either side."""
+        own = [self._node, *self._node.ancestors()]
+        node = queue.node
+        while node.parent is not None and node.parent not in own:
+            node = node.parent
+        assert node.parent is not None
+        return own[own.index(node.parent) - 1], node
+
+    def _share_with_usage(self, node: QuotaNode) -> float:
+        self._node.add(self._want.usage)
+        found = share(node)
+        self._node.remove(self._want.usage)
+        return found
+
+
+def _share_without(node: QuotaNode, one: Candidate) -> float:
+    one.queue.node.remove(one.record.usage)
+    found = share(node)
+    one.queue.node.add(one.record.usage)
+    return found

@@ -1,0 +1,55 @@
+"""What is always true between two calls of the engine."""
+
+from __future__ import annotations
+
+from pilotage.jobs import conditions as c
+from pilotage.jobs.record import Place
+from pilotage.jobs.world import World
+
+
+def check_invariants(world: World) -> None:
+    _check_places(world)
+    _check_books(world)
+    for queue in world.queues.values():
+        queue.pending.check()
+
+
+def _check_places(world: World) -> None:
+    """Every workload is in exactly one place, and the places know only workloads that there are."""
+    homes: dict[str, list[str]] = {}
+    for queue in world.queues.values():
+        for record in queue.pending.records():
+            homes.setdefault(record.key, []).append(f"pending in {queue.name}")
+            assert record.cluster_queue == queue.name
+        for record in queue.holders.values():
+            homes.setdefault(record.key, []).append(f"holding in {queue.name}")
+            assert record.place is Place.HOLDING and record.cluster_queue == queue.name
+    assert homes.keys() <= world.records.keys(), "nobody is kept who is gone"
+    for key, record in world.records.items():
+        expected = int(record.place in (Place.QUEUED, Place.BACKOFF, Place.HOLDING))
+        assert len(homes.get(key, ())) == expected, f"{key} is {record.place.value} and {homes.get(key)}"
+        assert record.uid in world.local_queues[record.local_queue_key].members
+        if record.place is Place.HOLDING:
+            assert record.has_reservation and record.admission is not None and record.is_active
+        else:
+            assert not record.usage and record.uid not in world.unready
+        if record.place in (Place.QUEUED, Place.BACKOFF):
+            assert record.is_active and not record.has_reservation and not record.conditions.is_true(c.FINISHED)
+        if record.place is Place.QUEUED:
+            assert record.is_eligible(world.now())
+
+
+def _check_books(world: World) -> None:
+    """Usage is the sum of what is held, in every node of every tree."""
+    for queue in world.queues.values():
+        total: dict[tuple[str, str], int] = {}
+        for record in queue.holders.values():
+            for pair, amount in record.usage.items():
+                total[pair] = total.get(pair, 0) + amount
+        assert {pair: n for pair, n in queue.node.usage.items() if n} == {p: n for p, n in total.items() if n}
+        assert queue.admitted == sum(record.is_admitted for record in queue.holders.values())
+    for queue in world.queues.values():
+        for node in queue.node.ancestors():
+            for pair in node.usage:
+                parts = (max(0, child.usage.get(pair, 0) - child.local.get(pair, 0)) for child in node.children)
+                assert node.usage[pair] == sum(parts), f"usage of cohort {node.name} is that of its children"

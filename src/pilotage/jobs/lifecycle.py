@@ -1,0 +1,249 @@
+"""The life of a workload that gets quota: reserved, admitted, evicted, done. Every change of the books happens here.
+
+Quota is booked when it is reserved and released when the last pod of an evicted workload is gone, when it finishes,
+is deleted or deactivated. An eviction is decided once (`evict`) and completed once (`complete`).
+"""
+
+from __future__ import annotations
+
+from pilotage.jobs import checks, pods_ready
+from pilotage.jobs import conditions as c
+from pilotage.jobs.assignment import Assignment
+from pilotage.jobs.cluster_queue import QueueState
+from pilotage.jobs.queueing import Queueing
+from pilotage.jobs.record import Place, Record
+from pilotage.jobs.refusals import shown
+from pilotage.jobs.status import booked_amounts
+from pilotage.jobs.world import World
+from pilotage.model.kueue import Admission, PodSetAssignment
+
+
+class Lifecycle:
+    def __init__(self, world: World, queueing: Queueing) -> None:
+        self._world = world
+        self._queueing = queueing
+        self._outbox = world.outbox
+
+    # --- getting quota ------------------------------------------------------------------------------------------------
+
+    def reserve(self, record: Record, queue: QueueState, assignment: Assignment) -> None:
+        self._queueing.unqueue(record)
+        record.admission = Admission(
+            queue.name,
+            tuple(
+                PodSetAssignment(
+                    one.name, dict(one.flavors), {name: shown(name, n) for name, n in one.usage.items()}, one.count
+                )
+                for one in assignment.pod_sets
+            ),
+        )
+        now = self._world.now()
+        waited = now - self.waiting_since(record)
+        conditions = record.conditions
+        conditions.set(c.QUOTA_RESERVED, True, "QuotaReserved", f"Quota reserved in ClusterQueue {queue.name}", now)
+        for kind in (c.EVICTED, c.PREEMPTED):
+            old = conditions.get(kind)
+            if old is not None and old.is_true:
+                conditions.set(kind, False, "QuotaReserved", f"Previously: {old.message}", now)
+        record.tried = {}
+        record.waits_for = frozenset()
+        record.refusal = None
+        checks.sync(record, queue, now)
+        self.hold(record, queue, {pair: amount for pair, amount in assignment.usage.items() if amount})
+        if self._world.pods_ready is not None:
+            conditions.set(c.PODS_READY, False, c.WAIT_FOR_START, "Not all pods are ready or succeeded", now)
+        self._outbox.event(record, "Normal", "QuotaReserved", f"Quota reserved in {queue.name}, waited {waited}s")
+        labels = (("cluster_queue", queue.name), ("priority_class", record.priority_class))
+        self._outbox.count("quota_reserved_workloads_total", *labels)
+        self._outbox.observe("quota_reserved_wait_time_seconds", waited, labels)
+        if not self.admit_if_ready(record):
+            conditions.set(c.ADMITTED, False, c.UNSATISFIED_CHECKS, "Not all admission checks are ready", now)
+        self._outbox.changed(record)
+
+    def hold(self, record: Record, queue: QueueState, usage: dict[tuple[str, str], int]) -> None:
+        """Book quota."""
+        record.usage = usage
+        record.place = Place.HOLDING
+        record.cluster_queue = queue.name
+        queue.node.add(usage)
+        queue.holders[record.uid] = record
+        queue.admitted += record.is_admitted
+        if not record.conditions.is_true(c.PODS_READY):
+            self._world.unready[record.uid] = record
+        self._world.touch(record)
+
+    def admit_if_ready(self, record: Record) -> bool:
+        if record.is_admitted or record.is_evicted or not checks.all_ready(record):
+            return False
+        now, world = self._world.now(), self._world
+        waited = now - self.waiting_since(record)
+        record.conditions.set(c.ADMITTED, True, "Admitted", "The workload is admitted", now)
+        queue = world.queues[record.cluster_queue]
+        queue.admitted += 1
+        labels = (("cluster_queue", queue.name), ("priority_class", record.priority_class))
+        self._outbox.event(record, "Normal", "Admitted", f"Admitted by ClusterQueue {queue.name}, waited {waited}s")
+        self._outbox.count("admitted_workloads_total", *labels)
+        self._outbox.observe("admission_wait_time_seconds", waited, labels)
+        if record.checks:
+            self._outbox.observe("admission_checks_wait_time_seconds", now - record.reserved_at, labels)
+        self._outbox.changed(record)
+        world.touch(record)
+        self.set_timer(record)
+        return True
+
+    def waiting_since(self, record: Record) -> int:
+        """Creation, or when it was last queued again."""
+        requeued = record.conditions.get(c.REQUEUED)
+        return requeued.since if requeued is not None and requeued.is_true else record.created
+
+    def set_timer(self, record: Record) -> None:
+        """The next thing that can run out for a holder of quota."""
+        due: list[int] = []
+        conditions, settings = record.conditions, self._world.pods_ready
+        if record.is_admitted and not record.is_evicted and not conditions.is_true(c.DEACTIVATION_TARGET):
+            found = pods_ready.deadline(record, settings) if settings is not None else None
+            if found is not None:
+                due.append(found[0])
+            limit = execution_deadline(record)
+            if limit is not None:
+                due.append(limit)
+        self._world.timers.set(record, min(due, default=None))
+
+    # --- losing quota -------------------------------------------------------------------------------------------------
+
+    def evict(self, record: Record, reason: str, message: str, cause: str = "") -> None:
+        """Decide that a holder must go. Its quota stays booked until its pods are gone."""
+        if record.is_evicted:
+            return
+        self.note_eviction(record, reason, message, cause, held=True)
+        self.set_timer(record)
+
+    def note_eviction(self, record: Record, reason: str, message: str, cause: str, *, held: bool) -> None:
+        """`reason` is the short one; for a deactivation the condition and the event name the cause too."""
+        full = f"{reason}DueTo{cause}" if reason == c.DEACTIVATED and cause else reason
+        now = self._world.now()
+        ready = record.conditions.get(c.PODS_READY)
+        record.conditions.set(c.EVICTED, True, full, message, now)
+        checks.reset(record, now)
+        times = record.evictions[reason, cause] = record.evictions.get((reason, cause), 0) + 1
+        self._outbox.changed(record)
+        if not held:
+            return
+        self._outbox.event(record, "Normal", f"EvictedDueTo{full}", message)
+        labels = (("cluster_queue", record.cluster_queue), ("reason", reason), ("underlying_cause", cause))
+        with_class = (*labels, ("priority_class", record.priority_class))
+        self._outbox.count("evicted_workloads_total", *with_class)
+        if times == 1:
+            self._outbox.count("evicted_workloads_once_total", *with_class)
+        if ready is not None and ready.is_true:
+            self._outbox.observe("pods_ready_to_evicted_time_seconds", now - ready.since, labels)
+
+    def complete(self, record: Record) -> None:
+        """The pods of an evicted workload are gone: it gives its quota back and is queued again when it may be."""
+        evicted = record.conditions.get(c.EVICTED)
+        if evicted is None or not evicted.is_true or not record.has_reservation or record.is_finished:
+            return
+        now = self._world.now()
+        at_once = evicted.reason in (c.PREEMPTED, c.NODE_FAILURES)
+        record.conditions.set(c.REQUEUED, at_once, evicted.reason, evicted.message, now)
+        labels = (("cluster_queue", record.cluster_queue), ("reason", evicted.reason))
+        self._outbox.observe("workload_eviction_latency_seconds", now - evicted.since, labels)
+        self.end_reservation(record, c.PENDING_EVALUATION, "The workload waits for its turn")
+        self._enqueue(record)
+
+    def withdraw(self, record: Record, reason: str, message: str) -> None:
+        """Take back a reservation of a workload that has not started."""
+        self.end_reservation(record, reason, message)
+        self._enqueue(record)
+
+    def end_reservation(self, record: Record, reason: str, message: str) -> None:
+        """Conditions and books of a workload that has no quota any more."""
+        now = self._world.now()
+        admitted = record.conditions.get(c.ADMITTED)
+        if admitted is not None and admitted.is_true:
+            record.past_seconds += now - admitted.since
+        self.release(record)
+        record.admission = None
+        record.conditions.set(c.QUOTA_RESERVED, False, reason, message, now)
+        record.conditions.set(c.ADMITTED, False, c.NO_RESERVATION, "The workload has no reservation", now)
+        if self._world.pods_ready is not None:
+            record.conditions.set(c.PODS_READY, *pods_ready.condition(record, False), now)
+        self._outbox.changed(record)
+
+    def release(self, record: Record) -> None:
+        """Give back what is booked, if anything is."""
+        self._world.timers.set(record, None)
+        if record.place is not Place.HOLDING:
+            return
+        queue = self._world.queues[record.cluster_queue]
+        usage, record.usage = record.usage, {}
+        queue.node.remove(usage)
+        del queue.holders[record.uid]
+        queue.admitted -= record.is_admitted
+        record.place = Place.UNQUEUED
+        self._world.touch(record)
+        self._forget_unready(record)
+        self._queueing.released(queue, usage)
+        if queue.is_gone and not queue.holders:
+            del self._world.queues[queue.name]
+
+    def _forget_unready(self, record: Record) -> None:
+        if self._world.unready.pop(record.uid, None) is not None:
+            self.unblock()
+
+    def unblock(self) -> None:
+        """With blockAdmission: if everybody is ready now, whoever waited may go on."""
+        if self._world.blocks_admission and not self._world.unready:
+            for queue in self._world.queues.values():
+                if queue.pending.active_count:
+                    self._world.stir(queue)
+
+    def _enqueue(self, record: Record) -> None:
+        if record.is_active:
+            queue = self._world.queue_of(record)
+            if queue is not None and checks.sync(record, queue, self._world.now()):
+                self._outbox.changed(record)
+            self._queueing.place(record)
+        else:
+            record.place = Place.INACTIVE
+            self._queueing.tell(record, c.DEACTIVATED, "The workload is deactivated")
+
+    # --- the end ------------------------------------------------------------------------------------------------------
+
+    def finish(self, record: Record, reason: str, message: str) -> None:
+        if record.is_finished:
+            return
+        now = self._world.now()
+        labels = (("cluster_queue", record.cluster_queue), ("priority_class", record.priority_class))
+        admitted = record.conditions.get(c.ADMITTED)
+        if admitted is not None and admitted.is_true:
+            self._outbox.observe("execution_time_seconds", record.past_seconds + now - admitted.since, labels)
+        self._outbox.count("finished_workloads_total", *labels)
+        self.drop(record)
+        record.conditions.set(c.FINISHED, True, reason, message, now)
+        record.place = Place.FINISHED
+        self._outbox.changed(record)
+
+    def drop(self, record: Record) -> None:
+        """Out of the queues and off the books."""
+        self._queueing.unqueue(record)
+        self.release(record)
+
+    def rebook(self, record: Record) -> None:
+        """Reclaimable pods changed: book what is still needed."""
+        queue = self._world.queues[record.cluster_queue]
+        before, after = record.usage, booked_amounts(record)
+        freed = [pair for pair, amount in before.items() if after.get(pair, 0) < amount]
+        queue.node.remove(before)
+        queue.node.add(after)
+        record.usage = after
+        self._world.touch(record)
+        if freed:
+            self._queueing.released(queue, freed)
+
+
+def execution_deadline(record: Record) -> int | None:
+    limit, admitted = record.seen.spec.maximum_execution_time_seconds, record.conditions.get(c.ADMITTED)
+    if limit is None or admitted is None or not admitted.is_true:
+        return None
+    return admitted.since + max(0, limit - record.past_seconds)

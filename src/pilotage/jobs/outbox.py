@@ -1,0 +1,45 @@
+"""Effects on their way out, in order; the changes of one workload's status are joined to one write."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pilotage.jobs.effects import Counted, Deactivate, Effect, Event, Labels, Observed, StatusChanged
+from pilotage.jobs.record import Record
+from pilotage.jobs.status import with_status
+
+_LONGEST_EVENT = 1024
+
+
+class Outbox:
+    def __init__(self) -> None:
+        self._effects: list[Effect] = []
+        self._changed: dict[str, Record] = {}
+
+    def changed(self, record: Record) -> None:
+        """The status is to be written."""
+        self._changed[record.key] = record
+
+    def forget(self, record: Record) -> None:
+        """The workload is gone: there is nothing to write to."""
+        self._changed.pop(record.key, None)
+
+    def event(self, record: Record, kind: Literal["Normal", "Warning"], reason: str, message: str) -> None:
+        self._effects.append(Event(record.key, record.uid, kind, reason, message[:_LONGEST_EVENT]))
+
+    def count(self, metric: str, *labels: tuple[str, str]) -> None:
+        self._effects.append(Counted(metric, labels))
+
+    def observe(self, metric: str, value: float, labels: Labels) -> None:
+        self._effects.append(Observed(metric, labels, value))
+
+    def deactivate(self, record: Record) -> None:
+        self._effects.append(Deactivate(record.key, record.uid))
+
+    def take(self) -> list[Effect]:
+        """Statuses first: who reads of an event should find what it speaks of."""
+        taken: list[Effect] = [StatusChanged(with_status(record)) for record in self._changed.values()]
+        taken += self._effects
+        self._changed.clear()
+        self._effects.clear()
+        return taken

@@ -1,0 +1,51 @@
+"""Pods ready (KEP-1282): the condition, how long it may take, and how long a workload that was too slow waits."""
+
+from __future__ import annotations
+
+import random
+
+from pilotage.jobs import conditions as c
+from pilotage.jobs.configuration.kinds import RequeuingStrategy, WaitForPodsReady
+from pilotage.jobs.record import Record
+
+_JITTER = 0.0001
+
+
+def condition(record: Record, is_ready: bool) -> tuple[bool, str, str]:
+    """Status, reason and message of PodsReady, from what it was."""
+    old = record.conditions.get(c.PODS_READY)
+    if not record.is_admitted:
+        return False, c.WAIT_FOR_START, "Not all pods are ready or succeeded"
+    if is_ready:
+        was_lost = old is not None and old.reason in (c.WAIT_FOR_RECOVERY, c.RECOVERED)
+        return True, c.RECOVERED if was_lost else c.STARTED, "All pods reached readiness and the workload is running"
+    if old is not None and (old.is_true or old.reason == c.WAIT_FOR_RECOVERY):
+        return False, c.WAIT_FOR_RECOVERY, "At least one pod has failed, waiting for recovery"
+    return False, c.WAIT_FOR_START, "Not all pods are ready or succeeded"
+
+
+def deadline(record: Record, settings: WaitForPodsReady) -> tuple[int, str] | None:
+    """When the workload has been unready too long, and the underlying cause; None if nothing is being timed."""
+    ready = record.conditions.get(c.PODS_READY)
+    if ready is not None and ready.is_true:
+        return None
+    if ready is not None and ready.reason == c.WAIT_FOR_RECOVERY:
+        limit = settings.effective_recovery_timeout
+        return (ready.since + _ceil(limit), c.WAIT_FOR_RECOVERY) if limit else None
+    admitted = record.conditions.get(c.ADMITTED)
+    assert admitted is not None
+    return admitted.since + _ceil(settings.timeout), c.WAIT_FOR_START
+
+
+def _ceil(seconds: float) -> int:
+    return int(-(-seconds // 1))
+
+
+def backoff_seconds(requeues: int, strategy: RequeuingStrategy, rng: random.Random) -> float:
+    """How long to wait after the n-th timeout: doubling from the base up to the cap, a little spread."""
+    base, cap = strategy.backoff_base_seconds, strategy.backoff_max_seconds
+    # Beyond 2^40 seconds the exact number means nothing, but an unlimited one would grow without end.
+    delay = float(base * 2 ** min(requeues - 1, 40))
+    if cap:
+        delay = min(delay, cap)
+    return delay * (1 + rng.random() * _JITTER)

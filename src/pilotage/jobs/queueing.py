@@ -1,0 +1,147 @@
+"""Where a workload without quota belongs (its queue, back-off, nowhere), and who a release of quota may help."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pilotage.jobs import conditions as c
+from pilotage.jobs.cluster_queue import QueueState
+from pilotage.jobs.quota import FlavorResource
+from pilotage.jobs.record import Place, Record
+from pilotage.jobs.world import World
+
+_AFTER_RESTART = {
+    c.CLUSTER_QUEUE_STOPPED: c.CLUSTER_QUEUE_RESTARTED,
+    c.LOCAL_QUEUE_STOPPED: c.LOCAL_QUEUE_RESTARTED,
+}
+_SET_BY_QUEUES = (c.SUSPENDED, c.MISCONFIGURED, c.DEACTIVATED, c.ADMISSION_GATED)
+
+
+class Queueing:
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    # --- one workload -------------------------------------------------------------------------------------------------
+
+    def place(self, record: Record) -> None:
+        """Put a workload that holds no quota where it belongs now."""
+        self.unqueue(record)
+        world = self._world
+        queue = world.queue_of(record)
+        record.cluster_queue = queue.name if queue is not None else ""
+        self._end_backoff(record, queue)
+        obstacle = self._obstacle(record, queue)
+        if queue is None or self._is_out(record):
+            record.place = Place.UNQUEUED
+        elif not record.is_eligible(world.now()):
+            queue.pending.add_backoff(record)
+            world.timers.set(record, record.requeue_at)
+        else:
+            queue.pending.add(record, world.order_key(record))
+            world.stir(queue)
+        self._say(record, obstacle)
+        world.touch(record)
+
+    def unqueue(self, record: Record) -> None:
+        """Take a workload out of whatever queue it is in."""
+        if record.place in (Place.QUEUED, Place.BACKOFF):
+            queue = self._world.queues[record.cluster_queue]
+            queue.pending.remove(record)
+            if queue.pending.active_count:
+                self._world.stir(queue)
+            self._world.touch(record)
+            record.place = Place.UNQUEUED
+        self._world.timers.set(record, None)
+
+    def tell(self, record: Record, reason: str, message: str) -> bool:
+        """Write why there is no quota. Whether that is news."""
+        now = self._world.now()
+        news = record.conditions.set(c.QUOTA_RESERVED, False, reason, message, now)
+        if not record.conditions.is_false(c.ADMITTED):
+            news |= record.conditions.set(c.ADMITTED, False, c.NO_RESERVATION, "The workload has no reservation", now)
+        if news:
+            self._world.outbox.changed(record)
+        return news
+
+    def _is_out(self, record: Record) -> bool:
+        local = self._world.local_queues[record.local_queue_key]
+        return local.is_stopped or record.conditions.is_true(c.WAITING_FOR_REPLACEMENT_PODS)
+
+    def _obstacle(self, record: Record, queue: QueueState | None) -> tuple[str, str] | None:
+        """What keeps the scheduler from even looking at it; the first that applies."""
+        local = self._world.local_queues[record.local_queue_key]
+        if local.obj is None:
+            return c.MISCONFIGURED, f"LocalQueue {record.queue_name} doesn't exist"
+        if local.is_stopped:
+            return c.SUSPENDED, f"LocalQueue {record.queue_name} is stopped"
+        if queue is None:
+            return c.MISCONFIGURED, f"ClusterQueue {local.obj.spec.cluster_queue} doesn't exist"
+        if not queue.is_active:
+            return c.SUSPENDED, f"ClusterQueue {queue.name} is inactive: {queue.message}"
+        if record.conditions.is_true(c.WAITING_FOR_REPLACEMENT_PODS):
+            return c.ADMISSION_GATED, "The pod group waits for replacement pods"
+        return None
+
+    def _say(self, record: Record, obstacle: tuple[str, str] | None) -> None:
+        if obstacle is not None:
+            self.tell(record, *obstacle)
+            return
+        known = record.conditions.get(c.QUOTA_RESERVED)
+        if known is None or known.is_true or known.reason in _SET_BY_QUEUES:
+            self.tell(record, c.PENDING_EVALUATION, "The workload waits for its turn")
+
+    def refresh_reason(self, record: Record) -> None:
+        """The queue became usable or unusable."""
+        self._say(record, self._obstacle(record, self._world.queue_of(record)))
+
+    # --- after an eviction --------------------------------------------------------------------------------------------
+
+    def _end_backoff(self, record: Record, queue: QueueState | None) -> None:
+        """Lift Requeued=False if what set it is over."""
+        now = self._world.now()
+        requeued = record.conditions.get(c.REQUEUED)
+        is_over = record.requeue_at is None or record.requeue_at <= now
+        if requeued is None or requeued.is_true:
+            if record.requeue_at is not None and is_over:
+                record.requeue_at = None
+                self._world.outbox.changed(record)
+            return
+        reason = self._way_back(record, queue, requeued.reason, is_over)
+        if reason:
+            if is_over:
+                record.requeue_at = None
+            record.conditions.set(c.REQUEUED, True, reason, f"The workload is queued again: {reason}", now)
+            self._world.outbox.changed(record)
+
+    def _way_back(self, record: Record, queue: QueueState | None, cause: str, is_over: bool) -> str:
+        if cause.startswith(c.DEACTIVATED):
+            return c.REACTIVATED
+        if cause == c.CLUSTER_QUEUE_STOPPED:
+            return "" if queue is not None and queue.is_stopped else _AFTER_RESTART[cause]
+        if cause == c.LOCAL_QUEUE_STOPPED:
+            local = self._world.local_queues[record.local_queue_key]
+            return "" if local.is_stopped else _AFTER_RESTART[cause]
+        return c.BACKOFF_FINISHED if is_over else ""
+
+    # --- what may help ------------------------------------------------------------------------------------------------
+
+    def released(self, queue: QueueState, pairs: Iterable[FlavorResource], *, all_of_them: bool = False) -> None:
+        """Quota became free: wake those in the tree whose amount may be free now (or all that lack any of it)."""
+        pairs = tuple(pairs)
+        for other in self._world.tree_of(queue):
+            other.generation += 1
+            pending = other.pending
+            for pair in pairs:
+                if pair in pending.lacking():
+                    free = max(0, other.node.available(pair))
+                    pending.wake_lacking(pair, other.node.potential(pair) if all_of_them else free)
+            pending.wake_on_release()
+            if pending.active_count:
+                self._world.stir(other)
+
+    def reconfigured(self, queue: QueueState) -> None:
+        """Anything may have become possible in this queue."""
+        queue.generation += 1
+        queue.pending.wake_all()
+        if queue.pending.active_count:
+            self._world.stir(queue)

@@ -1,0 +1,143 @@
+"""What the engine knows of one workload.
+
+The record is the truth for everything that workload queueing itself writes; `seen` is the object as it last came from
+the watch, kept to tell what others changed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from pilotage.jobs import conditions as c
+from pilotage.jobs.quota import FlavorResource
+from pilotage.jobs.shapes import Shape
+from pilotage.model.kueue import Admission, AdmissionCheckState, Workload
+
+if TYPE_CHECKING:
+    from pilotage.jobs.pending import Group
+
+
+class Place(Enum):
+    """Where a workload is; always exactly one."""
+
+    UNQUEUED = "unqueued"
+    """Pending, but there is no queue that could take it (missing, stopped) or it is gated."""
+    QUEUED = "queued"
+    """In a group of its ClusterQueue, to be tried or put aside."""
+    BACKOFF = "backoff"
+    """In its ClusterQueue, but not eligible yet."""
+    HOLDING = "holding"
+    """Its quota is booked."""
+    INACTIVE = "inactive"
+    FINISHED = "finished"
+
+
+@dataclass(slots=True)
+class Check:
+    """The state of one admission check; `since` and `requeue_after` are of its last change."""
+
+    state: str = "Pending"
+    message: str = ""
+    since: int = 0
+    requeue_after: int | None = None
+    retries: int = 0
+    updates: tuple[Any, ...] = ()
+
+    def reset(self, now: int) -> Check:
+        retries = self.retries + (self.state == "Retry")
+        since = self.since if self.state == "Pending" else now
+        return replace(Check(message="Reset to Pending after eviction", since=since), retries=retries)
+
+
+@dataclass(slots=True, eq=False)
+class Record:
+    seen: Workload
+    key: str
+    uid: str
+    namespace: str
+    created: int
+    shape: Shape
+    priority: int = 0
+    is_active: bool = True
+    queue_name: str = ""
+
+    conditions: c.Conditions = field(default_factory=c.Conditions)
+    admission: Admission | None = None
+    requeue_count: int | None = None
+    requeue_at: int | None = None
+    evictions: dict[tuple[str, str], int] = field(default_factory=dict)
+    checks: dict[str, Check] = field(default_factory=dict)
+    reclaimable: dict[str, int] = field(default_factory=dict)
+    past_seconds: int = 0
+    """Admitted seconds of earlier runs."""
+
+    place: Place = Place.UNQUEUED
+    cluster_queue: str = ""
+    """Where it waits, or where its quota is booked; "" if there is no such queue."""
+    usage: dict[FlavorResource, int] = field(default_factory=dict)
+    """What is booked for it; empty unless HOLDING."""
+    group: Group | None = None
+    """If QUEUED."""
+    due: int | None = None
+    """When its next timer fires."""
+    waits_for: frozenset[str] = frozenset()
+    """UIDs of the workloads on their way out that this one waits for."""
+    tried: dict[tuple[int, str], int] = field(default_factory=dict)
+    """(pod set, resource) -> last flavor tried, when the search may go on behind it."""
+    tried_at: int = -1
+    """The generation of the ClusterQueue's free quota at that time."""
+    refusal: Any = None
+    """The last `Refusal` of a cycle."""
+
+    @property
+    def local_queue_key(self) -> str:
+        return f"{self.namespace}/{self.queue_name}"
+
+    @property
+    def has_reservation(self) -> bool:
+        return self.conditions.is_true(c.QUOTA_RESERVED)
+
+    @property
+    def is_admitted(self) -> bool:
+        return self.conditions.is_true(c.ADMITTED)
+
+    @property
+    def is_evicted(self) -> bool:
+        return self.conditions.is_true(c.EVICTED)
+
+    @property
+    def is_finished(self) -> bool:
+        return self.conditions.is_true(c.FINISHED)
+
+    @property
+    def reserved_at(self) -> int:
+        found = self.conditions.get(c.QUOTA_RESERVED)
+        return found.since if found is not None and found.is_true else 0
+
+    @property
+    def priority_class(self) -> str:
+        reference = self.seen.spec.priority_class_ref
+        return reference.name if reference is not None else ""
+
+    def count_of(self, pod_set: int) -> int:
+        """Pods of a pod set that still need quota."""
+        need = self.shape.pod_sets[pod_set]
+        return max(0, need.count - self.reclaimable.get(need.name, 0))
+
+    def is_eligible(self, now: int) -> bool:
+        if self.conditions.is_false(c.REQUEUED):
+            return False
+        return self.requeue_at is None or self.requeue_at <= now
+
+
+def check_state(written: AdmissionCheckState, since: int) -> Check:
+    return Check(
+        written.state or "Pending",
+        written.message,
+        since,
+        written.requeue_after_seconds,
+        written.retry_count or 0,
+        written.pod_set_updates,
+    )

@@ -1,0 +1,76 @@
+"""Why a workload gets no quota: obstacles as data, the sentence made of them when somebody reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+from pilotage.jobs import conditions as c
+from pilotage.model.quantity import format_quantity
+
+_SEVERITY: Final = {c.WAITING_FOR_QUOTA: 0, c.EXCEEDS_MAX_QUOTA: 1, c.NO_MATCHING_FLAVOR: 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """What keeps one pod set off one flavor."""
+
+    pod_set: str
+    flavor: str
+    """ "" if no flavor offers the resource."""
+    resource: str
+    code: str
+    detail: str = ""
+    need: int = 0
+    have: int = 0
+    most: int = 0
+
+    @property
+    def sentence(self) -> str:
+        if self.code == c.EXCEEDS_MAX_QUOTA:
+            most = shown(self.resource, self.most)
+            need = shown(self.resource, self.need)
+            return f"insufficient quota for {self.resource} in flavor {self.flavor}, request {need} > maximum {most}"
+        if self.code == c.WAITING_FOR_QUOTA:
+            missing = shown(self.resource, max(0, self.need - max(0, self.have)))
+            text = f"insufficient unused quota for {self.resource} in flavor {self.flavor}, {missing} more needed"
+            return f"{text} ({self.detail})" if self.detail else text
+        return self.detail
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """The outcome of an attempt that did not end in a reservation."""
+
+    reason: str
+    obstacles: tuple[Obstacle, ...] = ()
+    detail: str = ""
+
+    @property
+    def message(self) -> str:
+        if self.detail:
+            return self.detail
+        sets: dict[str, list[str]] = {}
+        for obstacle in self.obstacles:
+            sentences = sets.setdefault(obstacle.pod_set, [])
+            if obstacle.sentence not in sentences:
+                sentences.append(obstacle.sentence)
+        parts = (f"couldn't assign flavors to pod set {name}: {', '.join(said)}" for name, said in sets.items())
+        return "; ".join(parts)
+
+
+def mildest(obstacles: Sequence[Obstacle]) -> str:
+    """The reason for one resource group, whose flavors are alternatives."""
+    return min((obstacle.code for obstacle in obstacles), key=_SEVERITY.__getitem__, default=c.NO_MATCHING_FLAVOR)
+
+
+def most_severe(reasons: Sequence[str]) -> str:
+    """The reason for a workload, which needs all its groups and pod sets."""
+    return max(reasons, key=_SEVERITY.__getitem__, default=c.WAITING_FOR_QUOTA)
+
+
+def shown(resource: str, amount: int) -> str:
+    """An amount as people write it."""
+    return format_quantity(Fraction(amount, 1000) if resource == "cpu" else amount)

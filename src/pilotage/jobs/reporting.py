@@ -1,0 +1,289 @@
+"""Answers to what people ask: made from the engine's state when asked, never kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import cast
+
+from pilotage.clock import rfc3339
+from pilotage.jobs import conditions as c
+from pilotage.jobs.cluster_queue import LocalQueueState, QueueState
+from pilotage.jobs.fair_sharing import weighted_share
+from pilotage.jobs.quota import Amounts, FlavorResource
+from pilotage.jobs.record import Place, Record
+from pilotage.jobs.refusals import Obstacle, Refusal, shown
+from pilotage.jobs.reports import (
+    ClusterQueueReport,
+    LocalQueueReport,
+    PendingWorkload,
+    QueuePlace,
+    QuotaReport,
+    Shortage,
+    WorkloadReport,
+    WorkloadState,
+)
+from pilotage.jobs.status import pending_reason, state_of
+from pilotage.jobs.world import World
+from pilotage.model.kueue import FairSharingStatus, FlavorUsage, QueueStatus, ResourceUsage
+from pilotage.model.meta import TimedCondition
+
+_WAITING = (Place.UNQUEUED, Place.QUEUED, Place.BACKOFF)
+
+
+class Reporting:
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    # --- ClusterQueues ------------------------------------------------------------------------------------------------
+
+    def cluster_queues(self) -> list[ClusterQueueReport]:
+        return [self._cluster_queue(queue) for _, queue in sorted(self._world.queues.items())]
+
+    def _cluster_queue(self, queue: QueueState) -> ClusterQueueReport:
+        pending = queue.pending
+        return ClusterQueueReport(
+            name=queue.name,
+            cohort=queue.obj.spec.cohort_name,
+            strategy=queue.obj.spec.queueing_strategy,
+            is_active=queue.is_active,
+            reason=queue.reason,
+            message=queue.message + _overdrawn(queue),
+            pending=len(pending),
+            inadmissible=pending.aside_count + len(pending.backoff),
+            reserving=len(queue.holders),
+            admitted=queue.admitted,
+            weighted_share=weighted_share(queue.node),
+            quotas=tuple(_quota(queue, pair) for pair in queue.node.quotas),
+        )
+
+    def cluster_queue_status(self, name: str) -> QueueStatus:
+        queue = self._world.queues[name]
+        admitted = (record for record in queue.holders.values() if record.is_admitted)
+        fair = self._world.configuration.fair_sharing is not None
+        return QueueStatus(
+            conditions=self._active(queue.obj.status, queue.is_active, queue.reason, queue.message + _overdrawn(queue)),
+            pending_workloads=len(queue.pending),
+            reserving_workloads=len(queue.holders),
+            admitted_workloads=queue.admitted,
+            flavors_reservation=_flavor_usage(queue, queue.node.usage),
+            flavors_usage=_flavor_usage(queue, _summed(admitted)),
+            fair_sharing=FairSharingStatus(weighted_share(queue.node)) if fair else None,
+        )
+
+    def _active(self, old: QueueStatus, is_active: bool, reason: str, message: str) -> tuple[TimedCondition, ...]:
+        before = next((one for one in old.conditions if one.type == "Active"), None)
+        status = "True" if is_active else "False"
+        same = before is not None and before.status == status
+        since = before.last_transition_time if same and before is not None else rfc3339(self._world.now())
+        return (TimedCondition("Active", status, reason, message, last_transition_time=since),)
+
+    # --- LocalQueues --------------------------------------------------------------------------------------------------
+
+    def local_queues(self) -> list[LocalQueueReport]:
+        known = sorted(self._world.local_queues.items())
+        return [self._local_queue(local) for _, local in known if local.obj is not None]
+
+    def _local_queue(self, local: LocalQueueState) -> LocalQueueReport:
+        assert local.obj is not None
+        reason, message = self._local_reason(local)
+        holders = [record for record in local.members.values() if record.place is Place.HOLDING]
+        admitted = [record for record in holders if record.is_admitted]
+        return LocalQueueReport(
+            namespace=local.obj.namespace,
+            name=local.obj.name,
+            cluster_queue=local.obj.spec.cluster_queue,
+            is_active=reason == "Ready",
+            reason=reason,
+            message=message,
+            pending=sum(record.place in _WAITING for record in local.members.values()),
+            reserving=len(holders),
+            admitted=len(admitted),
+            reserved_usage=_summed(holders),
+            admitted_usage=_summed(admitted),
+        )
+
+    def _local_reason(self, local: LocalQueueState) -> tuple[str, str]:
+        assert local.obj is not None
+        if local.is_stopped:
+            return "Stopped", "LocalQueue is stopped"
+        queue = self._world.queues.get(local.obj.spec.cluster_queue)
+        if queue is None:
+            return "ClusterQueueDoesNotExist", "Can't submit new workloads to clusterQueue"
+        if not queue.is_active:
+            return "ClusterQueueIsInactive", "Can't submit new workloads to clusterQueue"
+        return "Ready", "Can submit new workloads to localQueue"
+
+    def local_queue_status(self, key: str) -> QueueStatus:
+        local = self._world.local_queues[key]
+        assert local.obj is not None
+        report = self._local_queue(local)
+        queue = self._world.queues.get(report.cluster_queue)
+        return QueueStatus(
+            conditions=self._active(local.obj.status, report.is_active, report.reason, report.message),
+            pending_workloads=report.pending,
+            reserving_workloads=report.reserving,
+            admitted_workloads=report.admitted,
+            flavors_reservation=_flavor_usage(queue, report.reserved_usage, is_local=True),
+            flavors_usage=_flavor_usage(queue, report.admitted_usage, is_local=True),
+        )
+
+    # --- workloads ----------------------------------------------------------------------------------------------------
+
+    def pending(self, cluster_queue: str) -> list[PendingWorkload]:
+        queue = self._world.queues.get(cluster_queue)
+        if queue is None:
+            return []
+        positions: dict[str, int] = {}
+        found = []
+        for at, record in enumerate(self._in_order(queue)):
+            in_local = positions.get(record.local_queue_key, 0)
+            positions[record.local_queue_key] = in_local + 1
+            reason, message = pending_reason(record)
+            found.append(
+                PendingWorkload(
+                    key=record.key,
+                    uid=record.uid,
+                    local_queue=record.queue_name,
+                    priority=record.priority,
+                    position_in_cluster_queue=at,
+                    position_in_local_queue=in_local,
+                    place=_place(record),
+                    reason=reason,
+                    message=message,
+                    requeue_count=record.requeue_count,
+                    requeue_at=record.requeue_at,
+                )
+            )
+        return found
+
+    def _in_order(self, queue: QueueState) -> list[Record]:
+        sticky = queue.pending.sticky
+        return sorted(queue.pending.records(), key=lambda one: (one is not sticky, self._world.order_key(one)))
+
+    def explain(self, key: str) -> WorkloadReport | None:
+        record = self._world.records.get(key)
+        if record is None:
+            return None
+        queue = self._world.queues.get(record.cluster_queue)
+        reason, message = pending_reason(record)
+        is_queued = queue is not None and record.place in (Place.QUEUED, Place.BACKOFF)
+        refusal = record.refusal if isinstance(record.refusal, Refusal) else None
+        by_uid = {other.uid: other.key for other in self._world.records.values()} if record.waits_for else {}
+        return WorkloadReport(
+            key=record.key,
+            uid=record.uid,
+            state=cast(WorkloadState, state_of(record)),
+            place=_place(record),
+            local_queue=record.queue_name,
+            cluster_queue=record.cluster_queue,
+            priority=record.priority,
+            position=self._in_order(queue).index(record) if is_queued and queue is not None else None,
+            reason=reason,
+            message=message,
+            requeue_count=record.requeue_count,
+            requeue_at=record.requeue_at,
+            next_due=record.due,
+            waits_for=_events(record, reason),
+            shortages=tuple(self._shortage(queue, one) for one in refusal.obstacles) if refusal and is_queued else (),
+            victims=tuple(by_uid[uid] for uid in sorted(record.waits_for) if uid in by_uid),
+            blocked_by=self._blockers() if reason == c.WAITING_FOR_PODS_READY else (),
+        )
+
+    def _blockers(self) -> tuple[str, ...]:
+        return tuple(record.key for record in self._world.unready.values())
+
+    def _shortage(self, queue: QueueState | None, obstacle: Obstacle) -> Shortage:
+        pair = (obstacle.flavor, obstacle.resource)
+        holders: list[tuple[str, int]] = []
+        if queue is not None and obstacle.code == c.WAITING_FOR_QUOTA:
+            for other in self._world.tree_of(queue):
+                holders += [(one.key, one.usage[pair]) for one in other.holders.values() if pair in one.usage]
+        return Shortage(
+            pod_set=obstacle.pod_set,
+            flavor=obstacle.flavor,
+            resource=obstacle.resource,
+            code=obstacle.code,
+            message=obstacle.sentence,
+            need=obstacle.need,
+            have=max(0, queue.node.available(pair)) if queue is not None else obstacle.have,
+            most=obstacle.most,
+            holders=tuple(sorted(holders, key=lambda item: (-item[1], item[0]))),
+        )
+
+
+def _place(record: Record) -> QueuePlace:
+    if record.place is Place.BACKOFF:
+        return "inadmissible"
+    if record.place is not Place.QUEUED or record.group is None:
+        return "none"
+    return "inadmissible" if record.group.is_aside else "active"
+
+
+def _events(record: Record, reason: str) -> tuple[str, ...]:
+    """What would make the workload be tried again."""
+    if record.place is Place.BACKOFF:
+        return ("back-off over",) if record.requeue_at is not None else ("queue restarted",)
+    if record.place is Place.INACTIVE:
+        return ("spec.active set to true",)
+    if record.place not in (Place.UNQUEUED, Place.QUEUED):
+        return ()
+    return {
+        c.WAITING_FOR_QUOTA: ("quota released in the cohort tree", "quota raised"),
+        c.EXCEEDS_MAX_QUOTA: ("quota or limits raised", "the workload asks for less"),
+        c.NO_MATCHING_FLAVOR: ("flavor or ClusterQueue changed", "the workload changed"),
+        c.WAITING_FOR_PREEMPTED: ("the preempted workloads are gone",),
+        c.WAITING_FOR_PODS_READY: ("all admitted workloads are ready",),
+        c.MISCONFIGURED: ("the queue or namespace is put right",),
+        c.SUSPENDED: ("the queue becomes active",),
+        c.ADMISSION_GATED: ("replacement pods are created",),
+    }.get(reason, ())
+
+
+def _summed(records: Iterable[Record]) -> dict[FlavorResource, int]:
+    total: dict[FlavorResource, int] = {}
+    for record in records:
+        for pair, amount in record.usage.items():
+            total[pair] = total.get(pair, 0) + amount
+    return total
+
+
+def _quota(queue: QueueState, pair: FlavorResource) -> QuotaReport:
+    node, quota = queue.node, queue.node.quota(pair)
+    return QuotaReport(
+        flavor=pair[0],
+        resource=pair[1],
+        nominal=quota.nominal,
+        borrowing_limit=quota.borrowing_limit,
+        lending_limit=quota.lending_limit,
+        used=node.usage.get(pair, 0),
+        borrowed=node.borrowed(pair),
+        available=max(0, node.available(pair)),
+    )
+
+
+def _overdrawn(queue: QueueState) -> str:
+    """More is in use than there is: the quota was lowered. Nobody is evicted for it, but people should see it."""
+    if queue.node.parent is not None:
+        return ""
+    over = [(pair, -queue.node.available(pair)) for pair in queue.node.quotas if queue.node.available(pair) < 0]
+    if not over:
+        return ""
+    amounts = (f"{resource} in flavor {flavor} by {shown(resource, amount)}" for (flavor, resource), amount in over)
+    return f"; usage exceeds the quota: {', '.join(amounts)}"
+
+
+def _flavor_usage(queue: QueueState | None, usage: Amounts, *, is_local: bool = False) -> tuple[FlavorUsage, ...]:
+    """In the order of the ClusterQueue."""
+    if queue is None:
+        return ()
+    found = []
+    for covered, flavors in queue.groups:
+        for flavor in flavors:
+            resources = []
+            for resource in covered:
+                used = usage.get((flavor, resource), 0)
+                nominal = queue.node.quota((flavor, resource)).nominal
+                borrowed = 0 if is_local else max(0, used - nominal)
+                resources.append(ResourceUsage(resource, shown(resource, used), shown(resource, borrowed)))
+            found.append(FlavorUsage(flavor, tuple(resources)))
+    return tuple(found)

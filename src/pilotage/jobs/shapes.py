@@ -1,0 +1,103 @@
+"""What a workload needs, apart from who it is: workloads of equal shape are judged once.
+
+A `Shape` is made once per distinct content of the pod sets. Amounts are whole numbers: cpu in thousandths, everything
+else in units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from pilotage.model.interning import Shared
+from pilotage.model.kueue import PodSet
+from pilotage.model.pod import shared_spec
+from pilotage.model.pod_resources import pod_requests
+from pilotage.model.pod_spec import Container, PodSpec, PodSpecFields, Toleration
+from pilotage.model.selectors import NodeSelectorTerm
+
+PODS: Final = "pods"
+"""Counted if a ClusterQueue covers it: one for each pod."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class PodSetNeed:
+    """One pod set: how many pods, what each asks for, and where they may run. Compared by identity."""
+
+    name: str
+    count: int
+    min_count: int | None
+    per_pod: Mapping[str, int]
+    node_selector: Mapping[str, str]
+    affinity: tuple[NodeSelectorTerm, ...] | None
+    """Alternatives of the required node affinity; None if there is none."""
+    tolerations: tuple[Toleration, ...]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Shape:
+    """Compared by identity: there is one per content."""
+
+    pod_sets: tuple[PodSetNeed, ...]
+
+    @property
+    def can_shrink(self) -> bool:
+        return any(need.min_count is not None and need.min_count < need.count for need in self.pod_sets)
+
+
+class _Content(msgspec.Struct, array_like=True):
+    name: str
+    count: int
+    min_count: int | None
+    spec: PodSpecFields
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(list[_Content]).decode
+
+
+def shape_of(pod_sets: tuple[PodSet, ...]) -> Shape:
+    """The one shape of these pod sets."""
+    return _shapes.get(_encode([_Content(one.name, one.count, one.min_count, one.template.spec) for one in pod_sets]))
+
+
+def _made(content: bytes) -> Shape:
+    return Shape(tuple(_need(one) for one in _decode(content)))
+
+
+def _need(one: _Content) -> PodSetNeed:
+    affinity = one.spec.affinity.node_affinity if one.spec.affinity is not None else None
+    required = affinity.required if affinity is not None else None
+    return PodSetNeed(
+        name=one.name,
+        count=one.count,
+        min_count=one.min_count,
+        per_pod={resource: max(0, amount) for resource, amount in pod_requests(_with_limits(one.spec)).items()},
+        node_selector=one.spec.node_selector,
+        affinity=required.node_selector_terms if required is not None else None,
+        tolerations=one.spec.tolerations,
+    )
+
+
+def _with_limits(spec: PodSpecFields) -> PodSpec:
+    """The spec with limits in place of missing requests: for pods the API server does that, for templates nobody."""
+    changed = msgspec.structs.replace(
+        spec,
+        containers=tuple(map(_defaulted, spec.containers)),
+        init_containers=tuple(map(_defaulted, spec.init_containers)),
+    )
+    return shared_spec(changed)
+
+
+def _defaulted(container: Container) -> Container:
+    resources = container.resources
+    if not resources.limits:
+        return container
+    whole = msgspec.structs.replace(resources, requests={**resources.limits, **resources.requests})
+    return msgspec.structs.replace(container, resources=whole)
+
+
+_shapes: Final = Shared(_made)

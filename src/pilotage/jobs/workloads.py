@@ -1,0 +1,195 @@
+"""Workloads as they come from the watch: what did others change?
+
+The engine's own writes come back too, sometimes late. So a version is compared with the version seen before it, not
+with what the engine knows: what is equal in both is no news, however old it is.
+"""
+
+from __future__ import annotations
+
+from pilotage.jobs import checks
+from pilotage.jobs import conditions as c
+from pilotage.jobs.lifecycle import Lifecycle
+from pilotage.jobs.queueing import Queueing
+from pilotage.jobs.record import Place, Record, check_state
+from pilotage.jobs.shapes import shape_of
+from pilotage.jobs.status import booked_amounts, epoch, new_record
+from pilotage.jobs.stopping import Stopping
+from pilotage.jobs.world import World
+from pilotage.model.kueue import Workload, WorkloadStatus
+from pilotage.model.meta import TimedCondition
+
+_WAITING = (Place.UNQUEUED, Place.QUEUED, Place.BACKOFF)
+
+
+class Workloads:
+    def __init__(
+        self,
+        world: World,
+        queueing: Queueing,
+        lifecycle: Lifecycle,
+        stopping: Stopping,
+        homeless: dict[str, Record],
+    ) -> None:
+        self._world = world
+        self._queueing = queueing
+        self._lifecycle = lifecycle
+        self._stopping = stopping
+        self._homeless = homeless
+
+    def upsert(self, obj: Workload) -> None:
+        record = self._world.records.get(obj.key)
+        if record is not None and obj.uid and record.uid != obj.uid:
+            self.delete(obj.key)
+            record = None
+        if record is None:
+            self._first_sight(new_record(obj, self._world.now()))
+        else:
+            self._changed(record, obj)
+
+    def delete(self, key: str) -> None:
+        record = self._world.records.pop(key, None)
+        if record is None:
+            return
+        self._lifecycle.drop(record)
+        self._homeless.pop(record.uid, None)
+        self._world.outbox.forget(record)
+        self._leave_local_queue(record)
+
+    def _leave_local_queue(self, record: Record) -> None:
+        local = self._world.local_queues[record.local_queue_key]
+        del local.members[record.uid]
+        if local.obj is None and not local.members:
+            del self._world.local_queues[local.key]
+
+    # --- first sight --------------------------------------------------------------------------------------------------
+
+    def _first_sight(self, record: Record) -> None:
+        self._world.records[record.key] = record
+        self._world.local_queue(record.local_queue_key).members[record.uid] = record
+        if record.is_finished:
+            record.place = Place.FINISHED
+        elif record.has_reservation and record.is_active:
+            self._take_over(record)
+        elif not record.is_active:
+            self._stopping.deactivated(record)
+        else:
+            queue = self._world.queue_of(record)
+            if queue is not None:
+                checks.sync(record, queue, self._world.now())
+            self._queueing.place(record)
+
+    def _take_over(self, record: Record) -> None:
+        """It had quota before this engine began."""
+        record.cluster_queue = record.admission.cluster_queue if record.admission is not None else ""
+        queue = self._world.queues.get(record.cluster_queue)
+        if queue is None:
+            self._homeless[record.uid] = record
+            return
+        self._lifecycle.hold(record, queue, booked_amounts(record))
+        if record.conditions.is_true(c.DEACTIVATION_TARGET):
+            self._world.outbox.deactivate(record)
+            return
+        self._lifecycle.set_timer(record)
+        if not record.is_admitted:
+            self._stopping.checks_changed(record)
+
+    # --- changes ------------------------------------------------------------------------------------------------------
+
+    def _changed(self, record: Record, obj: Workload) -> None:
+        old, record.seen = record.seen, obj
+        if record.is_finished:
+            return
+        self._spec_changed(record, old, obj)
+        if old.status is not obj.status and old.status != obj.status:
+            self._status_changed(record, old.status, obj.status)
+
+    def _spec_changed(self, record: Record, old: Workload, new: Workload) -> None:
+        before, after = old.spec, new.spec
+        if before is after or before == after:
+            return
+        moved = False
+        if before.pod_sets != after.pod_sets:
+            record.shape, record.tried = shape_of(after.pod_sets), {}
+            moved = True
+        if before.queue_name != after.queue_name:
+            self._rename_queue(record, after.queue_name)
+            moved = True
+        if before.priority != after.priority:
+            moved = True
+        if moved and record.place in _WAITING:
+            self._queueing.unqueue(record)
+        if before.priority != after.priority:
+            self._reprioritise(record, after.priority or 0)
+        if before.active != after.active:
+            self._activity_changed(record, after.active)
+        elif moved and record.place in _WAITING:
+            self._queueing.place(record)
+        elif record.place is Place.HOLDING:
+            self._lifecycle.set_timer(record)
+
+    def _rename_queue(self, record: Record, name: str) -> None:
+        self._leave_local_queue(record)
+        record.queue_name = name
+        self._world.local_queue(record.local_queue_key).members[record.uid] = record
+
+    def _reprioritise(self, record: Record, priority: int) -> None:
+        record.priority = priority
+        if record.place is Place.HOLDING:
+            queue = self._world.queues[record.cluster_queue]
+            self._queueing.released(queue, record.usage, all_of_them=True)
+
+    def _activity_changed(self, record: Record, is_active: bool) -> None:
+        record.is_active = is_active
+        self._homeless.pop(record.uid, None)
+        if is_active:
+            self._stopping.reactivated(record)
+        else:
+            self._stopping.deactivated(record)
+
+    def _status_changed(self, record: Record, old: WorkloadStatus, new: WorkloadStatus) -> None:
+        finished = _condition(new, c.FINISHED)
+        if finished is not None and finished.status == "True":
+            self._lifecycle.finish(record, finished.reason, finished.message)
+            return
+        if old.reclaimable_pods != new.reclaimable_pods:
+            self._reclaimable_changed(record, new)
+        if _condition(old, c.WAITING_FOR_REPLACEMENT_PODS) != _condition(new, c.WAITING_FOR_REPLACEMENT_PODS):
+            self._gate_changed(record, _condition(new, c.WAITING_FOR_REPLACEMENT_PODS))
+        if old.admission_checks != new.admission_checks:
+            self._checks_changed(record, old, new)
+
+    def _reclaimable_changed(self, record: Record, new: WorkloadStatus) -> None:
+        is_waiting = record.place in _WAITING
+        if is_waiting:
+            self._queueing.unqueue(record)
+        record.reclaimable = {one.name: one.count for one in new.reclaimable_pods}
+        if record.place is Place.HOLDING:
+            self._lifecycle.rebook(record)
+        elif is_waiting and record.uid not in self._homeless:
+            self._queueing.place(record)
+
+    def _gate_changed(self, record: Record, gate: TimedCondition | None) -> None:
+        if gate is None:
+            record.conditions.remove(c.WAITING_FOR_REPLACEMENT_PODS)
+        else:
+            record.conditions.set(gate.type, gate.status == "True", gate.reason, gate.message, self._world.now())
+        if record.place in _WAITING and record.uid not in self._homeless:
+            self._queueing.place(record)
+
+    def _checks_changed(self, record: Record, old: WorkloadStatus, new: WorkloadStatus) -> None:
+        before = {check.name: check for check in old.admission_checks}
+        news = False
+        for check in new.admission_checks:
+            mine = record.checks.get(check.name)
+            if mine is None or check == before.get(check.name) or check.state == mine.state:
+                continue
+            since = epoch(check.last_transition_time) or self._world.now()
+            record.checks[check.name] = check_state(check, since)
+            news = True
+        if news:
+            self._world.outbox.changed(record)
+            self._stopping.checks_changed(record)
+
+
+def _condition(status: WorkloadStatus, kind: str) -> TimedCondition | None:
+    return next((one for one in status.conditions if one.type == kind), None)

@@ -1,0 +1,177 @@
+"""All objects that workload queueing knows, and how they hang together: queues, flavors, checks, the quota trees.
+
+A change of configuration is only noted at first. Before anything is decided the trees are built anew and every
+ClusterQueue is told whether it is usable (`refresh`), so that reading a thousand objects at the start builds one tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from pilotage.clock import Clock
+from pilotage.jobs.cluster_queue import READY, LocalQueueState, QueueState
+from pilotage.jobs.configuration.kinds import QueueingConfiguration, WaitForPodsReady
+from pilotage.jobs.flavors import Flavor
+from pilotage.jobs.ordering import OrderKey, RequeuingTimestamp, order_key
+from pilotage.jobs.outbox import Outbox
+from pilotage.jobs.quota import QuotaNode, quotas_of
+from pilotage.jobs.record import Record
+from pilotage.jobs.timers import Timers
+from pilotage.model.kueue import AdmissionCheck, Cohort
+from pilotage.model.quantity import parse_quantity
+from pilotage.model.selectors import selector_matches
+
+
+class World:
+    def __init__(self, clock: Clock, configuration: QueueingConfiguration) -> None:
+        self._clock = clock
+        self.configuration = configuration
+        self.pods_ready: WaitForPodsReady | None = configuration.wait_for_pods_ready
+        ready = self.pods_ready
+        self.timestamp: RequeuingTimestamp = "Eviction" if ready is None else ready.requeuing_strategy.timestamp
+        self.blocks_admission = ready is not None and ready.block_admission
+        self.outbox = Outbox()
+        self.timers = Timers()
+        self.records: dict[str, Record] = {}
+        self.queues: dict[str, QueueState] = {}
+        self.local_queues: dict[str, LocalQueueState] = {}
+        self.cohorts: dict[str, Cohort] = {}
+        self.flavors: dict[str, Flavor] = {}
+        self.checks: dict[str, AdmissionCheck] = {}
+        self.namespaces: dict[str, Mapping[str, str]] = {}
+        self.unready: dict[str, Record] = {}
+        """Holders of quota whose pods are not ready."""
+        self.stirred: dict[str, None] = {}
+        """ClusterQueues that something happened to since the last cycle."""
+        self.changed_queues: dict[str, None] = {}
+        self.changed_local_queues: dict[str, None] = {}
+        self._cyclic: dict[str, tuple[str, ...]] = {}
+
+    def now(self) -> int:
+        """Whole seconds: what the API can say."""
+        return int(self._clock.time())
+
+    # --- finding ------------------------------------------------------------------------------------------------------
+
+    def local_queue(self, key: str) -> LocalQueueState:
+        found = self.local_queues.get(key)
+        if found is None:
+            found = self.local_queues[key] = LocalQueueState(key)
+        return found
+
+    def queue_of(self, record: Record) -> QueueState | None:
+        """The ClusterQueue that the workload's LocalQueue leads to."""
+        local = self.local_queues.get(record.local_queue_key)
+        if local is None or local.obj is None:
+            return None
+        found = self.queues.get(local.obj.spec.cluster_queue)
+        return None if found is None or found.is_gone else found
+
+    def order_key(self, record: Record) -> OrderKey:
+        return order_key(record, self.timestamp)
+
+    def selects(self, queue: QueueState, namespace: str) -> bool:
+        return selector_matches(queue.obj.spec.namespace_selector, self.namespaces.get(namespace, {}))
+
+    def tree_of(self, queue: QueueState) -> Iterator[QueueState]:
+        """All ClusterQueues that share quota with this one, itself included."""
+        for leaf in queue.node.root.leaves():
+            yield self.queues[leaf.name]
+
+    def stir(self, queue: QueueState) -> None:
+        self.stirred[queue.name] = None
+
+    def touch(self, record: Record) -> None:
+        """Counts of its queues may have changed."""
+        if record.cluster_queue:
+            self.changed_queues[record.cluster_queue] = None
+        self.changed_local_queues[record.local_queue_key] = None
+
+    # --- configuration ------------------------------------------------------------------------------------------------
+
+    def rebuild(self) -> None:
+        """Build the quota trees and judge every ClusterQueue."""
+        nodes = self._cohort_nodes()
+        for queue in self.queues.values():
+            node = queue.new_node()
+            cohort = queue.obj.spec.cohort_name
+            if cohort and cohort not in self._cyclic:
+                node.attach(nodes[cohort])
+        roots = {id(queue.node.root): queue.node.root for queue in self.queues.values()}
+        for root in roots.values():
+            root.total_up()
+        for queue in self.queues.values():
+            queue.reason, queue.message = self._usability(queue)
+            queue.is_active = queue.reason == READY
+
+    def _cohort_nodes(self) -> dict[str, QuotaNode]:
+        names = {queue.obj.spec.cohort_name for queue in self.queues.values()} | set(self.cohorts)
+        names |= {cohort.spec.parent_name for cohort in self.cohorts.values()}
+        ordered = sorted(name for name in names if name)
+        self._cyclic = {name: ring for name in ordered if (ring := self._ring(name))}
+        nodes = {name: self._cohort_node(name) for name in ordered}
+        for name in ordered:
+            parent = self._parent(name)
+            if parent and name not in self._cyclic:
+                nodes[name].attach(nodes[parent])
+        return nodes
+
+    def _cohort_node(self, name: str) -> QuotaNode:
+        cohort = self.cohorts.get(name)
+        if cohort is None:
+            return QuotaNode(name, {}, is_queue=False)
+        sharing = cohort.spec.fair_sharing
+        weight = 1.0 if sharing is None or sharing.weight is None else float(parse_quantity(sharing.weight))
+        return QuotaNode(name, quotas_of(cohort.spec.resource_groups), is_queue=False, weight=weight)
+
+    def _parent(self, name: str) -> str:
+        cohort = self.cohorts.get(name)
+        return cohort.spec.parent_name if cohort is not None else ""
+
+    def _ring(self, name: str) -> tuple[str, ...]:
+        """The cohorts on the way up from `name`, if the way never ends."""
+        way: list[str] = []
+        while name:
+            if name in way:
+                return tuple(way[way.index(name) :])
+            way.append(name)
+            name = self._parent(name)
+        return ()
+
+    def _usability(self, queue: QueueState) -> tuple[str, str]:
+        """Reason and message of the condition Active."""
+        if queue.is_gone or queue.obj.metadata.deletion_timestamp:
+            return "Terminating", "Can't admit new workloads; clusterQueue is terminating"
+        if queue.is_stopped:
+            return "Stopped", "Can't admit new workloads: is stopped"
+        missing = [name for name in queue.flavor_names if name not in self.flavors]
+        if missing:
+            return "FlavorNotFound", f"Can't admit new workloads: references missing ResourceFlavor(s): {missing}"
+        checks = {rule.name: self.checks.get(rule.name) for rule in queue.check_rules}
+        unknown = [name for name, check in checks.items() if check is None]
+        if unknown:
+            return (
+                "AdmissionCheckNotFound",
+                f"Can't admit new workloads: references missing AdmissionCheck(s): {unknown}",
+            )
+        idle = [name for name, check in checks.items() if check is not None and not _is_active(check)]
+        if idle:
+            return "AdmissionCheckInactive", f"Can't admit new workloads: references inactive AdmissionCheck(s): {idle}"
+        ring = self._cyclic.get(queue.obj.spec.cohort_name)
+        if ring:
+            return "CohortCycle", f"Can't admit new workloads: cohorts are their own ancestors: {' -> '.join(ring)}"
+        twice = _repeated(queue)
+        if twice:
+            return "Misconfigured", f"Can't admit new workloads: in more than one resource group: {', '.join(twice)}"
+        return READY, "Can admit new workloads"
+
+
+def _is_active(check: AdmissionCheck) -> bool:
+    return any(one.type == "Active" and one.status == "True" for one in check.status.conditions)
+
+
+def _repeated(queue: QueueState) -> list[str]:
+    """Resources and flavors that stand in two groups: nobody could tell which quota is meant."""
+    covered = [resource for resources, _ in queue.groups for resource in resources]
+    names = covered + queue.flavor_names
+    return sorted({name for name in names if covered.count(name) > 1 or queue.flavor_names.count(name) > 1})

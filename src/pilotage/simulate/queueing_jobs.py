@@ -1,0 +1,102 @@
+"""Jobs in queueing scenarios: kept suspended, started and restored by the real adapter of batch Jobs.
+
+The Job controller is played by the steps of the scenario, except for one thing: a suspended Job has no pods.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from pilotage.jobs.adapters import batch_job, marks
+from pilotage.jobs.adapters.pod_set_info import Conflict, pod_set_infos
+from pilotage.jobs.adapters.workload_draft import workload_name
+from pilotage.model.kueue import ResourceFlavor, Workload, WorkloadPriorityClass
+from pilotage.model.workloads import Job
+from pilotage.simulate.queueing_objects import NAMESPACE, pod_spec
+
+Json = dict[str, Any]
+
+
+def job_object(s: Json) -> Json:
+    labels = {marks.QUEUE_NAME: s["queue"]} if "queue" in s else {}
+    if "priorityClass" in s:
+        labels[marks.PRIORITY_CLASS] = s["priorityClass"]
+    annotations = {marks.MIN_PARALLELISM: str(s["minParallelism"])} if "minParallelism" in s else {}
+    spec: Json = {"parallelism": s.get("parallelism", 1), "template": {"spec": pod_spec(s)}}
+    if "completions" in s:
+        spec["completions"] = s["completions"]
+    metadata = {
+        "name": s["name"],
+        "uid": s["name"],
+        "namespace": NAMESPACE,
+        "labels": labels,
+        "annotations": annotations,
+    }
+    return {"metadata": metadata, "spec": spec, "status": {}}
+
+
+class QueuedJob:
+    """A Job and what is done to it."""
+
+    def __init__(self, fields: Json) -> None:
+        self._json = job_object(fields)
+        self.name: str = fields["name"]
+        self.is_queued = "queue" in fields
+        if self.is_queued:
+            self._patch(batch_job.suspend_patch(self.job))
+
+    @property
+    def job(self) -> Job:
+        return msgspec.convert(self._json, Job)
+
+    @property
+    def workload_key(self) -> str:
+        return f"{NAMESPACE}/{workload_name(batch_job.KIND, self.name, self.name)}"
+
+    def workload(self, classes: dict[str, WorkloadPriorityClass], created: str) -> Workload:
+        job = self.job
+        found = classes.get(job.labels.get(marks.PRIORITY_CLASS, ""))
+        name = self.workload_key.partition("/")[2]
+        spec = {
+            "queueName": batch_job.queue_of(job),
+            "priority": found.value if found is not None else 0,
+            "podSets": msgspec.to_builtins(batch_job.pod_sets(job)),
+        }
+        metadata = {"name": name, "namespace": NAMESPACE, "uid": name, "creationTimestamp": created}
+        return msgspec.convert({"metadata": metadata, "spec": spec}, Workload)
+
+    def start(self, workload: Workload, flavors: dict[str, ResourceFlavor]) -> None:
+        infos = pod_set_infos(workload, flavors)
+        if isinstance(infos, Conflict):
+            raise ValueError(infos.message)
+        self._patch(batch_job.start_patch(self.job, infos[0]))
+
+    def stop(self, workload: Workload) -> None:
+        self._patch(batch_job.suspend_patch(self.job))
+        self.report({"active": 0, "ready": 0})
+        restored = batch_job.restore_patch(self.job, workload.spec.pod_sets)
+        if restored is not None:
+            self._patch(restored)
+
+    def report(self, status: Json) -> None:
+        """What the Job controller says."""
+        self._json["status"] = {**self._json["status"], **status}
+
+    def _patch(self, patch: Json) -> None:
+        self._json = _merged(self._json, {key: value for key, value in patch.items() if key != "metadata"})
+
+
+def _merged(base: Json, patch: Json) -> Json:
+    """JSON merge patch."""
+    result = dict(base)
+    for key, value in patch.items():
+        if value is None:
+            result.pop(key, None)
+        elif isinstance(value, dict):
+            known = result.get(key)
+            result[key] = _merged(known if isinstance(known, dict) else {}, value)
+        else:
+            result[key] = value
+    return result
