@@ -248,3 +248,15 @@ def test_a_pod_counts_with_its_resize_and_stops_counting_all_of_it() -> None:
     table.check()
     table.remove_pod("a", new)
     assert table.requested("cpu").tolist() == [0] and table.scored_request("cpu").tolist() == [0]
+
+
+def test_a_large_set_of_names_follows_the_rows() -> None:
+    """Large sets are remembered; what is remembered must not outlive the order of the rows, nor be written to."""
+    names = [f"n{number:03}" for number in range(100)]
+    table, wanted = table_of(*names), frozenset(names[50:])
+    first = table.rows_of(wanted)
+    first[:] = False
+    assert table.rows_of(wanted).tolist() == [False] * 50 + [True] * 50
+    table.remove_node("n000")
+    by_name = dict(zip(table.names, table.rows_of(wanted).tolist(), strict=True))
+    assert by_name == {name: name in wanted for name in names[1:]}

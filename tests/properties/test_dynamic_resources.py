@@ -150,7 +150,7 @@ class World:
         assert not takers.keys() & consumed.keys(), "a device is shared or not"
         assert all(amount <= 4 for amount in consumed.values()), "shares fit into the device"
         for name in NODES:
-            for pool in pools_for(self.slices, self.cluster.node(name)):  # type: ignore[arg-type]
+            for pool in pools_for(self.slices, self.cluster.node(name)).pools:  # type: ignore[arg-type]
                 left = counters_left(pool, self.book.ledger)
                 assert all(amount >= 0 for counters in left.values() for amount in counters.values())
 

@@ -34,6 +34,8 @@ from pilotage.model.pod_resources import assigned_non_zero_requests, assigned_re
 
 _FIRST_CAPACITY = 64
 _KEPT_PRIORITIES = 8
+_MANY_NAMES = 64
+_KEPT_SETS = 32
 
 
 class NodeTable:
@@ -59,6 +61,7 @@ class NodeTable:
         self._below: OrderedDict[int, LowerPriority] = OrderedDict()
         self._order: NDArray[np.int64] | None = None
         self._positions: NDArray[np.int64] | None = None
+        self._rows_of_many: dict[frozenset[str], Mask] = {}
         self.structure = 0
         """Changes whenever rows are added or removed: derived columns are void then."""
         for resource in ("cpu", "memory"):
@@ -102,6 +105,17 @@ class NodeTable:
         return self._taints.codes.values(len(self)), self._taints.distinct
 
     def rows_of(self, names: frozenset[str]) -> Mask:
+        if len(names) < _MANY_NAMES:
+            return self._find_rows(names)
+        # Indexes hand out the same large set again and again, and a set knows its hash.
+        mask = self._rows_of_many.get(names)
+        if mask is None:
+            if len(self._rows_of_many) >= _KEPT_SETS:
+                self._rows_of_many.clear()
+            mask = self._rows_of_many[names] = self._find_rows(names)
+        return mask.copy()
+
+    def _find_rows(self, names: frozenset[str]) -> Mask:
         mask = np.zeros(len(self), dtype=np.bool_)
         mask[[self._row_of[name] for name in names if name in self._row_of]] = True
         return mask
@@ -310,6 +324,7 @@ class NodeTable:
 
     def _change_structure(self) -> None:
         self.structure += 1
+        self._rows_of_many.clear()
         self._forget_order()
 
     def _forget_order(self) -> None:

@@ -8,7 +8,8 @@ again. The other plugins are asked anew for every pod. The split is made once pe
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 from pilotage.api import points
@@ -87,14 +88,26 @@ def _fragment(plugin: Plugin, pod: Pod) -> Hashable | None:
 
 
 def _make_plan(profile: Profile, pod: Pod) -> Plan:
-    evaluating: tuple[Any, ...] = tuple(dict.fromkeys((*profile.filters, *profile.pre_score, *profile.scores)))
-    fragments = {name_of(plugin): _fragment(plugin, pod) for plugin in evaluating}
+    fragments = {name: _fragment(plugin, pod) for name, plugin in _evaluating(profile)}
     signature = tuple((name, part) for name, part in fragments.items() if part is not None)
+    plan = _split(profile, frozenset(name for name, part in fragments.items() if part is None))
+    return replace(plan, signature=signature)
+
+
+@lru_cache(maxsize=_KEPT_PLANS)
+def _evaluating(profile: Profile) -> Named:
+    plugins: tuple[Any, ...] = tuple(dict.fromkeys((*profile.filters, *profile.pre_score, *profile.scores)))
+    return tuple((name_of(plugin), plugin) for plugin in plugins)
+
+
+@lru_cache(maxsize=_KEPT_PLANS)
+def _split(profile: Profile, unsigned: frozenset[str]) -> Plan:
+    """The plan, still without a signature, of pods that these plugins do not sign."""
 
     def split(plugins: tuple[Any, ...]) -> tuple[Named, Named]:
         named = [(name_of(plugin), plugin) for plugin in plugins]
-        shared = tuple(pair for pair in named if fragments[pair[0]] is not None)
-        fresh = tuple(pair for pair in named if fragments[pair[0]] is None)
+        shared = tuple(pair for pair in named if pair[0] not in unsigned)
+        fresh = tuple(pair for pair in named if pair[0] in unsigned)
         return shared, fresh
 
     shared_filters, fresh_filters = split(profile.filters)
@@ -105,7 +118,7 @@ def _make_plan(profile: Profile, pod: Pod) -> Plan:
     column_filters = tuple(pair for pair in shared_filters if not isinstance(pair[1], points.Filter))
     column_scores = tuple(pair for pair in shared_scores if not isinstance(pair[1], points.Score))
     return Plan(
-        signature,
+        None,
         shared_filters,
         fresh_filters,
         shared_pre_scores,

@@ -109,6 +109,17 @@ async def test_a_claim_that_gets_its_volume_ends_the_wait() -> None:
         assert world.outcome == [None]
 
 
+async def test_the_answer_is_noticed_when_it_comes_not_at_the_next_look() -> None:
+    async with waiting(*MADE) as world:
+        world.put(ordered(), bound_claim("made"))
+        await world.clock.settle()
+        assert world.outcome == [], "its volume is not known yet"
+        named = {"namespace": "default", "name": "c", "uid": "uid-c"}
+        world.put(volume("made", class_name="s", claimRef=named))
+        await world.clock.settle()
+        assert world.outcome == [None]
+
+
 async def test_a_reserved_volume_that_is_bound_ends_the_wait() -> None:
     async with waiting(*LOCAL) as world:
         (write,) = world.writer.writes

@@ -15,7 +15,7 @@ from pilotage.plugins.dynamic_resources.binding_conditions import BindingFailed,
 from pilotage.plugins.dynamic_resources.claim_book import ClaimBook
 from pilotage.plugins.dynamic_resources.errors import AllocationError, NodeAllocationError
 from pilotage.plugins.dynamic_resources.extended_claim import container_requests, with_requests
-from pilotage.plugins.dynamic_resources.pools import Pool, pools_for
+from pilotage.plugins.dynamic_resources.pools import NodePools, pools_for
 from pilotage.plugins.dynamic_resources.requests import PreparedClaim, prepare
 from pilotage.plugins.dynamic_resources.search import Picks, Search
 from pilotage.plugins.dynamic_resources.slices import SliceIndex
@@ -43,7 +43,7 @@ class NodeAllocator:
     def __init__(self, handle: Handle, args: DynamicResourcesArgs) -> None:
         self._handle = handle
         self._args = args
-        self._pools: dict[str, tuple[Node, tuple[int, int], list[Pool]]] = {}
+        self._pools: dict[str, tuple[Node, tuple[int, int], NodePools]] = {}
         self._columns = Columns(handle, self._search)
 
     def refusals(self, claims: PodClaims, pod: Pod, nodes: NodeTable) -> Iterator[tuple[Mask, Reason]]:
@@ -137,7 +137,7 @@ class NodeAllocator:
             return refused("BadPools", str(error))
         return _NO_DEVICES if picks is None else picks
 
-    def _pools_of(self, node: Node) -> list[Pool]:
+    def _pools_of(self, node: Node) -> NodePools:
         index = self._handle.index(SliceIndex)
         version = index.version(node.name)
         known = self._pools.get(node.name)

@@ -49,14 +49,28 @@ class Pool:
         }
 
 
-def pools_for(index: SliceIndex, node: Node) -> list[Pool]:
-    """The pools with devices for this node, in the order in which they are searched."""
+class NodePools:
+    """The pools with devices for a node, in the order in which they are searched."""
+
+    __slots__ = ("candidates", "has_problems", "pools")
+
+    def __init__(self, pools: Sequence[Pool]) -> None:
+        self.pools = pools
+        self.has_problems = any(pool.problem is not None for pool in pools)
+        self.candidates: list[tuple[Pool, PoolDevice]] = [
+            (pool, device) for pool in pools if pool.is_complete and pool.problem is None for device in pool.devices
+        ]
+        """What a request for a number of devices can choose from."""
+
+
+def pools_for(index: SliceIndex, node: Node) -> NodePools:
+    """All that a node can use, as far as it is published."""
     usable: dict[PoolID, list[PublishedSlice]] = {}
     for published in index.candidates(node.name):
         if _is_for(published, node):
             usable.setdefault(published.pool, []).append(published)
     pools = filter(None, (_pool(pool, slices, index.of_pool(pool)) for pool, slices in usable.items()))
-    return sorted(pools, key=lambda pool: (pool.has_binding_conditions, pool.id))
+    return NodePools(sorted(pools, key=lambda pool: (pool.has_binding_conditions, pool.id)))
 
 
 def usable_devices(index: SliceIndex, node: Node) -> Iterator[PoolDevice]:

@@ -21,6 +21,8 @@ class ReferencingPods(ClusterIndex):
 
     def object_put(self, kind: str, old: Any | None, new: Pod) -> None:
         if old is not None:
+            if _uses_the_same(old, new):
+                return
             self._drop(old)
         for claim_key in used_claims(new):
             self._pods.setdefault(claim_key, {})[new.key] = None
@@ -36,6 +38,13 @@ class ReferencingPods(ClusterIndex):
             users.pop(pod.key, None)
             if not users:
                 del self._pods[claim_key]
+
+
+def _uses_the_same(old: Pod, new: Pod) -> bool:
+    """Most changes of a pod are about other things than its claims."""
+    if old.spec is not new.spec or old.name != new.name:
+        return False
+    return not new.spec.resource_claims or old.status.resource_claim_statuses == new.status.resource_claim_statuses
 
 
 def used_claims(pod: Pod) -> list[str]:

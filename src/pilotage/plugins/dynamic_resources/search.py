@@ -24,7 +24,7 @@ from pilotage.plugins.dynamic_resources.device_ids import DeviceID
 from pilotage.plugins.dynamic_resources.device_taints import are_tolerated
 from pilotage.plugins.dynamic_resources.errors import AllocationError, NodeAllocationError
 from pilotage.plugins.dynamic_resources.ledger import DeviceLedger
-from pilotage.plugins.dynamic_resources.pools import Pool, device_is_for
+from pilotage.plugins.dynamic_resources.pools import NodePools, Pool, device_is_for
 from pilotage.plugins.dynamic_resources.requests import MAX_RESULTS, PreparedClaim, Wanted, expressions
 from pilotage.plugins.dynamic_resources.slices import PoolDevice
 
@@ -52,7 +52,7 @@ class Search:
     def __init__(
         self,
         node: Node,
-        pools: Sequence[Pool],
+        pools: NodePools,
         ledger: DeviceLedger,
         claims: Sequence[PreparedClaim],
         check_time: Callable[[], None] = lambda: None,
@@ -62,9 +62,6 @@ class Search:
         self._ledger = ledger
         self._claims = claims
         self._check_time = check_time
-        self._candidates: list[Candidate] = [
-            (pool, device) for pool in pools if pool.is_complete and pool.problem is None for device in pool.devices
-        ]
         self._counters = CounterBook(ledger)
         self._constraints = [constraints_of(claim.claim.key, claim.claim.spec.devices) for claim in claims]
         self._all: dict[Wanted, list[Candidate]] = {}
@@ -82,7 +79,7 @@ class Search:
             self._check_size(claim)
         if self._claim(0):
             return tuple(tuple(picks) for picks in self._picks)
-        if any(pool.problem is not None for pool in self._pools):
+        if self._pools.has_problems:
             raise NodeAllocationError("invalid resource pools were encountered")
         return None
 
@@ -105,7 +102,7 @@ class Search:
 
     def _all_devices(self, wanted: Wanted) -> list[Candidate]:
         found: list[Candidate] = []
-        for pool in self._pools:
+        for pool in self._pools.pools:
             state = "being updated" if not pool.is_complete else "invalid" if pool.problem is not None else ""
             if state:
                 raise AllocationError(
@@ -137,7 +134,7 @@ class Search:
         size = self._size(wanted)
         if (wanted.wants_all and not size) or len(self._picks[claim]) + size > MAX_RESULTS:
             return False
-        candidates = self._all[wanted] if wanted.wants_all else self._candidates
+        candidates = self._all[wanted] if wanted.wants_all else self._pools.candidates
         return self._device(claim, place, wanted, candidates, size, 0)
 
     def _device(

@@ -18,7 +18,6 @@ from pilotage.api import ClusterIndex, Handle, Reject
 from pilotage.model import Node
 from pilotage.plugins.dynamic_resources.change_log import ChangeLog
 from pilotage.plugins.dynamic_resources.claim_book import ClaimBook
-from pilotage.plugins.dynamic_resources.ledger import DeviceLedger
 from pilotage.plugins.dynamic_resources.requests import PreparedClaim
 from pilotage.plugins.dynamic_resources.search import Picks
 from pilotage.plugins.dynamic_resources.slices import SliceIndex
@@ -52,6 +51,7 @@ class Column:
     def __init__(self, handle: Handle, search: SearchNode) -> None:
         self._handle = handle
         self._search = search
+        self._sources = handle.index(SliceIndex), handle.index(NodeRoster), handle.index(ClaimBook).ledger
         self._rows: dict[str, int] = {}
         self._codes: NDArray[np.int16] = np.zeros(0, dtype=np.int16)
         self._picks: dict[str, Picks] = {}
@@ -85,7 +85,7 @@ class Column:
     # --- keeping up --------------------------------------------------------------------------------------------
 
     def _catch_up(self) -> None:
-        index, roster, ledger = self._sources()
+        index, roster, ledger = self._sources
         relabelled = roster.relabelled.since(self._positions[0])
         republished = index.log.since(self._positions[1])
         taken = ledger.log.since(self._positions[2])
@@ -105,16 +105,12 @@ class Column:
         self._positions = (roster.relabelled.end, index.log.end, ledger.log.end)
 
     def _forget_all(self) -> None:
-        index, roster, ledger = self._sources()
+        index, roster, ledger = self._sources
         self._version = roster.version
         self._positions = (roster.relabelled.end, index.log.end, ledger.log.end)
         self._rows = {name: row for row, name in enumerate(self._handle.nodes.names)}
         self._codes = np.full(len(self._rows), _UNKNOWN, dtype=np.int16)
         self._picks.clear()
-
-    def _sources(self) -> tuple[SliceIndex, NodeRoster, DeviceLedger]:
-        handle = self._handle
-        return handle.index(SliceIndex), handle.index(NodeRoster), handle.index(ClaimBook).ledger
 
 
 class Columns:

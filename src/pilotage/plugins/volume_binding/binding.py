@@ -6,6 +6,7 @@ done; then the pod is scheduled anew.
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,9 +17,11 @@ from pilotage.model.storage import PersistentVolume, PersistentVolumeClaim
 from pilotage.plugins.volume_binding.claims import VolumeError
 from pilotage.plugins.volume_binding.finding import SELECTED_NODE, volume_reaches
 from pilotage.plugins.volume_binding.matching import is_bound
+from pilotage.plugins.volume_binding.news import VolumeNews
 from pilotage.plugins.volume_binding.reservation import Reservation
+from pilotage.tasks import sole_error
 
-_POLL_SECONDS: Final = 1.0
+_LOOK_EVERY_SECONDS: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +55,30 @@ class VolumeBinder:
     async def bind(self, timeout_seconds: float) -> None:
         """Returns when every claim is bound; VolumeError if it cannot be, or not in time."""
         await self._write()
-        clock = self._handle.clock
+        clock, reservation = self._handle.clock, self._reservation
         deadline = clock.monotonic() + timeout_seconds
-        while True:
-            await clock.sleep(max(0.0, min(_POLL_SECONDS, deadline - clock.monotonic())))
-            if self._is_done():
-                return
-            if clock.monotonic() >= deadline:
+        claims = [b.claim.key for b in reservation.bindings] + [o.claim.key for o in reservation.orders]
+        with self._handle.index(VolumeNews).of(claims) as bell, sole_error():
+            async with asyncio.TaskGroup() as tasks:
+                timer = tasks.create_task(self._ring_at_times(bell, deadline), name="wait for volumes")
+                try:
+                    await self._bound(bell, deadline, timeout_seconds)
+                finally:
+                    timer.cancel()
+
+    async def _bound(self, bell: asyncio.Event, deadline: float, timeout_seconds: float) -> None:
+        while not self._is_done():
+            if self._handle.clock.monotonic() >= deadline:
                 raise VolumeError(f"binding volumes: not bound after {timeout_seconds:g} seconds")
+            await bell.wait()
+            bell.clear()
+
+    async def _ring_at_times(self, bell: asyncio.Event, deadline: float) -> None:
+        """Not all that matters is told by claims and volumes: nodes and pods may go, and time passes."""
+        clock = self._handle.clock
+        while True:
+            await clock.sleep(max(0.0, min(_LOOK_EVERY_SECONDS, deadline - clock.monotonic())))
+            bell.set()
 
     async def _write(self) -> None:
         for binding in self._reservation.bindings:

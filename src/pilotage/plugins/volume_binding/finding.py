@@ -252,6 +252,8 @@ def grouped_rows(nodes: NodeTable, keys: tuple[str, ...]) -> tuple[NDArray[np.in
     if not len(nodes):
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
     code = np.zeros(len(nodes), dtype=np.int64)
+    if not keys:
+        return code, np.zeros(1, dtype=np.int64)
     for key in keys:
         codes, values = nodes.labels(key)
         # Codes are renumbered after each label, so that the product cannot outgrow an integer.

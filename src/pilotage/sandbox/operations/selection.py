@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -85,19 +85,32 @@ class Selection:
         return not self.fields or self._fields_match(record)
 
     def _fields_match(self, record: Record) -> bool:
-        paths = tuple(r.path for r in self.fields if r.path not in _KEY_FIELDS)
-        values = iter(_reader(paths)(record.body)) if paths else iter(())
-        for requirement, default in zip(self.fields, self.defaults, strict=True):
-            if requirement.path in _KEY_FIELDS:
-                actual = _key_field(record.key, requirement.path)
-            else:
-                actual = next(values) or default
-            if not requirement.matches(actual):
+        by_path, paths = _grouped(self.fields, self.defaults)
+        for path in _KEY_FIELDS:
+            if path in by_path and not _all_match(by_path[path], _key_field(record.key, path)):
                 return False
-        return True
+        if not paths:
+            return True
+        values = _reader(paths)(record.body)
+        return all(_all_match(by_path[path], value) for path, value in zip(paths, values, strict=True))
 
 
 EVERYTHING: Final = Selection(None)
+
+_Grouped: TypeAlias = dict[str, list[tuple[FieldRequirement, str]]]
+
+
+@lru_cache(maxsize=256)
+def _grouped(fields: tuple[FieldRequirement, ...], defaults: tuple[str, ...]) -> tuple[_Grouped, tuple[str, ...]]:
+    """Requirements with the values that stand for nothing, by path; and the paths that must be read from the object."""
+    by_path: _Grouped = {}
+    for requirement, default in zip(fields, defaults, strict=True):
+        by_path.setdefault(requirement.path, []).append((requirement, default))
+    return by_path, tuple(path for path in by_path if path not in _KEY_FIELDS)
+
+
+def _all_match(requirements: Sequence[tuple[FieldRequirement, str]], actual: str) -> bool:
+    return all(requirement.matches(actual or default) for requirement, default in requirements)
 
 
 def parse_selection(resource_type: ResourceType, labels: str, fields: str) -> Selection:
