@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import msgspec
@@ -135,16 +134,10 @@ def test_maps_that_were_not_there_are_not_left_behind_empty() -> None:
     assert merged(running, patch)["spec"]["template"] == original["spec"]["template"]
 
 
-def test_a_job_matches_its_workload_suspended_and_running() -> None:
+def test_a_steered_template_is_not_mistaken_for_the_users_own() -> None:
     job = decoded(manifest())
-    wanted = batch_job.pod_sets(job)
-    info = dataclasses.replace(SPOT, count=3)
-    running = decoded(merged(manifest(), batch_job.start_patch(job, info)))
-    assert batch_job.matches(job, wanted, None)
-    assert batch_job.matches(running, wanted, info)
-    assert not batch_job.matches(running, wanted, None)
-    larger = decoded(manifest(parallelism=4))
-    assert not batch_job.matches(larger, wanted, None)
+    running = decoded(merged(manifest(), batch_job.start_patch(job, SPOT)))
+    assert batch_job.pod_sets(running)[0].template.metadata.labels == {"app": "train"}
 
 
 def test_every_patch_is_for_the_job_that_was_seen() -> None:

@@ -21,7 +21,6 @@ from pilotage.jobs.adapters import marks
 from pilotage.jobs.adapters.facts import Ending, RunFacts
 from pilotage.jobs.adapters.pod_set_info import PodSetInfo
 from pilotage.jobs.adapters.pod_templates import is_job_controllers, queued_template
-from pilotage.jobs.adapters.workload_draft import same_pod_sets
 from pilotage.model.kueue import PodSet
 from pilotage.model.pod_spec import Toleration
 from pilotage.model.workloads import Job, PodTemplate
@@ -43,7 +42,7 @@ def pod_sets(job: Job) -> tuple[PodSet, ...]:
     """The one pod set of a Job, as large as the Job is at the moment."""
     template = job.spec.template
     shown = queued_template(template.metadata.labels, template.metadata.annotations, template.spec)
-    return (PodSet(name=POD_SET, template=shown, count=_pod_count(job), min_count=min_parallelism(job)),)
+    return (PodSet(name=POD_SET, template=shown, count=pod_count(job), min_count=min_parallelism(job)),)
 
 
 def min_parallelism(job: Job) -> int | None:
@@ -58,7 +57,7 @@ def run_facts(job: Job) -> RunFacts:
     return RunFacts(
         is_suspended=job.spec.suspend,
         has_active_pods=status.active > 0,
-        are_pods_ready=(status.ready or 0) + done >= _pod_count(job),
+        are_pods_ready=(status.ready or 0) + done >= pod_count(job),
         ending=_ending(job),
         reclaimable=_reclaimable(job),
     )
@@ -68,15 +67,7 @@ def is_steered(job: Job) -> bool:
     return marks.POD_SET in job.spec.template.metadata.labels
 
 
-def matches(job: Job, wanted: tuple[PodSet, ...], info: PodSetInfo | None) -> bool:
-    """Does the Job still say what its workload says? `info`: what was added when it was started."""
-    expected = wanted
-    if info is not None and len(wanted) == 1:
-        expected = (replace(wanted[0], template=steered(wanted[0].template, info), count=info.count),)
-    return same_pod_sets(pod_sets(job), expected)
-
-
-def _pod_count(job: Job) -> int:
+def pod_count(job: Job) -> int:
     parallelism = 1 if job.spec.parallelism is None else job.spec.parallelism
     return parallelism if job.spec.completions is None else min(parallelism, job.spec.completions)
 
@@ -95,7 +86,7 @@ def _reclaimable(job: Job) -> dict[str, int]:
     if parallelism <= 1 or job.status.succeeded == 0 or job.spec.completions is None:
         return {}
     remaining = job.spec.completions - job.status.succeeded
-    spare = _pod_count(job) - max(remaining, 0)
+    spare = pod_count(job) - max(remaining, 0)
     return {POD_SET: spare} if spare > 0 else {}
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
+from pilotage.jobs.adapters import marks
 from pilotage.model.meta import ObjectMeta
 from pilotage.model.pod_spec import Affinity, Container, PodSpecFields
 from pilotage.model.workloads import PodTemplate
@@ -24,9 +25,12 @@ _WRITTEN_BY_THE_JOB_CONTROLLER = frozenset(
     }
 )
 
+_ADDED = frozenset({marks.POD_SET, marks.CLUSTER_QUEUE_NAME, marks.LOCAL_QUEUE_NAME})
+"""What a start adds."""
+
 
 def queued_template(labels: Mapping[str, str], annotations: Mapping[str, str], spec: PodSpecFields) -> PodTemplate:
-    own = {name: value for name, value in labels.items() if not is_job_controllers(name)}
+    own = {name: value for name, value in labels.items() if not is_job_controllers(name) and name not in _ADDED}
     return PodTemplate(metadata=ObjectMeta(labels=own, annotations=dict(annotations)), spec=queued_spec(spec))
 
 

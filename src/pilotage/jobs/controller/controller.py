@@ -1,0 +1,226 @@
+"""The controller of workload queueing: one owner of the engine, one inbox, one loop.
+
+    watches -> inbox -> loop: objects and engine take it in
+                        timers that are due, then the jobs that something happened to, then scheduling cycles
+                        effects -> status writes, events, metrics; jobs to be started or stopped
+                        nothing left: wait for news or the next timer
+
+Jobs are started and stopped only when the API server has the status that says so: whoever takes over after a crash
+finds what was decided. A standby only keeps the objects; its engine is made from them when its turn comes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from pilotage.calls.workload_change import WorkloadChange
+from pilotage.clock import Clock, rfc3339
+from pilotage.cycle.inbox import Inbox
+from pilotage.jobs.configuration.kinds import QueueingConfiguration
+from pilotage.jobs.controller.intake import Intake
+from pilotage.jobs.controller.meters import Meters
+from pilotage.jobs.controller.notes import Calls, Notes
+from pilotage.jobs.controller.objects import Objects, Subject, subject_of_workload
+from pilotage.jobs.controller.reconciler import Reconciler
+from pilotage.jobs.controller.status_writes import StatusWrites
+from pilotage.jobs.controller.steps import (
+    Note,
+    Step,
+    TellFinished,
+    TellGone,
+    TellReady,
+    TellReclaimable,
+    TellReplacement,
+)
+from pilotage.jobs.controller.writes import Writes
+from pilotage.jobs.effects import Deactivate, Effect, Event, StatusChanged
+from pilotage.jobs.reports import ClusterQueueReport
+from pilotage.jobs.surface import QueueingEngine
+from pilotage.model.kueue import ReclaimablePod, Workload
+from pilotage.model.meta import TimedCondition
+from pilotage.observe.workload_metrics import WorkloadMetrics
+
+log = logging.getLogger(__name__)
+
+_CYCLES_PER_TURN: Final = 16
+_SUBJECTS_PER_TURN: Final = 64
+_SHORTEST_REST_SECONDS: Final = 0.001
+
+
+class QueueingController:
+    """Runs while it leads; `follow` keeps it ready until then. Watch events come in through `intake`."""
+
+    def __init__(
+        self,
+        make_engine: Callable[[], QueueingEngine],
+        calls: Calls,
+        clock: Clock,
+        configuration: QueueingConfiguration,
+        metrics: WorkloadMetrics,
+    ) -> None:
+        self._make_engine = make_engine
+        self._calls = calls
+        self._clock = clock
+        self.inbox = Inbox()
+        self._objects = Objects()
+        self._reconciler = Reconciler(self._objects, configuration, self._newest)
+        self.intake = Intake(self._objects, self.inbox, self._reconciler)
+        self.intake.on_workload = self._note_workload
+        self._notes = Notes(calls, clock)
+        self._writes = Writes(calls, self._notes, clock, self._mark)
+        self._statuses: StatusWrites | None = None
+        self._meters = Meters(metrics, self._queues, tells_quota=configuration.metrics.enable_cluster_queue_resources)
+
+    @property
+    def engine(self) -> QueueingEngine | None:
+        """None until it leads."""
+        return self.intake.engine
+
+    async def follow(self) -> None:
+        """Keep the objects up to date without deciding anything, until cancelled: what a standby does."""
+        while True:
+            self.inbox.drain()
+            await self.inbox.arrival()
+
+    async def run(self, role: str = "standalone") -> None:
+        """Until cancelled. Call it when the first list of every watched kind was put in."""
+        self._meters.role = role
+        self.inbox.drain()
+        engine = self._make_engine()
+        statuses = StatusWrites(engine, self._calls, self._clock, self._status_written)
+        async with asyncio.TaskGroup() as tasks:
+            statuses.start(tasks)
+            self._writes.start(tasks)
+            self._statuses = statuses
+            self.intake.begin(engine)
+            while True:
+                if self._turn(engine, statuses):
+                    # Give way to the network and the watches.
+                    await self._clock.sleep(0)
+                else:
+                    self._write_queue_statuses(engine, statuses)
+                    await self._rest(tasks, engine, statuses)
+
+    def _turn(self, engine: QueueingEngine, statuses: StatusWrites) -> bool:
+        """Take in what has arrived and do a bounded part of what follows; False if nothing is left to do."""
+        self.inbox.drain()
+        engine.fire_timers()
+        statuses.try_again()
+        self.intake.dirty.update(dict.fromkeys(self._writes.retries.take_due()))
+        self._reconcile(engine, statuses)
+        has_more = False
+        for _ in range(_CYCLES_PER_TURN):
+            has_more = engine.cycle()
+            if not has_more:
+                break
+        self._carry_out(engine.take_effects(), statuses)
+        return has_more or bool(self.intake.dirty)
+
+    async def _rest(self, tasks: asyncio.TaskGroup, engine: QueueingEngine, statuses: StatusWrites) -> None:
+        """Sleep until there is news or something is due."""
+        due = [engine.next_due(), statuses.retries.next_due(), self._writes.retries.next_due()]
+        times = [time for time in due if time is not None]
+        sleeper = tasks.create_task(self._wake_at(min(times)), name="queueing timer") if times else None
+        await self.inbox.arrival()
+        if sleeper is not None:
+            sleeper.cancel()
+
+    async def _wake_at(self, when: float) -> None:
+        await self._clock.sleep(max(when - self._clock.time(), _SHORTEST_REST_SECONDS))
+        self.inbox.wake()
+
+    # --- jobs --------------------------------------------------------------------------------------------------
+
+    def _reconcile(self, engine: QueueingEngine, statuses: StatusWrites) -> None:
+        dirty = self.intake.dirty
+        for subject in list(dirty)[:_SUBJECTS_PER_TURN]:
+            del dirty[subject]
+            if any(statuses.is_pending(key) for key in self._reconciler.workload_keys(subject)):
+                continue  # it is looked at again when the status is written
+            for step in self._reconciler.steps(subject):
+                self._take_step(step, subject, engine, statuses)
+
+    def _take_step(self, step: Step, subject: Subject, engine: QueueingEngine, statuses: StatusWrites) -> None:
+        match step:
+            case TellReady():
+                engine.pods_ready(step.key, step.is_ready)
+            case TellGone():
+                engine.pods_gone(step.key)
+            case TellFinished():
+                engine.finished(step.key, step.reason, step.message)
+                if step.note is not None:
+                    self._notes.record(step.note)
+            case TellReclaimable():
+                pods = tuple(ReclaimablePod(name, count) for name, count in step.counts.items())
+                statuses.set_reclaimable(step.key, pods)
+            case TellReplacement():
+                statuses.set_condition(step.key, self._replacement(step))
+            case Note():
+                self._notes.record(step)
+            case _:
+                self._writes.carry_out(step, subject)
+
+    def _replacement(self, step: TellReplacement) -> TimedCondition:
+        message = "Pods that were deleted have to be created again" if step.is_waiting else "All pods are there"
+        return TimedCondition(
+            type="WaitingForReplacementPods",
+            status="True" if step.is_waiting else "False",
+            reason=step.reason,
+            message=message,
+            last_transition_time=rfc3339(self._clock.time()),
+        )
+
+    # --- effects -----------------------------------------------------------------------------------------------
+
+    def _carry_out(self, effects: Iterable[Effect], statuses: StatusWrites) -> None:
+        for effect in effects:
+            match effect:
+                case StatusChanged():
+                    statuses.changed(effect.workload.key)
+                case Deactivate():
+                    namespace, _, name = effect.key.rpartition("/")
+                    patch = {"metadata": {"uid": effect.uid}, "spec": {"active": False}}
+                    self._calls.submit(WorkloadChange(namespace, name, effect.uid, patch))
+                case Event():
+                    self._notes.record_of_engine(effect)
+                case _:
+                    self._meters.record(effect)
+
+    def _write_queue_statuses(self, engine: QueueingEngine, statuses: StatusWrites) -> None:
+        cluster_queues, local_queues = engine.take_changed_queues()
+        for name in cluster_queues:
+            statuses.queue_changed("clusterqueues", name)
+        for key in local_queues:
+            statuses.queue_changed("localqueues", key)
+
+    # --- news --------------------------------------------------------------------------------------------------
+
+    def _mark(self, subject: Subject) -> None:
+        self.intake.dirty[subject] = None
+        self.inbox.wake()
+
+    def _status_written(self, key: str) -> None:
+        workload = self._objects.workloads.get(key)
+        subject = subject_of_workload(workload) if workload is not None else None
+        if subject is not None:
+            self._mark(subject)
+
+    def _note_workload(self, workload: Workload, is_gone: bool) -> None:
+        if self._statuses is None:
+            return
+        if is_gone:
+            self._statuses.gone(workload.key)
+            self._writes.gone(workload.uid)
+            self._notes.forget(workload.uid)
+        else:
+            self._statuses.seen(workload)
+        self._writes.seen(workload.key)
+
+    def _newest(self, key: str) -> Workload | None:
+        return self.engine.workload(key) if self.engine is not None else None
+
+    def _queues(self) -> Sequence[ClusterQueueReport]:
+        return self.engine.cluster_queues() if self.engine is not None else ()

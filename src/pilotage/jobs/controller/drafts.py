@@ -1,0 +1,94 @@
+"""From a job to the workload that stands for it: queue, pod sets, and a priority out of the classes that exist."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pilotage.jobs.adapters import batch_job, marks, plain_pods
+from pilotage.jobs.adapters.plain_pods import Group
+from pilotage.jobs.adapters.workload_draft import Priority, WorkloadDraft, workload_name
+from pilotage.jobs.controller.job_plan import DraftProblem
+from pilotage.model.kueue import PriorityClassRef, WorkloadPriorityClass
+from pilotage.model.meta import OwnerReference
+from pilotage.model.policy import PriorityClass
+from pilotage.model.workloads import Job
+
+
+class PriorityClasses:
+    """The classes that give workloads their priority."""
+
+    def __init__(self) -> None:
+        self.of_workloads: dict[str, WorkloadPriorityClass] = {}
+        self.of_pods: dict[str, PriorityClass] = {}
+
+    def priority(self, labels: Mapping[str, str], pod_class: str) -> Priority | DraftProblem:
+        """By the label, else by the class of the pods, else by the cluster's default."""
+        name = labels.get(marks.PRIORITY_CLASS, "")
+        if name:
+            found = self.of_workloads.get(name)
+            if found is None:
+                text = f'there is no WorkloadPriorityClass "{name}"; create it or change the label'
+                return DraftProblem("WorkloadPriorityClassNotFound", text)
+            return Priority(found.value, PriorityClassRef("kueue.x-k8s.io", "WorkloadPriorityClass", name))
+        chosen = self.of_pods.get(pod_class) if pod_class else self._default()
+        if chosen is None:
+            return Priority()
+        return Priority(chosen.value, PriorityClassRef("scheduling.k8s.io", "PriorityClass", chosen.name))
+
+    def _default(self) -> PriorityClass | None:
+        """Of several defaults the lowest counts, as for pods."""
+        defaults = [one for one in self.of_pods.values() if one.global_default]
+        return min(defaults, key=lambda one: (one.value, one.name), default=None)
+
+
+def job_workload_name(job: Job) -> str:
+    return workload_name(batch_job.KIND, job.name, job.uid)
+
+
+def job_draft(job: Job, classes: PriorityClasses, queue_name: str) -> WorkloadDraft | DraftProblem:
+    template = job.spec.template
+    priority = classes.priority(job.labels, template.spec.priority_class_name)
+    if isinstance(priority, DraftProblem):
+        return priority
+    return WorkloadDraft(
+        namespace=job.namespace,
+        name=job_workload_name(job),
+        queue_name=queue_name,
+        pod_sets=batch_job.pod_sets(job),
+        priority=priority,
+        maximum_execution_seconds=_seconds(job.labels),
+        owners=(OwnerReference("batch/v1", "Job", job.name, job.uid, controller=True, block_owner_deletion=True),),
+        labels={marks.JOB_UID: job.uid},
+    )
+
+
+def group_workload_name(members: Group) -> str:
+    first = members.pods[0]
+    return members.name or workload_name("Pod", first.name, first.uid)
+
+
+def group_draft(members: Group, classes: PriorityClasses) -> WorkloadDraft | DraftProblem:
+    first = members.pods[0]
+    priority = classes.priority(first.labels, first.spec.priority_class_name)
+    if isinstance(priority, DraftProblem):
+        return priority
+    owners: tuple[OwnerReference, ...] = ()
+    labels = {marks.GROUP_NAME: members.name}
+    if not members.name:
+        owners = (OwnerReference("v1", "Pod", first.name, first.uid, controller=True, block_owner_deletion=True),)
+        labels = {marks.JOB_UID: first.uid}
+    return WorkloadDraft(
+        namespace=first.namespace,
+        name=group_workload_name(members),
+        queue_name=first.labels.get(marks.QUEUE_NAME, ""),
+        pod_sets=plain_pods.pod_sets(members),
+        priority=priority,
+        maximum_execution_seconds=_seconds(first.labels),
+        owners=owners,
+        labels=labels,
+    )
+
+
+def _seconds(labels: Mapping[str, str]) -> int | None:
+    text = labels.get(marks.MAX_EXECUTION_SECONDS, "")
+    return int(text) if text.isdecimal() and int(text) > 0 else None

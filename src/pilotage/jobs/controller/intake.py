@@ -1,0 +1,122 @@
+"""From watch events to objects, engine, and the subjects that have to be looked at.
+
+Implements the sink of the reflectors. Everything is put into the inbox first and takes effect between two turns of the
+loop. While there is no engine (a standby) only the objects are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from pilotage.cycle.inbox import Inbox
+from pilotage.jobs.controller.objects import Objects, Subject, subject_of_pod, subject_of_workload
+from pilotage.jobs.controller.reconciler import Reconciler
+from pilotage.jobs.surface import QueueingEngine
+from pilotage.model import DecodeError, WatchEvent
+
+FOR_THE_ENGINE: Final = ("ResourceFlavor", "Cohort", "AdmissionCheck", "ClusterQueue", "LocalQueue", "Workload")
+"""In the order in which a new engine gets them: what is referred to comes first."""
+_CLASSES: Final = ("PriorityClass", "WorkloadPriorityClass")
+
+
+class Intake:
+    def __init__(self, objects: Objects, inbox: Inbox, reconciler: Reconciler) -> None:
+        self._objects = objects
+        self._inbox = inbox
+        self._reconciler = reconciler
+        self.engine: QueueingEngine | None = None
+        self.dirty: dict[Subject, None] = {}
+        self.on_workload: Callable[[Any, bool], None] = lambda workload, is_gone: None
+        """Told every workload, after the engine."""
+
+    # --- sink of the reflectors --------------------------------------------------------------------------------
+
+    def replace(self, kind: str, objects: list[Any]) -> None:
+        """A fresh list: what is not in it any more was deleted while nobody watched."""
+        self._inbox.put(lambda: self._replace(kind, objects))
+
+    def apply(self, kind: str, events: Sequence[WatchEvent]) -> None:
+        self._inbox.put(lambda: self._apply(kind, events))
+
+    def _replace(self, kind: str, objects: list[Any]) -> None:
+        known = self._objects.of(kind)
+        for key in sorted(known.keys() - {obj.key for obj in objects}):
+            self._remove(kind, known[key])
+        for obj in objects:
+            old = known.get(obj.key)
+            if old is None or old.resource_version != obj.resource_version:
+                self._put(kind, obj)
+
+    def _apply(self, kind: str, events: Sequence[WatchEvent]) -> None:
+        for event in events:
+            if isinstance(event.object, DecodeError):
+                continue
+            if event.type == "DELETED":
+                self._remove(kind, event.object)
+            else:
+                self._put(kind, event.object)
+
+    def _put(self, kind: str, obj: Any) -> None:
+        if not self._is_ours(kind, obj):
+            if obj.key in self._objects.of(kind):
+                self._remove(kind, obj)
+            return
+        old = self._objects.of(kind).get(obj.key)
+        if old is not None and old.uid != obj.uid:
+            self._remove(kind, old)
+        self._objects.put(kind, obj)
+        self._tell_engine(kind, obj, is_gone=False)
+        self._mark(kind, obj)
+
+    def _remove(self, kind: str, obj: Any) -> None:
+        known = self._objects.remove(kind, obj.key)
+        if known is not None:
+            self._tell_engine(kind, known, is_gone=True)
+            self._mark(kind, known)
+
+    def _is_ours(self, kind: str, obj: Any) -> bool:
+        if kind == "Job":
+            return bool(self._reconciler.queue_of(obj))
+        return kind != "Pod" or self._reconciler.takes_part(obj)
+
+    # --- engine ------------------------------------------------------------------------------------------------
+
+    def begin(self, engine: QueueingEngine) -> None:
+        """Hand everything that is known to a new engine, and look at every subject."""
+        self.engine = engine
+        for namespace in self._objects.of("Namespace").values():
+            engine.set_namespace(namespace.name, namespace.labels)
+        for kind in FOR_THE_ENGINE:
+            for obj in self._objects.of(kind).values():
+                self._tell_engine(kind, obj, is_gone=False)
+        self.dirty.update(dict.fromkeys(self._objects.subjects()))
+
+    def _tell_engine(self, kind: str, obj: Any, *, is_gone: bool) -> None:
+        if self.engine is None:
+            return
+        if kind == "Namespace":
+            if is_gone:
+                self.engine.delete_namespace(obj.name)
+            else:
+                self.engine.set_namespace(obj.name, obj.labels)
+        elif kind in FOR_THE_ENGINE:
+            if is_gone:
+                self.engine.delete(obj)
+            else:
+                self.engine.upsert(obj)
+            if kind == "Workload":
+                self.on_workload(obj, is_gone)
+
+    def _mark(self, kind: str, obj: Any) -> None:
+        if kind == "Job":
+            self.dirty[Subject("Job", obj.key)] = None
+        elif kind == "Pod":
+            self.dirty[subject_of_pod(obj)] = None
+        elif kind == "Workload":
+            subject = subject_of_workload(obj)
+            if subject is not None:
+                self.dirty[subject] = None
+        elif kind in _CLASSES:
+            # A job may have waited for its class; there are few classes, and they change seldom.
+            self.dirty.update(dict.fromkeys(self._objects.subjects()))

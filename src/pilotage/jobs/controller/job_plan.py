@@ -1,0 +1,146 @@
+"""What to do about one Job: decided from the Job, its workload and the flavors, without doing it.
+
+    no workload          suspend, then create the workload
+    workload leaving     stop, restore, let the workload go
+    job ended            tell the engine
+    admitted             start on the flavors of the admission; tell readiness and reclaimable pods
+    anything else        stop, restore, tell when the last pod is gone; follow what the user changes meanwhile
+
+Each call gives the next steps for what can be seen now; when their effects are seen it is called again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from pilotage.jobs.adapters import batch_job
+from pilotage.jobs.adapters.facts import RunFacts
+from pilotage.jobs.adapters.pod_set_info import Conflict, PodSetInfo, pod_set_infos
+from pilotage.jobs.adapters.workload_draft import WorkloadDraft
+from pilotage.jobs.controller.steps import (
+    Change,
+    CreateWorkload,
+    Note,
+    RemoveWorkload,
+    Step,
+    TellFinished,
+    TellGone,
+    TellReady,
+    TellReclaimable,
+)
+from pilotage.jobs.controller.workload_changes import followed, same_reclaimable
+from pilotage.jobs.controller.workload_facts import (
+    holds_quota,
+    is_leaving,
+    is_true,
+    release_patch,
+    should_run,
+    why_stopped,
+)
+from pilotage.model.kueue import ResourceFlavor, Workload
+from pilotage.model.workloads import Job
+
+
+@dataclass(frozen=True, slots=True)
+class DraftProblem:
+    """Why no workload can be made for a job."""
+
+    reason: str
+    message: str
+
+
+def job_steps(
+    job: Job,
+    workload: Workload | None,
+    draft: WorkloadDraft | DraftProblem,
+    flavors: Mapping[str, ResourceFlavor],
+) -> Iterator[Step]:
+    facts = batch_job.run_facts(job)
+    if workload is None:
+        yield from _without_workload(job, facts, draft)
+    elif is_leaving(workload):
+        yield from _leaving(job, facts, workload)
+    elif is_true(workload, "Finished"):
+        if (patch := release_patch(workload)) is not None:
+            yield Change(workload, patch)
+    elif facts.ending is not None:
+        note = Note(job, "FinishedWorkload", f"Workload '{workload.key}' is declared finished")
+        yield TellFinished(workload.key, facts.ending.reason, facts.ending.message, note)
+    elif should_run(workload):
+        yield from _admitted(job, facts, workload, flavors)
+    else:
+        yield from _stopped(job, facts, workload, draft)
+
+
+def _without_workload(job: Job, facts: RunFacts, draft: WorkloadDraft | DraftProblem) -> Iterator[Step]:
+    if facts.ending is not None:
+        return
+    if not facts.is_suspended:
+        note = Note(job, "Suspended", "Waits for its workload to be admitted")
+        yield Change(job, batch_job.suspend_patch(job), note=note)
+    elif isinstance(draft, DraftProblem):
+        yield Note(job, draft.reason, draft.message, "Warning")
+    else:
+        yield CreateWorkload(draft, Note(job, "CreatedWorkload", f"Created Workload: {draft.namespace}/{draft.name}"))
+
+
+def _leaving(job: Job, facts: RunFacts, workload: Workload) -> Iterator[Step]:
+    """The workload is being deleted: it knows what the Job looked like, so it may not go before the Job is restored."""
+    if facts.ending is None and (not facts.is_suspended or batch_job.is_steered(job)):
+        yield from _stop(job, facts, workload, "The workload is deleted")
+    elif not facts.has_active_pods and (patch := release_patch(workload)) is not None:
+        yield Change(workload, patch)
+
+
+def _admitted(job: Job, facts: RunFacts, workload: Workload, flavors: Mapping[str, ResourceFlavor]) -> Iterator[Step]:
+    infos = pod_set_infos(workload, flavors)
+    if isinstance(infos, Conflict):
+        yield TellFinished(workload.key, "FailedToStart", infos.message)
+    elif len(infos) != 1:
+        yield TellFinished(workload.key, "OutOfSync", "the workload has other pod sets than its Job")
+    elif facts.is_suspended:
+        yield from _start(job, workload, infos[0])
+    elif not batch_job.is_steered(job):
+        # Somebody has let it go by hand: its pods may run anywhere.
+        yield from _stop(job, facts, workload, "Started on other nodes than those of its flavors")
+    elif batch_job.pod_count(job) != infos[0].count:
+        text = f"the Job has {batch_job.pod_count(job)} pods now, {infos[0].count} were admitted"
+        yield RemoveWorkload(workload, Note(job, "DeletedWorkload", f"Deleted Workload {workload.key}: {text}"))
+    else:
+        yield TellReady(workload.key, facts.are_pods_ready)
+        if not same_reclaimable(workload, facts.reclaimable):
+            yield TellReclaimable(workload.key, facts.reclaimable)
+
+
+def _start(job: Job, workload: Workload, info: PodSetInfo) -> Iterator[Step]:
+    clear = batch_job.clear_start_patch(job)
+    if clear is not None:
+        yield Change(job, clear, "status")
+    elif batch_job.is_steered(job) and (patch := batch_job.restore_patch(job, workload.spec.pod_sets)) is not None:
+        yield Change(job, patch)
+    else:
+        admission = workload.status.admission
+        queue = admission.cluster_queue if admission is not None else ""
+        yield Change(
+            job, batch_job.start_patch(job, info), note=Note(job, "Started", f"Admitted by clusterQueue {queue}")
+        )
+
+
+def _stopped(job: Job, facts: RunFacts, workload: Workload, draft: WorkloadDraft | DraftProblem) -> Iterator[Step]:
+    if not facts.is_suspended or batch_job.is_steered(job):
+        yield from _stop(job, facts, workload, why_stopped(workload))
+    elif isinstance(draft, WorkloadDraft):
+        yield from followed(job, workload, draft)
+    if facts.is_suspended and not facts.has_active_pods and is_true(workload, "Evicted") and holds_quota(workload):
+        yield TellGone(workload.key)
+
+
+def _stop(job: Job, facts: RunFacts, workload: Workload, why: str) -> Iterator[Step]:
+    """The next step on the way to a suspended Job that looks as its user wrote it."""
+    if not facts.is_suspended:
+        yield Change(job, batch_job.suspend_patch(job), note=Note(job, "Stopped", why))
+    elif (clear := batch_job.clear_start_patch(job)) is not None:
+        yield Change(job, clear, "status")
+    elif (patch := batch_job.restore_patch(job, workload.spec.pod_sets)) is not None:
+        yield Change(job, patch)

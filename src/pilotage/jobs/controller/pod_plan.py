@@ -1,0 +1,158 @@
+"""What to do about a group of pods (or a pod alone): decided from its members, its workload and the flavors.
+
+As for Jobs, with two differences. Pods cannot be suspended: they are held back by their gate before they start, and
+stopping means deleting them. And whoever made them must make them again: until then the group is not complete and its
+workload waits (WaitingForReplacementPods).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from pilotage.jobs.adapters import marks, plain_pods
+from pilotage.jobs.adapters.plain_pods import Group
+from pilotage.jobs.adapters.pod_set_info import Conflict, pod_set_infos
+from pilotage.jobs.adapters.workload_draft import WorkloadDraft
+from pilotage.jobs.controller.job_plan import DraftProblem
+from pilotage.jobs.controller.steps import (
+    Change,
+    CreateWorkload,
+    Note,
+    RemovePod,
+    RemoveWorkload,
+    Step,
+    TellFinished,
+    TellGone,
+    TellReady,
+    TellReplacement,
+)
+from pilotage.jobs.controller.workload_changes import followed
+from pilotage.jobs.controller.workload_facts import (
+    condition,
+    holds_quota,
+    is_leaving,
+    is_true,
+    release_patch,
+    should_run,
+    why_stopped,
+)
+from pilotage.model.kueue import ResourceFlavor, Workload
+from pilotage.model.pod import Pod
+
+_WAITING = "WaitingForReplacementPods"
+
+
+def pod_steps(
+    members: Group,
+    workload: Workload | None,
+    draft: WorkloadDraft | DraftProblem,
+    flavors: Mapping[str, ResourceFlavor],
+) -> Iterator[Step]:
+    """`members` has at least one pod."""
+    ending = plain_pods.run_facts(members).ending
+    if workload is None:
+        yield from _without_workload(members, draft)
+    elif is_leaving(workload):
+        yield from _leaving(members, workload)
+    elif is_true(workload, "Finished"):
+        if (patch := release_patch(workload)) is not None:
+            yield Change(workload, patch)
+    elif ending is not None:
+        note = Note(members.pods[0], "FinishedWorkload", f"Workload '{workload.key}' is declared finished")
+        yield TellFinished(workload.key, ending.reason, ending.message, note)
+    elif should_run(workload):
+        yield from _admitted(members, workload, flavors)
+    else:
+        yield from _stopped(members, workload, draft)
+
+
+def steps_without_pods(workload: Workload) -> Iterator[Step]:
+    """All members are gone: an evicted group waits for new ones, any other is not wanted any more."""
+    is_group = bool(workload.labels.get(marks.GROUP_NAME))
+    evicted = condition(workload, "Evicted")
+    if is_group and not is_leaving(workload) and evicted is not None and evicted.status == "True":
+        yield from _replacement(workload, is_complete=False)
+        if holds_quota(workload):
+            yield TellGone(workload.key)
+        return
+    if not is_leaving(workload):
+        yield RemoveWorkload(workload)
+    if (patch := release_patch(workload)) is not None:
+        yield Change(workload, patch)
+
+
+def _without_workload(members: Group, draft: WorkloadDraft | DraftProblem) -> Iterator[Step]:
+    first = members.pods[0]
+    if plain_pods.run_facts(members).ending is not None:
+        return
+    running = _running(members)
+    if running:
+        yield from _removals(running, "WorkloadDeleted", "The workload is gone")
+    elif members.problem:
+        yield Note(first, "ErrWorkloadCompose", members.problem, "Warning")
+    elif isinstance(draft, DraftProblem):
+        yield Note(first, draft.reason, draft.message, "Warning")
+    elif members.is_complete:
+        yield CreateWorkload(draft, Note(first, "CreatedWorkload", f"Created Workload: {draft.namespace}/{draft.name}"))
+
+
+def _leaving(members: Group, workload: Workload) -> Iterator[Step]:
+    facts = plain_pods.run_facts(members)
+    if facts.ending is None and facts.has_active_pods:
+        yield from _removals(_running(members), "WorkloadDeleted", "The workload is deleted")
+    elif (patch := release_patch(workload)) is not None:
+        yield Change(workload, patch)
+
+
+def _admitted(members: Group, workload: Workload, flavors: Mapping[str, ResourceFlavor]) -> Iterator[Step]:
+    found = pod_set_infos(workload, flavors)
+    if isinstance(found, Conflict):
+        yield TellFinished(workload.key, "FailedToStart", found.message)
+        return
+    yield from _removals(plain_pods.excess(members), "ExcessPod", "The group has enough pods without it")
+    infos = {info.name: info for info in found}
+    admission = workload.status.admission
+    queue = admission.cluster_queue if admission is not None else ""
+    for pod in plain_pods.kept(members):
+        info = infos.get(plain_pods.role_of(pod))
+        if not plain_pods.is_gated(pod):
+            continue
+        if info is None:
+            yield Note(pod, "ErrWorkloadCompose", "It differs from all pods that were admitted", "Warning")
+        else:
+            note = Note(pod, "Started", f"Admitted by clusterQueue {queue}")
+            yield Change(pod, plain_pods.start_patch(pod, info), note=note)
+    yield TellReady(workload.key, plain_pods.run_facts(members).are_pods_ready)
+
+
+def _stopped(members: Group, workload: Workload, draft: WorkloadDraft | DraftProblem) -> Iterator[Step]:
+    evicted = is_true(workload, "Evicted") or not workload.spec.active
+    if evicted or is_true(workload, _WAITING):
+        yield from _replacement(workload, members.is_complete and not _running(members))
+    running = _running(members)
+    if running:
+        reason = condition(workload, "Evicted") or condition(workload, "QuotaReserved")
+        yield from _removals(running, reason.reason if reason is not None else "NotAdmitted", why_stopped(workload))
+    elif isinstance(draft, WorkloadDraft) and members.is_complete:
+        yield from followed(members.pods[0], workload, draft)
+    if not plain_pods.run_facts(members).has_active_pods and is_true(workload, "Evicted") and holds_quota(workload):
+        yield TellGone(workload.key)
+
+
+def _replacement(workload: Workload, is_complete: bool) -> Iterator[Step]:
+    known = condition(workload, _WAITING)
+    if (known is not None and known.status == "True") != (not is_complete):
+        evicted = condition(workload, "Evicted")
+        reason = evicted.reason if evicted is not None else "Deactivated"
+        yield TellReplacement(workload.key, not is_complete, "Replaced" if is_complete else reason)
+
+
+def _running(members: Group) -> list[Pod]:
+    """Pods that were let go and have not ended."""
+    return [pod for pod in members.pods if not plain_pods.is_gated(pod) and not pod.is_finished]
+
+
+def _removals(pods: list[Pod], reason: str, why: str) -> Iterator[Step]:
+    for pod in pods:
+        if not pod.is_terminating:
+            yield RemovePod(pod, reason, why, Note(pod, "Stopped", why))

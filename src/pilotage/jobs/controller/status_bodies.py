@@ -1,0 +1,75 @@
+"""Statuses as JSON merge patches: complete, so that what is gone is removed and zero is written too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from pilotage.model.kueue import FlavorUsage, QueueStatus, WorkloadStatus
+from pilotage.model.meta import TimedCondition
+
+
+def workload_status(status: WorkloadStatus) -> dict[str, Any]:
+    plain = msgspec.to_builtins(status)
+    return {
+        "conditions": conditions(status.conditions),
+        "admission": plain.get("admission"),
+        "requeueState": _requeue_state(status),
+        "schedulingStats": _stats(status),
+        "reclaimablePods": _listed(status.reclaimable_pods, count=0),
+        "admissionChecks": _listed(status.admission_checks, message=""),
+        "resourceRequests": _listed(status.resource_requests),
+        "accumulatedPastExecutionTimeSeconds": status.accumulated_past_execution_time_seconds,
+    }
+
+
+def conditions(found: Iterable[TimedCondition]) -> list[dict[str, Any]]:
+    return [{"reason": "Unknown", "message": "", **msgspec.to_builtins(one)} for one in found]
+
+
+def _requeue_state(status: WorkloadStatus) -> dict[str, Any] | None:
+    state = status.requeue_state
+    if state is None or (state.count is None and state.requeue_at is None):
+        return None
+    return {"count": state.count, "requeueAt": state.requeue_at}
+
+
+def _stats(status: WorkloadStatus) -> dict[str, Any] | None:
+    stats = status.scheduling_stats
+    if stats is None or not stats.evictions:
+        return None
+    return {"evictions": _listed(stats.evictions, underlyingCause="", count=0)}
+
+
+def _listed(items: Iterable[msgspec.Struct], **defaults: Any) -> list[dict[str, Any]] | None:
+    return [{**defaults, **msgspec.to_builtins(one)} for one in items] or None
+
+
+def queue_status(status: QueueStatus, *, tells_borrowed: bool) -> dict[str, Any]:
+    body: dict[str, Any] = {
+        "conditions": conditions(status.conditions),
+        "pendingWorkloads": status.pending_workloads,
+        "reservingWorkloads": status.reserving_workloads,
+        "admittedWorkloads": status.admitted_workloads,
+        "flavorsReservation": _usage(status.flavors_reservation, tells_borrowed),
+        "flavorsUsage": _usage(status.flavors_usage, tells_borrowed),
+    }
+    if tells_borrowed:
+        share = status.fair_sharing
+        body["fairSharing"] = None if share is None else {"weightedShare": share.weighted_share}
+    return body
+
+
+def _usage(flavors: tuple[FlavorUsage, ...], tells_borrowed: bool) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": flavor.name,
+            "resources": [
+                {"name": one.name, "total": one.total, **({"borrowed": one.borrowed} if tells_borrowed else {})}
+                for one in flavor.resources
+            ],
+        }
+        for flavor in flavors
+    ]

@@ -1,0 +1,217 @@
+"""Statuses on their way to the API server: at most one write per object, always the newest content.
+
+A workload's status is written for the version of the object that the engine has taken in, so that what others write
+(admission checks, users) is never overwritten unseen. A refusal because of a newer version is settled when that version
+has arrived and the engine has taken it in; then the status is written as it is by then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from msgspec.structs import replace
+
+from pilotage.api.calls import is_conflict, is_not_found
+from pilotage.calls.queueing_status import QueueingStatus
+from pilotage.clock import Clock
+from pilotage.jobs.controller.notes import Calls
+from pilotage.jobs.controller.retries import Retries
+from pilotage.jobs.controller.status_bodies import queue_status, workload_status
+from pilotage.jobs.surface import QueueingEngine
+from pilotage.model import KINDS
+from pilotage.model.kueue import ReclaimablePod, Workload, WorkloadStatus
+from pilotage.model.meta import TimedCondition
+
+log = logging.getLogger(__name__)
+
+_REFUSED_FOR_GOOD = frozenset({400, 403, 422})
+
+
+@dataclass(slots=True)
+class _Overlay:
+    """What the reconciler of the job says in the status, besides the engine."""
+
+    condition: TimedCondition | None = None
+    reclaimable: tuple[ReclaimablePod, ...] | None = None
+
+
+@dataclass(slots=True)
+class _Pending:
+    is_in_flight: bool = False
+    is_outdated: bool = False
+    """Something changed since the write was sent."""
+    waits_for_newer: bool = False
+    sent_version: str = ""
+
+
+@dataclass(slots=True)
+class StatusWrites:
+    engine: QueueingEngine
+    calls: Calls
+    clock: Clock
+    on_written: Callable[[str], None]
+    """Told the key of a workload whose status the API server has now, or will never have."""
+    retries: Retries[str] = field(init=False)
+    _pending: dict[str, _Pending] = field(default_factory=dict)
+    _versions: dict[str, str] = field(default_factory=dict)
+    _overlays: dict[str, _Overlay] = field(default_factory=dict)
+    _queues: dict[tuple[str, str], bool] = field(default_factory=dict)
+    """Queues with a write in flight -> whether another one is to follow."""
+    _tasks: asyncio.TaskGroup | None = None
+
+    def __post_init__(self) -> None:
+        self.retries = Retries(self.clock)
+
+    def start(self, tasks: asyncio.TaskGroup) -> None:
+        self._tasks = tasks
+
+    # --- workloads ---------------------------------------------------------------------------------------------
+
+    def is_pending(self, key: str) -> bool:
+        """Whether the API server does not have the status yet."""
+        return key in self._pending
+
+    def seen(self, workload: Workload) -> None:
+        """The engine has taken in this version."""
+        key, version = workload.key, workload.resource_version
+        if _is_newer(version, self._versions.get(key, "")):
+            self._versions[key] = version
+        pending = self._pending.get(key)
+        if pending is not None and pending.waits_for_newer and version != pending.sent_version:
+            pending.waits_for_newer = False
+            self._send(key, pending)
+
+    def gone(self, key: str) -> None:
+        self._versions.pop(key, None)
+        self._overlays.pop(key, None)
+        self.retries.succeeded(key)
+        pending = self._pending.get(key)
+        if pending is not None and not pending.is_in_flight:
+            del self._pending[key]
+
+    def changed(self, key: str) -> None:
+        """The engine has another status than the API server."""
+        pending = self._pending.setdefault(key, _Pending())
+        if pending.is_in_flight:
+            pending.is_outdated = True
+        elif not pending.waits_for_newer:
+            self._send(key, pending)
+
+    def try_again(self) -> None:
+        for key in self.retries.take_due():
+            if key in self._pending:
+                self._send(key, self._pending[key])
+
+    def set_condition(self, key: str, condition: TimedCondition) -> None:
+        self._overlays.setdefault(key, _Overlay()).condition = condition
+        self.changed(key)
+
+    def set_reclaimable(self, key: str, pods: tuple[ReclaimablePod, ...]) -> None:
+        self._overlays.setdefault(key, _Overlay()).reclaimable = pods
+        self.changed(key)
+
+    def _send(self, key: str, pending: _Pending) -> None:
+        if self._tasks is None:
+            return
+        pending.is_in_flight, pending.is_outdated = True, False
+        self._tasks.create_task(self._write(key, pending), name="workload status")
+
+    async def _write(self, key: str, pending: _Pending) -> None:
+        namespace, _, name = key.rpartition("/")
+
+        def body() -> dict[str, Any] | None:
+            workload = self.engine.workload(key)
+            if workload is None:
+                return None
+            pending.is_outdated = False
+            pending.sent_version = self._versions.get(key, workload.resource_version)
+            metadata = {"uid": workload.uid, "resourceVersion": pending.sent_version}
+            return {"metadata": metadata, "status": workload_status(self._with_overlay(workload))}
+
+        call = QueueingStatus(KINDS["workloads"], namespace, name, body)
+        try:
+            await self.calls.perform(call)
+        except Exception as error:
+            pending.is_in_flight = False
+            self._failed(key, pending, error)
+            return
+        pending.is_in_flight = False
+        if _is_newer(call.written_version, self._versions.get(key, "")):
+            self._versions[key] = call.written_version
+        self.retries.succeeded(key)
+        if pending.is_outdated:
+            self._send(key, pending)
+        else:
+            self._pending.pop(key, None)
+            self.on_written(key)
+
+    def _failed(self, key: str, pending: _Pending, error: Exception) -> None:
+        code = getattr(error, "code", None)
+        if is_not_found(error) or self.engine.workload(key) is None:
+            self._pending.pop(key, None)
+            self.on_written(key)
+        elif is_conflict(error):
+            if self._versions.get(key, "") != pending.sent_version:
+                self._send(key, pending)
+            else:
+                pending.waits_for_newer = True
+        elif code in _REFUSED_FOR_GOOD:
+            log.warning("status refused: workload=%s error=%s", key, error)
+            self._pending.pop(key, None)
+            self.engine.write_refused(key, str(error))
+            self.on_written(key)
+        else:
+            log.info("status could not be written yet: workload=%s error=%s", key, error)
+            self.retries.failed(key)
+
+    def _with_overlay(self, workload: Workload) -> WorkloadStatus:
+        overlay, status = self._overlays.get(workload.key), workload.status
+        if overlay is None:
+            return status
+        if overlay.condition is not None:
+            others = tuple(one for one in status.conditions if one.type != overlay.condition.type)
+            status = replace(status, conditions=(*others, overlay.condition))
+        if overlay.reclaimable is not None:
+            status = replace(status, reclaimable_pods=overlay.reclaimable)
+        return status
+
+    # --- queues ------------------------------------------------------------------------------------------------
+
+    def queue_changed(self, plural: str, key: str) -> None:
+        """Nobody else writes these; the newest content is sent when the write before it is over."""
+        queue = (plural, key)
+        if queue in self._queues:
+            self._queues[queue] = True
+        elif self._tasks is not None:
+            self._queues[queue] = False
+            self._tasks.create_task(self._write_queue(plural, key), name="queue status")
+
+    async def _write_queue(self, plural: str, key: str) -> None:
+        namespace, _, name = key.rpartition("/")
+        is_local = plural == "localqueues"
+
+        def body() -> dict[str, Any]:
+            self._queues[plural, key] = False
+            status = self.engine.local_queue_status(key) if is_local else self.engine.cluster_queue_status(name)
+            return {"status": queue_status(status, tells_borrowed=not is_local)}
+
+        while True:
+            try:
+                await self.calls.perform(QueueingStatus(KINDS[plural], namespace, name, body))
+            except Exception as error:
+                if not is_not_found(error):
+                    log.info("status of a queue was not written: queue=%s error=%s", key, error)
+            if not self._queues[plural, key]:
+                del self._queues[plural, key]
+                return
+
+
+def _is_newer(version: str, than: str) -> bool:
+    """Versions of one object are numbers that grow; of a server for which they are not, the last one counts."""
+    if version.isdigit() and than.isdigit():
+        return int(version) > int(than)
+    return bool(version)

@@ -1,0 +1,140 @@
+"""Carries out steps: at most one write per object at a time, and none that is based on what is known to be outdated."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from pilotage.api.calls import ApiCall, is_conflict, is_not_found
+from pilotage.calls.job_change import JobChange
+from pilotage.calls.pod_release import PodRelease
+from pilotage.calls.pod_status import PodCondition
+from pilotage.calls.victim_eviction import VictimEviction
+from pilotage.calls.workload_change import WorkloadChange
+from pilotage.calls.workload_creation import WorkloadCreation
+from pilotage.calls.workload_deletion import WorkloadDeletion
+from pilotage.clock import Clock, rfc3339
+from pilotage.jobs.controller.notes import Calls, Notes
+from pilotage.jobs.controller.objects import Subject
+from pilotage.jobs.controller.retries import Retries
+from pilotage.jobs.controller.steps import Change, CreateWorkload, Note, RemovePod, RemoveWorkload
+from pilotage.model.kueue import Workload
+from pilotage.model.pod import Pod
+from pilotage.model.workloads import Job
+
+log = logging.getLogger(__name__)
+
+Write = Change | CreateWorkload | RemoveWorkload | RemovePod
+
+
+class Writes:
+    """`on_over` is told the subject for whose sake something was written, when that is over."""
+
+    def __init__(self, calls: Calls, notes: Notes, clock: Clock, on_over: Callable[[Subject], None]) -> None:
+        self._calls = calls
+        self._notes = notes
+        self._clock = clock
+        self._on_over = on_over
+        self.retries: Retries[Subject] = Retries(clock)
+        self._in_flight: set[str] = set()
+        self._outdated: dict[str, str] = {}
+        """uid -> the version that is known not to be the newest any more."""
+        self._created: set[str] = set()
+        """Keys of workloads that exist by now although no watch has told yet."""
+        self._tasks: asyncio.TaskGroup | None = None
+
+    def start(self, tasks: asyncio.TaskGroup) -> None:
+        self._tasks = tasks
+
+    def seen(self, key: str) -> None:
+        """A watch has told of the workload."""
+        self._created.discard(key)
+
+    def gone(self, uid: str) -> None:
+        self._outdated.pop(uid, None)
+
+    def carry_out(self, write: Write, subject: Subject) -> None:
+        place = _place(write)
+        if self._tasks is None or place in self._in_flight or self._is_outdated(write):
+            return
+        self._in_flight.add(place)
+        self._tasks.create_task(self._perform(write, subject, place), name="queueing write")
+
+    def _is_outdated(self, write: Write) -> bool:
+        match write:
+            case Change():
+                return self._outdated.get(write.subject.uid) == write.subject.resource_version
+            case CreateWorkload():
+                return f"{write.draft.namespace}/{write.draft.name}" in self._created
+            case RemoveWorkload():
+                return self._outdated.get(write.workload.uid) == write.workload.resource_version
+            case RemovePod():
+                return write.pod.is_terminating or self._outdated.get(write.pod.uid) == write.pod.resource_version
+
+    async def _perform(self, write: Write, subject: Subject, place: str) -> None:
+        try:
+            await self._calls.perform(self._call(write))
+        except Exception as error:
+            self._in_flight.discard(place)
+            self._failed(write, subject, error)
+            return
+        self._in_flight.discard(place)
+        self._note_outdated(write)
+        self.retries.succeeded(subject)
+        if write.note is not None:
+            self._notes.record(write.note)
+        self._on_over(subject)
+
+    def _failed(self, write: Write, subject: Subject, error: Exception) -> None:
+        if is_conflict(error) or is_not_found(error):
+            # The watch will tell what has become of the object.
+            self._note_outdated(write)
+            self._on_over(subject)
+            return
+        log.warning("queueing write failed: subject=%s/%s error=%s", *subject, error)
+        if isinstance(write, Change):
+            self._notes.record(Note(write.subject, "FailedToChange", str(error), "Warning"))
+        self.retries.failed(subject)
+
+    def _note_outdated(self, write: Write) -> None:
+        match write:
+            case Change():
+                self._outdated[write.subject.uid] = write.subject.resource_version
+            case CreateWorkload():
+                self._created.add(f"{write.draft.namespace}/{write.draft.name}")
+            case RemoveWorkload():
+                self._outdated[write.workload.uid] = write.workload.resource_version
+            case RemovePod():
+                self._outdated[write.pod.uid] = write.pod.resource_version
+
+    def _call(self, write: Write) -> ApiCall:
+        match write:
+            case CreateWorkload():
+                return WorkloadCreation(write.draft.manifest())
+            case RemoveWorkload():
+                return WorkloadDeletion(write.workload)
+            case RemovePod():
+                now = rfc3339(self._clock.time())
+                condition = PodCondition("TerminationTarget", "True", write.reason, write.message, 0, now)
+                return VictimEviction(write.pod, condition)
+            case Change(subject=Workload() as workload):
+                return WorkloadChange(workload.namespace, workload.name, workload.uid, write.patch)
+            case Change(subject=Pod() as pod):
+                return PodRelease(pod, write.patch)
+            case Change(subject=Job() as job):
+                return JobChange(job, write.patch, write.subresource)
+            case _:
+                raise TypeError(f"nobody can write {write!r}")
+
+
+def _place(write: Write) -> str:
+    match write:
+        case Change():
+            return write.subject.uid
+        case CreateWorkload():
+            return f"{write.draft.namespace}/{write.draft.name}"
+        case RemoveWorkload():
+            return f"{write.workload.uid}/deletion"
+        case RemovePod():
+            return write.pod.uid
