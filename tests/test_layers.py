@@ -12,7 +12,7 @@ _GROUND = {"clock", "rng", "tasks"}
 _MODEL = {"model"} | _GROUND
 _API = {"api"} | _MODEL
 _STATE = {"calls", "cluster", "framework", "observe", "queue"}
-_RUNNING = {"assembly", "config", "cycle", "jobs", "kube", "plugins", "sandbox"}
+_RUNNING = {"assembly", "workload_queueing", "config", "cycle", "jobs", "kube", "plugins", "sandbox"}
 _TOOLS = {"bench", "conformance", "explain", "simulate"}
 
 ALLOWED: dict[str, set[str]] = {
@@ -34,7 +34,8 @@ ALLOWED: dict[str, set[str]] = {
     "sandbox": _MODEL,
     "jobs": _API | _STATE | {"config", "cycle"},
     "testing": _API | {"cluster", "framework"},
-    "assembly": _API | _STATE | {"config", "cycle", "jobs", "kube", "plugins"},
+    "workload_queueing": _API | _STATE | {"config", "jobs", "kube"},
+    "assembly": _API | _STATE | {"config", "cycle", "jobs", "kube", "plugins", "workload_queueing"},
     "simulate": _API | _STATE | _RUNNING | {"testing"},
     "bench": _API | _STATE | _RUNNING,
     "conformance": _API | _STATE | _RUNNING,

@@ -36,6 +36,7 @@ from pilotage.framework.recipes import ProfileRecipe, recipes_of
 from pilotage.framework.registry import Registry
 from pilotage.framework.runner import Runner
 from pilotage.framework.waiting_pods import WaitingPods
+from pilotage.jobs.configuration.kinds import QueueingConfiguration
 from pilotage.kube.client import KubeClient
 from pilotage.kube.reflector import Reflector
 from pilotage.model import KINDS, Pod
@@ -48,6 +49,7 @@ from pilotage.queue.entry import QUEUE_NAMES
 from pilotage.queue.heaps import SortKey
 from pilotage.queue.hints import HintSwitches, HintTable
 from pilotage.queue.scheduling_queue import DEFAULT_MAX_WAIT_SECONDS, SchedulingQueue
+from pilotage.workload_queueing import QueueingProcess
 
 log = logging.getLogger(__name__)
 
@@ -119,6 +121,8 @@ class SchedulerOptions:
     max_wait_seconds: float = DEFAULT_MAX_WAIT_SECONDS
     feature_gates: FeatureGates = field(default_factory=FeatureGates)
     kinds: Mapping[str, KindInfo] = field(default_factory=lambda: KINDS)
+    queueing: QueueingConfiguration | None = None
+    """Queue workloads too, as this says; None: only schedule pods."""
 
 
 def options_from_configuration(
@@ -246,17 +250,36 @@ class SchedulerProcess:
             )
             for resource in WATCHED
         ]
+        self.queueing: QueueingProcess | None = None
+        if options.queueing is not None:
+            self.queueing = QueueingProcess(client, self.scheduler.dispatcher, clock, rng, options.queueing)
 
     async def run(self) -> None:
         """Watch and schedule until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             self.watch(tasks)
             await self.wait_synced()
-            tasks.create_task(self.scheduler.run(), name="scheduler")
+            tasks.create_task(self.lead(), name="scheduler")
+
+    async def lead(self, role: str = "standalone") -> None:
+        """Schedule, and queue workloads if that was asked for, until the scheduler ends or it is cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            queueing = None if self.queueing is None else tasks.create_task(self.queueing.run(role), name="queueing")
+            await self.scheduler.run()
+            if queueing is not None:
+                queueing.cancel()
+
+    async def follow(self) -> None:
+        """Keep up to date without deciding anything, until cancelled: what a standby does."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self.scheduler.follow(), name="standby scheduler")
+            if self.queueing is not None:
+                tasks.create_task(self.queueing.follow(), name="standby queueing")
 
     def watch(self, tasks: asyncio.TaskGroup) -> list[asyncio.Task[None]]:
         """Start the watches; what they see waits in the inbox until the scheduler takes it."""
-        return [tasks.create_task(one.run(), name=f"watch {one.kind.plural}") for one in self.reflectors]
+        own = [tasks.create_task(one.run(), name=f"watch {one.kind.plural}") for one in self.reflectors]
+        return own if self.queueing is None else [*own, *self.queueing.watch(tasks)]
 
     async def wait_synced(self) -> None:
         for reflector in self.reflectors:

@@ -109,6 +109,11 @@ class Scheduler:
     def waiting_pods(self) -> WaitingPods:
         return self._parts.waiting_pods
 
+    @property
+    def dispatcher(self) -> Dispatcher:
+        """Where everything that is written goes out, also what is written beside the scheduler."""
+        return self._parts.dispatcher
+
     async def run(self) -> None:
         """Until `end` is called or it is cancelled. Call it when the first list of every watched kind was put in."""
         with self.slow_plugins.watching():

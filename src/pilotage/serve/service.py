@@ -78,7 +78,7 @@ class SchedulerService:
         if self.elector is None:
             return
         async with asyncio.TaskGroup() as tasks:
-            following = tasks.create_task(self.process.scheduler.follow(), name="standby")
+            following = tasks.create_task(self.process.follow(), name="standby")
             await self.elector.acquire()
             following.cancel()
 
@@ -98,4 +98,4 @@ class SchedulerService:
     async def _schedule(self) -> None:
         await self.process.wait_synced()
         self.is_scheduling = True
-        await self.process.scheduler.run()
+        await self.process.lead("standalone" if self.elector is None else "leader")

@@ -140,8 +140,12 @@ class QueueingController:
             del dirty[subject]
             if any(statuses.is_pending(key) for key in self._reconciler.workload_keys(subject)):
                 continue  # it is looked at again when the status is written
-            for step in self._reconciler.steps(subject):
-                self._take_step(step, subject, engine, statuses)
+            try:
+                for step in self._reconciler.steps(subject):
+                    self._take_step(step, subject, engine, statuses)
+            except Exception:
+                log.exception("cannot be reconciled, is tried again: subject=%s/%s", *subject)
+                self._writes.retries.failed(subject)
 
     def _take_step(self, step: Step, subject: Subject, engine: QueueingEngine, statuses: StatusWrites) -> None:
         match step:

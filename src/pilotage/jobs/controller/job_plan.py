@@ -57,7 +57,11 @@ def job_steps(
     flavors: Mapping[str, ResourceFlavor],
 ) -> Iterator[Step]:
     facts = batch_job.run_facts(job)
-    if workload is None:
+    if job.metadata.deletion_timestamp is not None:
+        # Nothing has to be restored any more; the Job may wait for the workload to go (foreground deletion).
+        if workload is not None and is_leaving(workload) and (patch := release_patch(workload)) is not None:
+            yield Change(workload, patch)
+    elif workload is None:
         yield from _without_workload(job, facts, draft)
     elif is_leaving(workload):
         yield from _leaving(job, facts, workload)

@@ -10,7 +10,7 @@ from pilotage.jobs.controller import drafts
 from pilotage.jobs.controller.job_plan import job_steps
 from pilotage.jobs.controller.objects import Objects, Subject
 from pilotage.jobs.controller.pod_plan import pod_steps, steps_without_pods
-from pilotage.jobs.controller.steps import Change, RemoveWorkload, Step, TellGone
+from pilotage.jobs.controller.steps import Change, RemoveWorkload, Step, TellFinished, TellGone
 from pilotage.jobs.controller.workload_facts import holds_quota, is_leaving, is_true, release_patch
 from pilotage.model.kueue import Workload
 from pilotage.model.pod import Pod
@@ -76,9 +76,16 @@ class Reconciler:
             yield from steps_without_pods(own)
 
     def _unowned(self, subject: Subject) -> Iterator[Step]:
-        """Nobody runs it, so nobody has pods that would have to go."""
+        """Nobody runs it, so nobody has pods that would have to go. It may have outlived its job."""
         workload = self._newest(subject.key)
-        if workload is not None and is_true(workload, "Evicted") and holds_quota(workload):
+        if workload is None:
+            return
+        if is_true(workload, "Finished") or is_leaving(workload):
+            if (patch := release_patch(workload)) is not None:
+                yield Change(workload, patch)
+        elif marks.JOB_UID in workload.labels:
+            yield TellFinished(workload.key, "OwnerNotFound", "The job was deleted, and the workload left behind")
+        elif is_true(workload, "Evicted") and holds_quota(workload):
             yield TellGone(workload.key)
 
     def _own_workload(self, subject: Subject, uid: str) -> Workload | None:
