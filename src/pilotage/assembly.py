@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,6 +24,7 @@ from pilotage.clock import Clock
 from pilotage.cluster.state import Cluster
 from pilotage.config.feature_gates import FeatureGates
 from pilotage.config.kinds import PluginRef, SchedulerConfiguration
+from pilotage.cycle.live_gauges import read_live_gauges
 from pilotage.cycle.placement import ProfileEngine
 from pilotage.cycle.scheduler import Scheduler, SchedulerParts
 from pilotage.framework.diagnosis import refusal_text
@@ -41,11 +41,13 @@ from pilotage.kube.client import KubeClient
 from pilotage.kube.reflector import Reflector
 from pilotage.model import KINDS, Pod
 from pilotage.model.kinds import KindInfo
-from pilotage.observe.tally import Tally
+from pilotage.observe.facts import tell_facts
+from pilotage.observe.instruments import Counter, Histogram
+from pilotage.observe.metrics import Metrics
 from pilotage.plugins import DEFAULT_PLUGINS, GATED_PLUGINS, NOT_BUILT_YET
 from pilotage.plugins.args import ARGS_OF_DEFAULT_PLUGINS, GATED_ARGS
 from pilotage.queue.backoff import BackoffPolicy
-from pilotage.queue.entry import QUEUE_NAMES
+from pilotage.queue.entry import INCOMING_NAMES
 from pilotage.queue.heaps import SortKey
 from pilotage.queue.hints import HintSwitches, HintTable
 from pilotage.queue.scheduling_queue import DEFAULT_MAX_WAIT_SECONDS, SchedulingQueue
@@ -152,12 +154,18 @@ def options_from_configuration(
 class SchedulerHandle:
     """What plugins may use of the scheduler: implements `pilotage.api.Handle`."""
 
-    def __init__(self, cluster: Cluster, dispatcher: Dispatcher, clock: Clock, rng: random.Random) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        dispatcher: Dispatcher,
+        clock: Clock,
+        rng: random.Random,
+        metrics: Metrics | None = None,
+    ) -> None:
         self._cluster = cluster
+        self._metrics = metrics or Metrics()
         self._dispatcher = dispatcher
         self.waiting_pods = WaitingPods()
-        self.counters: Counter[str] = Counter()
-        """What plugins have counted, by the names that they gave."""
         self.clock = clock
         self.rng = rng
         self.engines: Mapping[str, ProfileEngine] = {}
@@ -214,8 +222,18 @@ class SchedulerHandle:
         if self.scheduler is not None:
             self.scheduler.recorder.record(pod, type_, reason, action, note)
 
-    def count(self, name: str, amount: int = 1) -> None:
-        self.counters[name] += amount
+    def count(self, name: str, *labels: str, amount: int = 1) -> None:
+        own = self._metrics.named(name)
+        if isinstance(own, Counter):
+            own.add(*labels, amount=amount)
+        else:
+            self._metrics.plugin_counter_total.add(name, amount=amount)
+
+    def observe(self, name: str, value: float, *labels: str) -> None:
+        own = self._metrics.named(name)
+        if not isinstance(own, Histogram):
+            raise ValueError(f'the scheduler has no histogram "{name}"')
+        own.observe(value, *labels)
 
     def activate(self, pods: Iterable[Pod]) -> None:
         if self.scheduler is not None:
@@ -236,9 +254,10 @@ class SchedulerProcess:
         rng: random.Random,
         options: SchedulerOptions,
         writer: ApiWriter | None = None,
+        metrics: Metrics | None = None,
     ) -> None:
         """`writer` is what writes go through, if not the client itself."""
-        self.scheduler = build_scheduler(writer or client, clock, rng, options)
+        self.scheduler = build_scheduler(writer or client, clock, rng, options, metrics)
         self.reflectors = [
             Reflector(
                 client,
@@ -290,21 +309,34 @@ class SchedulerProcess:
         return all(reflector.has_synced for reflector in self.reflectors)
 
 
-def build_scheduler(client: ApiWriter, clock: Clock, rng: random.Random, options: SchedulerOptions) -> Scheduler:
+def metrics_for(options: SchedulerOptions) -> Metrics:
+    """The metrics of such a scheduler; made apart from it where the client counts its requests in them too."""
+    return Metrics(options.feature_gates.__getitem__)
+
+
+def build_scheduler(
+    client: ApiWriter,
+    clock: Clock,
+    rng: random.Random,
+    options: SchedulerOptions,
+    metrics: Metrics | None = None,
+) -> Scheduler:
     """Put the parts together; nothing runs yet."""
+    metrics = metrics or metrics_for(options)
     cluster = Cluster()
     dispatcher = Dispatcher(RetryingWriter(client, clock))
-    handle = SchedulerHandle(cluster, dispatcher, clock, rng)
+    handle = SchedulerHandle(cluster, dispatcher, clock, rng, metrics)
     profiles = build_profiles(options, handle)
     walk = NodeWalk(cluster.nodes)
     engines = {name: ProfileEngine(profile, cluster, walk) for name, profile in profiles.items()}
     handle.engines = engines
-    tally = Tally()
-    queue = _queue(clock, options, profiles, {name: engine.runner for name, engine in engines.items()}, tally)
+    queue = _queue(clock, options, profiles, {name: engine.runner for name, engine in engines.items()}, metrics)
     announces = options.feature_gates["NominatedNodeNameForExpectation"]
-    parts = SchedulerParts(clock, cluster, queue, engines, dispatcher, handle.waiting_pods, tally, announces)
+    parts = SchedulerParts(clock, cluster, queue, engines, dispatcher, handle.waiting_pods, metrics, announces)
     scheduler = Scheduler(parts)
     handle.scheduler = scheduler
+    read_live_gauges(metrics, queue, cluster)
+    tell_facts(metrics, options.feature_gates.states())
     return scheduler
 
 
@@ -318,7 +350,7 @@ def _queue(
     options: SchedulerOptions,
     profiles: Mapping[str, Profile],
     runners: Mapping[str, Runner],
-    tally: Tally,
+    metrics: Metrics,
 ) -> SchedulingQueue:
     def gatekeeper(pod: Pod) -> tuple[str, str] | None:
         refused = runners[pod.spec.scheduler_name].pre_enqueue(pod)
@@ -327,25 +359,24 @@ def _queue(
     gates = options.feature_gates
     hints = HintTable(
         {name: profile.plugins for name, profile in profiles.items()},
-        tally.count_hint_error,
-        tally.count_narrowing,
+        metrics,
         HintSwitches(gates["SchedulerQueueingHints"], gates["SchedulerPreQueueingHints"]),
     )
     first = next(iter(profiles.values()))
     queue = SchedulingQueue(
         clock,
-        sort_key=contained(first.queue_sort[0], tally),
+        sort_key=contained(first.queue_sort[0], metrics),
         gatekeeper=gatekeeper,
         hints=hints,
         backoff=options.backoff,
         max_wait_seconds=options.max_wait_seconds,
         pops_backoff=gates["SchedulerPopFromBackoffQ"],
     )
-    queue.tell_moves(lambda entry, why: tally.count_move(QUEUE_NAMES[entry.home], why))
+    queue.tell_moves(lambda entry, why: metrics.queue_incoming_pods_total.add(INCOMING_NAMES[entry.home], why))
     return queue
 
 
-def contained(plugin: QueueSort, tally: Tally) -> SortKey:
+def contained(plugin: QueueSort, metrics: Metrics) -> SortKey:
     """The plugin's order; a pod for which it raises is sorted as PrioritySort would, and the error is counted."""
     name = name_of(plugin)
 
@@ -353,7 +384,7 @@ def contained(plugin: QueueSort, tally: Tally) -> SortKey:
         try:
             return plugin.sort_key(queued)
         except Exception:
-            tally.plugin_errors[name] += 1
+            metrics.plugin_errors_total.add(name)
             log.exception("plugin failed, pod is sorted by priority: plugin=%s pod=%s", name, queued.pod.key)
             return (-queued.pod.priority, queued.timestamp)
 

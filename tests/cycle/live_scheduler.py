@@ -47,6 +47,11 @@ class LiveScheduler:
         await self.clock.advance(seconds)
         self.check()
 
+    @property
+    def attempts(self) -> int:
+        """How many attempts have ended."""
+        return int(self.scheduler.metrics.schedule_attempts_total.total())
+
     def check(self) -> None:
         self.queue.check()
         self.cluster.check()

@@ -13,6 +13,7 @@ from pilotage.cycle.inbox import Inbox
 from pilotage.cycle.intake import Intake
 from pilotage.framework.waiting_pods import WaitingPods
 from pilotage.model import KINDS, DecodeError, WatchEvent
+from pilotage.observe.metrics import Metrics
 from pilotage.plugins import PrioritySort
 from pilotage.queue.entry import Home
 from pilotage.queue.hints import HintTable
@@ -40,7 +41,7 @@ class Gateway:
             VirtualClock(),
             sort_key=PrioritySort().sort_key,
             gatekeeper=lambda pod: None,
-            hints=HintTable({"default-scheduler": ()}, lambda plugin: None),
+            hints=HintTable({"default-scheduler": ()}, Metrics()),
         )
         self.queue.heard = []
         self.inbox = Inbox()

@@ -19,7 +19,7 @@ async def test_a_pod_is_bound_to_a_node_that_fits() -> None:
         assert world.notes("p") == [("Scheduled", "Successfully assigned default/p to a")]
         assert world.requested() == {"small": 0, "a": 1000}
         assert not world.cluster.is_assumed(P.build().uid) and P.build().uid not in world.queue
-        assert world.scheduler.tally.scheduled == world.scheduler.tally.attempts == 1
+        assert world.scheduler.metrics.schedule_attempts_total.values() == {("scheduled", "default-scheduler"): 1}
 
 
 async def test_pods_that_were_there_before_the_start_are_scheduled_too() -> None:
@@ -69,9 +69,9 @@ async def test_a_pod_that_finished_makes_room() -> None:
 async def test_an_unrelated_event_does_not_cause_an_attempt() -> None:
     async with live() as world:
         await world.put(node("full").cpu("500m"), P)
-        attempts = world.scheduler.tally.attempts
+        attempts = world.attempts
         await world.put(node("full").cpu("500m").label("new", "label"), node("tiny").cpu("100m"))
-        assert world.scheduler.tally.attempts == attempts
+        assert world.attempts == attempts
 
 
 async def test_higher_priority_goes_first() -> None:
@@ -95,7 +95,7 @@ async def test_pods_spread_over_nodes_and_no_node_takes_more_than_it_has() -> No
 async def test_pods_of_other_schedulers_are_left_alone_but_count_where_they_run() -> None:
     async with live() as world:
         await world.put(ONE_CPU, pod("foreign").scheduler("other").requests(cpu="1"))
-        assert world.node_of("foreign") == "" and world.scheduler.tally.attempts == 0
+        assert world.node_of("foreign") == "" and world.attempts == 0
         world.api.update_pod(pod("foreign").scheduler("other").requests(cpu="1").node("a"))
         await world.put(P)
         assert world.node_of("p") == ""
@@ -256,10 +256,10 @@ async def test_a_fresh_list_makes_good_what_the_watch_missed() -> None:
 async def test_a_list_that_says_nothing_new_changes_nothing() -> None:
     async with live() as world:
         await world.put(ONE_CPU, P, pod("q").requests(cpu="1"))
-        attempts = world.scheduler.tally.attempts
+        attempts = world.attempts
         world.api.relist()
         await world.settle()
-        assert world.scheduler.tally.attempts == attempts and world.requested() == {"a": 1000}
+        assert world.attempts == attempts and world.requested() == {"a": 1000}
 
 
 # --- the same again ---------------------------------------------------------------------------------------------------

@@ -59,9 +59,9 @@ async def test_a_plugin_that_raises_costs_one_pod_its_attempt_and_nobody_else() 
         await world.put(node("a"), node("b"), pod("p").label("mark", "filter"), pod("q"))
         assert world.condition("p") == ("False", "SchedulerError", 'running "Explosive" filter plugin: boom')
         assert world.queue.size(Home.ERROR_BACKOFF) == 1 and world.node_of("q") != ""
-        assert world.scheduler.tally.plugin_errors == {"Explosive": 1}
+        assert world.scheduler.metrics.plugin_errors_total.values() == {("Explosive",): 1}
         await world.after(3)
-        assert world.scheduler.tally.plugin_errors == {"Explosive": 2}
+        assert world.scheduler.metrics.plugin_errors_total.values() == {("Explosive",): 2}
         world.api.update_pod(pod("p"))
         await world.after(6)
         assert world.node_of("p") != ""
@@ -287,6 +287,6 @@ async def test_a_pod_that_no_event_wakes_is_tried_again_after_five_minutes() -> 
         Moody.is_in_good_mood = True
         await world.put(node("b"))
         await world.after(299)
-        assert world.node_of("p") == "" and world.scheduler.tally.attempts == 1
+        assert world.node_of("p") == "" and world.attempts == 1
         await world.after(60)
         assert world.node_of("p") != ""

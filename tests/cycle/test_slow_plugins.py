@@ -12,7 +12,7 @@ import pytest
 from pilotage.api import CycleState, Filter, NodeView, Plugin, PreEnqueue, Refusal
 from pilotage.cycle.slow_plugins import SlowPlugins
 from pilotage.model import Pod
-from pilotage.observe.tally import Tally
+from pilotage.observe.metrics import Metrics
 from pilotage.testing import node, pod
 from pilotage.testing.views import node_view
 
@@ -50,8 +50,8 @@ class Watched:
     """A loop that runs one plugin, and what the watch saw of it after each number of seconds."""
 
     def __init__(self, *seconds: float) -> None:
-        self.clock, self.tally = HandClock(), Tally()
-        self.slow = SlowPlugins(self.clock, self.tally)
+        self.clock, self.metrics = HandClock(), Metrics()
+        self.slow = SlowPlugins(self.clock, self.metrics)
         self.seconds = seconds
         self.plugin = Slow(self.work)
 
@@ -77,14 +77,14 @@ def test_a_slow_plugin_is_counted_and_named_with_pod_and_line(caplog: pytest.Log
     text = record.getMessage()
     assert "pod=default/p plugin=Slow method=filter seconds=1.5" in text
     assert f"{__file__}:" in text
-    assert watched.tally.slow_plugins == {"Slow": 1}
+    assert watched.metrics.slow_plugin_total.values() == {("Slow",): 1}
 
 
 def test_one_that_hangs_is_counted_once_and_named_again_and_again(caplog: pytest.LogCaptureFixture) -> None:
     watched = Watched(0.9, 1.0, 1.2, 1.9, 2.1, 3.0, 4.3)
     watched.cycle()
     assert [round(float(r.getMessage().split("seconds=")[1].split()[0]), 1) for r in caplog.records] == [1.0, 2.1, 4.3]
-    assert watched.tally.slow_plugins == {"Slow": 1}
+    assert watched.metrics.slow_plugin_total.values() == {("Slow",): 1}
 
 
 def test_quick_plugins_are_not_reported(caplog: pytest.LogCaptureFixture) -> None:
@@ -92,7 +92,7 @@ def test_quick_plugins_are_not_reported(caplog: pytest.LogCaptureFixture) -> Non
     watched.cycle()
     watched.seconds = (1.2,)  # 0.7 s after the start of the second cycle
     watched.cycle()
-    assert caplog.records == [] and not watched.tally.slow_plugins
+    assert caplog.records == [] and not watched.metrics.slow_plugin_total.values()
 
 
 def test_what_happens_between_cycles_is_not_a_plugins_fault(caplog: pytest.LogCaptureFixture) -> None:
@@ -110,8 +110,8 @@ def test_a_real_thread_sees_a_plugin_that_waits(caplog: pytest.LogCaptureFixture
     """The plugin goes on when it has been reported: this test cannot be too early, and hangs if nobody looks."""
     reported = threading.Event()
 
-    clock, tally = HandClock(), Tally()
-    slow = SlowPlugins(clock, tally, limit_seconds=0.01)
+    clock, metrics = HandClock(), Metrics()
+    slow = SlowPlugins(clock, metrics, limit_seconds=0.01)
 
     def wait() -> None:
         clock.now = 5.0
@@ -127,7 +127,7 @@ def test_a_real_thread_sees_a_plugin_that_waits(caplog: pytest.LogCaptureFixture
             slow.end()
     finally:
         logger.removeHandler(handler)
-    assert tally.slow_plugins == {"Slow": 1}
+    assert metrics.slow_plugin_total.values() == {("Slow",): 1}
     assert "method=pre_enqueue" in caplog.text and "pod=default/p" in caplog.text
 
 

@@ -1,4 +1,4 @@
-"""Columns kept for equal pods, brought up to date row by row, are what a fresh evaluation would say."""
+"""Columns kept for equal pods, brought up to date row by row, are what a fresh evaluation would say, and rank alike."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from pilotage.api import (
     VectorScore,
 )
 from pilotage.cluster.state import Cluster
+from pilotage.framework.choice import choose
 from pilotage.framework.evaluation import Evaluator
 from pilotage.model import Pod
 from pilotage.testing import node, pod
@@ -66,12 +67,39 @@ class NodeScore(_Signed, Score):
         return min(node.requested("cpu") // 100, 100)
 
 
+class NodeScoreNormalized(_Signed, Score, NormalizeScore):
+    def score(self, state: CycleState, pod: Pod, node: NodeView) -> int:
+        return node.requested("cpu") * 3
+
+    def normalize(self, state: CycleState, pod: Pod, scores: Scores) -> Scores:
+        return scores * 100 // scores.max() if scores.max() else scores
+
+
+class UnsignedScore(Plugin, VectorScore):
+    """Looks at the pod's name, which nobody signs: asked for every pod."""
+
+    def score_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Scores:
+        return (nodes.requested("cpu") // 1000 + len(pod.name)) % 5
+
+
+class UnsignedFilter(Plugin, VectorFilter):
+    """Refuses nobody most of the time."""
+
+    def filter_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Iterator[tuple[Mask, Reason]]:
+        if pod.name.endswith("3"):
+            yield nodes.pod_count > 0, FULL
+
+
 MIXES = [
     (ColumnFilter, NodeFilter, ColumnScore, NodeScore, ColumnScoreNormalized),
     (ColumnFilter, NodeScore),
     (NodeFilter, ColumnScore),
     (NodeFilter, NodeScore),
     (ColumnFilter, ColumnScoreNormalized),
+    (NodeFilter, NodeScore, UnsignedScore),
+    (ColumnFilter, NodeScoreNormalized, ColumnScore),
+    (UnsignedScore, ColumnScoreNormalized),
+    (NodeFilter, UnsignedFilter, UnsignedScore, ColumnScore),
 ]
 
 
@@ -80,12 +108,19 @@ MIXES = [
 def test_refreshed_columns_equal_fresh_ones(mix: tuple[type[Plugin], ...], seed: int) -> None:
     rng, cluster = random.Random(seed), Cluster()
     for number in range(40):
-        cluster.put_node(node(f"n{number}").build())
+        cluster.put_node(node(f"n{number}").zone(rng.choice("abc")).build())
     kept = Evaluator(profile_of(*(cls() for cls in mix)), cluster.nodes, cluster.nominations)
     for step in range(60):
         for change in range(rng.choice((0, 1, 2, 9))):
             new = pod(f"p-{step}-{change}").requests(cpu=rng.choice(("100m", "1"))).node(f"n{rng.randrange(40)}")
             cluster.put_pod(new.build())
+        if step % 10 == 0:
+            # Moves to the end of the walk over the zones, which decides ties.
+            cluster.put_node(node(f"n{rng.randrange(40)}").zone(rng.choice("abcd")).build())
         asked = pod(f"q-{step}").build()
         fresh = Evaluator(profile_of(*(cls() for cls in mix)), cluster.nodes, cluster.nominations)
-        assert kept.totals(CycleState(), asked, None).tolist() == fresh.totals(CycleState(), asked, None).tolist()
+        totals = fresh.totals(CycleState(), asked, None)
+        assert kept.totals(CycleState(), asked, None).tolist() == totals.tolist()
+        best = kept.best(CycleState(), asked, None)
+        row = choose(totals, cluster.nodes)
+        assert best == (None if row is None else (row, totals[row]))

@@ -8,6 +8,7 @@ from typing import Any
 from pilotage.api import Action, ClusterEvent, CycleState, Hint, Plugin, Reason, Resource, Skip
 from pilotage.cluster.node_view import RowView
 from pilotage.cluster.state import Cluster
+from pilotage.observe.metrics import Metrics
 from pilotage.queue.hints import HintTable
 from pilotage.testing import NodeBuilder, PodBuilder
 
@@ -73,15 +74,14 @@ class OnePlugin:
 
 def hint(plugin: Plugin, resource: Resource, action: Action, pod: PodBuilder, old: Any, new: Any) -> Hint | None:
     """What the plugin answers to an event for a pod that it refused; None if it did not register for it."""
-    errors: list[str] = []
-    table = HintTable({"default-scheduler": [plugin]}, errors.append)
+    table = HintTable({"default-scheduler": [plugin]}, Metrics())
     judges = table.judges("default-scheduler", ClusterEvent(resource, action))
     if not judges:
         return None
     ((name, hints),) = judges.items()
     built = [None if thing is None else thing.build() for thing in (old, new)]
     answer = table.ask(name, hints, pod.build(), *built)
-    assert not errors, "the hint raised"
+    assert not table.failures, "the hint raised"
     return answer
 
 

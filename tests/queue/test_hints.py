@@ -22,6 +22,7 @@ from pilotage.api import (
 )
 from pilotage.api.events import wildcard
 from pilotage.model import Pod
+from pilotage.observe.metrics import Metrics
 from pilotage.queue.hints import HintTable
 from pilotage.testing import pod
 from tests.queue.waiting_room import NODE_ADDED, NODE_LABEL, POD_GONE, always, judge, never
@@ -30,7 +31,7 @@ EVERY_UPDATE = ClusterEvent(Resource.NODE, Action.UPDATE)
 
 
 def table(*plugins: Plugin) -> HintTable:
-    return HintTable({"default-scheduler": plugins}, lambda plugin: None)
+    return HintTable({"default-scheduler": plugins}, Metrics())
 
 
 def judges(hints: HintTable, event: ClusterEvent) -> list[str]:

@@ -10,6 +10,7 @@ import pytest
 
 from pilotage.api import Action, Affected, ClusterEvent, Filter, Hint, Plugin, Resource, narrows, on_event
 from pilotage.model import Pod
+from pilotage.observe.metrics import Metrics
 from pilotage.plugins import PrioritySort
 from pilotage.queue.entry import Home
 from pilotage.queue.hints import UNREGISTERED, HintSwitches, HintTable
@@ -25,17 +26,20 @@ class Room:
     """A queue that tells of narrowings."""
 
     def __init__(self, *plugins: Plugin, switches: HintSwitches | None = None) -> None:
-        self.errors: list[str] = []
-        self.narrowings: list[tuple[str, str]] = []
-        table = HintTable(
-            {"default-scheduler": plugins},
-            self.errors.append,
-            lambda plugin, result: self.narrowings.append((plugin, result)),
-            switches,
-        )
+        self.metrics = Metrics()
+        table = HintTable({"default-scheduler": plugins}, self.metrics, switches)
         self.queue = SchedulingQueue(
             StoppedClock(), sort_key=PrioritySort().sort_key, gatekeeper=lambda pod: None, hints=table
         )
+
+    @property
+    def errors(self) -> list[str]:
+        return [plugin for (plugin,) in self.metrics.queueing_hint_errors_total.values()]
+
+    @property
+    def narrowings(self) -> list[tuple[str, ...]]:
+        """(plugin, result) of those that were counted, in the order of their first time."""
+        return list(self.metrics.pre_queueing_hint_evaluations_total.values())
 
     def rejected(self, plugin: str, *names: str) -> None:
         for name in names:
@@ -229,7 +233,7 @@ def test_a_plugin_that_registers_nothing_hears_of_what_kube_scheduler_tells_such
         def filter(self, state: Any, pod: Any, node: Any) -> None:
             return None
 
-    table = HintTable({"default-scheduler": [Silent()]}, lambda plugin: None)
+    table = HintTable({"default-scheduler": [Silent()]}, Metrics())
     heard = {resource for resource in Resource if table.wants(ClusterEvent(resource, Action.ADD))}
     assert heard == {event.resource for event in UNREGISTERED}
     assert not heard & {Resource.RESOURCE_SLICE, Resource.VOLUME_ATTACHMENT}
@@ -243,6 +247,6 @@ def test_a_plugin_that_says_that_it_wants_nothing_hears_of_nothing(caplog: pytes
         def registrations(self) -> list[Any]:
             return []
 
-    table = HintTable({"default-scheduler": [Deaf()]}, lambda plugin: None)
+    table = HintTable({"default-scheduler": [Deaf()]}, Metrics())
     assert not any(table.wants(ClusterEvent(resource, Action.ADD)) for resource in Resource)
     assert not caplog.records

@@ -98,7 +98,7 @@ def test_a_hint_that_raises_counts_as_queue_and_is_counted() -> None:
     room = WaitingRoom(judge("Fit", broken))
     uid = room.add_rejected(pod("p"), "Fit")
     assert room.event() == 1
-    assert room.home(uid) is Home.BACKOFF and room.hint_errors == ["Fit"]
+    assert room.home(uid) is Home.BACKOFF and room.metrics.queueing_hint_errors_total.values() == {("Fit",): 1}
 
 
 def test_the_event_that_a_pending_plugin_waited_for_skips_the_backoff() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from pilotage.api import Action, ClusterEvent, Hint, Plugin, Resource, on_event
 from pilotage.model import Pod
+from pilotage.observe.metrics import Metrics
 from pilotage.plugins import PrioritySort
 from pilotage.queue.backoff import BackoffPolicy
 from pilotage.queue.entry import Home, Ticket
@@ -72,13 +73,13 @@ class WaitingRoom:
         self.gates: dict[str, str] = {}
         """Name of a pod -> plugin that gates it."""
         self.asked_at_the_gate: list[str] = []
-        self.hint_errors: list[str] = []
+        self.metrics = Metrics()
         profiles = {"default-scheduler": plugins, **(others or {})}
         self.queue = SchedulingQueue(
             self.clock,
             sort_key=PrioritySort().sort_key,
             gatekeeper=self._gatekeeper,
-            hints=HintTable(profiles, self.hint_errors.append),
+            hints=HintTable(profiles, self.metrics),
             backoff=backoff,
         )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import ssl
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode, urlsplit
@@ -105,6 +106,18 @@ class Client:
         if response.status >= 400:
             raise Refused(response.status, told)
         return told if isinstance(told, dict) else {"answer": told}
+
+    def lines(self, path: str) -> Iterator[bytes]:
+        """The lines of an answer as they come, over a connection of its own."""
+        connection = http.client.HTTPSConnection(self._address, context=self._trust, timeout=30)
+        try:
+            connection.request("GET", path, headers=self._headers)
+            response = connection.getresponse()
+            if response.status >= 400:
+                raise Refused(response.status, json.loads(response.read()))
+            yield from response
+        finally:
+            connection.close()
 
     def _connected(self) -> http.client.HTTPSConnection:
         if self._connection is None:

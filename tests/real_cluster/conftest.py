@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from .servers import RealServer, SandboxServer, Server
 from .world import World
 
 HERE = Path(__file__).parent
+MEMORY = Path("/dev/shm")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -23,13 +26,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session", params=["sandbox", "real"])
 def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    folder = tmp_path_factory.mktemp(request.param)
+    folder = _fast_folder(request) or tmp_path_factory.mktemp(request.param)
     made = SandboxServer(folder) if request.param == "sandbox" else _real(folder)
     try:
         made.start()
         yield made
     finally:
         made.stop()
+
+
+def _fast_folder(request: pytest.FixtureRequest) -> Path | None:
+    """Where files live in memory: what is tested survives the death of processes, not of the machine."""
+    if not os.access(MEMORY, os.W_OK):
+        return None
+    folder = tempfile.TemporaryDirectory(prefix="pilotage-cluster-test-", dir=MEMORY)
+    request.addfinalizer(folder.cleanup)
+    return Path(folder.name)
 
 
 def _real(folder: Path) -> RealServer:

@@ -17,7 +17,7 @@ from pilotage.bench.program import Program
 
 from .client import Client
 
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 30.0
 REPOSITORY = Path(__file__).parents[2]
 
 

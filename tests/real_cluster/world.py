@@ -13,8 +13,6 @@ from .scheduler_process import SchedulerProcess
 from .servers import Server, eventually
 
 ALSO_CLEARED = ("events", "priorityclasses", "leases")
-_BUILT_IN_PRIORITIES = "system-"
-_SCHEDULING = "default-scheduler"
 
 
 class World:
@@ -99,17 +97,22 @@ class World:
             if refused.code == 404:
                 return
             raise
+        kept = [obj for obj in found if _is_part_of_the_server(plural, obj["metadata"]["name"])]
         for obj in found:
-            self._remove(plural, obj["metadata"])
+            if obj["metadata"].get("finalizers"):
+                self._release(plural, obj["metadata"])
+        if kept:
+            for obj in found:
+                if obj not in kept:
+                    self.api.delete(plural, obj["metadata"]["name"], grace=0)
+        else:
+            for namespace in {obj["metadata"].get("namespace") for obj in found}:
+                self.api.delete_all(plural, namespace)
 
-    def _remove(self, plural: str, metadata: dict[str, Any]) -> None:
-        name, namespace = metadata["name"], metadata.get("namespace", "")
-        if name.startswith(_BUILT_IN_PRIORITIES) or (plural, name) == ("services", "kubernetes"):
-            return
-        try:
-            if metadata.get("finalizers"):
-                self.api.patch(plural, name, {"metadata": {"finalizers": None}}, namespace=namespace)
-            self.api.delete(plural, name, grace=0, namespace=namespace)
-        except Refused as refused:
-            if refused.code != 404:
-                raise
+    def _release(self, plural: str, metadata: dict[str, Any]) -> None:
+        namespace = metadata.get("namespace", "")
+        self.api.patch(plural, metadata["name"], {"metadata": {"finalizers": None}}, namespace=namespace)
+
+
+def _is_part_of_the_server(plural: str, name: str) -> bool:
+    return name.startswith("system-") or (plural, name) == ("services", "kubernetes")

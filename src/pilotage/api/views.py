@@ -154,8 +154,15 @@ class Handle(Protocol):
     def record_event(self, pod: Pod, type_: str, reason: str, action: str, note: str) -> None:
         """Write an Event about the pod ("Normal" or "Warning"), in the background."""
 
-    def count(self, name: str, amount: int = 1) -> None:
-        """Add to a counter of the plugin's own, by a name such as `my_plugin_refusals_total`."""
+    def count(self, name: str, *labels: str, amount: int = 1) -> None:
+        """Add to a counter: one of the scheduler's by its full name and labels (`docs/metrics.md`), or one of your own.
+
+        Yours has any other name, such as `my_plugin_refusals_total`, and no labels; it is shown as
+        `pilotage_plugin_counter_total{name="my_plugin_refusals_total"}`.
+        """
+
+    def observe(self, name: str, value: float, *labels: str) -> None:
+        """Add a value to one of the scheduler's histograms, by its full name and labels."""
 
     def activate(self, pods: Iterable[Pod]) -> None:
         """Move these pods to the active queue without waiting for their backoff."""

@@ -129,13 +129,13 @@ class InProcessBench:
             self._progress.finish(f"objects: {made:,}")
 
     async def _measure(self) -> Figures:
-        workload, tally = self._workload, self._process.scheduler.tally
+        workload = self._workload
         timeline = self._timeline = Timeline()
-        own_before = tally.cycle_cpu_seconds + tally.intake_cpu_seconds + _seconds(self._pod_codec)
+        own_before = self._own_cpu_seconds()
         cpu_before = cpu_seconds()
         await self._schedule_all("pods", workload.make_pod, workload.pods)
         cpu = cpu_seconds() - cpu_before
-        own = tally.cycle_cpu_seconds + tally.intake_cpu_seconds + _seconds(self._pod_codec) - own_before
+        own = self._own_cpu_seconds() - own_before
         return Figures(
             workload=workload.name,
             server="in-process",
@@ -146,6 +146,11 @@ class InProcessBench:
             scheduler_cpu_seconds=own,
             peak_memory_mib=peak_memory_mib(),
         )
+
+    def _own_cpu_seconds(self) -> float:
+        metrics = self._process.scheduler.metrics
+        cycles, intake = metrics.cycle_cpu_seconds_total.total(), metrics.intake_cpu_seconds_total.total()
+        return cycles + intake + _seconds(self._pod_codec)
 
     async def _schedule_all(self, step: str, make: Callable[[int], Object], count: int) -> None:
         self._bound.clear()

@@ -21,11 +21,13 @@ from pilotage.model.node import Taint
 class NodeRows:
     """Rows of another table, in the given order."""
 
-    __slots__ = ("_picked", "_rows", "_table")
+    __slots__ = ("_at", "_picked", "_rows", "_table")
 
     def __init__(self, table: NodeTable, rows: NDArray[np.int64]) -> None:
         self._table = table
         self._rows = rows
+        # Most often it is one row that has changed: a slice of a column costs a fraction of a picked copy.
+        self._at: slice | NDArray[np.int64] = slice(first := rows.item(0), first + 1) if len(rows) == 1 else rows
         self._picked: dict[tuple[str, str], Scores] = {}
 
     def __len__(self) -> int:
@@ -53,27 +55,27 @@ class NodeRows:
         """Several plugins ask for the same columns: each is picked once."""
         known = self._picked.get((fact, resource))
         if known is None:
-            known = self._picked[(fact, resource)] = column(resource)[self._rows]
+            known = self._picked[(fact, resource)] = column(resource)[self._at]
         return known
 
     @property
     def pod_count(self) -> Scores:
-        return self._table.pod_count[self._rows]
+        return self._table.pod_count[self._at]
 
     @property
     def unschedulable(self) -> Mask:
-        return self._table.unschedulable[self._rows]
+        return self._table.unschedulable[self._at]
 
     def labels(self, key: str) -> tuple[Codes, Sequence[str]]:
         codes, values = self._table.labels(key)
-        return codes[self._rows], values
+        return codes[self._at], values
 
     def taint_sets(self) -> tuple[Codes, Sequence[tuple[Taint, ...]]]:
         codes, sets = self._table.taint_sets()
-        return codes[self._rows], sets
+        return codes[self._at], sets
 
     def rows_of(self, names: frozenset[str]) -> Mask:
-        return self._table.rows_of(names)[self._rows]
+        return self._table.rows_of(names)[self._at]
 
     def node(self, row: int) -> Node:
         return self._table.node(int(self._rows[row]))
@@ -82,10 +84,10 @@ class NodeRows:
         return np.full(len(self._rows), value, dtype=np.bool_)
 
     def pick(self, column: NDArray[Any]) -> NDArray[Any]:
-        return self._table.pick(column)[self._rows]
+        return self._table.pick(column)[self._at]
 
     def column(self, name: str) -> NDArray[Any]:
-        return self._table.column(name)[self._rows]
+        return self._table.column(name)[self._at]
 
 
 class ViewRows:

@@ -1,7 +1,8 @@
 """One node as a per-node plugin sees it.
 
 RowView       a window on a row of the table
-ThinnedNode   the same without the pods below a priority
+DerivedNode   what all those have in common that are made from another one:
+ThinnedNode   a row without the pods below a priority
 ImaginedNode  any of these with some pods more and some pods fewer
 """
 
@@ -67,35 +68,61 @@ class RowView:
         return self._table.scored_request_at(self._row, resource)
 
 
-class ThinnedNode:
-    """A row without its pods below a priority; the sums of these are known, so that nobody walks over them."""
+class DerivedNode:
+    """A node made from another one: whatever a subclass does not say is as it is there."""
 
-    __slots__ = ("_base", "_gone", "_row")
+    __slots__ = ("_base",)
 
-    def __init__(self, table: NodeTable, row: int, gone: LowerPriority) -> None:
-        self._base = RowView(table, row)
-        self._row = row
-        self._gone = gone
-
-    @property
-    def name(self) -> str:
-        return self._base.name
+    def __init__(self, base: NodeView) -> None:
+        self._base = base
 
     @property
     def node(self) -> Node:
         return self._base.node
 
     @property
+    def name(self) -> str:
+        return self.node.metadata.name
+
+    @property
     def labels(self) -> Mapping[str, str]:
-        return self._base.labels
+        return self.node.metadata.labels
 
     @property
     def taints(self) -> Sequence[Taint]:
-        return self._base.taints
+        return self.node.spec.taints
 
     @property
     def unschedulable(self) -> bool:
-        return self._base.unschedulable
+        return self.node.spec.unschedulable
+
+    @property
+    def pods(self) -> Sequence[Pod]:
+        return self._base.pods
+
+    @property
+    def pod_count(self) -> int:
+        return self._base.pod_count
+
+    def allocatable(self, resource: str) -> int:
+        return self._base.allocatable(resource)
+
+    def requested(self, resource: str) -> int:
+        return self._base.requested(resource)
+
+    def scored_request(self, resource: str) -> int:
+        return self._base.scored_request(resource)
+
+
+class ThinnedNode(DerivedNode):
+    """A row without its pods below a priority; the sums of these are known, so that nobody walks over them."""
+
+    __slots__ = ("_gone", "_row")
+
+    def __init__(self, table: NodeTable, row: int, gone: LowerPriority) -> None:
+        super().__init__(RowView(table, row))
+        self._row = row
+        self._gone = gone
 
     @property
     def pods(self) -> Sequence[Pod]:
@@ -105,9 +132,6 @@ class ThinnedNode:
     def pod_count(self) -> int:
         return self._base.pod_count - self._gone.count[self._row]
 
-    def allocatable(self, resource: str) -> int:
-        return self._base.allocatable(resource)
-
     def requested(self, resource: str) -> int:
         return self._base.requested(resource) - self._gone.requested_at(self._row, resource)
 
@@ -115,16 +139,16 @@ class ThinnedNode:
         return self._base.scored_request(resource) - self._gone.scored_at(self._row, resource)
 
 
-class ImaginedNode:
+class ImaginedNode(DerivedNode):
     """A node with some pods more and some pods fewer: what preemption and nominated pods are tried on.
 
     Nothing is changed but this object; `add` and `remove` may be called again and again.
     """
 
-    __slots__ = ("_added", "_base", "_delta", "_removed")
+    __slots__ = ("_added", "_delta", "_removed")
 
     def __init__(self, base: NodeView) -> None:
-        self._base = base
+        super().__init__(base)
         self._added: dict[str, Pod] = {}
         self._removed: dict[str, Pod] = {}
         self._delta: dict[str, int] = {}
@@ -146,35 +170,12 @@ class ImaginedNode:
             delta[resource] = delta.get(resource, 0) + sign * amount
 
     @property
-    def name(self) -> str:
-        return self._base.name
-
-    @property
-    def node(self) -> Node:
-        return self._base.node
-
-    @property
-    def labels(self) -> Mapping[str, str]:
-        return self._base.labels
-
-    @property
-    def taints(self) -> Sequence[Taint]:
-        return self._base.taints
-
-    @property
-    def unschedulable(self) -> bool:
-        return self._base.unschedulable
-
-    @property
     def pods(self) -> Sequence[Pod]:
         return [*(pod for pod in self._base.pods if pod.uid not in self._removed), *self._added.values()]
 
     @property
     def pod_count(self) -> int:
         return self._base.pod_count + len(self._added) - len(self._removed)
-
-    def allocatable(self, resource: str) -> int:
-        return self._base.allocatable(resource)
 
     def requested(self, resource: str) -> int:
         return self._base.requested(resource) + self._delta.get(resource, 0)

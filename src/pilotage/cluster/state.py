@@ -129,6 +129,11 @@ class Cluster:
     def placed_count(self) -> int:
         return len(self._placed)
 
+    @property
+    def assumed_count(self) -> int:
+        """Counted when asked: looks at every placed pod."""
+        return sum(placed.is_assumed for placed in self._placed.values())
+
     def _place(self, pod: Pod, *, is_assumed: bool) -> None:
         self._placed[pod.uid] = _Placed(pod, is_assumed)
         self._count(pod, 1)

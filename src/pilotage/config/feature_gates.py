@@ -7,7 +7,7 @@ put together; they choose what is built and are not asked afterwards.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -118,6 +118,10 @@ class FeatureGates:
 
     def __getitem__(self, name: str) -> bool:
         return self._on[name]
+
+    def states(self) -> Iterator[tuple[str, Stage, bool]]:
+        """(name, stage, is on) of every gate."""
+        return ((gate.name, gate.stage, self._on[gate.name]) for gate in _TABLE)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, FeatureGates) and self._on == other._on

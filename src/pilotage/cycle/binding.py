@@ -13,6 +13,7 @@ from pilotage.calls.pod_status import PodStatusPatch
 from pilotage.calls.recorder import EventRecorder
 from pilotage.clock import Clock
 from pilotage.cluster.state import Cluster
+from pilotage.cycle.attempt_meter import AttemptMeter
 from pilotage.cycle.eviction import Evictor
 from pilotage.cycle.failure import SCHEDULER_ERROR, UNSCHEDULABLE, Failure, FailureHandler
 from pilotage.cycle.inbox import Inbox
@@ -22,7 +23,6 @@ from pilotage.framework.errors import PluginError
 from pilotage.framework.runner import Runner
 from pilotage.framework.waiting_pods import PreemptedWhileWaiting, WaitingPod, WaitingPods
 from pilotage.model import Pod
-from pilotage.observe.tally import Tally
 from pilotage.queue.entry import Ticket
 from pilotage.queue.scheduling_queue import SchedulingQueue
 
@@ -56,7 +56,7 @@ class BindingCycle:
         inbox: Inbox,
         failures: FailureHandler,
         recorder: EventRecorder,
-        tally: Tally,
+        attempts: AttemptMeter,
         waiting_pods: WaitingPods,
         evictor: Evictor,
         clock: Clock,
@@ -67,7 +67,7 @@ class BindingCycle:
         self._inbox = inbox
         self._failures = failures
         self._recorder = recorder
-        self._tally = tally
+        self._attempts = attempts
         self._waiting_pods = waiting_pods
         self._evictor = evictor
         self._clock = clock
@@ -128,8 +128,7 @@ class BindingCycle:
 
     async def _succeed(self, decision: Decision) -> None:
         pod = decision.pod
-        self._tally.scheduled += 1
-        self._tally.scheduled_after_flush += decision.ticket.entry.was_flushed
+        self._attempts.bound(decision.ticket)
         self._queue.done(decision.ticket)
         note = f"Successfully assigned {pod.key} to {pod.node_name}"
         self._recorder.record(pod, "Normal", "Scheduled", "Binding", note)
@@ -137,10 +136,7 @@ class BindingCycle:
 
     def _fail(self, decision: Decision, failure: Failure) -> None:
         pod = decision.pod
-        if failure.reason == UNSCHEDULABLE:
-            self._tally.unschedulable += 1
-        else:
-            self._tally.errors += 1
+        self._attempts.ended("unschedulable" if failure.reason == UNSCHEDULABLE else "error", decision.ticket)
         for error in decision.runner.unreserve(decision.state, pod, pod.node_name):
             log.error("unreserve failed: pod=%s plugin=%s error=%s", pod.key, error.plugin, error)
         if self._cluster.forget(pod.uid) is not None:

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from pilotage.api.results import Nominate
 from pilotage.api.state import CycleState
 from pilotage.cluster.state import Cluster
-from pilotage.framework.choice import choose
 from pilotage.framework.diagnosis import Diagnosis, Refused
 from pilotage.framework.errors import PluginError
 from pilotage.framework.evaluation import Evaluator
-from pilotage.framework.node_walk import FOUND, NodeWalk
+from pilotage.framework.node_walk import NodeWalk
 from pilotage.framework.preemption import Preemption
 from pilotage.framework.preemption.budgets import DisruptionBudgets
 from pilotage.framework.profile import Profile
@@ -78,11 +77,10 @@ def place(engine: ProfileEngine, state: CycleState, pod: Pod) -> Placed | Unplac
     if promised is not None and engine.evaluator.dry_run.refusal_as_promised(state, pod, promised) is None:
         # What was promised and fits is taken; nothing else is looked at.
         return Placed(nodes.names[promised], 0)
-    totals = engine.evaluator.totals(state, pod, outcome.allowed)
-    row = choose(totals, nodes, state.get(FOUND))
-    if row is None:
+    best = engine.evaluator.best(state, pod, outcome.allowed)
+    if best is None:
         return _unplaced(engine, state, pod, outcome)
-    return Placed(nodes.names[row], int(totals[row]))
+    return Placed(nodes.names[best.row], best.total)
 
 
 def promised_row(engine: ProfileEngine, pod: Pod) -> int | None:

@@ -20,6 +20,7 @@ from pilotage.calls.dispatcher import Dispatcher
 from pilotage.calls.recorder import EventRecorder
 from pilotage.clock import Clock, thread_cpu_seconds
 from pilotage.cluster.state import AssumeError, Cluster
+from pilotage.cycle.attempt_meter import AttemptMeter
 from pilotage.cycle.binding import BindingCycle, Decision
 from pilotage.cycle.eviction import Evictor
 from pilotage.cycle.failure import SCHEDULER_ERROR, UNSCHEDULABLE, Failure, FailureHandler
@@ -31,7 +32,7 @@ from pilotage.framework.diagnosis import Refused, single_node_diagnosis
 from pilotage.framework.errors import PluginError
 from pilotage.framework.waiting_pods import WaitingPod, WaitingPods
 from pilotage.model import Pod
-from pilotage.observe.tally import Tally
+from pilotage.observe.metrics import Metrics
 from pilotage.queue.entry import Home, Ticket
 from pilotage.queue.scheduling_queue import SchedulingQueue
 
@@ -59,7 +60,7 @@ class SchedulerParts:
     engines: Mapping[str, ProfileEngine]
     dispatcher: Dispatcher
     waiting_pods: WaitingPods
-    tally: Tally
+    metrics: Metrics
     announces_places: bool = True
     """Write where a pod will be while it waits for permission or PreBind (NominatedNodeNameForExpectation)."""
 
@@ -71,8 +72,9 @@ class Scheduler:
         self._parts = parts
         self._cluster = parts.cluster
         self._queue = parts.queue
-        self.tally = parts.tally
-        self.slow_plugins = SlowPlugins(parts.clock, parts.tally)
+        self.metrics = parts.metrics
+        self.slow_plugins = SlowPlugins(parts.clock, parts.metrics)
+        self._attempts = AttemptMeter(parts.metrics, parts.clock)
         self.inbox = Inbox()
         self._is_ending = False
         self.after_search: list[Callable[[Pod], None]] = []
@@ -90,7 +92,7 @@ class Scheduler:
             self.inbox,
             self._failures,
             recorder,
-            parts.tally,
+            self._attempts,
             parts.waiting_pods,
             self.evictor,
             parts.clock,
@@ -175,7 +177,7 @@ class Scheduler:
         self.slow_plugins.begin()
         self.inbox.drain()
         self.slow_plugins.end()
-        self.tally.intake_cpu_seconds += thread_cpu_seconds() - started
+        self.metrics.intake_cpu_seconds_total.add(amount=thread_cpu_seconds() - started)
 
     async def _keep_time(self) -> None:
         ticks = 0
@@ -197,7 +199,7 @@ class Scheduler:
                 break
             worked = True
         self.slow_plugins.end()
-        self.tally.cycle_cpu_seconds += thread_cpu_seconds() - started
+        self.metrics.cycle_cpu_seconds_total.add(amount=thread_cpu_seconds() - started)
         return worked
 
     def run_cycle(self, tasks: asyncio.TaskGroup) -> Ticket | None:
@@ -205,7 +207,7 @@ class Scheduler:
         ticket = self._queue.pop()
         if ticket is None:
             return None
-        self.slow_plugins.begin()
+        ticket.started = self.slow_plugins.begin()
         decision = self.decide(ticket)
         if decision is not None:
             tasks.create_task(self._binding.run(decision), name="binding")
@@ -214,7 +216,6 @@ class Scheduler:
     def decide(self, ticket: Ticket) -> Decision | None:
         """One scheduling cycle: a decision to be bound, or None after the ticket was dealt with."""
         pod = ticket.pod
-        self.tally.attempts += 1
         if self._is_pointless(pod):
             self._queue.done(ticket)
             return None
@@ -232,7 +233,7 @@ class Scheduler:
         return None
 
     def _note_error(self, pod: Pod, error: PluginError) -> None:
-        self.tally.plugin_errors[error.plugin] += 1
+        self.metrics.plugin_errors_total.add(error.plugin)
         log.error("plugin failed: pod=%s plugin=%s point=%s error=%s", pod.key, error.plugin, error.point, error)
 
     def _is_pointless(self, pod: Pod) -> bool:
@@ -295,8 +296,5 @@ class Scheduler:
         self._cluster.forget(pod.uid)
 
     def _fail(self, ticket: Ticket, failure: Failure) -> None:
-        if failure.reason == UNSCHEDULABLE:
-            self.tally.unschedulable += 1
-        else:
-            self.tally.errors += 1
+        self._attempts.ended("unschedulable" if failure.reason == UNSCHEDULABLE else "error", ticket)
         self._failures.handle(ticket, failure)

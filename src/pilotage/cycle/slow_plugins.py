@@ -22,7 +22,7 @@ from typing import Final
 from pilotage.api.plugin import Plugin
 from pilotage.clock import Clock
 from pilotage.model import Pod
-from pilotage.observe.tally import Tally
+from pilotage.observe.metrics import Metrics
 
 log = logging.getLogger(__name__)
 
@@ -33,17 +33,18 @@ _LOOKS_PER_LIMIT: Final = 4
 class SlowPlugins:
     """Counts and logs plugins that take longer than the limit."""
 
-    def __init__(self, clock: Clock, tally: Tally, limit_seconds: float = LIMIT_SECONDS) -> None:
+    def __init__(self, clock: Clock, metrics: Metrics, limit_seconds: float = LIMIT_SECONDS) -> None:
         self._clock = clock
-        self._tally = tally
+        self._slow = metrics.slow_plugin_total
         self._limit = limit_seconds
         self._since: float | None = None
         self._reported: tuple[float, float] = (-1.0, 0.0)
         """The start of what was reported last, and how long it had taken."""
 
-    def begin(self) -> None:
-        """The loop starts something that should be short: a scheduling cycle, or taking in what has arrived."""
-        self._since = self._clock.monotonic()
+    def begin(self) -> float:
+        """The loop starts something that should be short: a cycle, or taking in what has arrived; returns the time."""
+        self._since = now = self._clock.monotonic()
+        return now
 
     def end(self) -> None:
         self._since = None
@@ -80,7 +81,7 @@ class SlowPlugins:
         plugin: Plugin = place.f_locals["self"]
         self._reported = (since, seconds)
         if not is_known:
-            self._tally.slow_plugins[plugin.plugin_name()] += 1
+            self._slow.add(plugin.plugin_name())
         log.warning(
             "plugin takes too long, and everything waits: pod=%s plugin=%s method=%s seconds=%.1f at=%s:%d",
             _pod_in(place),

@@ -7,37 +7,22 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from pilotage.api.views import NodeView
+from pilotage.cluster.node_view import DerivedNode
 from pilotage.model import Node, Pod
 from pilotage.model.node import NodeSpec, Taint
 
 
-class AlteredNode:
+class AlteredNode(DerivedNode):
     """Implements `pilotage.api.NodeView`: a node whose object is exchanged, with its pods or without."""
 
     def __init__(self, base: NodeView, node: Node, *, is_empty: bool = False) -> None:
-        self._base = base
+        super().__init__(base)
         self._node = node
         self._is_empty = is_empty
 
     @property
-    def name(self) -> str:
-        return self._node.name
-
-    @property
     def node(self) -> Node:
         return self._node
-
-    @property
-    def labels(self) -> Mapping[str, str]:
-        return self._node.labels
-
-    @property
-    def taints(self) -> Sequence[Taint]:
-        return self._node.spec.taints
-
-    @property
-    def unschedulable(self) -> bool:
-        return self._node.spec.unschedulable
 
     @property
     def pods(self) -> Sequence[Pod]:
@@ -46,9 +31,6 @@ class AlteredNode:
     @property
     def pod_count(self) -> int:
         return 0 if self._is_empty else self._base.pod_count
-
-    def allocatable(self, resource: str) -> int:
-        return self._base.allocatable(resource)
 
     def requested(self, resource: str) -> int:
         return 0 if self._is_empty else self._base.requested(resource)

@@ -12,9 +12,11 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from pilotage.api.table import Rows, Scores
+from pilotage.api.table import Mask, Rows, Scores
 from pilotage.cluster.node_table import NodeTable
-from pilotage.framework.evaluation import REFUSED
+
+REFUSED = -1
+"""The total of a row on which the pod does not fit."""
 
 
 def choose(totals: Scores, nodes: NodeTable, found: Rows | None = None) -> int | None:
@@ -49,6 +51,16 @@ def _feasible_rank(totals: Scores, tied: NDArray[np.int64], nodes: NodeTable) ->
     feasible_in_order = (totals != REFUSED)[nodes.order]
     rank: NDArray[np.int64] = (np.cumsum(feasible_in_order) - 1)[positions[tied]]
     return rank
+
+
+def places(feasible: Mask, nodes: NodeTable) -> Scores:
+    """A number per row: of feasible rows with equal totals, that with the largest is taken."""
+    ranks = nodes.positions
+    if not feasible.all():
+        # Rows that are not feasible may get any number, within bounds.
+        ranks = np.maximum(np.cumsum(feasible[nodes.order]) - 1, 0)[ranks]
+    reversed_walk: Scores = len(feasible) - 1 - heap_walk(len(feasible))[ranks]
+    return reversed_walk
 
 
 @lru_cache(maxsize=64)

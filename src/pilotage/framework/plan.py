@@ -7,20 +7,39 @@ again. The other plugins are asked anew for every pod. The split is made once pe
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from pilotage.api import points
 from pilotage.api.plugin import Plugin
+from pilotage.api.results import Refusal
 from pilotage.api.state import CycleState
+from pilotage.api.views import NodeView
 from pilotage.framework.errors import PluginError
 from pilotage.framework.profile import Profile, name_of
 from pilotage.model import Pod
 
 Named = tuple[tuple[str, Plugin], ...]
 """Plugins with their names."""
+
+
+class NodeFilter(NamedTuple):
+    """A shared filter, ready to be asked about a single node."""
+
+    name: str
+    ask: Callable[[CycleState, Pod, NodeView], Refusal | None]
+
+
+class NodeScore(NamedTuple):
+    """A shared score, ready to be asked about a single node."""
+
+    name: str
+    ask: Callable[[CycleState, Pod, NodeView], int]
+    weight: int
+    is_final: bool
+    """False if the score is normalised over the feasible nodes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,11 +55,18 @@ class Plan:
     fresh_scores: Named
     versioned: tuple[Plugin, ...]
     """Shared plugins whose answers also depend on facts that have a version."""
+    node_filters: tuple[NodeFilter, ...]
+    """Shared filters that may be asked about single nodes, which is cheaper than columns of a few rows."""
     column_filters: Named
-    """Shared filters that can be asked in columns only; the others may be asked about single nodes, which is cheaper
-    than columns of a few rows."""
+    """Shared filters that can be asked in columns only."""
+    node_scores: tuple[NodeScore, ...]
     column_scores: Named
     """The same of shared scores."""
+
+    @property
+    def asks_fresh_scores(self) -> bool:
+        """Is there anybody who must be asked about the feasible nodes for every pod?"""
+        return bool(self.fresh_scores or self.fresh_pre_scores)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +141,6 @@ def _split(profile: Profile, unsigned: frozenset[str]) -> Plan:
     shared_scores, fresh_scores = split(profile.scores)
     shared = dict.fromkeys(plugin for _, plugin in (*shared_filters, *shared_pre_scores, *shared_scores))
     versioned = tuple(plugin for plugin in shared if type(plugin).facts_version is not Plugin.facts_version)
-    column_filters = tuple(pair for pair in shared_filters if not isinstance(pair[1], points.Filter))
-    column_scores = tuple(pair for pair in shared_scores if not isinstance(pair[1], points.Score))
     return Plan(
         None,
         shared_filters,
@@ -126,6 +150,15 @@ def _split(profile: Profile, unsigned: frozenset[str]) -> Plan:
         shared_scores,
         fresh_scores,
         versioned,
-        column_filters,
-        column_scores,
+        node_filters=tuple(NodeFilter(name, p.filter) for name, p in shared_filters if isinstance(p, points.Filter)),
+        column_filters=tuple(pair for pair in shared_filters if not isinstance(pair[1], points.Filter)),
+        node_scores=tuple(_node_scores(profile, shared_scores)),
+        column_scores=tuple(pair for pair in shared_scores if not isinstance(pair[1], points.Score)),
     )
+
+
+def _node_scores(profile: Profile, scores: Named) -> Iterator[NodeScore]:
+    for name, plugin in scores:
+        if isinstance(plugin, points.Score):
+            is_final = not isinstance(plugin, points.NormalizeScore)
+            yield NodeScore(name, plugin.score, profile.weights[name], is_final)

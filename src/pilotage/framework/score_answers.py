@@ -40,7 +40,8 @@ def score_error(name: str, error: Exception) -> PluginError:
 
 def checked(name: str, scores: Scores) -> Scores:
     """Scores in 0..100, or an error that names the plugin and the first bad value."""
-    if len(scores) and (scores.min() < 0 or scores.max() > MAX_SCORE):
+    # Read as unsigned, what is negative is huge: one look finds both.
+    if len(scores) and scores.view(np.uint64).max() > MAX_SCORE:
         checked_one(name, int(scores[np.argmax((scores < 0) | (scores > MAX_SCORE))]))
     return scores
 

@@ -206,6 +206,8 @@ class HttpTransport:
                 return TransportError(f"{server!r} is no usable address ({origin})", sent=False)
             case TimeoutError():
                 return TransportError(f"API server {server} did not answer in time", sent=True)
+            case aiohttp.ClientPayloadError():
+                return TransportError(f"the connection to {server} broke in the middle of an answer", sent=True)
             case _:
                 return TransportError(f"the connection to {server} broke: {_one_line(error)}", sent=True)
 

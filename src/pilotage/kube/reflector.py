@@ -276,7 +276,9 @@ class Reflector:
         if self._failures == 1 and (isinstance(error, TransportError) or getattr(error, "is_gone", False)):
             _log.info("%s", problem)
         elif problem != self._warned:
-            _log.warning("%s", problem)
+            # That an older server does not have a kind is as it should be.
+            level = logging.INFO if getattr(error, "code", None) == 404 else logging.WARNING
+            _log.log(level, "%s", problem)
             self._warned = problem
         else:
             _log.debug("%s", problem)

@@ -68,9 +68,10 @@ class MetricTable:
 
     def __init__(self, is_enabled: Callable[[str], bool] = lambda gate: True) -> None:
         self._exposed: list[tuple[AnyDeclaration, Instrument]] = []
+        self._by_name: dict[str, Instrument] = {}
         for declaration in self.declarations():
             instrument: Instrument = declaration.build()
-            self.__dict__[declaration.attribute] = instrument
+            self.__dict__[declaration.attribute] = self._by_name[declaration.name] = instrument
             if not declaration.gate or is_enabled(declaration.gate):
                 self._exposed.append((declaration, instrument))
 
@@ -82,6 +83,10 @@ class MetricTable:
     def exposed(self, page: Page = "metrics") -> Iterator[tuple[AnyDeclaration, Instrument]]:
         """What is to be read on a page: metrics whose gate is off exist, but nobody sees them."""
         return ((declaration, instrument) for declaration, instrument in self._exposed if declaration.page == page)
+
+    def named(self, name: str) -> Instrument | None:
+        """The instrument of a metric by its full name; None if there is none."""
+        return self._by_name.get(name)
 
     def clear(self) -> None:
         """Start again from nothing, as after a restart."""

@@ -100,6 +100,11 @@ class Distribution:
         self.counts[bisect_left(self._bounds, value)] += 1
         self.sum += value
 
+    def observe_alike(self, total: float, times: int) -> None:
+        """So many observations that were measured together, as if each had been the mean."""
+        self.counts[bisect_left(self._bounds, total / times)] += times
+        self.sum += total
+
     @property
     def count(self) -> int:
         return sum(self.counts)

@@ -31,7 +31,10 @@ class NodeResourcesBalancedAllocation(Plugin, PreScore, Score, VectorScore):
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Skip | None:
         wanted = pod_requests(pod.spec)
-        return None if any(wanted.get(resource, 0) for resource in self._resources) else SKIP
+        for resource in self._resources:
+            if wanted.get(resource):
+                return None
+        return SKIP
 
     def score(self, state: CycleState, pod: Pod, node: NodeView) -> int:
         wanted = pod_requests(pod.spec)

@@ -27,6 +27,8 @@ QUEUE_NAMES = {
     Home.GATED: "gated",
 }
 """How metrics call the parts of the queue."""
+INCOMING_NAMES = {**QUEUE_NAMES, Home.GATED: "unschedulable"}
+"""How the metric of moves calls them: kube-scheduler does not tell gated pods apart there."""
 
 ClassKey = tuple[str, int, int]
 
@@ -70,6 +72,8 @@ class Ticket:
     popped_at: float
     events_from: int
     """Events recorded from this number on happened while the pod was in flight."""
+    started: float = 0.0
+    """When its scheduling began, on the clock that never goes backwards: what durations are measured from."""
     is_open: bool = field(default=True)
 
     @property

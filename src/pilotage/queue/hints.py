@@ -8,7 +8,7 @@ plugin that can refuse a pod but registers nothing hears of nearly every event.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any
@@ -17,6 +17,7 @@ from pilotage.api import points
 from pilotage.api.events import Action, ClusterEvent, Hint, Resource
 from pilotage.api.plugin import HintFunction, NarrowFunction, Plugin, Registration
 from pilotage.model import Pod
+from pilotage.observe.metrics import Metrics
 
 log = logging.getLogger(__name__)
 
@@ -30,8 +31,6 @@ class Retry(IntEnum):
 
 
 Judges = Mapping[str, Sequence[HintFunction | None]]
-OnNarrowing = Callable[[str, str], None]
-"""Told of every narrowing: the plugin and `narrowed` or `all_pods`."""
 
 _CAN_REFUSE = (
     points.PreEnqueue,
@@ -77,8 +76,7 @@ class HintTable:
     def __init__(
         self,
         profiles: Mapping[str, Sequence[Plugin]],
-        on_hint_error: Callable[[str], None],
-        on_narrowing: OnNarrowing = lambda plugin, result: None,
+        metrics: Metrics,
         switches: HintSwitches | None = None,
     ) -> None:
         switches = switches or HintSwitches()
@@ -89,8 +87,9 @@ class HintTable:
         self._per_pod = {
             name: frozenset(p.plugin_name() for p in plugins if p.hints_per_pod) for name, plugins in profiles.items()
         }
-        self._on_hint_error = on_hint_error
-        self._on_narrowing = on_narrowing
+        self.metrics = metrics
+        self.failures = 0
+        """How many hints have raised so far."""
         self._judges: dict[tuple[str, ClusterEvent], Judges] = {}
         self._is_narrowed: dict[ClusterEvent, bool] = {}
         self._narrows: dict[tuple[str, str, ClusterEvent], tuple[NarrowFunction, ...]] = {}
@@ -167,10 +166,10 @@ class HintTable:
         try:
             keys = narrow(old, new).keys
         except Exception:
-            self._on_hint_error(plugin)
+            self.metrics.queueing_hint_errors_total.add(plugin)
             log.exception("narrowing of an event failed, all pods are asked: plugin=%s event=%s", plugin, event.label)
             return None
-        self._on_narrowing(plugin, "all_pods" if keys is None else "narrowed")
+        self.metrics.pre_queueing_hint_evaluations_total.add(plugin, "all_pods" if keys is None else "narrowed")
         if keys is not None and log.isEnabledFor(logging.DEBUG):
             log.debug("PreQueueingHint narrowed pod set: plugin=%s event=%s pods=%d", plugin, event.label, len(keys))
         return keys
@@ -188,7 +187,8 @@ class HintTable:
         try:
             return hint(pod, old, new)
         except Exception:
-            self._on_hint_error(plugin)
+            self.failures += 1
+            self.metrics.queueing_hint_errors_total.add(plugin)
             log.exception("queueing hint failed, pod is retried: plugin=%s pod=%s", plugin, pod.key)
             return Hint.QUEUE
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from pilotage.observe.tally import Tally
+from pilotage.observe.instruments import Histogram
+from pilotage.observe.metrics import Metrics
 from pilotage.queue.entry import Entry, Home
 from pilotage.simulate.memory_api import Json
 from pilotage.simulate.shorthands import NAMESPACE
@@ -38,7 +38,7 @@ def _differences(stage: Stage, expected: Json) -> Iterator[str]:
             yield f"gone: {name} is still there"
     yield from _event_differences(stage, expected)
     for name, value in expected.get("metrics", {}).items():
-        is_now = metric(stage.scheduler.tally, name)
+        is_now = metric(stage.scheduler.metrics, name)
         if is_now != value:
             yield f"metric {name}: expected {value}, is {is_now}"
     for name, pod in expected.get("pods", {}).items():
@@ -143,24 +143,17 @@ def _text(value: Any) -> str:
 # --- metrics ----------------------------------------------------------------------------------------------------------
 
 
-def metric(tally: Tally, text: str) -> int | str:
-    """The value of `name{label=value,...}`, summed over labels that are not given."""
+def metric(metrics: Metrics, text: str) -> int | str:
+    """The value of `name{label=value,...}`, without the prefix `scheduler_`, summed over labels that are not given."""
     name, _, rest = text.partition("{")
-    labels = dict(pair.split("=", 1) for pair in rest.rstrip("}").split(",") if pair)
-    match name:
-        case "pod_scheduled_after_flush_total":
-            return tally.scheduled_after_flush
-        case "pre_queueing_hint_evaluations_total":
-            return _summed(tally.narrowings, ("plugin", "result"), labels)
-        case "queue_incoming_pods_total":
-            return _summed(tally.moves, ("queue", "event"), labels)
-        case _:
-            return "not known"
-
-
-def _summed(counts: Counter[tuple[str, str]], names: tuple[str, str], labels: Mapping[str, str]) -> int:
-    return sum(
-        count
-        for values, count in counts.items()
-        if all(labels.get(name, value) == value for name, value in zip(names, values, strict=True))
+    wanted = dict(pair.split("=", 1) for pair in rest.rstrip("}").split(",") if pair)
+    instrument = metrics.named(f"{metrics.prefix}{name}")
+    if instrument is None or isinstance(instrument, Histogram) or not wanted.keys() <= set(instrument.label_names):
+        return "not known"
+    return int(
+        sum(
+            value
+            for labels, value in instrument.values().items()
+            if wanted.items() <= dict(zip(instrument.label_names, labels, strict=True)).items()
+        )
     )

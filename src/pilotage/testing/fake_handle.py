@@ -65,6 +65,8 @@ class FakeHandle:
         self.events: list[tuple[str, str, str]] = []
         """(pod key, reason, note)"""
         self.counters: Counter[str] = Counter()
+        self.observed: list[tuple[str | float, ...]] = []
+        """(name, value, labels...)"""
         self.activated: list[Pod] = []
         self.rechecked: list[Pod] = []
 
@@ -128,8 +130,11 @@ class FakeHandle:
     def record_event(self, pod: Pod, type_: str, reason: str, action: str, note: str) -> None:
         self.events.append((pod.key, reason, note))
 
-    def count(self, name: str, amount: int = 1) -> None:
+    def count(self, name: str, *labels: str, amount: int = 1) -> None:
         self.counters[name] += amount
+
+    def observe(self, name: str, value: float, *labels: str) -> None:
+        self.observed.append((name, value, *labels))
 
     def activate(self, pods: Iterable[Pod]) -> None:
         self.activated.extend(pods)

@@ -1,0 +1,60 @@
+"""Gauges that nobody keeps: what they show is counted in queue and cluster when the metrics are read."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from pilotage.cluster.state import Cluster
+from pilotage.observe.instruments import Labels
+from pilotage.observe.metrics import Metrics
+from pilotage.queue.entry import QUEUE_NAMES
+from pilotage.queue.scheduling_queue import SchedulingQueue
+
+_POD_POPPED = "PodPopped"
+
+
+def read_live_gauges(metrics: Metrics, queue: SchedulingQueue, cluster: Cluster) -> None:
+    """From now on, reading the metrics looks at these."""
+    metrics.pending_pods.read_from(lambda: _pending(queue))
+    metrics.queued_entities.read_from(lambda: _of_pods(_pending(queue)))
+    # Pods are the only entities so far.
+    metrics.queue_incoming_entities_total.read_from(lambda: _of_pods(metrics.queue_incoming_pods_total.values()))
+    metrics.unschedulable_pods.read_from(lambda: _refused(queue))
+    metrics.inflight_events.read_from(lambda: _in_flight(queue))
+    metrics.goroutines.read_from(lambda: {("binding",): sum(queue.is_binding(ticket) for ticket in queue.tickets())})
+    metrics.cache_size.read_from(lambda: _cached(cluster))
+
+
+def _pending(queue: SchedulingQueue) -> dict[Labels, float]:
+    sizes: Counter[Labels] = Counter()
+    for home, name in QUEUE_NAMES.items():
+        sizes[name,] += queue.size(home)
+    return dict(sizes)
+
+
+def _of_pods(values: dict[Labels, float]) -> dict[Labels, float]:
+    return {(*labels, "pod"): value for labels, value in values.items()}
+
+
+def _refused(queue: SchedulingQueue) -> dict[Labels, float]:
+    """Pods that are in the queue again after a refusal, by the plugin that refused them."""
+    alike = Counter((entry.rejectors, entry.pod.spec.scheduler_name) for entry in queue.entries() if entry.rejectors)
+    pods: Counter[Labels] = Counter()
+    for (rejectors, profile), count in alike.items():
+        for plugin in rejectors:
+            pods[plugin, profile] += count
+    return dict(pods)
+
+
+def _in_flight(queue: SchedulingQueue) -> dict[Labels, float]:
+    events: Counter[Labels] = Counter((recorded.event.label,) for recorded in queue.missed_events())
+    events[_POD_POPPED,] = sum(not queue.is_binding(ticket) for ticket in queue.tickets())
+    return dict(events)
+
+
+def _cached(cluster: Cluster) -> dict[Labels, float]:
+    return {
+        ("nodes",): len(cluster.nodes),
+        ("pods",): cluster.placed_count,
+        ("assumed_pods",): cluster.assumed_count,
+    }

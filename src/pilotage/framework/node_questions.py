@@ -1,0 +1,131 @@
+"""Asking one Filter or Score plugin about many nodes.
+
+A plugin is written in columns or per node; whoever asks here need not know. Everything that a plugin raises, and every
+answer of the wrong shape, becomes a `PluginError` that names it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from pilotage.api import points, table
+from pilotage.api.plugin import Plugin
+from pilotage.api.results import Pending, Reason, Skip
+from pilotage.api.state import CycleState
+from pilotage.api.table import Mask, Rows, Scores
+from pilotage.cluster.node_rows import NodeRows
+from pilotage.cluster.node_table import NodeTable
+from pilotage.cluster.node_view import RowView
+from pilotage.framework.dry_run import filter_error
+from pilotage.framework.errors import PluginError
+from pilotage.framework.plan import Named
+from pilotage.framework.profile import Profile, name_of
+from pilotage.framework.score_answers import checked, column_of, score_error
+from pilotage.model import Pod
+
+SILENT = Reason("Refused", "")
+"""For a refusal that gives no reason."""
+
+
+class NodeQuestions:
+    """Asks the plugins of one profile."""
+
+    def __init__(self, profile: Profile, nodes: NodeTable) -> None:
+        self._profile = profile
+        self._nodes = nodes
+        self._known_views: list[RowView] = []
+
+    def table_of(self, rows: Rows) -> table.NodeTable:
+        """A table of these rows, which are distinct."""
+        return self._nodes if len(rows) == len(self._nodes) else NodeRows(self._nodes, rows)
+
+    def views(self) -> list[RowView]:
+        """The nodes by row; a view looks at a row, so that the same views serve for every pod."""
+        views = self._known_views
+        while len(views) < len(self._nodes):
+            views.append(RowView(self._nodes, len(views)))
+        return views
+
+    def _views_of(self, rows: Rows) -> Iterator[RowView]:
+        views = self.views()
+        if len(rows) == len(self._nodes):
+            return islice(views, len(rows))
+        return map(views.__getitem__, rows.tolist())
+
+    # --- Filter ------------------------------------------------------------------------------------------------
+
+    def passing(self, state: CycleState, pod: Pod, plugins: Named, nodes: table.NodeTable, rows: Rows) -> Mask:
+        """Which of these rows none of the plugins refuses."""
+        passing = np.ones(len(rows), dtype=np.bool_)
+        for name, plugin in plugins:
+            if name in state.skip_filter:
+                continue
+            for refused, _, _ in self.refusals(state, pod, plugin, nodes, rows, passing):
+                if refused.any():
+                    passing &= ~refused
+        return passing
+
+    def refusals(
+        self, state: CycleState, pod: Pod, plugin: Plugin, nodes: table.NodeTable, rows: Rows, candidates: Mask
+    ) -> Iterator[tuple[Mask, Reason, bool]]:
+        """(mask, reason, is_pending) for what one plugin refuses; per-node filters are asked for candidates only."""
+        try:
+            if isinstance(plugin, points.VectorFilter):
+                for mask, reason in plugin.filter_all(state, pod, nodes):
+                    yield column_of(mask, np.bool_, len(rows)), reason, False
+                return
+            assert isinstance(plugin, points.Filter)
+            places = np.flatnonzero(candidates)
+            for place, view in zip(places.tolist(), self._views_of(rows[places]), strict=True):
+                refusal = plugin.filter(state, pod, view)
+                if refusal is None:
+                    continue
+                mask = np.zeros(len(rows), dtype=np.bool_)
+                mask[place] = True
+                for reason in refusal.reasons or (SILENT,):
+                    yield mask, reason, isinstance(refusal, Pending)
+        except Exception as error:
+            raise filter_error(name_of(plugin), error) from error
+
+    # --- Score -------------------------------------------------------------------------------------------------
+
+    def pre_score(
+        self, state: CycleState, pod: Pod, plugins: Sequence[tuple[str, Any]], nodes: table.NodeTable
+    ) -> None:
+        """Let score plugins prepare; those that have nothing to say for this pod are skipped."""
+        for name, plugin in plugins:
+            try:
+                answer = plugin.pre_score(state, pod, nodes)
+            except Exception as error:
+                raise PluginError(name, "PreScore", f'running PreScore plugin "{name}": {error}') from error
+            if answer is None:
+                continue
+            if not isinstance(answer, Skip):
+                raise PluginError(name, "PreScore", f'running PreScore plugin "{name}": unexpected {answer!r}')
+            state.skip_score.add(name)
+
+    def raw_scores(self, state: CycleState, pod: Pod, plugin: Plugin, nodes: table.NodeTable, rows: Rows) -> Scores:
+        """What a plugin says of these rows, before it is normalised."""
+        try:
+            if isinstance(plugin, points.VectorScore):
+                return column_of(plugin.score_all(state, pod, nodes), np.int64, len(rows))
+            assert isinstance(plugin, points.Score)
+            score = plugin.score
+            return np.array([score(state, pod, view) for view in self._views_of(rows)], dtype=np.int64)
+        except Exception as error:
+            raise score_error(name_of(plugin), error) from error
+
+    def points(self, state: CycleState, pod: Pod, plugin: Plugin, raw: Scores) -> Scores:
+        """Raw scores of the feasible rows, normalised if the plugin does so: 0 to 100, without its weight."""
+        name = name_of(plugin)
+        if isinstance(plugin, points.NormalizeScore):
+            try:
+                raw = column_of(plugin.normalize(state, pod, raw), np.int64, len(raw))
+            except Exception as error:
+                text = f'running Normalize on Score plugins: plugin "{name}" failed with: {error}'
+                raise PluginError(name, "NormalizeScore", text) from error
+        return checked(name, raw)

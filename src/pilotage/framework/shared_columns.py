@@ -1,0 +1,222 @@
+"""What equal pods share: which nodes fit and how many points they get, brought up to date row by row.
+
+For plugins that sign the pod the columns are kept per signature. When the next equal pod comes, only rows that changed
+since are evaluated again, typically the one node that took the previous pod: a few rows are asked about one by one,
+because NumPy's cost per call would exceed that of plain arithmetic.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from pilotage.api import points, table
+from pilotage.api.state import CycleState
+from pilotage.api.table import Mask, Rows, Scores
+from pilotage.cluster.node_rows import NodeRows
+from pilotage.cluster.node_table import NodeTable
+from pilotage.cluster.node_view import RowView
+from pilotage.framework.dry_run import filter_error
+from pilotage.framework.node_questions import NodeQuestions
+from pilotage.framework.plan import Named, Plan
+from pilotage.framework.profile import Profile
+from pilotage.framework.ranking import Ranking
+from pilotage.framework.score_answers import checked, checked_one, score_error
+from pilotage.model import Pod
+
+_KEPT_SIGNATURES = 256
+_FEW_ROWS = 8
+
+
+@dataclass(slots=True)
+class SharedColumns:
+    """What is known of all nodes for one signature."""
+
+    structure: int
+    versions: tuple[Hashable, ...]
+    mark: int
+    feasible: Mask
+    fixed: Scores
+    """Weighted sum of the scores that are final per node."""
+    raw: dict[str, Scores]
+    """Scores that are normalised over the feasible nodes, by plugin."""
+    feasible_count: int
+    told: set[str] = field(default_factory=set)
+    """Those whose raw scores have not always been 0 everywhere: the others cannot change the choice."""
+    _ranking: Ranking | None = None
+    _rows: Rows | None = None
+
+    def rows(self) -> Rows:
+        """The rows on which the pod fits."""
+        if self._rows is None:
+            self._rows = np.flatnonzero(self.feasible)
+        return self._rows
+
+    def ranking(self, nodes: NodeTable) -> Ranking:
+        """The rows ranked by `fixed`."""
+        known = self._ranking
+        if known is None or not known.is_valid(nodes):
+            known = self._ranking = Ranking(nodes, self.feasible, self.fixed)
+        return known
+
+    def set_row(self, row: int, is_feasible: bool, total: int) -> None:
+        self.fixed[row] = total
+        if is_feasible != self.feasible.item(row):
+            self.feasible[row] = is_feasible
+            self.feasible_count += 1 if is_feasible else -1
+            self._ranking = self._rows = None
+        elif is_feasible and self._ranking is not None:
+            self._ranking.set_total(row, total)
+
+    def set_rows(self, rows: Rows, feasible: Mask, totals: Scores) -> None:
+        self.fixed[rows] = totals
+        if (feasible != self.feasible[rows]).any():
+            self.feasible[rows] = feasible
+            self.feasible_count = int(np.count_nonzero(self.feasible))
+            self._ranking = self._rows = None
+        elif self._ranking is not None:
+            self._ranking.set_totals(rows, totals)
+
+    def set_raw(self, name: str, row: int, score: int) -> None:
+        if score or name in self.told:
+            self._raw_column(name)[row] = score
+            self.told.add(name)
+
+    def set_raws(self, name: str, rows: Rows, scores: Scores) -> None:
+        self._raw_column(name)[rows] = scores
+        if scores.any():
+            self.told.add(name)
+
+    def _raw_column(self, name: str) -> Scores:
+        column = self.raw.get(name)
+        if column is None:
+            column = self.raw[name] = np.zeros_like(self.fixed)
+        return column
+
+
+class ColumnCache:
+    """Shared columns of one profile, by signature."""
+
+    def __init__(self, profile: Profile, nodes: NodeTable, questions: NodeQuestions) -> None:
+        self._profile = profile
+        self._nodes = nodes
+        self._questions = questions
+        self._columns: OrderedDict[Hashable, SharedColumns] = OrderedDict()
+
+    def columns(self, state: CycleState, pod: Pod, plan: Plan) -> SharedColumns:
+        """The columns of the pod's class, as of now."""
+        columns = self._columns.get(plan.signature)
+        nodes = self._nodes
+        versions = tuple([plugin.facts_version() for plugin in plan.versioned])
+        if columns is not None and columns.structure == nodes.structure and columns.versions == versions:
+            self._columns.move_to_end(plan.signature)
+            changed = nodes.changed_since(columns.mark)
+            if changed is not None and len(changed) * 4 <= len(nodes):
+                if changed and len(changed) <= _FEW_ROWS:
+                    self._refresh_one_by_one(state, pod, plan, columns, changed)
+                elif changed:
+                    self._refresh(state, pod, plan, columns, np.array(changed, dtype=np.int64))
+                columns.mark = nodes.mark
+                return columns
+        columns = self._columns[plan.signature] = self._compute(state, pod, plan, versions)
+        if len(self._columns) > _KEPT_SIGNATURES:
+            self._columns.popitem(last=False)
+        return columns
+
+    def _compute(self, state: CycleState, pod: Pod, plan: Plan, versions: tuple[Hashable, ...]) -> SharedColumns:
+        nodes = self._nodes
+        rows = np.arange(len(nodes))
+        feasible = self._questions.passing(state, pod, plan.shared_filters, nodes, rows)
+        fixed, raw = self._sums(state, pod, plan.shared_scores, nodes, rows)
+        count = int(np.count_nonzero(feasible))
+        told = {name for name, scores in raw.items() if scores.any()}
+        return SharedColumns(nodes.structure, versions, nodes.mark, feasible, fixed, raw, count, told)
+
+    def _refresh(self, state: CycleState, pod: Pod, plan: Plan, columns: SharedColumns, rows: Rows) -> None:
+        some = NodeRows(self._nodes, rows)
+        feasible = self._questions.passing(state, pod, plan.shared_filters, some, rows)
+        fixed, raw = self._sums(state, pod, plan.shared_scores, some, rows)
+        columns.set_rows(rows, feasible, fixed)
+        for name, scores in raw.items():
+            columns.set_raws(name, rows, scores)
+
+    def _refresh_one_by_one(
+        self, state: CycleState, pod: Pod, plan: Plan, columns: SharedColumns, rows: list[int]
+    ) -> None:
+        """The same for a few rows; who knows columns only is asked first, about all of them at once."""
+        passing, sums = [True] * len(rows), [0] * len(rows)
+        if plan.column_filters or plan.column_scores:
+            passing, sums = self._said_in_columns(state, pod, plan, columns, rows)
+        views = self._questions.views()
+        for row, passes, total in zip(rows, passing, sums, strict=True):
+            node = views[row]
+            is_feasible = passes and _fits(state, pod, plan, node)
+            columns.set_row(row, is_feasible, total + _score(state, pod, plan, columns, row, node))
+
+    def _said_in_columns(
+        self, state: CycleState, pod: Pod, plan: Plan, columns: SharedColumns, rows: list[int]
+    ) -> tuple[list[bool], list[int]]:
+        """What those say who know columns only: where the pod fits, and the weighted sum of final scores."""
+        places = np.array(rows, dtype=np.int64)
+        some = NodeRows(self._nodes, places)
+        passing, sums = [True] * len(rows), [0] * len(rows)
+        if plan.column_filters:
+            passing = self._questions.passing(state, pod, plan.column_filters, some, places).tolist()
+        for name, plugin in plan.column_scores:
+            if name in state.skip_score:
+                continue
+            scores = self._questions.raw_scores(state, pod, plugin, some, places)
+            if isinstance(plugin, points.NormalizeScore):
+                columns.set_raws(name, places, scores)
+                continue
+            weight = self._profile.weights[name]
+            for place, score in enumerate(scores.tolist()):
+                sums[place] += checked_one(name, score) * weight
+        return passing, sums
+
+    def _sums(
+        self, state: CycleState, pod: Pod, plugins: Named, nodes: table.NodeTable, rows: Rows
+    ) -> tuple[Scores, dict[str, Scores]]:
+        """The weighted sum of scores that are final per node, and the others one by one."""
+        fixed = np.zeros(len(rows), dtype=np.int64)
+        raw: dict[str, Scores] = {}
+        for name, plugin in plugins:
+            if name in state.skip_score:
+                continue
+            scores = self._questions.raw_scores(state, pod, plugin, nodes, rows)
+            if isinstance(plugin, points.NormalizeScore):
+                raw[name] = np.array(scores)  # ours to keep: a plugin may answer a column of the table itself
+            else:
+                fixed += checked(name, scores) * self._profile.weights[name]
+        return fixed, raw
+
+
+def _fits(state: CycleState, pod: Pod, plan: Plan, node: RowView) -> bool:
+    skipped, name = state.skip_filter, ""
+    try:
+        for name, ask in plan.node_filters:
+            if name not in skipped and ask(state, pod, node) is not None:
+                return False
+    except Exception as error:
+        raise filter_error(name, error) from error
+    return True
+
+
+def _score(state: CycleState, pod: Pod, plan: Plan, columns: SharedColumns, row: int, node: RowView) -> int:
+    """The weighted sum of the scores that are final; the others are noted."""
+    total, skipped = 0, state.skip_score
+    for name, ask, weight, is_final in plan.node_scores:
+        if name in skipped:
+            continue
+        try:
+            score = int(ask(state, pod, node))
+        except Exception as error:
+            raise score_error(name, error) from error
+        if is_final:
+            total += checked_one(name, score) * weight
+        else:
+            columns.set_raw(name, row, score)
+    return total

@@ -1,0 +1,84 @@
+"""Why a pod fits on none of the nodes: who refused which, and with what words.
+
+The first plugin that refuses a node is the one that counts for it, with all its reasons, as if the plugins had been
+asked node by node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from pilotage.api.plugin import Plugin
+from pilotage.api.results import Pending
+from pilotage.api.state import CycleState
+from pilotage.api.table import Mask
+from pilotage.cluster.node_table import NodeTable
+from pilotage.framework.contested import Contested
+from pilotage.framework.diagnosis import Diagnosis, Refused, Rejection
+from pilotage.framework.node_questions import SILENT, NodeQuestions
+from pilotage.framework.profile import Profile, name_of
+from pilotage.model import Pod
+
+
+class WhyNot:
+    """Finds out for the pods of one profile."""
+
+    def __init__(self, profile: Profile, nodes: NodeTable, questions: NodeQuestions, contested: Contested) -> None:
+        self._profile = profile
+        self._nodes = nodes
+        self._questions = questions
+        self._contested = contested
+
+    def diagnose(
+        self, state: CycleState, pod: Pod, diagnosis: Diagnosis, allowed: Mask | None, judged: Mapping[int, Refused]
+    ) -> None:
+        """Write into `diagnosis` who refused which node; rows in `judged` have their verdict already."""
+        size = len(self._nodes)
+        open_rows = np.ones(size, dtype=np.bool_) if allowed is None else allowed.copy()
+        for row, refused in judged.items():
+            open_rows[row] = False
+            mask = np.zeros(size, dtype=np.bool_)
+            mask[row] = True
+            _note(diagnosis, refused, mask)
+        verdicts = self._contested.verdicts(state, pod, open_rows)
+        if verdicts is not None:
+            for refused, mask in verdicts.groups(open_rows):
+                _note(diagnosis, refused, mask)
+            open_rows[verdicts.refused(open_rows)] = False
+        for plugin in self._profile.filters:
+            if name_of(plugin) in state.skip_filter:
+                continue
+            if not open_rows.any():
+                break
+            open_rows &= ~self._refused_by(state, pod, plugin, diagnosis, open_rows)
+
+    def _refused_by(self, state: CycleState, pod: Pod, plugin: Plugin, diagnosis: Diagnosis, open_rows: Mask) -> Mask:
+        """Nodes that others have refused are not looked at: what fails there must not stop the attempt."""
+        name = name_of(plugin)
+        rows = np.flatnonzero(open_rows)
+        refused = np.zeros(len(open_rows), dtype=np.bool_)
+        candidates = np.ones(len(rows), dtype=np.bool_)
+        nodes = self._questions.table_of(rows)
+        for found, reason, is_pending in self._questions.refusals(state, pod, plugin, nodes, rows, candidates):
+            if not found.any():
+                continue
+            mask = np.zeros(len(open_rows), dtype=np.bool_)
+            mask[rows[found]] = True
+            refused |= mask
+            diagnosis.rejections.append(Rejection(name, reason, mask, is_pending))
+            diagnosis.rejectors.add(name)
+            if is_pending:
+                diagnosis.pending.add(name)
+        return refused
+
+
+def _note(diagnosis: Diagnosis, refused: Refused, rows: Mask) -> None:
+    """A verdict that was not found by asking the plugins in columns."""
+    is_pending = isinstance(refused.refusal, Pending)
+    diagnosis.rejectors.add(refused.plugin)
+    if is_pending:
+        diagnosis.pending.add(refused.plugin)
+    for reason in refused.refusal.reasons or (SILENT,):
+        diagnosis.rejections.append(Rejection(refused.plugin, reason, rows, is_pending))
