@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
+import ssl
 import subprocess
 import sys
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -40,8 +44,33 @@ def eventually(what: str, is_so: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
+def free_port() -> int:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port: int = unused.getsockname()[1]
+        return port
+
+
+def status(port: int, path: str, *, scheme: str = "http", token: str = "") -> int:
+    """What a page answers; 0 if nobody does."""
+    request = urllib.request.Request(f"{scheme}://127.0.0.1:{port}{path}")
+    if token:
+        request.add_header("Authorization", f"Bearer {token}")
+    unchecked = ssl._create_unverified_context()
+    try:
+        with urllib.request.urlopen(request, timeout=5, context=unchecked if scheme == "https" else None) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        return error.code
+    except OSError:
+        return 0
+
+
 class Background:
     """A command that runs until it is told to end."""
+
+    stdout = stderr = ""
+    """What it said, once it has ended."""
 
     def __init__(self, *arguments: str | Path) -> None:
         self.process = subprocess.Popen(
@@ -57,7 +86,8 @@ class Background:
         """Send a signal and return the exit code."""
         if self.process.poll() is None:
             self.process.send_signal(number)
-        self.process.communicate(timeout=PATIENCE_SECONDS)
+        if not self.process.stdout or not self.process.stdout.closed:
+            self.stdout, self.stderr = self.process.communicate(timeout=PATIENCE_SECONDS)
         return self.process.returncode
 
 

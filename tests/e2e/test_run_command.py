@@ -7,9 +7,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from .processes import Background, SandboxProcess, eventually, pilotage
+from .processes import Background, SandboxProcess, eventually, free_port, pilotage, status
 
 pytestmark = pytest.mark.e2e
+
+_GIANT_CONTAINER = '{"name": "giant", "image": "x", "resources": {"requests": {"cpu": "500"}}}'
+GIANT = f'{{"spec": {{"containers": [{_GIANT_CONTAINER}]}}}}'
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +34,7 @@ def changed(sandbox: SandboxProcess, path: Path, **server: str) -> Path:
 def test_it_schedules_the_pods_of_a_cluster_from_outside(sandbox: SandboxProcess) -> None:
     sandbox.kubectl("create", "deployment", "web", "--image=nginx", "--replicas=5")
     eventually("five pods wait", lambda: sandbox.pods_are("Pending", 5))
-    scheduler = Background("run", "--kubeconfig", sandbox.kubeconfig)
+    scheduler = Background("run", "--kubeconfig", sandbox.kubeconfig, "--secure-port=0")
     eventually("five pods run", lambda: sandbox.pods_are("Running", 5))
     events = sandbox.kubectl("get", "events").stdout
     assert events.count("Successfully assigned default/web-") == 5
@@ -40,22 +43,55 @@ def test_it_schedules_the_pods_of_a_cluster_from_outside(sandbox: SandboxProcess
     eventually("the sixth waits", lambda: len(sandbox.get("pods", "--field-selector=spec.nodeName=")) == 1)
 
 
-def test_a_kubeconfig_that_leads_nowhere_is_told_at_the_start(sandbox: SandboxProcess, tmp_path: Path) -> None:
+def test_a_server_that_does_not_answer_is_waited_for(sandbox: SandboxProcess, tmp_path: Path) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         server = f"http://127.0.0.1:{unused.getsockname()[1]}"
-        done = pilotage("run", "--kubeconfig", changed(sandbox, tmp_path / "nowhere", server=server))
-    assert done.returncode == 3
-    assert done.stderr.startswith(f"error: cannot reach the API server {server}: ") and done.stderr.count("\n") == 1
-    assert str(tmp_path / "nowhere") in done.stderr
+        kubeconfig = changed(sandbox, tmp_path / "nowhere", server=server)
+        pages = free_port()
+        scheduler = Background("run", "--kubeconfig", kubeconfig, "--secure-port=0", f"--insecure-port={pages}")
+        eventually("it is alive", lambda: status(pages, "/livez") == 200)
+        assert status(pages, "/readyz") == 500
+        assert scheduler.end() == 0
+    assert f"waiting for the API server: cannot reach the API server {server}: " in scheduler.stderr
+    assert str(tmp_path / "nowhere") in scheduler.stderr
 
 
 def test_a_server_that_does_not_let_us_in_is_told_at_the_start(sandbox: SandboxProcess, tmp_path: Path) -> None:
     content = yaml.safe_load(sandbox.kubeconfig.read_text())
     server = content["clusters"][0]["cluster"]["server"].partition("/t/")[0]
-    done = pilotage("run", "--kubeconfig", changed(sandbox, tmp_path / "stranger", server=server, token="wrong"))
+    stranger = changed(sandbox, tmp_path / "stranger", server=server, token="wrong")
+    done = pilotage("run", "--secure-port=0", "--kubeconfig", stranger)
     assert done.returncode == 3
-    assert "Unauthorized" in done.stderr and done.stderr.count("\n") == 1
+    assert "does not accept our credentials: Unauthorized" in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_its_queue_and_its_reasons_can_be_asked(sandbox: SandboxProcess) -> None:
+    pages = free_port()
+    scheduler = Background("run", "--kubeconfig", sandbox.kubeconfig, "--secure-port=0", f"--insecure-port={pages}")
+    sandbox.kubectl("run", "giant", "--image=x", "--overrides", GIANT)
+    address = f"http://127.0.0.1:{pages}"
+    eventually("the pod was tried", lambda: "NodeResourcesFit" in pilotage("queue", "--scheduler", address).stdout)
+    told = pilotage("explain", "giant", "--scheduler", address)
+    assert told.returncode == 1 and "Insufficient cpu" in told.stdout
+    assert pilotage("explain", "nobody", "--scheduler", address).returncode == 2
+    sandbox.kubectl("delete", "pod", "giant", "--wait=false")
+    assert scheduler.end() == 0
+
+
+def test_pages_are_for_those_whom_the_api_server_lets_in(sandbox: SandboxProcess) -> None:
+    port = free_port()
+    scheduler = Background("run", "--kubeconfig", sandbox.kubeconfig, f"--secure-port={port}")
+    address = f"https://127.0.0.1:{port}"
+    eventually("it is ready", lambda: status(port, "/readyz", scheme="https") == 200)
+    assert status(port, "/metrics", scheme="https") == 403
+    token = yaml.safe_load(sandbox.kubeconfig.read_text())["users"][0]["user"]["token"]
+    assert status(port, "/metrics", scheme="https", token=token) == 200
+    assert status(port, "/metrics", scheme="https", token="wrong") == 401
+    asked = ("queue", "--scheduler", address, "--kubeconfig", sandbox.kubeconfig)
+    assert pilotage(*asked, "--insecure-skip-tls-verify").returncode == 0
+    assert "certificate is not trusted" in pilotage(*asked).stderr
+    assert scheduler.end() == 0
 
 
 @pytest.mark.parametrize(

@@ -358,7 +358,7 @@ async def test_a_missing_permission_names_the_rule_that_would_fix_it(caplog: pyt
             await server.until_watched(1)
     messages = [record.getMessage() for record in caplog.records]
     assert len(messages) == 1
-    assert 'grant the role the rule {apiGroups: [""], resources: ["nodes"], verbs: ["list", "watch"]}' in messages[0]
+    assert 'add to the role: - {apiGroups: [""], resources: ["nodes"], verbs: ["list", "watch"]}' in messages[0]
 
 
 async def test_contact_with_the_server_is_timed() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 import uvloop
@@ -39,6 +39,22 @@ async def until_interrupted(work: Coroutine[Any, Any, None]) -> bool:
             working.cancel()
             waiting.cancel()
         return not interrupted.is_set()
+    finally:
+        _forget_signals(loop)
+
+
+async def until_stopped(work: Coroutine[Any, Any, None], stop: Callable[[], None]) -> None:
+    """Run `work` to its end; the first SIGINT or SIGTERM calls `stop`, which lets it end. A second one kills."""
+    loop = asyncio.get_running_loop()
+
+    def interrupt() -> None:
+        _forget_signals(loop)
+        stop()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, interrupt)
+    try:
+        await work
     finally:
         _forget_signals(loop)
 

@@ -10,10 +10,12 @@ import msgspec
 import yaml
 from msgspec.structs import replace
 
+from pilotage.assembly import SchedulerOptions
 from pilotage.cli.errors import CommandError, ExitCode, bad_input, unreachable
 from pilotage.cli.event_loop import run as run_loop
 from pilotage.cli.options import common_options
 from pilotage.cli.queue_document import QUEUE_PATH, decode_report
+from pilotage.cli.scheduler_address import EXPLAIN_PAGE, SchedulerAddress, scheduler_address
 from pilotage.cli.scheduler_flags import SchedulerFlags, scheduler_flags
 from pilotage.clock import SystemClock
 from pilotage.cluster.state import Cluster
@@ -24,22 +26,25 @@ from pilotage.explain.render import render
 from pilotage.explain.report import Report
 from pilotage.explain.subject import UnknownSubject, find_subject
 from pilotage.framework.errors import ProfileError
-from pilotage.kube.client import KubeClient
+from pilotage.kube.client import KubeClient, status_error
+from pilotage.kube.connection import Connection
 from pilotage.kube.errors import ApiStatusError, KubeconfigError
 from pilotage.kube.http_transport import HttpTransport
 from pilotage.kube.kubeconfig import load_connection
-from pilotage.kube.transport import TransportError
+from pilotage.kube.transport import Response, TransportError
 from pilotage.model import DecodeError
 from pilotage.queue.report import QueueReport
 from pilotage.sandbox.manifests import ManifestError, read_manifests
 
 _OK = 200
+_NOT_FOUND = 404
 _WHOLE_QUEUE = 1_000_000
 _EPILOG = """\b
 Examples:
   pilotage explain web-7d4b9 -n shop
   pilotage explain deploy/web -f cluster/ -f web.yaml
   pilotage explain job/train -o json
+  pilotage explain web-7d4b9 --scheduler http://localhost:10251
 """
 
 
@@ -50,6 +55,7 @@ Examples:
 )
 @click.option("--kubeconfig", metavar="F", help="Ask the cluster of this kubeconfig (without -f).")
 @click.option("--context", "context_name", metavar="C", help="Context in it.")
+@scheduler_address
 @click.option("-n", "--namespace", default="default", show_default=True, help="Namespace of the pod.")
 @click.option("--node", "node_name", metavar="N", help="Say everything that keeps the pod from this node.")
 @click.option("-o", "--output", type=click.Choice(["text", "wide", "json", "yaml"]), default="text", show_default=True)
@@ -60,6 +66,7 @@ def explain(
     files: tuple[Path, ...],
     kubeconfig: str | None,
     context_name: str | None,
+    address: SchedulerAddress,
     namespace: str,
     node_name: str | None,
     output: str,
@@ -68,9 +75,49 @@ def explain(
     """Explain where a pod goes, or what keeps it from going anywhere.
 
     POD is a name, or pod/NAME, deploy/NAME, rs/NAME, sts/NAME, job/NAME. The cluster is read from manifests (-f) or
-    from an API server; nothing is changed. Exits with 1 if the pod fits nowhere.
+    from an API server, or a running scheduler answers itself (--scheduler); nothing is changed. Exits with 1 if the pod
+    fits nowhere.
     """
-    options = flags.options()
+    if address:
+        question = {"pod": subject, "namespace": namespace, "node": node_name or ""}
+        report = _of_scheduler(address.connection(kubeconfig, context_name, SystemClock()), question)
+    else:
+        report = _of_cluster(subject, files, kubeconfig, context_name, namespace, node_name, flags.options())
+    _show(report, output)
+    if not report.fits:
+        sys.exit(ExitCode.FAILED)
+
+
+def _of_scheduler(connection: Connection, question: dict[str, str]) -> Report:
+    """What the scheduler at this address says itself."""
+
+    async def ask() -> Response:
+        transport = HttpTransport(connection)
+        try:
+            return await transport.request("GET", EXPLAIN_PAGE, query=question)
+        finally:
+            await transport.close()
+
+    try:
+        answer = run_loop(ask())
+    except TransportError as error:
+        raise unreachable(str(error)) from error
+    if answer.status == _NOT_FOUND:
+        raise bad_input(status_error(answer).message)
+    if answer.status != _OK:
+        raise unreachable(f"{status_error(answer)} ({connection.server})")
+    return msgspec.json.decode(answer.body, type=Report)
+
+
+def _of_cluster(
+    subject: str,
+    files: tuple[Path, ...],
+    kubeconfig: str | None,
+    context_name: str | None,
+    namespace: str,
+    node_name: str | None,
+    options: SchedulerOptions,
+) -> Report:
     queue: QueueReport | None = None
     if files:
         cluster = _cluster_of_files(files)
@@ -90,9 +137,7 @@ def explain(
     report = explain_pod(engine, pod, node_name)
     if queue is not None:
         report = replace(report, queue=queue_place(queue, pod.uid))
-    _show(report, output)
-    if not report.fits:
-        sys.exit(ExitCode.FAILED)
+    return report
 
 
 def _cluster_of_files(files: tuple[Path, ...]) -> Cluster:

@@ -19,10 +19,14 @@ def common_options(command: _Command) -> _Command:
     verbose = click.option(
         "-v", "--verbose", is_flag=True, expose_value=False, callback=_set_verbose, help="Log details to stderr."
     )
-    no_color = click.option(
+    return verbose(no_color_option(command))
+
+
+def no_color_option(command: _Command) -> _Command:
+    option = click.option(
         "--no-color", is_flag=True, expose_value=False, callback=_set_no_color, help="No colours (as NO_COLOR=1)."
     )
-    return verbose(no_color(command))
+    return option(command)
 
 
 def _set_verbose(context: click.Context, parameter: click.Parameter, value: bool) -> None:

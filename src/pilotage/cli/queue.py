@@ -14,6 +14,7 @@ from pilotage.cli.event_loop import run as run_loop
 from pilotage.cli.event_loop import until_interrupted
 from pilotage.cli.options import common_options
 from pilotage.cli.queue_document import QUEUE_PATH, decode_report
+from pilotage.cli.scheduler_address import QUEUE_PAGE, SchedulerAddress, scheduler_address
 from pilotage.clock import Clock, SystemClock
 from pilotage.kube.client import status_error
 from pilotage.kube.connection import Connection
@@ -27,6 +28,7 @@ _EPILOG = """\b
 Examples:
   pilotage sandbox --kubeconfig sandbox.yaml & pilotage queue --kubeconfig sandbox.yaml
   pilotage queue -w
+  pilotage queue --scheduler https://localhost:10259 --scheduler-ca ca.crt
   pilotage queue -o json | jq '.unschedulable[] | .name, .rejectors'
 """
 _LOOK_AGAIN_SECONDS = 1.0
@@ -36,31 +38,46 @@ _HEADINGS = ("QUEUE", "POD", "PRIORITY", "ATTEMPTS", "WAITING", "BACKOFF", "WAIT
 @click.command(epilog=_EPILOG)
 @click.option("--kubeconfig", metavar="F", help="Kubeconfig file.  [default: as kubectl: $KUBECONFIG, ~/.kube/config]")
 @click.option("--context", "context_name", metavar="C", help="Context in it.  [default: its current context]")
+@scheduler_address
 @click.option("-n", "--namespace", metavar="N", help="Only pods of this namespace.  [default: all]")
 @click.option("--limit", type=click.IntRange(min=1), default=500, show_default=True, help="Pods of each part.")
 @click.option("-w", "--watch", is_flag=True, help="Look again every second until interrupted.")
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @common_options
 def queue(
-    kubeconfig: str | None, context_name: str | None, namespace: str | None, limit: int, watch: bool, output: str
+    kubeconfig: str | None,
+    context_name: str | None,
+    address: SchedulerAddress,
+    namespace: str | None,
+    limit: int,
+    watch: bool,
+    output: str,
 ) -> None:
     """Show the scheduling queue: active, in backoff, unschedulable, gated and in flight.
 
-    Asks the scheduler that runs inside `pilotage sandbox`. Unschedulable pods are shown with the plugins that refused
-    them: only an event that one of these is interested in brings a pod back.
+    Asks the scheduler of `pilotage run` at --scheduler, or the one that runs inside `pilotage sandbox`. Unschedulable
+    pods are shown with the plugins that refused them: only an event that one of these is interested in brings a pod
+    back.
     """
     clock = SystemClock()
-    try:
-        connection = load_connection(kubeconfig, context_name, clock=clock)
-    except KubeconfigError as error:
-        raise bad_input(str(error)) from error
-    viewer = _Viewer(connection, limit, namespace, output)
+    if address:
+        viewer = _Viewer(address.connection(kubeconfig, context_name, clock), QUEUE_PAGE, limit, namespace, output)
+    else:
+        viewer = _Viewer(_sandbox(kubeconfig, context_name, clock), QUEUE_PATH, limit, namespace, output)
     run_loop(until_interrupted(viewer.watch(clock) if watch else viewer.once()))
 
 
+def _sandbox(kubeconfig: str | None, context_name: str | None, clock: Clock) -> Connection:
+    try:
+        return load_connection(kubeconfig, context_name, clock=clock)
+    except KubeconfigError as error:
+        raise bad_input(str(error)) from error
+
+
 class _Viewer:
-    def __init__(self, connection: Connection, limit: int, namespace: str | None, output: str) -> None:
+    def __init__(self, connection: Connection, path: str, limit: int, namespace: str | None, output: str) -> None:
         self._connection = connection
+        self._path = path
         self._limit = limit
         self._namespace = namespace
         self._output = output
@@ -87,12 +104,13 @@ class _Viewer:
 
     async def _report(self, transport: Transport) -> QueueReport:
         try:
-            response = await transport.request("GET", QUEUE_PATH, query={"limit": str(self._limit)})
+            response = await transport.request("GET", self._path, query={"limit": str(self._limit)})
         except TransportError as error:
             raise unreachable(f"{error} ({self._connection.origin})") from error
         if response.status == 404:
             raise unreachable(
-                "no scheduler answers there: the queue can be asked of `pilotage sandbox` without --no-scheduler"
+                "no scheduler answers there: say where `pilotage run` serves its pages with --scheduler "
+                "https://HOST:10259, or ask a `pilotage sandbox` without --no-scheduler"
             )
         if response.status != 200:
             raise unreachable(f"{status_error(response)} ({self._connection.origin})")

@@ -2,33 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from urllib.parse import urlsplit
+import dataclasses
+import logging
+from importlib.metadata import version
+from pathlib import Path
 
 import click
 
-from pilotage.assembly import WATCHED, SchedulerOptions
-from pilotage.cli.errors import bad_input, unreachable
+from pilotage.cli.errors import CommandError, ExitCode, bad_input, unreachable
 from pilotage.cli.event_loop import run as run_loop
-from pilotage.cli.event_loop import until_interrupted
-from pilotage.cli.options import common_options
-from pilotage.cli.scheduler_flags import SchedulerFlags, scheduler_flags, scheduler_process
+from pilotage.cli.flag_table import FlagValues
+from pilotage.cli.options import no_color_option
+from pilotage.cli.run_flags import RunSettings, kube_scheduler_flags, settings_of, verbosity
+from pilotage.cli.running import Connections, Running
+from pilotage.cli.scheduler_flags import SchedulerFlags, scheduler_flags
 from pilotage.clock import Clock, SystemClock
-from pilotage.kube.client import KubeClient, ListOptions, ServerVersion
+from pilotage.config.kinds import SchedulerConfiguration
+from pilotage.config.render import render
 from pilotage.kube.connection import Connection
-from pilotage.kube.errors import ApiStatusError, KubeconfigError
-from pilotage.kube.http_transport import HttpTransport
+from pilotage.kube.credentials import StaticCredentials
+from pilotage.kube.errors import KubeconfigError
 from pilotage.kube.kubeconfig import load_connection
-from pilotage.kube.transport import TransportError
-from pilotage.model import KINDS
-from pilotage.model.kinds import KindInfo
-from pilotage.rng import fresh_seed, seeded
+from pilotage.kube.preflight import Refused
+from pilotage.kube.tls import TlsSettings
+from pilotage.serve.listening import CannotListen
+from pilotage.serve.service import LeadershipLost
+from pilotage.serve.tls import CertificateError
+
+log = logging.getLogger(__name__)
 
 _EPILOG = """\b
 Examples:
   pilotage run --kubeconfig ~/.kube/config --context staging
+  pilotage run --config scheduler.yaml --leader-elect-resource-name pilotage
   pilotage sandbox --no-scheduler --kubeconfig k.yaml & pilotage run --kubeconfig k.yaml
+
+Other flags of kube-scheduler are accepted too; those without a meaning here are named in a warning (see
+docs/commands/run.md).
 """
 
 
@@ -36,59 +46,68 @@ Examples:
 @click.option("--kubeconfig", metavar="F", help="Kubeconfig file.  [default: as kubectl: $KUBECONFIG, ~/.kube/config]")
 @click.option("--context", "context_name", metavar="C", help="Context in it.  [default: its current context]")
 @scheduler_flags
-@common_options
-def run(kubeconfig: str | None, context_name: str | None, flags: SchedulerFlags) -> None:
+@kube_scheduler_flags
+@verbosity
+@no_color_option
+@click.version_option(version("pilotage"), prog_name="pilotage", message="%(prog)s %(version)s")
+def run(kubeconfig: str | None, context_name: str | None, flags: SchedulerFlags, values: FlagValues) -> None:
     """Schedule the pods of a cluster until interrupted.
 
-    Takes the pods whose schedulerName is that of a profile (default-scheduler without a configuration). Whether the
-    API server answers and lets us read what is needed is checked first; a connection that is lost later is taken up
-    again.
+    Takes the pods whose schedulerName is that of a profile (default-scheduler without a configuration). Several
+    instances may run: the one that holds the lease schedules, the others stand by. Health, metrics and what the
+    scheduler has in mind are served on port 10259. An API server that does not answer is waited for.
     """
     configuration, options = flags.load()
+    settings = settings_of(configuration, values, has_file=flags.config is not None)
+    for warning in values.warnings(with_config=flags.config is not None):
+        log.warning("%s", warning)
+    if values.text("write-config-to"):
+        _write_configuration(settings.configuration, Path(values.text("write-config-to")))
+        return
     clock = SystemClock()
+    connections = _connections(settings, kubeconfig, context_name, clock)
+    _schedule(Running(settings, options, connections, clock, settings.flags(kubeconfig, flags)))
+
+
+def _schedule(running: Running) -> None:
     try:
-        kubeconfig = kubeconfig or configuration.scheduler.client_connection.kubeconfig or None
-        connection = load_connection(kubeconfig, context_name, clock=clock)
+        run_loop(running.run())
+    except Refused as error:
+        origin = running.connections.scheduler.origin
+        raise CommandError(ExitCode.UNREACHABLE, *(f"{problem} ({origin})" for problem in error.problems)) from error
+    except LeadershipLost as error:
+        raise CommandError(ExitCode.FAILED, f"leaderelection lost: {error}") from error
+    except CannotListen as error:
+        raise unreachable(error.strerror or str(error)) from error
+    except CertificateError as error:
+        raise bad_input(str(error)) from error
+
+
+def _connections(settings: RunSettings, kubeconfig: str | None, context_name: str | None, clock: Clock) -> Connections:
+    values = settings.values
+    try:
+        path = kubeconfig or settings.configuration.scheduler.client_connection.kubeconfig or None
+        scheduler = _with_master(values.text("master"), path, context_name, clock)
+        reviewing = [
+            load_connection(values.text(name), None, clock=clock) if values.text(name) else scheduler
+            for name in ("authentication-kubeconfig", "authorization-kubeconfig")
+        ]
     except KubeconfigError as error:
         raise bad_input(str(error)) from error
-    run_loop(until_interrupted(_schedule(connection, clock, options)))
+    return Connections(scheduler, *reviewing)
 
 
-async def _schedule(connection: Connection, clock: Clock, options: SchedulerOptions) -> None:
-    async with _client(connection) as client:
-        process = scheduler_process(client, clock, seeded(fresh_seed()), options)
-        server = await check_server(client, connection)
-        address = urlsplit(connection.server)
-        click.echo(f"scheduling at {address.netloc} ({server.git_version}); Ctrl-C ends it", err=True)
-        await process.run()
+def _with_master(master: str, path: str | None, context_name: str | None, clock: Clock) -> Connection:
+    if not master:
+        return load_connection(path, context_name, clock=clock)
+    server = master.rstrip("/") if "://" in master else f"http://{master.rstrip('/')}"
+    if path is None and context_name is None:
+        return Connection(server, TlsSettings(), StaticCredentials(), "--master")
+    return dataclasses.replace(load_connection(path, context_name, clock=clock), server=server)
 
 
-@asynccontextmanager
-async def _client(connection: Connection) -> AsyncIterator[KubeClient]:
-    client = KubeClient(HttpTransport(connection))
+def _write_configuration(configuration: SchedulerConfiguration, path: Path) -> None:
     try:
-        yield client
-    finally:
-        await client.close()
-
-
-async def check_server(client: KubeClient, connection: Connection) -> ServerVersion:
-    """Say at the start what would otherwise only show as pods that stay pending."""
-    try:
-        version = await client.version()
-        for resource in WATCHED:
-            await _check_list(client, KINDS[resource])
-    except TransportError as error:
-        raise unreachable(str(error)) from error
-    except ApiStatusError as error:
-        raise unreachable(f"the API server refuses us: {error} ({connection.origin})") from error
-    return version
-
-
-async def _check_list(client: KubeClient, kind: KindInfo) -> None:
-    try:
-        await client.list_page(kind, ListOptions(limit=1))
-    except ApiStatusError as error:
-        # A kind that this server does not have (an older one, say) has no objects; the reflector waits for it.
-        if error.code != 404:
-            raise
+        path.write_text(render(configuration), encoding="utf-8")
+    except OSError as error:
+        raise unreachable(f"--write-config-to {path}: {(error.strerror or str(error)).lower()}") from error

@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from pilotage.api.calls import ApiWriter
 from pilotage.assembly import SchedulerOptions, SchedulerProcess, options_from_configuration
 from pilotage.cli.errors import bad_input
 from pilotage.clock import Clock
@@ -88,11 +89,15 @@ class SchedulerFlags:
 
 
 def scheduler_process(
-    client: KubeClient, clock: Clock, rng: random.Random, options: SchedulerOptions
+    client: KubeClient,
+    clock: Clock,
+    rng: random.Random,
+    options: SchedulerOptions,
+    writer: ApiWriter | None = None,
 ) -> SchedulerProcess:
     """The scheduler, put together; CommandError if a plugin cannot be made."""
     try:
-        return SchedulerProcess(client, clock, rng, options)
+        return SchedulerProcess(client, clock, rng, options, writer)
     except ProfileError as error:
         raise bad_input(str(error)) from error
 

@@ -169,6 +169,16 @@ class KubeClient:
                 200, "", "the server's /version is not that of a Kubernetes API server; check the server's address"
             ) from error
 
+    async def self_access_review(self, attributes: Mapping[str, str]) -> bytes:
+        """Ask whether we may do something; answers with a SelfSubjectAccessReview."""
+        review = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": dict(attributes)},
+        }
+        path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+        return await self._call("POST", path, body=msgspec.json.encode(review))
+
     async def healthz(self) -> None:
         """Returns if the server says that it is ready; ApiStatusError with what it complains about if not."""
         try:

@@ -10,6 +10,8 @@ Every message is one line that names the thing, the fact and the way out.
 
 from __future__ import annotations
 
+from pilotage.kube.permissions import rule_for_refusal
+
 
 class KubeconfigError(Exception):
     """The configuration cannot be used as it is written."""
@@ -27,7 +29,9 @@ class ApiStatusError(Exception):
     """
 
     def __init__(self, code: int, reason: str, message: str, retry_after: float | None = None) -> None:
-        super().__init__(f"{message} (HTTP {code}{' ' + reason if reason else ''})")
+        rule = rule_for_refusal(message) if code == 403 else ""
+        way_out = f"; add to the role: {rule}" if rule else ""
+        super().__init__(f"{message} (HTTP {code}{' ' + reason if reason else ''}){way_out}")
         self.code = code
         self.reason = reason
         self.message = message

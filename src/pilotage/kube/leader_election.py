@@ -164,7 +164,8 @@ class LeaderElector:
     def _report(self, error: Exception) -> None:
         problem = f"lease {self._lease_text()}: {error}"
         if isinstance(error, ApiStatusError) and error.code == 403:
-            problem = f"{problem}; {way_out(_LEASES, ('get', 'create', 'update'))}"
+            rule = way_out(_LEASES, ("get", "create", "update"))
+            problem = f"lease {self._lease_text()}: {error.message}; {rule}"
         if problem != self._last_problem:
             log.warning("%s", problem)
             self._last_problem = problem

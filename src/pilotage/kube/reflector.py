@@ -28,6 +28,7 @@ from pilotage.kube.client import KubeClient, ListOptions
 from pilotage.kube.errors import ApiStatusError
 from pilotage.kube.lines import LineJoiner, LineTooLong
 from pilotage.kube.listing import Listing
+from pilotage.kube.permissions import way_out
 from pilotage.kube.transport import TransportError
 from pilotage.kube.undecodable import Undecodable
 from pilotage.model.errors import DecodeError
@@ -269,8 +270,7 @@ class Reflector:
     def _report(self, error: Exception) -> None:
         problem = f"{self._kind.plural}: {error}"
         if isinstance(error, ApiStatusError) and error.code == 403:
-            rule = f'apiGroups: ["{self._kind.group}"], resources: ["{self._kind.plural}"], verbs: ["list", "watch"]'
-            problem = f"{problem}; grant the role the rule {{{rule}}}"
+            problem = f"{self._kind.plural}: {error.message}; {way_out(self._kind, ('list', 'watch'))}"
         self._failures += 1
         # One cut or one expired version is everyday life; what does not pass by itself is worth a warning, once.
         if self._failures == 1 and (isinstance(error, TransportError) or getattr(error, "is_gone", False)):

@@ -13,6 +13,7 @@ process: a fresh one has no half-done work in it.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 from pilotage.assembly import SchedulerProcess
 from pilotage.kube.leader_election import LeaderElector
@@ -27,10 +28,16 @@ class SchedulerService:
     """Runs once. Without an elector it leads from the start."""
 
     def __init__(
-        self, process: SchedulerProcess, elector: LeaderElector | None = None, *, delays_cache: bool = False
+        self,
+        process: SchedulerProcess,
+        elector: LeaderElector | None = None,
+        *,
+        prepare: Callable[[], Awaitable[None]] | None = None,
+        delays_cache: bool = False,
     ) -> None:
-        """`delays_cache`: a standby does not even watch (delayCacheUntilActive)."""
+        """`prepare` is done before anything else; `delays_cache`: a standby does not watch (delayCacheUntilActive)."""
         self.process = process
+        self._prepare = prepare
         self.elector = elector
         self._delays_cache = delays_cache and elector is not None
         self._stop = asyncio.Event()
@@ -58,6 +65,8 @@ class SchedulerService:
                 stopping.cancel()
 
     async def _work(self) -> None:
+        if self._prepare is not None:
+            await self._prepare()
         async with asyncio.TaskGroup() as tasks:
             watches = [] if self._delays_cache else self.process.watch(tasks)
             if watches:

@@ -16,6 +16,8 @@ ADMIN: Final[dict[str, Any]] = {
     "username": "sandbox-admin",
     "groups": ["system:masters", "system:authenticated"],
 }
+_ANONYMOUS: Final = "system:anonymous"
+_UNAUTHENTICATED: Final = "system:unauthenticated"
 _ALL: Final = ["*"]
 _REASON: Final = "the sandbox allows everything to whoever has its token"
 
@@ -51,5 +53,15 @@ class Reviews:
                 rules = [{"verbs": _ALL, "apiGroups": _ALL, "resources": _ALL}]
                 paths = [{"verbs": _ALL, "nonResourceURLs": _ALL}]
                 return {"resourceRules": rules, "nonResourceRules": paths, "incomplete": False}
+            case "SubjectAccessReview" | "LocalSubjectAccessReview" if _is_about_a_stranger(review):
+                return {"allowed": False, "reason": _REASON}
             case _:
                 return {"allowed": True, "reason": _REASON}
+
+
+def _is_about_a_stranger(review: dict[str, Any]) -> bool:
+    """Is the question what somebody may do who has not shown the token?"""
+    spec = review.get("spec")
+    fields = spec if isinstance(spec, dict) else {}
+    groups = fields.get("groups") or []
+    return fields.get("user") == _ANONYMOUS or _UNAUTHENTICATED in groups

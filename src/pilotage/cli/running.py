@@ -1,0 +1,206 @@
+"""Everything that `pilotage run` runs, put together: client, scheduler, election, pages and ports."""
+
+from __future__ import annotations
+
+import logging
+import platform
+import socket
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import click
+
+from pilotage.assembly import WATCHED, SchedulerOptions
+from pilotage.calls.fenced_writer import FencedWriter
+from pilotage.cli.event_loop import until_stopped
+from pilotage.cli.run_flags import RunSettings
+from pilotage.cli.scheduler_flags import scheduler_process
+from pilotage.clock import Clock
+from pilotage.kube.client import KubeClient
+from pilotage.kube.connection import Connection
+from pilotage.kube.election import Election
+from pilotage.kube.http_transport import HttpTransport
+from pilotage.kube.leader_election import LeaderElector
+from pilotage.kube.preflight import (
+    Refused,
+    await_server,
+    missing,
+    missing_permissions,
+    version_warning,
+)
+from pilotage.kube.transport import Transport
+from pilotage.model import KINDS
+from pilotage.rng import fresh_seed, random_uid, seeded
+from pilotage.serve.component_pages import About
+from pilotage.serve.endpoints import EndpointOptions, LookupFailed, Reviewers, cluster_client_authority, endpoints
+from pilotage.serve.needs import BINDING, WRITES, lease_permissions
+from pilotage.serve.pages import SiteFacts, build_site
+from pilotage.serve.service import SchedulerService
+from pilotage.serve.tls import CertificateError, ServerTls, TlsOptions
+
+log = logging.getLogger(__name__)
+
+_FOLLOWED_VERSION = "1.37"
+
+
+@dataclass(frozen=True, slots=True)
+class Connections:
+    """Where the scheduler works, and whom the endpoints ask about their visitors."""
+
+    scheduler: Connection
+    authentication: Connection
+    authorization: Connection
+
+
+class Running:
+    """Built once, runs once."""
+
+    def __init__(
+        self,
+        settings: RunSettings,
+        options: SchedulerOptions,
+        connections: Connections,
+        clock: Clock,
+        flags: Mapping[str, str],
+    ) -> None:
+        self._settings = settings
+        self._options = options
+        self.connections = connections
+        self._clock = clock
+        self._flags = flags
+        self._rng = seeded(fresh_seed())
+        self._told = ""
+
+    async def run(self) -> None:
+        """Until SIGINT or SIGTERM. Raises Refused, LeadershipLost, CannotListen, CertificateError."""
+        async with AsyncExitStack() as stack:
+            client = KubeClient(self._transport(stack, self.connections.scheduler))
+            # Renewals and reviews have connections of their own: they must not wait for a thousand bindings.
+            side = self._transport(stack, self.connections.scheduler)
+            tls = self._tls()
+            service = self._service(client, side, tls)
+            site = build_site(service, self._clock, self._facts(service))
+            reviewers = Reviewers(
+                self._reviewing(stack, self.connections.authentication, side),
+                self._reviewing(stack, self.connections.authorization, side),
+            )
+            entering = endpoints(site, self._endpoint_options(), tls, reviewers, self._clock)
+            for url in await stack.enter_async_context(entering):
+                log.info("serving health, metrics and debug pages at %s", url)
+            await until_stopped(service.run(), service.stop)
+
+    # --- parts -------------------------------------------------------------------------------------------------
+
+    def _transport(self, stack: AsyncExitStack, connection: Connection) -> Transport:
+        transport = HttpTransport(connection)
+        stack.push_async_callback(transport.close)
+        return transport
+
+    def _reviewing(self, stack: AsyncExitStack, connection: Connection, side: Transport) -> Transport:
+        return side if connection is self.connections.scheduler else self._transport(stack, connection)
+
+    def _service(self, client: KubeClient, side: Transport, tls: ServerTls) -> SchedulerService:
+        elector = self._elector(KubeClient(side))
+        writer = None if elector is None else FencedWriter(client, lambda: elector.is_leading)
+        process = scheduler_process(client, self._clock, self._rng, self._options, writer)
+        delays_cache = self._settings.configuration.scheduler.delay_cache_until_active
+
+        async def prepare() -> None:
+            await self._check_server(client, side, tls)
+
+        return SchedulerService(process, elector, prepare=prepare, delays_cache=delays_cache)
+
+    def _elector(self, client: KubeClient) -> LeaderElector | None:
+        if not self._settings.configuration.scheduler.leader_election.leader_elect:
+            return None
+        identity = f"{socket.gethostname()}_{random_uid(self._rng)}"
+        election = Election(identity, self._settings.lease, self._settings.timing)
+        return LeaderElector(client, election, self._clock, self._rng)
+
+    def _facts(self, service: SchedulerService) -> SiteFacts:
+        metrics = service.process.scheduler.metrics
+        elector = service.elector
+        if elector is not None:
+            name = elector.election.lease.name
+            metrics.leader_election_master_status.read_from(lambda: {(name,): float(elector.is_leading)})
+        about = About(version("pilotage"), _FOLLOWED_VERSION, platform.python_version(), self._clock.time())
+        return SiteFacts(about, self._settings.configuration, self._options, self._flags, metrics)
+
+    def _tls(self) -> ServerTls:
+        values = self._settings.values
+        tls = ServerTls(
+            TlsOptions(
+                certificate_file=values.text("tls-cert-file"),
+                key_file=values.text("tls-private-key-file"),
+                directory=values.text("cert-dir"),
+                min_version=values.text("tls-min-version"),
+                cipher_suites=values.words("tls-cipher-suites"),
+            )
+        )
+        authority = values.text("client-ca-file")
+        if authority:
+            try:
+                tls.trust_clients(Path(authority).read_bytes())
+            except OSError as error:
+                raise CertificateError(f"--client-ca-file {authority}: {error.strerror or error}") from error
+        return tls
+
+    def _endpoint_options(self) -> EndpointOptions:
+        values = self._settings.values
+        return EndpointOptions(
+            host=values.text("bind-address"),
+            secure_port=values.port("secure-port"),
+            is_port_required=values.is_given("secure-port"),
+            insecure_port=values.port("insecure-port"),
+            open_paths=values.words("authorization-always-allow-paths"),
+            token_seconds=values.seconds("authentication-token-webhook-cache-ttl"),
+            allowed_seconds=values.seconds("authorization-webhook-cache-authorized-ttl"),
+            refused_seconds=values.seconds("authorization-webhook-cache-unauthorized-ttl"),
+        )
+
+    # --- before anything is scheduled --------------------------------------------------------------------------
+
+    async def _check_server(self, client: KubeClient, side: Transport, tls: ServerTls) -> None:
+        """Say at the start what would otherwise only show as pods that stay pending."""
+        kinds = [KINDS[resource] for resource in WATCHED]
+        server = await await_server(client, kinds, self._clock, self._tell_waiting)
+        warning = version_warning(server)
+        if warning:
+            log.warning("%s", warning)
+        await self._check_writing(client)
+        await self._look_up_client_authority(side, tls)
+        address = urlsplit(self.connections.scheduler.server)
+        click.echo(f"scheduling at {address.netloc} ({server.git_version}); Ctrl-C ends it", err=True)
+
+    def _tell_waiting(self, problem: str, pause: float) -> None:
+        if problem != self._told:
+            click.echo(f"waiting for the API server: {problem}", err=True)
+            self._told = problem
+        log.debug("trying again in %g s", pause)
+
+    async def _check_writing(self, client: KubeClient) -> None:
+        wanted = [*WRITES]
+        if self._settings.configuration.scheduler.leader_election.leader_elect:
+            wanted += lease_permissions(self._settings.lease)
+        lacking = await missing_permissions(client, wanted)
+        if BINDING in lacking:
+            raise Refused(missing(permission) for permission in lacking)
+        for permission in lacking:
+            log.warning("%s", missing(permission))
+
+    async def _look_up_client_authority(self, side: Transport, tls: ServerTls) -> None:
+        values = self._settings.values
+        if values.text("client-ca-file") or values.boolean("authentication-skip-lookup"):
+            return
+        try:
+            authority = await cluster_client_authority(side)
+            if authority:
+                tls.trust_clients(authority)
+        except (LookupFailed, CertificateError) as error:
+            if not values.boolean("authentication-tolerate-lookup-failure"):
+                raise Refused([f"the cluster's client CA cannot be read: {error}"]) from error
+            log.info("client certificates are not accepted: the cluster's client CA cannot be read: %s", error)

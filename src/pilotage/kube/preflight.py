@@ -1,0 +1,148 @@
+"""What can be known before the first pod is scheduled: is it an API server, which one, and may we do our work there?
+
+A server that does not answer is waited for. A server that answers and says no is not: credentials and permissions are
+fixed by people, who get everything that is missing at once, each with the rule that grants it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from pilotage.clock import Clock
+from pilotage.kube.client import KubeClient, ListOptions, ServerVersion
+from pilotage.kube.errors import ApiStatusError
+from pilotage.kube.permissions import rbac_rule
+from pilotage.kube.transport import TransportError
+from pilotage.model.errors import DecodeError
+from pilotage.model.kinds import KindInfo
+
+TESTED_MINORS: Final = range(30, 38)
+"""Minors of Kubernetes 1 whose API we know."""
+_FIRST_PAUSE_SECONDS: Final = 1.0
+_LONGEST_PAUSE_SECONDS: Final = 10.0
+
+log = logging.getLogger(__name__)
+
+
+class Refused(Exception):
+    """The server does not let us work; one problem per line."""
+
+    def __init__(self, problems: Iterable[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(self.problems))
+
+
+@dataclass(frozen=True, slots=True)
+class Permission:
+    """Something that we must be allowed to do."""
+
+    verb: str
+    group: str
+    resource: str
+    subresource: str = ""
+    namespace: str = ""
+
+    @property
+    def qualified(self) -> str:
+        return f"{self.resource}/{self.subresource}" if self.subresource else self.resource
+
+
+async def await_server(
+    client: KubeClient, kinds: Collection[KindInfo], clock: Clock, on_problem: Callable[[str, float], None]
+) -> ServerVersion:
+    """What answers there and lets us read `kinds`.
+
+    Waits while nothing answers, and tells `on_problem` why and for how long. Refused if it is no Kubernetes, or does
+    not let us in, or does not let us read, with all that is missing.
+    """
+    pause = _FIRST_PAUSE_SECONDS
+    while True:
+        try:
+            version = await client.version()
+            await _check_reading(client, kinds)
+            return version
+        except TransportError as error:
+            on_problem(str(error), pause)
+        except ApiStatusError as error:
+            if error.code < 500 and error.code != 429:
+                raise Refused([_not_let_in(error)]) from error
+            on_problem(f"the API server is not ready: {error}", pause)
+        await clock.sleep(pause)
+        pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
+
+
+async def _check_reading(client: KubeClient, kinds: Collection[KindInfo]) -> None:
+    problems = []
+    for kind in kinds:
+        try:
+            await client.list_page(kind, ListOptions(limit=1))
+        except ApiStatusError as error:
+            if error.code == 403:
+                problems.append(missing(Permission("list", kind.group, kind.plural), ("list", "watch")))
+            # A kind that this server does not have (an older one, say) has no objects; the reflector waits for it.
+            elif error.code != 404:
+                raise
+        except DecodeError as error:
+            problems.append(f"the list of {kind.plural} is none: {error}; is it a Kubernetes API server?")
+    if problems:
+        raise Refused(problems)
+
+
+async def missing_permissions(client: KubeClient, wanted: Iterable[Permission]) -> list[Permission]:
+    """Which of these the server would refuse, by its own word; none if it does not answer such questions."""
+    found = []
+    for permission in wanted:
+        try:
+            is_allowed = await _is_allowed(client, permission)
+        except (ApiStatusError, TransportError, msgspec.DecodeError):
+            return []
+        if not is_allowed:
+            found.append(permission)
+    return found
+
+
+def missing(permission: Permission, verbs: Iterable[str] = ()) -> str:
+    """The sentence about a missing permission."""
+    where = f' in namespace "{permission.namespace}"' if permission.namespace else ""
+    rule = rbac_rule(permission.group, permission.qualified, verbs or (permission.verb,))
+    return f"may not {permission.verb} {permission.qualified}{where}; add to the role: {rule}"
+
+
+def version_warning(version: ServerVersion) -> str:
+    """What to tell about a server whose version we do not know; "" if we do."""
+    digits = "".join(character for character in version.minor if character.isdigit())
+    if version.major == "1" and digits and int(digits) in TESTED_MINORS:
+        return ""
+    known = f"1.{TESTED_MINORS.start} to 1.{TESTED_MINORS.stop - 1}"
+    return f"the API server is {version.git_version}; known are {known}: it may have what we do not read"
+
+
+def _not_let_in(error: ApiStatusError) -> str:
+    if error.code == 401:
+        return f"the API server does not accept our credentials: {error}; is the token or certificate expired?"
+    return f"the API server refuses us: {error}"
+
+
+class _AccessStatus(msgspec.Struct):
+    allowed: bool = False
+
+
+class _AccessReview(msgspec.Struct):
+    status: _AccessStatus = msgspec.field(default_factory=_AccessStatus)
+
+
+async def _is_allowed(client: KubeClient, permission: Permission) -> bool:
+    attributes = {
+        "verb": permission.verb,
+        "group": permission.group,
+        "resource": permission.resource,
+        "subresource": permission.subresource,
+        "namespace": permission.namespace,
+    }
+    answer = await client.self_access_review(attributes)
+    return msgspec.json.decode(answer, type=_AccessReview).status.allowed

@@ -1,0 +1,88 @@
+"""`/statusz`, `/flagz`, `/configz`: what this process is, how it was started, and what it was configured with.
+
+Text for people; JSON for programs that ask for it (`Accept: application/json`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pilotage.clock import Clock, rfc3339
+from pilotage.config.kinds import KIND, SchedulerConfiguration
+from pilotage.config.obsolete import API_VERSION
+from pilotage.config.render import plain
+from pilotage.serve.page import Page, PageAnswer, PageRequest, json_answer, text_answer
+
+COMPONENT: Final = "kube-scheduler"
+"""The name under which tools know these pages."""
+_NOTICE: Final = "For people, not for programs: the layout may change."
+_GROUP_VERSION: Final = "config.k8s.io/v1alpha1"
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What the process says of itself."""
+
+    version: str
+    """Of Pilotage."""
+    kubernetes_version: str
+    """Whose scheduler it equals."""
+    python_version: str
+    started_at: float
+
+
+def statusz(about: About, clock: Clock, paths: Callable[[], Sequence[str]]) -> Page:
+    def answer(request: PageRequest) -> PageAnswer:
+        up = int(clock.time() - about.started_at)
+        if request.accepts_json:
+            facts = {
+                "startTime": rfc3339(about.started_at),
+                "uptimeSeconds": up,
+                "binaryVersion": about.version,
+                "emulationVersion": about.kubernetes_version,
+                "pythonVersion": about.python_version,
+                "paths": list(paths()),
+            }
+            return json_answer(_document("Statusz", facts))
+        hours, rest = divmod(up, 3600)
+        lines = [
+            f"{COMPONENT} statusz",
+            _NOTICE,
+            "",
+            f"Started: {rfc3339(about.started_at)}",
+            f"Up: {hours} hr {rest // 60:02} min {rest % 60:02} sec",
+            f"Binary version: pilotage {about.version}",
+            f"Emulation version: {about.kubernetes_version}",
+            f"Python version: {about.python_version}",
+            f"Paths: {' '.join(paths())}",
+        ]
+        return text_answer("\n".join(lines) + "\n")
+
+    return answer
+
+
+def flagz(flags: Mapping[str, str]) -> Page:
+    """Every flag with the value that is in force."""
+
+    def answer(request: PageRequest) -> PageAnswer:
+        if request.accepts_json:
+            return json_answer(_document("Flagz", {"flags": dict(sorted(flags.items()))}))
+        lines = [f"{COMPONENT} flagz", _NOTICE, "", *(f"{name}={value}" for name, value in sorted(flags.items()))]
+        return text_answer("\n".join(lines) + "\n")
+
+    return answer
+
+
+def configz(configuration: SchedulerConfiguration) -> Page:
+    document = {"apiVersion": API_VERSION, "kind": KIND, **plain(configuration.scheduler)}
+
+    def answer(request: PageRequest) -> PageAnswer:
+        return json_answer({"componentconfig": document})
+
+    return answer
+
+
+def _document(kind: str, facts: dict[str, Any]) -> dict[str, Any]:
+    return {"kind": kind, "apiVersion": _GROUP_VERSION, "metadata": {"name": COMPONENT}, **facts}

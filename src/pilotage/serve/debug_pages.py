@@ -1,0 +1,121 @@
+"""`/debug/queue`, `/debug/cache`, `/debug/explain`: what the scheduler has in mind at this moment.
+
+They look at the live state between two scheduling cycles, without copying it. Explaining a pod costs about as much as
+scheduling it with all its reasons written out.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from pilotage.assembly import SchedulerOptions
+from pilotage.clock import Clock
+from pilotage.cluster.state import Cluster
+from pilotage.cycle.placement import ProfileEngine
+from pilotage.cycle.scheduler import Scheduler
+from pilotage.explain.engine import thinking_engines
+from pilotage.explain.explainer import explain
+from pilotage.explain.queue_place import queue_place
+from pilotage.explain.subject import UnknownSubject, find_subject
+from pilotage.queue.report import queue_report
+from pilotage.serve.page import Page, PageAnswer, PageRequest, json_answer, refusal, text_answer
+
+_DEFAULT_LIMIT: Final = 500
+_WHOLE_QUEUE: Final = 1_000_000
+_RESOURCES: Final = ("cpu", "memory", "ephemeral-storage")
+
+
+def queue_page(scheduler: Scheduler, clock: Clock) -> Page:
+    """`?limit=N` for the pods of each part."""
+
+    def answer(request: PageRequest) -> PageAnswer:
+        return json_answer(queue_report(scheduler.queue, clock.time(), _limit(request)))
+
+    return answer
+
+
+def cache_page(scheduler: Scheduler) -> Page:
+    """What is believed about the cluster; `?limit=N` nodes."""
+
+    def answer(request: PageRequest) -> PageAnswer:
+        return json_answer(_picture(scheduler.cluster, _limit(request)))
+
+    return answer
+
+
+def explain_page(scheduler: Scheduler, clock: Clock, options: SchedulerOptions) -> Page:
+    """`?pod=NAME&namespace=NS&node=N`: the report of `pilotage explain -o json`, from the scheduler itself."""
+    engines: dict[str, ProfileEngine] = {}
+
+    def answer(request: PageRequest) -> PageAnswer:
+        subject, namespace = request.first("pod"), request.first("namespace", "default")
+        if not subject:
+            return refusal(400, "BadRequest", "say which pod: ?pod=NAME&namespace=NAMESPACE")
+        if not engines:
+            engines.update(thinking_engines(scheduler.cluster, clock, options))
+        try:
+            pod = find_subject(scheduler.cluster, subject, namespace)
+        except UnknownSubject as error:
+            return refusal(404, "NotFound", str(error))
+        engine = engines.get(pod.spec.scheduler_name)
+        if engine is None:
+            return refusal(404, "NotFound", f'"{pod.spec.scheduler_name}" is no profile of this scheduler')
+        report = explain(engine, pod, request.first("node") or None)
+        place = queue_place(queue_report(scheduler.queue, clock.time(), _WHOLE_QUEUE), pod.uid)
+        return PageAnswer(200, msgspec.json.encode(replace(report, queue=place)), "application/json")
+
+    return answer
+
+
+def verbosity_page() -> Page:
+    """PUT a number: 0 to 3 for what an operator acts on, 4 and more for every detail."""
+
+    def answer(request: PageRequest) -> PageAnswer:
+        text = request.body.decode("ascii", "replace").strip()
+        if request.method != "PUT" or not text.isdigit():
+            return refusal(400, "BadRequest", "PUT the verbosity as a number, such as 4")
+        logging.getLogger().setLevel(level_of(int(text)))
+        return text_answer(f"successfully set klog.logging.verbosity to {text}")
+
+    return answer
+
+
+def level_of(verbosity: int) -> int:
+    """The level of Python's logging that is nearest to a verbosity of Kubernetes."""
+    return logging.DEBUG if verbosity >= 4 else logging.INFO
+
+
+def _limit(request: PageRequest) -> int:
+    text = request.first("limit")
+    return int(text) if text.isdigit() else _DEFAULT_LIMIT
+
+
+def _picture(cluster: Cluster, limit: int) -> dict[str, Any]:
+    pods: Mapping[str, Any] = cluster.objects("Pod")
+    assumed = [pod.key for pod in pods.values() if not pod.node_name and cluster.is_assumed(pod.uid)]
+    columns = {
+        resource: (cluster.nodes.allocatable(resource).tolist(), cluster.nodes.requested(resource).tolist())
+        for resource in _RESOURCES
+    }
+    per_node = Counter(pod.node_name for pod in pods.values() if pod.node_name)
+    nodes = [
+        {
+            "name": name,
+            "pods": per_node[name],
+            "allocatable": {resource: columns[resource][0][row] for resource in _RESOURCES},
+            "requested": {resource: columns[resource][1][row] for resource in _RESOURCES},
+            "nominated": [pod.key for pod in cluster.nominations.on(name)],
+        }
+        for row, name in enumerate(cluster.nodes.names[:limit])
+    ]
+    return {
+        "counts": {"nodes": len(cluster.nodes.names), "pods": len(pods), "assumed": len(assumed)},
+        "assumed": sorted(assumed)[:limit],
+        "nodes": nodes,
+    }

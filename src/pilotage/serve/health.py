@@ -1,0 +1,75 @@
+"""`/healthz`, `/livez`, `/readyz`: named checks, each alone or all together, as kubelets and people ask for them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pilotage.serve.page import PageAnswer, PageRequest, refusal, text_answer
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """`problem` says what is wrong, "" if nothing is. Its words go to the log; the network is told yes or no."""
+
+    name: str
+    problem: Callable[[], str]
+
+
+OnResult = Callable[[str, str, bool], None]
+"""Told of every check that was made: page, check, whether it passes."""
+
+PING = Check("ping", lambda: "")
+
+
+class HealthPage:
+    """One of the three pages. Answers `/name`, `/name/check`, `?verbose` and `?exclude=check`."""
+
+    def __init__(self, name: str, checks: Sequence[Check], on_result: OnResult) -> None:
+        self.name = name
+        self.checks = tuple(checks)
+        self._on_result = on_result
+
+    def problems(self) -> dict[str, str]:
+        """What is wrong now, by check; empty if all is well."""
+        return {check.name: problem for check in self.checks if (problem := self._problem(check))}
+
+    def _problem(self, check: Check) -> str:
+        problem = check.problem()
+        self._on_result(self.name, check.name, not problem)
+        return problem
+
+    def __call__(self, request: PageRequest) -> PageAnswer:
+        wanted = request.path.removeprefix(f"/{self.name}").strip("/")
+        return self._single(wanted) if wanted else self._all(request)
+
+    def _single(self, name: str) -> PageAnswer:
+        for check in self.checks:
+            if check.name == name:
+                problem = self._problem(check)
+                return text_answer(f"internal server error: {problem}", 500) if problem else text_answer("ok")
+        return refusal(404, "NotFound", f"{self.name} has no check {name!r}")
+
+    def _all(self, request: PageRequest) -> PageAnswer:
+        excluded = list(request.query.get("exclude", ()))
+        problems = {name: why for name, why in self.problems().items() if name not in excluded}
+        if not problems and "verbose" not in request.query:
+            return text_answer("ok")
+        lines = [self._line(check.name, check.name in excluded, check.name in problems) for check in self.checks]
+        unknown = [name for name in excluded if name not in {check.name for check in self.checks}]
+        if unknown:
+            shown = ", ".join(f'"{name}"' for name in unknown)
+            lines.append(f"warn: some health checks cannot be excluded: no matches for {shown}")
+        if problems:
+            log.info("%s check failed: %s", self.name, "; ".join(f"{name}: {why}" for name, why in problems.items()))
+        lines.append(f"{self.name} check {'failed' if problems else 'passed'}\n")
+        return text_answer("\n".join(lines), 500 if problems else 200)
+
+    @staticmethod
+    def _line(name: str, is_excluded: bool, has_failed: bool) -> str:
+        if is_excluded:
+            return f"[+]{name} excluded: ok"
+        return f"[-]{name} failed: reason withheld" if has_failed else f"[+]{name} ok"

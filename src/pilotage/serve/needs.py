@@ -1,0 +1,28 @@
+"""What the scheduler must be allowed to do; `deploy/base/rbac.yaml` grants this and nothing more."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pilotage.kube.election import LeaseName
+from pilotage.kube.preflight import Permission
+
+BINDING: Final = Permission("create", "", "pods", "binding")
+WRITES: Final = (
+    BINDING,
+    Permission("patch", "", "pods", "status"),
+    Permission("delete", "", "pods"),
+    Permission("create", "events.k8s.io", "events"),
+    Permission("patch", "events.k8s.io", "events"),
+    Permission("update", "", "persistentvolumes"),
+    Permission("update", "", "persistentvolumeclaims"),
+    Permission("create", "resource.k8s.io", "resourceclaims"),
+    Permission("update", "resource.k8s.io", "resourceclaims", "status"),
+    Permission("delete", "resource.k8s.io", "resourceclaims"),
+)
+
+
+def lease_permissions(lease: LeaseName) -> tuple[Permission, ...]:
+    """`create` cannot be granted for one name only: a lease that does not exist has none yet."""
+    verbs = ("get", "create", "update")
+    return tuple(Permission(verb, "coordination.k8s.io", "leases", "", lease.namespace) for verb in verbs)

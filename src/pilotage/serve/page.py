@@ -1,0 +1,55 @@
+"""A question to the service and its answer, without any web framework: pages are functions that tests call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import msgspec
+
+TEXT: Final = "text/plain; charset=utf-8"
+JSON: Final = "application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class PageRequest:
+    """Header names are in lower case."""
+
+    path: str
+    method: str = "GET"
+    query: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+
+    def first(self, name: str, default: str = "") -> str:
+        values = self.query.get(name, ())
+        return values[0] if values else default
+
+    @property
+    def accepts_json(self) -> bool:
+        return JSON in self.headers.get("accept", "")
+
+
+@dataclass(frozen=True, slots=True)
+class PageAnswer:
+    status: int
+    body: bytes
+    content_type: str = TEXT
+
+
+Page = Callable[[PageRequest], PageAnswer]
+
+
+def text_answer(text: str, status: int = 200) -> PageAnswer:
+    return PageAnswer(status, text.encode(), TEXT)
+
+
+def json_answer(value: Any, status: int = 200) -> PageAnswer:
+    return PageAnswer(status, msgspec.json.encode(value), JSON)
+
+
+def refusal(status: int, reason: str, message: str) -> PageAnswer:
+    """A metav1.Status, as the API server would refuse."""
+    document = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
+    return json_answer({**document, "message": message, "reason": reason, "code": status}, status)

@@ -1,0 +1,167 @@
+"""The certificate that the service shows: given in files, kept in a directory, or made for this run.
+
+Certificates in files are renewed by others while we run: `refresh` loads them again when they have changed. A pair that
+does not fit (renewed by half) leaves the old one in use.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import ssl
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import trustme
+
+log = logging.getLogger(__name__)
+
+TLS_VERSIONS: Final = {
+    "VersionTLS10": ssl.TLSVersion.TLSv1,
+    "VersionTLS11": ssl.TLSVersion.TLSv1_1,
+    "VersionTLS12": ssl.TLSVersion.TLSv1_2,
+    "VersionTLS13": ssl.TLSVersion.TLSv1_3,
+}
+CIPHER_SUITES: Final = {
+    "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256": "ECDHE-ECDSA-AES128-GCM-SHA256",
+    "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384": "ECDHE-ECDSA-AES256-GCM-SHA384",
+    "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256": "ECDHE-ECDSA-CHACHA20-POLY1305",
+    "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256": "ECDHE-RSA-AES128-GCM-SHA256",
+    "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384": "ECDHE-RSA-AES256-GCM-SHA384",
+    "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256": "ECDHE-RSA-CHACHA20-POLY1305",
+    "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA": "ECDHE-ECDSA-AES128-SHA",
+    "TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA": "ECDHE-ECDSA-AES256-SHA",
+    "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA": "ECDHE-RSA-AES128-SHA",
+    "TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA": "ECDHE-RSA-AES256-SHA",
+}
+"""Names as Go and the flags of kube-scheduler have them -> names of OpenSSL. Those of TLS 1.3 cannot be chosen."""
+_OF_TLS_13: Final = frozenset({"TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"})
+_FILE_NAME: Final = "kube-scheduler"
+
+
+class CertificateError(Exception):
+    """The certificate cannot be used; the text says which and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class TlsOptions:
+    certificate_file: str = ""
+    key_file: str = ""
+    directory: str = ""
+    """Where a certificate of our own is kept; "" if it need not survive."""
+    min_version: str = ""
+    cipher_suites: Sequence[str] = ()
+
+
+class ServerTls:
+    """An `ssl.SSLContext` and the files that it was made from."""
+
+    def __init__(self, options: TlsOptions) -> None:
+        """CertificateError if the files or the options cannot be used."""
+        self.context = _bare_context(options)
+        self._files = _given_files(options) or _kept_files(options.directory)
+        self._marks: tuple[int, ...] = ()
+        if self._files is None:
+            self._load_own()
+        else:
+            self._load(*self._files)
+            self._marks = _marks(*self._files)
+
+    def trust_clients(self, authority: bytes) -> None:
+        """Accept client certificates that one of these authorities (PEM) signed, from the next connection on."""
+        try:
+            self.context.load_verify_locations(cadata=authority.decode("ascii"))
+        except (ssl.SSLError, ValueError) as error:
+            raise CertificateError(f"the client CA holds no usable PEM certificate ({error})") from error
+        self.context.verify_mode = ssl.CERT_OPTIONAL
+        self.context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+
+    def refresh(self) -> bool:
+        """Load the files again if they have changed; True if new ones are in use."""
+        if self._files is None:
+            return False
+        try:
+            marks = _marks(*self._files)
+            if marks == self._marks:
+                return False
+            self._load(*self._files)
+        except (CertificateError, OSError) as error:
+            log.warning("the certificate loaded before stays in use: %s", error)
+            return False
+        self._marks = marks
+        return True
+
+    def _load(self, certificate: Path, key: Path) -> None:
+        try:
+            # A context of its own first: half of a pair must not reach the one that is in use.
+            for context in (ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), self.context):
+                context.load_cert_chain(certificate, key, password=_refuse_password)
+        except (ssl.SSLError, OSError, ValueError) as error:
+            raise CertificateError(f"{certificate}, {key}: no usable pair of certificate and key ({error})") from error
+
+    def _load_own(self) -> None:
+        with tempfile.TemporaryDirectory(prefix="pilotage-") as directory:
+            self._load(*_make_pair(Path(directory)))
+
+
+def _bare_context(options: TlsOptions) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    if options.min_version:
+        if options.min_version not in TLS_VERSIONS:
+            raise CertificateError(f"{options.min_version!r} is no TLS version; there are {', '.join(TLS_VERSIONS)}")
+        context.minimum_version = TLS_VERSIONS[options.min_version]
+    suites = [name for name in options.cipher_suites if name not in _OF_TLS_13]
+    unknown = [name for name in suites if name not in CIPHER_SUITES]
+    if unknown:
+        raise CertificateError(f"unknown cipher suite {', '.join(unknown)}; there are {', '.join(CIPHER_SUITES)}")
+    if suites:
+        context.set_ciphers(":".join(CIPHER_SUITES[name] for name in suites))
+    return context
+
+
+def _given_files(options: TlsOptions) -> tuple[Path, Path] | None:
+    if bool(options.certificate_file) != bool(options.key_file):
+        raise CertificateError("--tls-cert-file and --tls-private-key-file must be given together")
+    return (Path(options.certificate_file), Path(options.key_file)) if options.certificate_file else None
+
+
+def _kept_files(directory: str) -> tuple[Path, Path] | None:
+    if not directory:
+        return None
+    place = Path(directory)
+    pair = place / f"{_FILE_NAME}.crt", place / f"{_FILE_NAME}.key"
+    if all(path.exists() for path in pair):
+        return pair
+    try:
+        place.mkdir(mode=0o755, parents=True, exist_ok=True)
+        return _make_pair(place)
+    except OSError as error:
+        raise CertificateError(f"--cert-dir {directory}: {error.strerror or error}") from error
+
+
+def _make_pair(place: Path) -> tuple[Path, Path]:
+    host = socket.gethostname()
+    issued = trustme.CA(organization_name="Pilotage").issue_cert(
+        host, "localhost", "127.0.0.1", "::1", common_name=host
+    )
+    certificate, key = place / f"{_FILE_NAME}.crt", place / f"{_FILE_NAME}.key"
+    key.unlink(missing_ok=True)
+    with os.fdopen(os.open(key, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(issued.private_key_pem.bytes())
+    certificate.write_bytes(b"".join(blob.bytes() for blob in issued.cert_chain_pems))
+    return certificate, key
+
+
+def _marks(*paths: Path) -> tuple[int, ...]:
+    found = [os.stat(path) for path in paths]
+    return tuple(mark for one in found for mark in (one.st_ino, one.st_mtime_ns, one.st_size))
+
+
+def _refuse_password() -> str:
+    # Without this OpenSSL would ask on the terminal and the process would hang.
+    raise ValueError("the key is encrypted; there is nobody to ask for its password")

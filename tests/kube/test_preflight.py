@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from pilotage.assembly import WATCHED
+from pilotage.kube.client import KubeClient, ServerVersion
+from pilotage.kube.errors import ApiStatusError
+from pilotage.kube.preflight import (
+    Permission,
+    Refused,
+    await_server,
+    missing,
+    missing_permissions,
+    version_warning,
+)
+from pilotage.kube.transport import Response, TransportError
+from pilotage.model import KINDS
+
+from .manual_clock import HurriedClock
+
+WATCHED_KINDS = [KINDS[resource] for resource in WATCHED]
+
+
+class SomeServer:
+    """Answers with a given code for some paths; may not answer at all for a while."""
+
+    def __init__(self, codes: Mapping[str, int], silent: int = 0) -> None:
+        self.codes = codes
+        self.silent = silent
+        self.asked: list[str] = []
+
+    async def request(self, method: str, path: str, **_: object) -> Response:
+        self.asked.append(path)
+        if self.silent:
+            self.silent -= 1
+            raise TransportError("no answer from http://127.0.0.1:1", sent=False)
+        code = self.codes.get(path, 200)
+        if code != 200:
+            status = {"kind": "Status", "reason": "Some", "message": "not for you", "code": code}
+            return Response(code, {}, json.dumps(status).encode())
+        if path == "/version":
+            return Response(200, {}, b'{"gitVersion": "v1.36.0", "major": "1", "minor": "36+"}')
+        if path == "/apis/storage.k8s.io/v1":
+            return Response(200, {}, b'{"kind": "APIResourceList", "resources": [{"name": "csinodes"}]}')
+        return Response(200, {}, b'{"kind": "List", "metadata": {"resourceVersion": "1"}, "items": []}')
+
+
+class Waits:
+    def __init__(self) -> None:
+        self.told: list[tuple[str, float]] = []
+
+    def __call__(self, problem: str, pause: float) -> None:
+        self.told.append((problem, pause))
+
+
+async def check(server: SomeServer, waits: Waits | None = None) -> ServerVersion:
+    client: Any = server
+    return await await_server(KubeClient(client), WATCHED_KINDS, HurriedClock(), waits or Waits())
+
+
+async def test_everything_that_is_watched_is_listed_once() -> None:
+    server = SomeServer({})
+    assert (await check(server)).git_version == "v1.36.0"
+    assert server.asked == ["/version", *(kind.path() for kind in WATCHED_KINDS)]
+
+
+async def test_kind_that_the_server_does_not_have_is_no_obstacle() -> None:
+    await check(SomeServer({WATCHED_KINDS[-1].path(): 404}))
+
+
+async def test_server_that_does_not_answer_is_waited_for_with_growing_pauses() -> None:
+    waits = Waits()
+    await check(SomeServer({}, silent=6), waits)
+    assert [pause for _, pause in waits.told] == [1.0, 2.0, 4.0, 8.0, 10.0, 10.0]
+    assert waits.told[0][0] == "no answer from http://127.0.0.1:1"
+
+
+async def test_server_that_is_not_ready_is_waited_for() -> None:
+    waits = Waits()
+    server = SomeServer({"/version": 503})
+
+    class Recovers(Waits):
+        def __call__(self, problem: str, pause: float) -> None:
+            super().__call__(problem, pause)
+            server.codes = {}
+
+    waits = Recovers()
+    await check(server, waits)
+    assert "the API server is not ready: not for you (HTTP 503 Some)" in waits.told[0][0]
+
+
+async def test_expired_credentials_are_not_waited_for() -> None:
+    with pytest.raises(Refused, match=r"does not accept our credentials: .*HTTP 401.*expired\?"):
+        await check(SomeServer({"/version": 401}))
+
+
+async def test_every_missing_permission_is_told_with_its_rule() -> None:
+    with pytest.raises(Refused) as refused:
+        await check(SomeServer({KINDS["nodes"].path(): 403, KINDS["csinodes"].path(): 403}))
+    assert refused.value.problems == (
+        'may not list nodes; add to the role: - {apiGroups: [""], resources: ["nodes"], verbs: ["list", "watch"]}',
+        "may not list csinodes; add to the role: "
+        '- {apiGroups: ["storage.k8s.io"], resources: ["csinodes"], verbs: ["list", "watch"]}',
+    )
+
+
+@pytest.mark.parametrize(
+    ("major", "minor", "is_known"),
+    [
+        ("1", "37", True),
+        ("1", "30", True),
+        ("1", "33+", True),
+        ("1", "19", False),
+        ("1", "99", False),
+        ("2", "1", False),
+    ],
+)
+def test_server_of_an_unknown_version_is_worth_a_warning(major: str, minor: str, is_known: bool) -> None:
+    warning = version_warning(ServerVersion(f"v{major}.{minor}.0", major, minor))
+    assert (warning == "") is is_known
+
+
+class Reviewing(SomeServer):
+    """May bind, and nothing else."""
+
+    async def request(self, method: str, path: str, **options: Any) -> Response:
+        spec = json.loads(options["body"])["spec"]["resourceAttributes"]
+        allowed = spec["subresource"] == "binding"
+        return Response(201, {}, json.dumps({"status": {"allowed": allowed}}).encode())
+
+
+async def test_what_may_not_be_written_is_asked_of_the_server() -> None:
+    client: Any = Reviewing({})
+    wanted = [Permission("create", "", "pods", "binding"), Permission("get", "coordination.k8s.io", "leases", "", "ns")]
+    lacking = await missing_permissions(KubeClient(client), wanted)
+    assert [missing(permission) for permission in lacking] == [
+        'may not get leases in namespace "ns"; add to the role: '
+        '- {apiGroups: ["coordination.k8s.io"], resources: ["leases"], verbs: ["get"]}'
+    ]
+
+
+def test_refusal_of_the_server_is_told_with_the_rule_that_lifts_it() -> None:
+    message = (
+        'pods "p" is forbidden: User "u" cannot create resource "pods/binding" in API group "" in the namespace "x"'
+    )
+    assert str(ApiStatusError(403, "Forbidden", message)).endswith(
+        'add to the role: - {apiGroups: [""], resources: ["pods/binding"], verbs: ["create"]}'
+    )
+    assert "role" not in str(ApiStatusError(409, "Conflict", message))
