@@ -127,6 +127,10 @@ class InMemoryApi:
     async def patch(
         self, kind: KindInfo, namespace: str, name: str, body: bytes, *, content_type: str = "", subresource: str = ""
     ) -> bytes:
+        if kind.plural == "events":
+            event = next(event for event in self.events if event["metadata"]["name"] == name)
+            event.update(msgspec.json.decode(body))
+            return b""
         assert (kind.plural, subresource) == ("pods", "status")
         if self.status_latency:
             await self._clock.sleep(self.status_latency)

@@ -7,10 +7,11 @@ from typing import ClassVar
 
 import msgspec
 
-from pilotage.api.calls import ApiCall, ApiWriter, Lane, Relevance
+from pilotage.api.calls import ApiCall, ApiWriter, Lane, Relevance, is_not_found
 from pilotage.model import KINDS, Pod
 
 _MAX_NOTE = 1024
+_STRATEGIC_MERGE = "application/strategic-merge-patch+json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,29 +30,65 @@ class EventFacts:
     """The other pod that has to do with it."""
 
 
-class EventCreation(ApiCall):
-    """POST events; lost events are a pity, never a reason to wait."""
+@dataclass(frozen=True, slots=True)
+class Repetition:
+    """How often it has happened so far, and when last."""
 
-    __slots__ = ("_facts", "_pod")
+    count: int
+    last_observed_time: str
+
+    def document(self) -> dict[str, int | str]:
+        return {"count": self.count, "lastObservedTime": self.last_observed_time}
+
+
+class EventCreation(ApiCall):
+    """POST events, or PATCH the series of one that exists; lost events are a pity, never a reason to wait."""
+
+    __slots__ = ("_facts", "_is_new", "_pod", "_series")
 
     kind: ClassVar[str] = "event"
     lane: ClassVar[Lane] = Lane.EVENT
     relevance: ClassVar[Relevance] = Relevance.EVENT
 
-    def __init__(self, pod: Pod, facts: EventFacts) -> None:
+    def __init__(self, pod: Pod, facts: EventFacts, series: Repetition | None = None, *, is_new: bool = True) -> None:
+        """Not `is_new`: the event was created before, and `series` is to be written into it."""
         self._pod = pod
         self._facts = facts
+        self._series = series
+        self._is_new = is_new
 
     @property
     def object_key(self) -> str:
         return f"{self._pod.uid}/{self._facts.name_suffix}"
 
+    def merged_with(self, newer: ApiCall) -> ApiCall:
+        if not isinstance(newer, EventCreation):
+            return newer
+        return EventCreation(newer._pod, newer._facts, newer._series, is_new=self._is_new)
+
     async def perform(self, writer: ApiWriter) -> None:
+        if self._is_new or self._series is None:
+            await self._create(writer)
+            return
+        body = msgspec.json.encode({"series": self._series.document()})
+        try:
+            await writer.patch(KINDS["events"], self._pod.namespace, self._name, body, content_type=_STRATEGIC_MERGE)
+        except Exception as error:
+            # Events are kept for an hour only; a series may last longer.
+            if not is_not_found(error):
+                raise
+            await self._create(writer)
+
+    @property
+    def _name(self) -> str:
+        return f"{self._pod.name}.{self._facts.name_suffix}"
+
+    async def _create(self, writer: ApiWriter) -> None:
         pod, facts = self._pod, self._facts
         body = {
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
-            "metadata": {"name": f"{pod.name}.{facts.name_suffix}", "namespace": pod.namespace},
+            "metadata": {"name": self._name, "namespace": pod.namespace},
             "eventTime": facts.time,
             "reportingController": facts.reporter,
             "reportingInstance": facts.instance,
@@ -63,6 +100,8 @@ class EventCreation(ApiCall):
         }
         if facts.related is not None:
             body["related"] = _reference(facts.related)
+        if self._series is not None:
+            body["series"] = self._series.document()
         await writer.create(KINDS["events"], pod.namespace, msgspec.json.encode(body))
 
 

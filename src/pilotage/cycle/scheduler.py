@@ -184,6 +184,7 @@ class Scheduler:
         while True:
             await self._parts.clock.sleep(_BACKOFF_TICK_SECONDS)
             ticks += 1
+            self.recorder.tick()
             moved = self._queue.release_backoff()
             if ticks % _TICKS_PER_SWEEP == 0:
                 moved += self._queue.sweep_leftovers()
