@@ -18,7 +18,7 @@ class ChildFailed(Exception):
 
 
 class Child:
-    """`pilotage ARGUMENTS` in a process of its own."""
+    """A command in a process of its own, usually `pilotage ARGUMENTS`."""
 
     def __init__(self, process: Process, name: str) -> None:
         self._process = process
@@ -28,6 +28,15 @@ class Child:
     async def start(cls, *arguments: str) -> Child:
         process = await asyncio.create_subprocess_exec(*_command(arguments), stdout=DEVNULL, stdin=DEVNULL)
         return cls(process, f"pilotage {arguments[0]}")
+
+    @classmethod
+    async def start_program(cls, program: Path, *arguments: str, log: Path) -> Child:
+        """Another program than pilotage; its messages go to `log`."""
+        with log.open("ab") as messages:
+            process = await asyncio.create_subprocess_exec(
+                program, *arguments, stdout=messages, stderr=messages, stdin=DEVNULL
+            )
+        return cls(process, program.name)
 
     def check(self) -> None:
         """Raise if the child has ended."""

@@ -59,6 +59,7 @@ class Figures:
     """The scheduler's own share of it; None where it cannot be told apart."""
     peak_memory_mib: float
     unschedulable: int = 0
+    scheduler: str = "pilotage"
 
     @property
     def pods(self) -> int:
@@ -75,6 +76,7 @@ class Figures:
         return {
             "workload": self.workload,
             "server": self.server,
+            "scheduler": self.scheduler,
             "nodes": self.nodes,
             "initPods": self.init_pods,
             "pods": self.pods,

@@ -1,52 +1,34 @@
-"""A benchmark over HTTP: the sandbox and the scheduler are processes of their own, this one creates and watches.
-
-What is reported as CPU and memory is the scheduler process's alone.
-"""
+"""A benchmark over HTTP: the sandbox and the scheduler are processes of their own, this one creates and watches."""
 
 from __future__ import annotations
 
-import asyncio
 import random
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any
 
-import msgspec
-
-from pilotage.bench.child_process import Child, ChildFailed
-from pilotage.bench.cluster_objects import create_object
-from pilotage.bench.in_process import Stalled, unwrapped
-from pilotage.bench.measure import Figures, Timeline
-from pilotage.bench.progress import Progress
-from pilotage.bench.workloads import NAMESPACE, OTHER_NAMESPACE, Object, Workload, priority_class
+from pilotage.bench.child_process import Child
+from pilotage.bench.in_process import Stalled
+from pilotage.bench.measure import Figures
+from pilotage.bench.workload_run import WorkloadRun
+from pilotage.bench.workloads import Workload
 from pilotage.clock import Clock
 from pilotage.kube.client import KubeClient
 from pilotage.kube.http_transport import HttpTransport
 from pilotage.kube.kubeconfig import load_connection
-from pilotage.kube.reflector import Reflector
-from pilotage.model import KINDS, Pod, WatchEvent
 
-_CONNECTIONS = 16
 _POLL_SECONDS = 0.05
 _START_SECONDS = 60.0
-_STALL_SECONDS = 60.0
 
 
 class OverHttpBench:
     """One run of one workload against a sandbox in a process of its own."""
 
     def __init__(self, workload: Workload, clock: Clock, rng: random.Random, run_arguments: Sequence[str]) -> None:
-        self._workload = workload
+        self._run = WorkloadRun(workload, clock, rng, server="http")
         self._clock = clock
-        self._rng = rng
         self._run_arguments = run_arguments
-        self._progress = Progress(clock)
-        self._unbound: set[str] = set()
-        self._bound: set[str] = set()
-        self._timeline: Timeline | None = None
-        self._is_settled: Callable[[Pod], bool] = _is_bound
 
     async def run(self) -> Figures:
         async with AsyncExitStack() as stack:
@@ -57,10 +39,10 @@ class OverHttpBench:
             await self._appearance(kubeconfig, sandbox)
             client = KubeClient(HttpTransport(load_connection(str(kubeconfig), clock=self._clock)))
             stack.push_async_callback(client.close)
-            await self._make_cluster(client)
+            await self._run.make_cluster(client)
             scheduler = await Child.start("run", "--kubeconfig", str(kubeconfig), *self._run_arguments)
             stack.push_async_callback(scheduler.stop)
-            return await self._watched(client, scheduler)
+            return await self._run.measure(client, scheduler)
 
     async def _appearance(self, path: Path, sandbox: Child) -> None:
         """The sandbox writes its kubeconfig when it is ready to serve."""
@@ -70,113 +52,6 @@ class OverHttpBench:
             if self._clock.monotonic() > deadline:
                 raise Stalled(f"the sandbox did not start within {_START_SECONDS:.0f} s")
             await self._clock.sleep(_POLL_SECONDS)
-
-    async def _make_cluster(self, client: KubeClient) -> None:
-        workload = self._workload
-        for namespace in (NAMESPACE, OTHER_NAMESPACE):
-            await client.create(KINDS["namespaces"], "", msgspec.json.encode({"metadata": {"name": namespace}}))
-        for name, value in workload.priority_classes.items():
-            body = msgspec.json.encode(priority_class(name, value))
-            await client.create(KINDS["priorityclasses"], "", body)
-        nodes = [msgspec.json.encode(workload.make_node(number)) for number in range(workload.nodes)]
-        await self._post_all(lambda body: client.create(KINDS["nodes"], "", body), nodes)
-        self._progress.finish(f"nodes: {workload.nodes:,}")
-        objects = list(workload.make_objects(workload))
-        await self._post_all(lambda manifest: create_object(client, manifest), objects)
-        if objects:
-            self._progress.finish(f"objects: {len(objects):,}")
-
-    async def _watched(self, client: KubeClient, scheduler: Child) -> Figures:
-        workload = self._workload
-        figures: Figures
-        async with unwrapped(Stalled), unwrapped(ChildFailed), asyncio.TaskGroup() as tasks:
-            reflector = Reflector(client, KINDS["pods"], self, self._clock, self._rng)
-            watching = tasks.create_task(reflector.run(), name="watch pods")
-            await reflector.wait_synced()
-            self._is_settled = _is_bound if workload.init_pods_fit else _was_tried
-            await self._schedule_all(client, scheduler, "init pods", workload.make_init_pod, workload.init_pods)
-            self._is_settled = _is_bound
-            timeline = self._timeline = Timeline()
-            cpu_before = scheduler.cpu_seconds()
-            await self._schedule_all(client, scheduler, "pods", workload.make_pod, workload.pods)
-            figures = Figures(
-                workload=workload.name,
-                server="http",
-                nodes=workload.nodes,
-                init_pods=workload.init_pods,
-                timeline=timeline,
-                cpu_seconds=scheduler.cpu_seconds() - cpu_before,
-                scheduler_cpu_seconds=scheduler.cpu_seconds() - cpu_before,
-                peak_memory_mib=scheduler.peak_memory_mib(),
-            )
-            watching.cancel()
-        return figures
-
-    async def _schedule_all(
-        self, client: KubeClient, scheduler: Child, step: str, make: Callable[[int], Object], count: int
-    ) -> None:
-        self._bound.clear()
-        manifests = [make(number) for number in range(count)]
-        self._unbound = {manifest["metadata"]["name"] for manifest in manifests}
-
-        async def create(pod: Object) -> None:
-            if self._timeline is not None:
-                self._timeline.created[pod["metadata"]["name"]] = self._clock.monotonic()
-            await client.create(KINDS["pods"], pod["metadata"]["namespace"], msgspec.json.encode(pod))
-            self._progress.show(step, len(self._bound), count)
-
-        await self._post_all(create, manifests)
-        before, since = -1, self._clock.monotonic()
-        while len(self._bound) < count:
-            scheduler.check()
-            if len(self._bound) != before:
-                before, since = len(self._bound), self._clock.monotonic()
-            elif self._clock.monotonic() - since > _STALL_SECONDS:
-                raise Stalled(f"{step}: {before:,} of {count:,} bound, and none for {_STALL_SECONDS:.0f} s")
-            self._progress.show(step, len(self._bound), count)
-            await self._clock.sleep(_POLL_SECONDS)
-        self._progress.finish(f"{step}: {count:,} bound")
-
-    @staticmethod
-    async def _post_all(post: Callable[[Any], Any], items: Sequence[Any]) -> None:
-        """Several at a time, each connection taking the next one when it is free."""
-        remaining = iter(items)
-
-        async def connection() -> None:
-            for item in remaining:
-                await post(item)
-
-        async with asyncio.TaskGroup() as tasks:
-            for _ in range(_CONNECTIONS):
-                tasks.create_task(connection(), name="create")
-
-    # --- sink of the reflector ---------------------------------------------------------------------------------
-
-    def replace(self, kind: str, objects: list[Any]) -> None:
-        for pod in objects:
-            self._note(pod)
-
-    def apply(self, kind: str, events: list[WatchEvent]) -> None:
-        for event in events:
-            if isinstance(event.object, Pod):
-                self._note(event.object)
-
-    def _note(self, pod: Pod) -> None:
-        # Pods of an earlier step change too: preemption marks its victims.
-        if not self._is_settled(pod) or pod.name not in self._unbound:
-            return
-        self._unbound.discard(pod.name)
-        self._bound.add(pod.name)
-        if self._timeline is not None:
-            self._timeline.note_bound(pod.name, self._clock.monotonic())
-
-
-def _is_bound(pod: Pod) -> bool:
-    return bool(pod.node_name)
-
-
-def _was_tried(pod: Pod) -> bool:
-    return pod.status.condition("PodScheduled") is not None
 
 
 def _is_there(path: Path) -> bool:

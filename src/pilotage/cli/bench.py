@@ -20,6 +20,7 @@ from pilotage.bench.in_process import InProcessBench, Stalled
 from pilotage.bench.measure import Figures
 from pilotage.bench.over_http import OverHttpBench
 from pilotage.bench.workloads import Workload
+from pilotage.cli.bench_real import bench_real
 from pilotage.cli.errors import bad_input
 from pilotage.cli.scheduler_flags import SchedulerFlags, scheduler_flags
 from pilotage.clock import Clock, SystemClock
@@ -31,6 +32,7 @@ _EPILOG = """\b
 Examples:
   pilotage bench --workload SchedulingBasic
   pilotage bench --nodes 500 --init-pods 500 --pods 1000 --server http -o json
+  pilotage bench --server real --rounds 3
 """
 
 
@@ -41,12 +43,13 @@ Examples:
 @click.option("--pods", type=click.IntRange(min=1), help="Pods that are measured.")
 @click.option(
     "--server",
-    type=click.Choice(["in-process", "http"]),
+    type=click.Choice(["in-process", "http", "real"]),
     default="in-process",
     show_default=True,
-    help="Sandbox in this process without HTTP, or in one of its own.",
+    help="Sandbox in this process without HTTP, or in one of its own, or a real API server.",
 )
 @click.option("--latency-ms", type=click.FloatRange(min=0), default=0.0, help="Let every write take this much longer.")
+@click.option("--rounds", type=click.IntRange(min=1), default=1, help="How often to measure (--server real).")
 @click.option("--no-contrast", is_flag=True, help="Do not run a second time without the feature that is shown.")
 @scheduler_flags
 @click.option("--seed", type=int, default=1, show_default=True, help="Seed of everything random.")
@@ -58,15 +61,25 @@ def bench(
     pods: int | None,
     server: str,
     latency_ms: float,
+    rounds: int,
     no_contrast: bool,
     seed: int,
     output: str,
     flags: SchedulerFlags,
 ) -> None:
-    """Measure pods per second, latency, CPU and memory of a workload in the sandbox."""
+    """Measure pods per second, latency, CPU and memory of a workload.
+
+    In the sandbox or, with --server real, against a real API server (see `make cluster-assets`), there in turn with
+    kube-scheduler if it is among the assets.
+    """
     workload = _sized(_workload(workload_name), nodes, init_pods, pods)
-    if latency_ms and server == "http":
+    if latency_ms and server != "in-process":
         raise click.UsageError("--latency-ms needs --server in-process")
+    if rounds > 1 and server != "real":
+        raise click.UsageError("--rounds needs --server real")
+    if server == "real":
+        bench_real(workload, flags, rounds=rounds, seed=seed, output=output)
+        return
     course = _Course(workload, server, latency_ms / 1000, seed)
     figures = course.run(flags)
     gate = "" if no_contrast else workload.contrast_gate

@@ -1,0 +1,94 @@
+"""`pilotage bench --server real`: against a real API server, and beside kube-scheduler where it is there."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import click
+import msgspec
+import uvloop
+from rich.console import Console
+from rich.table import Table
+
+from pilotage.bench.child_process import ChildFailed
+from pilotage.bench.cluster_assets import AssetsMissing, ClusterAssets, find_assets
+from pilotage.bench.comparison import Summary, ratios, schedulers_of, summary_of
+from pilotage.bench.contenders import Contender, KubeScheduler, Pilotage
+from pilotage.bench.in_process import Stalled
+from pilotage.bench.measure import Figures
+from pilotage.bench.over_real import OverRealBench
+from pilotage.bench.program import ProgramFailed
+from pilotage.bench.workloads import Workload
+from pilotage.cli.errors import bad_input
+from pilotage.cli.scheduler_flags import SchedulerFlags
+from pilotage.clock import SystemClock
+from pilotage.rng import seeded
+
+
+def bench_real(workload: Workload, flags: SchedulerFlags, *, rounds: int, seed: int, output: str) -> None:
+    """Measure and print; the JSON object is the last line of stdout."""
+    if workload.controllers:
+        raise click.UsageError(f"{workload.name} needs controllers, which a bare API server does not have")
+    flags.options()
+    try:
+        assets = find_assets()
+    except AssetsMissing as missing:
+        raise bad_input(str(missing)) from missing
+    bench = OverRealBench(workload, SystemClock(), lambda: seeded(seed), assets, _contenders(assets, flags))
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as loop:
+            runs = loop.run(bench.run(rounds))
+    except (Stalled, ChildFailed, ProgramFailed) as error:
+        raise click.ClickException(str(error)) from error
+    summaries = [summary_of(runs, name) for name in schedulers_of(runs)]
+    if output == "json":
+        click.echo(msgspec.json.encode(_document(workload, runs, summaries)).decode())
+    else:
+        _print_table(workload, runs, summaries)
+
+
+def _contenders(assets: ClusterAssets, flags: SchedulerFlags) -> list[Contender]:
+    ours = Pilotage(flags.arguments())
+    theirs = assets.kube_scheduler
+    return [ours] if theirs is None else [ours, KubeScheduler(theirs)]
+
+
+def _document(workload: Workload, runs: Sequence[Figures], summaries: Sequence[Summary]) -> dict[str, Any]:
+    document: dict[str, Any] = {
+        "workload": workload.name,
+        "server": "real",
+        "runs": [run.as_json() for run in runs],
+        "medians": {summary.scheduler: summary.as_json() for summary in summaries},
+    }
+    if len(summaries) > 1:
+        document["ratios"] = ratios(*summaries)
+    return document
+
+
+def _print_table(workload: Workload, runs: Sequence[Figures], summaries: Sequence[Summary]) -> None:
+    sizes = f"{workload.nodes:,} nodes, {workload.init_pods:,} pods before, {workload.pods:,} measured"
+    table = Table(title=f"{workload.name} (real API server): {sizes}", title_justify="left")
+    for heading in ("SCHEDULER", "PODS/S", "CPU", "PEAK MEMORY", "CREATE TO BIND P50", "P99"):
+        table.add_column(heading, justify="left" if heading == "SCHEDULER" else "right")
+    for run in runs:
+        latency = run.as_json()["latencySeconds"]
+        table.add_row(
+            run.scheduler,
+            f"{run.pods_per_second:,.0f}",
+            f"{run.cpu_seconds:.1f} s",
+            f"{run.peak_memory_mib:,.0f} MiB",
+            f"{latency['p50']:.2f} s",
+            f"{latency['p99']:.2f} s",
+        )
+    Console(file=sys.stdout).print(table)
+    if len(summaries) > 1:
+        found = ratios(*summaries)
+        click.echo(
+            f"Of {summaries[1].scheduler}'s: throughput x {found['throughput']:.2f}, "
+            f"scheduler CPU x {found['cpu']:.2f}, peak memory x {found['memory']:.2f}."
+        )
+    else:
+        click.echo("No kube-scheduler among the assets to compare with.")
