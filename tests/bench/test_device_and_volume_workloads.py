@@ -12,7 +12,7 @@ from pilotage.assembly import SchedulerOptions
 from pilotage.bench.catalog import WORKLOADS
 from pilotage.bench.in_process import InProcessBench
 from pilotage.bench.workloads import NAMESPACE
-from pilotage.cli.bench import bench
+from pilotage.cli.main import cli
 from pilotage.clock import SystemClock
 from pilotage.rng import seeded
 
@@ -56,13 +56,13 @@ async def test_volumes_are_provisioned_for_the_chosen_node() -> None:
 
 def test_the_workload_of_claims_is_run_with_and_without_narrowing() -> None:
     sizes = ["--nodes", "2", "--pods", "4"]
-    done = CliRunner().invoke(bench, ["--workload", _CLAIMS, *sizes, "-o", "json"])
+    done = CliRunner().invoke(cli, ["bench", "--workload", _CLAIMS, *sizes, "-o", "json"])
     assert done.exit_code == 0, done.output
     facts = msgspec.json.decode(done.stdout.splitlines()[-1])
     assert facts["pods"] == facts["contrast"]["pods"] == 4
     assert facts["contrast"]["featureGates"] == "SchedulerPreQueueingHints=false"
-    table = CliRunner().invoke(bench, ["--workload", _CLAIMS, *sizes])
+    table = CliRunner().invoke(cli, ["bench", "--workload", _CLAIMS, *sizes])
     assert "SchedulerPreQueueingHints=false" in table.stdout
     assert "Without SchedulerPreQueueingHints a pod costs" in table.stdout
-    alone = CliRunner().invoke(bench, ["--workload", _CLAIMS, *sizes, "--no-contrast", "-o", "json"])
+    alone = CliRunner().invoke(cli, ["bench", "--workload", _CLAIMS, *sizes, "--no-contrast", "-o", "json"])
     assert "contrast" not in msgspec.json.decode(alone.stdout.splitlines()[-1])

@@ -54,12 +54,15 @@ class Figures:
     init_pods: int
     timeline: Timeline
     cpu_seconds: float
-    """CPU of the process that schedules, from the first creation to the last binding."""
+    """CPU of the process that schedules, from the first creation to the last binding or, of a process of its own,
+    until everything is written."""
     scheduler_cpu_seconds: float | None
     """The scheduler's own share of it; None where it cannot be told apart."""
     peak_memory_mib: float
     unschedulable: int = 0
     scheduler: str = "pilotage"
+    events: int | None = None
+    """Events on the server at the end, those of the init pods included; None where nobody counted."""
 
     @property
     def pods(self) -> int:
@@ -87,6 +90,7 @@ class Figures:
             "cpuSecondsPer1000Pods": round(self.cpu_seconds / pods * 1000, 4),
             "schedulerMicrosPerPod": None if own is None else round(own / pods * 1e6, 1),
             "peakMemoryMiB": round(self.peak_memory_mib, 1),
+            "events": self.events,
         }
 
 

@@ -71,7 +71,7 @@ def _document(workload: Workload, runs: Sequence[Figures], summaries: Sequence[S
 def _print_table(workload: Workload, runs: Sequence[Figures], summaries: Sequence[Summary]) -> None:
     sizes = f"{workload.nodes:,} nodes, {workload.init_pods:,} pods before, {workload.pods:,} measured"
     table = Table(title=f"{workload.name} (real API server): {sizes}", title_justify="left")
-    for heading in ("SCHEDULER", "PODS/S", "CPU", "PEAK MEMORY", "CREATE TO BIND P50", "P99"):
+    for heading in ("SCHEDULER", "PODS/S", "CPU", "PEAK MEMORY", "CREATE TO BIND P50", "P99", "EVENTS"):
         table.add_column(heading, justify="left" if heading == "SCHEDULER" else "right")
     for run in runs:
         latency = run.as_json()["latencySeconds"]
@@ -82,6 +82,7 @@ def _print_table(workload: Workload, runs: Sequence[Figures], summaries: Sequenc
             f"{run.peak_memory_mib:,.0f} MiB",
             f"{latency['p50']:.2f} s",
             f"{latency['p99']:.2f} s",
+            f"{run.events or 0:,}",
         )
     Console(file=sys.stdout).print(table)
     if len(summaries) > 1:

@@ -1,9 +1,10 @@
-"""The transport to a real API server: HTTP/1.1 with keep-alive through aiohttp.
+"""The transport to a real API server: HTTP/1.1 with keep-alive on connections of our own (see http_connection.py).
 
 Requests share a bounded pool of connections; every stream has a connection of its own, so that twenty watches never
 starve a binding. A dead peer is found in two ways: TCP keep-alive notices a vanished machine within about a minute,
 and a stream on which nothing arrives for `stale_seconds` is given up (watches ask the server to end them sooner, see
-reflector.py). Compression is not asked for: within a cluster it costs both sides more time than it saves.
+reflector.py). Compression is not asked for: within a cluster it costs both sides more time than it saves. Redirects
+are not followed: they would carry the token away.
 
 A 401 makes the credentials look for something fresher; if they find it the request is sent once more, which is safe
 because a request that was refused had no effect.
@@ -12,26 +13,26 @@ because a request that was refused had no effect.
 from __future__ import annotations
 
 import asyncio
+import base64
 import os
 import socket
 import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
-from urllib.parse import quote, urlencode
-
-import aiohttp
-import yarl
+from urllib.parse import quote, unquote, urlencode, urlsplit
 
 from pilotage.kube.connection import Connection
 from pilotage.kube.credentials import Identity
 from pilotage.kube.errors import CredentialsError
+from pilotage.kube.http_connection import ConnectionBroken, HttpConnection
+from pilotage.kube.http_pool import Endpoint, HttpPool, connect
 from pilotage.kube.tls import TlsContexts
 from pilotage.kube.transport import Response, StreamRefused, TransportError
 
 _PATH_SAFE = "/%:@!$&'()*+,;=~"
 _REFUSAL_BODY_LIMIT = 1 << 20
+_REPEATABLE = frozenset({"GET", "PUT", "DELETE"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,6 @@ class HttpSettings:
     connect_seconds: float = 10.0
     stale_seconds: float = 300.0
     idle_seconds: float = 60.0
-    read_buffer_bytes: int = 1 << 18
     user_agent: str = "pilotage"
 
 
@@ -53,12 +53,18 @@ class HttpTransport:
     def __init__(self, connection: Connection, settings: HttpSettings | None = None) -> None:
         self._connection = connection
         self._settings = settings or HttpSettings()
-        self._is_tls = connection.server.startswith("https://")
-        # Path and user part of an address may hold a secret; neither helps to find the server.
-        self._shown_server = str(yarl.URL(connection.server).origin())
+        parts = urlsplit(connection.server)
+        self._endpoint = Endpoint.of(connection.server)
+        self._prefix = parts.path
+        self._default_authorization = _basic(parts.username, parts.password)
+        self._fixed_headers = (
+            f"Host: {parts.netloc.rpartition('@')[2]}\r\n"
+            "Accept: application/json\r\nAccept-Encoding: identity\r\n"
+            f"User-Agent: {self._settings.user_agent}\r\n"
+        )
         self._tls = TlsContexts(connection.tls, connection.origin)
-        self._requests: aiohttp.ClientSession | None = None
-        self._streams: aiohttp.ClientSession | None = None
+        self._pool: HttpPool | None = None
+        self._streams: set[HttpConnection] = set()
         self._is_closed = False
 
     async def request(
@@ -71,80 +77,114 @@ class HttpTransport:
         content_type: str = "application/json",
         timeout_seconds: float | None = None,
     ) -> Response:
-        url = self._url(path, query)
+        target = self._target(path, query)
         seconds = timeout_seconds if timeout_seconds is not None else self._settings.request_seconds
-        # Connecting gets less than the whole, so that its time-out is told apart: the request was then not sent.
-        timeout = aiohttp.ClientTimeout(total=seconds, connect=min(self._settings.connect_seconds, seconds * 0.75))
-        headers = {"Content-Type": content_type} if body is not None else {}
         identity = await self._identity()
-        answer = await self._exchange(method, url, identity, headers=headers, data=body, timeout=timeout)
+        message = self._message(method, target, identity, body, content_type)
+        answer = await self._exchange(method, message, identity, seconds)
         if answer.status != 401:
             return answer
         fresh = await self._fresher(identity)
         if fresh is None:
             return answer
-        return await self._exchange(method, url, fresh, headers=headers, data=body, timeout=timeout)
+        message = self._message(method, target, fresh, body, content_type)
+        return await self._exchange(method, message, fresh, seconds)
 
     @asynccontextmanager
     async def stream(self, path: str, query: Mapping[str, str] | None = None) -> AsyncIterator[AsyncIterator[bytes]]:
-        url = self._url(path, query)
+        target = self._target(path, query)
         identity = await self._identity()
-        response = await self._open_stream(url, identity)
-        if response.status == 401 and (fresh := await self._fresher(identity)) is not None:
-            response.close()
-            response = await self._open_stream(url, fresh)
+        connection, status = await self._open_stream(target, identity)
+        if status == 401 and (fresh := await self._fresher(identity)) is not None:
+            self._end_stream(connection)
+            connection, status = await self._open_stream(target, fresh)
         try:
-            if not 200 <= response.status < 300:
-                raise StreamRefused(await self._refusal(response))
-            yield _Chunks(response.content, self._failure)
+            if not 200 <= status < 300:
+                raise StreamRefused(await self._refusal(connection))
+            yield _Chunks(connection, self._settings.stale_seconds, self._failure)
         finally:
-            # Closed, not released: what a stream left unread must not reach the next user of the connection.
-            response.close()
+            # Closed, not reused: what a stream left unread must not reach the next user of the connection.
+            self._end_stream(connection)
 
     async def close(self) -> None:
         self._is_closed = True
-        for session in (self._requests, self._streams):
-            if session is not None:
-                await session.close()
+        if self._pool is not None:
+            self._pool.close()
+        for connection in list(self._streams):
+            self._end_stream(connection)
 
-    async def _exchange(self, method: str, url: yarl.URL, identity: Identity, **options: Any) -> Response:
-        if self._requests is None:
-            self._requests = self._session(
-                aiohttp.TCPConnector(
-                    limit=self._settings.connections,
-                    keepalive_timeout=self._settings.idle_seconds,
-                    socket_factory=_kept_alive_socket,
-                )
-            )
+    # --- exchanges ---------------------------------------------------------------------------------------------
+
+    async def _exchange(self, method: str, message: bytes, identity: Identity, seconds: float) -> Response:
+        context = self._context(identity)
+        connection, was_used = await self._borrow(context, seconds)
         try:
-            async with self._requests.request(
-                method, url, allow_redirects=False, **self._identified(identity, options)
-            ) as response:
-                return await _complete(response)
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            async with asyncio.timeout(seconds):
+                try:
+                    return await connection.exchange(message)
+                except ConnectionBroken as broken:
+                    # The server may close a connection that idled just when it is used again.
+                    if not was_used or broken.was_answering or method not in _REPEATABLE:
+                        raise
+            connection.close()
+        except (ConnectionBroken, TimeoutError, OSError) as error:
+            connection.close()
             raise self._failure(error) from error
+        except BaseException:
+            connection.close()
+            raise
+        finally:
+            self._requests().give_back(connection, context)
+        return await self._exchange(method, message, identity, seconds)
 
-    async def _open_stream(self, url: yarl.URL, identity: Identity) -> aiohttp.ClientResponse:
-        if self._streams is None:
-            self._streams = self._session(
-                aiohttp.TCPConnector(limit=0, force_close=True, socket_factory=_kept_alive_socket)
-            )
-        timeout = aiohttp.ClientTimeout(
-            total=None, connect=self._settings.connect_seconds, sock_read=self._settings.stale_seconds
-        )
-        options = self._identified(identity, {"headers": {}, "timeout": timeout})
+    async def _borrow(self, context: ssl.SSLContext | None, seconds: float) -> tuple[HttpConnection, bool]:
+        # Connecting gets less than the whole, so that its time-out is told apart: the request was then not sent.
         try:
-            return await self._streams.get(url, allow_redirects=False, **options)
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise self._failure(error) from error
+            async with asyncio.timeout(min(self._settings.connect_seconds, seconds * 0.75)):
+                return await self._requests().borrow(context, self._connection.tls.server_name)
+        except (OSError, TimeoutError) as error:
+            raise self._no_connection(error) from error
 
-    async def _refusal(self, response: aiohttp.ClientResponse) -> Response:
+    async def _open_stream(self, target: str, identity: Identity) -> tuple[HttpConnection, int]:
+        self._requests()
+        context = self._context(identity)
+        message = self._message("GET", target, identity, None, "")
+        try:
+            async with asyncio.timeout(self._settings.connect_seconds):
+                connection = await connect(self._endpoint, context, self._connection.tls.server_name)
+        except (OSError, TimeoutError) as error:
+            raise self._no_connection(error) from error
+        self._streams.add(connection)
+        try:
+            async with asyncio.timeout(self._settings.stale_seconds):
+                return connection, await connection.open_stream(message)
+        except (ConnectionBroken, TimeoutError, OSError) as error:
+            self._end_stream(connection)
+            raise self._failure(error) from error
+        except BaseException:
+            self._end_stream(connection)
+            raise
+
+    def _end_stream(self, connection: HttpConnection) -> None:
+        self._streams.discard(connection)
+        connection.close()
+
+    async def _refusal(self, connection: HttpConnection) -> Response:
         try:
             async with asyncio.timeout(self._settings.request_seconds):
-                body = await response.content.read(_REFUSAL_BODY_LIMIT)
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+                return await connection.rest(_REFUSAL_BODY_LIMIT)
+        except (ConnectionBroken, TimeoutError, OSError) as error:
             raise self._failure(error) from error
-        return Response(response.status, _headers(response), body)
+
+    def _requests(self) -> HttpPool:
+        if self._is_closed:
+            raise RuntimeError("the transport is closed")
+        if self._pool is None:
+            settings = self._settings
+            self._pool = HttpPool(self._endpoint, connections=settings.connections, idle_seconds=settings.idle_seconds)
+        return self._pool
+
+    # --- identity ----------------------------------------------------------------------------------------------
 
     async def _identity(self) -> Identity:
         try:
@@ -158,65 +198,56 @@ class HttpTransport:
         fresh = await self._identity()
         return fresh if fresh != refused else None
 
-    def _identified(self, identity: Identity, options: dict[str, Any]) -> dict[str, Any]:
-        headers = options["headers"]
-        if identity.authorization is not None:
-            headers = {**headers, "Authorization": identity.authorization}
-        identified = {**options, "headers": headers}
-        if self._is_tls:
-            try:
-                identified["ssl"] = self._tls.context_for(identity)
-            except CredentialsError as error:
-                raise TransportError(str(error), sent=False) from error
-            identified["server_hostname"] = self._connection.tls.server_name
-        return identified
+    def _context(self, identity: Identity) -> ssl.SSLContext | None:
+        if not self._endpoint.is_tls:
+            return None
+        try:
+            return self._tls.context_for(identity)
+        except CredentialsError as error:
+            raise TransportError(str(error), sent=False) from error
 
-    def _session(self, connector: aiohttp.TCPConnector) -> aiohttp.ClientSession:
-        if self._is_closed:
-            raise RuntimeError("the transport is closed")
-        return aiohttp.ClientSession(
-            connector=connector,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            headers={
-                "Accept": "application/json",
-                "Accept-Encoding": "identity",
-                "User-Agent": self._settings.user_agent,
-            },
-            read_bufsize=self._settings.read_buffer_bytes,
-        )
+    # --- messages ----------------------------------------------------------------------------------------------
 
-    def _url(self, path: str, query: Mapping[str, str] | None) -> yarl.URL:
-        target = self._connection.server + quote(path, safe=_PATH_SAFE)
-        if query:
-            target = f"{target}?{urlencode(query)}"
-        return yarl.URL(target, encoded=True)
+    def _target(self, path: str, query: Mapping[str, str] | None) -> str:
+        target = self._prefix + quote(path, safe=_PATH_SAFE)
+        return f"{target}?{urlencode(query)}" if query else target
+
+    def _message(self, method: str, target: str, identity: Identity, body: bytes | None, content_type: str) -> bytes:
+        authorization = identity.authorization or self._default_authorization
+        head = f"{method} {target} HTTP/1.1\r\n{self._fixed_headers}"
+        if authorization is not None:
+            head += f"Authorization: {authorization}\r\n"
+        if body is None:
+            return f"{head}\r\n".encode("latin-1")
+        head += f"Content-Type: {content_type}\r\nContent-Length: {len(body)}\r\n\r\n"
+        return head.encode("latin-1") + body
+
+    def _no_connection(self, error: Exception) -> TransportError:
+        """One line that names the server, what happened and where the address was configured."""
+        server, origin = self._endpoint.shown, self._connection.origin
+        if isinstance(error, ssl.SSLCertVerificationError):
+            reason = error.verify_message or _one_line(error)
+            problem = f"its certificate is not trusted ({reason}); check certificate-authority"
+            return TransportError(f"API server {server}: {problem} ({origin})", sent=False)
+        text = f"cannot reach the API server {server}: {_connect_problem(error)}"
+        return TransportError(f"{text}; is it running and is the address right? ({origin})", sent=False)
 
     def _failure(self, error: Exception) -> TransportError:
-        """One line that names the server, what happened and where the address was configured."""
-        server, origin = self._shown_server, self._connection.origin
-        match error:
-            case aiohttp.ClientConnectorCertificateError():
-                problem = f"its certificate is not trusted ({_certificate_problem(error)}); check certificate-authority"
-                return TransportError(f"API server {server}: {problem} ({origin})", sent=False)
-            case aiohttp.ClientConnectorError() | aiohttp.ConnectionTimeoutError():
-                problem = _connect_problem(error)
-                text = f"cannot reach the API server {server}: {problem}; is it running and is the address right?"
-                return TransportError(f"{text} ({origin})", sent=False)
-            case aiohttp.InvalidURL():
-                return TransportError(f"{server!r} is no usable address ({origin})", sent=False)
-            case TimeoutError():
-                return TransportError(f"API server {server} did not answer in time", sent=True)
-            case aiohttp.ClientPayloadError():
-                return TransportError(f"the connection to {server} broke in the middle of an answer", sent=True)
-            case _:
-                return TransportError(f"the connection to {server} broke: {_one_line(error)}", sent=True)
+        server = self._endpoint.shown
+        if isinstance(error, TimeoutError):
+            return TransportError(f"API server {server} did not answer in time", sent=True)
+        where = " in the middle of an answer" if getattr(error, "was_answering", False) else ""
+        return TransportError(f"the connection to {server} broke{where}: {_one_line(error)}", sent=True)
 
 
 class _Chunks:
     """What has arrived, as it arrives."""
 
-    def __init__(self, content: aiohttp.StreamReader, failure: Callable[[Exception], TransportError]) -> None:
-        self._content = content
+    def __init__(
+        self, connection: HttpConnection, stale_seconds: float, failure: Callable[[Exception], TransportError]
+    ) -> None:
+        self._connection = connection
+        self._stale_seconds = stale_seconds
         self._failure = failure
 
     def __aiter__(self) -> AsyncIterator[bytes]:
@@ -224,49 +255,33 @@ class _Chunks:
 
     async def __anext__(self) -> bytes:
         try:
-            chunk = await self._content.readany()
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            async with asyncio.timeout(self._stale_seconds):
+                chunk = await self._connection.chunk()
+        except (ConnectionBroken, TimeoutError, OSError) as error:
             raise self._failure(error) from error
         if not chunk:
             raise StopAsyncIteration
         return chunk
 
 
-async def _complete(response: aiohttp.ClientResponse) -> Response:
-    return Response(response.status, _headers(response), await response.read())
-
-
-def _headers(response: aiohttp.ClientResponse) -> dict[str, str]:
-    return {name.lower(): value for name, value in response.headers.items()}
-
-
-def _kept_alive_socket(info: aiohttp.AddrInfoType) -> socket.socket:
-    family, kind, protocol, _, _ = info
-    made = socket.socket(family, kind, protocol)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    # Not every system lets the intervals be chosen.
-    for option, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3)):
-        if hasattr(socket, option):
-            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
-    return made
+def _basic(username: str | None, password: str | None) -> str | None:
+    """An address may carry a name and a password."""
+    if not username:
+        return None
+    pair = f"{unquote(username)}:{unquote(password or '')}".encode()
+    return f"Basic {base64.b64encode(pair).decode()}"
 
 
 def _connect_problem(error: Exception) -> str:
-    if isinstance(error, aiohttp.ConnectionTimeoutError):
+    if isinstance(error, socket.gaierror):
+        return error.strerror or _one_line(error)
+    if isinstance(error, ssl.SSLError):
+        return f"TLS: {error.reason or error}"
+    if isinstance(error, TimeoutError) and error.__class__ is TimeoutError and not error.errno:
         return "no connection in time"
-    cause = getattr(error, "os_error", error)
-    if isinstance(cause, ssl.SSLError):
-        return f"TLS: {cause.reason or cause}"
-    number = getattr(cause, "errno", None)
-    if number is not None and number > 0:
-        # The event loop's own text repeats the address; negative numbers are those of the name resolver.
-        return os.strerror(number)
-    return getattr(cause, "strerror", None) or _one_line(cause)
-
-
-def _certificate_problem(error: aiohttp.ClientConnectorCertificateError) -> str:
-    cause = error.certificate_error
-    return getattr(cause, "verify_message", None) or _one_line(cause)
+    number = getattr(error, "errno", None)
+    # The event loop's own text repeats the address.
+    return os.strerror(number) if number else _one_line(error)
 
 
 def _one_line(error: BaseException) -> str:
