@@ -52,6 +52,7 @@ class ControlPlane:
     """etcd and kube-apiserver. Constructed complete, started with `start()`."""
 
     def __init__(self, assets: ClusterAssets, folder: Path) -> None:
+        self.assets = assets
         self._folder = folder
         self._authority = trustme.CA(organization_name="Pilotage control plane")
         self.authority_file = self._written("ca.crt", self._authority.cert_pem.bytes())
