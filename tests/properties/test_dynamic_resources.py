@@ -20,7 +20,11 @@ from pilotage.model.quantity import parse_quantity
 from pilotage.plugins import DynamicResources
 from pilotage.plugins.dynamic_resources.claim_book import ClaimBook
 from pilotage.plugins.dynamic_resources.counters import counters_left
+from pilotage.plugins.dynamic_resources.errors import AllocationError
+from pilotage.plugins.dynamic_resources.objections import objection
 from pilotage.plugins.dynamic_resources.pools import pools_for
+from pilotage.plugins.dynamic_resources.requests import prepare
+from pilotage.plugins.dynamic_resources.search import Search
 from pilotage.plugins.dynamic_resources.slices import SliceIndex
 from pilotage.plugins.dynamic_resources.state import POD_CLAIMS
 from pilotage.rng import seeded
@@ -187,3 +191,28 @@ def test_devices_are_given_once_and_come_back(published: list[Any], wanted: list
         world.plugin.unreserve(state, waiting, node_name)
         world.check()
     assert world.taken() == ([], {})
+
+
+@settings(max_examples=40, deadline=None)
+@given(slices(), claims())
+def test_what_explain_holds_against_a_device_is_what_the_search_holds_against_it(
+    published: list[Any], wanted: list[Any]
+) -> None:
+    """A device to which there is no objection can be taken by itself, and no other."""
+    world = World(published, wanted)
+    for obj in wanted[:-1]:
+        world.place(obj.name)
+    asked = [prepare(wanted[-1], {"gpu": device_class()}.get)]
+    for name in NODES:
+        target = world.cluster.node(name)
+        assert target is not None
+        pools = pools_for(world.slices, target)
+        for one in (one for alternatives in asked[0].requests for one in alternatives):
+            for pool, candidate in pools.candidates:
+                against = objection(Search(target, pools, world.book.ledger, asked), 0, one, pool, candidate, str)
+                try:
+                    selectable = Search(target, pools, world.book.ledger, asked)
+                    could = selectable._is_selectable(one, candidate) and selectable._take(0, one, pool, candidate)
+                except AllocationError:
+                    could = False
+                assert (against is None) == could, (against, candidate.id)

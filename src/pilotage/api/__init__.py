@@ -10,6 +10,7 @@ from pilotage.api.indexes import ClusterIndex, PodClass
 from pilotage.api.plugin import Affected, Plugin, Sees, narrows, on_event
 from pilotage.api.points import (
     Bind,
+    Details,
     Filter,
     NormalizeScore,
     Permit,
@@ -27,7 +28,7 @@ from pilotage.api.points import (
     VectorScore,
 )
 from pilotage.api.preemption import Candidate, Evicted, Eviction, VictimSearch
-from pilotage.api.results import NodeNames, Nominate, Pending, PreFlight, Reason, Refusal, Reject, Skip, Wait
+from pilotage.api.results import Detail, NodeNames, Nominate, Pending, PreFlight, Reason, Refusal, Reject, Skip, Wait
 from pilotage.api.state import CycleState, StateKey
 from pilotage.api.table import Mask, NodeTable, Rows, Scores
 from pilotage.api.views import Handle, NodeView, QueuedPod, RejectedNodes
@@ -41,6 +42,8 @@ __all__ = [
     "ClusterEvent",
     "ClusterIndex",
     "CycleState",
+    "Detail",
+    "Details",
     "Evicted",
     "Eviction",
     "Filter",

@@ -8,9 +8,9 @@ PostBind are coroutines, because they talk to the API server.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from pilotage.api.results import NodeNames, Nominate, PreFlight, Reason, Refusal, Skip, Wait
+from pilotage.api.results import Detail, NodeNames, Nominate, PreFlight, Reason, Refusal, Skip, Wait
 from pilotage.api.state import CycleState
 from pilotage.api.table import Mask, NodeTable, Scores
 from pilotage.api.views import NodeView, QueuedPod, RejectedNodes
@@ -51,6 +51,14 @@ class Filter(ABC):
     @abstractmethod
     def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
         """None if the pod can run on this node."""
+
+
+class Details(ABC):
+    """For filters whose reason does not tell all, such as which device was refused by which rule."""
+
+    @abstractmethod
+    def details(self, state: CycleState, pod: Pod, node: NodeView) -> Iterable[Detail]:
+        """More about a node that this plugin's filter has just refused. Asked by `explain` only; bound the number."""
 
 
 class VectorFilter(ABC):

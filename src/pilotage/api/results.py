@@ -26,6 +26,18 @@ class Reason:
 
 
 @dataclass(frozen=True, slots=True)
+class Detail:
+    """One thing more to know about a refusal: a rule, and objects (devices, volumes) that it refused."""
+
+    code: str
+    message: str
+    objects: tuple[str, ...] = ()
+    """A few of them."""
+    count: int = 0
+    """How many there are."""
+
+
+@dataclass(frozen=True, slots=True)
 class Reject:
     """The pod (or this node for the pod) is refused until something changes."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from itertools import islice
 
 import numpy as np
 from msgspec.structs import replace
@@ -16,7 +17,7 @@ from pilotage.cluster.node_view import RowView
 from pilotage.cycle.placement import NoNodes, ProfileEngine, diagnose
 from pilotage.explain.advice import Advisor
 from pilotage.explain.eviction import preemption_text
-from pilotage.explain.report import Lack, NearNode, NodeScore, RefusalGroup, Report, RetryEvent
+from pilotage.explain.report import Lack, LackDetail, NearNode, NodeScore, RefusalGroup, Report, RetryEvent
 from pilotage.framework.choice import choose
 from pilotage.framework.diagnosis import Diagnosis
 from pilotage.framework.errors import PluginError
@@ -26,6 +27,7 @@ from pilotage.model import Pod
 _EXAMPLES = 3
 _NEAREST = 3
 _BEST = 3
+_MOST_DETAILS = 20
 
 
 def explain(engine: ProfileEngine, pod: Pod, node_name: str | None = None) -> Report:
@@ -174,7 +176,14 @@ def _lacks(engine: ProfileEngine, pod: Pod, state: CycleState, row: int) -> tupl
             is_amount = resource != reason.message
             have = node.allocatable(resource) - node.requested(resource) if is_amount else reason.have
             lacks.append(Lack(name, reason.message, reason.need, have, resource if is_amount else ""))
+        if refusal is not None and refusal.reasons and isinstance(plugin, points.Details):
+            lacks[-1] = replace(lacks[-1], behind=_behind(plugin, state, pod, node))
     return tuple(lacks)
+
+
+def _behind(plugin: points.Details, state: CycleState, pod: Pod, node: RowView) -> tuple[LackDetail, ...]:
+    details = islice(plugin.details(state, pod, node), _MOST_DETAILS)
+    return tuple(LackDetail(detail.code, detail.message, detail.objects, detail.count) for detail in details)
 
 
 def _events(engine: ProfileEngine, diagnosis: Diagnosis) -> tuple[RetryEvent, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pilotage.explain.amounts import readable
-from pilotage.explain.report import Lack, NodeScore, RefusalGroup, Report
+from pilotage.explain.report import Lack, LackDetail, NodeScore, RefusalGroup, Report
 
 _MANY_EVENTS = 8
 
@@ -14,7 +14,7 @@ def render(report: Report, *, wide: bool = False) -> str:
     """Plain text, a section per question that is left."""
     lines = [report.answer]
     lines += _section("Why not", (_refusal_line(group, wide) for group in report.refusals))
-    lines += _section("Nearest", (f"{near.node}: {_lacks_text(near.lacks)}" for near in report.nearest))
+    lines += _section("Nearest", _near_lines(report))
     lines += _section("Best nodes", _score_lines(report))
     lines += _section("Would fit if", (f"{advice.change} (then on {advice.node})" for advice in report.would_fit_if))
     if report.preemption:
@@ -38,6 +38,20 @@ def _refusal_line(group: RefusalGroup, wide: bool) -> str:
     hopeless = "" if group.preemption_may_help else "  (evicting pods cannot help)"
     text = f"{group.nodes:>5}  {plugin}: {group.message}"
     return f"{text}  [{examples}]{hopeless}" if wide else text
+
+
+def _near_lines(report: Report) -> Iterator[str]:
+    for near in report.nearest:
+        yield f"{near.node}: {_lacks_text(near.lacks)}"
+        for lack in near.lacks:
+            yield from (f"  - {_detail_text(detail)}" for detail in lack.behind)
+
+
+def _detail_text(detail: LackDetail) -> str:
+    if not detail.objects:
+        return detail.message
+    more = f", ... {detail.count} in all" if detail.count > len(detail.objects) else ""
+    return f"{detail.message}  [{', '.join(detail.objects)}{more}]"
 
 
 def _lacks_text(lacks: tuple[Lack, ...]) -> str:

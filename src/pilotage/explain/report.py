@@ -18,6 +18,15 @@ class RefusalGroup(msgspec.Struct, frozen=True, rename="camel"):
     preemption_may_help: bool
 
 
+class LackDetail(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """What is behind a lack: a rule, with some of the objects (such as devices) that it refused and their number."""
+
+    code: str
+    message: str
+    objects: tuple[str, ...] = ()
+    count: int = 0
+
+
 class Lack(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """One thing that a node lacks for the pod."""
 
@@ -26,6 +35,7 @@ class Lack(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     need: float | None = None
     have: float | None = None
     detail: str = ""
+    behind: tuple[LackDetail, ...] = ()
 
 
 class NearNode(msgspec.Struct, frozen=True, rename="camel"):

@@ -13,7 +13,7 @@ from pilotage.api.plugin import Plugin
 from pilotage.config.decode import unreadable_fields
 from pilotage.config.problems import Problem
 
-_INTERFACES: Final = (*points.ALL_POINTS, points.PreFilterExtensions)
+_INTERFACES: Final = (*points.ALL_POINTS, points.PreFilterExtensions, points.Details)
 _OFFERED: Final = ("handle", "args")
 _HINT_PARAMETERS: Final = ("self", "pod", "old", "new")
 _NARROW_PARAMETERS: Final = ("self", "old", "new")

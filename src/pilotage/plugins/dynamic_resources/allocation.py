@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from pilotage.api import Handle, Mask, NodeTable, NodeView, Reason, Refusal, Reject
+from pilotage.api import Detail, Handle, Mask, NodeTable, NodeView, Reason, Refusal, Reject
 from pilotage.model import Node, Pod
 from pilotage.model.resource import ResourceClaim
 from pilotage.plugins.args import DynamicResourcesArgs
@@ -15,6 +15,7 @@ from pilotage.plugins.dynamic_resources.binding_conditions import BindingFailed,
 from pilotage.plugins.dynamic_resources.claim_book import ClaimBook
 from pilotage.plugins.dynamic_resources.errors import AllocationError, NodeAllocationError
 from pilotage.plugins.dynamic_resources.extended_claim import container_requests, with_requests
+from pilotage.plugins.dynamic_resources.objections import objections
 from pilotage.plugins.dynamic_resources.pools import NodePools, pools_for
 from pilotage.plugins.dynamic_resources.requests import PreparedClaim, prepare
 from pilotage.plugins.dynamic_resources.search import Picks, Search
@@ -24,6 +25,7 @@ from pilotage.plugins.dynamic_resources.verdicts import Columns
 from pilotage.plugins.node_selection import term_matches
 
 _STEPS_PER_LOOK_AT_THE_CLOCK = 256
+_MOST_DETAILS = 12
 
 
 def refused(code: str, message: str) -> Reject:
@@ -126,6 +128,23 @@ class NodeAllocator:
         except BindingFailed:
             return False
 
+    # --- for people --------------------------------------------------------------------------------------------
+
+    def details(self, claims: PodClaims, pod: Pod, node: NodeView) -> Iterator[Detail]:
+        """Why the node cannot serve the claims: which device is kept from which request by which rule."""
+        for claim in claims.claims:
+            if not self._is_available(claim, node.node):
+                yield Detail("ClaimElsewhere", f"claim {claim.key} has its devices already{_where(claim)}")
+        wanted = self._wanted(claims, pod, node)
+        if isinstance(wanted, Reject) or not wanted or not isinstance(self._search(wanted, node.node), Reject):
+            return
+        pools, book = self._pools_of(node.node), self._handle.index(ClaimBook)
+        search = Search(node.node, pools, book.ledger, wanted)
+        details = list(objections(search, pools, wanted, lambda device: _held_text(book.holders(device))))
+        yield from details[:_MOST_DETAILS]
+        if len(details) > _MOST_DETAILS:
+            yield Detail("More", f"and {len(details) - _MOST_DETAILS} more such reasons")
+
     # --- devices -----------------------------------------------------------------------------------------------
 
     def _search(self, claims: Sequence[PreparedClaim], node: Node) -> Picks | Reject:
@@ -163,3 +182,19 @@ class NodeAllocator:
                 raise AllocationError(f"node {node_name}: timed out trying to allocate devices")
 
         return check
+
+
+def _held_text(claims: Sequence[str]) -> str:
+    more = f" and {len(claims) - 1} more" if len(claims) > 1 else ""
+    return f"allocated to claim {claims[0]}{more}" if claims else "taken by another request of the pod"
+
+
+def _where(claim: ResourceClaim) -> str:
+    """On which nodes an allocated claim can be used, as far as that is said by name, and how many pods use it."""
+    allocation = claim.status.allocation
+    selector = allocation.node_selector if allocation is not None else None
+    terms = selector.node_selector_terms if selector is not None else ()
+    names = [name for term in terms for r in term.match_fields if r.operator == "In" for name in r.values]
+    where = f" on node {', '.join(names[:3])}" if names else " on other nodes"
+    users = len(claim.status.reserved_for)
+    return f"{where}, reserved for {users} pod{'' if users == 1 else 's'}"

@@ -17,6 +17,7 @@ from pilotage.api import ClusterIndex
 from pilotage.model import Pod
 from pilotage.model.resource import AllocationResult, ResourceClaim
 from pilotage.plugins.dynamic_resources.claims import is_made_for
+from pilotage.plugins.dynamic_resources.device_ids import DeviceID
 from pilotage.plugins.dynamic_resources.extended_claim import ANNOTATION
 from pilotage.plugins.dynamic_resources.ledger import DeviceLedger
 
@@ -53,6 +54,11 @@ class ClaimBook(ClusterIndex):
         key = self._extended.get(pod.uid)
         claim = None if key is None else self.get(key)
         return claim if claim is not None and is_made_for(claim, pod) else None
+
+    def holders(self, device: DeviceID) -> list[str]:
+        """The claims ("namespace/name") that have the device or a share of it, or are about to get it."""
+        # Those made by the scheduler for extended resources have no name yet while they are in flight.
+        return sorted(self._keys.get(uid, uid) for uid in self.ledger.holders(device))
 
     # --- in flight ---------------------------------------------------------------------------------------------
 

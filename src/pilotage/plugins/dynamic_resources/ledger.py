@@ -40,6 +40,14 @@ class DeviceLedger:
         """What shares take of a device."""
         return self._consumed.get(device, _NOTHING)
 
+    def holders(self, device: DeviceID) -> list[str]:
+        """UIDs of the claims that have the device or a share of it; looks at all of them."""
+        return [
+            uid
+            for uid, allocation in self._entries.items()
+            if any(device_of(result) == device and not result.admin_access for result in allocation.devices.results)
+        ]
+
     def __contains__(self, uid: str) -> bool:
         return uid in self._entries
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -12,6 +12,8 @@ from pilotage.api import (
     Affected,
     ClusterEvent,
     CycleState,
+    Detail,
+    Details,
     Filter,
     Handle,
     Hint,
@@ -66,6 +68,7 @@ class DynamicResources(
     PreEnqueue,
     PreFilter,
     Filter,
+    Details,
     VectorFilter,
     PostFilter,
     Score,
@@ -159,6 +162,9 @@ class DynamicResources(
 
     def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
         return self._allocator.try_node(state[POD_CLAIMS], pod, node)
+
+    def details(self, state: CycleState, pod: Pod, node: NodeView) -> Iterable[Detail]:
+        return self._allocator.details(state[POD_CLAIMS], pod, node)
 
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Iterator[tuple[Mask, Reason]]:
         return self._allocator.refusals(state[POD_CLAIMS], pod, nodes)

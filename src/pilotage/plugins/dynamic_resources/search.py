@@ -57,10 +57,10 @@ class Search:
         claims: Sequence[PreparedClaim],
         check_time: Callable[[], None] = lambda: None,
     ) -> None:
-        self._node = node
+        self.node = node
         self._pools = pools
         self._ledger = ledger
-        self._claims = claims
+        self.claims = claims
         self._check_time = check_time
         self._counters = CounterBook(ledger)
         self._constraints = [constraints_of(claim.claim.key, claim.claim.spec.devices) for claim in claims]
@@ -75,7 +75,7 @@ class Search:
 
         Raises AllocationError for claims that cannot be dealt with, NodeAllocationError for a node with bad pools.
         """
-        for claim in self._claims:
+        for claim in self.claims:
             self._check_size(claim)
         if self._claim(0):
             return tuple(tuple(picks) for picks in self._picks)
@@ -113,19 +113,16 @@ class Search:
 
     def _is_wanted(self, wanted: Wanted, device: PoolDevice) -> bool:
         """Does the device belong to "all"? One that is too small for the request does not."""
-        if not self._is_selectable(wanted, device):
-            return False
-        taken = consumption(device.device, wanted.capacity)
-        return taken is not None and self._has_capacity(device, taken)
+        return self._is_selectable(wanted, device) and self.is_large_enough(wanted, device)
 
     # --- the search --------------------------------------------------------------------------------------------
 
     def _claim(self, place: int) -> bool:
-        return place >= len(self._claims) or self._request(place, 0)
+        return place >= len(self.claims) or self._request(place, 0)
 
     def _request(self, claim: int, place: int) -> bool:
         """Serve a request and everything after it."""
-        requests = self._claims[claim].requests
+        requests = self.claims[claim].requests
         if place >= len(requests):
             return self._claim(claim + 1)
         return any(self._alternative(claim, place, wanted) for wanted in requests[place])
@@ -158,7 +155,7 @@ class Search:
     # --- one device --------------------------------------------------------------------------------------------
 
     def _take(self, claim: int, wanted: Wanted, pool: Pool, device: PoolDevice) -> bool:
-        if self._is_in_use(claim, wanted, device):
+        if self.is_in_use(claim, wanted, device):
             return False
         if not wanted.wants_all and not self._is_selectable(wanted, device):
             return False
@@ -191,18 +188,32 @@ class Search:
         if self._is_charged(device):
             self._counters.give_back(pool, device)
 
-    def _is_in_use(self, claim: int, wanted: Wanted, device: PoolDevice) -> bool:
+    def is_in_use(self, claim: int, wanted: Wanted, device: PoolDevice) -> bool:
         if wanted.admin_access:
             return claim in self._takers.get(device.id, ())
         if self._ledger.is_taken(device.id):
             return True
         return device.id in self._takers and not device.device.allow_multiple_allocations
 
+    def is_large_enough(self, wanted: Wanted, device: PoolDevice) -> bool:
+        """Has the device what the request asks of its capacity?"""
+        taken = consumption(device.device, wanted.capacity)
+        return taken is not None and self._has_capacity(device, taken)
+
+    def leaves_counters(self, pool: Pool, device: PoolDevice) -> bool:
+        """Would the counters of the pool stay above zero without what the device consumes?"""
+        if not self._is_charged(device):
+            return True
+        could = self._counters.take(pool, device)
+        if could:
+            self._counters.give_back(pool, device)
+        return could
+
     def _is_selectable(self, wanted: Wanted, device: PoolDevice) -> bool:
         selected = self._matches(device, wanted.device_class.spec.selectors, f"class {wanted.device_class.name}")
         if not selected or not self._matches(device, wanted.selectors, f"claim {wanted.claim_key}"):
             return False
-        return not device.per_device_nodes or device_is_for(device, self._node)
+        return not device.per_device_nodes or device_is_for(device, self.node)
 
     def _matches(self, device: PoolDevice, selectors: Sequence[DeviceSelector], where: str) -> bool:
         for place, expression in enumerate(expressions(selectors, where)):
