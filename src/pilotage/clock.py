@@ -7,8 +7,10 @@ Everything that needs the time takes a `Clock`. Production hands in `SystemClock
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Protocol
 
 
@@ -55,12 +57,20 @@ def perf_seconds() -> float:
 
 def rfc3339(epoch_seconds: float) -> str:
     """`2026-11-15T20:19:00Z`: how Kubernetes writes metav1.Time."""
-    return datetime.fromtimestamp(int(epoch_seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return f"{_second_text(int(epoch_seconds))}Z"
 
 
 def rfc3339_micro(epoch_seconds: float) -> str:
     """`2026-11-15T20:19:00.123456Z`: how Kubernetes writes metav1.MicroTime."""
-    return datetime.fromtimestamp(epoch_seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    fraction, second = math.modf(epoch_seconds)
+    carried, micros = divmod(round(fraction * 1e6), 1_000_000)
+    return f"{_second_text(int(second) + carried)}.{micros:06}Z"
+
+
+@lru_cache(maxsize=64)
+def _second_text(second: int) -> str:
+    """Much happens within the same second, and is stamped with it."""
+    return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def parse_rfc3339(text: str) -> float:

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from typing import Protocol
 
+import msgspec
 
-@dataclass(frozen=True, slots=True)
-class Response:
+
+class Response(msgspec.Struct, frozen=True):
     """A complete answer. Header names are in lower case."""
 
     status: int

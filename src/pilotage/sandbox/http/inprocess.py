@@ -72,7 +72,9 @@ class InProcessTransport:
 
 
 def _transported(answer: Response) -> TransportResponse:
-    return TransportResponse(answer.status, {"content-type": answer.content_type, **dict(answer.headers)}, answer.body)
+    headers = {"content-type": answer.content_type}
+    headers.update(answer.headers)
+    return TransportResponse(answer.status, headers, answer.body)
 
 
 async def _single(body: bytes) -> AsyncIterator[bytes]:

@@ -27,6 +27,7 @@ from pilotage.sandbox.storage.store import Expired, Store
 
 _BOOKMARK_SECONDS: Final = 60.0
 _CHUNK_BYTES: Final = 256 * 1024
+_KNOWN_MATCHES: Final = 4096
 _PREFIXES: Final = {
     name: b'{"type":"%s","object":' % name.encode() for name in ("ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR")
 }
@@ -60,6 +61,7 @@ class Watch:
         self._scope = scope
         self._hub = hub
         self._sent = scope.start
+        self._known_matches: dict[int, bool] = {}
         self._wake = asyncio.Event()
         self._is_over = False
         self._bookmark_is_due = False
@@ -144,14 +146,26 @@ class Watch:
             if scope.presentation.is_verbatim:
                 return change.line
             return _line(change.type, scope.presentation.one(change.record))
-        before = change.previous is not None and scope.selection.matches(change.previous)
-        after = change.type != "DELETED" and scope.selection.matches(change.record)
+        before = change.previous is not None and self._matched(change.previous)
+        after = change.type != "DELETED" and self._matches(change.record)
         if after:
             return _line("MODIFIED" if before else "ADDED", scope.presentation.one(change.record))
         if before and change.previous is not None:
             # It left the selection: the client sees the last state that it knows about, at the revision of the change.
             return _line("DELETED", scope.presentation.one(_restamped(change)))
         return b""
+
+    def _matches(self, record: Record) -> bool:
+        known = self._known_matches
+        if len(known) >= _KNOWN_MATCHES:
+            known.clear()
+        matches = known[record.revision] = self._scope.selection.matches(record)
+        return matches
+
+    def _matched(self, previous: Record) -> bool:
+        """Most records are followed by the next one soon: the answer is still known."""
+        known = self._known_matches.pop(previous.revision, None)
+        return self._scope.selection.matches(previous) if known is None else known
 
 
 class WatchHub:

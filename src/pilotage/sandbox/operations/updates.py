@@ -31,15 +31,21 @@ class Updates:
         self._deletion = deletion
 
     def update(
-        self, resource_type: ResourceType, record: Record, new: Object, *, subresource: str = "", dry_run: bool = False
+        self,
+        resource_type: ResourceType,
+        record: Record,
+        old: Object,
+        new: Object,
+        *,
+        subresource: str = "",
+        dry_run: bool = False,
     ) -> Record:
-        """Replace the stored object by what `new` (taken over and altered) may change of it."""
+        """Replace the record's object `old` by what `new` may change of it; both are taken over and may be altered."""
         check_shape(resource_type, new)
         check_type(resource_type, new)
         metadata = metadata_of(resource_type, new)
         _check_identity(resource_type, record, metadata)
         place_in_namespace(resource_type, metadata, record.key.namespace)
-        old = record.object()
         carry_over(old["metadata"], metadata)
         new = self._merged(resource_type, old, new, subresource)
         return self.store(resource_type, record, old, new, dry_run=dry_run)

@@ -63,11 +63,16 @@ class Verbs:
     def update(
         self, served: ResourceType, record: Record, obj: Object, *, subresource: str = "", dry_run: bool = False
     ) -> Record:
-        stored = self._stored(served)
+        return self._update(served, record, record.object(), obj, subresource=subresource, dry_run=dry_run)
+
+    def _update(
+        self, served: ResourceType, record: Record, old: Object, obj: Object, *, subresource: str, dry_run: bool
+    ) -> Record:
+        """`old` is the record's object as it is stored."""
         if not served.is_stored_as_served:
             check_shape(served, obj)
             obj = to_storage(served, obj)
-        return self._updates.update(stored, record, obj, subresource=subresource, dry_run=dry_run)
+        return self._updates.update(self._stored(served), record, old, obj, subresource=subresource, dry_run=dry_run)
 
     def patch(
         self,
@@ -79,10 +84,11 @@ class Verbs:
         dry_run: bool = False,
     ) -> Record:
         """Apply a patch, given as content type and body."""
-        current = from_storage(served, record.object())
+        old = record.object()
+        current = old if served.is_stored_as_served else from_storage(served, record.object())
         obj = apply_patch(patch[0], served.kind, current, patch[1])
         _keep_version(obj, current)
-        return self.update(served, record, obj, subresource=subresource, dry_run=dry_run)
+        return self._update(served, record, old, obj, subresource=subresource, dry_run=dry_run)
 
     def delete(
         self, served: ResourceType, record: Record, options: Mapping[str, Any], *, dry_run: bool = False
@@ -95,7 +101,7 @@ class Verbs:
     def set_scale(self, served: ResourceType, record: Record, scale: Object, *, dry_run: bool = False) -> Object:
         """Set the replicas; returns the Scale as it is then."""
         obj = scaled(served, record.object(), scale)
-        written = self._updates.update(self._stored(served), record, obj, dry_run=dry_run)
+        written = self._updates.update(self._stored(served), record, record.object(), obj, dry_run=dry_run)
         return scale_of(served, written.object())
 
     def patch_scale(

@@ -42,8 +42,10 @@ def merge(target: Json, patch: Json, fields: Fields, path: str = "") -> Json:
             _read_directive(target, key, value, orders, path)
         elif value is None:
             target.pop(key, None)
-        else:
+        elif isinstance(value, dict | list):
             _merge_field(target, key, value, fields.below.get(key, ORDINARY), path)
+        else:
+            target[key] = value
     for key, order in orders:
         _reorder(target, key, order, fields.below.get(key, ORDINARY), path)
     return target
@@ -85,7 +87,7 @@ def _delete_scalars(target: Json, key: str, unwanted: list[Any]) -> None:
         target[key] = [item for item in current if item not in unwanted]
 
 
-def _merge_field(target: Json, key: str, value: Any, fields: Fields, path: str) -> None:
+def _merge_field(target: Json, key: str, value: Json | list[Any], fields: Fields, path: str) -> None:
     if isinstance(value, dict):
         current = target.get(key)
         if not isinstance(current, dict) or fields.is_replaced:
@@ -95,13 +97,11 @@ def _merge_field(target: Json, key: str, value: Any, fields: Fields, path: str) 
             target.pop(key, None)
         else:
             target[key] = merge(current, value, fields, _join(path, key))
-    elif isinstance(value, list):
+    else:
         current = target.get(key)
         if not isinstance(current, list):
             current = []
         target[key] = _merge_list(current, value, fields, _join(path, key))
-    else:
-        target[key] = value
 
 
 def _merge_list(current: list[Any], patch: list[Any], fields: Fields, path: str) -> list[Any]:

@@ -22,6 +22,7 @@ from pilotage.sandbox.http.presentation import presentation_for
 from pilotage.sandbox.http.routes.paths import Target
 from pilotage.sandbox.kinds.resources import ResourceType
 from pilotage.sandbox.operations.deletion import Deleted
+from pilotage.sandbox.rules.conversion import served_body
 from pilotage.sandbox.storage.records import Record
 
 
@@ -97,8 +98,8 @@ class Writes:
     def _answer(self, request: Request, target: Target, record: Record, status: int, warnings: list[str]) -> Response:
         accept = request.headers.get("accept", "")
         headers = warning_headers(warnings) if warnings else ()
-        if view_for(accept) is View.OBJECT and target.resource_type.is_stored_as_served:
-            return Response(status, record.body, headers=headers)
+        if view_for(accept) is View.OBJECT:
+            return Response(status, served_body(target.resource_type, record), headers=headers)
         presentation = presentation_for(request, target.resource_type, self._api.clock.time())
         return Response(status, presentation.one(record), headers=headers)
 
