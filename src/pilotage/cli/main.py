@@ -102,11 +102,16 @@ def main() -> None:
     sys.exit(call(sys.argv[1:]))
 
 
-def call(arguments: Sequence[str]) -> int:
-    """Run a command line; returns the exit code."""
+def kubectl_plugin() -> None:
+    """The entry point of `kubectl pilotage`, which kubectl finds as kubectl-pilotage."""
+    sys.exit(call(sys.argv[1:], "kubectl pilotage"))
+
+
+def call(arguments: Sequence[str], program: str = "pilotage") -> int:
+    """Run a command line; returns the exit code. `program` is what help texts call it."""
     set_up_logging()
     try:
-        outcome = cli.main(list(arguments), prog_name="pilotage", standalone_mode=False)
+        outcome = cli.main(list(arguments), prog_name=program, standalone_mode=False)
         sys.stdout.flush()
         return outcome if isinstance(outcome, int) else ExitCode.OK
     except CommandError as error:

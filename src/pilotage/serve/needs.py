@@ -14,11 +14,12 @@ WRITES: Final = (
     Permission("delete", "", "pods"),
     Permission("create", "events.k8s.io", "events"),
     Permission("patch", "events.k8s.io", "events"),
-    Permission("update", "", "persistentvolumes"),
-    Permission("update", "", "persistentvolumeclaims"),
+    Permission("patch", "", "persistentvolumes"),
+    Permission("patch", "", "persistentvolumeclaims"),
     Permission("create", "resource.k8s.io", "resourceclaims"),
-    Permission("update", "resource.k8s.io", "resourceclaims", "status"),
+    Permission("patch", "resource.k8s.io", "resourceclaims"),
     Permission("delete", "resource.k8s.io", "resourceclaims"),
+    Permission("patch", "resource.k8s.io", "resourceclaims", "status"),
 )
 
 

@@ -104,6 +104,11 @@ _MACHINERY: Final = (
     _kind("node.k8s.io/v1", "RuntimeClass", "runtimeclasses", **_CLUSTER),
     _kind("discovery.k8s.io/v1", "EndpointSlice", "endpointslices", **_GENERATION),
     _kind("events.k8s.io/v1", "Event", "events", "ev", storage="events", storage_api_version="v1"),
+    # Stored, so that manifests can be applied; who has the sandbox's token may do everything.
+    _kind("rbac.authorization.k8s.io/v1", "ClusterRole", "clusterroles", **_CLUSTER),
+    _kind("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "clusterrolebindings", **_CLUSTER),
+    _kind("rbac.authorization.k8s.io/v1", "Role", "roles"),
+    _kind("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings"),
     _kind("authentication.k8s.io/v1", "TokenReview", "tokenreviews", **_CLUSTER, verbs=_CREATE_ONLY),
     _kind("authentication.k8s.io/v1", "SelfSubjectReview", "selfsubjectreviews", **_CLUSTER, verbs=_CREATE_ONLY),
     _kind("authorization.k8s.io/v1", "LocalSubjectAccessReview", "localsubjectaccessreviews", verbs=_CREATE_ONLY),
