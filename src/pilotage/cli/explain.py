@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
@@ -13,8 +12,10 @@ from msgspec.structs import replace
 from pilotage.assembly import SchedulerOptions
 from pilotage.cli.errors import CommandError, ExitCode, bad_input, unreachable
 from pilotage.cli.event_loop import run as run_loop
+from pilotage.cli.explain_workload import WORKLOAD_WORDS, explain_workload
 from pilotage.cli.options import common_options
 from pilotage.cli.queue_document import QUEUE_PATH, decode_report
+from pilotage.cli.queueing_view import Source
 from pilotage.cli.scheduler_address import EXPLAIN_PAGE, SchedulerAddress, scheduler_address
 from pilotage.cli.scheduler_flags import SchedulerFlags, scheduler_flags
 from pilotage.clock import SystemClock
@@ -45,6 +46,7 @@ Examples:
   pilotage explain deploy/web -f cluster/ -f web.yaml
   pilotage explain job/train -o json
   pilotage explain web-7d4b9 --scheduler http://localhost:10251
+  pilotage explain workload/train -n research
 """
 
 
@@ -71,21 +73,27 @@ def explain(
     node_name: str | None,
     output: str,
     flags: SchedulerFlags,
-) -> None:
+) -> int:
     """Explain where a pod goes, or what keeps it from going anywhere.
 
     POD is a name, or pod/NAME, deploy/NAME, rs/NAME, sts/NAME, job/NAME. The cluster is read from manifests (-f) or
     from an API server, or a running scheduler answers itself (--scheduler); nothing is changed. Exits with 1 if the pod
     fits nowhere.
+
+    workload/NAME explains what a queued workload waits for: which flavor lacks what, who holds it, and when it is
+    tried again. NAME may also be that of its job. Exits with 1 if it is not admitted.
     """
+    if subject.partition("/")[0] in WORKLOAD_WORDS and "/" in subject:
+        source = Source(kubeconfig, context_name, files)
+        is_admitted = explain_workload(source, subject.partition("/")[2], namespace, output)
+        return ExitCode.OK if is_admitted else ExitCode.FAILED
     if address:
         question = {"pod": subject, "namespace": namespace, "node": node_name or ""}
         report = _of_scheduler(address.connection(kubeconfig, context_name, SystemClock()), question)
     else:
         report = _of_cluster(subject, files, kubeconfig, context_name, namespace, node_name, flags.options())
     _show(report, output)
-    if not report.fits:
-        sys.exit(ExitCode.FAILED)
+    return ExitCode.OK if report.fits else ExitCode.FAILED
 
 
 def _of_scheduler(connection: Connection, question: dict[str, str]) -> Report:

@@ -37,6 +37,8 @@ _COMMANDS: Final = {
     "run": _Entry("pilotage.cli.run", "run", "Schedule the pods of any cluster."),
     "explain": _Entry("pilotage.cli.explain", "explain", "Say why a pod is where it is, and what would help."),
     "queue": _Entry("pilotage.cli.queue", "queue", "Show which pods wait in the scheduler, and for what."),
+    "queues": _Entry("pilotage.cli.queues", "queues", "Show the quota of cluster queues, and who uses it."),
+    "jobs": _Entry("pilotage.cli.jobs", "jobs", "Show queued workloads, their order, and what they wait for."),
     "bench": _Entry("pilotage.cli.bench", "bench", "Measure pods per second, latency, CPU and memory."),
     "config": _Entry("pilotage.cli.config", "config", "Check configuration files, or print the default one."),
     "plugin": _Entry("pilotage.cli.plugin", "plugin", "List plugins, start a new one, check a plugin file."),

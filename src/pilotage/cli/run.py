@@ -13,12 +13,14 @@ from pilotage.cli.errors import CommandError, ExitCode, bad_input, unreachable
 from pilotage.cli.event_loop import run as run_loop
 from pilotage.cli.flag_table import FlagValues
 from pilotage.cli.options import no_color_option
+from pilotage.cli.queueing_flags import queueing_flags
 from pilotage.cli.run_flags import RunSettings, kube_scheduler_flags, settings_of, verbosity
 from pilotage.cli.running import Connections, Running
 from pilotage.cli.scheduler_flags import SchedulerFlags, scheduler_flags
 from pilotage.clock import Clock, SystemClock
 from pilotage.config.kinds import SchedulerConfiguration
 from pilotage.config.render import render
+from pilotage.jobs.configuration.kinds import QueueingConfiguration
 from pilotage.kube.connection import Connection
 from pilotage.kube.credentials import StaticCredentials
 from pilotage.kube.errors import KubeconfigError
@@ -36,6 +38,7 @@ Examples:
   pilotage run --kubeconfig ~/.kube/config --context staging
   pilotage run --config scheduler.yaml --leader-elect-resource-name pilotage
   pilotage sandbox --no-scheduler --kubeconfig k.yaml & pilotage run --kubeconfig k.yaml
+  pilotage run --workload-queueing --queueing-config kueue.yaml
 
 Other flags of kube-scheduler are accepted too; those without a meaning here are named in a warning (see
 docs/commands/run.md).
@@ -45,12 +48,19 @@ docs/commands/run.md).
 @click.command(epilog=_EPILOG)
 @click.option("--kubeconfig", metavar="F", help="Kubeconfig file.  [default: as kubectl: $KUBECONFIG, ~/.kube/config]")
 @click.option("--context", "context_name", metavar="C", help="Context in it.  [default: its current context]")
+@queueing_flags(is_on=False)
 @scheduler_flags
 @kube_scheduler_flags
 @verbosity
 @no_color_option
 @click.version_option(version("pilotage"), prog_name="pilotage", message="%(prog)s %(version)s")
-def run(kubeconfig: str | None, context_name: str | None, flags: SchedulerFlags, values: FlagValues) -> None:
+def run(
+    kubeconfig: str | None,
+    context_name: str | None,
+    queueing: QueueingConfiguration | None,
+    flags: SchedulerFlags,
+    values: FlagValues,
+) -> None:
     """Schedule the pods of a cluster until interrupted.
 
     Takes the pods whose schedulerName is that of a profile (default-scheduler without a configuration). Several
@@ -58,6 +68,7 @@ def run(kubeconfig: str | None, context_name: str | None, flags: SchedulerFlags,
     scheduler has in mind are served on port 10259. An API server that does not answer is waited for.
     """
     configuration, options = flags.load()
+    options = dataclasses.replace(options, queueing=queueing)
     settings = settings_of(configuration, values, has_file=flags.config is not None)
     for warning in values.warnings(with_config=flags.config is not None):
         log.warning("%s", warning)

@@ -28,6 +28,7 @@ from pilotage.kube.leader_election import LeaderElector
 from pilotage.kube.preflight import (
     Refused,
     await_server,
+    has_kind,
     missing,
     missing_permissions,
     version_warning,
@@ -37,10 +38,11 @@ from pilotage.model import KINDS
 from pilotage.rng import fresh_seed, random_uid, seeded
 from pilotage.serve.component_pages import About
 from pilotage.serve.endpoints import EndpointOptions, LookupFailed, Reviewers, cluster_client_authority, endpoints
-from pilotage.serve.needs import BINDING, WRITES, lease_permissions
+from pilotage.serve.needs import BINDING, QUEUEING_WRITES, WRITES, lease_permissions
 from pilotage.serve.pages import SiteFacts, build_site
 from pilotage.serve.service import SchedulerService
 from pilotage.serve.tls import CertificateError, ServerTls, TlsOptions
+from pilotage.workload_queueing import WATCHED_FOR_QUEUEING
 
 log = logging.getLogger(__name__)
 
@@ -128,7 +130,9 @@ class Running:
             name = elector.election.lease.name
             metrics.leader_election_master_status.read_from(lambda: {(name,): float(elector.is_leading)})
         about = About(version("pilotage"), _FOLLOWED_VERSION, platform.python_version(), self._clock.time())
-        return SiteFacts(about, self._settings.configuration, self._options, self._flags, metrics)
+        queueing = service.process.queueing
+        more = () if queueing is None else (queueing.metrics,)
+        return SiteFacts(about, self._settings.configuration, self._options, self._flags, metrics, more)
 
     def _tls(self) -> ServerTls:
         values = self._settings.values
@@ -166,12 +170,15 @@ class Running:
 
     async def _check_server(self, client: KubeClient, side: Transport, tls: ServerTls) -> None:
         """Say at the start what would otherwise only show as pods that stay pending."""
-        kinds = [KINDS[resource] for resource in WATCHED]
+        queueing = () if self._options.queueing is None else WATCHED_FOR_QUEUEING
+        kinds = [KINDS[resource] for resource in dict.fromkeys((*WATCHED, *queueing))]
         server = await await_server(client, kinds, self._clock, self._tell_waiting)
         warning = version_warning(server)
         if warning:
             log.warning("%s", warning)
         await self._check_writing(client)
+        if self._options.queueing is not None and not await has_kind(client, KINDS["workloads"]):
+            log.warning("nothing can be queued: this cluster lacks Kueue's kinds; kubectl apply -f deploy/crds")
         await self._look_up_client_authority(side, tls)
         address = urlsplit(self.connections.scheduler.server)
         click.echo(f"scheduling at {address.netloc} ({server.git_version}); Ctrl-C ends it", err=True)
@@ -184,6 +191,8 @@ class Running:
 
     async def _check_writing(self, client: KubeClient) -> None:
         wanted = [*WRITES]
+        if self._options.queueing is not None:
+            wanted += QUEUEING_WRITES
         if self._settings.configuration.scheduler.leader_election.leader_elect:
             wanted += lease_permissions(self._settings.lease)
         lacking = await missing_permissions(client, wanted)

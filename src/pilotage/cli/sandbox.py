@@ -6,6 +6,7 @@ import asyncio
 import random
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -15,8 +16,10 @@ from pilotage.cli.embedding import started
 from pilotage.cli.event_loop import run, until_interrupted
 from pilotage.cli.options import common_options
 from pilotage.cli.queue_document import QUEUE_PATH, queue_document
+from pilotage.cli.queueing_flags import queueing_flags
 from pilotage.cli.scheduler_flags import SchedulerFlags, scheduler_flags, scheduler_process
 from pilotage.clock import Clock, SystemClock
+from pilotage.jobs.configuration.kinds import QueueingConfiguration
 from pilotage.kube.client import KubeClient
 from pilotage.rng import fresh_seed, seeded
 from pilotage.sandbox.embedded import DEFAULT_NODES, EmbeddedCluster, EmbeddedOptions
@@ -43,6 +46,7 @@ _FILE = click.Path(path_type=Path)
     "--kubeconfig", type=_FILE, metavar="F", help="Where to write the kubeconfig.  [default: a printed place]"
 )
 @click.option("--tls", is_flag=True, help="Serve HTTPS with a certificate made for this run.")
+@queueing_flags(is_on=True)
 @scheduler_flags
 @common_options
 def sandbox(
@@ -54,11 +58,13 @@ def sandbox(
     port: int,
     kubeconfig: Path | None,
     tls: bool,
+    queueing: QueueingConfiguration | None,
     flags: SchedulerFlags,
 ) -> None:
     """Run an embedded cluster until interrupted.
 
-    An API server in this process, simulated nodes whose pods start and end, small controllers, and the scheduler.
+    An API server in this process, simulated nodes whose pods start and end, small controllers, the scheduler, and
+    workload queueing for Jobs that name a queue.
     Unmodified kubectl works with it. It listens on loopback only. The kubeconfig is written once the server answers;
     what is printed then can be pasted into a shell.
     """
@@ -71,7 +77,8 @@ def sandbox(
         tls=tls,
         kubeconfig=None if kubeconfig is None else kubeconfig.absolute(),
     )
-    run(until_interrupted(_live(options, None if no_scheduler else flags.options())))
+    scheduler = None if no_scheduler else replace(flags.options(), queueing=queueing)
+    run(until_interrupted(_live(options, scheduler)))
 
 
 async def _live(options: EmbeddedOptions, scheduler: SchedulerOptions | None) -> None:

@@ -76,6 +76,15 @@ async def await_server(
         pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
 
 
+async def has_kind(client: KubeClient, kind: KindInfo) -> bool:
+    """Whether the server knows the kind at all."""
+    try:
+        await client.list_page(kind, ListOptions(limit=1))
+    except ApiStatusError as error:
+        return error.code != 404
+    return True
+
+
 async def _check_reading(client: KubeClient, kinds: Collection[KindInfo]) -> None:
     problems = []
     for kind in kinds:

@@ -22,6 +22,20 @@ WRITES: Final = (
     Permission("patch", "resource.k8s.io", "resourceclaims", "status"),
 )
 
+_KUEUE: Final = "kueue.x-k8s.io"
+QUEUEING_WRITES: Final = (
+    Permission("create", _KUEUE, "workloads"),
+    Permission("patch", _KUEUE, "workloads"),
+    Permission("delete", _KUEUE, "workloads"),
+    Permission("patch", _KUEUE, "workloads", "status"),
+    Permission("patch", _KUEUE, "clusterqueues", "status"),
+    Permission("patch", _KUEUE, "localqueues", "status"),
+    Permission("patch", "batch", "jobs"),
+    Permission("patch", "batch", "jobs", "status"),
+    Permission("patch", "", "pods"),
+)
+"""What `--workload-queueing` needs besides; `deploy/workload-queueing` grants it."""
+
 
 def lease_permissions(lease: LeaseName) -> tuple[Permission, ...]:
     """`create` cannot be granted for one name only: a lease that does not exist has none yet."""

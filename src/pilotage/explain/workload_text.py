@@ -1,0 +1,79 @@
+"""A report about a workload for people: first line is the answer, the rest is evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pilotage.clock import rfc3339
+from pilotage.explain.amounts import readable
+from pilotage.jobs.reports import Shortage, WorkloadReport
+
+_MANY_HOLDERS = 5
+
+
+def render_workload(report: WorkloadReport, now: float, told_state: str) -> str:
+    """`told_state`: the state that the API server has; another one than the report's is what would happen next."""
+    lines = [_answer(report, told_state)]
+    lines += _section("Why", _reasons(report))
+    lines += _section("Flavors", (_shortage_line(one) for one in report.shortages))
+    lines += _section("Held by", _holders(report.shortages))
+    lines += _section("Waits for", report.victims)
+    lines += _section("Not ready yet, and therefore in the way", report.blocked_by)
+    lines += _section("Tried again", _retries(report, now))
+    return "\n".join(lines)
+
+
+def _answer(report: WorkloadReport, told_state: str) -> str:
+    name = f"workload {report.key}"
+    if report.state != told_state:
+        return f"{name} is {told_state}; looked at again now it would be {report.state} (does workload queueing run?)"
+    if report.state == "pending":
+        place = "in no queue" if report.position is None else f"position {report.position} of {report.cluster_queue}"
+        return f"{name} waits, {place}: {report.reason}"
+    if report.state in ("admitted", "reserved"):
+        return f"{name} is {report.state} in {report.cluster_queue}"
+    return f"{name} is {report.state}" + (f": {report.reason}" if report.reason else "")
+
+
+def _reasons(report: WorkloadReport) -> Iterator[str]:
+    if report.message and report.state not in ("admitted", "reserved", "finished"):
+        yield report.message
+    yield f"queue {report.local_queue or '(none)'}, priority {report.priority}"
+    if report.requeue_count:
+        yield f"its pods were not ready in time {report.requeue_count} time{'s' if report.requeue_count > 1 else ''}"
+
+
+def _shortage_line(one: Shortage) -> str:
+    where = f"{one.flavor or 'no flavor'}: " if one.flavor else ""
+    if one.code == "NoMatchingFlavor" or not one.resource:
+        return f"{where}{one.message}"
+    need, have = readable(one.resource, one.need), readable(one.resource, one.have)
+    text = f"{where}pod set {one.pod_set} needs {need} {one.resource}, {have} free"
+    if one.code == "ExceedsMaxQuota":
+        return f"{text}; it could never have more than {readable(one.resource, one.most)}"
+    return text
+
+
+def _holders(shortages: tuple[Shortage, ...]) -> Iterator[str]:
+    seen: set[tuple[str, str]] = set()
+    for one in shortages:
+        if (one.flavor, one.resource) in seen:
+            continue
+        seen.add((one.flavor, one.resource))
+        for key, amount in one.holders[:_MANY_HOLDERS]:
+            yield f"{key}: {readable(one.resource, amount)} {one.resource} of {one.flavor}"
+        if len(one.holders) > _MANY_HOLDERS:
+            yield f"and {len(one.holders) - _MANY_HOLDERS} more"
+
+
+def _retries(report: WorkloadReport, now: float) -> Iterator[str]:
+    if report.requeue_at is not None:
+        yield f"not before {rfc3339(report.requeue_at)} (in {max(report.requeue_at - now, 0):.0f}s)"
+    yield from (f"when: {event}" for event in report.waits_for)
+    if report.next_due is not None and report.state == "admitted":
+        yield f"its pods must be ready, or it must end, by {rfc3339(report.next_due)}"
+
+
+def _section(title: str, rows: Iterator[str] | tuple[str, ...]) -> list[str]:
+    indented = [f"  {row}" for row in rows]
+    return ["", f"{title}:", *indented] if indented else []
