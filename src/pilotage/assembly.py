@@ -30,11 +30,11 @@ from pilotage.cycle.scheduler import Scheduler, SchedulerParts
 from pilotage.framework.diagnosis import refusal_text
 from pilotage.framework.node_walk import NodeWalk
 from pilotage.framework.plugin_files import LoadedPlugin, given_plugins, refuse_duplicates
+from pilotage.framework.plugin_meter import PluginMeter
 from pilotage.framework.plugin_sets import Catalog
 from pilotage.framework.profile import Profile, build_profile, name_of
 from pilotage.framework.recipes import ProfileRecipe, recipes_of
 from pilotage.framework.registry import Registry
-from pilotage.framework.runner import Runner
 from pilotage.framework.waiting_pods import WaitingPods
 from pilotage.jobs.configuration.kinds import QueueingConfiguration
 from pilotage.kube.client import KubeClient
@@ -330,9 +330,10 @@ def build_scheduler(
     walk = NodeWalk(cluster.nodes)
     engines = {name: ProfileEngine(profile, cluster, walk) for name, profile in profiles.items()}
     handle.engines = engines
-    queue = _queue(clock, options, profiles, {name: engine.runner for name, engine in engines.items()}, metrics)
+    meters = {name: PluginMeter(one.profile, one.runner, metrics, clock) for name, one in engines.items()}
+    queue = _queue(clock, options, engines, meters, metrics)
     announces = options.feature_gates["NominatedNodeNameForExpectation"]
-    parts = SchedulerParts(clock, cluster, queue, engines, dispatcher, handle.waiting_pods, metrics, announces)
+    parts = SchedulerParts(clock, cluster, queue, engines, dispatcher, handle.waiting_pods, metrics, meters, announces)
     scheduler = Scheduler(parts)
     handle.scheduler = scheduler
     read_live_gauges(metrics, queue, cluster)
@@ -348,21 +349,22 @@ def build_profiles(options: SchedulerOptions, handle: SchedulerHandle) -> dict[s
 def _queue(
     clock: Clock,
     options: SchedulerOptions,
-    profiles: Mapping[str, Profile],
-    runners: Mapping[str, Runner],
+    engines: Mapping[str, ProfileEngine],
+    meters: Mapping[str, PluginMeter],
     metrics: Metrics,
 ) -> SchedulingQueue:
     def gatekeeper(pod: Pod) -> tuple[str, str] | None:
-        refused = runners[pod.spec.scheduler_name].pre_enqueue(pod)
+        name = pod.spec.scheduler_name
+        refused = meters[name].gate(engines[name].runner.pre_enqueue, pod)
         return None if refused is None else (refused.plugin, refusal_text(refused.refusal))
 
     gates = options.feature_gates
     hints = HintTable(
-        {name: profile.plugins for name, profile in profiles.items()},
+        {name: engine.profile.plugins for name, engine in engines.items()},
         metrics,
         HintSwitches(gates["SchedulerQueueingHints"], gates["SchedulerPreQueueingHints"]),
     )
-    first = next(iter(profiles.values()))
+    first = next(iter(engines.values())).profile
     queue = SchedulingQueue(
         clock,
         sort_key=contained(first.queue_sort[0], metrics),

@@ -30,11 +30,9 @@ class Clock(Protocol):
 class SystemClock:
     """The machine's own clock."""
 
-    def time(self) -> float:
-        return time.time()
-
-    def monotonic(self) -> float:
-        return time.monotonic()
+    # Looked at several times for every pod: the functions themselves, without a method of ours around them.
+    monotonic = staticmethod(time.monotonic)
+    time = staticmethod(time.time)
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)

@@ -45,7 +45,16 @@ class Gateway:
         )
         self.queue.heard = []
         self.inbox = Inbox()
-        self.intake = Intake(self.cluster, self.queue, self.inbox, ["default-scheduler"], WaitingPods())
+        self.metrics = Metrics()
+        self.intake = Intake(
+            self.cluster,
+            self.queue,
+            self.inbox,
+            ["default-scheduler"],
+            WaitingPods(),
+            VirtualClock(),
+            self.metrics.event_handling_duration_seconds,
+        )
         self._version = 0
 
     def see(self, *builders: PodBuilder | NodeBuilder, change: str = "MODIFIED") -> list[str]:

@@ -20,9 +20,11 @@ from pilotage.cycle.inbox import Inbox
 from pilotage.cycle.pre_bind import PreemptedInPreBind
 from pilotage.framework.diagnosis import Refused, refusal_text, single_node_diagnosis
 from pilotage.framework.errors import PluginError
+from pilotage.framework.plugin_meter import PluginMeter, status_of
 from pilotage.framework.runner import Runner
 from pilotage.framework.waiting_pods import PreemptedWhileWaiting, WaitingPod, WaitingPods
 from pilotage.model import Pod
+from pilotage.observe.instruments import Histogram
 from pilotage.queue.entry import Ticket
 from pilotage.queue.scheduling_queue import SchedulingQueue
 
@@ -40,6 +42,7 @@ class Decision:
     """The pod with its node name set, as it was assumed."""
     state: CycleState
     runner: Runner
+    meter: PluginMeter
     waiting: WaitingPod | None = None
     """Set if a Permit plugin holds the pod back."""
     is_announced: bool = False
@@ -57,6 +60,7 @@ class BindingCycle:
         failures: FailureHandler,
         recorder: EventRecorder,
         attempts: AttemptMeter,
+        permit_waits: Histogram,
         waiting_pods: WaitingPods,
         evictor: Evictor,
         clock: Clock,
@@ -68,6 +72,7 @@ class BindingCycle:
         self._failures = failures
         self._recorder = recorder
         self._attempts = attempts
+        self._permit_waits = permit_waits
         self._waiting_pods = waiting_pods
         self._evictor = evictor
         self._clock = clock
@@ -99,10 +104,11 @@ class BindingCycle:
                 return Failure(UNSCHEDULABLE, diagnosis.message(), diagnosis)
         self._queue.needs_no_events(decision.ticket)
         if groups:
-            refused = await self._evictor.in_pre_bind.run(pod.uid, runner.pre_bind(groups, state, pod, pod.node_name))
+            work = decision.meter.awaited("PreBind", runner.pre_bind(groups, state, pod, pod.node_name))
+            refused = await self._evictor.in_pre_bind.run(pod.uid, work)
             if refused is not None:
                 return _refused(refused)
-        refused = await runner.bind(state, pod, pod.node_name)
+        refused = await decision.meter.awaited("Bind", runner.bind(state, pod, pod.node_name))
         return None if refused is None else _refused(refused)
 
     def _pre_bind_groups(self, decision: Decision) -> list[list[PreBind]]:
@@ -121,18 +127,24 @@ class BindingCycle:
             decision.is_announced = True
 
     async def _permission(self, waiting: WaitingPod) -> Refused | None:
+        started, result = self._clock.monotonic(), "Error"
         try:
-            return await waiting.outcome(self._clock)
+            refused = await waiting.outcome(self._clock)
+            result = status_of(None if refused is None else refused.refusal)
+            return refused
         finally:
             self._waiting_pods.remove(waiting.pod.uid)
+            self._permit_waits.observe(self._clock.monotonic() - started, result)
 
     async def _succeed(self, decision: Decision) -> None:
         pod = decision.pod
         self._attempts.bound(decision.ticket)
-        self._queue.done(decision.ticket)
+        self._queue.done(decision.ticket, pod.node_name)
         note = f"Successfully assigned {pod.key} to {pod.node_name}"
         self._recorder.record(pod, "Normal", "Scheduled", "Binding", note)
-        await decision.runner.post_bind(decision.state, pod, pod.node_name)
+        if decision.runner.profile.post_bind:
+            work = decision.runner.post_bind(decision.state, pod, pod.node_name)
+            await decision.meter.awaited("PostBind", work)
 
     def _fail(self, decision: Decision, failure: Failure) -> None:
         pod = decision.pod

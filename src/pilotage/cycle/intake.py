@@ -12,16 +12,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Sequence
+from functools import cache
 from typing import Any
 
 from msgspec.structs import replace
 
 from pilotage.api.events import Action, ClusterEvent, Resource
+from pilotage.clock import Clock
 from pilotage.cluster.changes import node_events, pod_events
 from pilotage.cluster.state import Cluster
 from pilotage.cycle.inbox import Inbox
 from pilotage.framework.waiting_pods import WaitingPods
 from pilotage.model import DecodeError, Node, Pod, WatchEvent
+from pilotage.observe.instruments import Histogram
 from pilotage.queue.scheduling_queue import SchedulingQueue
 
 log = logging.getLogger(__name__)
@@ -38,6 +41,7 @@ _RESOURCES = {
     "ResourceSlice": Resource.RESOURCE_SLICE,
     "DeviceClass": Resource.DEVICE_CLASS,
 }
+_ACTIONS = {"ADDED": "Add", "MODIFIED": "Update", "DELETED": "Delete"}
 _POD_ADDED = ClusterEvent(Resource.ASSIGNED_POD, Action.ADD)
 _POD_DELETED = ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE)
 _NODE_ADDED = ClusterEvent(Resource.NODE, Action.ADD)
@@ -54,12 +58,16 @@ class Intake:
         inbox: Inbox,
         ours: Collection[str],
         waiting_pods: WaitingPods,
+        clock: Clock,
+        durations: Histogram,
     ) -> None:
         self._cluster = cluster
         self._queue = queue
         self._inbox = inbox
         self._ours = frozenset(ours)
         self._waiting_pods = waiting_pods
+        self._clock = clock
+        self._durations = cache(lambda kind, type_, is_assigned: durations.child(_label(kind, type_, is_assigned)))
         self._upserts: dict[str, Callable[[Any], None]] = {"Pod": self._put_pod, "Node": self._put_node}
         self._removals: dict[str, Callable[[Any], None]] = {"Pod": self._remove_pod, "Node": self._remove_node}
 
@@ -83,6 +91,7 @@ class Intake:
                 self._upsert(kind, obj)
 
     def _apply(self, kind: str, events: Sequence[WatchEvent]) -> None:
+        before = self._clock.monotonic()
         for event in events:
             if isinstance(event.object, DecodeError):
                 continue
@@ -90,6 +99,10 @@ class Intake:
                 self._removal(kind, event.object)
             else:
                 self._upsert(kind, event.object)
+            after = self._clock.monotonic()
+            is_assigned = kind == "Pod" and event.object.node_name != ""
+            self._durations(kind, event.type, is_assigned).observe(after - before)
+            before = after
 
     def _upsert(self, kind: str, obj: Any) -> None:
         specific = self._upserts.get(kind)
@@ -201,3 +214,11 @@ class Intake:
         assumed = self._cluster.remove_pod(uid)
         if assumed is not None:
             self._queue.on_event(_POD_DELETED, assumed, None)
+
+
+def _label(kind: str, type_: str, is_assigned: bool) -> str:
+    """How metrics call a watch event: NodeUpdate, AssignedPodDelete, resource.k8s.io/ResourceClaimAdd."""
+    action = _ACTIONS.get(type_, type_)
+    if kind == "Pod":
+        return f"{'Assigned' if is_assigned else 'Unscheduled'}Pod{action}"
+    return f"{_RESOURCES.get(kind, kind)}{action}"

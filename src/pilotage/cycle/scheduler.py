@@ -26,10 +26,11 @@ from pilotage.cycle.eviction import Evictor
 from pilotage.cycle.failure import SCHEDULER_ERROR, UNSCHEDULABLE, Failure, FailureHandler
 from pilotage.cycle.inbox import Inbox
 from pilotage.cycle.intake import Intake
-from pilotage.cycle.placement import NoNodes, ProfileEngine, Unplaced, place
+from pilotage.cycle.placement import NoNodes, Placed, ProfileEngine, Unplaced, place
 from pilotage.cycle.slow_plugins import SlowPlugins
 from pilotage.framework.diagnosis import Refused, single_node_diagnosis
 from pilotage.framework.errors import PluginError
+from pilotage.framework.plugin_meter import PluginMeter
 from pilotage.framework.waiting_pods import WaitingPod, WaitingPods
 from pilotage.model import Pod
 from pilotage.observe.metrics import Metrics
@@ -61,6 +62,8 @@ class SchedulerParts:
     dispatcher: Dispatcher
     waiting_pods: WaitingPods
     metrics: Metrics
+    meters: Mapping[str, PluginMeter]
+    """By profile, like the engines."""
     announces_places: bool = True
     """Write where a pod will be while it waits for permission or PreBind (NominatedNodeNameForExpectation)."""
 
@@ -79,7 +82,15 @@ class Scheduler:
         self._is_ending = False
         self.after_search: list[Callable[[Pod], None]] = []
         """Called in every cycle once a node was found or not, before anything follows from it."""
-        self.intake = Intake(parts.cluster, parts.queue, self.inbox, parts.engines.keys(), parts.waiting_pods)
+        self.intake = Intake(
+            parts.cluster,
+            parts.queue,
+            self.inbox,
+            parts.engines.keys(),
+            parts.waiting_pods,
+            parts.clock,
+            parts.metrics.event_handling_duration_seconds,
+        )
         recorder = EventRecorder(parts.dispatcher, parts.clock)
         self.recorder = recorder
         self._failures = FailureHandler(parts.cluster, parts.queue, parts.dispatcher, recorder, parts.clock)
@@ -93,6 +104,7 @@ class Scheduler:
             self._failures,
             recorder,
             self._attempts,
+            parts.metrics.permit_wait_duration_seconds,
             parts.waiting_pods,
             self.evictor,
             parts.clock,
@@ -223,7 +235,7 @@ class Scheduler:
         engine = self._parts.engines[pod.spec.scheduler_name]
         state = CycleState()
         try:
-            return self._placed(ticket, engine, state)
+            return self._parts.meters[pod.spec.scheduler_name].run(self._placed, ticket, engine, state)
         except PluginError as error:
             self._note_error(pod, error)
             self._fail(ticket, Failure(SCHEDULER_ERROR, str(error)))
@@ -247,6 +259,9 @@ class Scheduler:
     def _placed(self, ticket: Ticket, engine: ProfileEngine, state: CycleState) -> Decision | None:
         pod = ticket.pod
         placement = place(engine, state, pod)
+        meter = self._parts.meters[pod.spec.scheduler_name]
+        meter.note_evaluated(state, isinstance(placement, Placed))
+        self.metrics.scheduling_algorithm_duration_seconds.observe(self._parts.clock.monotonic() - ticket.started)
         for tell in self.after_search:
             tell(pod)
         if isinstance(placement, Unplaced):
@@ -268,7 +283,7 @@ class Scheduler:
             diagnosis = single_node_diagnosis(answer.plugin, answer.refusal, assumed.node_name)
             self._fail(ticket, Failure(UNSCHEDULABLE, diagnosis.message(), diagnosis))
             return None
-        return Decision(ticket, assumed, state, engine.runner, answer)
+        return Decision(ticket, assumed, state, engine.runner, meter, answer)
 
     def _keep_no_promise(self, pod: Pod, node_name: str) -> None:
         """The pod has its node; the place that may have been kept for it elsewhere is free for others."""

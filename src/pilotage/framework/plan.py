@@ -91,7 +91,7 @@ _KEPT_PLANS = 64
 
 def plan_for(profile: Profile, pod: Pod) -> Plan:
     """The plan of the pod's class; remembered with the pod's (shared) spec."""
-    plans: dict[Hashable, Plan] = pod.spec.memo.setdefault(profile, {})
+    plans: dict[Hashable, Plan] = pod.spec.memo.setdefault(profile.plan_owner, {})
     # The spec is shared by pods on different nodes, and by pods that wait for one: the node is not in it.
     key = (pod.namespace, pod.labels, pod.node_name)
     plan = plans.get(key)

@@ -37,6 +37,8 @@ class Profile:
         self.plugins = tuple(plugins)
         self.weights = dict(weights)
         self.percentage_of_nodes_to_score = percentage_of_nodes_to_score
+        self.plan_owner: object = self
+        """Under whose name plans are remembered: they hold methods of the plugins, which a meter replaces."""
         self._order = order
         self.pre_enqueue = self._serving("preEnqueue", points.PreEnqueue)
         self.queue_sort = self._serving("queueSort", points.QueueSort)

@@ -57,8 +57,11 @@ class Runner:
     def __init__(self, profile: Profile, nodes: NodeTable) -> None:
         self.profile = profile
         self._nodes = nodes
-        # Asked for every pod: names and methods are looked up once.
-        self._pre_filters = tuple((name_of(plugin), plugin.pre_filter) for plugin in profile.pre_filter)
+        self.look_up_methods()
+
+    def look_up_methods(self) -> None:
+        """Asked for every pod: names and methods are looked up once, and again when they were replaced."""
+        self._pre_filters = tuple((name_of(plugin), plugin.pre_filter) for plugin in self.profile.pre_filter)
 
     def pre_enqueue(self, pod: Pod) -> Refused | None:
         """The first plugin that gates the pod; one that raises gates it too."""

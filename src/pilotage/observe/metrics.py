@@ -57,7 +57,7 @@ class Metrics(MetricTable):
         STABLE, "Time for all plugins of an extension point.", _POINT, "extension_point", "status", "profile"
     )
     plugin_execution_duration_seconds = histogram(
-        BETA, "Time for one plugin at one extension point, in one cycle of ten.", _PLUGIN,
+        BETA, "Time for one plugin at one extension point, in some of the cycles.", _PLUGIN,
         "plugin", "extension_point", "status",
     )  # fmt: skip
     plugin_evaluation_total = counter(

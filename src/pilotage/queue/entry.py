@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
+from pilotage.api.events import Action, ClusterEvent, Resource
 from pilotage.model import Pod
+from pilotage.observe.decision_log import Step
 
 
 class Home(Enum):
@@ -29,6 +31,8 @@ QUEUE_NAMES = {
 """How metrics call the parts of the queue."""
 INCOMING_NAMES = {**QUEUE_NAMES, Home.GATED: "unschedulable"}
 """How the metric of moves calls them: kube-scheduler does not tell gated pods apart there."""
+
+POD_ADDED = ClusterEvent(Resource.UNSCHEDULED_POD, Action.ADD)
 
 ClassKey = tuple[str, int, int]
 
@@ -57,6 +61,13 @@ class Entry:
     """Number of the newest place taken in a heap: older places of this entry are void."""
     message: str = ""
     """Why the last attempt failed, for people."""
+    history: list[Step] | None = None
+    """What happened to the pod so far; None as long as nothing out of the ordinary did: it came, and was tried."""
+
+    def beginning(self, popped_at: float | None = None) -> list[Step]:
+        """The story of a pod that came into the active queue and (if it was popped) was tried for the first time."""
+        steps: list[Step] = [(self.first_attempt_at or self.timestamp, "moved", Home.ACTIVE.value, POD_ADDED.label)]
+        return steps if popped_at is None else [*steps, (popped_at, "tried", 1, "")]
 
     @property
     def class_key(self) -> ClassKey:

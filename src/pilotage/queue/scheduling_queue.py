@@ -16,14 +16,16 @@ A pod has exactly one home. `pop` hands out a ticket; whoever holds it must give
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from pilotage.api.events import Action, ClusterEvent, Resource, wildcard
+from pilotage.api.events import ClusterEvent, wildcard
 from pilotage.clock import Clock
 from pilotage.model import Pod
+from pilotage.observe.decision_log import DecisionLog, shorten
 from pilotage.queue.backoff import BackoffPolicy
-from pilotage.queue.entry import Entry, Home, Ticket
+from pilotage.queue.entry import POD_ADDED, Entry, Home, Ticket
 from pilotage.queue.heaps import HEAPS, Heaps, SortKey
 from pilotage.queue.hints import HintTable, Retry
 from pilotage.queue.in_flight import InFlight, RecordedEvent
@@ -37,13 +39,16 @@ OnMove = Callable[[Entry, str], None]
 
 FORCE_ACTIVATE = wildcard("ForceActivate")
 LEFTOVER_SWEEP = wildcard("UnschedulableTimeout")
-POD_ADDED = ClusterEvent(Resource.UNSCHEDULED_POD, Action.ADD)
 BACKOFF_COMPLETE = "BackoffComplete"
 POP_FROM_BACKOFF = "PopFromBackoffQ"
 ATTEMPT_FAILED = "ScheduleAttemptFailure"
 GATES_RECHECKED = "GatesRechecked"
 
 DEFAULT_MAX_WAIT_SECONDS = 300.0
+_MOST_ENDED = 1024
+
+Ended = tuple[Entry, float | None, float, str]
+"""A pod that left the queue: when it was popped (None: never), when it left, and the node if it was bound."""
 
 
 class SchedulingQueue:
@@ -71,8 +76,10 @@ class SchedulingQueue:
         self._heaps = Heaps(sort_key)
         self._sizes = dict.fromkeys(Home, 0)
         self._pool = WaitingPool()
-        self._wake_up = WakeUp(hints, self._pool)
+        self.log = DecisionLog()
+        self._wake_up = WakeUp(hints, self._pool, clock, self.log)
         self._in_flight = InFlight()
+        self._ended: deque[Ended] = deque(maxlen=_MOST_ENDED)
         self._listeners: list[OnMove] = []
 
     def tell_moves(self, listener: OnMove) -> None:
@@ -108,6 +115,10 @@ class SchedulingQueue:
     def missed_events(self) -> Iterator[RecordedEvent]:
         """What is kept for the pods in flight, oldest first."""
         return self._in_flight.events()
+
+    def ended(self) -> Iterator[Ended]:
+        """Pods that left not long ago, the last one first."""
+        return reversed(self._ended)
 
     # --- arrival, change, departure ----------------------------------------------------------------------------
 
@@ -147,6 +158,7 @@ class SchedulingQueue:
         entry = self._entries.pop(uid, None)
         if entry is not None:
             self._unfile(entry)
+            self._ended.append((entry, None, self._clock.time(), ""))
 
     # --- pop and give back -------------------------------------------------------------------------------------
 
@@ -164,7 +176,10 @@ class SchedulingQueue:
         del self._entries[entry.pod.uid]
         entry.attempts += 1
         entry.home = Home.IN_FLIGHT
-        return self._in_flight.take(entry, self._clock.time())
+        now = self._clock.time()
+        if entry.history is not None:
+            entry.history.append((now, "tried", entry.attempts, ""))
+        return self._in_flight.take(entry, now)
 
     def give_back(self, ticket: Ticket, pod: Pod, rejectors: frozenset[str], pending: frozenset[str]) -> Home:
         """The attempt failed. Without rejectors it was an error; with them, events decide when to try again."""
@@ -177,6 +192,7 @@ class SchedulingQueue:
         entry.pending = pending
         entry.gated_by = entry.gate_message = ""
         entry.was_flushed = False
+        _note_refusal(ticket)
         retry = Retry.AFTER_BACKOFF
         if entry.rejectors:
             entry.unschedulable_count += 1
@@ -194,9 +210,10 @@ class SchedulingQueue:
         """No plugin can refuse the pod any more: whatever happens from now on need not be kept for it."""
         self._in_flight.stop_listening(ticket)
 
-    def done(self, ticket: Ticket) -> None:
-        """The pod needs no further attempt."""
+    def done(self, ticket: Ticket, node_name: str = "") -> None:
+        """The pod needs no further attempt: it was bound, or there is nothing (more) to do."""
         self._in_flight.release(ticket)
+        self._ended.append((ticket.entry, ticket.popped_at, self._clock.time(), node_name))
 
     def _missed_a_chance(self, ticket: Ticket) -> Retry:
         if self.is_binding(ticket):
@@ -307,6 +324,10 @@ class SchedulingQueue:
     def _place(self, entry: Entry, home: Home, why: str) -> None:
         entry.home = home
         self._sizes[home] += 1
+        if entry.history is not None:
+            entry.history.append((self._clock.time(), "moved", home.value, why))
+        elif home is not Home.ACTIVE:
+            entry.history = [(self._clock.time(), "moved", home.value, why)]
         if home in HEAPS:
             if home is Home.ACTIVE and entry.first_attempt_at is None:
                 entry.first_attempt_at = self._clock.time()
@@ -335,3 +356,13 @@ class SchedulingQueue:
             in_heap = self._heaps.holds(entry)
             assert in_heap or uid in self._pool, "a pod has a home"
             assert not (in_heap and uid in self._pool), "a pod has exactly one home"
+
+
+def _note_refusal(ticket: Ticket) -> None:
+    """How the attempt ended: by whom the pod was refused, or (nobody) that it failed."""
+    entry = ticket.entry
+    if entry.history is None:
+        entry.history = entry.beginning(ticket.popped_at)
+    shorten(entry.history)
+    what = "refused" if entry.rejectors else "failed"
+    entry.history.append((entry.timestamp, what, ",".join(sorted(entry.rejectors)), entry.message))

@@ -6,11 +6,13 @@ about those that its narrowing named. What another plugin says of the same event
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from pilotage.api.events import ClusterEvent, Hint, Resource
+from pilotage.clock import Clock
 from pilotage.model import Pod
+from pilotage.observe.decision_log import DecisionLog, shorten
 from pilotage.queue.entry import ClassKey, Entry
 from pilotage.queue.hints import HintTable, Judges, Retry
 from pilotage.queue.pool import WaitingPool
@@ -22,9 +24,12 @@ Keys = frozenset[str] | None
 class WakeUp:
     """Asks the hints about the pods of the pool."""
 
-    def __init__(self, hints: HintTable, pool: WaitingPool) -> None:
+    def __init__(self, hints: HintTable, pool: WaitingPool, clock: Clock, log: DecisionLog) -> None:
         self._hints = hints
         self._pool = pool
+        self._clock = clock
+        self._log = log
+        self._durations = hints.metrics.queueing_hint_execution_duration_seconds
 
     def helped(self, event: ClusterEvent, old: Any, new: Any) -> list[tuple[Entry, Retry]]:
         """The waiting pods that are worth a retry, each with the best answer that it got."""
@@ -38,7 +43,7 @@ class WakeUp:
         for scheduler in self._hints.scheduler_names():
             judges = self._hints.judges(scheduler, event)
             keys = {plugin: self._hints.concerned(scheduler, plugin, event, old, new) for plugin in judges}
-            for plugin, entry in self._queued(scheduler, judges, keys, old, new):
+            for plugin, entry in self._queued(scheduler, judges, keys, event, old, new):
                 if (entry.gated_by and not _may_open(entry, keys)) or _is_itself(entry, event, old, new):
                     continue
                 retry = _retry(entry, plugin)
@@ -48,23 +53,49 @@ class WakeUp:
         return list(helped.values())
 
     def _queued(
-        self, scheduler: str, judges: Judges, keys: dict[str, Keys], old: Any, new: Any
+        self, scheduler: str, judges: Judges, keys: dict[str, Keys], event: ClusterEvent, old: Any, new: Any
     ) -> Iterator[tuple[str, Entry]]:
         """Plugins that say Queue, with the pods for which they say it."""
         for plugin, hints in judges.items():
-            for pods in self._alike(scheduler, plugin, keys[plugin]):
-                if self._hints.ask(plugin, hints, next(iter(pods.values())).pod, old, new) is Hint.QUEUE:
-                    for entry in pods.values():
-                        yield plugin, entry
+            groups = self._alike(scheduler, plugin, keys[plugin])
+            if not groups:
+                continue
+            started, failures = self._clock.monotonic(), self._hints.failures
+            queued = [
+                pods
+                for pods in groups
+                if self._hints.ask(plugin, hints, next(iter(pods.values())).pod, old, new) is Hint.QUEUE
+            ]
+            self._measure(plugin, event, started, len(groups), len(queued), self._hints.failures - failures)
+            if len(queued) < len(groups):
+                subject = getattr(old if new is None else new, "key", "")
+                self._log.note_round(scheduler, plugin, event.label, subject, keys[plugin], self._clock.time())
+            for pods in queued:
+                for entry in pods.values():
+                    self._note_answer(entry, plugin, Hint.QUEUE, event)
+                    yield plugin, entry
 
-    def _alike(self, scheduler: str, plugin: str, keys: Keys) -> Iterator[Mapping[str, Entry]]:
+    def _measure(self, plugin: str, event: ClusterEvent, started: float, asked: int, queued: int, failed: int) -> None:
+        """All questions of a round took the same time on average; each question on its own would cost too much."""
+        seconds, label = (self._clock.monotonic() - started) / asked, event.label
+        for hint, times in (("Queue", queued - failed), ("QueueSkip", asked - queued), ("Error", failed)):
+            if times:
+                self._durations.child(plugin, label, hint).observe_alike(seconds * times, times)
+
+    def _note_answer(self, entry: Entry, plugin: str, answer: Hint, event: ClusterEvent) -> None:
+        if entry.history is None:
+            entry.history = entry.beginning()
+        shorten(entry.history)
+        entry.history.append((self._clock.time(), "asked", f"{plugin}: {answer.value}", event.label))
+
+    def _alike(self, scheduler: str, plugin: str, keys: Keys) -> Collection[Mapping[str, Entry]]:
         """The pods that the plugin refused and the event can concern, in groups that get the same answer."""
         classes = (
             self._pool.refused_by(scheduler, plugin) if keys is None else self._named(scheduler, plugin, keys)
         ).values()
         if self._hints.asks_per_pod(scheduler, plugin):
-            return ({uid: entry} for pods in classes for uid, entry in pods.items())
-        return iter(classes)
+            return [{uid: entry} for pods in classes for uid, entry in pods.items()]
+        return classes
 
     def _named(self, scheduler: str, plugin: str, keys: Iterable[str]) -> dict[ClassKey, dict[str, Entry]]:
         classes: dict[ClassKey, dict[str, Entry]] = {}
@@ -90,7 +121,12 @@ class WakeUp:
         for plugin, hints in self._hints.judges(entry.pod.spec.scheduler_name, event).items():
             if plugin not in entry.rejectors:
                 continue
-            if self._hints.ask(plugin, hints, entry.pod, old, new) is Hint.QUEUE:
+            started, failures = self._clock.monotonic(), self._hints.failures
+            answer = self._hints.ask(plugin, hints, entry.pod, old, new)
+            queued = answer is Hint.QUEUE
+            self._measure(plugin, event, started, 1, queued, self._hints.failures - failures)
+            self._note_answer(entry, plugin, answer, event)
+            if queued:
                 best = max(best, _retry(entry, plugin))
         return best
 

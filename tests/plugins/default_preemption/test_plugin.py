@@ -16,7 +16,7 @@ from pilotage.model import Pod
 from pilotage.plugins.args import DefaultPreemptionArgs
 from pilotage.plugins.default_preemption import DefaultPreemption
 from pilotage.rng import seeded
-from pilotage.testing import NodeBuilder, PodBuilder, node, node_view, pod
+from pilotage.testing import NodeBuilder, PodBuilder, VirtualClock, node, node_view, pod
 from tests.plugins.one_plugin import hint, registered
 
 RECORDED = Path(__file__).parents[2] / "data" / "parity"
@@ -43,12 +43,17 @@ class Handle:
 
     def __init__(self, pending: PodBuilder, found: Found, nominated: str = "", at: Any = None) -> None:
         self.rng = seeded(1)
+        self.clock = VirtualClock()
         self.searched: list[tuple[list[int], int]] = []
         self.evicted: list[str] = []
         self._pods = {"default/p": pending.build()}
         self._found = found
         self._nominated = nominated
         self._at = at
+
+    def count(self, name: str, *labels: str) -> None: ...
+
+    def observe(self, name: str, value: float, *labels: str) -> None: ...
 
     def objects(self, kind: str) -> dict[str, Pod]:
         return self._pods

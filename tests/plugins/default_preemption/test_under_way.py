@@ -11,7 +11,7 @@ from pilotage.api import Candidate, Evicted, Eviction
 from pilotage.api.preemption import OnEvicted
 from pilotage.model import Pod
 from pilotage.plugins.default_preemption.under_way import PreemptionsUnderWay
-from pilotage.testing import PodBuilder, pod
+from pilotage.testing import PodBuilder, VirtualClock, pod
 
 PREEMPTOR = pod("preemptor").priority(10).build()
 FAILED = Evicted(error=RuntimeError("refused"))
@@ -27,6 +27,15 @@ class Handle:
         self.withdrawn: list[str] = []
         self.activated: list[str] = []
         self.rechecked: list[str] = []
+        self.clock = VirtualClock()
+        self.ended: list[str] = []
+
+    def count(self, name: str, result: str) -> None:
+        assert name == "scheduler_preemption_goroutines_execution_total"
+        self.ended.append(result)
+
+    def observe(self, name: str, seconds: float, result: str) -> None:
+        assert name == "scheduler_preemption_goroutines_duration_seconds" and seconds >= 0
 
     def objects(self, kind: str) -> dict[str, Pod]:
         assert kind == "Pod"

@@ -67,6 +67,7 @@ class DefaultPreemption(Plugin, PreEnqueue, PostFilter):
     # --- the decision ------------------------------------------------------------------------------------------
 
     def post_filter(self, state: CycleState, pod: Pod, rejected: RejectedNodes) -> Nominate | Refusal:
+        self._handle.count("scheduler_preemption_attempts_total")
         known: Pod | None = self._handle.objects("Pod").get(pod.key)
         if known is None or known.uid != pod.uid:
             raise LookupError(f'preemption: pod "{pod.name}" not found')
@@ -76,6 +77,7 @@ class DefaultPreemption(Plugin, PreEnqueue, PostFilter):
         candidate, message = self._best(state, known, rejected.resolvable_rows())
         if candidate is None:
             return Nominate("", f"preemption: {message}")
+        self._handle.observe("scheduler_preemption_victims", len(candidate.victims))
         self._under_way.start(known, candidate)
         return Nominate(
             candidate.node_name,

@@ -23,6 +23,7 @@ class _Preemption:
     node_name: str
     others_left: int
     last: Pod
+    started: float
     is_last_leaving: bool = False
     has_failed: bool = False
 
@@ -42,7 +43,7 @@ class PreemptionsUnderWay:
         if not victims:
             return
         *others, last = victims
-        preemption = _Preemption(preemptor, candidate.node_name, len(others), last)
+        preemption = _Preemption(preemptor, candidate.node_name, len(others), last, self._handle.clock.monotonic())
         self._by_preemptor[preemptor.uid] = preemption
         promised = self._handle.nominated_pods(candidate.node_name)
         self._handle.withdraw_nominations([pod for pod in promised if pod.priority < preemptor.priority])
@@ -88,10 +89,12 @@ class PreemptionsUnderWay:
             self._evict_last(preemption)
 
     def _last_evicted(self, preemption: _Preemption, evicted: Evicted) -> None:
+        preemption.has_failed |= evicted.error is not None
         # Nothing that is still to come would wake the preemptor of a victim that never ran, or was gone before.
-        self._end(preemption, retry=evicted.error is not None or evicted.is_in_memory or evicted.was_gone)
+        self._end(preemption, retry=preemption.has_failed or evicted.is_in_memory or evicted.was_gone)
 
     def _end(self, preemption: _Preemption, *, retry: bool) -> None:
+        self._measure(preemption)
         preemptor = preemption.preemptor
         if self._by_preemptor.get(preemptor.uid) is preemption:
             del self._by_preemptor[preemptor.uid]
@@ -103,3 +106,9 @@ class PreemptionsUnderWay:
             self._handle.activate([preemptor])
         else:
             self._handle.recheck_gates([preemptor])
+
+    def _measure(self, preemption: _Preemption) -> None:
+        result = "error" if preemption.has_failed else "success"
+        seconds = self._handle.clock.monotonic() - preemption.started
+        self._handle.count("scheduler_preemption_goroutines_execution_total", result)
+        self._handle.observe("scheduler_preemption_goroutines_duration_seconds", seconds, result)

@@ -1,0 +1,87 @@
+"""What happened to one pod, put together when somebody asks: its own steps, and the rounds of hints it was part of.
+
+A round tells that a plugin was asked about an event for all pods that it had refused. The pod was part of it if it was
+waiting then, refused by that plugin, and not left out by a narrowing; since a pod for which the answer is Queue has a
+step of its own, the answer was to skip it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pilotage.observe.decision_log import DecisionLog, Round, Step
+from pilotage.queue.entry import Entry, Home
+from pilotage.queue.scheduling_queue import SchedulingQueue
+
+_WAITING = (Home.UNSCHEDULABLE.value, Home.GATED.value)
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineItem:
+    """One line of a pod's story."""
+
+    time: float
+    what: str
+    """moved, tried, refused, failed, asked, bound, left"""
+    detail: str = ""
+    """Where to, the number of the attempt, who refused it, plugin and answer, the node."""
+    why: str = ""
+    """The event, or the message."""
+    times: int = 1
+    """How often in a row, within a second."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """All that is remembered of a pod, oldest first."""
+
+    pod: str
+    uid: str
+    items: tuple[TimelineItem, ...]
+
+
+def timeline(queue: SchedulingQueue, key: str) -> Timeline | None:
+    """The story of the pod of this key ("namespace/name"), also if it left not long ago; None if nobody remembers."""
+    for entry in queue.entries():
+        if entry.pod.key == key:
+            return _told(entry, entry.history or entry.beginning(), queue.log)
+    for ticket in queue.tickets():
+        if ticket.pod.key == key:
+            return _told(ticket.entry, ticket.entry.history or ticket.entry.beginning(ticket.popped_at), queue.log)
+    for entry, popped_at, left_at, node_name in queue.ended():
+        if entry.pod.key == key:
+            steps = entry.history or entry.beginning(popped_at)
+            end = TimelineItem(left_at, "bound" if node_name else "left", node_name)
+            return _told(entry, steps, queue.log, end)
+    return None
+
+
+def _told(entry: Entry, steps: list[Step], log: DecisionLog, *end: TimelineItem) -> Timeline:
+    own = [TimelineItem(time, what, str(detail), why) for time, what, detail, why in steps]
+    until = end[0].time if end else float("inf")
+    skipped = [item for item in _skips(entry, steps, log) if item.time <= until]
+    # Stable: of what happened at the same time, the pod's own steps were noted in their order.
+    items = sorted([*own, *skipped], key=lambda item: item.time)
+    return Timeline(entry.pod.key, entry.pod.uid, (*items, *end))
+
+
+def _skips(entry: Entry, steps: list[Step], log: DecisionLog) -> Iterator[TimelineItem]:
+    for asked in log.rounds():
+        if asked.scheduler == entry.pod.spec.scheduler_name and _was_part(entry, steps, asked):
+            yield TimelineItem(asked.last, "asked", f"{asked.plugin}: QueueSkip", _event(asked), asked.times)
+
+
+def _was_part(entry: Entry, steps: list[Step], asked: Round) -> bool:
+    if asked.named is not None and entry.pod.key not in asked.named:
+        return False
+    before = [step for step in steps if step[0] <= asked.last]
+    moves = [where for _, what, where, _ in before if what == "moved"]
+    if not moves or moves[-1] not in _WAITING:
+        return False
+    refused = [str(rejectors) for _, what, rejectors, _ in before if what == "refused"]
+    return asked.plugin in (refused[-1].split(",") if refused else [entry.gated_by])
+
+
+def _event(asked: Round) -> str:
+    return f"{asked.event} {asked.subject}".rstrip()
