@@ -1,74 +1,14 @@
-"""The whole scheduler in front of a sandbox with its controllers, in virtual time: pods with claims get devices."""
+"""Pods with claims get devices: the whole scheduler with a sandbox and its controllers, in virtual time."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Any
+import pytest
 
-from pilotage.assembly import SchedulerOptions, SchedulerProcess
-from pilotage.kube.client import KubeClient
-from pilotage.rng import seeded
-from pilotage.sandbox.embedded import EmbeddedCluster, EmbeddedOptions
-from pilotage.testing import VirtualClock
+from pilotage.api import Action, Affected, Resource, narrows
+from pilotage.plugins import DynamicResources
+from tests.plugins.dynamic_resources.live_cluster import CLAIMS, live
 
-CLAIMS, SLICES = "resourceclaims.resource.k8s.io", "resourceslices.resource.k8s.io"
-REQUESTS = [{"name": "r0", "exactly": {"deviceClassName": "gpu"}}]
-Json = dict[str, Any]
-
-
-class Live:
-    """A cluster of two nodes with a device class; what happens is read from the API server."""
-
-    def __init__(self, cluster: EmbeddedCluster, clock: VirtualClock) -> None:
-        self.api = cluster.api
-        self.clock = clock
-        self.api.create("deviceclasses.resource.k8s.io", "", {"metadata": {"name": "gpu"}, "spec": {}})
-        template = {"metadata": {"name": "t"}, "spec": {"spec": {"devices": {"requests": REQUESTS}}}}
-        self.api.create("resourceclaimtemplates.resource.k8s.io", "default", template)
-
-    def publish(self, node: str, *devices: str) -> None:
-        pool = {"name": node, "generation": 1, "resourceSliceCount": 1}
-        spec = {"driver": "d.example.com", "pool": pool, "nodeName": node, "devices": [{"name": d} for d in devices]}
-        self.api.create(SLICES, "", {"metadata": {"name": f"slice-{node}"}, "spec": spec})
-
-    def claim(self, name: str) -> None:
-        self.api.create(CLAIMS, "default", {"metadata": {"name": name}, "spec": {"devices": {"requests": REQUESTS}}})
-
-    def pod(self, name: str, claims: list[Json], **requests: str) -> None:
-        container = {"name": "c", "image": "i", "resources": {"requests": requests, "limits": requests}}
-        spec = {"containers": [container], "resourceClaims": claims}
-        self.api.create("pods", "default", {"metadata": {"name": name}, "spec": spec})
-
-    async def after(self, seconds: float) -> None:
-        await self.clock.advance(seconds)
-
-    def node_of(self, name: str) -> str:
-        node: str = self.api.get("pods", "default", name)["spec"].get("nodeName", "")
-        return node
-
-    def allocated(self) -> dict[str, list[str]]:
-        """Claim -> its devices."""
-        return {
-            claim["metadata"]["name"]: [
-                result["device"] for result in claim["status"]["allocation"]["devices"]["results"]
-            ]
-            for claim in self.api.list(CLAIMS, "default")
-            if claim.get("status", {}).get("allocation")
-        }
-
-
-@asynccontextmanager
-async def live() -> AsyncIterator[Live]:
-    clock = VirtualClock()
-    async with EmbeddedCluster.running(EmbeddedOptions(nodes=2, port=None), clock, seeded(1)) as cluster:
-        process = SchedulerProcess(KubeClient(cluster.transport()), clock, seeded(2), SchedulerOptions())
-        async with asyncio.TaskGroup() as tasks:
-            running = tasks.create_task(process.run(), name="scheduler")
-            await clock.advance(1)
-            yield Live(cluster, clock)
-            running.cancel()
+_TEMPLATE = {"name": "d", "resourceClaimTemplateName": "t"}
 
 
 async def test_each_pod_of_a_template_gets_a_device_of_its_own() -> None:
@@ -140,3 +80,40 @@ async def test_an_extended_resource_is_served_by_devices() -> None:
         assert cluster.allocated() == {status["resourceClaimName"]: ["a", "b"]}
         mapping = {"containerName": "c", "resourceName": "deviceclass.resource.kubernetes.io/gpu"}
         assert status["requestMappings"] == [{**mapping, "requestName": "container-0-request-0"}]
+
+
+async def test_pods_that_a_lying_narrowing_forgets_are_rescued_by_the_flush_and_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """KEP-6132: the metric is the alarm, and no pod stays pending for ever."""
+
+    @narrows(Resource.RESOURCE_CLAIM, Action.ADD | Action.UPDATE | Action.DELETE)
+    def nobody(plugin: DynamicResources, old: object, new: object) -> Affected:
+        return Affected.pods(())
+
+    monkeypatch.setattr(DynamicResources, "pods_with_the_claim", nobody)
+    async with live() as cluster:
+        cluster.publish("node-00001", "only")
+        cluster.pod("first", [_TEMPLATE])
+        await cluster.after(5)
+        cluster.pod("second", [_TEMPLATE])
+        await cluster.after(5)
+        cluster.api.delete("pods", "default", "first", {"gracePeriodSeconds": 0})
+        await cluster.after(240)
+        assert cluster.node_of("second") == "", "nobody says that the device is free"
+        after_flush = cluster.scheduler.metrics.pod_scheduled_after_flush_total
+        assert after_flush.value() == 0
+        await cluster.after(120)
+        assert cluster.node_of("second") == "node-00001"
+        assert after_flush.value() == 1
+
+
+async def test_an_honest_narrowing_needs_no_flush() -> None:
+    async with live() as cluster:
+        cluster.publish("node-00001", "a", "b", "c")
+        for number in range(3):
+            cluster.pod(f"p{number}", [_TEMPLATE])
+        await cluster.after(10)
+        metrics = cluster.scheduler.metrics
+        assert metrics.pod_scheduled_after_flush_total.value() == 0
+        assert metrics.pre_queueing_hint_evaluations_total.value("DynamicResources", "narrowed") > 0

@@ -15,10 +15,15 @@ class BindingFailed(Exception):
     """A device cannot be made ready."""
 
 
-def has_binding_conditions(claim: ResourceClaim) -> bool:
-    """Does any allocated device wait for conditions?"""
+class BindingTimedOut(BindingFailed):
+    """A device was not made ready in time."""
+
+
+def drivers_to_wait_for(claim: ResourceClaim) -> list[str]:
+    """The drivers of allocated devices that wait for conditions."""
     allocation = claim.status.allocation
-    return allocation is not None and any(result.binding_conditions for result in allocation.devices.results)
+    results = allocation.devices.results if allocation is not None else ()
+    return [result.driver for result in results if result.binding_conditions]
 
 
 def is_ready(claim: ResourceClaim) -> bool:

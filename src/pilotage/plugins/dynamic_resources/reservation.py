@@ -8,12 +8,6 @@ from pilotage.clock import rfc3339
 from pilotage.model import Node, Pod
 from pilotage.model.resource import AllocationResult, ResourceClaim
 from pilotage.plugins.args import DynamicResourcesArgs
-from pilotage.plugins.dynamic_resources.binding_conditions import (
-    BindingFailed,
-    has_binding_conditions,
-    is_overdue,
-    is_ready,
-)
 from pilotage.plugins.dynamic_resources.calls import (
     ClaimCreation,
     ClaimDeletion,
@@ -24,6 +18,7 @@ from pilotage.plugins.dynamic_resources.calls import (
 from pilotage.plugins.dynamic_resources.claim_book import ClaimBook
 from pilotage.plugins.dynamic_resources.errors import AllocationError
 from pilotage.plugins.dynamic_resources.extended_claim import NAME_IN_MEMORY, ContainerRequest, container_requests
+from pilotage.plugins.dynamic_resources.readiness import Readiness
 from pilotage.plugins.dynamic_resources.results import allocation_of
 from pilotage.plugins.dynamic_resources.state import PodClaims, Reserved
 
@@ -31,7 +26,7 @@ _TRIES = 5
 _RETRY_SECONDS = 0.01
 _SEEN_WITHIN_SECONDS = 120.0
 _LOOK_EVERY_SECONDS = 0.1
-_READY_LOOK_EVERY_SECONDS = 5.0
+_CREATIONS = "dynamic_resource_allocation_resourceclaim_creates_total"
 
 
 class Reservations:
@@ -81,7 +76,8 @@ class Reservations:
                 written.append(await self._write_extended(claims, reserved, pod))
         for reserved in claims.reserved:
             self._book.settle(reserved.claim.uid)
-        await self._become_ready([claim.key for claim in written if has_binding_conditions(claim)])
+        if self._args.binding_timeout is not None:
+            await Readiness(self._handle, self._args.binding_timeout, pod).wait(written)
 
     async def _write_one(self, claim: ResourceClaim, planned: Reserved | None, pod: Pod) -> ResourceClaim:
         allocation = None if planned is None else planned.allocation
@@ -115,7 +111,12 @@ class Reservations:
 
     async def _write_extended(self, claims: PodClaims, reserved: Reserved, pod: Pod) -> ResourceClaim:
         creation = ClaimCreation(reserved.claim, pod)
-        await self._handle.perform(creation)
+        try:
+            await self._handle.perform(creation)
+        except Exception:
+            self._handle.count(_CREATIONS, "failure", "false", "", "Pod")
+            raise
+        self._handle.count(_CREATIONS, "success", "false", "", "Pod")
         claims.created = creation.claim
         reservation = ClaimReservation(creation.claim, pod, reserved.allocation, rfc3339(self._handle.clock.time()))
         await self._handle.perform(reservation)
@@ -135,24 +136,6 @@ class Reservations:
             if self._handle.clock.monotonic() > end:
                 raise AllocationError(f"claim {claim.key} was created, but the watch does not show it")
             await self._handle.clock.sleep(_LOOK_EVERY_SECONDS)
-
-    async def _become_ready(self, keys: list[str]) -> None:
-        timeout = self._args.binding_timeout
-        if timeout is None:
-            return
-        for key in keys:
-            while not self._is_ready(key, timeout):
-                await self._handle.clock.sleep(_READY_LOOK_EVERY_SECONDS)
-
-    def _is_ready(self, key: str, timeout_seconds: float) -> bool:
-        claim = self._book.get(key)
-        if claim is None:
-            raise AllocationError(f"claim {key} got deleted in the meantime")
-        if is_ready(claim):
-            return True
-        if is_overdue(claim, self._handle.clock.time(), timeout_seconds):
-            raise BindingFailed(f"device binding timeout: claim={claim.name}")
-        return False
 
 
 def is_reserved_for(claim: ResourceClaim, pod: Pod) -> bool:
