@@ -95,7 +95,7 @@ class ClaimCreation(ApiCall):
 
     kind: ClassVar[str] = "scratch_claim"
     lane: ClassVar[Lane] = Lane.VOLUME
-    relevance: ClassVar[Relevance] = Relevance.BINDING
+    relevance: ClassVar[int] = Relevance.BINDING
 
     def __init__(self, pod: Pod, node_name: str, storage_class: str) -> None:
         self._pod = pod

@@ -9,7 +9,8 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pilotage.api.calls import ApiCall, ApiWriter
+from pilotage.api.calls import ApiCall, ApiWriter, OnOutcome
+from pilotage.api.conditions import PodCondition
 from pilotage.api.indexes import PodClass
 from pilotage.api.plugin import Plugin
 from pilotage.api.points import QueueSort
@@ -18,8 +19,10 @@ from pilotage.api.state import CycleState
 from pilotage.api.table import NodeTable, Rows, Scores
 from pilotage.api.views import IndexT, NodeView, QueuedPod
 from pilotage.calls.binding import PodBinding
-from pilotage.calls.dispatcher import Dispatcher
-from pilotage.calls.retrying_writer import RetryingWriter
+from pilotage.calls.call_meter import CallMeter, read_call_gauges
+from pilotage.calls.dispatcher import Dispatcher, DispatcherSettings
+from pilotage.calls.in_place import Calls, CallsInPlace
+from pilotage.calls.retry import DEFAULT_POLICIES, POLICIES_IN_PLACE
 from pilotage.clock import Clock
 from pilotage.cluster.state import Cluster
 from pilotage.config.feature_gates import FeatureGates
@@ -50,7 +53,8 @@ from pilotage.queue.backoff import BackoffPolicy
 from pilotage.queue.entry import INCOMING_NAMES
 from pilotage.queue.heaps import SortKey
 from pilotage.queue.hints import HintSwitches, HintTable
-from pilotage.queue.scheduling_queue import DEFAULT_MAX_WAIT_SECONDS, SchedulingQueue
+from pilotage.queue.scheduling_queue import DEFAULT_MAX_WAIT_SECONDS, Gatekeeper, SchedulingQueue
+from pilotage.rng import seeded
 from pilotage.workload_queueing import QueueingProcess
 
 log = logging.getLogger(__name__)
@@ -125,6 +129,11 @@ class SchedulerOptions:
     kinds: Mapping[str, KindInfo] = field(default_factory=lambda: KINDS)
     queueing: QueueingConfiguration | None = None
     """Queue workloads too, as this says; None: only schedule pods."""
+    calls_per_second: float = 0.0
+    """Client-side limit of API calls; 0 for none."""
+    call_burst: int = 1
+    reports_gated_pods: bool = True
+    """Write into the status of a pod that PreEnqueue holds it back; kube-scheduler does not."""
 
 
 def options_from_configuration(
@@ -148,6 +157,8 @@ def options_from_configuration(
             whole_seconds=gates["SchedulerPopFromBackoffQ"],
         ),
         feature_gates=gates,
+        calls_per_second=scheduler.client_connection.limit,
+        call_burst=scheduler.client_connection.burst,
     )
 
 
@@ -165,6 +176,8 @@ class SchedulerHandle:
         self._cluster = cluster
         self._metrics = metrics or Metrics()
         self._dispatcher = dispatcher
+        self.calls: Calls = dispatcher
+        """Where plugins leave their calls."""
         self.waiting_pods = WaitingPods()
         self.clock = clock
         self.rng = rng
@@ -205,14 +218,27 @@ class SchedulerHandle:
         if self.scheduler is not None:
             self.scheduler.evictor.evict(eviction, on_evicted)
 
-    def submit(self, call: ApiCall) -> None:
-        self._dispatcher.submit(call)
+    def submit(self, call: ApiCall, on_outcome: OnOutcome | None = None) -> None:
+        self.calls.submit(call, on_outcome)
 
     async def perform(self, call: ApiCall) -> None:
-        await self._dispatcher.perform(call)
+        await self.calls.perform(call)
 
     async def bind(self, pod: Pod, node_name: str) -> None:
-        await self._dispatcher.perform(PodBinding(pod, node_name))
+        if self.scheduler is not None:
+            await self.scheduler.writes.bind(pod, node_name)
+        else:
+            await self.calls.perform(PodBinding(pod, node_name))
+
+    def patch_status(self, pod: Pod, *conditions: PodCondition, nomination: str | None = None) -> Pod:
+        if self.scheduler is None:
+            return pod
+        return self.scheduler.writes.patch_status(pod, *conditions, nomination=nomination)
+
+    def tell_gated(self, pod: Pod, message: str) -> None:
+        """A PreEnqueue plugin holds the pod back."""
+        if self.scheduler is not None:
+            self.scheduler.writes.tell_gated(pod, message)
 
     @property
     def client(self) -> ApiWriter:
@@ -324,21 +350,71 @@ def build_scheduler(
     """Put the parts together; nothing runs yet."""
     metrics = metrics or metrics_for(options)
     cluster = Cluster()
-    dispatcher = Dispatcher(RetryingWriter(client, clock))
+    gates = options.feature_gates
+    dispatcher = _dispatcher(client, clock, rng, options, metrics)
     handle = SchedulerHandle(cluster, dispatcher, clock, rng, metrics)
+    in_place = None if gates["SchedulerAsyncAPICalls"] else CallsInPlace(dispatcher)
+    handle.calls = in_place or dispatcher
     profiles = build_profiles(options, handle)
     walk = NodeWalk(cluster.nodes)
     engines = {name: ProfileEngine(profile, cluster, walk) for name, profile in profiles.items()}
     handle.engines = engines
     meters = {name: PluginMeter(one.profile, one.runner, metrics, clock) for name, one in engines.items()}
-    queue = _queue(clock, options, engines, meters, metrics)
-    announces = options.feature_gates["NominatedNodeNameForExpectation"]
-    parts = SchedulerParts(clock, cluster, queue, engines, dispatcher, handle.waiting_pods, metrics, meters, announces)
-    scheduler = Scheduler(parts)
+    queue = _queue(clock, options, engines, _gatekeeper(engines, meters, handle, options.reports_gated_pods), metrics)
+    scheduler = Scheduler(
+        SchedulerParts(
+            clock,
+            cluster,
+            queue,
+            engines,
+            dispatcher,
+            handle.waiting_pods,
+            metrics,
+            meters,
+            announces_places=gates["NominatedNodeNameForExpectation"],
+            calls_in_place=in_place,
+            waits_for_victims=not gates["SchedulerAsyncPreemption"],
+        )
+    )
     handle.scheduler = scheduler
     read_live_gauges(metrics, queue, cluster)
     tell_facts(metrics, options.feature_gates.states())
     return scheduler
+
+
+def _dispatcher(
+    client: ApiWriter, clock: Clock, rng: random.Random, options: SchedulerOptions, metrics: Metrics
+) -> Dispatcher:
+    is_async = options.feature_gates["SchedulerAsyncAPICalls"]
+    settings = DispatcherSettings(
+        policies=DEFAULT_POLICIES if is_async else POLICIES_IN_PLACE,
+        calls_per_second=options.calls_per_second,
+        burst=options.call_burst,
+    )
+    # Its own copy: that a call was tried again must not change what is decided.
+    own = seeded(0)
+    own.setstate(rng.getstate())
+    dispatcher = Dispatcher(client, clock, own, settings, CallMeter(metrics).executed)
+    read_call_gauges(metrics, dispatcher)
+    return dispatcher
+
+
+def _gatekeeper(
+    engines: Mapping[str, ProfileEngine], meters: Mapping[str, PluginMeter], handle: SchedulerHandle, reports: bool
+) -> Gatekeeper:
+    """Asks the PreEnqueue plugins, and lets people know of a refusal if it `reports`."""
+
+    def gatekeeper(pod: Pod) -> tuple[str, str] | None:
+        name = pod.spec.scheduler_name
+        refused = meters[name].gate(engines[name].runner.pre_enqueue, pod)
+        if refused is None:
+            return None
+        message = refusal_text(refused.refusal)
+        if reports:
+            handle.tell_gated(pod, message)
+        return refused.plugin, message
+
+    return gatekeeper
 
 
 def build_profiles(options: SchedulerOptions, handle: SchedulerHandle) -> dict[str, Profile]:
@@ -350,14 +426,9 @@ def _queue(
     clock: Clock,
     options: SchedulerOptions,
     engines: Mapping[str, ProfileEngine],
-    meters: Mapping[str, PluginMeter],
+    gatekeeper: Gatekeeper,
     metrics: Metrics,
 ) -> SchedulingQueue:
-    def gatekeeper(pod: Pod) -> tuple[str, str] | None:
-        name = pod.spec.scheduler_name
-        refused = meters[name].gate(engines[name].runner.pre_enqueue, pod)
-        return None if refused is None else (refused.plugin, refusal_text(refused.refusal))
-
     gates = options.feature_gates
     hints = HintTable(
         {name: engine.profile.plugins for name, engine in engines.items()},

@@ -23,6 +23,9 @@ class CapturedWrites:
     def __init__(self) -> None:
         self.writes: list[Write] = []
 
+    async def get(self, kind: KindInfo, namespace: str, name: str) -> bytes:
+        raise AssertionError("no call looks")
+
     async def bind(self, namespace: str, pod: str, uid: str, node: str) -> None:
         self.writes.append(Write("bind", "Pod", f"{namespace}/{pod}", {"uid": uid, "node": node}))
 

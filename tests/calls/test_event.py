@@ -74,7 +74,7 @@ async def test_the_recorder_sends_events_in_the_background_under_names_that_diff
     recorder = EventRecorder(dispatcher, clock)
     for _ in range(3):
         recorder.record(pod("p").scheduler("mine").build(), "Normal", "Scheduled", "Binding", "assigned")
-    assert dispatcher.pending(Lane.EVENT) == 3 and writer.writes == []
+    assert dispatcher.queue.ready(Lane.EVENT) == 3 and writer.writes == []
     async with asyncio.TaskGroup() as tasks:
         running = tasks.create_task(dispatcher.run())
         await clock.settle()

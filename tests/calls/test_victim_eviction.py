@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from pilotage.calls.pod_status import PodCondition
+from pilotage.api.conditions import PodCondition
 from pilotage.calls.victim_eviction import VictimEviction
 from pilotage.kube.errors import ApiStatusError
 from pilotage.testing import pod

@@ -39,6 +39,10 @@ class InMemoryApi:
         """Errors for the next bindings, which are not done."""
         self.lose_answers: deque[Exception] = deque()
         """Errors for the next bindings, which are done all the same."""
+        self.refuse_patches: deque[Exception] = deque()
+        """Errors for the next status patches, which are not done."""
+        self.patches: list[str] = []
+        """Names of the pods whose status the scheduler has patched."""
         self.refuse_deletions: deque[Exception] = deque()
         """Errors for the next deletions, which are not done."""
         self.deletions: list[str] = []
@@ -106,6 +110,13 @@ class InMemoryApi:
 
     # --- what the scheduler writes -----------------------------------------------------------------------------
 
+    async def get(self, kind: KindInfo, namespace: str, name: str) -> bytes:
+        assert kind.plural == "pods"
+        obj = self.pods.get(f"{namespace}/{name}")
+        if obj is None:
+            raise ApiStatusError(404, "NotFound", f'pods "{name}" not found')
+        return msgspec.json.encode(obj)
+
     async def bind(self, namespace: str, pod: str, uid: str, node: str) -> None:
         if self.latency:
             await self._clock.sleep(self.latency)
@@ -134,6 +145,9 @@ class InMemoryApi:
         assert (kind.plural, subresource) == ("pods", "status")
         if self.status_latency:
             await self._clock.sleep(self.status_latency)
+        if self.refuse_patches:
+            raise self.refuse_patches.popleft()
+        self.patches.append(name)
         patch = msgspec.json.decode(body)
         obj = self._current(namespace, name, patch["metadata"]["uid"])
         status = dict(obj.get("status", {}))
@@ -143,7 +157,7 @@ class InMemoryApi:
         status.update(patch["status"])
         status = {field: value for field, value in status.items() if value is not None}
         self._save("MODIFIED", self._stamped({**obj, "status": status}))
-        return b""
+        return msgspec.json.encode(self.pods[f"{namespace}/{name}"])
 
     async def create(self, kind: KindInfo, namespace: str, body: bytes) -> bytes:
         assert kind.plural == "events"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
 from pilotage.api import Plugin
 from pilotage.assembly import build_scheduler, options_from_configuration
+from pilotage.config.feature_gates import FeatureGates
 from pilotage.config.kinds import SchedulerConfiguration
 from pilotage.rng import seeded
 from pilotage.testing import NodeBuilder, PodBuilder, VirtualClock
@@ -19,12 +20,17 @@ class LiveScheduler:
     """What happens to pods, seen from outside."""
 
     def __init__(
-        self, plugins: Sequence[type[Plugin]] = (), configuration: SchedulerConfiguration | None = None
+        self,
+        plugins: Sequence[type[Plugin]] = (),
+        configuration: SchedulerConfiguration | None = None,
+        gates: Mapping[str, bool] | None = None,
     ) -> None:
         self.clock = VirtualClock()
         self.api = InMemoryApi(self.clock)
         client: Any = self.api
-        options = options_from_configuration(configuration or SchedulerConfiguration(), plugins)
+        options = options_from_configuration(
+            configuration or SchedulerConfiguration(), plugins, None if gates is None else FeatureGates(gates)
+        )
         self.scheduler = build_scheduler(client, self.clock, seeded(1), options)
         self.queue = self.scheduler.queue
         self.cluster = self.scheduler.cluster
@@ -79,10 +85,12 @@ class LiveScheduler:
 
 @asynccontextmanager
 async def live(
-    *plugins: type[Plugin], configuration: SchedulerConfiguration | None = None
+    *plugins: type[Plugin],
+    configuration: SchedulerConfiguration | None = None,
+    gates: Mapping[str, bool] | None = None,
 ) -> AsyncIterator[LiveScheduler]:
     """A scheduler that runs until the block ends."""
-    scheduler = LiveScheduler(plugins, configuration)
+    scheduler = LiveScheduler(plugins, configuration, gates)
     async with asyncio.TaskGroup() as tasks:
         running = tasks.create_task(scheduler.scheduler.run())
         await scheduler.settle()

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from pilotage.api.events import ClusterEvent
+from pilotage.calls.call_queue import CallQueue
 from pilotage.cluster.state import Cluster
 from pilotage.cycle.inbox import Inbox
 from pilotage.cycle.intake import Intake
@@ -54,6 +55,7 @@ class Gateway:
             WaitingPods(),
             VirtualClock(),
             self.metrics.event_handling_duration_seconds,
+            CallQueue(),
         )
         self._version = 0
 

@@ -9,7 +9,7 @@ from tests.cycle.live_scheduler import LiveScheduler, live
 
 ONE_CPU = node("a").cpu("1")
 P = pod("p").requests(cpu="1")
-BUSY = ApiStatusError(429, "TooManyRequests", "come back later")
+BUSY = ApiStatusError(403, "Forbidden", "come back later")
 
 
 async def test_a_pod_is_bound_to_a_node_that_fits() -> None:

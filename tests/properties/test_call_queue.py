@@ -1,116 +1,331 @@
-"""Random submissions of API calls: every customer is told exactly once, and the rules of relevance hold throughout."""
+"""Random interleavings of API calls, answers, lost answers and watch events, with the real call types.
+
+A model of the API server holds pods with a nomination and two conditions. Calls are stopped before and after the server
+takes them in, so that anything can happen in between: newer calls, a watch event of before or after, a lost answer. In
+the end everything is allowed to finish, and then
+
+- everybody was told exactly once, and nothing is left,
+- the server has, in every field, what was wanted last (calls that the rules say are pointless excepted),
+- no pod was bound twice, and what was said to be done was done,
+- what the scheduler shows is what the server has.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Coroutine, Generator
+from typing import Any
+
+import msgspec
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from pilotage.api.calls import Lane
-from pilotage.calls.call_queue import CallQueue, CallSkipped, QueuedCall
-from tests.calls.sample_calls import Binding, Deletion, SampleCall, Status
+from pilotage.api.calls import ApiCall, Ending, Lane, Outcome, Seen, Why
+from pilotage.api.conditions import PodCondition
+from pilotage.calls.binding import PodBinding
+from pilotage.calls.call_queue import CallQueue
+from pilotage.calls.pod_status import PodStatusPatch
+from pilotage.calls.slot import CallSlot
+from pilotage.calls.victim_eviction import VictimEviction
+from pilotage.kube.errors import ApiStatusError
+from pilotage.kube.transport import TransportError
+from pilotage.model import KINDS, Pod
+from pilotage.testing import pod
 
-KINDS: dict[str, type[SampleCall]] = {"status": Status, "binding": Binding, "deletion": Deletion}
-keys = st.sampled_from("abc")
+NAMES = ("a", "b")
+FIELDS = ("nomination", "PodScheduled", "Other")
+VALUES = ("", "x", "y")
+LOST = TransportError("the answer was lost", sent=True)
+NOW = "2026-01-01T00:00:00Z"
+
+names = st.sampled_from(NAMES)
+values = st.sampled_from(VALUES)
 
 
-class Desk(RuleBasedStateMachine):
+class Pause:
+    """Where a call in flight can be held."""
+
+    def __await__(self) -> Generator[None, None, None]:
+        yield
+
+
+class ModelServer:
+    """Pods as JSON; every write waits before and after it takes effect."""
+
+    def __init__(self) -> None:
+        self.pods: dict[str, dict[str, Any]] = {}
+        self.news: dict[str, list[dict[str, Any] | None]] = {name: [] for name in NAMES}
+        """What the watch has still to tell; None for a deletion."""
+        self.bindings: list[str] = []
+        self._version = 0
+        for name in NAMES:
+            self._save(pod(name).uid(f"uid-{name}").json() | {"status": {}})
+            self.pods[name]["metadata"]["uid"] = f"uid-{name}"
+
+    def _save(self, obj: dict[str, Any]) -> None:
+        self._version += 1
+        name = obj["metadata"]["name"]
+        self.pods[name] = {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(self._version)}}
+        self.news[name].append(self.pods[name])
+
+    def touch(self, name: str) -> None:
+        self._save(self.pods[name])
+
+    def field(self, name: str, field: str) -> str:
+        status = self.pods[name]["status"]
+        if field == "nomination":
+            return str(status.get("nominatedNodeName", ""))
+        return next((str(c["message"]) for c in status.get("conditions", ()) if c["type"] == field), "")
+
+    def _current(self, name: str) -> dict[str, Any]:
+        if name not in self.pods:
+            raise ApiStatusError(404, "NotFound", f"{name} not found")
+        return self.pods[name]
+
+    async def get(self, kind: Any, namespace: str, name: str) -> bytes:
+        return msgspec.json.encode(self._current(name))
+
+    async def patch(self, kind: Any, namespace: str, name: str, body: bytes, **options: str) -> bytes:
+        await Pause()
+        patch, obj = msgspec.json.decode(body), self._current(name)
+        changed = {c["type"]: c for c in patch["status"].pop("conditions", ())}
+        kept = [c for c in obj["status"].get("conditions", ()) if c["type"] not in changed]
+        status = {**obj["status"], **patch["status"], "conditions": [*kept, *changed.values()]}
+        self._save({**obj, "status": {key: value for key, value in status.items() if value is not None}})
+        answer = msgspec.json.encode(self.pods[name])
+        await Pause()
+        return answer
+
+    async def bind(self, namespace: str, name: str, uid: str, node: str) -> None:
+        await Pause()
+        obj = self._current(name)
+        if obj["spec"].get("nodeName"):
+            raise ApiStatusError(409, "Conflict", "bound already")
+        self.bindings.append(name)
+        self._save({**obj, "spec": {**obj["spec"], "nodeName": node}})
+        await Pause()
+
+    async def delete(self, kind: Any, namespace: str, name: str, options: bytes) -> bytes:
+        await Pause()
+        self._current(name)
+        del self.pods[name]
+        self.news[name].append(None)
+        await Pause()
+        return b""
+
+
+class Traffic(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
+        self.server = ModelServer()
         self.queue = CallQueue()
-        self.customers = 0
-        self.told: dict[str, str] = {}
-        self.open: set[str] = set()
-        """Customers that were not told yet."""
-        self.flying: dict[str, QueuedCall] = {}
-        self.pending: dict[str, list[str]] = {}
-        """Object -> customers of its pending call, in order."""
-        self.pending_kind: dict[str, str] = {}
+        self.received: dict[str, Pod | None] = dict.fromkeys(NAMES)
+        self.open: dict[int, ApiCall] = {}
+        self.count = 0
+        self.flying: dict[str, tuple[CallSlot, Coroutine[Any, Any, str | None]]] = {}
+        self.wanted: dict[str, dict[str, str]] = {name: {} for name in NAMES}
+        """What was wanted last, field by field; without fields that nobody can know any more."""
+        for name in NAMES:
+            self.watch(name)
 
     # --- what can happen ---------------------------------------------------------------------------------------
 
-    @rule(kind=st.sampled_from(sorted(KINDS)), key=keys)
-    def submit(self, kind: str, key: str) -> None:
-        self.customers += 1
-        text = f"{kind}{self.customers}"
-        call = KINDS[kind](key, text)
-        self.open.add(text)
-        overtaken = self._expect(call, text)
-        self.queue.submit(call, lambda error: self._tell(text, error))
-        for customer in overtaken:
-            assert self.told.get(customer) == "skipped", "who is overtaken is told at once"
+    @rule(name=names, value=values)
+    def nominate(self, name: str, value: str) -> None:
+        self._patch(name, {"nomination": value})
 
-    def _expect(self, call: SampleCall, text: str) -> list[str]:
-        """Follow the rules; returns the customers that are told "skipped" by this submission."""
-        key, relevance = call.object_key, call.relevance
-        if key in self.flying and self.flying[key].call.relevance > relevance:
-            return [text]
-        if key in self.pending:
-            pending = KINDS[self.pending_kind[key]]
-            if pending.relevance > relevance:
-                return [text]
-            if pending is type(call):
-                self.pending[key].append(text)
-                return []
-        overtaken = self.pending.pop(key, [])
-        self.pending[key] = [text]
-        self.pending_kind[key] = call.kind
-        return overtaken
+    @rule(name=names, value=st.sampled_from(("x", "y")), other=st.booleans(), nomination=st.none() | values)
+    def write_condition(self, name: str, value: str, other: bool, nomination: str | None) -> None:
+        wanted = {"Other" if other else "PodScheduled": value}
+        self._patch(name, wanted if nomination is None else {**wanted, "nomination": nomination})
+
+    def _patch(self, name: str, wanted: dict[str, str]) -> None:
+        known = self._seen(name)
+        if known is None:
+            return
+        conditions = [PodCondition(f, "False", "R", v, 0, NOW) for f, v in wanted.items() if f != "nomination"]
+        call = PodStatusPatch(known, *conditions, nomination=wanted.get("nomination"))
+        if self._submit(call) is not Why.LESS_RELEVANT:
+            self.wanted[name].update(wanted)
+
+    def _seen(self, name: str) -> Pod | None:
+        """The pod as everybody sees it."""
+        received = self.received[name]
+        return None if received is None else self.queue.shown(received.uid, received)
+
+    @rule(name=names)
+    def bind(self, name: str) -> None:
+        known = self.received[name]
+        if known is None or known.node_name:
+            return
+        if self._submit(PodBinding(known, "n")) is None:
+            # What was still to be written is not written any more, or was on its way: nobody knows.
+            self.wanted[name].clear()
+
+    @rule(name=names)
+    def evict(self, name: str) -> None:
+        known = self.received[name]
+        if known is not None:
+            self._submit(VictimEviction(known, PodCondition("DisruptionTarget", "True", "P", "m", 0, NOW)))
+            self.wanted[name].clear()
+
+    def _submit(self, call: ApiCall) -> Why | None:
+        self.count += 1
+        number, told = self.count, []
+        self.open[number] = call
+
+        def tell(outcome: Outcome) -> None:
+            assert number in self.open, "nobody is told twice"
+            del self.open[number]
+            told.append(outcome)
+            self._check_outcome(call, outcome)
+
+        self.queue.add(call, tell, 0.0)
+        return told[0].why if told else None
+
+    def _check_outcome(self, call: ApiCall, outcome: Outcome) -> None:
+        name = call.object_key.removeprefix("uid-")
+        if outcome.ending is Ending.DONE and isinstance(call, PodBinding) and name in self.server.pods:
+            assert self.server.pods[name]["spec"].get("nodeName") == "n"
+        if outcome.ending is Ending.DONE and isinstance(call, VictimEviction):
+            assert name not in self.server.pods
+        if isinstance(call, PodBinding):
+            assert outcome.why is not Why.NO_EFFECT
 
     @rule(lane=st.sampled_from([Lane.STATUS, Lane.BIND, Lane.EVICT]))
     def send(self, lane: Lane) -> None:
-        free = [key for key in self.pending if self._lane(key) is lane and key not in self.flying]
-        queued = self.queue.next(lane)
-        if queued is None:
-            assert not free
+        slot = self.queue.next(lane)
+        if slot is not None:
+            assert slot.key not in self.flying, "one call in flight for each object"
+            self._begin(slot)
+
+    def _begin(self, slot: CallSlot) -> None:
+        try:
+            if self.queue.is_in_doubt(slot):
+                seen = _now(slot.call.look(self.server))  # type: ignore[arg-type]
+                self.queue.looked(slot, seen)
+                if seen.has_happened:
+                    self.queue.done(slot, None if seen.object is None else seen.object.resource_version)
+                    return
+        except Exception as error:
+            self.queue.failed(slot, error)
             return
-        key = queued.call.object_key
-        assert key in free, "a call is sent only while no other is in flight for its object"
-        assert isinstance(queued.call, SampleCall)
-        assert queued.call.kind == self.pending_kind.pop(key)
-        assert queued.call.text == "+".join(self.pending.pop(key)), "what was merged is sent in order"
-        self.flying[key] = queued
+        self.flying[slot.key] = slot, slot.call.perform(self.server)  # type: ignore[arg-type]
+        self._go_on(slot.key)
 
     @precondition(lambda self: self.flying)
-    @rule(key=keys, fails=st.booleans())
-    def finish(self, key: str, fails: bool) -> None:
-        queued = self.flying.pop(key, None)
-        if queued is None:
+    @rule(name=names)
+    def go_on(self, name: str) -> None:
+        self._go_on(f"uid-{name}")
+
+    def _go_on(self, key: str) -> None:
+        if key not in self.flying:
             return
-        assert isinstance(queued.call, SampleCall)
-        waiting = self.queue.finish(queued, OSError("refused") if fails else None)
-        assert waiting is (self._lane(key) if key in self.pending else None)
-        for customer in queued.call.text.split("+"):
-            assert self.told[customer] == ("refused" if fails else "done")
+        slot, coroutine = self.flying[key]
+        try:
+            coroutine.send(None)
+        except StopIteration as finished:
+            del self.flying[key]
+            self.queue.done(slot, finished.value)
+        except ApiStatusError as error:
+            del self.flying[key]
+            self._failed(slot, error, is_in_doubt=False)
+
+    @precondition(lambda self: self.flying)
+    @rule(name=names, gives_up=st.booleans())
+    def lose_connection(self, name: str, gives_up: bool) -> None:
+        """Before or after the server has taken in the call: nobody knows which."""
+        if f"uid-{name}" not in self.flying:
+            return
+        slot, coroutine = self.flying.pop(f"uid-{name}")
+        coroutine.close()
+        if gives_up:
+            self._failed(slot, LOST, is_in_doubt=True)
+        else:
+            self.queue.retry(slot, 1.0, is_in_doubt=True)
+
+    def _failed(self, slot: CallSlot, error: Exception, *, is_in_doubt: bool) -> None:
+        name = slot.key.removeprefix("uid-")
+        has_follower = any(s.key == slot.key and s is not slot for s in self.queue.slots())
+        if not has_follower:
+            # Whoever submitted it knows that it has failed.
+            self.wanted[name].clear()
+        self.queue.failed(slot, error, is_in_doubt=is_in_doubt)
+
+    @rule()
+    def wait(self) -> None:
+        self.queue.wake(1.0)
+
+    @rule(name=names)
+    def somebody_else_changes_something(self, name: str) -> None:
+        if name in self.server.pods:
+            self.server.touch(name)
+
+    @rule(name=names)
+    def watch(self, name: str) -> None:
+        news = self.server.news[name]
+        if not news:
+            return
+        obj = news.pop(0)
+        if obj is None:
+            self.received[name] = None
+            self.queue.forget(f"uid-{name}")
+            return
+        received = KINDS["pods"].decode(msgspec.json.encode(obj))
+        self.received[name] = received
+        shown = self.queue.sync(received.uid, received)
+        assert int(shown.resource_version) >= int(received.resource_version)
 
     def teardown(self) -> None:
-        for key in list(self.flying):
-            self.finish(key, fails=False)
-        for lane in (Lane.EVICT, Lane.BIND, Lane.STATUS):
-            while (queued := self.queue.next(lane)) is not None:
-                self.queue.finish(queued, None)
+        for _ in range(50):
+            for name in NAMES:
+                self._go_on(f"uid-{name}")
+                self.watch(name)
+            self.queue.wake(1.0)
+            for lane in Lane:
+                if (slot := self.queue.next(lane)) is not None:
+                    self._begin(slot)
         assert self.queue.is_idle and not self.open, "everybody is told in the end"
+        self.check_the_end()
+
+    def check_the_end(self) -> None:
+        assert len(set(self.server.bindings)) == len(self.server.bindings), "no pod is bound twice"
+        for name in self.server.pods:
+            for field, value in self.wanted[name].items():
+                assert self.server.field(name, field) == value, f"{name} {field}"
+            received = self.received[name]
+            assert received is not None
+            assert self.queue.shown(received.uid, received) is received, "nothing is laid over the last word"
 
     # --- always ------------------------------------------------------------------------------------------------
 
     @invariant()
-    def the_queue_holds_what_the_rules_say(self) -> None:
+    def the_queue_is_in_order(self) -> None:
         self.queue.check()
         assert self.queue.in_flight == len(self.flying)
-        for lane in (Lane.STATUS, Lane.BIND, Lane.EVICT):
-            assert self.queue.pending(lane) == sum(self._lane(key) is lane for key in self.pending)
-        waiting = {text for texts in self.pending.values() for text in texts}
-        sent = {text for queued in self.flying.values() for text in queued.call.text.split("+")}  # type: ignore[attr-defined]
-        assert self.open == waiting | sent
 
-    def _lane(self, key: str) -> Lane:
-        return KINDS[self.pending_kind[key]].lane
+    @invariant()
+    def what_is_wanted_is_what_is_shown(self) -> None:
+        """Unless a field is in doubt, which only a look can settle, the newest wish is what everybody sees."""
+        for name, wanted in self.wanted.items():
+            received = self.received[name]
+            pending = [slot for slot in self.queue.slots() if slot.key == f"uid-{name}"]
+            if received is None or not pending or any(self.queue.is_in_doubt(slot) for slot in pending):
+                continue
+            shown: Pod = self.queue.shown(received.uid, received)
+            if "nomination" in wanted and all(isinstance(slot.call, PodStatusPatch) for slot in pending):
+                assert shown.status.nominated_node_name == wanted["nomination"]
 
-    def _tell(self, text: str, error: Exception | None) -> None:
-        assert text in self.open, "nobody is told twice"
-        self.open.discard(text)
-        self.told[text] = "done" if error is None else "skipped" if isinstance(error, CallSkipped) else str(error)
+
+def _now(coroutine: Coroutine[Any, Any, Seen]) -> Seen:
+    """The result of a coroutine that never waits."""
+    try:
+        coroutine.send(None)
+    except StopIteration as finished:
+        seen: Seen = finished.value
+        return seen
+    raise AssertionError("it waits")
 
 
-TestDesk = Desk.TestCase
-TestDesk.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestTraffic = Traffic.TestCase
+TestTraffic.settings = settings(max_examples=120, stateful_step_count=40, deadline=None)

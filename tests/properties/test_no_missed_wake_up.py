@@ -173,7 +173,7 @@ class World:
         if not name:
             return
         key = _key(short, name)
-        is_there = self.api.get(key) is not None
+        is_there = self.api.find(key) is not None
         if verb == "put" and not is_there:
             self.api.add(full_object({short: {"name": name, **fields}}))
         elif verb == "set" and is_there:
@@ -186,7 +186,7 @@ class World:
         self.stage.queue.check()
 
     def _picked(self, verb: str, short: str, pick: int) -> str:
-        names = [n for n in NAMES[short] if (self.api.get(_key(short, n)) is None) == (verb == "put")]
+        names = [n for n in NAMES[short] if (self.api.find(_key(short, n)) is None) == (verb == "put")]
         return names[pick % len(names)] if names else ""
 
     def _set(self, key: Key, short: str, fields: Json) -> None:
@@ -196,19 +196,19 @@ class World:
         patch = merge_patch(short, key[2], fields)
         if "tolerations" in fields and short == "pod":
             # The API server lets tolerations be added, never be exchanged.
-            known = (self.api.get(key) or {})["spec"].get("tolerations", [])
+            known = (self.api.find(key) or {})["spec"].get("tolerations", [])
             patch["spec"]["tolerations"] = [*known, *(t for t in patch["spec"]["tolerations"] if t not in known)]
         self.api.merge(key, patch)
 
     def _collect_pods_of(self, node_name: str) -> None:
         """What the garbage collector of pods does."""
         for name in PODS:
-            pod = self.api.get(_key("pod", name))
+            pod = self.api.find(_key("pod", name))
             if pod is not None and pod["spec"].get("nodeName") == node_name:
                 self.api.remove(_key("pod", name))
 
     def bound(self, key: Key) -> bool:
-        pod = self.api.get(key)
+        pod = self.api.find(key)
         return pod is not None and bool(pod["spec"].get("nodeName"))
 
     def bound_pods(self) -> set[str]:

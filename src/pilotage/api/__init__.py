@@ -4,7 +4,8 @@ A plugin is one class in one file. It names the extension points that it serves 
 classes, and says with `@on_event` which cluster events may help a pod that it refused.
 """
 
-from pilotage.api.calls import ApiCall, Lane, Relevance
+from pilotage.api.calls import ApiCall, ApiWriter, Ending, Lane, OnOutcome, Outcome, Relevance, Seen, Why
+from pilotage.api.conditions import PodCondition
 from pilotage.api.events import Action, ClusterEvent, Hint, Resource
 from pilotage.api.indexes import ClusterIndex, PodClass
 from pilotage.api.plugin import Affected, Plugin, Sees, narrows, on_event
@@ -37,6 +38,7 @@ __all__ = [
     "Action",
     "Affected",
     "ApiCall",
+    "ApiWriter",
     "Bind",
     "Candidate",
     "ClusterEvent",
@@ -44,6 +46,7 @@ __all__ = [
     "CycleState",
     "Detail",
     "Details",
+    "Ending",
     "Evicted",
     "Eviction",
     "Filter",
@@ -56,10 +59,13 @@ __all__ = [
     "NodeView",
     "Nominate",
     "NormalizeScore",
+    "OnOutcome",
+    "Outcome",
     "Pending",
     "Permit",
     "Plugin",
     "PodClass",
+    "PodCondition",
     "PostBind",
     "PostFilter",
     "PreBind",
@@ -80,6 +86,7 @@ __all__ = [
     "Rows",
     "Score",
     "Scores",
+    "Seen",
     "Sees",
     "Skip",
     "StateKey",
@@ -87,6 +94,7 @@ __all__ = [
     "VectorScore",
     "VictimSearch",
     "Wait",
+    "Why",
     "narrows",
     "on_event",
 ]

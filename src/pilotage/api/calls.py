@@ -1,20 +1,32 @@
 """Asynchronous API calls: every write to the API server is one of these objects.
 
-A call knows its object (by which calls are serialised), its lane (so that status never starves binding), its
-relevance (a more relevant call makes a pending less relevant one pointless) and how to perform itself.
+A call knows its object (calls for one object never overlap), its lane (so that status never starves binding), its
+relevance (a more relevant call makes a pending less relevant one pointless) and how to perform itself. What it may
+know besides, so that less is sent and nothing is sent twice:
+
+    merged_with    what to send if another call of its kind comes before it was sent
+    rebase         what the API server has now; what is so already need not be written
+    is_pointless   nothing is left to be written
+    applied_to     what the object will look like, for those who read it before the API server has it
+    follow         the call before it has just been done: do not repeat it
+    look           after an answer was lost: has it happened?
+
+Each submitted call gets exactly one `Outcome`.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
 from enum import IntEnum, StrEnum
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 from pilotage.model.kinds import KindInfo
 
 
 class Lane(StrEnum):
-    """Calls of different lanes do not wait for each other."""
+    """Calls of different lanes do not wait for each other. The order is that in which a client-side limit is shared."""
 
     BIND = "bind"
     EVICT = "evict"
@@ -24,17 +36,95 @@ class Lane(StrEnum):
 
 
 class Relevance(IntEnum):
-    """Which call wins when two are meant for the same object."""
+    """Which call wins when two are meant for the same object. Any other number may stand between them."""
 
     EVENT = 0
-    STATUS = 1
-    BINDING = 2
-    DELETION = 3
+    STATUS = 10
+    BINDING = 20
+    DELETION = 30
+
+
+class Ending(StrEnum):
+    """How a submitted call can end."""
+
+    DONE = "done"
+    SKIPPED = "skipped"
+    OVERWRITTEN = "overwritten"
+    FAILED = "failed"
+
+
+class Why(StrEnum):
+    """Why a call was not sent, or not as it was."""
+
+    NO_EFFECT = "the object is so already"
+    LESS_RELEVANT = "a more relevant call for the object is under way"
+    MORE_RELEVANT_CAME = "a more relevant call for the object came"
+    NEWER_CAME = "a newer call of its kind took its place"
+    OBJECT_GONE = "the object is gone"
+
+
+class CallSkipped(Exception):
+    """The call was not sent, because it had become pointless."""
+
+
+class CallOverwritten(Exception):
+    """The call was not sent, because another one for the same object took its place."""
+
+
+class CallExpired(Exception):
+    """The call waited too long for its turn."""
+
+
+class CallDropped(Exception):
+    """The scheduler ended before the call could be sent."""
+
+
+class ObjectChanged(Exception):
+    """The object is not any more the one that the call was meant for."""
+
+    code = 409
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a submitted call."""
+
+    ending: Ending
+    why: Why | None = None
+    error: Exception | None = None
+
+    @property
+    def is_as_wanted(self) -> bool:
+        """The API server has what the call would write: it was done, or was so already."""
+        return self.ending is Ending.DONE or self.why is Why.NO_EFFECT
+
+    def raise_if_not_as_wanted(self, call: ApiCall) -> None:
+        if self.is_as_wanted:
+            return
+        if self.error is not None:
+            raise self.error
+        text = f"{call.kind} of {call.object_key}: {self.why}"
+        raise CallOverwritten(text) if self.ending is Ending.OVERWRITTEN else CallSkipped(text)
+
+
+OnOutcome: TypeAlias = Callable[[Outcome], None]
+"""Called exactly once, from the event loop. It may submit calls; it must not raise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What looking at the object tells about a call whose answer was lost."""
+
+    has_happened: bool | None
+    """None if that cannot be told."""
+    object: Any = None
+    """The object as the API server has it, if it was read: everybody may see it, before the watch brings it."""
 
 
 class ApiWriter(Protocol):
     """What a call needs of the API server; implemented by `pilotage.kube.client.KubeClient`."""
 
+    async def get(self, kind: KindInfo, namespace: str, name: str) -> bytes: ...
     async def bind(self, namespace: str, pod: str, uid: str, node: str) -> None: ...
     async def create(self, kind: KindInfo, namespace: str, body: bytes) -> bytes: ...
     async def update(
@@ -54,26 +144,61 @@ class ApiWriter(Protocol):
 
 
 class ApiCall(ABC):
-    """One write. Subclasses are small and hold data only."""
+    """One write. Subclasses are small, hold data only, and name their kind, lane and relevance.
+
+    Everything but `perform` and `object_key` may be left as it is; the call is then sent as often as it is submitted,
+    and fails when its answer is lost. All methods but `perform` and `look` are called while nothing else runs: they
+    must be quick, and must not submit calls.
+    """
 
     __slots__ = ()
 
     kind: ClassVar[str]
+    """The name in metrics and reports, such as `pod_binding`; calls of one kind are merged."""
     lane: ClassVar[Lane]
-    relevance: ClassVar[Relevance]
+    relevance: ClassVar[int]
+
+    is_repeatable: ClassVar[bool] = False
+    """Sending it twice does no harm: it is sent again if an answer was lost and `look` cannot tell."""
+    retries_conflicts: ClassVar[bool] = False
+    """The call says what it changes and is right for any version of the object: after a 409 it is sent again."""
+    joins: ClassVar[bool] = False
+    """Calls of this kind for one object want the same: all wait for the one that is sent, and share the outcome."""
 
     @property
     @abstractmethod
     def object_key(self) -> str:
-        """What the call writes to, e.g. the UID of the pod: calls with the same key never overlap."""
+        """What the call writes to: the UID of the object, if it exists. Calls with the same key never overlap."""
 
     @abstractmethod
-    async def perform(self, writer: ApiWriter) -> None:
-        """Do it; raise what went wrong."""
+    async def perform(self, writer: ApiWriter) -> str | None:
+        """Do it; raise what went wrong. Returns the resource version of the object after it, if it is known."""
 
     def merged_with(self, newer: ApiCall) -> ApiCall:
-        """What to send when `newer`, of the same kind and for the same object, arrives before this one was sent."""
+        """What to send when `newer`, of the same kind and for the same object, arrives before this one was sent.
+
+        A call that compares with what the API server has must keep what this call knows of it: the newer one was made
+        from an object that shows this one's change already.
+        """
         return newer
+
+    def rebase(self, obj: Any) -> None:  # noqa: B027  (a hook, not a duty)
+        """The API server has this version of the object now. Also called while the call is in flight."""
+
+    def is_pointless(self) -> bool:
+        """Is everything that the call would write so already?"""
+        return False
+
+    def applied_to(self, obj: Any) -> Any:
+        """The object (never changed itself) as it will be after the call; `obj` itself if it will be the same."""
+        return obj
+
+    def follow(self, done: ApiCall) -> None:  # noqa: B027  (a hook, not a duty)
+        """`done`, of the same kind and for the same object, was in flight when this call came, and has been done."""
+
+    async def look(self, writer: ApiWriter) -> Seen:
+        """An earlier try got no answer, or one that proves nothing: has it happened? Raise what makes it impossible."""
+        return Seen(None)
 
 
 def is_not_found(error: Exception) -> bool:

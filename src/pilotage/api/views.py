@@ -7,7 +7,8 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from pilotage.api.calls import ApiCall, ApiWriter
+from pilotage.api.calls import ApiCall, ApiWriter, OnOutcome
+from pilotage.api.conditions import PodCondition
 from pilotage.api.indexes import ClusterIndex, PodClass
 from pilotage.api.preemption import Eviction, OnEvicted, VictimSearch
 from pilotage.api.results import Refusal
@@ -138,14 +139,24 @@ class Handle(Protocol):
         disruption and deleted through the API server. Nobody waits: `on_evicted` is called between two later cycles.
         """
 
-    def submit(self, call: ApiCall) -> None:
-        """Send an API call without waiting for it."""
+    def submit(self, call: ApiCall, on_outcome: OnOutcome | None = ...) -> None:
+        """Send an API call without waiting for it; `on_outcome`, if given, is told once what became of it."""
 
     async def perform(self, call: ApiCall) -> None:
         """Send an API call and return when it is done; raises what went wrong."""
 
+    def patch_status(self, pod: Pod, *conditions: PodCondition, nomination: str | None = ...) -> Pod:
+        """Write conditions and the nominated node ("" clears it, None leaves it) into a pod's status.
+
+        Everybody sees the change at once; it is sent in the background, together with others for the same pod, and
+        taken back if that fails. Returns the pod as it is seen now.
+        """
+
     async def bind(self, pod: Pod, node_name: str) -> None:
-        """Bind the pod to the node through the API server; returns when it is done, raises what went wrong."""
+        """Bind the pod to the node through the API server; returns when it is done, raises what went wrong.
+
+        The pod counts on its node at once; if the binding fails, it does not any more.
+        """
 
     @property
     def client(self) -> ApiWriter:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from pilotage.api.calls import ApiCall, ApiWriter, Lane, Relevance
+from pilotage.api.calls import ApiCall, ApiWriter, Lane, ObjectChanged, Relevance, Seen
+from pilotage.calls.pod_status import read_pod
 from pilotage.model import Pod
 
 
@@ -15,7 +16,7 @@ class PodBinding(ApiCall):
 
     kind: ClassVar[str] = "pod_binding"
     lane: ClassVar[Lane] = Lane.BIND
-    relevance: ClassVar[Relevance] = Relevance.BINDING
+    relevance: ClassVar[int] = Relevance.BINDING
 
     def __init__(self, pod: Pod, node_name: str) -> None:
         self._pod = pod
@@ -28,3 +29,11 @@ class PodBinding(ApiCall):
     async def perform(self, writer: ApiWriter) -> None:
         pod = self._pod
         await writer.bind(pod.namespace, pod.name, pod.uid, self._node_name)
+
+    async def look(self, writer: ApiWriter) -> Seen:
+        found = await read_pod(writer, self._pod)
+        if not found.node_name:
+            return Seen(False)
+        if found.node_name != self._node_name:
+            raise ObjectChanged(f"pod {found.key} is bound to {found.node_name} already, not to {self._node_name}")
+        return Seen(True)

@@ -1,100 +1,372 @@
 """Which API calls are to be sent: at most one pending and one in flight per object.
 
-A pure state machine. A new call for an object that has a pending one replaces it, is merged with it, or is dropped,
-by relevance (deletion > binding > status). Every call that was submitted gets exactly one outcome.
+A pure state machine; time comes from the caller.
+
+    add --> READY ------ next -------> IN_FLIGHT -- done, failed --> out
+     |        ^ due     (lane by lane)   |    |
+     |     RESTING <------- retry -------+    | the call before it is over
+     +--> BEHIND (its object has a call in flight) --> READY
+
+A new call for an object that has a pending one is skipped (it is less relevant), takes its place (it is more relevant),
+or is merged with it (it is of the same kind). If nothing is left to be written after that, both go: so a change that
+is taken back before it was sent is never sent. Behind a call in flight the new one is merged with a copy of it, because
+that one may still fail; if it is done, the new one does not repeat it.
+
+Objects that arrive by watch go through `sync`: pending calls learn what need not be written any more, and the object
+comes back as it will be after all calls on their way, and all that were done but have not been seen yet.
+
+While it is in doubt whether an earlier try took effect, no call of its kind is taken for pointless: what the API server
+has is not known until somebody looks. Every submitted call is told its outcome exactly once, when the queue is in order
+again.
 """
 
 from __future__ import annotations
 
+import heapq
+import logging
 from collections import OrderedDict
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from itertools import count
+from typing import Any
 
-from pilotage.api.calls import ApiCall, Lane
+from pilotage.api.calls import ApiCall, CallExpired, Ending, Lane, OnOutcome, Outcome, Seen, Why
+from pilotage.calls.call_types import CallTypes
+from pilotage.calls.slot import CallSlot, Place
+from pilotage.calls.unseen import Unseen
+from pilotage.calls.versions import is_at_least
 
+log = logging.getLogger(__name__)
 
-class CallSkipped(Exception):
-    """A more relevant call for the same object made this one pointless."""
-
-
-OnOutcome = Callable[[Exception | None], None]
-
-
-@dataclass(slots=True, eq=False)
-class QueuedCall:
-    call: ApiCall
-    outcomes: list[OnOutcome] = field(default_factory=list)
-
-    def finish(self, error: Exception | None) -> None:
-        for tell in self.outcomes:
-            tell(error)
+_DONE = Outcome(Ending.DONE)
+_NO_EFFECT = Outcome(Ending.SKIPPED, Why.NO_EFFECT)
+_LESS_RELEVANT = Outcome(Ending.SKIPPED, Why.LESS_RELEVANT)
+_OBJECT_GONE = Outcome(Ending.SKIPPED, Why.OBJECT_GONE)
+_NEWER_CAME = Outcome(Ending.OVERWRITTEN, Why.NEWER_CAME)
+_MORE_RELEVANT_CAME = Outcome(Ending.OVERWRITTEN, Why.MORE_RELEVANT_CAME)
 
 
 class CallQueue:
-    """Pending calls by lane and object, and the objects that have a call in flight."""
+    """Pending calls by lane and object, and the calls in flight."""
 
     def __init__(self) -> None:
-        self._lanes: dict[Lane, OrderedDict[str, QueuedCall]] = {lane: OrderedDict() for lane in Lane}
-        self._lane_of: dict[str, Lane] = {}
-        self._in_flight: dict[str, QueuedCall] = {}
+        self.types = CallTypes()
+        self._pending: dict[str, CallSlot] = {}
+        self._in_flight: dict[str, CallSlot] = {}
+        self._ready: dict[Lane, OrderedDict[str, CallSlot]] = {lane: OrderedDict() for lane in Lane}
+        self._resting: list[tuple[float, int, CallSlot]] = []
+        self._order = count()
+        self._unseen = Unseen()
+        self._doubts: dict[str, str] = {}
+        """Object -> kind of the call that may have taken effect or not."""
 
-    def pending(self, lane: Lane) -> int:
-        return len(self._lanes[lane])
+    @property
+    def is_idle(self) -> bool:
+        return not self._pending and not self._in_flight
 
     @property
     def in_flight(self) -> int:
         return len(self._in_flight)
 
     @property
-    def is_idle(self) -> bool:
-        return not self._lane_of and not self._in_flight
+    def pending(self) -> int:
+        return len(self._pending)
 
-    def submit(self, call: ApiCall, on_outcome: OnOutcome) -> None:
-        """Queue a call; `on_outcome` is told None (done) or what went wrong, exactly once."""
+    def ready(self, lane: Lane) -> int:
+        """How many calls of the lane could be sent now."""
+        return len(self._ready[lane])
+
+    def slots(self) -> Iterator[CallSlot]:
+        """Everything on its way: first what is in flight."""
+        yield from self._in_flight.values()
+        yield from self._pending.values()
+
+    # --- submission --------------------------------------------------------------------------------------------
+
+    def add(self, call: ApiCall, on_outcome: OnOutcome, now: float) -> None:
+        """Queue a call; `on_outcome` is told exactly once, perhaps before this returns."""
+        self.types.check(call)
         key = call.object_key
-        flying = self._in_flight.get(key)
-        if flying is not None and flying.call.relevance > call.relevance:
-            on_outcome(CallSkipped(f"{call.kind} is pointless during {flying.call.kind}"))
+        pending, flying = self._pending.get(key), self._in_flight.get(key)
+        if pending is None and flying is None:
+            slot = CallSlot(key, call, (on_outcome,), now)
+            self._put(slot)
+            if self._goes_if_pointless(slot):
+                on_outcome(_NO_EFFECT)
             return
-        lane = self._lane_of.get(key)
-        if lane is None:
-            self._put(key, QueuedCall(call, [on_outcome]))
+        if any(rival is not None and rival.call.relevance > call.relevance for rival in (pending, flying)):
+            on_outcome(_LESS_RELEVANT)
             return
-        pending = self._lanes[lane][key]
-        if pending.call.relevance > call.relevance:
-            on_outcome(CallSkipped(f"{call.kind} is pointless before {pending.call.kind}"))
-        elif pending.call.kind == call.kind:
-            # The place in the lane is the object's: merging does not send it to the end.
-            pending.call = pending.call.merged_with(call)
-            pending.outcomes.append(on_outcome)
+        try:
+            if pending is not None:
+                self._add_to_pending(pending, call, on_outcome, now)
+            elif flying is not None:
+                self._add_behind(flying, call, on_outcome, now)
+        except Exception as error:
+            # A call type whose merging is broken: what waits already stays as it is.
+            log.exception("API calls cannot be merged: call=%s object=%s", call.kind, key)
+            on_outcome(Outcome(Ending.FAILED, error=error))
+
+    def _add_to_pending(self, pending: CallSlot, call: ApiCall, on_outcome: OnOutcome, now: float) -> None:
+        if pending.call.kind != call.kind:
+            self._take_out(pending)
+            self._keep_doubt_if_useful(pending)
+            self._put(CallSlot(pending.key, call, (on_outcome,), now))
+            pending.tell(_MORE_RELEVANT_CAME)
+            return
+        merged = pending.call.merged_with(call)
+        pending.call, pending.since = merged, now
+        if call.joins:
+            pending.on_outcome += (on_outcome,)
+            return
+        overwritten = CallSlot(pending.key, call, pending.on_outcome, now, Place.OUT)
+        pending.on_outcome = (on_outcome,)
+        is_over = self._goes_if_pointless(pending)
+        overwritten.tell(_NEWER_CAME)
+        if is_over:
+            pending.tell(_NO_EFFECT)
+
+    def _add_behind(self, flying: CallSlot, call: ApiCall, on_outcome: OnOutcome, now: float) -> None:
+        if flying.call.kind != call.kind:
+            self._put(CallSlot(flying.key, call, (on_outcome,), now))
+        elif call.joins:
+            flying.call.merged_with(call)
+            flying.on_outcome += (on_outcome,)
         else:
-            del self._lanes[lane][key]
-            self._put(key, QueuedCall(call, [on_outcome]))
-            pending.finish(CallSkipped(f"{pending.call.kind} is overtaken by {call.kind}"))
+            self._put(CallSlot(flying.key, flying.call.merged_with(call), (on_outcome,), now))
 
-    def next(self, lane: Lane) -> QueuedCall | None:
-        """The oldest call of a lane whose object has none in flight; it is in flight from now on."""
-        for key, queued in self._lanes[lane].items():
-            if key not in self._in_flight:
-                del self._lanes[lane][key]
-                del self._lane_of[key]
-                self._in_flight[key] = queued
-                return queued
-        return None
+    # --- sending -----------------------------------------------------------------------------------------------
 
-    def finish(self, queued: QueuedCall, error: Exception | None) -> Lane | None:
-        """The call is done; returns the lane of the call that waited for it, None if none did."""
-        key = queued.call.object_key
-        del self._in_flight[key]
-        queued.finish(error)
-        return self._lane_of.get(key)
+    def next(self, lane: Lane) -> CallSlot | None:
+        """The oldest call of a lane that may be sent; it is in flight from now on."""
+        ready = self._ready[lane]
+        if not ready:
+            return None
+        key, slot = ready.popitem(last=False)
+        del self._pending[key]
+        slot.place = Place.IN_FLIGHT
+        slot.tries += 1
+        slot.seen_version = ""
+        self._in_flight[key] = slot
+        return slot
 
-    def _put(self, key: str, queued: QueuedCall) -> None:
-        lane = queued.call.lane
-        self._lanes[lane][key] = queued
-        self._lane_of[key] = lane
+    def is_in_doubt(self, slot: CallSlot) -> bool:
+        """May an earlier try of such a call have taken effect? Then somebody has to look before it is sent."""
+        return self._doubts.get(slot.key) == slot.call.kind
+
+    def looked(self, slot: CallSlot, seen: Seen) -> None:
+        """Somebody looked: the call knows what the API server has, if it could be told."""
+        if seen.has_happened is not None:
+            self._doubts.pop(slot.key, None)
+        found = seen.object
+        if found is not None and not is_at_least(slot.seen_version, found.resource_version):
+            self._unseen.add_object(slot.key, found)
+
+    def done(self, slot: CallSlot, version: str | None = None) -> Lane | None:
+        """The call was done, and made this version of the object; returns the lane of the call that waited for it."""
+        self._land(slot)
+        if self.is_in_doubt(slot):
+            del self._doubts[slot.key]
+        follower = self._pending.get(slot.key)
+        is_seen = version is not None and is_at_least(slot.seen_version, version)
+        if version is not None and not is_seen:
+            self._unseen.add_change(slot.key, version, slot.call.applied_to)
+        if follower is not None and follower.call.kind == slot.call.kind and not is_seen:
+            follower.call.follow(slot.call)
+        lane = self._release(follower)
+        slot.tell(_DONE)
+        return lane
+
+    def failed(self, slot: CallSlot, error: Exception, *, is_in_doubt: bool = False) -> Lane | None:
+        """The call failed for good; returns the lane of the call that waited for it."""
+        self._land(slot)
+        if is_in_doubt and _can_be_pointless(slot.call):
+            self._doubts[slot.key] = slot.call.kind
+        lane = self._release(self._pending.get(slot.key))
+        slot.tell(Outcome(Ending.FAILED, error=error))
+        return lane
+
+    def retry(self, slot: CallSlot, due: float, *, is_in_doubt: bool) -> Lane | None:
+        """The call is to be tried again when `due`; returns the lane of a call that is to be sent instead, at once."""
+        self._land(slot)
+        if is_in_doubt:
+            self._doubts[slot.key] = slot.call.kind
+        follower = self._pending.get(slot.key)
+        if follower is None:
+            self._pending[slot.key] = slot
+            self._rest(slot, due)
+            return None
+        if follower.call.kind == slot.call.kind:
+            # It says everything that this one says, and would meet the same difficulty.
+            follower.tries = slot.tries
+            self._rest(follower, due)
+            slot.tell(_NEWER_CAME)
+            return None
+        self._keep_doubt_if_useful(slot)
+        lane = self._release(follower)
+        slot.tell(_MORE_RELEVANT_CAME)
+        return lane
+
+    def wake(self, now: float) -> set[Lane]:
+        """Make ready what has rested long enough; returns the lanes that it belongs to."""
+        woken = set()
+        while self._resting and (self._resting[0][0] <= now or not self._is_resting(*self._resting[0])):
+            due, _, slot = heapq.heappop(self._resting)
+            if self._is_resting(due, 0, slot):
+                self._make_ready(slot, first=True)
+                woken.add(slot.call.lane)
+        return woken
+
+    def next_due(self) -> float | None:
+        """When the next call has rested long enough; None if none rests."""
+        while self._resting and not self._is_resting(*self._resting[0]):
+            heapq.heappop(self._resting)
+        return self._resting[0][0] if self._resting else None
+
+    def expire(self, now: float, patience: Mapping[Lane, float]) -> int:
+        """Give up calls at the heads of the lanes, and resting ones, that are older than their lane allows."""
+        old = []
+        for lane, ready in self._ready.items():
+            for slot in ready.values():
+                if now - slot.since <= patience[lane]:
+                    break
+                old.append(slot)
+        old += [s for due, n, s in self._resting if self._is_resting(due, n, s)]
+        expired = [slot for slot in old if now - slot.since > patience[slot.call.lane]]
+        for slot in expired:
+            self._take_out(slot)
+        for slot in expired:
+            error = CallExpired(f"{slot.call.kind} of {slot.key} was not done after {now - slot.since:.0f} s")
+            self._keep_doubt_if_useful(slot)
+            slot.tell(Outcome(Ending.FAILED, error=error))
+        return len(expired)
+
+    def drop(self, error: Exception) -> list[CallSlot]:
+        """Give up everything that is pending; returns it."""
+        dropped = list(self._pending.values())
+        for slot in dropped:
+            self._take_out(slot)
+        for slot in dropped:
+            slot.tell(Outcome(Ending.FAILED, error=error))
+        return dropped
+
+    # --- objects -----------------------------------------------------------------------------------------------
+
+    def sync(self, key: str, obj: Any) -> Any:
+        """An object arrived by watch; returns it as it will be after the calls on their way."""
+        pending, flying = self._pending.get(key), self._in_flight.get(key)
+        if pending is None and flying is None and key not in self._unseen:
+            return obj
+        self._unseen.arrived(key, obj.resource_version)
+        try:
+            known = self._unseen.laid_over(key, obj)
+            if flying is not None:
+                flying.seen_version = obj.resource_version
+                flying.call.rebase(known)
+            if pending is not None:
+                pending.call.rebase(known)
+        except Exception:
+            log.exception("an API call cannot take in a new version of its object: object=%s", key)
+        if pending is not None and self._goes_if_pointless(pending):
+            pending.tell(_NO_EFFECT)
+        return self.shown(key, obj)
+
+    def shown(self, key: str, obj: Any) -> Any:
+        """The object as it will be after the calls on their way, and after those that it does not show yet."""
+        try:
+            obj = self._unseen.laid_over(key, obj)
+            for slot in (self._in_flight.get(key), self._pending.get(key)):
+                if slot is not None:
+                    obj = slot.call.applied_to(obj)
+        except Exception:
+            log.exception("an API call cannot be applied to its object: object=%s", key)
+        return obj
+
+    def forget(self, key: str) -> None:
+        """The object is gone: what is still to be written to it is not sent."""
+        self._unseen.forget(key)
+        self._doubts.pop(key, None)
+        pending = self._pending.get(key)
+        if pending is not None:
+            self._take_out(pending)
+            pending.tell(_OBJECT_GONE)
+
+    # --- inside ------------------------------------------------------------------------------------------------
+
+    def _put(self, slot: CallSlot) -> None:
+        self._pending[slot.key] = slot
+        if slot.key in self._in_flight:
+            slot.place = Place.BEHIND
+        else:
+            self._make_ready(slot, first=False)
+
+    def _make_ready(self, slot: CallSlot, *, first: bool) -> None:
+        slot.place = Place.READY
+        ready = self._ready[slot.call.lane]
+        ready[slot.key] = slot
+        if first:
+            ready.move_to_end(slot.key, last=False)
+
+    def _rest(self, slot: CallSlot, due: float) -> None:
+        slot.place, slot.due = Place.RESTING, due
+        heapq.heappush(self._resting, (due, next(self._order), slot))
+
+    def _is_resting(self, due: float, _: int, slot: CallSlot) -> bool:
+        return slot.place is Place.RESTING and slot.due == due
+
+    def _take_out(self, slot: CallSlot) -> None:
+        del self._pending[slot.key]
+        if slot.place is Place.READY:
+            del self._ready[slot.call.lane][slot.key]
+        slot.place = Place.OUT
+
+    def _land(self, slot: CallSlot) -> None:
+        del self._in_flight[slot.key]
+        slot.place = Place.OUT
+
+    def _release(self, follower: CallSlot | None) -> Lane | None:
+        """Nothing of its object is in flight any more."""
+        if follower is None:
+            return None
+        self._make_ready(follower, first=False)
+        if self._goes_if_pointless(follower):
+            follower.tell(_NO_EFFECT)
+            return None
+        return follower.call.lane
+
+    def _goes_if_pointless(self, slot: CallSlot) -> bool:
+        if slot.place is Place.BEHIND or self.is_in_doubt(slot) or not _is_pointless(slot.call):
+            return False
+        self._take_out(slot)
+        return True
+
+    def _keep_doubt_if_useful(self, slot: CallSlot) -> None:
+        """A call in doubt will not be sent any more. Only one that could be taken for pointless needs to know."""
+        if self.is_in_doubt(slot) and not _can_be_pointless(slot.call):
+            del self._doubts[slot.key]
 
     def check(self) -> None:
         """Verify the invariants; for tests."""
-        filed = {key: lane for lane, calls in self._lanes.items() for key in calls}
-        assert filed == self._lane_of, "a pending call is in exactly one lane"
+        filed = {key: slot for ready in self._ready.values() for key, slot in ready.items()}
+        assert sum(map(len, self._ready.values())) == len(filed), "a call is in one lane"
+        resting = {slot.key: slot for due, n, slot in self._resting if self._is_resting(due, n, slot)}
+        behind = {key: slot for key, slot in self._pending.items() if slot.place is Place.BEHIND}
+        assert filed | resting | behind == self._pending, "a pending call has exactly one place"
+        assert len(filed) + len(resting) + len(behind) == len(self._pending), "and only one"
+        assert all(slot.place is Place.READY for slot in filed.values())
+        assert all(slot.place is Place.IN_FLIGHT for slot in self._in_flight.values())
+        assert all(key in self._in_flight for key in behind), "nothing waits for a call that is over"
+        assert not (filed.keys() | resting.keys()) & self._in_flight.keys(), "an object has one call in flight"
+        for slot in self.slots():
+            assert slot.key == slot.call.object_key and slot.on_outcome, "somebody waits for every call"
+
+
+def _can_be_pointless(call: ApiCall) -> bool:
+    return type(call).is_pointless is not ApiCall.is_pointless
+
+
+def _is_pointless(call: ApiCall) -> bool:
+    try:
+        return call.is_pointless()
+    except Exception:
+        log.exception("cannot tell whether an API call is pointless: call=%s object=%s", call.kind, call.object_key)
+        return False

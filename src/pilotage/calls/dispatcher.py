@@ -1,63 +1,114 @@
 """Sends the calls of the queue, several at a time, each lane with its own workers.
 
-Lanes do not wait for each other: a thousand status patches cannot hold up a binding.
+Lanes do not wait for each other: a thousand status patches cannot hold up a binding. If a client-side limit is set, it
+is shared in the order of the lanes. Failed tries that may succeed later rest in the queue, not in a worker, so that a
+newer call can take their place meanwhile. An answer that was lost is made up for by looking at the object, before
+anything else is sent for it.
+
+    submit -> CallQueue -> worker of the lane -> perform -> done | failed | retry (rest, look, again)
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import random
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
 
-from pilotage.api.calls import ApiCall, ApiWriter, Lane
-from pilotage.calls.call_queue import CallQueue, OnOutcome
+from pilotage.api.calls import ApiCall, ApiWriter, CallDropped, Lane, OnOutcome, Outcome
+from pilotage.calls.call_queue import CallQueue
+from pilotage.calls.lane_limit import LaneLimit
+from pilotage.calls.report import CallsReport, calls_report
+from pilotage.calls.retry import DEFAULT_POLICIES, LanePolicy, Verdict, is_lost, is_throttled, judge, retry_after
+from pilotage.calls.slot import CallSlot
+from pilotage.calls.token_bucket import TokenBucket
+from pilotage.clock import Clock, SystemClock
+from pilotage.rng import seeded
 
 log = logging.getLogger(__name__)
 
-DEFAULT_CONCURRENCY = {Lane.BIND: 64, Lane.EVICT: 64, Lane.VOLUME: 16, Lane.STATUS: 16, Lane.EVENT: 8}
+_EXPIRY_SECONDS: Final = 5.0
+_STOP_POLL_SECONDS: Final = 0.02
+
+OnExecuted = Callable[[str, bool, float], None]
+"""Told of every try: the kind of the call, whether it succeeded, and how many seconds it took."""
+
+
+@dataclass(frozen=True, slots=True)
+class DispatcherSettings:
+    """What can be chosen about sending."""
+
+    policies: Mapping[Lane, LanePolicy] = field(default_factory=lambda: DEFAULT_POLICIES)
+    calls_per_second: float = 0.0
+    """0: no limit but those of the lanes."""
+    burst: int = 1
 
 
 class Dispatcher:
-    """Runs inside `run()`; `submit` may be called at any time from the same event loop."""
+    """Runs inside `run()`; everything else may be called at any time from the same event loop."""
 
-    def __init__(self, writer: ApiWriter, concurrency: dict[Lane, int] | None = None) -> None:
+    def __init__(
+        self,
+        writer: ApiWriter,
+        clock: Clock | None = None,
+        rng: random.Random | None = None,
+        settings: DispatcherSettings | None = None,
+        on_executed: OnExecuted | None = None,
+    ) -> None:
+        settings = settings or DispatcherSettings()
         self.writer = writer
-        self._concurrency = concurrency or DEFAULT_CONCURRENCY
-        self._queue = CallQueue()
-        self._running = dict.fromkeys(Lane, 0)
+        self.queue = CallQueue()
+        self._clock = clock or SystemClock()
+        self._rng = rng or seeded(0)
+        self._policies = settings.policies
+        self._patience = {lane: policy.queue_seconds for lane, policy in settings.policies.items()}
+        self._limits = {lane: LaneLimit(policy.workers) for lane, policy in settings.policies.items()}
+        self._bucket = (
+            TokenBucket(settings.calls_per_second, settings.burst, self._clock.monotonic())
+            if settings.calls_per_second > 0
+            else None
+        )
+        self._on_executed = on_executed
+        self._workers = dict.fromkeys(Lane, 0)
         self._busy = dict.fromkeys(Lane, 0)
-        """Workers that have a call in flight; the other running ones are on their way to the next."""
+        """Workers that have a call in flight; the others are on their way to the next."""
         self._group: asyncio.TaskGroup | None = None
+        self._alarm: asyncio.Task[None] | None = None
+        self._alarm_at = 0.0
+
+    # --- for everybody -----------------------------------------------------------------------------------------
 
     @property
     def is_idle(self) -> bool:
-        return self._queue.is_idle
-
-    def pending(self, lane: Lane) -> int:
-        return self._queue.pending(lane)
-
-    @property
-    def in_flight(self) -> int:
-        return self._queue.in_flight
+        return self.queue.is_idle
 
     def submit(self, call: ApiCall, on_outcome: OnOutcome | None = None) -> None:
         """Send a call as soon as its lane and its object are free."""
-        self._queue.submit(call, on_outcome or _log_failure(call))
+        self.queue.add(call, on_outcome or _log_failure(call), self._clock.monotonic())
         self._start_workers(call.lane)
 
     async def perform(self, call: ApiCall) -> None:
-        """Send a call and wait for its outcome."""
-        outcome: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Send a call and wait; returns if the API server has what it would write, raises what went wrong if not."""
+        ended: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
 
-        def tell(error: Exception | None) -> None:
-            if outcome.done():
-                return
-            if error is None:
-                outcome.set_result(None)
-            else:
-                outcome.set_exception(error)
+        def tell(outcome: Outcome) -> None:
+            if not ended.done():
+                ended.set_result(outcome)
 
         self.submit(call, tell)
-        await outcome
+        (await ended).raise_if_not_as_wanted(call)
+
+    def allowed(self, lane: Lane) -> int:
+        """How many calls of the lane may be in flight at once at present."""
+        return self._limits[lane].allowed
+
+    def report(self, limit: int) -> CallsReport:
+        return calls_report(self.queue, self._clock.monotonic(), limit, {lane: self.allowed(lane) for lane in Lane})
+
+    # --- life --------------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
         """Own the workers until cancelled."""
@@ -66,44 +117,152 @@ class Dispatcher:
             for lane in Lane:
                 self._start_workers(lane)
             try:
-                await asyncio.get_running_loop().create_future()
+                await self._give_up_old_calls()
             finally:
                 self._group = None
+
+    async def stop(self, grace_seconds: float) -> dict[str, int]:
+        """Let calls finish for a while, give up the rest; returns how many of each kind were given up."""
+        end = self._clock.monotonic() + grace_seconds
+        while not self.is_idle and self._clock.monotonic() < end:
+            await self._clock.sleep(min(_STOP_POLL_SECONDS, grace_seconds))
+        flying = Counter(slot.call.kind for slot in self.queue.slots())
+        self.queue.drop(CallDropped("the scheduler ends"))
+        if flying:
+            log.warning("API calls were not finished: %s", " ".join(f"{kind}={n}" for kind, n in flying.items()))
+        return dict(flying)
+
+    # --- workers -----------------------------------------------------------------------------------------------
 
     def _start_workers(self, lane: Lane) -> None:
         if self._group is None:
             return
-        wanted = min(self._busy[lane] + self._queue.pending(lane), self._concurrency[lane])
-        while self._running[lane] < wanted:
-            self._running[lane] += 1
+        wanted = min(self._busy[lane] + self.queue.ready(lane), self._limits[lane].allowed)
+        while self._workers[lane] < wanted:
+            self._workers[lane] += 1
             self._group.create_task(self._work(lane), name=f"api calls: {lane.value}")
 
     async def _work(self, lane: Lane) -> None:
-        """Send calls of the lane until none is left."""
+        """Send calls of the lane until none is left, or no more may be sent for now."""
         try:
-            while (queued := self._queue.next(lane)) is not None:
-                error = await self._perform(lane, queued.call)
-                waiting = self._queue.finish(queued, error)
+            while (slot := self._next(lane)) is not None:
+                self._busy[lane] += 1
+                try:
+                    waiting = await self._send(lane, slot)
+                finally:
+                    self._busy[lane] -= 1
                 if waiting is not None and waiting is not lane:
-                    # Its workers found the object taken and went home.
+                    # Its workers found nothing to do and went home.
                     self._start_workers(waiting)
+                # What the lane may do grows with every success.
+                self._start_workers(lane)
         finally:
-            self._running[lane] -= 1
+            self._workers[lane] -= 1
 
-    async def _perform(self, lane: Lane, call: ApiCall) -> Exception | None:
-        self._busy[lane] += 1
+    def _next(self, lane: Lane) -> CallSlot | None:
+        """The call to send now, None if there is none or none may be sent; then an alarm brings the worker back."""
+        if not self.queue.ready(lane) or self._workers[lane] > self._limits[lane].allowed:
+            return None
+        now = self._clock.monotonic()
+        limit = self._limits[lane]
+        if limit.paused_until > now:
+            self._wake_at(limit.paused_until)
+            return None
+        if self._bucket is not None and (self._is_outranked(lane, now) or not self._bucket.take(now)):
+            self._wake_at(self._bucket.next_at(now))
+            return None
+        return self.queue.next(lane)
+
+    def _is_outranked(self, lane: Lane, now: float) -> bool:
+        """Does a lane ahead of this one want the next token?"""
+        for other in Lane:
+            if other is lane:
+                return False
+            has_room = self._busy[other] < self._limits[other].allowed and self._limits[other].paused_until <= now
+            if has_room and self.queue.ready(other):
+                return True
+        return False
+
+    async def _send(self, lane: Lane, slot: CallSlot) -> Lane | None:
+        """One try; returns the lane of a call that waited for it."""
+        call, limit = slot.call, self._limits[lane]
+        started = self._clock.monotonic()
         try:
-            await call.perform(self.writer)
+            if self.queue.is_in_doubt(slot):
+                seen = await call.look(self.writer)
+                self.queue.looked(slot, seen)
+                if seen.has_happened:
+                    return self.queue.done(slot, None if seen.object is None else seen.object.resource_version)
+            version = await call.perform(self.writer)
         except Exception as error:
-            return error
-        finally:
-            self._busy[lane] -= 1
-        return None
+            return self._failed(lane, slot, error, started)
+        now = self._clock.monotonic()
+        limit.answered(now - started, now)
+        if self._on_executed is not None:
+            self._on_executed(call.kind, True, now - started)
+        return self.queue.done(slot, version)
+
+    def _failed(self, lane: Lane, slot: CallSlot, error: Exception, started: float) -> Lane | None:
+        now = self._clock.monotonic()
+        if self._on_executed is not None:
+            self._on_executed(slot.call.kind, False, now - started)
+        verdict = judge(error, slot.call)
+        self._adapt(self._limits[lane], error, now - started, now)
+        is_in_doubt = verdict is Verdict.UNCLEAR
+        pause = None
+        if verdict is not Verdict.FINAL and (not is_in_doubt or _is_safe_to_repeat(slot.call)):
+            pause = self._policies[lane].pause(slot.tries, error, self._rng)
+        if pause is None:
+            return self.queue.failed(slot, error, is_in_doubt=is_in_doubt)
+        log.debug("API call is tried again: call=%s object=%s error=%s", slot.call.kind, slot.key, error)
+        waiting = self.queue.retry(slot, now + pause, is_in_doubt=is_in_doubt)
+        self._wake_at(now + pause)
+        return waiting
+
+    def _adapt(self, limit: LaneLimit, error: Exception, seconds: float, now: float) -> None:
+        if is_throttled(error):
+            limit.throttled(retry_after(error), now)
+        elif is_lost(error):
+            limit.lost(now)
+        elif getattr(error, "code", None) is not None:
+            limit.answered(seconds, now)
+
+    # --- time --------------------------------------------------------------------------------------------------
+
+    def _wake_at(self, when: float) -> None:
+        """Look again at that time, or earlier."""
+        if self._group is None or (self._alarm is not None and self._alarm_at <= when):
+            return
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._alarm_at = when
+        self._alarm = self._group.create_task(self._wake_later(when), name="api calls: alarm")
+
+    async def _wake_later(self, when: float) -> None:
+        await self._clock.sleep(max(0.0, when - self._clock.monotonic()))
+        self._alarm = None
+        now = self._clock.monotonic()
+        self.queue.wake(now)
+        for lane in Lane:
+            self._start_workers(lane)
+        due = self.queue.next_due()
+        if due is not None:
+            self._wake_at(due)
+
+    async def _give_up_old_calls(self) -> None:
+        while True:
+            await self._clock.sleep(_EXPIRY_SECONDS)
+            self.queue.expire(self._clock.monotonic(), self._patience)
+
+
+def _is_safe_to_repeat(call: ApiCall) -> bool:
+    """Can the call be sent again although it may have happened: because one can look, or because it does no harm?"""
+    return call.is_repeatable or type(call).look is not ApiCall.look
 
 
 def _log_failure(call: ApiCall) -> OnOutcome:
-    def tell(error: Exception | None) -> None:
-        if error is not None:
-            log.info("API call did not succeed: call=%s object=%s error=%s", call.kind, call.object_key, error)
+    def tell(outcome: Outcome) -> None:
+        if outcome.error is not None:
+            log.info("API call did not succeed: call=%s object=%s error=%s", call.kind, call.object_key, outcome.error)
 
     return tell

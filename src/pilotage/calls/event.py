@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import msgspec
 
-from pilotage.api.calls import ApiCall, ApiWriter, Lane, Relevance, is_not_found
+from pilotage.api.calls import ApiCall, ApiWriter, Lane, Relevance, is_conflict, is_not_found
 from pilotage.model import KINDS, Pod
 
 _MAX_NOTE = 1024
@@ -48,7 +48,8 @@ class EventCreation(ApiCall):
 
     kind: ClassVar[str] = "event"
     lane: ClassVar[Lane] = Lane.EVENT
-    relevance: ClassVar[Relevance] = Relevance.EVENT
+    relevance: ClassVar[int] = Relevance.EVENT
+    is_repeatable: ClassVar[bool] = True
 
     def __init__(self, pod: Pod, facts: EventFacts, series: Repetition | None = None, *, is_new: bool = True) -> None:
         """Not `is_new`: the event was created before, and `series` is to be written into it."""
@@ -66,18 +67,27 @@ class EventCreation(ApiCall):
             return newer
         return EventCreation(newer._pod, newer._facts, newer._series, is_new=self._is_new)
 
+    def follow(self, done: ApiCall) -> None:
+        """What was in flight has created the event."""
+        self._is_new = False
+
     async def perform(self, writer: ApiWriter) -> None:
-        if self._is_new or self._series is None:
-            await self._create(writer)
-            return
-        body = msgspec.json.encode({"series": self._series.document()})
         try:
-            await writer.patch(KINDS["events"], self._pod.namespace, self._name, body, content_type=_STRATEGIC_MERGE)
+            await (self._create(writer) if self._is_new or self._series is None else self._write_series(writer))
         except Exception as error:
-            # Events are kept for an hour only; a series may last longer.
-            if not is_not_found(error):
+            if is_conflict(error) and self._is_new:
+                # Its name is its own: if it exists, an earlier try succeeded.
+                await self._write_series(writer)
+            elif is_not_found(error) and not self._is_new:
+                # Events are kept for an hour only; a series may last longer.
+                await self._create(writer)
+            else:
                 raise
-            await self._create(writer)
+
+    async def _write_series(self, writer: ApiWriter) -> None:
+        if self._series is not None:
+            body = msgspec.json.encode({"series": self._series.document()})
+            await writer.patch(KINDS["events"], self._pod.namespace, self._name, body, content_type=_STRATEGIC_MERGE)
 
     @property
     def _name(self) -> str:

@@ -23,6 +23,10 @@ class FencedWriter:
         self._writer = writer
         self._is_leading = is_leading
 
+    async def get(self, kind: KindInfo, namespace: str, name: str) -> bytes:
+        """Reading is open to everybody."""
+        return await self._writer.get(kind, namespace, name)
+
     async def bind(self, namespace: str, pod: str, uid: str, node: str) -> None:
         self._check()
         await self._writer.bind(namespace, pod, uid, node)

@@ -18,7 +18,8 @@ class MergePatch(ApiCall):
     __slots__ = ("_name", "_namespace", "_patch", "_resource", "_subresource", "_uid")
 
     lane: ClassVar[Lane] = Lane.EVICT
-    relevance: ClassVar[Relevance] = Relevance.BINDING
+    relevance: ClassVar[int] = Relevance.BINDING
+    is_repeatable: ClassVar[bool] = True
 
     def __init__(
         self, resource: KindInfo, namespace: str, name: str, uid: str, patch: dict[str, Any], subresource: str = ""

@@ -8,6 +8,9 @@ from pilotage.model.kinds import KindInfo
 class NoApi:
     """Refuses every write."""
 
+    async def get(self, kind: KindInfo, namespace: str, name: str) -> bytes:
+        raise RuntimeError("this engine only decides, it does not ask")
+
     async def bind(self, namespace: str, pod: str, uid: str, node: str) -> None:
         raise RuntimeError("this engine only decides, it does not write")
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import msgspec
 
-from pilotage.api.calls import ApiCall, ApiWriter, Lane, Relevance
+from pilotage.api.calls import ApiCall, ApiWriter, Lane, Relevance, is_conflict
 from pilotage.calls.event import shortened
 from pilotage.model import KINDS
 
@@ -45,7 +45,8 @@ class ObjectEvent(ApiCall):
 
     kind: ClassVar[str] = "object_event"
     lane: ClassVar[Lane] = Lane.EVENT
-    relevance: ClassVar[Relevance] = Relevance.EVENT
+    relevance: ClassVar[int] = Relevance.EVENT
+    is_repeatable: ClassVar[bool] = True
 
     def __init__(self, regarding: Regarding, facts: ObjectEventFacts) -> None:
         self._regarding = regarding
@@ -77,4 +78,9 @@ class ObjectEvent(ApiCall):
                 "uid": regarding.uid,
             },
         }
-        await writer.create(KINDS["events"], namespace, msgspec.json.encode(body))
+        try:
+            await writer.create(KINDS["events"], namespace, msgspec.json.encode(body))
+        except Exception as error:
+            # Its name is its own: if it exists, an earlier try succeeded.
+            if not is_conflict(error):
+                raise

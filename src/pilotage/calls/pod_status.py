@@ -1,97 +1,131 @@
-"""Write why a pod could not be scheduled, and which node it is nominated to, into its status."""
+"""Write why a pod could not be scheduled, and which node it is nominated to, into its status.
+
+A patch names what shall be so. What is sent is the difference to what the API server has, as far as we know. It is a
+strategic merge patch, which is right for any version of the pod, so that a conflict is no reason to give up.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import msgspec
+from msgspec.structs import replace
 
-from pilotage.api.calls import ApiCall, ApiWriter, Lane, Relevance
+from pilotage.api.calls import ApiCall, ApiWriter, Lane, ObjectChanged, Relevance, Seen
+from pilotage.api.conditions import PodCondition
 from pilotage.model import KINDS, Pod
 
-
-@dataclass(frozen=True, slots=True)
-class PodCondition:
-    """A condition to be written."""
-
-    type: str
-    status: str
-    reason: str
-    message: str
-    observed_generation: int
-    now: str
+STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
+POD_SCHEDULED: Final = "PodScheduled"
 
 
 class PodStatusPatch(ApiCall):
     """PATCH pods/status with what changed and nothing else."""
 
-    __slots__ = ("_condition", "_nominated_node_name", "_pod")
+    __slots__ = ("_base", "_conditions", "_nomination")
 
     kind: ClassVar[str] = "pod_status_patch"
     lane: ClassVar[Lane] = Lane.STATUS
-    relevance: ClassVar[Relevance] = Relevance.STATUS
+    relevance: ClassVar[int] = Relevance.STATUS
+    is_repeatable: ClassVar[bool] = True
+    retries_conflicts: ClassVar[bool] = True
 
-    def __init__(self, pod: Pod, condition: PodCondition | None, nominated_node_name: str | None) -> None:
-        self._pod = pod
-        self._condition = condition
-        self._nominated_node_name = nominated_node_name
+    def __init__(self, pod: Pod, *conditions: PodCondition, nomination: str | None = None) -> None:
+        """`pod` as everybody sees it. A nomination of "" clears it, None leaves it as it is."""
+        self._base = pod
+        self._conditions = conditions
+        self._nomination = nomination
 
     @property
     def object_key(self) -> str:
-        return self._pod.uid
+        return self._base.uid
 
     def merged_with(self, newer: ApiCall) -> ApiCall:
         assert isinstance(newer, PodStatusPatch)
-        condition = newer._condition or self._condition
-        name = self._nominated_node_name if newer._nominated_node_name is None else newer._nominated_node_name
-        return PodStatusPatch(newer._pod, condition, name)
+        said = {condition.type for condition in newer._conditions}
+        kept = [condition for condition in self._conditions if condition.type not in said]
+        nomination = self._nomination if newer._nomination is None else newer._nomination
+        return PodStatusPatch(self._base, *kept, *newer._conditions, nomination=nomination)
 
-    async def perform(self, writer: ApiWriter) -> None:
+    def rebase(self, obj: Any) -> None:
+        self._base = obj
+
+    def follow(self, done: ApiCall) -> None:
+        self._base = done.applied_to(self._base)
+
+    def is_pointless(self) -> bool:
+        return not self._is_renominated(self._base) and all(c.is_in(self._base) for c in self._conditions)
+
+    def applied_to(self, obj: Any) -> Any:
+        pod: Pod = obj
+        changes: dict[str, Any] = {}
+        new = [condition for condition in self._conditions if not condition.is_in(pod)]
+        if new:
+            types = {condition.type for condition in new}
+            kept = (condition for condition in pod.status.conditions if condition.type not in types)
+            changes["conditions"] = (*kept, *(condition.as_known() for condition in new))
+        if self._is_renominated(pod):
+            changes["nominated_node_name"] = self._nomination
+        return replace(pod, status=replace(pod.status, **changes)) if changes else pod
+
+    async def perform(self, writer: ApiWriter) -> str | None:
         status = self._changes()
         if not status:
-            return
-        pod = self._pod
+            return None
+        pod = self._base
         # The uid makes the patch fail for a recreated pod of the same name.
         patch = {"metadata": {"uid": pod.uid}, "status": status}
-        await writer.patch(
+        answer = await writer.patch(
             KINDS["pods"],
             pod.namespace,
             pod.name,
             msgspec.json.encode(patch),
-            content_type="application/strategic-merge-patch+json",
+            content_type=STRATEGIC_MERGE_PATCH,
             subresource="status",
         )
+        return version_of(answer)
+
+    async def look(self, writer: ApiWriter) -> Seen:
+        self._base = await read_pod(writer, self._base)
+        return Seen(self.is_pointless(), self._base)
 
     def _changes(self) -> dict[str, Any]:
+        pod = self._base
         changes: dict[str, Any] = {}
-        if self._condition is not None and not self._is_known(self._condition):
-            changes["conditions"] = [self._rendered(self._condition)]
-        name = self._nominated_node_name
-        if name is not None and name != self._pod.status.nominated_node_name:
-            changes["nominatedNodeName"] = name or None
+        new = [condition.rendered(pod) for condition in self._conditions if not condition.is_in(pod)]
+        if new:
+            changes["conditions"] = new
+        if self._is_renominated(pod):
+            changes["nominatedNodeName"] = self._nomination or None
         return changes
 
-    def _is_known(self, wanted: PodCondition) -> bool:
-        known = self._pod.status.condition(wanted.type)
-        return known is not None and (
-            known.status,
-            known.reason,
-            known.message,
-            known.observed_generation,
-        ) == (wanted.status, wanted.reason, wanted.message, wanted.observed_generation)
+    def _is_renominated(self, pod: Pod) -> bool:
+        return self._nomination is not None and self._nomination != pod.status.nominated_node_name
 
-    def _rendered(self, condition: PodCondition) -> dict[str, Any]:
-        known = self._pod.status.condition(condition.type)
-        rendered: dict[str, Any] = {
-            "type": condition.type,
-            "status": condition.status,
-            "reason": condition.reason,
-            "message": condition.message,
-            "lastProbeTime": None,
-        }
-        if condition.observed_generation:
-            rendered["observedGeneration"] = condition.observed_generation
-        if known is None or known.status != condition.status:
-            rendered["lastTransitionTime"] = condition.now
-        return rendered
+
+async def read_pod(writer: ApiWriter, wanted: Pod) -> Pod:
+    """The pod as the API server has it now; raises if it is gone, also if another one has its name."""
+    kind = KINDS["pods"]
+    found: Pod = kind.decode(await writer.get(kind, wanted.namespace, wanted.name))
+    if found.uid != wanted.uid:
+        raise ObjectChanged(f"pod {wanted.key} is another one: its UID is {found.uid}, not {wanted.uid}")
+    return found
+
+
+class _Metadata(msgspec.Struct, rename="camel"):
+    resource_version: str = ""
+
+
+class _Written(msgspec.Struct):
+    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
+
+
+_written = msgspec.json.Decoder(_Written)
+
+
+def version_of(answer: bytes) -> str | None:
+    """The resource version of the object that a write was answered with; None if there is none in it."""
+    try:
+        return _written.decode(answer).metadata.resource_version or None
+    except msgspec.DecodeError:
+        return None

@@ -38,7 +38,8 @@ class QueueingStatus(ApiCall):
 
     kind: ClassVar[str] = "queueing_status"
     lane: ClassVar[Lane] = Lane.STATUS
-    relevance: ClassVar[Relevance] = Relevance.STATUS
+    relevance: ClassVar[int] = Relevance.STATUS
+    is_repeatable: ClassVar[bool] = True
 
     def __init__(self, resource: KindInfo, namespace: str, name: str, body: Body) -> None:
         self._resource = resource

@@ -9,8 +9,9 @@ from typing import ClassVar
 
 import msgspec
 
-from pilotage.api.calls import ApiCall, ApiWriter, Lane, Relevance, is_not_found
-from pilotage.calls.pod_status import PodCondition, PodStatusPatch
+from pilotage.api.calls import ApiCall, ApiWriter, Lane, ObjectChanged, Relevance, Seen, is_not_found
+from pilotage.api.conditions import PodCondition
+from pilotage.calls.pod_status import PodStatusPatch, read_pod
 from pilotage.model import KINDS, Pod
 
 
@@ -21,7 +22,8 @@ class VictimEviction(ApiCall):
 
     kind: ClassVar[str] = "victim_eviction"
     lane: ClassVar[Lane] = Lane.EVICT
-    relevance: ClassVar[Relevance] = Relevance.DELETION
+    relevance: ClassVar[int] = Relevance.DELETION
+    joins: ClassVar[bool] = True
 
     def __init__(self, pod: Pod, condition: PodCondition) -> None:
         self._pod = pod
@@ -43,15 +45,33 @@ class VictimEviction(ApiCall):
         newer._deleted = self._deleted
         return self
 
+    def rebase(self, obj: Pod) -> None:
+        self._pod = obj
+
     async def perform(self, writer: ApiWriter) -> None:
         pod = self._pod
         # A pod that was recreated under the same name is nobody's victim.
         options = msgspec.json.encode({"preconditions": {"uid": pod.uid}})
         try:
-            await PodStatusPatch(pod, self._condition, None).perform(writer)
+            await PodStatusPatch(pod, self._condition).perform(writer)
             await writer.delete(KINDS["pods"], pod.namespace, pod.name, options)
         except Exception as error:
             if not is_not_found(error):
                 raise
             return
         self._deleted.append(pod.uid)
+
+    async def look(self, writer: ApiWriter) -> Seen:
+        try:
+            self._pod = await read_pod(writer, self._pod)
+        except Exception as error:
+            if not is_not_found(error) and not isinstance(error, ObjectChanged):
+                raise
+            is_going = True
+        else:
+            is_going = self._pod.is_terminating
+        if is_going:
+            # We asked for it and got no answer; that it goes is taken for the answer.
+            self._deleted.append(self._pod.uid)
+            return Seen(True)
+        return Seen(False)

@@ -10,23 +10,13 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from pilotage.api.calls import ApiCall, ApiWriter, Lane, Relevance
+from pilotage.api.calls import ApiCall, ApiWriter, Lane, ObjectChanged, Relevance, Seen
+from pilotage.calls.pod_status import version_of
 from pilotage.model import KINDS
 from pilotage.model.storage import PersistentVolume, PersistentVolumeClaim
 
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 _MERGE_PATCH = "application/merge-patch+json"
-
-
-class _Metadata(msgspec.Struct, rename="camel"):
-    resource_version: str = ""
-
-
-class _Written(msgspec.Struct):
-    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
-
-
-_written = msgspec.json.Decoder(_Written)
 
 
 class VolumeReservation(ApiCall):
@@ -36,7 +26,7 @@ class VolumeReservation(ApiCall):
 
     kind: ClassVar[str] = "volume_reservation"
     lane: ClassVar[Lane] = Lane.VOLUME
-    relevance: ClassVar[Relevance] = Relevance.BINDING
+    relevance: ClassVar[int] = Relevance.BINDING
 
     def __init__(self, volume: PersistentVolume) -> None:
         """`volume` as it shall be: its claimRef and annotations are written."""
@@ -48,7 +38,7 @@ class VolumeReservation(ApiCall):
     def object_key(self) -> str:
         return self._volume.uid
 
-    async def perform(self, writer: ApiWriter) -> None:
+    async def perform(self, writer: ApiWriter) -> str | None:
         volume = self._volume
         patch = {
             "metadata": _identity(volume) | {"annotations": dict(volume.annotations)},
@@ -56,7 +46,17 @@ class VolumeReservation(ApiCall):
         }
         kind = KINDS["persistentvolumes"]
         answer = await writer.patch(kind, "", volume.name, msgspec.json.encode(patch), content_type=_MERGE_PATCH)
-        self.written_version = _written.decode(answer).metadata.resource_version
+        self.written_version = version_of(answer) or ""
+        return self.written_version or None
+
+    async def look(self, writer: ApiWriter) -> Seen:
+        kind, wanted = KINDS["persistentvolumes"], self._volume.spec.claim_ref
+        found: PersistentVolume = kind.decode(await writer.get(kind, "", self._volume.name))
+        reserved = found.spec.claim_ref
+        if found.uid == self._volume.uid and wanted is not None and reserved is not None and reserved.uid == wanted.uid:
+            self.written_version = found.resource_version
+            return Seen(True)
+        return _unchanged(self._volume, found)
 
 
 class ProvisioningOrder(ApiCall):
@@ -66,7 +66,8 @@ class ProvisioningOrder(ApiCall):
 
     kind: ClassVar[str] = "provisioning_order"
     lane: ClassVar[Lane] = Lane.VOLUME
-    relevance: ClassVar[Relevance] = Relevance.BINDING
+    relevance: ClassVar[int] = Relevance.BINDING
+    joins: ClassVar[bool] = True
 
     def __init__(self, claim: PersistentVolumeClaim, node_name: str) -> None:
         self._claim = claim
@@ -78,12 +79,30 @@ class ProvisioningOrder(ApiCall):
     def object_key(self) -> str:
         return self._claim.uid
 
-    async def perform(self, writer: ApiWriter) -> None:
+    async def perform(self, writer: ApiWriter) -> str | None:
         claim = self._claim
         patch = {"metadata": _identity(claim) | {"annotations": {SELECTED_NODE: self._node_name}}}
         kind, body = KINDS["persistentvolumeclaims"], msgspec.json.encode(patch)
         answer = await writer.patch(kind, claim.namespace, claim.name, body, content_type=_MERGE_PATCH)
-        self.written_version = _written.decode(answer).metadata.resource_version
+        self.written_version = version_of(answer) or ""
+        return self.written_version or None
+
+    async def look(self, writer: ApiWriter) -> Seen:
+        kind, claim = KINDS["persistentvolumeclaims"], self._claim
+        found: PersistentVolumeClaim = kind.decode(await writer.get(kind, claim.namespace, claim.name))
+        if found.uid == claim.uid and found.annotations.get(SELECTED_NODE) == self._node_name:
+            self.written_version = found.resource_version
+            return Seen(True)
+        return _unchanged(claim, found)
+
+
+def _unchanged(
+    known: PersistentVolume | PersistentVolumeClaim, found: PersistentVolume | PersistentVolumeClaim
+) -> Seen:
+    """The patch is bound to one version: of another one nothing can be said but that it would be refused."""
+    if (found.uid, found.resource_version) != (known.uid, known.resource_version):
+        raise ObjectChanged(f"{type(known).__name__} {known.key} was changed by somebody else meanwhile")
+    return Seen(False)
 
 
 def _identity(obj: PersistentVolume | PersistentVolumeClaim) -> dict[str, Any]:

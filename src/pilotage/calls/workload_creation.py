@@ -17,7 +17,8 @@ class WorkloadCreation(ApiCall):
 
     kind: ClassVar[str] = "workload_creation"
     lane: ClassVar[Lane] = Lane.EVICT
-    relevance: ClassVar[Relevance] = Relevance.BINDING
+    relevance: ClassVar[int] = Relevance.BINDING
+    is_repeatable: ClassVar[bool] = True
 
     def __init__(self, manifest: dict[str, Any]) -> None:
         self._manifest = manifest

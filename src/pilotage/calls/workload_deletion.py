@@ -18,7 +18,8 @@ class WorkloadDeletion(ApiCall):
 
     kind: ClassVar[str] = "workload_deletion"
     lane: ClassVar[Lane] = Lane.EVICT
-    relevance: ClassVar[Relevance] = Relevance.DELETION
+    relevance: ClassVar[int] = Relevance.DELETION
+    is_repeatable: ClassVar[bool] = True
 
     def __init__(self, workload: Workload) -> None:
         self._workload = workload

@@ -8,6 +8,9 @@ it; a failed binding forgets it.
                              +-- forget --> unknown
 
 Pods whose node is not known (yet) wait in `_homeless` and are counted when the node arrives.
+
+Objects that API calls on their way will change are kept twice: as they will be, which everybody sees, and as the API
+server last told, which comes back if the call fails.
 """
 
 from __future__ import annotations
@@ -46,6 +49,8 @@ class Cluster:
         self._placed: dict[str, _Placed] = {}
         self._homeless: dict[str, dict[str, Pod]] = {}
         self._objects: dict[str, dict[str, Any]] = {}
+        self._received: dict[tuple[str, str], Any] = {}
+        """By kind and key, as the API server last told: only those that are shown otherwise."""
         self._indexes: dict[type[ClusterIndex], ClusterIndex] = {}
         self._listening: dict[str, list[ClusterIndex]] = {}
         self.nominations = Nominations()
@@ -202,8 +207,28 @@ class Cluster:
         """Objects of a kind ("PersistentVolumeClaim") by key."""
         return self._objects.get(kind, {})
 
-    def put_object(self, kind: str, obj: Any) -> Any | None:
-        """Keep the newest version; returns the one before."""
+    def received(self, kind: str, key: str) -> Any | None:
+        """The object as the API server last told, without what is still on its way there."""
+        return self._received.get((kind, key)) or self.objects(kind).get(key)
+
+    def show(self, kind: str, shown: Any, received: Any) -> None:
+        """Let everybody see `shown`, which the API server does not have yet, while the object exists."""
+        known = self.objects(kind).get(received.key)
+        if known is None or known.uid != received.uid:
+            return
+        if shown is not known:
+            self.put_object(kind, shown)
+        if shown is not received:
+            self._received[kind, received.key] = received
+        else:
+            self._received.pop((kind, received.key), None)
+
+    def put_object(self, kind: str, obj: Any, received: Any | None = None) -> Any | None:
+        """Keep the newest version; returns the one before. `received` is what was told, if `obj` is what will be."""
+        if received is not None and received is not obj:
+            self._received[kind, obj.key] = received
+        elif self._received:
+            self._received.pop((kind, obj.key), None)
         known = self._objects.setdefault(kind, {})
         old = known.get(obj.key)
         known[obj.key] = obj
@@ -214,6 +239,7 @@ class Cluster:
     def remove_object(self, kind: str, key: str) -> Any | None:
         old = self._objects.get(kind, {}).pop(key, None)
         if old is not None:
+            self._received.pop((kind, key), None)
             for index in self._listening.get(kind, ()):
                 index.object_removed(kind, old)
         return old
@@ -227,3 +253,6 @@ class Cluster:
         assert on_nodes | waiting == set(self._placed), "every placed pod is somewhere"
         counted = sum(sum(c.on_node.values()) for c in self.classes.where(lambda _: True))
         assert counted == len(self._placed), "every placed pod is in one class"
+        assert all(key in self.objects(kind) for kind, key in self._received), (
+            "nothing is kept of objects that are gone"
+        )

@@ -17,6 +17,8 @@ from pilotage.model.durations import Duration, go_duration
 
 KIND: Final = "KubeSchedulerConfiguration"
 PILOTAGE_API_VERSION: Final = "config.pilotage.dev/v1alpha1"
+_DEFAULT_QPS: Final = 50.0
+_DEFAULT_BURST: Final = 100
 PILOTAGE_KIND: Final = "PilotageConfiguration"
 DEFAULT_SCHEDULER_NAME: Final = "default-scheduler"
 EVERYTHING: Final = "*"
@@ -147,8 +149,18 @@ class ClientConnection:
     kubeconfig: str = ""
     accept_content_types: str = ""
     content_type: str = "application/vnd.kubernetes.protobuf"
-    qps: float = 50.0
-    burst: int = 100
+    qps: float = _DEFAULT_QPS
+    burst: int = _DEFAULT_BURST
+
+    @property
+    def limit(self) -> float:
+        """Calls per second that the scheduler may send; 0 for no limit.
+
+        kube-scheduler's defaults, which every printed configuration names, are no wish for a limit: lanes that follow
+        what the API server can take are the better one.
+        """
+        is_default = (self.qps, self.burst) == (_DEFAULT_QPS, _DEFAULT_BURST)
+        return 0.0 if is_default else max(self.qps, 0.0)
 
     def problems(self) -> Problems:
         if self.burst < 0:

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from pilotage.api.events import Action, ClusterEvent, Resource
 from pilotage.api.points import PreBind
 from pilotage.api.state import CycleState
-from pilotage.calls.dispatcher import Dispatcher
-from pilotage.calls.pod_status import PodStatusPatch
 from pilotage.calls.recorder import EventRecorder
 from pilotage.clock import Clock
 from pilotage.cluster.state import Cluster
 from pilotage.cycle.attempt_meter import AttemptMeter
+from pilotage.cycle.cluster_writes import ClusterWrites
 from pilotage.cycle.eviction import Evictor
 from pilotage.cycle.failure import SCHEDULER_ERROR, UNSCHEDULABLE, Failure, FailureHandler
 from pilotage.cycle.inbox import Inbox
@@ -45,8 +44,6 @@ class Decision:
     meter: PluginMeter
     waiting: WaitingPod | None = None
     """Set if a Permit plugin holds the pod back."""
-    is_announced: bool = False
-    """Was the node written to the pod's status already?"""
 
 
 class BindingCycle:
@@ -64,7 +61,7 @@ class BindingCycle:
         waiting_pods: WaitingPods,
         evictor: Evictor,
         clock: Clock,
-        announcer: Dispatcher | None,
+        announcer: ClusterWrites | None,
     ) -> None:
         self._cluster = cluster
         self._queue = queue
@@ -123,8 +120,7 @@ class BindingCycle:
     def _announce(self, decision: Decision) -> None:
         """The binding may take a while: let others see where the pod will be."""
         if self._announcer is not None:
-            self._announcer.submit(PodStatusPatch(decision.ticket.pod, None, decision.pod.node_name))
-            decision.is_announced = True
+            self._announcer.patch_status(decision.ticket.pod, nomination=decision.pod.node_name)
 
     async def _permission(self, waiting: WaitingPod) -> Refused | None:
         started, result = self._clock.monotonic(), "Error"
@@ -154,8 +150,7 @@ class BindingCycle:
         if self._cluster.forget(pod.uid) is not None:
             self._queue.on_event(_POD_DELETED, pod, None)
         self._evictor.place_given_up(pod.uid)
-        announced = pod.node_name if decision.is_announced else ""
-        self._failures.handle(decision.ticket, failure, announced)
+        self._failures.handle(decision.ticket, failure)
 
 
 def _refused(refused: Refused) -> Failure:

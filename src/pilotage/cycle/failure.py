@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from msgspec.structs import replace
-
-from pilotage.calls.dispatcher import Dispatcher
-from pilotage.calls.pod_status import PodCondition, PodStatusPatch
+from pilotage.api.conditions import PodCondition
+from pilotage.calls.pod_status import POD_SCHEDULED
 from pilotage.calls.recorder import EventRecorder
 from pilotage.clock import Clock, rfc3339
 from pilotage.cluster.state import Cluster
+from pilotage.cycle.cluster_writes import ClusterWrites
 from pilotage.framework.diagnosis import Diagnosis
 from pilotage.model import Pod
 from pilotage.queue.entry import Ticket
@@ -18,6 +18,8 @@ from pilotage.queue.scheduling_queue import SchedulingQueue
 
 UNSCHEDULABLE = "Unschedulable"
 SCHEDULER_ERROR = "SchedulerError"
+
+OnPromiseGone = Callable[[Pod, str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,52 +37,54 @@ class FailureHandler:
     """Gives tickets back and tells people why."""
 
     def __init__(
-        self, cluster: Cluster, queue: SchedulingQueue, dispatcher: Dispatcher, recorder: EventRecorder, clock: Clock
+        self,
+        cluster: Cluster,
+        queue: SchedulingQueue,
+        writes: ClusterWrites,
+        recorder: EventRecorder,
+        clock: Clock,
+        on_promise_gone: OnPromiseGone,
     ) -> None:
         self._cluster = cluster
         self._queue = queue
-        self._dispatcher = dispatcher
+        self._writes = writes
         self._recorder = recorder
         self._clock = clock
+        self._on_promise_gone = on_promise_gone
 
-    def handle(self, ticket: Ticket, failure: Failure, announced: str = "") -> None:
-        """`announced` is the node that was written as nominated during the attempt, "" if none was."""
+    def handle(self, ticket: Ticket, failure: Failure) -> None:
         attempted = ticket.pod
         known: Pod | None = self._cluster.objects("Pod").get(attempted.key)
         if known is not None and known.uid != attempted.uid:
             # Recreated under the same name: the new pod was queued by its own event.
             self._queue.done(ticket)
             return
+        self._recorder.record(known or attempted, "Warning", "FailedScheduling", "Scheduling", failure.message)
         if known is None or known.node_name:
+            # Gone, or bound after all: there is nothing to be said in its status.
             self._queue.done(ticket)
         else:
             self._give_back(ticket, known, failure)
-        self._tell(_as_written(known or attempted, announced), failure)
 
     def _give_back(self, ticket: Ticket, pod: Pod, failure: Failure) -> None:
         diagnosis = failure.diagnosis
         rejectors = frozenset(diagnosis.rejectors) if diagnosis else frozenset[str]()
         pending = frozenset(diagnosis.pending) if diagnosis else frozenset[str]()
         ticket.entry.message = failure.message
+        promised = self._cluster.nominations.node_of(pod.uid)
+        pod = self._writes.patch_status(pod, self._condition(pod, failure), nomination=failure.nomination)
         if failure.nomination is not None:
             self._cluster.nominations.nominate(pod, failure.nomination)
         self._queue.give_back(ticket, pod, rejectors, pending)
+        if promised and failure.nomination is not None and failure.nomination != promised:
+            self._on_promise_gone(pod, promised)
 
-    def _tell(self, pod: Pod, failure: Failure) -> None:
-        self._recorder.record(pod, "Warning", "FailedScheduling", "Scheduling", failure.message)
-        condition = PodCondition(
-            type="PodScheduled",
+    def _condition(self, pod: Pod, failure: Failure) -> PodCondition:
+        return PodCondition(
+            type=POD_SCHEDULED,
             status="False",
             reason=failure.reason,
             message=failure.message,
             observed_generation=pod.generation,
             now=rfc3339(self._clock.time()),
         )
-        self._dispatcher.submit(PodStatusPatch(pod, condition, failure.nomination))
-
-
-def _as_written(pod: Pod, announced: str) -> Pod:
-    """What we wrote may not have come back by watch yet; it is what is to be taken back."""
-    if not announced or pod.status.nominated_node_name:
-        return pod
-    return replace(pod, status=replace(pod.status, nominated_node_name=announced))

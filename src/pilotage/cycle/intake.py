@@ -6,6 +6,8 @@ Implements the sink of the reflectors. Everything is put into the inbox first an
     pod, assigned              -> cluster (confirms an assumed pod), event AssignedPod/...
     node                       -> cluster, one event per precise change
     any other object           -> cluster, event <resource>/Add, Update or Delete
+
+Everything is shown to the call queue first: it tells what the object will be after the calls on their way.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from pilotage.api.events import Action, ClusterEvent, Resource
+from pilotage.calls.call_queue import CallQueue
 from pilotage.clock import Clock
 from pilotage.cluster.changes import node_events, pod_events
 from pilotage.cluster.state import Cluster
@@ -60,6 +63,7 @@ class Intake:
         waiting_pods: WaitingPods,
         clock: Clock,
         durations: Histogram,
+        calls: CallQueue,
     ) -> None:
         self._cluster = cluster
         self._queue = queue
@@ -68,6 +72,7 @@ class Intake:
         self._waiting_pods = waiting_pods
         self._clock = clock
         self._durations = cache(lambda kind, type_, is_assigned: durations.child(_label(kind, type_, is_assigned)))
+        self._calls = calls
         self._upserts: dict[str, Callable[[Any], None]] = {"Pod": self._put_pod, "Node": self._put_node}
         self._removals: dict[str, Callable[[Any], None]] = {"Pod": self._remove_pod, "Node": self._remove_node}
 
@@ -109,7 +114,8 @@ class Intake:
         if specific is not None:
             specific(obj)
             return
-        old = self._cluster.put_object(kind, obj)
+        received, obj = obj, self._calls.sync(obj.uid, obj)
+        old = self._cluster.put_object(kind, obj, received)
         self._tell(kind, Action.ADD if old is None else Action.UPDATE, old, obj)
 
     def _removal(self, kind: str, obj: Any) -> None:
@@ -118,6 +124,7 @@ class Intake:
             specific(obj)
             return
         if self._cluster.remove_object(kind, obj.key) is not None:
+            self._calls.forget(obj.uid)
             self._tell(kind, Action.DELETE, obj, None)
 
     def _tell(self, kind: str, action: Action, old: Any, new: Any) -> None:
@@ -148,7 +155,8 @@ class Intake:
         if pod.is_finished:
             self._remove_pod(pod)
             return
-        old: Pod | None = self._cluster.put_object("Pod", pod)
+        received, pod = pod, self._calls.sync(pod.uid, pod)
+        old: Pod | None = self._cluster.put_object("Pod", pod, received)
         if old is not None and old.uid != pod.uid:
             self._forget_pod(old)
             old = None
@@ -189,6 +197,7 @@ class Intake:
         self._forget_pod(known)
 
     def _forget_pod(self, pod: Pod) -> None:
+        self._calls.forget(pod.uid)
         if pod.node_name:
             self._cluster.remove_pod(pod.uid)
             self._queue.on_event(_POD_DELETED, pod, None)

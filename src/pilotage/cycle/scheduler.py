@@ -5,7 +5,9 @@
                    |
                    +-> failure: reason to the pod, ticket back to the queue
 
-A cycle is synchronous: nothing can change under it. Binding runs beside it and reports through the inbox.
+A cycle is synchronous: nothing can change under it. Binding runs beside it and reports through the inbox. What a cycle
+writes is sent in the background, unless a gate (SchedulerAsyncAPICalls, SchedulerAsyncPreemption) is off: then the loop
+runs one cycle at a time and waits for its calls, or its victims, before the next.
 """
 
 from __future__ import annotations
@@ -13,16 +15,18 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pilotage.api.state import CycleState
 from pilotage.calls.dispatcher import Dispatcher
+from pilotage.calls.in_place import CallsInPlace
 from pilotage.calls.recorder import EventRecorder
 from pilotage.clock import Clock, thread_cpu_seconds
 from pilotage.cluster.state import AssumeError, Cluster
 from pilotage.cycle.attempt_meter import AttemptMeter
 from pilotage.cycle.binding import BindingCycle, Decision
-from pilotage.cycle.eviction import Evictor
+from pilotage.cycle.cluster_writes import ClusterWrites
+from pilotage.cycle.eviction import Evictor, EvictorParts
 from pilotage.cycle.failure import SCHEDULER_ERROR, UNSCHEDULABLE, Failure, FailureHandler
 from pilotage.cycle.inbox import Inbox
 from pilotage.cycle.intake import Intake
@@ -66,6 +70,10 @@ class SchedulerParts:
     """By profile, like the engines."""
     announces_places: bool = True
     """Write where a pod will be while it waits for permission or PreBind (NominatedNodeNameForExpectation)."""
+    calls_in_place: CallsInPlace | None = None
+    """Set: a cycle is over when its calls are (SchedulerAsyncAPICalls is off)."""
+    waits_for_victims: bool = False
+    """A pod that preempts goes back to the queue when its victims are gone (SchedulerAsyncPreemption is off)."""
 
 
 class Scheduler:
@@ -82,6 +90,7 @@ class Scheduler:
         self._is_ending = False
         self.after_search: list[Callable[[Pod], None]] = []
         """Called in every cycle once a node was found or not, before anything follows from it."""
+        calls = parts.dispatcher.queue
         self.intake = Intake(
             parts.cluster,
             parts.queue,
@@ -90,12 +99,29 @@ class Scheduler:
             parts.waiting_pods,
             parts.clock,
             parts.metrics.event_handling_duration_seconds,
+            calls,
         )
         recorder = EventRecorder(parts.dispatcher, parts.clock)
         self.recorder = recorder
-        self._failures = FailureHandler(parts.cluster, parts.queue, parts.dispatcher, recorder, parts.clock)
+        self.writes = ClusterWrites(
+            parts.cluster, parts.calls_in_place or parts.dispatcher, calls, self.inbox, parts.clock
+        )
+        self._failures = FailureHandler(
+            parts.cluster, parts.queue, self.writes, recorder, parts.clock, self.intake.tell_promise_gone
+        )
+        self._failed: list[tuple[Ticket, Failure]] = []
+        """Tickets of this cycle that are still to be given back."""
         self.evictor = Evictor(
-            parts.dispatcher, recorder, self.inbox, parts.waiting_pods, parts.cluster.nominations, parts.clock
+            EvictorParts(
+                parts.dispatcher,
+                self.writes,
+                recorder,
+                self.inbox,
+                parts.waiting_pods,
+                parts.cluster.nominations,
+                parts.clock,
+                self.intake.tell_promise_gone,
+            )
         )
         self._binding = BindingCycle(
             parts.cluster,
@@ -108,7 +134,7 @@ class Scheduler:
             parts.waiting_pods,
             self.evictor,
             parts.clock,
-            parts.dispatcher if parts.announces_places else None,
+            self.writes if parts.announces_places else None,
         )
 
     @property
@@ -136,6 +162,7 @@ class Scheduler:
                     self.start(tasks)
                     await self._loop(tasks)
                     await self._wind_down()
+                    await self._parts.dispatcher.stop(grace_seconds=0.0)
                     # Ends what is left in the group: timers, the dispatcher, pods that wait for permission.
                     raise _Ended
             except* _Ended:
@@ -170,9 +197,10 @@ class Scheduler:
         return in_flight > 0 or not self._parts.dispatcher.is_idle
 
     async def _loop(self, tasks: asyncio.TaskGroup) -> None:
+        waits = self._parts.waits_for_victims or self._parts.calls_in_place is not None
         while not self._is_ending:
             self.take_news()
-            if self._cycles(tasks):
+            if await self._cycle_in_place(tasks) if waits else self._cycles(tasks):
                 # Give way to the network, to the bindings, and to the watches that fill the inbox.
                 await self._parts.clock.sleep(0)
             else:
@@ -217,6 +245,27 @@ class Scheduler:
 
     def run_cycle(self, tasks: asyncio.TaskGroup) -> Ticket | None:
         """Schedule the next pod, and let its binding begin; None if there is nothing to schedule."""
+        ticket = self._begin_cycle(tasks)
+        self._end_cycle()
+        return ticket
+
+    async def _cycle_in_place(self, tasks: asyncio.TaskGroup) -> bool:
+        """One cycle and everything that follows from it; False if there was nothing to do."""
+        failed_before = self.evictor.failures
+        if self._begin_cycle(tasks) is None:
+            return False
+        while self._parts.waits_for_victims and self.evictor.under_way:
+            await self.inbox.arrival()
+            self.take_news()
+        if self.evictor.failures > failed_before:
+            # Nothing is promised where the victims stay.
+            self._failed = [(ticket, replace(failure, nomination="")) for ticket, failure in self._failed]
+        self._end_cycle()
+        if self._parts.calls_in_place is not None:
+            await self._parts.calls_in_place.settled()
+        return True
+
+    def _begin_cycle(self, tasks: asyncio.TaskGroup) -> Ticket | None:
         ticket = self._queue.pop()
         if ticket is None:
             return None
@@ -226,8 +275,13 @@ class Scheduler:
             tasks.create_task(self._binding.run(decision), name="binding")
         return ticket
 
+    def _end_cycle(self) -> None:
+        for ticket, failure in self._failed:
+            self._failures.handle(ticket, failure)
+        self._failed.clear()
+
     def decide(self, ticket: Ticket) -> Decision | None:
-        """One scheduling cycle: a decision to be bound, or None after the ticket was dealt with."""
+        """One scheduling cycle: a decision to be bound, or None if the ticket is done or goes back after the cycle."""
         pod = ticket.pod
         if self._is_pointless(pod):
             self._queue.done(ticket)
@@ -313,4 +367,4 @@ class Scheduler:
 
     def _fail(self, ticket: Ticket, failure: Failure) -> None:
         self._attempts.ended("unschedulable" if failure.reason == UNSCHEDULABLE else "error", ticket)
-        self._failures.handle(ticket, failure)
+        self._failed.append((ticket, failure))

@@ -199,5 +199,10 @@ class Metrics(MetricTable):
     queueing_hint_errors_total = counter(
         ALPHA, "Exceptions of hints and narrowings; the pods were retried.", "plugin", prefix=_OURS
     )
+    api_calls_pending = gauge(ALPHA, "API calls that wait for their turn, by lane.", "lane", prefix=_OURS)
+    api_calls_in_flight = gauge(ALPHA, "API calls that wait for an answer, by lane.", "lane", prefix=_OURS)
+    api_calls_allowed = gauge(
+        ALPHA, "How many API calls of a lane may be in flight, as the API server can take them.", "lane", prefix=_OURS
+    )
     cycle_cpu_seconds_total = counter(ALPHA, "CPU time of the scheduling cycles.", prefix=_OURS)
     intake_cpu_seconds_total = counter(ALPHA, "CPU time of taking in watch events.", prefix=_OURS)

@@ -34,7 +34,7 @@ def _differences(stage: Stage, expected: Json) -> Iterator[str]:
     if "popped" in expected and stage.popped != expected["popped"]:
         yield f"popped: expected {expected['popped']}, were {stage.popped}"
     for name in expected.get("gone", ()):
-        if stage.api.get(("Pod", NAMESPACE, name)) is not None:
+        if stage.api.find(("Pod", NAMESPACE, name)) is not None:
             yield f"gone: {name} is still there"
     yield from _event_differences(stage, expected)
     for name, value in expected.get("metrics", {}).items():

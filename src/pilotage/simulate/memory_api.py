@@ -52,7 +52,7 @@ class MemoryApi:
 
     # --- what users and controllers do -------------------------------------------------------------------------
 
-    def get(self, key: Key) -> Json | None:
+    def find(self, key: Key) -> Json | None:
         return self._objects.get(key)
 
     def last_known(self, key: Key) -> Json:
@@ -89,6 +89,9 @@ class MemoryApi:
         self.merge(key, {"spec": {"nodeName": node_name}, "status": status})
 
     # --- what the scheduler writes -----------------------------------------------------------------------------
+
+    async def get(self, kind: KindInfo, namespace: str, name: str) -> bytes:
+        return msgspec.json.encode(self._known((kind.kind, namespace if kind.namespaced else "", name)))
 
     async def bind(self, namespace: str, pod: str, uid: str, node: str) -> None:
         await self._suffer("bind", pod)

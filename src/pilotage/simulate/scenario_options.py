@@ -31,7 +31,8 @@ def _options(scenario: Scenario) -> SchedulerOptions:
     backoff = {name: fields.pop(key) for key, name in _BACKOFF.items() if key in fields}
     configuration = configuration_of({**document, **fields}, scenario.id)
     options = options_from_configuration(configuration, scenario.plugins, FeatureGates(scenario.gates))
-    options = replace(options, backoff=replace(options.backoff, **backoff))
+    # Scenarios say what kube-scheduler does: it leaves the status of gated pods alone.
+    options = replace(options, backoff=replace(options.backoff, **backoff), reports_gated_pods=False)
     if scenario.max_pool_seconds is None:
         return options
     return replace(options, max_wait_seconds=scenario.max_pool_seconds)

@@ -166,7 +166,7 @@ def _pod(name: str) -> Key:
 
 
 def _uid(stage: Stage, name: str) -> str:
-    pod = stage.api.get(_pod(name))
+    pod = stage.api.find(_pod(name))
     if pod is None:
         raise LookupError(f"there is no pod {name}")
     uid: str = pod["metadata"]["uid"]

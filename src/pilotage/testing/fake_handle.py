@@ -17,7 +17,8 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pilotage.api.calls import ApiCall, ApiWriter
+from pilotage.api.calls import ApiCall, ApiWriter, Ending, OnOutcome, Outcome
+from pilotage.api.conditions import PodCondition
 from pilotage.api.indexes import PodClass
 from pilotage.api.preemption import Candidate, Evicted, Eviction, OnEvicted
 from pilotage.api.results import Refusal
@@ -61,6 +62,8 @@ class FakeHandle:
         self.calls: list[ApiCall] = []
         self.bindings: list[tuple[str, str]] = []
         """(pod key, node name)"""
+        self.patched: list[tuple[str, tuple[PodCondition, ...], str | None]] = []
+        """(pod key, conditions, nomination)"""
         self.evictions: list[Eviction] = []
         self.events: list[tuple[str, str, str]] = []
         """(pod key, reason, note)"""
@@ -112,14 +115,20 @@ class FakeHandle:
         self.evictions.append(eviction)
         on_evicted(Evicted())
 
-    def submit(self, call: ApiCall) -> None:
+    def submit(self, call: ApiCall, on_outcome: OnOutcome | None = None) -> None:
         self.calls.append(call)
+        if on_outcome is not None:
+            on_outcome(Outcome(Ending.DONE))
 
     async def perform(self, call: ApiCall) -> None:
         self.calls.append(call)
 
     async def bind(self, pod: Pod, node_name: str) -> None:
         self.bindings.append((pod.key, node_name))
+
+    def patch_status(self, pod: Pod, *conditions: PodCondition, nomination: str | None = None) -> Pod:
+        self.patched.append((pod.key, conditions, nomination))
+        return pod
 
     @property
     def client(self) -> ApiWriter:

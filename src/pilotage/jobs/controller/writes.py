@@ -7,9 +7,9 @@ import logging
 from collections.abc import Callable
 
 from pilotage.api.calls import ApiCall, is_conflict, is_not_found
+from pilotage.api.conditions import PodCondition
 from pilotage.calls.job_change import JobChange
 from pilotage.calls.pod_release import PodRelease
-from pilotage.calls.pod_status import PodCondition
 from pilotage.calls.victim_eviction import VictimEviction
 from pilotage.calls.workload_change import WorkloadChange
 from pilotage.calls.workload_creation import WorkloadCreation

@@ -28,7 +28,7 @@ class ClaimCall(ApiCall):
     __slots__ = ("_key", "claim", "pod")
 
     lane: ClassVar[Lane] = Lane.VOLUME
-    relevance: ClassVar[Relevance] = Relevance.BINDING
+    relevance: ClassVar[int] = Relevance.BINDING
 
     def __init__(self, claim: ResourceClaim, pod: Pod) -> None:
         self.claim = claim
@@ -120,7 +120,7 @@ class ClaimDeletion(ClaimCall):
     __slots__ = ()
 
     kind: ClassVar[str] = "claim_deletion"
-    relevance: ClassVar[Relevance] = Relevance.DELETION
+    relevance: ClassVar[int] = Relevance.DELETION
 
     async def perform(self, writer: ApiWriter) -> None:
         try:

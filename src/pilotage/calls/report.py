@@ -1,0 +1,62 @@
+"""What is on its way to the API server, for people and programs: a picture of one moment."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+
+from pilotage.api.calls import Lane
+from pilotage.calls.call_queue import CallQueue
+from pilotage.calls.slot import CallSlot, Place
+
+
+@dataclass(frozen=True, slots=True)
+class LaneReport:
+    """One lane."""
+
+    pending: int = 0
+    in_flight: int = 0
+    allowed: int = 0
+    """How many may be in flight at present."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallReport:
+    """One call."""
+
+    kind: str
+    object: str
+    lane: str
+    state: str
+    waiting_seconds: float
+    tries: int
+
+
+@dataclass(frozen=True, slots=True)
+class CallsReport:
+    """All calls; the list may be cut, the counts are not."""
+
+    lanes: dict[str, LaneReport] = field(default_factory=dict)
+    calls: tuple[CallReport, ...] = ()
+
+
+def calls_report(queue: CallQueue, now: float, limit: int, allowed: Mapping[Lane, int]) -> CallsReport:
+    """The calls as they are, those in flight first; at most `limit` of them."""
+    flying = Counter(slot.call.lane for slot in queue.slots() if slot.place is Place.IN_FLIGHT)
+    pending = Counter(slot.call.lane for slot in queue.slots() if slot.place is not Place.IN_FLIGHT)
+    lanes = {lane.value: LaneReport(pending[lane], flying[lane], allowed[lane]) for lane in Lane}
+    return CallsReport(lanes, tuple(_reported(slot, now) for slot in islice(queue.slots(), limit)))
+
+
+def pending_by_kind(queue: CallQueue) -> dict[tuple[str, ...], float]:
+    """How many calls of each kind wait: all kinds that there ever were, so that 0 is told too."""
+    counts = Counter(slot.call.kind for slot in queue.slots() if slot.place is not Place.IN_FLIGHT)
+    return {(kind,): float(counts[kind]) for kind in queue.types.relevances()}
+
+
+def _reported(slot: CallSlot, now: float) -> CallReport:
+    return CallReport(
+        slot.call.kind, slot.key, slot.call.lane.value, slot.place.value, max(0.0, now - slot.since), slot.tries
+    )

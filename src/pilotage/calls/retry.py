@@ -1,0 +1,94 @@
+"""Which failures are worth another try, and when.
+
+never sent, 429                    it has certainly not happened: try again
+cut off, timed out, 5xx, and 409   nobody knows (or, for a 409, nobody knows why): look first, then try again
+  of calls that are right for
+  any version of the object
+everything else                    an answer: the caller's
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from pilotage.api.calls import ApiCall, Lane, is_conflict
+
+_FIRST_SECONDS: Final = 0.01
+_FACTOR: Final = 5.0
+_TOO_MANY_REQUESTS: Final = 429
+
+
+class Verdict(Enum):
+    FINAL = "final"
+    AGAIN = "again"
+    UNCLEAR = "unclear"
+
+
+def judge(error: Exception, call: ApiCall) -> Verdict:
+    """What a failed try means for the next one."""
+    sent = getattr(error, "sent", None)
+    if sent is not None:
+        return Verdict.UNCLEAR if sent else Verdict.AGAIN
+    code = getattr(error, "code", None)
+    if code == _TOO_MANY_REQUESTS:
+        return Verdict.AGAIN
+    if isinstance(error, TimeoutError) or (isinstance(code, int) and code >= 500):
+        return Verdict.UNCLEAR
+    if is_conflict(error) and call.retries_conflicts:
+        return Verdict.UNCLEAR
+    return Verdict.FINAL
+
+
+def is_throttled(error: Exception) -> bool:
+    return getattr(error, "code", None) == _TOO_MANY_REQUESTS
+
+
+def is_lost(error: Exception) -> bool:
+    """Was there no connection at all?"""
+    return getattr(error, "sent", None) is False
+
+
+def retry_after(error: Exception) -> float | None:
+    """How long the server asked us to wait."""
+    seconds: float | None = getattr(error, "retry_after", None)
+    return seconds
+
+
+@dataclass(frozen=True, slots=True)
+class LanePolicy:
+    """What a lane may do. The waits between tries are 10, 50, 250 ms and so on up to `longest_pause`, and spread."""
+
+    workers: int
+    """Calls in flight at once, at most."""
+    tries: int
+    """0: until `queue_seconds` are over."""
+    longest_pause: float
+    queue_seconds: float
+    """A call that has not succeeded so long after it was submitted has failed."""
+
+    def pause(self, tries: int, error: Exception, rng: random.Random) -> float | None:
+        """Seconds until the next try; None if there shall be none."""
+        if self.tries and tries >= self.tries:
+            return None
+        # Large powers would overflow; the pause has long reached its maximum then.
+        step = min(_FIRST_SECONDS * _FACTOR ** min(tries - 1, 12), self.longest_pause)
+        return max(step * (0.75 + 0.5 * rng.random()), retry_after(error) or 0.0)
+
+
+# A binding that fails soon is decided anew, with fresher knowledge; nobody decides anew about a status.
+DEFAULT_POLICIES: Final[Mapping[Lane, LanePolicy]] = {
+    Lane.BIND: LanePolicy(workers=64, tries=4, longest_pause=1.0, queue_seconds=60.0),
+    Lane.EVICT: LanePolicy(workers=64, tries=8, longest_pause=2.0, queue_seconds=60.0),
+    Lane.VOLUME: LanePolicy(workers=16, tries=5, longest_pause=1.0, queue_seconds=60.0),
+    Lane.STATUS: LanePolicy(workers=16, tries=0, longest_pause=10.0, queue_seconds=600.0),
+    Lane.EVENT: LanePolicy(workers=8, tries=4, longest_pause=5.0, queue_seconds=60.0),
+}
+# The loop waits for a status that is awaited in place: not for ever.
+POLICIES_IN_PLACE: Final[Mapping[Lane, LanePolicy]] = {
+    **DEFAULT_POLICIES,
+    Lane.STATUS: LanePolicy(workers=16, tries=4, longest_pause=1.0, queue_seconds=60.0),
+}

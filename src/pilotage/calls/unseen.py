@@ -1,0 +1,58 @@
+"""What the API server has and the watch has not shown yet.
+
+Between the answer to a write and its watch event the newest object that we have is older than what we know. Until an
+object of that version (or a later one) arrives, what we know is laid over every older one: the change of a done call,
+or a whole object that was read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pilotage.calls.versions import is_at_least
+
+Layer = Callable[[Any], Any]
+"""Makes of an older version of the object what is known to be."""
+
+
+class Unseen:
+    """Versions and what they brought, by object, oldest first."""
+
+    def __init__(self) -> None:
+        self._by_key: dict[str, list[tuple[str, Layer]]] = {}
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._by_key
+
+    def __len__(self) -> int:
+        return len(self._by_key)
+
+    def add_change(self, key: str, version: str, layer: Layer) -> None:
+        self._by_key.setdefault(key, []).append((version, layer))
+
+    def add_object(self, key: str, obj: Any) -> None:
+        """It contains every change up to its version."""
+        self._by_key[key] = [(obj.resource_version, lambda older: obj)]
+
+    def arrived(self, key: str, version: str) -> None:
+        """The watch shows this version."""
+        layers = self._by_key.get(key)
+        if layers is None:
+            return
+        left = [layer for layer in layers if not is_at_least(version, layer[0])]
+        if left:
+            self._by_key[key] = left
+        else:
+            del self._by_key[key]
+
+    def forget(self, key: str) -> None:
+        self._by_key.pop(key, None)
+
+    def laid_over(self, key: str, obj: Any) -> Any:
+        """The object as it is known to be on the server."""
+        version = obj.resource_version
+        for at, layer in self._by_key.get(key, ()):
+            if not is_at_least(version, at):
+                obj = layer(obj)
+        return obj

@@ -1,0 +1,81 @@
+"""Writes that go through the cluster state: what is decided is seen at once, and sent in the background.
+
+Everybody who reads a pod after `patch_status` sees the new status, although the API server does not have it yet. The
+version that the watch has brought is kept beside it: if the call fails, it comes back.
+
+    patch_status -> call queue -> shown = received version + calls on their way -> cluster
+    watch event  -> call queue (sync) ------------------^
+    call failed  -> received version + what is still on its way ------------> cluster
+"""
+
+from __future__ import annotations
+
+from pilotage.api.calls import Ending, Outcome
+from pilotage.api.conditions import PodCondition
+from pilotage.calls.binding import PodBinding
+from pilotage.calls.call_queue import CallQueue
+from pilotage.calls.in_place import Calls
+from pilotage.calls.pod_status import PodStatusPatch
+from pilotage.calls.scheduling_gated import gated_condition, is_news
+from pilotage.clock import Clock, rfc3339
+from pilotage.cluster.state import Cluster
+from pilotage.cycle.inbox import Inbox
+from pilotage.model import Pod
+
+
+class ClusterWrites:
+    """The cluster as a middleware between the scheduler and the API server (KEP-5229, proposal C)."""
+
+    def __init__(self, cluster: Cluster, calls: Calls, queue: CallQueue, inbox: Inbox, clock: Clock) -> None:
+        self._cluster = cluster
+        self._calls = calls
+        self._queue = queue
+        self._inbox = inbox
+        self._clock = clock
+
+    def patch_status(self, pod: Pod, *conditions: PodCondition, nomination: str | None = None) -> Pod:
+        """Write conditions and (unless None; "" clears it) the nominated node; returns the pod as it is seen now."""
+        known: Pod | None = self._cluster.objects("Pod").get(pod.key)
+        if known is not None and known.uid == pod.uid:
+            pod = known
+        self._calls.submit(
+            PodStatusPatch(pod, *conditions, nomination=nomination), lambda outcome: self._over(pod, outcome)
+        )
+        return self._show(self._received(pod))
+
+    def tell_gated(self, pod: Pod, message: str) -> None:
+        """A PreEnqueue plugin holds the pod back: say so, unless its status says already why it is not scheduled."""
+        if is_news(pod):
+            self.patch_status(pod, gated_condition(pod, message, rfc3339(self._clock.time())))
+
+    async def bind(self, pod: Pod, node_name: str) -> None:
+        """Bind a pod, which counts on its node from now on; returns when it is done, raises what went wrong."""
+        is_first = self._cluster.placed_pod(pod.uid) is None
+        if is_first:
+            self._cluster.assume(pod.with_node(node_name))
+        try:
+            await self._calls.perform(PodBinding(pod, node_name))
+        except BaseException:
+            if is_first:
+                self._inbox.put(lambda: self._forget(pod))
+            raise
+
+    def _forget(self, pod: Pod) -> None:
+        self._cluster.forget(pod.uid)
+
+    def _received(self, pod: Pod) -> Pod:
+        """The newest version of the pod that the API server has told."""
+        known: Pod | None = self._cluster.received("Pod", pod.key)
+        return known if known is not None and known.uid == pod.uid else pod
+
+    def _over(self, pod: Pod, outcome: Outcome) -> None:
+        if outcome.ending is Ending.FAILED:
+            self._inbox.put(lambda: self._revert(pod))
+
+    def _revert(self, pod: Pod) -> None:
+        self._show(self._received(pod))
+
+    def _show(self, received: Pod) -> Pod:
+        shown: Pod = self._queue.shown(received.uid, received)
+        self._cluster.show("Pod", shown, received)
+        return shown
