@@ -38,6 +38,24 @@ class SystemClock:
         await asyncio.sleep(seconds)
 
 
+class SteadyClock:
+    """Another clock without the jumps of its time of day, which people and time servers set: the time as it was when
+    this was made, and what has passed since. For timestamps that only ever meet each other."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._offset = clock.time() - clock.monotonic()
+
+    def time(self) -> float:
+        return self._clock.monotonic() + self._offset
+
+    def monotonic(self) -> float:
+        return self._clock.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        await self._clock.sleep(seconds)
+
+
 def cpu_seconds() -> float:
     """CPU time of this process so far, user and system: for measurements, never for decisions."""
     return time.process_time()

@@ -41,7 +41,7 @@ def test_an_empty_queue_is_one_line() -> None:
 
 def test_the_document_holds_the_report() -> None:
     room = full_room()
-    answer = queue_document(room.queue, room.clock)
+    answer = queue_document(room.queue)
     assert decode_report(answer(Request("GET", QUEUE_PATH)).body).counts["active"] == 2
     assert len(decode_report(answer(Request("GET", QUEUE_PATH, {"limit": "1"})).body).active) == 1
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 
 import pytest
@@ -67,6 +68,21 @@ async def test_released_lease_is_taken_within_the_retry_period() -> None:
         assert (await world.spec())["holderIdentity"] == ""
         await world.clock.advance(2.4)
         assert waiting.done() and second.is_leading
+
+
+async def test_events_tell_of_the_beginning_and_the_end_of_leading() -> None:
+    world = LeaseWorld()
+    elector, _ = world.candidate("one")
+    await elector.acquire()
+    await world.clock.advance(1.0)
+    await elector.release()
+    answer = await world.plain.request("GET", "/apis/events.k8s.io/v1/namespaces/kube-system/events")
+    events = json.loads(answer.body)["items"]
+    assert [(event["reason"], event["note"]) for event in events] == [
+        ("LeaderElection", "one became leader"),
+        ("LeaderElection", "one stopped leading"),
+    ]
+    assert events[0]["regarding"]["kind"] == "Lease" and events[0]["reportingController"] == "default-scheduler"
 
 
 async def test_leader_that_hangs_in_a_request_stops_at_the_deadline() -> None:

@@ -121,7 +121,8 @@ class Running:
             return None
         identity = f"{socket.gethostname()}_{random_uid(self._rng)}"
         election = Election(identity, self._settings.lease, self._settings.timing)
-        return LeaderElector(client, election, self._clock, self._rng)
+        reporter = self._settings.configuration.scheduler.profiles[0].scheduler_name
+        return LeaderElector(client, election, self._clock, self._rng, reporter)
 
     def _facts(self, service: SchedulerService) -> SiteFacts:
         metrics = service.process.scheduler.metrics

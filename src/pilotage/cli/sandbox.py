@@ -94,7 +94,7 @@ async def _live(options: EmbeddedOptions, scheduler: SchedulerOptions | None) ->
 async def schedule(cluster: EmbeddedCluster, clock: Clock, rng: random.Random, options: SchedulerOptions) -> None:
     """Schedule the pods of an embedded cluster without a socket, until cancelled."""
     process = scheduler_process(KubeClient(cluster.transport()), clock, rng, options)
-    cluster.server.add_document(QUEUE_PATH, queue_document(process.scheduler.queue, clock))
+    cluster.server.add_document(QUEUE_PATH, queue_document(process.scheduler.queue))
     await process.run()
 
 

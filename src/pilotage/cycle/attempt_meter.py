@@ -12,6 +12,7 @@ from pilotage.clock import Clock
 from pilotage.observe.instruments import Distribution
 from pilotage.observe.metrics import Metrics
 from pilotage.queue.entry import Ticket
+from pilotage.queue.scheduling_queue import SchedulingQueue
 
 Result = Literal["scheduled", "unschedulable", "error"]
 
@@ -21,9 +22,10 @@ _MOST_ATTEMPTS: Final = 15
 class AttemptMeter:
     """Told of the end of every attempt."""
 
-    def __init__(self, metrics: Metrics, clock: Clock) -> None:
+    def __init__(self, metrics: Metrics, clock: Clock, queue: SchedulingQueue) -> None:
         self._metrics = metrics
         self._clock = clock
+        self._queue = queue
         self._attempts_of_bound = metrics.pod_scheduling_attempts.child()
         self._duration = cache(metrics.scheduling_attempt_duration_seconds.child)
         self._sli = cache(self._sli_line)
@@ -42,7 +44,7 @@ class AttemptMeter:
         self.ended("scheduled", ticket)
         self._attempts_of_bound.observe(entry.attempts)
         if entry.first_attempt_at is not None:
-            self._sli(entry.attempts).observe(self._clock.time() - entry.first_attempt_at)
+            self._sli(entry.attempts).observe(self._queue.now() - entry.first_attempt_at)
         if entry.was_flushed:
             self._metrics.pod_scheduled_after_flush_total.add()
 

@@ -85,7 +85,7 @@ class Scheduler:
         self._queue = parts.queue
         self.metrics = parts.metrics
         self.slow_plugins = SlowPlugins(parts.clock, parts.metrics)
-        self._attempts = AttemptMeter(parts.metrics, parts.clock)
+        self._attempts = AttemptMeter(parts.metrics, parts.clock, parts.queue)
         self.inbox = Inbox()
         self._is_ending = False
         self.after_search: list[Callable[[Pod], None]] = []

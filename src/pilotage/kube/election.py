@@ -22,6 +22,8 @@ from pilotage.model.coordination import LeaseSpec
 _RELEASED_SECONDS: Final = 1
 """What a released lease says: client-go reads it as "free at once"."""
 
+_LONGEST_INSTANCE: Final = 128
+
 _spec = msgspec.json.Decoder(LeaseSpec)
 
 
@@ -120,6 +122,30 @@ class Election:
             renewTime=written,
             leaseTransitions=self._spec.lease_transitions or 0,
         )
+
+    def event(self, what: str, reporter: str, wall_time: float) -> dict[str, Any]:
+        """An Event that says what became of us, as kube-scheduler words it."""
+        metadata = (self._document or {}).get("metadata", {})
+        return {
+            "apiVersion": "events.k8s.io/v1",
+            "kind": "Event",
+            "metadata": {"name": f"{self.lease.name}.{int(wall_time * 1e9):x}", "namespace": self.lease.namespace},
+            "eventTime": rfc3339_micro(wall_time),
+            "reportingController": reporter,
+            "reportingInstance": self.identity[:_LONGEST_INSTANCE],
+            "action": "LeaderElection",
+            "reason": "LeaderElection",
+            "type": "Normal",
+            "note": f"{self.identity} {what}",
+            "regarding": {
+                "apiVersion": "coordination.k8s.io/v1",
+                "kind": "Lease",
+                "namespace": self.lease.namespace,
+                "name": self.lease.name,
+                "uid": metadata.get("uid", ""),
+                "resourceVersion": metadata.get("resourceVersion", ""),
+            },
+        }
 
     def _with_spec(self, **spec: Any) -> dict[str, Any]:
         """The document as it was seen (with the version that makes a write conditional) and these fields."""

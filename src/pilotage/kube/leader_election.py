@@ -28,6 +28,7 @@ from pilotage.model.kinds import KINDS
 
 _JITTER: Final = 0.2
 _LEASES: Final = KINDS["leases"]
+_EVENTS: Final = KINDS["events"]
 
 _T = TypeVar("_T")
 
@@ -37,8 +38,17 @@ log = logging.getLogger(__name__)
 class LeaderElector:
     """One candidate. `is_leading` may be asked at any time; it turns false by itself when the deadline passes."""
 
-    def __init__(self, client: KubeClient, election: Election, clock: Clock, rng: random.Random) -> None:
+    def __init__(
+        self,
+        client: KubeClient,
+        election: Election,
+        clock: Clock,
+        rng: random.Random,
+        reporter: str = "default-scheduler",
+    ) -> None:
+        """`reporter` is whose Events tell of it."""
         self._client = client
+        self._reporter = reporter
         self._election = election
         self._clock = clock
         self._rng = rng
@@ -57,6 +67,7 @@ class LeaderElector:
         while not await self._attempt():
             await self._clock.sleep(self._pause())
         log.info("became leader: lease=%s identity=%s", self._lease_text(), self._election.identity)
+        await self._record("became leader")
 
     async def hold(self) -> str:
         """Renew until leadership is lost; returns why, in words."""
@@ -78,6 +89,7 @@ class LeaderElector:
             body = msgspec.json.encode(given_back)
             await self._timely(self._client.update(_LEASES, lease.namespace, lease.name, body))
             log.info("released the lease: lease=%s", self._lease_text())
+            await self._record("stopped leading")
         except (ApiStatusError, TransportError, TimeoutError) as error:
             log.warning("the lease could not be released, it runs out by itself: %s", error)
 
@@ -160,6 +172,14 @@ class LeaderElector:
         if isinstance(outcome, Exception):
             raise outcome
         return outcome
+
+    async def _record(self, what: str) -> None:
+        """Tell it in an Event about the lease; if that fails it is a pity and nothing more."""
+        body = self._election.event(what, self._reporter, self._clock.time())
+        try:
+            await self._timely(self._client.create(_EVENTS, self._election.lease.namespace, msgspec.json.encode(body)))
+        except (ApiStatusError, TransportError, TimeoutError) as error:
+            log.info("no event about the lease was recorded: %s", error)
 
     def _report(self, error: Exception) -> None:
         problem = f"lease {self._lease_text()}: {error}"

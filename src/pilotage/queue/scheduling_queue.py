@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from pilotage.api.events import ClusterEvent, wildcard
-from pilotage.clock import Clock
+from pilotage.clock import Clock, SteadyClock
 from pilotage.model import Pod
 from pilotage.observe.decision_log import DecisionLog, shorten
 from pilotage.queue.backoff import BackoffPolicy
@@ -65,7 +65,7 @@ class SchedulingQueue:
         max_wait_seconds: float = DEFAULT_MAX_WAIT_SECONDS,
         pops_backoff: bool = True,
     ) -> None:
-        self._clock = clock
+        self._clock = SteadyClock(clock)
         self._gatekeeper = gatekeeper
         self._hints = hints
         self._backoff = backoff or BackoffPolicy()
@@ -81,6 +81,10 @@ class SchedulingQueue:
         self._in_flight = InFlight()
         self._ended: deque[Ended] = deque(maxlen=_MOST_ENDED)
         self._listeners: list[OnMove] = []
+
+    def now(self) -> float:
+        """The time by which the queue counts; the time of day may have been set meanwhile."""
+        return self._clock.time()
 
     def tell_moves(self, listener: OnMove) -> None:
         """From now on, tell `listener` of every move."""

@@ -31,11 +31,11 @@ _WHOLE_QUEUE: Final = 1_000_000
 _RESOURCES: Final = ("cpu", "memory", "ephemeral-storage")
 
 
-def queue_page(scheduler: Scheduler, clock: Clock) -> Page:
+def queue_page(scheduler: Scheduler) -> Page:
     """`?limit=N` for the pods of each part."""
 
     def answer(request: PageRequest) -> PageAnswer:
-        return json_answer(queue_report(scheduler.queue, clock.time(), _limit(request)))
+        return json_answer(queue_report(scheduler.queue, scheduler.queue.now(), _limit(request)))
 
     return answer
 
@@ -67,7 +67,7 @@ def explain_page(scheduler: Scheduler, clock: Clock, options: SchedulerOptions) 
         if engine is None:
             return refusal(404, "NotFound", f'"{pod.spec.scheduler_name}" is no profile of this scheduler')
         report = explain(engine, pod, request.first("node") or None)
-        place = queue_place(queue_report(scheduler.queue, clock.time(), _WHOLE_QUEUE), pod.uid)
+        place = queue_place(queue_report(scheduler.queue, scheduler.queue.now(), _WHOLE_QUEUE), pod.uid)
         return PageAnswer(200, msgspec.json.encode(replace(report, queue=place)), "application/json")
 
     return answer

@@ -46,7 +46,7 @@ def build_site(service: SchedulerService, clock: Clock, facts: SiteFacts) -> Sit
         "/metrics/resources": pod_resources_page(scheduler.cluster, lambda: service.is_scheduling),
         "/metrics/slis": slis_page(facts.metrics, health),
         "/configz": component_pages.configz(facts.configuration),
-        "/debug/queue": debug_pages.queue_page(scheduler, clock),
+        "/debug/queue": debug_pages.queue_page(scheduler),
         "/debug/cache": debug_pages.cache_page(scheduler),
         "/debug/explain": debug_pages.explain_page(scheduler, clock, facts.options),
     }
