@@ -76,6 +76,34 @@ CAPACITY = f'device.capacity["{DRIVER}"]'
         ("sets.contains([1, 2, 3], [2]) && !sets.intersects([1], [2])", True),
         (f'{OWN}.model.find("[0-9]+") == "100"', True),
         ('device.driver.split(".")[0] == "gpu"', True),
+        ('["a"].includes("a") && "ba".indexOf("a") == 1', True),
+        ("lists.range(3) == [0, 1, 2] && [[1], [[2]]].flatten(2) == [1, 2] && [1, 2, 3].slice(1, 3) == [2, 3]", True),
+        ("[3, 1, 2].sort() == [1, 2, 3] && [1, 2].reverse() == [2, 1] && [2, 3].min() == 2 && [2, 3].max() == 3", True),
+        ("[1, 2].first() == optional.of(1) && [1, 2].last().value() == 2", True),
+        ('"a1b22".findAll("[0-9]+") == ["1", "22"] && "a1b22".findAll("[0-9]+", 1) == ["1"]', True),
+        # url
+        ('url("https://u:p@example.com:80/a b".replace(" ", "%20")).getHost() == "example.com:80"', True),
+        ('url("https://example.com:80/p?a=1&a=2&b=").getQuery() == {"a": ["1", "2"], "b": [""]}', True),
+        ('url("https://[::1]:80/").getHostname() == "::1" && url("https://[::1]:80/").getPort() == "80"', True),
+        ('url("/path").getScheme() == "" && url("/path").getEscapedPath() == "/path"', True),
+        ('isURL("https://a.b/c") && isURL("/c") && !isURL("../c") && !isURL("https://a b")', True),
+        # addresses
+        ('isIP("10.0.0.1") && isIP("::1") && !isIP("10.0.0") && !isIP("::ffff:1.2.3.4") && !isIP("fe80::1%e")', True),
+        ('ip("2001:DB8::1") == ip("2001:db8:0:0::1") && !ip.isCanonical("2001:DB8::1")', True),
+        ('ip("10.0.0.1").family() == 4 && ip("::1").family() == 6', True),
+        (
+            'ip("127.0.0.1").isLoopback() && ip("0.0.0.0").isUnspecified() && ip("169.254.1.1").isLinkLocalUnicast()',
+            True,
+        ),
+        ('ip("224.0.0.1").isLinkLocalMulticast() && ip("8.8.8.8").isGlobalUnicast()', True),
+        ('ip("255.255.255.255").isGlobalUnicast() || ip("127.0.0.1").isGlobalUnicast()', False),
+        ('cidr("10.0.0.0/8").containsIP("10.1.2.3") && !cidr("10.0.0.0/8").containsIP(ip("11.0.0.1"))', True),
+        ('cidr("10.0.0.0/8").containsCIDR("10.1.0.0/16") && !cidr("10.0.0.0/8").containsCIDR(cidr("0.0.0.0/0"))', True),
+        ('cidr("10.1.2.3/8").masked() == cidr("10.0.0.0/8") && cidr("10.1.2.3/8").ip() == ip("10.1.2.3")', True),
+        (
+            'cidr("::/0").prefixLength() == 0 && isCIDR("10.0.0.0/8") && !isCIDR("10.0.0.0") && !isCIDR("1.1.1.1/99")',
+            True,
+        ),
     ],
 )
 def test_an_expression_holds_or_not(expression: str, expected: bool) -> None:
@@ -92,6 +120,13 @@ def test_an_expression_holds_or_not(expression: str, expected: bool) -> None:
         (f"{CAPACITY}.odd.asInteger() == 1", "cannot convert value to integer"),
         ('quantity("many") == quantity("1")', "many"),
         ('semver("1.0") == semver("1.0.0")', "1.0"),
+        ("[1, 2].slice(1, 3) == [2]", "list is length 2"),
+        ("lists.range(1000000).size() > 0", "cost limit exceeded"),
+        ('ip("10.0.0") == ip("10.0.0.1")', "10.0.0"),
+        ('cidr("10.0.0.0/08").prefixLength() == 8', "10.0.0.0/08"),
+        ('url("a.b").getHost() == "a"', "a.b"),
+        ('url("https://a:b/").getPort() == ""', "b"),
+        ('quantity("1").getHost() == ""', "url"),
     ],
 )
 def test_an_expression_that_fails_on_a_device_is_an_error_and_never_true(expression: str, problem: str) -> None:
@@ -111,6 +146,7 @@ def test_an_expression_that_fails_on_a_device_is_an_error_and_never_true(express
         "unknown == 1",
         "device.driver == 1",
         "true" + " " * 10 * 1024,
+        "lists.range(9000).all(a, lists.range(9000).all(b, a + b >= 0))",
         "[1].all(a, [1].all(b, [1].all(c, [1].all(d, [1].all(e, a + b + c + d + e > 0)))))",
     ],
 )

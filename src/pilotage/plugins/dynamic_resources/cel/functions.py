@@ -8,13 +8,17 @@ from typing import Any
 
 from cel_expr_python import cel
 
-from pilotage.plugins.dynamic_resources.cel import quantities, versions
+from pilotage.plugins.dynamic_resources.cel import addresses, quantities, urls, versions
 
 QUANTITY = cel.Type.Map(cel.Type.STRING, cel.Type.STRING)
 VERSION = cel.Type.List(cel.Type.STRING)
+# One map with texts looks like another to the type checker: which it is, is told when it is used.
+_ADDRESS = _BLOCK = _URL = QUANTITY
 _BOOL, _INT, _STRING, _DOUBLE = cel.Type.BOOL, cel.Type.INT, cel.Type.STRING, cel.Type.DOUBLE
 _LIST = cel.Type.List(cel.Type.DYN)
 _STRINGS = cel.Type.List(_STRING)
+
+LONGEST_RANGE = 10_000
 
 _Overload = tuple[str, list[Any], Any, Callable[..., Any], bool]
 """Name, parameters, result, implementation, and whether it is called on its first parameter."""
@@ -37,6 +41,9 @@ def _overloads() -> Iterator[_Overload]:
     yield from _list_library()
     yield from _regex_library()
     yield from _set_library()
+    yield from _url_library()
+    yield from _address_library()
+    yield from _block_library()
 
 
 def _quantity_library() -> Iterator[_Overload]:
@@ -78,19 +85,61 @@ def _list_library() -> Iterator[_Overload]:
     yield "distinct", [_LIST], _LIST, _distinct, True
     yield "reverse", [_LIST], _LIST, lambda items: list(reversed(items)), True
     yield "sort", [_LIST], _LIST, sorted, True
-    yield "slice", [_LIST, _INT, _INT], _LIST, lambda items, start, end: items[start:end], True
-    yield "flatten", [_LIST], _LIST, _flatten, True
+    yield "slice", [_LIST, _INT, _INT], _LIST, _slice, True
+    yield "flatten", [_LIST], _LIST, lambda items: _flatten(items, 1), True
+    yield "flatten", [_LIST, _INT], _LIST, _flatten, True
+    for kind in (_STRING, _INT, _DOUBLE, _BOOL):
+        yield "includes", [_LIST, kind], _BOOL, lambda items, item: item in items, True
+    yield "lists.range", [_INT], cel.Type.List(_INT), _range, False
 
 
 def _regex_library() -> Iterator[_Overload]:
     yield "find", [_STRING, _STRING], _STRING, _find, True
     yield "findAll", [_STRING, _STRING], _STRINGS, _find_all, True
+    yield "findAll", [_STRING, _STRING, _INT], _STRINGS, _find_some, True
 
 
 def _set_library() -> Iterator[_Overload]:
     yield "sets.contains", [_LIST, _LIST], _BOOL, _contains, False
     yield "sets.equivalent", [_LIST, _LIST], _BOOL, lambda a, b: _contains(a, b) and _contains(b, a), False
     yield "sets.intersects", [_LIST, _LIST], _BOOL, lambda a, b: any(item in b for item in a), False
+
+
+def _url_library() -> Iterator[_Overload]:
+    yield "url", [_STRING], _URL, urls.encode, False
+    yield "isURL", [_STRING], _BOOL, urls.is_url, False
+    yield "getScheme", [_URL], _STRING, urls.scheme, True
+    yield "getHost", [_URL], _STRING, urls.host, True
+    yield "getHostname", [_URL], _STRING, urls.hostname, True
+    yield "getPort", [_URL], _STRING, urls.port, True
+    yield "getEscapedPath", [_URL], _STRING, urls.escaped_path, True
+    yield "getQuery", [_URL], cel.Type.Map(_STRING, _STRINGS), urls.query, True
+
+
+def _address_library() -> Iterator[_Overload]:
+    a = addresses
+    yield "ip", [_STRING], _ADDRESS, a.encode, False
+    yield "isIP", [_STRING], _BOOL, a.is_address, False
+    yield "ip.isCanonical", [_STRING], _BOOL, a.is_canonical, False
+    yield "family", [_ADDRESS], _INT, a.family, True
+    yield "isUnspecified", [_ADDRESS], _BOOL, a.is_unspecified, True
+    yield "isLoopback", [_ADDRESS], _BOOL, a.is_loopback, True
+    yield "isLinkLocalUnicast", [_ADDRESS], _BOOL, a.is_link_local, True
+    yield "isLinkLocalMulticast", [_ADDRESS], _BOOL, a.is_link_local_multicast, True
+    yield "isGlobalUnicast", [_ADDRESS], _BOOL, a.is_global_unicast, True
+
+
+def _block_library() -> Iterator[_Overload]:
+    a = addresses
+    yield "cidr", [_STRING], _BLOCK, a.encode_block, False
+    yield "isCIDR", [_STRING], _BOOL, a.is_block, False
+    yield "containsIP", [_BLOCK, _ADDRESS], _BOOL, a.contains, True
+    yield "containsIP", [_BLOCK, _STRING], _BOOL, lambda block, text: a.contains(block, a.encode(text)), True
+    yield "containsCIDR", [_BLOCK, _BLOCK], _BOOL, a.contains_block, True
+    yield "containsCIDR", [_BLOCK, _STRING], _BOOL, lambda b, text: a.contains_block(b, a.encode_block(text)), True
+    yield "ip", [_BLOCK], _ADDRESS, a.address_of, True
+    yield "masked", [_BLOCK], _BLOCK, a.masked, True
+    yield "prefixLength", [_BLOCK], _INT, a.prefix_length, True
 
 
 def _is_sorted(items: Sequence[Any]) -> bool:
@@ -105,8 +154,28 @@ def _distinct(items: Sequence[Any]) -> list[Any]:
     return kept
 
 
-def _flatten(items: Sequence[Any]) -> list[Any]:
-    return [inner for item in items for inner in (item if isinstance(item, list) else [item])]
+def _flatten(items: Sequence[Any], depth: int) -> list[Any]:
+    if depth < 0:
+        raise ValueError("level must be non-negative")
+    found: list[Any] = []
+    for item in items:
+        if depth and isinstance(item, list):
+            found += _flatten(item, depth - 1)
+        else:
+            found.append(item)
+    return found
+
+
+def _slice(items: Sequence[Any], start: int, end: int) -> list[Any]:
+    if not 0 <= start <= end <= len(items):
+        raise ValueError(f"cannot slice({start}, {end}), list is length {len(items)}")
+    return list(items[start:end])
+
+
+def _range(count: int) -> list[int]:
+    if count > LONGEST_RANGE:
+        raise ValueError(f"cost limit exceeded: a list of {count} numbers")
+    return list(range(count))
 
 
 def _find(text: str, pattern: str) -> str:
@@ -116,6 +185,11 @@ def _find(text: str, pattern: str) -> str:
 
 def _find_all(text: str, pattern: str) -> list[str]:
     return [found[0] for found in re.finditer(pattern, text)]
+
+
+def _find_some(text: str, pattern: str, limit: int) -> list[str]:
+    found = _find_all(text, pattern)
+    return found if limit < 0 else found[:limit]
 
 
 def _contains(items: Sequence[Any], wanted: Sequence[Any]) -> bool:

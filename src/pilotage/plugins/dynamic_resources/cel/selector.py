@@ -22,7 +22,7 @@ from cel_expr_python.ext import ext_bindings, ext_optional, ext_strings
 
 from pilotage.model.resource import Device, DeviceAttribute
 from pilotage.plugins.dynamic_resources.cel import quantities, versions
-from pilotage.plugins.dynamic_resources.cel.functions import QUANTITY, declarations
+from pilotage.plugins.dynamic_resources.cel.functions import LONGEST_RANGE, QUANTITY, declarations
 
 MAX_LENGTH = 10 * 1024
 MAX_STEPS = 10_000_000
@@ -153,6 +153,8 @@ def _spelled_out(expression: str) -> tuple[str, ...]:
 def _refuse_long_loops(expression: str) -> None:
     loops = len(_LOOP.findall(expression))
     turns = max(_LARGEST_COLLECTION, expression.count(",") + 1)
+    if "lists.range" in expression:
+        turns = max(turns, LONGEST_RANGE)
     if loops > 1 and turns**loops > MAX_STEPS:
         raise CelCompileError(f"cost limit exceeded: {loops} loops of up to {turns} turns each")
 
