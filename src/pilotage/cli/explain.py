@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from pilotage.assembly import SchedulerOptions
 from pilotage.cli.errors import CommandError, ExitCode, bad_input, unreachable
 from pilotage.cli.event_loop import run as run_loop
+from pilotage.cli.explain_timeline import explain_timeline, show_timeline
 from pilotage.cli.explain_workload import WORKLOAD_WORDS, explain_workload
 from pilotage.cli.options import common_options
 from pilotage.cli.queue_document import QUEUE_PATH, decode_report
@@ -46,6 +47,7 @@ Examples:
   pilotage explain deploy/web -f cluster/ -f web.yaml
   pilotage explain job/train -o json
   pilotage explain web-7d4b9 --scheduler http://localhost:10251
+  pilotage explain web-7d4b9 --timeline
   pilotage explain workload/train -n research
 """
 
@@ -60,6 +62,7 @@ Examples:
 @scheduler_address
 @click.option("-n", "--namespace", default="default", show_default=True, help="Namespace of the pod.")
 @click.option("--node", "node_name", metavar="N", help="Say everything that keeps the pod from this node.")
+@click.option("--timeline", "wants_timeline", is_flag=True, help="Tell what happened to the pod so far instead.")
 @click.option("-o", "--output", type=click.Choice(["text", "wide", "json", "yaml"]), default="text", show_default=True)
 @scheduler_flags
 @common_options
@@ -71,6 +74,7 @@ def explain(
     address: SchedulerAddress,
     namespace: str,
     node_name: str | None,
+    wants_timeline: bool,
     output: str,
     flags: SchedulerFlags,
 ) -> int:
@@ -80,6 +84,9 @@ def explain(
     from an API server, or a running scheduler answers itself (--scheduler); nothing is changed. Exits with 1 if the pod
     fits nowhere.
 
+    With --timeline, the scheduler itself (--scheduler, or the one in `pilotage sandbox`) tells what it remembers of
+    the pod: every event that it was asked about, each plugin's answer, its moves and its attempts.
+
     workload/NAME explains what a queued workload waits for: which flavor lacks what, who holds it, and when it is
     tried again. NAME may also be that of its job. Exits with 1 if it is not admitted.
     """
@@ -87,6 +94,9 @@ def explain(
         source = Source(kubeconfig, context_name, files)
         is_admitted = explain_workload(source, subject.partition("/")[2], namespace, output)
         return ExitCode.OK if is_admitted else ExitCode.FAILED
+    if wants_timeline:
+        show_timeline(explain_timeline(subject, namespace, kubeconfig, context_name, address), output)
+        return ExitCode.OK
     if address:
         question = {"pod": subject, "namespace": namespace, "node": node_name or ""}
         report = _of_scheduler(address.connection(kubeconfig, context_name, SystemClock()), question)

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from pilotage.assembly import WATCHED, SchedulerOptions
+from pilotage.assembly import WATCHED, SchedulerOptions, metrics_for
 from pilotage.calls.fenced_writer import FencedWriter
 from pilotage.cli.event_loop import until_stopped
 from pilotage.cli.run_flags import RunSettings
@@ -25,6 +25,7 @@ from pilotage.kube.connection import Connection
 from pilotage.kube.election import Election
 from pilotage.kube.http_transport import HttpTransport
 from pilotage.kube.leader_election import LeaderElector
+from pilotage.kube.measured_transport import MeasuredTransport
 from pilotage.kube.preflight import (
     Refused,
     await_server,
@@ -75,6 +76,7 @@ class Running:
         self._clock = clock
         self._flags = flags
         self._rng = seeded(fresh_seed())
+        self._metrics = metrics_for(options)
         self._told = ""
 
     async def run(self) -> None:
@@ -100,7 +102,7 @@ class Running:
     def _transport(self, stack: AsyncExitStack, connection: Connection) -> Transport:
         transport = HttpTransport(connection)
         stack.push_async_callback(transport.close)
-        return transport
+        return MeasuredTransport(transport, connection.server, self._metrics, self._clock)
 
     def _reviewing(self, stack: AsyncExitStack, connection: Connection, side: Transport) -> Transport:
         return side if connection is self.connections.scheduler else self._transport(stack, connection)
@@ -108,7 +110,7 @@ class Running:
     def _service(self, client: KubeClient, side: Transport, tls: ServerTls) -> SchedulerService:
         elector = self._elector(KubeClient(side))
         writer = None if elector is None else FencedWriter(client, lambda: elector.is_leading)
-        process = scheduler_process(client, self._clock, self._rng, self._options, writer)
+        process = scheduler_process(client, self._clock, self._rng, self._options, writer, self._metrics)
         delays_cache = self._settings.configuration.scheduler.delay_cache_until_active
 
         async def prepare() -> None:
@@ -125,7 +127,7 @@ class Running:
         return LeaderElector(client, election, self._clock, self._rng, reporter)
 
     def _facts(self, service: SchedulerService) -> SiteFacts:
-        metrics = service.process.scheduler.metrics
+        metrics = self._metrics
         elector = service.elector
         if elector is not None:
             name = elector.election.lease.name

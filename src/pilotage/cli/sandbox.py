@@ -18,6 +18,7 @@ from pilotage.cli.options import common_options
 from pilotage.cli.queue_document import QUEUE_PATH, queue_document
 from pilotage.cli.queueing_flags import queueing_flags
 from pilotage.cli.scheduler_flags import SchedulerFlags, scheduler_flags, scheduler_process
+from pilotage.cli.timeline_document import TIMELINE_PATH, timeline_document
 from pilotage.clock import Clock, SystemClock
 from pilotage.jobs.configuration.kinds import QueueingConfiguration
 from pilotage.kube.client import KubeClient
@@ -95,6 +96,7 @@ async def schedule(cluster: EmbeddedCluster, clock: Clock, rng: random.Random, o
     """Schedule the pods of an embedded cluster without a socket, until cancelled."""
     process = scheduler_process(KubeClient(cluster.transport()), clock, rng, options)
     cluster.server.add_document(QUEUE_PATH, queue_document(process.scheduler.queue))
+    cluster.server.add_document(TIMELINE_PATH, timeline_document(process.scheduler.queue))
     await process.run()
 
 

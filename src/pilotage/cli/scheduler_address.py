@@ -26,6 +26,7 @@ from pilotage.kube.tls import TlsSettings
 
 QUEUE_PAGE = "/debug/queue"
 EXPLAIN_PAGE = "/debug/explain"
+TIMELINE_PAGE = "/debug/timeline"
 
 
 @dataclass(frozen=True, slots=True)

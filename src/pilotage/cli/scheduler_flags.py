@@ -23,6 +23,7 @@ from pilotage.framework.errors import ProfileError
 from pilotage.framework.plugin_files import LoadedPlugin, installed_plugins, load_plugin_files
 from pilotage.kube.client import KubeClient
 from pilotage.model.durations import parse_duration
+from pilotage.observe.metrics import Metrics
 
 _FILE = click.Path(path_type=Path)
 _MAX_WAIT = "--pod-max-in-unschedulable-pods-duration"
@@ -94,10 +95,11 @@ def scheduler_process(
     rng: random.Random,
     options: SchedulerOptions,
     writer: ApiWriter | None = None,
+    metrics: Metrics | None = None,
 ) -> SchedulerProcess:
     """The scheduler, put together; CommandError if a plugin cannot be made."""
     try:
-        return SchedulerProcess(client, clock, rng, options, writer)
+        return SchedulerProcess(client, clock, rng, options, writer, metrics)
     except ProfileError as error:
         raise bad_input(str(error)) from error
 

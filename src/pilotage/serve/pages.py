@@ -18,6 +18,7 @@ from pilotage.serve.page import Page
 from pilotage.serve.pod_resources_page import pod_resources_page
 from pilotage.serve.service import SchedulerService
 from pilotage.serve.site import Site
+from pilotage.serve.timeline_page import timeline_page
 
 WATCHDOG_SECONDS = 20.0
 """How long after the end of its lease a process that still thinks it leads counts as stuck."""
@@ -47,6 +48,7 @@ def build_site(service: SchedulerService, clock: Clock, facts: SiteFacts) -> Sit
         "/metrics/slis": slis_page(facts.metrics, health),
         "/configz": component_pages.configz(facts.configuration),
         "/debug/queue": debug_pages.queue_page(scheduler),
+        "/debug/timeline": timeline_page(scheduler),
         "/debug/cache": debug_pages.cache_page(scheduler),
         "/debug/explain": debug_pages.explain_page(scheduler, clock, facts.options),
     }

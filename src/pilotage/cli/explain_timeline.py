@@ -1,0 +1,81 @@
+"""`pilotage explain POD --timeline`: what happened to a pod so far, asked of the scheduler that saw it."""
+
+from __future__ import annotations
+
+import click
+import msgspec
+import yaml
+
+from pilotage.cli.errors import CommandError, ExitCode, bad_input, unreachable
+from pilotage.cli.event_loop import run as run_loop
+from pilotage.cli.scheduler_address import TIMELINE_PAGE, SchedulerAddress
+from pilotage.cli.timeline_document import TIMELINE_PATH, decode_timeline
+from pilotage.clock import SystemClock
+from pilotage.explain.timeline_text import render_timeline
+from pilotage.kube.client import status_error
+from pilotage.kube.connection import Connection
+from pilotage.kube.errors import KubeconfigError
+from pilotage.kube.http_transport import HttpTransport
+from pilotage.kube.kubeconfig import load_connection
+from pilotage.kube.transport import Response, TransportError
+from pilotage.queue.timeline import Timeline
+
+_OK = 200
+_NOT_FOUND = 404
+
+
+def explain_timeline(
+    subject: str, namespace: str, kubeconfig: str | None, context_name: str | None, address: SchedulerAddress
+) -> Timeline:
+    """CommandError if it is no pod, if nobody answers, or if nobody remembers."""
+    word, slash, name = subject.rpartition("/")
+    if slash and word not in ("pod", "pods", "po"):
+        raise bad_input(f"--timeline is about one pod: {subject} is a {word}; its pods are shown by kubectl get pods")
+    if address:
+        connection, path = address.connection(kubeconfig, context_name, SystemClock()), TIMELINE_PAGE
+    else:
+        connection, path = _sandbox(kubeconfig, context_name), TIMELINE_PATH
+    found = decode_timeline(_asked(connection, path, f"{namespace}/{name}").body)
+    if found is None:
+        raise CommandError(
+            ExitCode.BAD_INPUT,
+            f"the scheduler remembers no pod {namespace}/{name}: it is not its own, or it was bound too long ago",
+        )
+    return found
+
+
+def show_timeline(timeline: Timeline, output: str) -> None:
+    if output == "json":
+        click.echo(msgspec.json.encode(timeline).decode())
+    elif output == "yaml":
+        click.echo(yaml.safe_dump(msgspec.to_builtins(timeline), sort_keys=False), nl=False)
+    else:
+        click.echo(render_timeline(timeline))
+
+
+def _sandbox(kubeconfig: str | None, context_name: str | None) -> Connection:
+    try:
+        return load_connection(kubeconfig, context_name, clock=SystemClock())
+    except KubeconfigError as error:
+        raise bad_input(str(error)) from error
+
+
+def _asked(connection: Connection, path: str, key: str) -> Response:
+    async def ask() -> Response:
+        transport = HttpTransport(connection)
+        try:
+            return await transport.request("GET", path, query={"pod": key})
+        finally:
+            await transport.close()
+
+    try:
+        answer = run_loop(ask())
+    except TransportError as error:
+        raise unreachable(f"{error} ({connection.origin})") from error
+    if answer.status == _NOT_FOUND:
+        raise unreachable(
+            "no scheduler answers there: ask one of `pilotage run` with --scheduler URL, or `pilotage sandbox`"
+        )
+    if answer.status != _OK:
+        raise unreachable(f"{status_error(answer)} ({connection.origin})")
+    return answer
