@@ -14,14 +14,16 @@ from rich.console import Console
 from rich.table import Table
 
 from pilotage.assembly import SchedulerOptions
+from pilotage.bench import event_handling
 from pilotage.bench.catalog import WORKLOADS
 from pilotage.bench.child_process import ChildFailed
 from pilotage.bench.in_process import InProcessBench, Stalled
 from pilotage.bench.measure import Figures
 from pilotage.bench.over_http import OverHttpBench
 from pilotage.bench.workloads import Workload
+from pilotage.cli.bench_events import bench_events
 from pilotage.cli.bench_real import bench_real
-from pilotage.cli.errors import bad_input
+from pilotage.cli.errors import ExitCode, bad_input
 from pilotage.cli.scheduler_flags import SchedulerFlags, scheduler_flags
 from pilotage.clock import Clock, SystemClock
 from pilotage.config.suggestions import suggestion
@@ -33,6 +35,7 @@ Examples:
   pilotage bench --workload SchedulingBasic
   pilotage bench --nodes 500 --init-pods 500 --pods 1000 --server http -o json
   pilotage bench --server real --rounds 3
+  pilotage bench --workload EventHandling
 """
 
 
@@ -66,12 +69,15 @@ def bench(
     seed: int,
     output: str,
     flags: SchedulerFlags,
-) -> None:
+) -> int:
     """Measure pods per second, latency, CPU and memory of a workload.
 
     In the sandbox or, with --server real, against a real API server (see `make cluster-assets`), there in turn with
-    kube-scheduler if it is among the assets.
+    kube-scheduler if it is among the assets. The workload EventHandling measures what events cost while --pods wait
+    for something else; it exits with 1 if a goal is missed.
     """
+    if workload_name == event_handling.NAME:
+        return bench_events(pods, output)
     workload = _sized(_workload(workload_name), nodes, init_pods, pods)
     if latency_ms and server != "in-process":
         raise click.UsageError("--latency-ms needs --server in-process")
@@ -79,7 +85,7 @@ def bench(
         raise click.UsageError("--rounds needs --server real")
     if server == "real":
         bench_real(workload, flags, rounds=rounds, seed=seed, output=output)
-        return
+        return ExitCode.OK
     course = _Course(workload, server, latency_ms / 1000, seed)
     figures = course.run(flags)
     gate = "" if no_contrast else workload.contrast_gate
@@ -89,11 +95,12 @@ def bench(
         if contrast is not None:
             facts["contrast"] = {"featureGates": f"{gate}=false", **contrast.as_json()}
         click.echo(msgspec.json.encode(facts).decode())
-        return
+        return ExitCode.OK
     _print_table(figures)
     if contrast is not None:
         _print_table(contrast, f", {gate}=false")
         _print_ratio(gate, figures, contrast)
+    return ExitCode.OK
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -137,8 +144,10 @@ def _in_process(
 def _workload(name: str) -> Workload:
     workload = WORKLOADS.get(name)
     if workload is None:
-        known = ", ".join(WORKLOADS)
-        raise click.UsageError(f'unknown workload "{name}"{suggestion(name, WORKLOADS)}; there are: {known}')
+        known = ", ".join([*WORKLOADS, event_handling.NAME])
+        raise click.UsageError(
+            f'unknown workload "{name}"{suggestion(name, [*WORKLOADS, event_handling.NAME])}; there are: {known}'
+        )
     return workload
 
 

@@ -1,0 +1,223 @@
+"""What events cost the queue while many pods wait that they cannot help, and whether that depends on how many wait.
+
+    node events      pods of 50 signatures, refused by NodeAffinity; updates of nodes whose labels match none of them
+    claim events     the same pods; updates of a resource claim that none of them uses
+    own claims       as many pods that each wait for a claim of their own; updates of these claims
+    gated pods       scheduling with and without 10,000 pods that wait at a gate
+
+Everything goes through the intake of the real scheduler with all default plugins; only the API server is missing.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from pilotage.assembly import SchedulerOptions, build_scheduler
+from pilotage.bench.workloads import Object, bench_node, bench_pod
+from pilotage.calls.no_api import NoApi
+from pilotage.clock import SystemClock, thread_cpu_seconds
+from pilotage.cycle.scheduler import Scheduler
+from pilotage.model import KINDS, WatchEvent
+from pilotage.queue.entry import Home
+from pilotage.rng import seeded
+
+NAME: Final = "EventHandling"
+WAITING_PODS: Final = 50_000
+SIGNATURES: Final = 50
+_NODE_EVENTS: Final = 10_000
+_CLAIM_EVENTS: Final = 5_000
+_NODES: Final = 100
+_GATED: Final = 10_000
+_BATCHES: Final = 12
+_PODS_PER_BATCH: Final = 250
+_REPEATS: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One measured number and what it should be."""
+
+    name: str
+    value: float
+    unit: str
+    goal: str
+    is_met: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Costs:
+    """CPU seconds per event."""
+
+    node: float
+    claim: float
+    own_claim: float
+    kept_when_idle: int
+
+
+def measure(waiting_pods: int, tell: Callable[[str], None]) -> Iterator[Figure]:
+    """All figures; `tell` hears what is being done."""
+    tell(f"{waiting_pods // 10:,} waiting pods")
+    few = _costs(waiting_pods // 10)
+    tell(f"{waiting_pods:,} waiting pods")
+    many = _costs(waiting_pods)
+    rate = 1 / many.node
+    yield Figure("node events that help nobody", rate, "events/s", ">= 5,000", rate >= 5000)
+    yield _micros("resource claim event that helps nobody", many.claim)
+    yield _micros("update of a claim that one pod waits for", many.own_claim)
+    for name, dear, cheap in (
+        ("node events", many.node, few.node),
+        ("claim events", many.claim, few.claim),
+        ("own claims", many.own_claim, few.own_claim),
+    ):
+        ratio = dear / cheap
+        yield Figure(f"{name}: ten times as many waiting pods", ratio, "times as dear", "< 2", ratio < 2)
+    kept = few.kept_when_idle + many.kept_when_idle
+    yield Figure("events kept for pods in flight when idle", kept, "events", "0", kept == 0)
+    tell(f"{_GATED:,} gated pods")
+    slower = _slowdown_by_gated_pods() * 100
+    yield Figure(f"scheduling beside {_GATED:,} gated pods", slower, "% slower", "<= 10", slower <= 10)
+
+
+def _micros(name: str, seconds: float) -> Figure:
+    return Figure(name, seconds * 1e6, "us", "<= 100", seconds <= 100e-6)
+
+
+# --- events -----------------------------------------------------------------------------------------------------------
+
+
+def _costs(pods: int) -> _Costs:
+    affine = _scheduler()
+    _fill(affine, [_affine_pod(number) for number in range(pods)], "NodeAffinity")
+    node = _per_event(affine, "Node", [_node_update(number) for number in range(_NODE_EVENTS)])
+    claim = _per_event(affine, "ResourceClaim", [_claim("other", str(number)) for number in range(_CLAIM_EVENTS)])
+    kept = affine.queue.recorded_events
+    devices = _scheduler()
+    _put(devices, "ResourceClaim", [_claim(f"claim-{number}", "") for number in range(pods)])
+    _fill(devices, [_claiming_pod(number) for number in range(pods)], "DynamicResources")
+    own = [_claim(f"claim-{number}", "changed") for number in range(min(pods, _CLAIM_EVENTS))]
+    own_claim = _per_event(devices, "ResourceClaim", own)
+    return _Costs(node, claim, own_claim, kept + devices.queue.recorded_events)
+
+
+def _per_event(scheduler: Scheduler, kind: str, changes: Sequence[Any]) -> float:
+    """The best of a few runs; nobody may be woken."""
+    before = scheduler.queue.size(Home.UNSCHEDULABLE)
+    best = float("inf")
+    for _ in range(_REPEATS):
+        for obj in changes:
+            scheduler.intake.apply(kind, [WatchEvent("MODIFIED", obj)])
+        gc.collect()
+        began = thread_cpu_seconds()
+        scheduler.take_news()
+        best = min(best, (thread_cpu_seconds() - began) / len(changes))
+    assert scheduler.queue.size(Home.UNSCHEDULABLE) == before, "the events were to help nobody"
+    return best
+
+
+def _fill(scheduler: Scheduler, pods: Sequence[Object], rejector: str) -> None:
+    """Pods that were tried once and refused by this plugin, while something happened."""
+    _put(scheduler, "Pod", [_decoded("pods", obj) for obj in pods])
+    first = scheduler.queue.pop()
+    _put(scheduler, "Node", [_node_update(0)])
+    assert first is not None and scheduler.queue.recorded_events, "events are kept for pods in flight"
+    scheduler.queue.give_back(first, first.pod, frozenset([rejector]), frozenset())
+    while (ticket := scheduler.queue.pop()) is not None:
+        scheduler.queue.give_back(ticket, ticket.pod, frozenset([rejector]), frozenset())
+    assert scheduler.queue.size(Home.UNSCHEDULABLE) == len(pods)
+
+
+# --- gated pods -------------------------------------------------------------------------------------------------------
+
+
+def _slowdown_by_gated_pods() -> float:
+    """How much dearer a pod is beside gated ones: batches in turn, the best of each kind."""
+    plain, beside = _scheduler(), _scheduler()
+    _put(beside, "Pod", [_decoded("pods", _gated_pod(number)) for number in range(_GATED)])
+    assert beside.queue.size(Home.GATED) == _GATED
+    best = {id(plain): float("inf"), id(beside): float("inf")}
+    for scheduler in (plain, beside):
+        _put(scheduler, "Node", [_node_update(number) for number in range(_NODES)])
+    for batch in range(_BATCHES):
+        for scheduler in (plain, beside):
+            best[id(scheduler)] = min(best[id(scheduler)], _scheduled(scheduler, batch))
+    return best[id(beside)] / best[id(plain)] - 1
+
+
+def _scheduled(scheduler: Scheduler, batch: int) -> float:
+    """CPU seconds to schedule a batch of pods, to see them bound, and to see them go."""
+    names = [f"batch-{batch}-{number}" for number in range(_PODS_PER_BATCH)]
+    pods = [_decoded("pods", _with_uid(bench_pod(name, {"cpu": "10m"}))) for name in names]
+    gc.collect()
+    began = thread_cpu_seconds()
+    _put(scheduler, "Pod", pods)
+    bound = []
+    while (ticket := scheduler.queue.pop()) is not None:
+        decision = scheduler.decide(ticket)
+        assert decision is not None, "the pods were to fit"
+        scheduler.queue.done(ticket, decision.pod.node_name)
+        bound.append(decision.pod)
+    scheduler.intake.apply("Pod", [WatchEvent("MODIFIED", pod) for pod in bound])
+    scheduler.intake.apply("Pod", [WatchEvent("DELETED", pod) for pod in bound])
+    scheduler.take_news()
+    return thread_cpu_seconds() - began
+
+
+# --- objects ----------------------------------------------------------------------------------------------------------
+
+
+def _scheduler() -> Scheduler:
+    return build_scheduler(NoApi(), SystemClock(), seeded(1), SchedulerOptions())
+
+
+def _put(scheduler: Scheduler, kind: str, objects: Sequence[Any]) -> None:
+    scheduler.intake.apply(kind, [WatchEvent("ADDED", obj) for obj in objects])
+    scheduler.take_news()
+
+
+def _decoded(resource: str, obj: Object) -> Any:
+    return KINDS[resource].decode(msgspec.json.encode(obj))
+
+
+def _node_update(number: int) -> Any:
+    """One label of a hundred nodes changes again and again."""
+    obj = bench_node(number % _NODES)
+    obj["metadata"]["labels"] |= {"pool": "none", "heartbeat": str(number)}
+    obj["metadata"]["resourceVersion"] = str(number + 1)
+    return _decoded("nodes", obj)
+
+
+def _claim(name: str, note: str) -> Any:
+    request = {"name": "r", "exactly": {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1}}
+    metadata = {"name": name, "namespace": "bench", "uid": name, "annotations": {"note": note}}
+    return _decoded("resourceclaims", {"metadata": metadata, "spec": {"devices": {"requests": [request]}}})
+
+
+def _with_uid(pod: Object) -> Object:
+    pod["metadata"]["uid"] = f"uid-{pod['metadata']['name']}"
+    pod["spec"]["schedulerName"] = "default-scheduler"
+    return pod
+
+
+def _affine_pod(number: int) -> Object:
+    pod = _with_uid(bench_pod(f"waiting-{number}"))
+    wanted = {"key": "pool", "operator": "In", "values": [f"pool-{number % SIGNATURES}"]}
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [wanted]}]}
+    pod["spec"]["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    return pod
+
+
+def _claiming_pod(number: int) -> Object:
+    pod = _with_uid(bench_pod(f"claiming-{number}"))
+    pod["spec"]["resourceClaims"] = [{"name": "device", "resourceClaimName": f"claim-{number}"}]
+    return pod
+
+
+def _gated_pod(number: int) -> Object:
+    pod = _with_uid(bench_pod(f"gated-{number}"))
+    pod["spec"]["schedulingGates"] = [{"name": "example.com/later"}]
+    return pod

@@ -1,0 +1,34 @@
+"""`pilotage bench --workload EventHandling`: what events cost, as a table with goals."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+from pilotage.bench.event_handling import NAME, WAITING_PODS, Figure, measure
+from pilotage.cli.errors import ExitCode
+
+
+def bench_events(waiting_pods: int | None, output: str) -> int:
+    """Measure and show; FAILED if a goal is missed."""
+    pods = waiting_pods or WAITING_PODS
+    figures = list(measure(pods, lambda step: click.echo(step, err=True)))
+    if output == "json":
+        click.echo(msgspec.json.encode({"workload": NAME, "waitingPods": pods, "figures": figures}).decode())
+    else:
+        _print_table(pods, figures)
+    return ExitCode.OK if all(figure.is_met for figure in figures) else ExitCode.FAILED
+
+
+def _print_table(pods: int, figures: list[Figure]) -> None:
+    table = Table(title=f"{NAME} ({pods:,} waiting pods, CPU time)", title_justify="left")
+    for heading in ("FIGURE", "MEASURED", "GOAL", "MET"):
+        table.add_column(heading, justify="left" if heading in ("FIGURE", "MET") else "right")
+    for figure in figures:
+        shown = f"{figure.value:,.0f}" if figure.value >= 100 else f"{figure.value:.3g}"
+        table.add_row(figure.name, f"{shown} {figure.unit}", figure.goal, "yes" if figure.is_met else "NO")
+    Console(file=sys.stdout).print(table)
