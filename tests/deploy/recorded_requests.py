@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any
 
-from pilotage.kube.transport import Response, Transport
+from pilotage.kube.transport import Response, Transport, TransportError
 
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
@@ -28,12 +28,19 @@ class RecordingTransport:
         self._transport = transport
         self._made = made
         self.refuses_binding_of = ""
+        self.loses_once: set[tuple[str, str]] = set()
+        """(verb, resource) whose answer gets lost the next time: the caller has to look what became of it."""
 
     async def request(self, method: str, path: str, **options: Any) -> Response:
         self._note(method, path, options.get("query"))
         if self.refuses_binding_of and path.endswith(f"/{self.refuses_binding_of}/binding"):
             return Response(409, {}, b'{"kind": "Status", "reason": "Conflict", "message": "not now"}')
-        return await self._transport.request(method, path, **options)
+        answer = await self._transport.request(method, path, **options)
+        access = access_of(method, path)
+        if access is not None and (access.verb, access.resource) in self.loses_once:
+            self.loses_once.remove((access.verb, access.resource))
+            raise TransportError("the connection broke", sent=True)
+        return answer
 
     def stream(
         self, path: str, query: Mapping[str, str] | None = None

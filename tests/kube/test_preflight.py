@@ -102,8 +102,8 @@ async def test_every_missing_permission_is_told_with_its_rule() -> None:
     with pytest.raises(Refused) as refused:
         await check(SomeServer({KINDS["nodes"].path(): 403, KINDS["csinodes"].path(): 403}))
     assert refused.value.problems == (
-        'may not list nodes; add to the role: - {apiGroups: [""], resources: ["nodes"], verbs: ["list", "watch"]}',
-        "may not list csinodes; add to the role: "
+        'not for you; add to the role: - {apiGroups: [""], resources: ["nodes"], verbs: ["list", "watch"]}',
+        "not for you; add to the role: "
         '- {apiGroups: ["storage.k8s.io"], resources: ["csinodes"], verbs: ["list", "watch"]}',
     )
 

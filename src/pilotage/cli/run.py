@@ -70,6 +70,8 @@ def run(
     configuration, options = flags.load()
     options = dataclasses.replace(options, queueing=queueing)
     settings = settings_of(configuration, values, has_file=flags.config is not None)
+    connection = settings.configuration.scheduler.client_connection
+    options = dataclasses.replace(options, calls_per_second=connection.limit, call_burst=connection.burst)
     for warning in values.warnings(with_config=flags.config is not None):
         log.warning("%s", warning)
     if values.text("write-config-to"):
@@ -85,7 +87,8 @@ def _schedule(running: Running) -> None:
         run_loop(running.run())
     except Refused as error:
         origin = running.connections.scheduler.origin
-        raise CommandError(ExitCode.UNREACHABLE, *(f"{problem} ({origin})" for problem in error.problems)) from error
+        told = (problem if origin in problem else f"{problem} ({origin})" for problem in error.problems)
+        raise CommandError(ExitCode.UNREACHABLE, *told) from error
     except LeadershipLost as error:
         raise CommandError(ExitCode.FAILED, f"leaderelection lost: {error}") from error
     except CannotListen as error:

@@ -28,7 +28,7 @@ from pilotage.kube.errors import CredentialsError
 from pilotage.kube.http_connection import ConnectionBroken, HttpConnection
 from pilotage.kube.http_pool import Endpoint, HttpPool, connect
 from pilotage.kube.tls import TlsContexts
-from pilotage.kube.transport import Response, StreamRefused, TransportError
+from pilotage.kube.transport import NotTrusted, Response, StreamRefused, TransportError
 
 _PATH_SAFE = "/%:@!$&'()*+,;=~"
 _REFUSAL_BODY_LIMIT = 1 << 20
@@ -228,7 +228,7 @@ class HttpTransport:
         if isinstance(error, ssl.SSLCertVerificationError):
             reason = error.verify_message or _one_line(error)
             problem = f"its certificate is not trusted ({reason}); check certificate-authority"
-            return TransportError(f"API server {server}: {problem} ({origin})", sent=False)
+            return NotTrusted(f"API server {server}: {problem} ({origin})", sent=False)
         text = f"cannot reach the API server {server}: {_connect_problem(error)}"
         return TransportError(f"{text}; is it running and is the address right? ({origin})", sent=False)
 

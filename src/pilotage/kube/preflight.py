@@ -16,8 +16,8 @@ import msgspec
 from pilotage.clock import Clock
 from pilotage.kube.client import KubeClient, ListOptions, ServerVersion
 from pilotage.kube.errors import ApiStatusError
-from pilotage.kube.permissions import rbac_rule
-from pilotage.kube.transport import TransportError
+from pilotage.kube.permissions import rbac_rule, way_out
+from pilotage.kube.transport import NotTrusted, TransportError
 from pilotage.model.errors import DecodeError
 from pilotage.model.kinds import KindInfo
 
@@ -46,6 +46,8 @@ class Permission:
     resource: str
     subresource: str = ""
     namespace: str = ""
+    name: str = ""
+    """The only object that it is about; "" for all."""
 
     @property
     def qualified(self) -> str:
@@ -66,6 +68,8 @@ async def await_server(
             version = await client.version()
             await _check_reading(client, kinds)
             return version
+        except NotTrusted as error:
+            raise Refused([str(error)]) from error
         except TransportError as error:
             on_problem(str(error), pause)
         except ApiStatusError as error:
@@ -92,7 +96,7 @@ async def _check_reading(client: KubeClient, kinds: Collection[KindInfo]) -> Non
             await client.list_page(kind, ListOptions(limit=1))
         except ApiStatusError as error:
             if error.code == 403:
-                problems.append(missing(Permission("list", kind.group, kind.plural), ("list", "watch")))
+                problems.append(f"{error.message}; {way_out(kind, ('list', 'watch'))}")
             # A kind that this server does not have (an older one, say) has no objects; the reflector waits for it.
             elif error.code != 404:
                 raise
@@ -115,10 +119,10 @@ async def missing_permissions(client: KubeClient, wanted: Iterable[Permission]) 
     return found
 
 
-def missing(permission: Permission, verbs: Iterable[str] = ()) -> str:
+def missing(permission: Permission) -> str:
     """The sentence about a missing permission."""
     where = f' in namespace "{permission.namespace}"' if permission.namespace else ""
-    rule = rbac_rule(permission.group, permission.qualified, verbs or (permission.verb,))
+    rule = rbac_rule(permission.group, permission.qualified, [permission.verb])
     return f"may not {permission.verb} {permission.qualified}{where}; add to the role: {rule}"
 
 
@@ -152,6 +156,7 @@ async def _is_allowed(client: KubeClient, permission: Permission) -> bool:
         "resource": permission.resource,
         "subresource": permission.subresource,
         "namespace": permission.namespace,
+        "name": permission.name,
     }
     answer = await client.self_access_review(attributes)
     return msgspec.json.decode(answer, type=_AccessReview).status.allowed

@@ -39,6 +39,10 @@ class TransportError(Exception):
         self.sent = sent
 
 
+class NotTrusted(TransportError):
+    """Whoever answers there has no certificate that we trust: waiting does not help."""
+
+
 class StreamRefused(Exception):
     """The server answered a stream request with something other than a stream, such as 410 or 429."""
 

@@ -39,5 +39,7 @@ QUEUEING_WRITES: Final = (
 
 def lease_permissions(lease: LeaseName) -> tuple[Permission, ...]:
     """`create` cannot be granted for one name only: a lease that does not exist has none yet."""
-    verbs = ("get", "create", "update")
-    return tuple(Permission(verb, "coordination.k8s.io", "leases", "", lease.namespace) for verb in verbs)
+    names = {"get": lease.name, "create": "", "update": lease.name}
+    return tuple(
+        Permission(verb, "coordination.k8s.io", "leases", "", lease.namespace, name) for verb, name in names.items()
+    )
