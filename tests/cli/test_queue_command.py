@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from pilotage.calls.dispatcher import Dispatcher
+from pilotage.calls.no_api import NoApi
+from pilotage.calls.report import CallReport, CallsReport, LaneReport
 from pilotage.cli.errors import CommandError, ExitCode
 from pilotage.cli.main import call
 from pilotage.cli.queue import render
@@ -14,6 +17,7 @@ from pilotage.cli.queue_document import QUEUE_PATH, decode_report, queue_documen
 from pilotage.cli.sandbox import schedule
 from pilotage.cli.scheduler_flags import SchedulerFlags
 from pilotage.clock import SystemClock
+from pilotage.cycle.report import SchedulerReport
 from pilotage.queue.report import QueueReport
 from pilotage.rng import seeded
 from pilotage.sandbox.embedded import EmbeddedCluster, EmbeddedOptions
@@ -35,13 +39,31 @@ def test_a_row_for_each_pod_below_the_counts() -> None:
     assert rows[8] == ["gated", "default/gated", "0", "0", "0s", "-", "Gate", "held", "by", "Gate"]
 
 
+def test_calls_on_their_way_are_shown_below_the_pods() -> None:
+    calls = CallsReport(
+        {"bind": LaneReport(0, 1, 64), "status": LaneReport(2, 0, 16), "event": LaneReport(0, 0, 8)},
+        (
+            CallReport("pod_binding", "uid-1", "bind", "in flight", 0.2, 1),
+            CallReport("pod_status_patch", "uid-2", "status", "resting", 61.0, 3),
+        ),
+    )
+    lines = render(SchedulerReport(0.0, {"active": 0}, calls=calls)).splitlines()
+    assert lines[:3] == ["0 active", "", "API calls: 2 pending, 1 in flight (bind 0+1/64, status 2+0/16)"]
+    assert [line.split() for line in lines[4:]] == [
+        ["CALL", "OBJECT", "LANE", "STATE", "WAITING", "TRIES"],
+        ["pod_binding", "uid-1", "bind", "in", "flight", "0s", "1"],
+        ["pod_status_patch", "uid-2", "status", "resting", "61s", "3"],
+    ]
+    assert render(SchedulerReport(0.0, {"active": 0})) == "0 active"
+
+
 def test_an_empty_queue_is_one_line() -> None:
     assert render(QueueReport(0.0, {"active": 0, "gated": 0})) == "0 active, 0 gated"
 
 
 def test_the_document_holds_the_report() -> None:
     room = full_room()
-    answer = queue_document(room.queue)
+    answer = queue_document(room.queue, Dispatcher(NoApi()))
     assert decode_report(answer(Request("GET", QUEUE_PATH)).body).counts["active"] == 2
     assert len(decode_report(answer(Request("GET", QUEUE_PATH, {"limit": "1"})).body).active) == 1
 

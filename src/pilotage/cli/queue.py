@@ -1,4 +1,4 @@
-"""`pilotage queue`: which pods wait in a running scheduler, for how long, and for what."""
+"""`pilotage queue`: which pods and API calls wait in a running scheduler, for how long, and for what."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import replace
 import click
 import msgspec
 
+from pilotage.calls.report import CallsReport
 from pilotage.cli.columns import columns
 from pilotage.cli.errors import bad_input, unreachable
 from pilotage.cli.event_loop import run as run_loop
@@ -16,6 +17,7 @@ from pilotage.cli.options import common_options
 from pilotage.cli.queue_document import QUEUE_PATH, decode_report
 from pilotage.cli.scheduler_address import QUEUE_PAGE, SchedulerAddress, scheduler_address
 from pilotage.clock import Clock, SystemClock
+from pilotage.cycle.report import SchedulerReport
 from pilotage.kube.client import status_error
 from pilotage.kube.connection import Connection
 from pilotage.kube.errors import KubeconfigError
@@ -32,6 +34,7 @@ Examples:
   pilotage queue -o json | jq '.unschedulable[] | .name, .rejectors'
 """
 _LOOK_AGAIN_SECONDS = 1.0
+_CALL_HEADINGS = ("CALL", "OBJECT", "LANE", "STATE", "WAITING", "TRIES")
 _HEADINGS = ("QUEUE", "POD", "PRIORITY", "ATTEMPTS", "WAITING", "BACKOFF", "WAITS FOR", "MESSAGE")
 
 
@@ -102,7 +105,7 @@ class _Viewer:
         finally:
             await transport.close()
 
-    async def _report(self, transport: Transport) -> QueueReport:
+    async def _report(self, transport: Transport) -> SchedulerReport:
         try:
             response = await transport.request("GET", self._path, query={"limit": str(self._limit)})
         except TransportError as error:
@@ -117,13 +120,13 @@ class _Viewer:
         report = decode_report(response.body)
         return report if self._namespace is None else _of_namespace(report, self._namespace)
 
-    def _shown(self, report: QueueReport) -> str:
+    def _shown(self, report: SchedulerReport) -> str:
         if self._output == "json":
             return msgspec.json.encode(report).decode()
         return render(report)
 
 
-def _of_namespace(report: QueueReport, namespace: str) -> QueueReport:
+def _of_namespace(report: SchedulerReport, namespace: str) -> SchedulerReport:
     def kept(pods: tuple[QueuedPodReport, ...]) -> tuple[QueuedPodReport, ...]:
         return tuple(pod for pod in pods if pod.namespace == namespace)
 
@@ -148,7 +151,24 @@ def render(report: QueueReport) -> str:
         "gated": report.gated,
     }
     rows = [_row(part, pod) for part, pods in parts.items() for pod in pods]
-    return counts if not rows else f"{counts}\n\n{columns(_HEADINGS, rows)}"
+    shown = [counts, *([columns(_HEADINGS, rows)] if rows else [])]
+    if isinstance(report, SchedulerReport):
+        shown += _calls(report.calls)
+    return "\n\n".join(shown)
+
+
+def _calls(report: CallsReport) -> list[str]:
+    """How much is on its way to the API server, and what; nothing if nothing is."""
+    busy = {name: lane for name, lane in report.lanes.items() if lane.pending or lane.in_flight}
+    if not busy:
+        return []
+    pending, flying = sum(lane.pending for lane in busy.values()), sum(lane.in_flight for lane in busy.values())
+    lanes = ", ".join(f"{name} {lane.pending}+{lane.in_flight}/{lane.allowed}" for name, lane in busy.items())
+    rows = [
+        (call.kind, call.object, call.lane, call.state, f"{call.waiting_seconds:.0f}s", str(call.tries))
+        for call in report.calls
+    ]
+    return [f"API calls: {pending} pending, {flying} in flight ({lanes})", columns(_CALL_HEADINGS, rows)]
 
 
 def _row(part: str, pod: QueuedPodReport) -> tuple[str, ...]:

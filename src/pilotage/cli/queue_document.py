@@ -7,7 +7,8 @@ from typing import Final
 
 import msgspec
 
-from pilotage.queue.report import QueueReport, queue_report
+from pilotage.calls.dispatcher import Dispatcher
+from pilotage.cycle.report import SchedulerReport, scheduler_report
 from pilotage.queue.scheduling_queue import SchedulingQueue
 from pilotage.sandbox.http.exchange import Request, Response
 
@@ -15,16 +16,16 @@ QUEUE_PATH: Final = "/pilotage/v1/queue"
 DEFAULT_LIMIT: Final = 500
 
 
-def queue_document(queue: SchedulingQueue) -> Callable[[Request], Response]:
-    """Answers with the queue as it is at that moment; `?limit=N` for the pods of each part."""
+def queue_document(queue: SchedulingQueue, dispatcher: Dispatcher) -> Callable[[Request], Response]:
+    """Answers with the queue as it is at that moment; `?limit=N` for the pods of each part, and the calls."""
 
     def answer(request: Request) -> Response:
         text = request.query.get("limit", "")
         limit = int(text) if text.isdigit() else DEFAULT_LIMIT
-        return Response(200, msgspec.json.encode(queue_report(queue, queue.now(), limit)))
+        return Response(200, msgspec.json.encode(scheduler_report(queue, dispatcher, limit)))
 
     return answer
 
 
-def decode_report(body: bytes) -> QueueReport:
-    return msgspec.json.decode(body, type=QueueReport)
+def decode_report(body: bytes) -> SchedulerReport:
+    return msgspec.json.decode(body, type=SchedulerReport)

@@ -24,12 +24,14 @@ from pilotage.jobs.configuration.kinds import QueueingConfiguration
 from pilotage.kube.client import KubeClient
 from pilotage.rng import fresh_seed, seeded
 from pilotage.sandbox.embedded import DEFAULT_NODES, EmbeddedCluster, EmbeddedOptions
+from pilotage.sandbox.faults import FaultError, FaultRule, parse_fault
 
 _EPILOG = """\b
 Examples:
   pilotage sandbox --nodes 10
   pilotage sandbox --kubeconfig sandbox.yaml -f manifests/ & export KUBECONFIG=sandbox.yaml
   pilotage sandbox --data-dir ~/.pilotage --port 7443 --tls
+  pilotage sandbox --fault latency=20ms --fault 500,resource=pods/binding,p=0.1
 """
 _FILE = click.Path(path_type=Path)
 
@@ -47,6 +49,14 @@ _FILE = click.Path(path_type=Path)
     "--kubeconfig", type=_FILE, metavar="F", help="Where to write the kubeconfig.  [default: a printed place]"
 )
 @click.option("--tls", is_flag=True, help="Serve HTTPS with a certificate made for this run.")
+@click.option(
+    "--fault",
+    "faults",
+    multiple=True,
+    metavar="F",
+    help="Let requests fail or be slow, e.g. 429=1s,every=10 or latency=20ms; may be repeated (see the docs).",
+)
+@click.option("--fault-seed", type=int, metavar="N", help="Seed of faults by chance.  [default: another one each time]")
 @queueing_flags(is_on=True)
 @scheduler_flags
 @common_options
@@ -59,6 +69,8 @@ def sandbox(
     port: int,
     kubeconfig: Path | None,
     tls: bool,
+    faults: tuple[str, ...],
+    fault_seed: int | None,
     queueing: QueueingConfiguration | None,
     flags: SchedulerFlags,
 ) -> None:
@@ -77,9 +89,18 @@ def sandbox(
         port=port,
         tls=tls,
         kubeconfig=None if kubeconfig is None else kubeconfig.absolute(),
+        faults=_fault_rules(faults),
+        fault_seed=fault_seed,
     )
     scheduler = None if no_scheduler else replace(flags.options(), queueing=queueing)
     run(until_interrupted(_live(options, scheduler)))
+
+
+def _fault_rules(texts: tuple[str, ...]) -> list[FaultRule]:
+    try:
+        return [parse_fault(text) for text in texts]
+    except FaultError as error:
+        raise click.UsageError(f"--fault {error}") from error
 
 
 async def _live(options: EmbeddedOptions, scheduler: SchedulerOptions | None) -> None:
@@ -95,7 +116,7 @@ async def _live(options: EmbeddedOptions, scheduler: SchedulerOptions | None) ->
 async def schedule(cluster: EmbeddedCluster, clock: Clock, rng: random.Random, options: SchedulerOptions) -> None:
     """Schedule the pods of an embedded cluster without a socket, until cancelled."""
     process = scheduler_process(KubeClient(cluster.transport()), clock, rng, options)
-    cluster.server.add_document(QUEUE_PATH, queue_document(process.scheduler.queue))
+    cluster.server.add_document(QUEUE_PATH, queue_document(process.scheduler.queue, process.scheduler.dispatcher))
     cluster.server.add_document(TIMELINE_PATH, timeline_document(process.scheduler.queue))
     await process.run()
 

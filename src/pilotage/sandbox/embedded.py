@@ -22,8 +22,9 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from pilotage.clock import Clock
-from pilotage.rng import fresh_token
+from pilotage.rng import fresh_token, seeded
 from pilotage.sandbox.api import Api
+from pilotage.sandbox.faults import FaultRule, Faults
 from pilotage.sandbox.http.asgi import serve
 from pilotage.sandbox.http.inprocess import InProcessTransport
 from pilotage.sandbox.http.kubeconfig import write_kubeconfig
@@ -67,6 +68,10 @@ class EmbeddedOptions:
     token: str | None = None
     """None: a new one."""
     kubelet: KubeletSettings = _KUBELET
+    faults: Sequence[FaultRule] = ()
+    """What goes wrong between clients and the API server."""
+    fault_seed: int | None = None
+    """Of faults by chance; None: from the source of chance of the cluster."""
     is_alive: bool = True
     """Kubelets and controllers run. False leaves an API server with objects that nobody acts upon."""
 
@@ -81,10 +86,11 @@ class EmbeddedCluster:
     seeded: Seeded
     url: str | None = None
     kubeconfig: Path | None = None
+    faults: Faults | None = None
 
     def transport(self) -> InProcessTransport:
         """A new way to the server without a socket."""
-        return InProcessTransport(self.server)
+        return InProcessTransport(self.server, self.faults)
 
     @classmethod
     @asynccontextmanager
@@ -108,8 +114,9 @@ class EmbeddedCluster:
                 server = ApiServer(api, token=options.token or fresh_token(), clock=clock)
                 life = Life(api, clock, rng, kubelet=options.kubelet)
                 await stack.enter_async_context(_background(server, life, options))
-                url, kubeconfig = await _serve(server, options, stack)
-                yield cls(api, server, life, seeded, url, kubeconfig)
+                faults = _faults(options, clock, rng)
+                url, kubeconfig = await _serve(server, options, stack, faults)
+                yield cls(api, server, life, seeded, url, kubeconfig, faults)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,12 +174,20 @@ async def _background(server: ApiServer, life: Life, options: EmbeddedOptions) -
                 task.cancel()
 
 
-async def _serve(server: ApiServer, options: EmbeddedOptions, stack: AsyncExitStack) -> tuple[str | None, Path | None]:
+def _faults(options: EmbeddedOptions, clock: Clock, rng: random.Random) -> Faults | None:
+    if not options.faults:
+        return None
+    return Faults(options.faults, clock, rng if options.fault_seed is None else seeded(options.fault_seed))
+
+
+async def _serve(
+    server: ApiServer, options: EmbeddedOptions, stack: AsyncExitStack, faults: Faults | None
+) -> tuple[str | None, Path | None]:
     if options.port is None:
         return None, None
     own_place = Path(stack.enter_context(TemporaryDirectory(prefix="pilotage-")))
     tls: Tls | None = make_tls(own_place) if options.tls else None
-    serving = await stack.enter_async_context(serve(server, _HOST, options.port, tls))
+    serving = await stack.enter_async_context(serve(server, _HOST, options.port, tls, faults))
     path = options.kubeconfig or own_place / "kubeconfig"
     try:
         write_kubeconfig(path, serving.url, server.token, tls.authority if tls else None)

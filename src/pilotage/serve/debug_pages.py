@@ -18,6 +18,7 @@ from pilotage.assembly import SchedulerOptions
 from pilotage.clock import Clock
 from pilotage.cluster.state import Cluster
 from pilotage.cycle.placement import ProfileEngine
+from pilotage.cycle.report import scheduler_report
 from pilotage.cycle.scheduler import Scheduler
 from pilotage.explain.engine import thinking_engines
 from pilotage.explain.explainer import explain
@@ -32,10 +33,10 @@ _RESOURCES: Final = ("cpu", "memory", "ephemeral-storage")
 
 
 def queue_page(scheduler: Scheduler) -> Page:
-    """`?limit=N` for the pods of each part."""
+    """The queue and the API calls on their way; `?limit=N` for the pods of each part, and the calls."""
 
     def answer(request: PageRequest) -> PageAnswer:
-        return json_answer(queue_report(scheduler.queue, scheduler.queue.now(), _limit(request)))
+        return json_answer(scheduler_report(scheduler.queue, scheduler.dispatcher, _limit(request)))
 
     return answer
 

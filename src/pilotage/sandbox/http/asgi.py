@@ -25,6 +25,7 @@ from urllib.parse import parse_qsl
 import uvicorn
 
 from pilotage.sandbox.errors import ApiError
+from pilotage.sandbox.faults import ConnectionReset, Faults
 from pilotage.sandbox.http.bodies import MOST_BYTES, check_size
 from pilotage.sandbox.http.exchange import error_response
 from pilotage.sandbox.http.kubeconfig import token_path
@@ -72,8 +73,9 @@ class Serving:
 class AsgiApp:
     """ASGI on one side, `ApiServer` on the other."""
 
-    def __init__(self, server: ApiServer) -> None:
+    def __init__(self, server: ApiServer, faults: Faults | None = None) -> None:
         self._server = server
+        self._faults = faults
         self._prefix = token_path(server.token) if server.token else ""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -89,7 +91,11 @@ class AsgiApp:
             return
         query_string = scope["query_string"]
         query = _query(query_string) if query_string else {}
-        answer = await self._answer(scope["method"], scope["path"], query, headers, body)
+        try:
+            answer = await self._answer(scope["method"], scope["path"], query, headers, body)
+        except ConnectionReset:
+            await _hang_up(receive, send)
+            return
         if isinstance(answer, Watch):
             await _stream(receive, send, answer)
         else:
@@ -100,17 +106,24 @@ class AsgiApp:
     ) -> Response | Watch:
         prefix = self._prefix
         if prefix and hmac.compare_digest(path[: len(prefix)].encode(), prefix.encode()):
-            return await self._server.respond_trusted(Request(method, path[len(prefix) :] or "/", query, headers, body))
-        return await self._server.respond(Request(method, path, query, headers, body))
+            respond, path = self._server.respond_trusted, path[len(prefix) :] or "/"
+        else:
+            respond = self._server.respond
+        request = Request(method, path, query, headers, body)
+        return await respond(request) if self._faults is None else await self._faults.around(request, respond)
 
 
 @asynccontextmanager
 async def serve(
-    server: ApiServer, host: str = "127.0.0.1", port: int = 0, tls: Tls | None = None
+    server: ApiServer,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    tls: Tls | None = None,
+    faults: Faults | None = None,
 ) -> AsyncIterator[Serving]:
     """Serve until the context is left; port 0 takes a free one. Raises PortInUse and NotLoopback."""
     listener = _listen(host, port)
-    runner = _Runner(_config(AsgiApp(server), tls))
+    runner = _Runner(_config(AsgiApp(server, faults), tls))
     bound = listener.getsockname()[1]
     shown = f"[{host}]" if ":" in host else host
 
@@ -224,6 +237,15 @@ async def _send(send: Send, response: Response, *, closes: bool = False) -> None
         headers.append((b"connection", b"close"))
     await send({"type": "http.response.start", "status": response.status, "headers": headers})
     await send({"type": "http.response.body", "body": response.body})
+
+
+async def _hang_up(receive: Receive, send: Send) -> None:
+    """Break the connection instead of answering. ASGI has no word for that; uvicorn's `send` knows its connection."""
+    transport = getattr(getattr(send, "__self__", None), "transport", None)
+    if transport is not None:
+        transport.abort()
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 async def _stream(receive: Receive, send: Send, watch: Watch) -> None:

@@ -12,6 +12,7 @@ from typing import Final
 
 from pilotage.kube.transport import Response as TransportResponse
 from pilotage.kube.transport import StreamRefused, TransportError
+from pilotage.sandbox.faults import ConnectionReset, Faults
 from pilotage.sandbox.http.exchange import Request, Response
 from pilotage.sandbox.http.server import ApiServer, Watch
 
@@ -21,8 +22,9 @@ _NO_QUERY: Final[Mapping[str, str]] = {}
 class InProcessTransport:
     """Calls an `ApiServer` directly."""
 
-    def __init__(self, server: ApiServer) -> None:
+    def __init__(self, server: ApiServer, faults: Faults | None = None) -> None:
         self._server = server
+        self._faults = faults
         self._is_closed = False
 
     async def request(
@@ -38,7 +40,7 @@ class InProcessTransport:
         """Answered at once; only a durable store makes a write wait, so that no time limit is needed."""
         self._check_open()
         headers = {"content-type": content_type}
-        answer = await self._server.respond_trusted(Request(method, path, query or _NO_QUERY, headers, body or b""))
+        answer = await self._answer(Request(method, path, query or _NO_QUERY, headers, body or b""))
         if isinstance(answer, Watch):
             answer.close()
             raise TransportError("a watch must be opened with stream()", sent=False)
@@ -55,7 +57,7 @@ class InProcessTransport:
     @asynccontextmanager
     async def _stream(self, path: str, query: Mapping[str, str]) -> AsyncIterator[AsyncIterator[bytes]]:
         self._check_open()
-        answer = await self._server.respond_trusted(Request("GET", path, query))
+        answer = await self._answer(Request("GET", path, query))
         if isinstance(answer, Response):
             if answer.status >= 300:
                 raise StreamRefused(_transported(answer))
@@ -65,6 +67,14 @@ class InProcessTransport:
             yield aiter(answer)
         finally:
             answer.close()
+
+    async def _answer(self, request: Request) -> Response | Watch:
+        if self._faults is None:
+            return await self._server.respond_trusted(request)
+        try:
+            return await self._faults.around(request, self._server.respond_trusted)
+        except ConnectionReset as error:
+            raise TransportError("the connection was reset", sent=True) from error
 
     def _check_open(self) -> None:
         if self._is_closed:
