@@ -7,8 +7,9 @@ import pytest
 from pilotage.assembly import SchedulerOptions
 from pilotage.bench import in_process
 from pilotage.bench.in_process import InProcessBench, Stalled
-from pilotage.bench.workloads import SCHEDULING_BASIC, Workload, bench_pod
+from pilotage.bench.workloads import SCHEDULING_BASIC, UNSCHEDULABLE, Workload, bench_pod
 from pilotage.clock import SystemClock
+from pilotage.config.feature_gates import FeatureGates
 from pilotage.rng import seeded
 
 
@@ -39,3 +40,19 @@ async def test_workload_that_does_not_fit_is_reported_not_waited_for(monkeypatch
     impossible = small(make_pod=lambda number: bench_pod(f"pod-{number}", {"cpu": "64"}))
     with pytest.raises(Stalled, match="0 of 40 bound"):
         await bench(impossible).run()
+
+
+async def test_pods_that_fit_nowhere_are_done_when_their_status_says_so() -> None:
+    tried = dataclasses.replace(UNSCHEDULABLE, nodes=3, init_pods=2, pods=30)
+    assert (await bench(tried).run()).pods == 30
+
+
+async def test_with_latency_only_the_gate_makes_a_cycle_wait() -> None:
+    """The answers take 20 ms: one after the other they cannot be quicker than that."""
+    tried = dataclasses.replace(UNSCHEDULABLE, nodes=3, init_pods=0, pods=40)
+    seconds = {}
+    for is_async in (True, False):
+        options = SchedulerOptions(feature_gates=FeatureGates({"SchedulerAsyncAPICalls": is_async}))
+        figures = await InProcessBench(tried, SystemClock(), seeded(1), options, latency_seconds=0.02).run()
+        seconds[is_async] = figures.timeline.seconds()
+    assert seconds[False] >= 39 * 0.02 and seconds[True] < seconds[False]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pilotage.bench.device_workloads import DEVICE_WORKLOADS
 from pilotage.bench.placement_workloads import PLACEMENT_WORKLOADS
 from pilotage.bench.volume_workloads import VOLUME_WORKLOADS
-from pilotage.bench.workloads import PREEMPTION_BASIC, SCHEDULING_BASIC
+from pilotage.bench.workloads import PREEMPTION_BASIC, SCHEDULING_BASIC, UNSCHEDULABLE
 
 WORKLOADS = {
     workload.name: workload
@@ -13,6 +13,7 @@ WORKLOADS = {
         SCHEDULING_BASIC,
         *PLACEMENT_WORKLOADS,
         PREEMPTION_BASIC,
+        UNSCHEDULABLE,
         *DEVICE_WORKLOADS,
         *VOLUME_WORKLOADS,
     )

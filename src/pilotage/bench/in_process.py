@@ -17,7 +17,6 @@ import msgspec
 
 from pilotage.assembly import SchedulerOptions, SchedulerProcess
 from pilotage.bench.cluster_objects import create_object
-from pilotage.bench.delayed_transport import DelayedTransport
 from pilotage.bench.measure import Figures, Timeline, peak_memory_mib
 from pilotage.bench.metered_codec import MeteredCodec, metered
 from pilotage.bench.progress import Progress
@@ -26,6 +25,7 @@ from pilotage.clock import Clock, cpu_seconds
 from pilotage.kube.client import KubeClient
 from pilotage.model import KINDS
 from pilotage.sandbox.api import Api
+from pilotage.sandbox.faults import FaultKind, FaultRule, Faults
 from pilotage.sandbox.http.inprocess import InProcessTransport
 from pilotage.sandbox.http.server import ApiServer
 from pilotage.sandbox.life.loop import Life
@@ -70,12 +70,15 @@ class InProcessBench:
         self._progress = Progress(clock)
         self.api = Api(Store(history=_HISTORY), clock=clock, rng=rng)
         self._server = ApiServer(self.api, token=None, clock=clock)
-        transport = InProcessTransport(self._server)
-        self._creator = KubeClient(transport)
+        self._creator = KubeClient(InProcessTransport(self._server))
         pods, self._pod_codec = metered(KINDS["pods"])
-        slowed = DelayedTransport(transport, clock, latency_seconds) if latency_seconds else transport
+        # Only the scheduler is far away from the server: the creator of the pods is not what is measured.
+        faults = Faults([FaultRule(FaultKind.SLOW, latency_seconds)], clock, rng) if latency_seconds else None
         self._process = SchedulerProcess(
-            KubeClient(slowed), clock, rng, replace(options, kinds={**options.kinds, "pods": pods})
+            KubeClient(InProcessTransport(self._server, faults)),
+            clock,
+            rng,
+            replace(options, kinds={**options.kinds, "pods": pods}),
         )
         self._unbound: set[str] = set()
         self._bound: set[str] = set()
@@ -98,7 +101,7 @@ class InProcessBench:
                 await reflector.wait_synced()
             self._settled_by = _BOUND if workload.init_pods_fit else _TRIED
             await self._schedule_all("init pods", workload.make_init_pod, workload.init_pods)
-            self._settled_by = _BOUND
+            self._settled_by = _BOUND if workload.pods_fit else _TRIED
             # What is there now stays: the collector need not look at it again and again.
             gc.collect()
             gc.freeze()

@@ -75,7 +75,7 @@ class WorkloadRun:
             await reflector.wait_synced()
             self._is_settled = _is_bound if workload.init_pods_fit else _was_tried
             await self._schedule_all(client, scheduler, "init pods", workload.make_init_pod, workload.init_pods)
-            self._is_settled = _is_bound
+            self._is_settled = _is_bound if workload.pods_fit else _was_tried
             timeline = self._timeline = Timeline()
             cpu_before = scheduler.cpu_seconds()
             await self._schedule_all(client, scheduler, "pods", workload.make_pod, workload.pods)

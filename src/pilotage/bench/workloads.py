@@ -34,6 +34,8 @@ class Workload:
     """Priority classes that the pods name, with their values."""
     init_pods_fit: bool = True
     """False: they are tried once and wait, and the measured pods come when all have been tried."""
+    pods_fit: bool = True
+    """False: the measured pods are to be tried, not bound; each is done when its status says why it waits."""
     make_objects: Callable[[Workload], Iterable[Object]] = lambda workload: ()
     """What else is there before the first pod: classes, devices, claims, volumes; with their status."""
     controllers: Sequence[ControllerFactory] = ()
@@ -102,6 +104,19 @@ SCHEDULING_BASIC = Workload(
     make_node=bench_node,
     make_init_pod=lambda number: bench_pod(f"init-{number:06}"),
     make_pod=lambda number: bench_pod(f"pod-{number:06}"),
+)
+
+UNSCHEDULABLE = Workload(
+    name="Unschedulable",
+    about="pods that fit nowhere: every cycle ends in a status patch",
+    nodes=1000,
+    init_pods=500,
+    pods=1000,
+    make_node=bench_node,
+    make_init_pod=lambda number: bench_pod(f"init-{number:06}"),
+    make_pod=lambda number: bench_pod(f"pod-{number:06}", {"cpu": "9", "memory": "500Mi"}),
+    pods_fit=False,
+    contrast_gate="SchedulerAsyncAPICalls",
 )
 
 HIGH_PRIORITY = "high-priority"

@@ -84,11 +84,11 @@ DEFAULT_POLICIES: Final[Mapping[Lane, LanePolicy]] = {
     Lane.BIND: LanePolicy(workers=64, tries=4, longest_pause=1.0, queue_seconds=60.0),
     Lane.EVICT: LanePolicy(workers=64, tries=8, longest_pause=2.0, queue_seconds=60.0),
     Lane.VOLUME: LanePolicy(workers=16, tries=5, longest_pause=1.0, queue_seconds=60.0),
-    Lane.STATUS: LanePolicy(workers=16, tries=0, longest_pause=10.0, queue_seconds=600.0),
-    Lane.EVENT: LanePolicy(workers=8, tries=4, longest_pause=5.0, queue_seconds=60.0),
+    Lane.STATUS: LanePolicy(workers=32, tries=0, longest_pause=10.0, queue_seconds=600.0),
+    Lane.EVENT: LanePolicy(workers=16, tries=4, longest_pause=5.0, queue_seconds=60.0),
 }
 # The loop waits for a status that is awaited in place: not for ever.
 POLICIES_IN_PLACE: Final[Mapping[Lane, LanePolicy]] = {
     **DEFAULT_POLICIES,
-    Lane.STATUS: LanePolicy(workers=16, tries=4, longest_pause=1.0, queue_seconds=60.0),
+    Lane.STATUS: LanePolicy(workers=32, tries=4, longest_pause=1.0, queue_seconds=60.0),
 }

@@ -1,4 +1,4 @@
-"""What a running scheduler has on its mind: its queue, and the API calls that follow from it; a picture of one moment."""
+"""What a running scheduler has on its mind: its queue, and the API calls that follow from it, at one moment."""
 
 from __future__ import annotations
 
