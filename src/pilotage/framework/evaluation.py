@@ -24,6 +24,7 @@ from pilotage.framework.node_walk import FOUND, NodeWalk
 from pilotage.framework.plan import Plan, plan_for
 from pilotage.framework.profile import Profile, name_of
 from pilotage.framework.ranking import Best, can_be_ranked
+from pilotage.framework.refusal_memory import RefusalMemory
 from pilotage.framework.score_answers import MAX_SCORE
 from pilotage.framework.shared_columns import ColumnCache, SharedColumns
 from pilotage.framework.why_not import WhyNot
@@ -47,7 +48,8 @@ class Evaluator:
         self._cache = ColumnCache(profile, nodes, self._questions)
         self.dry_run = DryRun(profile, nodes, nominations)
         self._contested = Contested(profile, self.dry_run, nodes, nominations)
-        self._why_not = WhyNot(profile, nodes, self._questions, self._contested)
+        memory = RefusalMemory(profile, nodes, self._questions, self.dry_run)
+        self._why_not = WhyNot(profile, nodes, self._questions, self._contested, memory)
 
     def best(self, state: CycleState, pod: Pod, allowed: Mask | None) -> Best | None:
         """The row to take among those allowed, or None if the pod fits on none of them."""

@@ -19,17 +19,26 @@ from pilotage.framework.contested import Contested
 from pilotage.framework.diagnosis import Diagnosis, Refused, Rejection
 from pilotage.framework.node_questions import SILENT, NodeQuestions
 from pilotage.framework.profile import Profile, name_of
+from pilotage.framework.refusal_memory import RefusalMemory
 from pilotage.model import Pod
 
 
 class WhyNot:
     """Finds out for the pods of one profile."""
 
-    def __init__(self, profile: Profile, nodes: NodeTable, questions: NodeQuestions, contested: Contested) -> None:
+    def __init__(
+        self,
+        profile: Profile,
+        nodes: NodeTable,
+        questions: NodeQuestions,
+        contested: Contested,
+        memory: RefusalMemory,
+    ) -> None:
         self._profile = profile
         self._nodes = nodes
         self._questions = questions
         self._contested = contested
+        self._memory = memory
 
     def diagnose(
         self, state: CycleState, pod: Pod, diagnosis: Diagnosis, allowed: Mask | None, judged: Mapping[int, Refused]
@@ -47,6 +56,11 @@ class WhyNot:
             for refused, mask in verdicts.groups(open_rows):
                 _note(diagnosis, refused, mask)
             open_rows[verdicts.refused(open_rows)] = False
+        remembered = self._memory.groups(state, pod, open_rows)
+        if remembered is not None:
+            for refused, mask in remembered:
+                _note(diagnosis, refused, mask)
+            return
         for plugin in self._profile.filters:
             if name_of(plugin) in state.skip_filter:
                 continue
@@ -75,7 +89,7 @@ class WhyNot:
 
 
 def _note(diagnosis: Diagnosis, refused: Refused, rows: Mask) -> None:
-    """A verdict that was not found by asking the plugins in columns."""
+    """One verdict about several rows."""
     is_pending = isinstance(refused.refusal, Pending)
     diagnosis.rejectors.add(refused.plugin)
     if is_pending:
