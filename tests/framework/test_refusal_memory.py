@@ -29,10 +29,6 @@ from tests.framework.scripted_plugins import profile_of
 
 MANY, CLAIM = Reason("Many", "too many pods"), Reason("Claim", "no claim")
 BUSY = Reason("Busy", "busy", unresolvable=True)
-    Reason("Many", "too many pods"),
-    Reason("Busy", "busy", unresolvable=True),
-    Reason("Claim", "no claim"),
-)
 
 
 class _Signed(Plugin):

@@ -50,11 +50,12 @@ class Verdicts:
         self._codes[row] = FITS if refused is None else self._refusals.number(refused)
 
     def unknown(self, among: Mask) -> list[int]:
-        return np.flatnonzero(among & (self._codes == UNKNOWN)).tolist()
+        found: list[int] = (among & (self._codes == UNKNOWN)).nonzero()[0].tolist()
+        return found
 
     def refused(self, among: Mask) -> Rows:
         """Rows on which the pod does not fit."""
-        return np.flatnonzero(among & (self._codes >= 0))
+        return (among & (self._codes >= 0)).nonzero()[0]
 
     def groups(self, among: Mask) -> Iterator[tuple[Refused, Mask]]:
         """The same rows by what refuses them."""
@@ -85,9 +86,12 @@ class Contested:
         if not len(self._nominations):
             return None
         verdicts = self._class_verdicts(state, pod)
-        trial = self._dry_run.trial(state, pod)
         own = self._nodes.row(self._nominations.node_of(pod.uid))
-        for row in verdicts.unknown(among):
+        unknown = verdicts.unknown(among)
+        if not unknown and own is None:
+            return verdicts
+        trial = self._dry_run.trial(state, pod)
+        for row in unknown:
             if row != own:
                 verdicts.note(row, trial.refusal_beside(row, self._rivals(pod, row)))
         if own is None:

@@ -85,7 +85,7 @@ class DryRun:
 class Trial:
     """One pod's filters, ready to be asked about nodes as they would be."""
 
-    __slots__ = ("_about_amounts", "_about_pods", "_all", "_lower", "_nodes", "_state", "extensions", "pod")
+    __slots__ = ("_all", "_by_sight", "_lower", "_nodes", "_state", "extensions", "pod")
 
     def __init__(
         self,
@@ -99,10 +99,9 @@ class Trial:
         self.extensions = extensions
         self._nodes = nodes
         self._lower: LowerPriority | None = None
+        self._by_sight: dict[Sees, list[Asked]] = {}
         self._state = state
         self._all = filters
-        self._about_pods = [asked for asked in filters if asked.sees == Sees.PODS]
-        self._about_amounts = [asked for asked in filters if asked.sees == Sees.AMOUNTS]
 
     def place(self, row: int) -> Place:
         """A node to imagine things on; as it is to begin with."""
@@ -148,11 +147,18 @@ class Trial:
 
     def is_refused_for_pods(self, node: NodeView, state: CycleState) -> bool:
         """Only the filters that look at pods."""
-        return self._first_refusal(self._about_pods, node, state) is not None
+        return self._first_refusal(self._seeing(Sees.PODS), node, state) is not None
 
     def is_refused_for_amounts(self, node: NodeView) -> bool:
         """Only the filters that look at amounts, which have no state that could follow pods."""
-        return self._first_refusal(self._about_amounts, node, self._state) is not None
+        return self._first_refusal(self._seeing(Sees.AMOUNTS), node, self._state) is not None
+
+    def _seeing(self, sees: Sees) -> Sequence[Asked]:
+        """The filters of one kind; most trials need none of these lists."""
+        known = self._by_sight.get(sees)
+        if known is None:
+            known = self._by_sight[sees] = [asked for asked in self._all if asked.sees is sees]
+        return known
 
     def _first_refusal(self, filters: Sequence[Asked], node: NodeView, state: CycleState) -> Refused | None:
         for name, ask, _ in filters:

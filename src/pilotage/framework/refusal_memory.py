@@ -77,12 +77,14 @@ class RefusalMemory:
             if len(self._classes) > _KEPT_CLASSES:
                 self._classes.popitem(last=False)
         self._classes.move_to_end(shared.signature)
-        self._judge(state, pod, known, np.flatnonzero(among & (known.codes == UNKNOWN)))
+        self._judge(state, pod, known, (among & (known.codes == UNKNOWN)).nonzero()[0])
         return _grouped(known, among)
 
     def _judge(self, state: CycleState, pod: Pod, known: _Refusals, rows: Rows) -> None:
         if len(rows) > _FEW_ROWS:
             self._judge_in_columns(state, pod, known, rows)
+            return
+        if not len(rows):
             return
         trial = self._dry_run.trial(state, pod)
         for row in rows.tolist():
@@ -120,5 +122,5 @@ class RefusalMemory:
 def _grouped(known: _Refusals, among: Mask) -> Iterator[tuple[Refused, Mask]]:
     codes = known.codes
     refused = codes[among & (codes >= 0)]
-    for number in np.flatnonzero(np.bincount(refused)).tolist():
+    for number in np.bincount(refused).nonzero()[0].tolist():
         yield known.refusals[number], among & (codes == number)

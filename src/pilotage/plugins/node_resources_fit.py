@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -175,6 +176,7 @@ class NodeResourcesFit(Plugin, NothingBeforeFilter, Filter, VectorFilter, Nothin
         return Hint.QUEUE if old is None and IMPLICIT_PREFIX + new.name in wanted else Hint.SKIP
 
 
+@lru_cache(maxsize=1024)
 def _insufficient(resource: str, amount: int, *, unresolvable: bool) -> Reason:
     return Reason("Insufficient", f"Insufficient {resource}", need=amount, unresolvable=unresolvable)
 

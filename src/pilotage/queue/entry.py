@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import StrEnum
 
 from pilotage.api.events import Action, ClusterEvent, Resource
 from pilotage.model import Pod
 from pilotage.observe.decision_log import Step
 
 
-class Home(Enum):
+class Home(StrEnum):
     """Where a queued pod is; every pod has exactly one home."""
 
     ACTIVE = "active"

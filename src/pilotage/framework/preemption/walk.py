@@ -41,10 +41,10 @@ class Walk:
         """Try the rows in order until `wanted` candidates are found, one of them without a violation."""
         codes = self._outcomes.codes[rows]
         is_known = is_candidate(codes)
-        known_so_far = np.cumsum(is_known)
+        known_so_far = is_known.cumsum()
         first_harmless = _first(codes == HARMLESS)
         found = 0
-        for place in np.flatnonzero(is_open(codes)).tolist():
+        for place in is_open(codes).nonzero()[0].tolist():
             if known_so_far[place] + found >= wanted and first_harmless < place:
                 break
             candidate = self._try(int(rows[place]))
@@ -56,7 +56,7 @@ class Walk:
     def _end(self, rows: Rows, wanted: int) -> int:
         """Up to where rows had to be tried: there were enough candidates, and one was harmless."""
         codes = self._outcomes.codes[rows]
-        enough = _first(np.cumsum(is_candidate(codes)) >= wanted)
+        enough = _first(is_candidate(codes).cumsum() >= wanted)
         return min(max(enough, _first(codes == HARMLESS)) + 1, len(rows))
 
     # --- what was found ----------------------------------------------------------------------------------------
