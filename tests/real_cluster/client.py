@@ -40,6 +40,8 @@ class Client:
         self._headers = {"Authorization": f"Bearer {user['token']}"} if "token" in user else {}
         self._address = urlsplit(cluster["server"]).netloc
         self._connection: http.client.HTTPSConnection | None = None
+        self.created_in: set[str] = set()
+        """The collections in which this client has created something."""
 
     def is_ready(self) -> bool:
         try:
@@ -84,6 +86,8 @@ class Client:
         self.request("DELETE", KINDS[plural].path(namespace), {"gracePeriodSeconds": 0})
 
     def request(self, method: str, path: str, body: Any = None, content_type: str = "application/json") -> Json:
+        if method == "POST":
+            self.created_in.add(path.rpartition("/")[2])
         data = None if body is None else json.dumps(body).encode()
         headers = self._headers | ({} if data is None else {"Content-Type": content_type})
         for attempt in (1, 2):

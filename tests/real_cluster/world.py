@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pilotage.assembly import WATCHED
+from pilotage.model import KINDS
 
 from .client import Client, Json, Refused
 from .objects import condition
 from .scheduler_process import SchedulerProcess
 from .servers import Server, eventually
 
-ALSO_CLEARED = ("events", "priorityclasses", "leases")
+MADE_BY_SCHEDULERS = ("events", "resourceclaims", "leases")
 
 
 class World:
@@ -86,8 +86,9 @@ class World:
 
     def clear(self) -> None:
         """Leave an empty server to the next test."""
-        for plural in (*WATCHED, *ALSO_CLEARED):
-            if plural != "namespaces":
+        made = self.api.created_in | {"pods", *MADE_BY_SCHEDULERS}
+        for plural in KINDS:
+            if plural in made and plural != "namespaces":
                 self._clear(plural)
 
     def _clear(self, plural: str) -> None:

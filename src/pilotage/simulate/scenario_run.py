@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from pilotage.clock import Clock
 from pilotage.simulate.expectations import first_difference
-from pilotage.simulate.memory_api import Fault, Key
+from pilotage.simulate.memory_api import Fault, Key, MemoryApi
 from pilotage.simulate.queueing_file import ConfigScenario, QueueingScenario, queueing_scenarios
 from pilotage.simulate.queueing_run import queueing_difference
 from pilotage.simulate.scenario_file import (
@@ -65,11 +67,12 @@ def run_scenario(scenario: AnyScenario) -> Outcome:
     return Outcome(scenario, queueing_difference(scenario))
 
 
-async def play(scenario: Scenario) -> Outcome:
+async def play(scenario: Scenario, make_api: Callable[[Clock], MemoryApi] = MemoryApi) -> Outcome:
+    """`make_api` gives the API server that the scheduler runs on; by default one in memory."""
     options = scenario_options(scenario)
     try:
         async with asyncio.TaskGroup() as tasks:
-            stage = Stage(options, tasks)
+            stage = Stage(options, tasks, make_api)
             await stage.clock.settle()
             difference = await _play(stage, scenario)
             raise _Curtain(difference)

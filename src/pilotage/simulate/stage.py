@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Final
 
 from pilotage.assembly import SchedulerOptions, build_scheduler
+from pilotage.clock import Clock
 from pilotage.model import Pod
 from pilotage.queue.entry import Entry, Home
 from pilotage.queue.heaps import HEAPS
@@ -26,9 +27,11 @@ _POOL: Final = (Home.UNSCHEDULABLE, Home.GATED)
 class Stage:
     """One scheduler with its cluster, and a memory of what has moved."""
 
-    def __init__(self, options: SchedulerOptions, tasks: asyncio.TaskGroup) -> None:
+    def __init__(
+        self, options: SchedulerOptions, tasks: asyncio.TaskGroup, make_api: Callable[[Clock], MemoryApi] = MemoryApi
+    ) -> None:
         self.clock = VirtualClock()
-        self.api = MemoryApi(self.clock)
+        self.api = make_api(self.clock)
         self.scheduler = build_scheduler(self.api, self.clock, seeded(1), options)
         self.queue = self.scheduler.queue
         self.is_paused = False
