@@ -93,6 +93,34 @@ async def test_server_that_is_not_ready_is_waited_for() -> None:
     assert "the API server is not ready: not for you (HTTP 503 Some)" in waits.told[0][0]
 
 
+class ServerThatReadsItsRoles(SomeServer):
+    """Does not answer once, then forbids everything for so many requests."""
+
+    def __init__(self, refusals: int) -> None:
+        super().__init__({}, silent=1)
+        self.refusals = refusals
+
+    async def request(self, method: str, path: str, **options: object) -> Response:
+        answer = await super().request(method, path, **options)
+        if self.refusals:
+            self.refusals -= 1
+            return Response(
+                403, {}, b'{"kind": "Status", "reason": "Forbidden", "message": "roles not read", "code": 403}'
+            )
+        return answer
+
+
+async def test_server_that_has_just_come_up_and_knows_no_roles_yet_is_waited_for() -> None:
+    waits = Waits()
+    await check(ServerThatReadsItsRoles(refusals=2), waits)
+    assert [problem.partition(":")[0] for problem, _ in waits.told[1:]] == ["the API server is not ready"] * 2
+
+
+async def test_server_that_goes_on_to_refuse_after_it_has_come_up_is_not() -> None:
+    with pytest.raises(Refused, match="roles not read"):
+        await check(ServerThatReadsItsRoles(refusals=1_000))
+
+
 async def test_expired_credentials_are_not_waited_for() -> None:
     with pytest.raises(Refused, match=r"does not accept our credentials: .*HTTP 401.*expired\?"):
         await check(SomeServer({"/version": 401}))

@@ -52,6 +52,30 @@ def test_killed_at_random_moments_under_load(world: World, seed: int) -> None:
     assert set(pods_per_node(world).values()) == {PODS_PER_NODE}
 
 
+def test_an_orderly_end_leaves_nothing_half_done(world: World) -> None:
+    world.create(*(node(f"n{number}") for number in range(3)))
+    scheduler = world.start_scheduler()
+    world.create(pod("first"))
+    world.wait_bound("first")
+    world.create(*(pod(f"p{number:03}", cpu="10m") for number in range(80)))
+    assert scheduler.end() == 0
+    bound = [p["metadata"]["name"] for p in world.api.list("pods") if p["spec"].get("nodeName")]
+    told = {event["regarding"]["name"] for event in world.api.list("events") if event["reason"] == "Scheduled"}
+    assert set(bound) == told
+    world.start_scheduler()
+    eventually("the rest is bound", lambda: not unbound(world))
+
+
+def test_a_server_that_is_not_there_yet_is_waited_for(world: World) -> None:
+    world.create(node("n"), pod("p"))
+    world.server.kill()
+    scheduler = world.start_scheduler()
+    eventually("it says so", lambda: "waiting for the API server" in scheduler.said())
+    world.server.start()
+    world.wait_bound("p")
+    assert scheduler.is_running
+
+
 def test_the_server_goes_away_and_comes_back(world: World) -> None:
     world.create(node("n", cpu="1"), pod("before", cpu="500m"), pod("waiting", cpu="900m"))
     scheduler = world.start_scheduler()

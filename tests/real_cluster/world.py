@@ -27,7 +27,11 @@ class World:
     # --- schedulers --------------------------------------------------------------------------------------------
 
     def start_scheduler(self, *arguments: str | Path, kubeconfig: Path | None = None) -> SchedulerProcess:
-        """Start it; it may take a moment until it schedules."""
+        """Start one that is alone and serves nothing; it may take a moment until it schedules."""
+        return self.start_instance("--leader-elect=false", "--secure-port=0", *arguments, kubeconfig=kubeconfig)
+
+    def start_instance(self, *arguments: str | Path, kubeconfig: Path | None = None) -> SchedulerProcess:
+        """Start one with just these arguments."""
         log = self._folder / f"scheduler-{len(self._schedulers)}.log"
         process = SchedulerProcess(kubeconfig or self.server.scheduler, log, *arguments)
         self._schedulers.append(process)

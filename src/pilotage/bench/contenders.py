@@ -16,6 +16,8 @@ import yaml
 from pilotage.bench.child_process import Child
 from pilotage.bench.control_plane import ControlPlane
 
+ALONE = ("--leader-elect=false", "--secure-port=0")
+"""No other instance, nobody who asks for metrics."""
 _UNLIMITED = 100_000
 
 
@@ -36,7 +38,7 @@ class Pilotage:
     name: str = "pilotage"
 
     async def start(self, plane: ControlPlane, folder: Path) -> Child:
-        return await Child.start("run", "--kubeconfig", str(plane.scheduler), *self.arguments)
+        return await Child.start("run", "--kubeconfig", str(plane.scheduler), *ALONE, *self.arguments)
 
 
 @dataclass(frozen=True, slots=True)

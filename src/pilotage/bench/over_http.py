@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from pilotage.bench.child_process import Child
+from pilotage.bench.contenders import ALONE
 from pilotage.bench.in_process import Stalled
 from pilotage.bench.measure import Figures
 from pilotage.bench.workload_run import WorkloadRun
@@ -40,7 +41,7 @@ class OverHttpBench:
             client = KubeClient(HttpTransport(load_connection(str(kubeconfig), clock=self._clock)))
             stack.push_async_callback(client.close)
             await self._run.make_cluster(client)
-            scheduler = await Child.start("run", "--kubeconfig", str(kubeconfig), *self._run_arguments)
+            scheduler = await Child.start("run", "--kubeconfig", str(kubeconfig), *ALONE, *self._run_arguments)
             stack.push_async_callback(scheduler.stop)
             return await self._run.measure(client, scheduler)
 

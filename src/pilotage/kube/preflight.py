@@ -25,6 +25,8 @@ TESTED_MINORS: Final = range(30, 38)
 """Minors of Kubernetes 1 whose API we know."""
 _FIRST_PAUSE_SECONDS: Final = 1.0
 _LONGEST_PAUSE_SECONDS: Final = 10.0
+_COMING_UP_SECONDS: Final = 20.0
+"""An API server that has just come up says no to everybody until it has read its roles."""
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +64,7 @@ async def await_server(
     Waits while nothing answers, and tells `on_problem` why and for how long. Refused if it is no Kubernetes, or does
     not let us in, or does not let us read, with all that is missing.
     """
-    pause = _FIRST_PAUSE_SECONDS
+    pause, patient_until = _FIRST_PAUSE_SECONDS, clock.monotonic()
     while True:
         try:
             version = await client.version()
@@ -71,11 +73,19 @@ async def await_server(
         except NotTrusted as error:
             raise Refused([str(error)]) from error
         except TransportError as error:
-            on_problem(str(error), pause)
+            patient_until = clock.monotonic() + _COMING_UP_SECONDS
+            problem = str(error)
         except ApiStatusError as error:
-            if error.code < 500 and error.code != 429:
+            if error.code >= 500 or error.code == 429:
+                patient_until = clock.monotonic() + _COMING_UP_SECONDS
+            elif clock.monotonic() >= patient_until:
                 raise Refused([_not_let_in(error)]) from error
-            on_problem(f"the API server is not ready: {error}", pause)
+            problem = f"the API server is not ready: {error}"
+        except Refused as refused:
+            if clock.monotonic() >= patient_until:
+                raise
+            problem = f"the API server is not ready: {refused.problems[0]}"
+        on_problem(problem, pause)
         await clock.sleep(pause)
         pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
 
