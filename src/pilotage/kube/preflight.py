@@ -21,8 +21,8 @@ from pilotage.kube.transport import NotTrusted, TransportError
 from pilotage.model.errors import DecodeError
 from pilotage.model.kinds import KindInfo
 
-TESTED_MINORS: Final = range(30, 38)
-"""Minors of Kubernetes 1 whose API we know."""
+KNOWN_MINORS: Final = range(34, 38)
+"""Minors of Kubernetes 1 that have the API that we read; which of them were tested is told in docs/operations.md."""
 _FIRST_PAUSE_SECONDS: Final = 1.0
 _LONGEST_PAUSE_SECONDS: Final = 10.0
 _COMING_UP_SECONDS: Final = 20.0
@@ -139,9 +139,9 @@ def missing(permission: Permission) -> str:
 def version_warning(version: ServerVersion) -> str:
     """What to tell about a server whose version we do not know; "" if we do."""
     digits = "".join(character for character in version.minor if character.isdigit())
-    if version.major == "1" and digits and int(digits) in TESTED_MINORS:
+    if version.major == "1" and digits and int(digits) in KNOWN_MINORS:
         return ""
-    known = f"1.{TESTED_MINORS.start} to 1.{TESTED_MINORS.stop - 1}"
+    known = f"1.{KNOWN_MINORS.start} to 1.{KNOWN_MINORS.stop - 1}"
     return f"the API server is {version.git_version}; known are {known}: it may have what we do not read"
 
 
