@@ -295,9 +295,14 @@ class SchedulerProcess:
             )
             for resource in WATCHED
         ]
+        self.scheduler.metrics.undecodable_objects_total.read_from(self._undecodable)
         self.queueing: QueueingProcess | None = None
         if options.queueing is not None:
             self.queueing = QueueingProcess(client, self.scheduler.dispatcher, clock, rng, options.queueing)
+
+    def _undecodable(self) -> dict[tuple[str, ...], float]:
+        skipped = {(one.kind.plural,): float(one.undecodable.skipped_total) for one in self.reflectors}
+        return {labels: count for labels, count in skipped.items() if count}
 
     async def run(self) -> None:
         """Watch and schedule until cancelled."""

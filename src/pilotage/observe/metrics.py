@@ -191,6 +191,9 @@ class Metrics(MetricTable):
 
     # --- what only we have -------------------------------------------------------------------------------------
     build_info = gauge(ALPHA, "Always 1; the version of Pilotage and of Python.", "version", "python", prefix=_OURS)
+    undecodable_objects_total = counter(
+        ALPHA, "Objects of the API server that were skipped because they do not decode.", "resource", prefix=_OURS
+    )
     plugin_errors_total = counter(ALPHA, "Exceptions and forbidden answers of plugins.", "plugin", prefix=_OURS)
     slow_plugin_total = counter(
         ALPHA, "How often a plugin kept everything else waiting for more than a second.", "plugin", prefix=_OURS
