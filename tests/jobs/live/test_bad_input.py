@@ -82,7 +82,7 @@ async def test_a_missing_priority_class_is_told_once_and_waited_for() -> None:
     async with living() as cluster:
         cluster.create(*queue(), job("train", priority="high"))
         await cluster.run(30)
-        assert cluster.list("Workload") == [] and cluster.is_suspended("train")
+        assert cluster.objects("Workload") == [] and cluster.is_suspended("train")
         assert cluster.events("train").count("WorkloadPriorityClassNotFound") == 1
         cluster.create(priority_class("high", 7))
         await cluster.run(5)

@@ -36,7 +36,7 @@ async def test_a_job_without_a_queue_is_left_alone() -> None:
         cluster.create(*queue(), job("free", queue=""))
         await cluster.run(10)
         assert not cluster.is_suspended("free") and cluster.pods("free")
-        assert cluster.list("Workload") == []
+        assert cluster.objects("Workload") == []
 
 
 async def test_events_have_kueues_names() -> None:
@@ -122,7 +122,7 @@ async def test_deleting_the_job_frees_the_quota(propagation: str, left: int) -> 
         cluster.delete("Job", "holder", propagation)
         await cluster.run(10)
         assert not cluster.is_suspended("waiting")
-        assert len(cluster.list("Workload")) == left
+        assert len(cluster.objects("Workload")) == left
 
 
 async def test_deleting_the_workload_stops_and_restores_the_job_which_is_queued_anew() -> None:

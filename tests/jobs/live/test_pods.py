@@ -30,7 +30,7 @@ def pod(name: str, *, cpu: int = 1, group: str = "", total: int = 0, seconds: in
 
 
 def running(cluster: QueueingWorld) -> list[str]:
-    return sorted(one["metadata"]["name"] for one in cluster.list("Pod") if one["status"].get("phase") == "Running")
+    return sorted(one["metadata"]["name"] for one in cluster.objects("Pod") if one["status"].get("phase") == "Running")
 
 
 async def test_a_pod_is_let_go_onto_the_nodes_of_its_flavor() -> None:
@@ -53,7 +53,7 @@ async def test_a_group_starts_together_or_not_at_all() -> None:
     async with living() as cluster:
         cluster.create(*queue(cpu=4), pod("a", cpu=2, group="ring", total=3), pod("b", cpu=1, group="ring", total=3))
         await cluster.run(5)
-        assert running(cluster) == [] and cluster.list("Workload") == [], "one member is missing"
+        assert running(cluster) == [] and cluster.objects("Workload") == [], "one member is missing"
         cluster.create(pod("c", cpu=1, group="ring", total=3))
         await cluster.run(5)
         assert running(cluster) == ["a", "b", "c"]
@@ -77,7 +77,7 @@ async def test_an_evicted_group_waits_for_its_pods_to_be_made_again() -> None:
         assert running(cluster) == ["a", "b"]
         cluster.change("ClusterQueue", "cq", {"spec": {"stopPolicy": "HoldAndDrain"}})
         await cluster.run(10)
-        assert cluster.list("Pod") == [], "pods cannot be suspended"
+        assert cluster.objects("Pod") == [], "pods cannot be suspended"
         assert cluster.condition("ring", "WaitingForReplacementPods") == "True/ClusterQueueStopped"
         assert cluster.condition("ring", "QuotaReserved").startswith("False/")
         cluster.change("ClusterQueue", "cq", {"spec": {"stopPolicy": "None"}})
@@ -114,7 +114,7 @@ async def test_members_that_disagree_are_told() -> None:
     async with living() as cluster:
         cluster.create(*queue(cpu=4), pod("a", group="ring", total=2), pod("b", group="ring", total=3))
         await cluster.run(5)
-        assert running(cluster) == [] and cluster.list("Workload") == []
+        assert running(cluster) == [] and cluster.objects("Workload") == []
         assert "ErrWorkloadCompose" in cluster.events("a") + cluster.events("b")
 
 
@@ -122,11 +122,11 @@ async def test_deleting_a_waiting_group_removes_its_workload() -> None:
     async with living() as cluster:
         cluster.create(*queue(cpu=1), *(pod(name, group="ring", total=2) for name in "ab"))
         await cluster.run(5)
-        assert len(cluster.list("Workload")) == 1
+        assert len(cluster.objects("Workload")) == 1
         for name in "ab":
             cluster.delete("Pod", name)
         await cluster.run(5)
-        assert cluster.list("Workload") == []
+        assert cluster.objects("Workload") == []
 
 
 async def test_a_pod_with_the_label_but_no_gate_is_not_ours() -> None:
@@ -135,4 +135,4 @@ async def test_a_pod_with_the_label_but_no_gate_is_not_ours() -> None:
         del free["spec"]["schedulingGates"]
         cluster.create(*queue(), free)
         await cluster.run(5)
-        assert running(cluster) == ["free"] and cluster.list("Workload") == []
+        assert running(cluster) == ["free"] and cluster.objects("Workload") == []

@@ -9,7 +9,7 @@ async with living(nodes=[node("a", pool="spot")]) as cluster:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
@@ -21,6 +21,7 @@ from pilotage.jobs.adapters import marks
 from pilotage.jobs.configuration.load import queueing_of
 from pilotage.jobs.surface import QueueingEngine
 from pilotage.kube.client import KubeClient
+from pilotage.kube.transport import Transport
 from pilotage.rng import seeded
 from pilotage.sandbox.embedded import EmbeddedCluster, EmbeddedOptions
 from pilotage.testing import VirtualClock
@@ -45,19 +46,31 @@ PLURALS = {
 }
 
 
+Wrap = Callable[[Transport], Transport]
+"""What the way to the API server is wrapped in."""
+
+
 class QueueingWorld:
     """Everything runs already; time moves by `run`."""
 
-    def __init__(self, cluster: EmbeddedCluster, clock: VirtualClock, configuration: Mapping[str, Any]) -> None:
+    def __init__(
+        self, cluster: EmbeddedCluster, clock: VirtualClock, configuration: Mapping[str, Any], wrap: Wrap
+    ) -> None:
         self.cluster = cluster
         self.clock = clock
         self._configuration = configuration
-        self.process = self._process()
+        self._wrap = wrap
+        self.process = self.another_process()
         self._running: asyncio.Task[None] | None = None
 
-    def _process(self) -> SchedulerProcess:
+    def another_process(self) -> SchedulerProcess:
         options = replace(SchedulerOptions(), queueing=queueing_of(self._configuration))
-        return SchedulerProcess(KubeClient(self.cluster.transport()), self.clock, seeded(7), options)
+        return SchedulerProcess(KubeClient(self._wrap(self.cluster.transport())), self.clock, seeded(7), options)
+
+    def crash(self) -> None:
+        """The process is gone."""
+        assert self._running is not None
+        self._running.cancel()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -72,7 +85,7 @@ class QueueingWorld:
     async def restarted(self) -> AsyncIterator[None]:
         """Another process takes over what this one leaves behind; the old one is gone, as after a crash."""
         assert self._running is not None
-        old, self.process = self._running, self._process()
+        old, self.process = self._running, self.another_process()
         old.cancel()
         async with self.running():
             yield
@@ -104,7 +117,7 @@ class QueueingWorld:
         found = self.cluster.api.find(PLURALS[kind], namespace, name)
         return None if found is None else dict(found)
 
-    def list(self, kind: str) -> list[Json]:
+    def objects(self, kind: str) -> list[Json]:
         return [record.object() for record in self.cluster.api.store.list(PLURALS[kind])]
 
     def change(self, kind: str, name: str, change: Json) -> None:
@@ -112,6 +125,12 @@ class QueueingWorld:
         namespace = "default" if kind in NAMESPACED else ""
         body = msgspec.json.encode(change)
         self.cluster.api.patch(PLURALS[kind], namespace, name, body, "application/merge-patch+json")
+
+    def change_status(self, kind: str, name: str, change: Json) -> None:
+        """A merge patch of the status, as another controller would write it."""
+        namespace = "default" if kind in NAMESPACED else ""
+        body = msgspec.json.encode({"status": change})
+        self.cluster.api.patch(PLURALS[kind], namespace, name, body, "application/merge-patch+json", "status")
 
     def delete(self, kind: str, name: str, propagation: str = "Background") -> None:
         namespace = "default" if kind in NAMESPACED else ""
@@ -129,7 +148,7 @@ class QueueingWorld:
         """The workload of a Job or pod."""
         found = [
             one
-            for one in self.list("Workload")
+            for one in self.objects("Workload")
             if any(ref["name"] == owner for ref in one["metadata"].get("ownerReferences") or ())
             or one["metadata"]["name"] == owner
         ]
@@ -150,26 +169,29 @@ class QueueingWorld:
         """Pods of a Job that have not ended."""
         return [
             one
-            for one in self.list("Pod")
+            for one in self.objects("Pod")
             if any(ref["name"] == owner for ref in one["metadata"].get("ownerReferences") or ())
             and one["status"].get("phase") not in ("Succeeded", "Failed")
         ]
 
     def events(self, name: str) -> list[str]:
         """Reasons of the events about an object, in order."""
-        found = [one for one in self.list("Event") if (one.get("regarding") or one["involvedObject"])["name"] == name]
+        found = [one for one in self.objects("Event") if (one.get("regarding") or one["involvedObject"])["name"] == name]
         return [one["reason"] for one in sorted(found, key=lambda one: str(one["metadata"]["name"]))]
 
 
 @asynccontextmanager
 async def living(
-    *, nodes: list[Json] | int = 2, configuration: Mapping[str, Any] | None = None
+    *,
+    nodes: list[Json] | int = 2,
+    configuration: Mapping[str, Any] | None = None,
+    wrap: Wrap = lambda transport: transport,
 ) -> AsyncIterator[QueueingWorld]:
     """Runs until the block ends."""
     clock, rng = VirtualClock(), seeded(5)
     count = nodes if isinstance(nodes, int) else 0
     async with EmbeddedCluster.running(EmbeddedOptions(nodes=count, port=None), clock, rng) as cluster:
-        world = QueueingWorld(cluster, clock, configuration or {})
+        world = QueueingWorld(cluster, clock, configuration or {}, wrap)
         if not isinstance(nodes, int):
             world.create(*nodes)
         async with world.running():

@@ -1,0 +1,127 @@
+"""An API server that fails, forgets to answer, or is written to by others: nothing is lost, no quota is exceeded."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+from pilotage.kube.transport import Response, Transport, TransportError
+from pilotage.rng import seeded
+from tests.jobs.live.world import Json, QueueingWorld, job, living, priority_class, queue
+
+
+class Flaky:
+    """Every few writes something goes wrong: not sent, refused, or done without an answer."""
+
+    def __init__(self, transport: Transport, rng: random.Random) -> None:
+        self._transport = transport
+        self._rng = rng
+        self.failures = 0
+
+    async def request(self, method: str, path: str, **options: Any) -> Response:
+        luck = self._rng.random() if method != "GET" else 1.0
+        if luck < 0.08:
+            self.failures += 1
+            raise TransportError("connection refused", sent=False)
+        if luck < 0.16:
+            self.failures += 1
+            return Response(503, {}, b'{"kind":"Status","message":"try later"}')
+        answer = await self._transport.request(method, path, **options)
+        if luck < 0.24:
+            self.failures += 1
+            raise TransportError("connection reset", sent=True)
+        return answer
+
+    def stream(
+        self, path: str, query: Mapping[str, str] | None = None
+    ) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+        return self._transport.stream(path, query)
+
+    async def close(self) -> None:
+        await self._transport.close()
+
+
+def used_cpu(cluster: QueueingWorld) -> int:
+    """What pods ask for that are neither over nor on their way out, in cores."""
+    return sum(
+        int(pod["spec"]["containers"][0]["resources"]["requests"]["cpu"])
+        for pod in cluster.objects("Pod")
+        if pod["status"].get("phase") not in ("Succeeded", "Failed") and "deletionTimestamp" not in pod["metadata"]
+    )
+
+
+def all_done(cluster: QueueingWorld, jobs: list[Json]) -> bool:
+    return all(cluster.condition(one["metadata"]["name"], "Finished") == "True/Succeeded" for one in jobs)
+
+
+async def test_all_jobs_finish_although_every_fourth_write_goes_wrong() -> None:
+    flaky: list[Flaky] = []
+
+    def wrapped(transport: Transport) -> Transport:
+        flaky.append(Flaky(transport, seeded(11)))
+        return flaky[-1]
+
+    async with living(nodes=3, wrap=wrapped) as cluster:
+        cluster.create(priority_class("p0", 0), priority_class("p1", 10))
+        cluster.create(*queue(cpu=6, preemption={"withinClusterQueue": "LowerPriority"}))
+        jobs = [job(f"j{i}", cpu=1 + i % 3, priority=f"p{i % 2}", seconds=10, suspend=True) for i in range(20)]
+        for one in jobs:
+            cluster.create(one)
+            await cluster.run(1)
+            assert used_cpu(cluster) <= 6
+        for _ in range(60):
+            await cluster.run(10)
+            assert used_cpu(cluster) <= 6
+            if all_done(cluster, jobs):
+                break
+        assert all_done(cluster, jobs)
+        assert flaky[0].failures > 20, "the test must have tested something"
+
+
+async def test_what_others_write_into_a_status_is_not_overwritten() -> None:
+    """An admission check controller answers while we write; its answer counts."""
+    async with living() as cluster:
+        check = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "AdmissionCheck", "metadata": {"name": "budget"}}
+        cluster.create({**check, "spec": {"controllerName": "example.com/budget"}})
+        active = {"type": "Active", "status": "True", "reason": "Active", "message": ""}
+        active["lastTransitionTime"] = "2026-01-01T00:00:00Z"
+        cluster.change_status("AdmissionCheck", "budget", {"conditions": [active]})
+        cluster.create(*queue(admissionChecksStrategy={"admissionChecks": [{"name": "budget"}]}), job("train"))
+        await cluster.run(5)
+        assert cluster.condition("train", "QuotaReserved") == "True/QuotaReserved"
+        assert cluster.is_suspended("train"), "the check has not answered"
+        workload = cluster.workload("train")
+        [state] = workload["status"]["admissionChecks"]
+        assert (state["name"], state["state"]) == ("budget", "Pending")
+        update = [{"name": "main", "nodeSelector": {"kubernetes.io/os": "linux"}}]
+        ready = {**state, "state": "Ready", "message": "granted", "podSetUpdates": update}
+        cluster.change_status("Workload", workload["metadata"]["name"], {"admissionChecks": [ready]})
+        await cluster.run(5)
+        assert cluster.condition("train", "Admitted") == "True/Admitted"
+        assert cluster.job("train")["spec"]["template"]["spec"]["nodeSelector"] == {"kubernetes.io/os": "linux"}
+
+
+async def test_a_standby_writes_nothing_and_takes_over_where_the_leader_was() -> None:
+    async with living() as cluster:
+        cluster.create(*queue(cpu=2), job("first", cpu=2, seconds=60))
+        await cluster.run(5)
+        standby = cluster.another_process()
+        async with asyncio.TaskGroup() as tasks:
+            watches = standby.watch(tasks)
+            following = tasks.create_task(standby.follow(), name="standby")
+            cluster.create(job("second", cpu=2))
+            await cluster.run(5)
+            assert cluster.is_suspended("second")
+            cluster.crash()
+            await cluster.clock.advance(90)
+            assert cluster.is_suspended("second"), "nobody leads"
+            following.cancel()
+            leading = tasks.create_task(standby.lead("leader"), name="new leader")
+            await cluster.clock.advance(10)
+            assert cluster.condition("first", "Finished") == "True/Succeeded"
+            assert not cluster.is_suspended("second")
+            for task in (leading, *watches):
+                task.cancel()
