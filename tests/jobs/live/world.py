@@ -176,7 +176,9 @@ class QueueingWorld:
 
     def events(self, name: str) -> list[str]:
         """Reasons of the events about an object, in order."""
-        found = [one for one in self.objects("Event") if (one.get("regarding") or one["involvedObject"])["name"] == name]
+        found = [
+            one for one in self.objects("Event") if (one.get("regarding") or one["involvedObject"])["name"] == name
+        ]
         return [one["reason"] for one in sorted(found, key=lambda one: str(one["metadata"]["name"]))]
 
 
