@@ -3,41 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-import yaml
 
 from .client import Client, Json, Refused
-from .servers import Server, eventually
+from .queueing_kinds import GROUP, queueing_kinds
+from .servers import Server
 
-CRDS = Path(__file__).parents[2] / "deploy" / "crds"
-DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-GROUP = "/apis/kueue.x-k8s.io/v1beta2"
 NAMESPACED = {"workloads", "localqueues"}
 
 
 @pytest.fixture
 def api(server: Server) -> Iterator[Client]:
-    client = Client(server.admin)
-    definitions = [yaml.safe_load(path.read_text()) for path in sorted(CRDS.glob("*.yaml"))]
-    if server.name == "sandbox":
-        definitions = []
-    for definition in definitions:
-        client.request("POST", DEFINITIONS, definition)
-    plurals = [path.stem for path in CRDS.glob("*.yaml")]
-    eventually("all kinds are served", lambda: all(_is_served(client, plural) for plural in plurals))
-    yield client
-    for definition in definitions:
-        client.request("DELETE", f"{DEFINITIONS}/{definition['metadata']['name']}", {})
-
-
-def _is_served(client: Client, plural: str) -> bool:
-    try:
-        client.request("GET", f"{GROUP}/{plural}")
-    except Refused:
-        return False
-    return True
+    with queueing_kinds(server) as client:
+        yield client
 
 
 def path(plural: str, name: str = "") -> str:

@@ -1,0 +1,125 @@
+"""Workload queueing as a user meets it: the installed command, kubectl, and YAML as it is written for Kueue."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from .processes import Background, SandboxProcess, eventually, pilotage
+
+pytestmark = pytest.mark.e2e
+
+QUEUES = """
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ResourceFlavor
+metadata: {name: std}
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ClusterQueue
+metadata: {name: research}
+spec:
+  namespaceSelector: {}
+  resourceGroups:
+  - coveredResources: [cpu]
+    flavors: [{name: std, resources: [{name: cpu, nominalQuota: 2}]}]
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: LocalQueue
+metadata: {name: team, namespace: default}
+spec: {clusterQueue: research}
+"""
+JOB = """
+apiVersion: batch/v1
+kind: Job
+metadata: {name: %(name)s, labels: {kueue.x-k8s.io/queue-name: team}}
+spec:
+  suspend: true
+  parallelism: 2
+  completions: 2
+  template:
+    metadata: {annotations: {sandbox.pilotage.dev/run-for: %(seconds)ss}}
+    spec:
+      restartPolicy: Never
+      containers: [{name: c, image: i, resources: {requests: {cpu: 1}}}]
+"""
+CONFIGURATION = """
+apiVersion: config.kueue.x-k8s.io/v1beta2
+kind: Configuration
+waitForPodsReady:
+  timeout: 3s
+  requeuingStrategy: {timestamp: Creation, backoffBaseSeconds: 60}
+"""
+
+
+@pytest.fixture(scope="module")
+def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxProcess]:
+    running = SandboxProcess(tmp_path_factory.mktemp("queueing") / "kubeconfig", "--nodes", "2")
+    running.kubectl("apply", "-f", "-", stdin=QUEUES)
+    yield running
+    running.end()
+
+
+def is_suspended(sandbox: SandboxProcess, name: str) -> bool:
+    found = {one["metadata"]["name"]: one for one in sandbox.get("jobs")}
+    return bool(found[name]["spec"].get("suspend"))
+
+
+def test_jobs_run_one_after_the_other_and_the_commands_say_why(sandbox: SandboxProcess) -> None:
+    made = sandbox.kubectl("apply", "-f", "-", stdin=JOB % {"name": "first", "seconds": 8})
+    assert made.stdout == "job.batch/first created\n", made.stderr
+    eventually("the first job runs", lambda: not is_suspended(sandbox, "first"))
+    sandbox.kubectl("apply", "-f", "-", stdin=JOB % {"name": "second", "seconds": 1})
+    kubeconfig = ["--kubeconfig", str(sandbox.kubeconfig)]
+    eventually("the second waits", lambda: "WaitingForQuota" in pilotage("jobs", *kubeconfig).stdout)
+    jobs = pilotage("jobs", *kubeconfig).stdout
+    assert re.search(r"^default +first +team +research +0 +admitted ", jobs, re.MULTILINE), jobs
+    assert re.search(r"^default +second +team +research +0 +pending +0 +WaitingForQuota ", jobs, re.MULTILINE), jobs
+    queues = pilotage("queues", *kubeconfig).stdout
+    assert re.search(r"^research +std +cpu +2 +2 +0 +0 ", queues, re.MULTILINE), queues
+    explained = pilotage("explain", "workload/second", *kubeconfig)
+    assert explained.returncode == 1
+    assert "std: pod set main needs 2 cpu, 0 free" in explained.stdout
+    assert re.search(r"default/job-first-\w+: 2 cpu of std", explained.stdout)
+    shown = sandbox.kubectl("get", "workloads").stdout
+    assert re.search(r"^job-first-\w+ +team +research +True ", shown, re.MULTILINE), shown
+    eventually("the second runs when the first is done", lambda: not is_suspended(sandbox, "second"))
+    told = json.loads(pilotage("queues", *kubeconfig, "-o", "json").stdout)
+    assert told["clusterQueues"][0]["quotas"][0]["used"] == 2000
+    events = sandbox.kubectl("get", "events").stdout
+    for reason in ("CreatedWorkload", "QuotaReserved", "Admitted", "Started", "FinishedWorkload"):
+        assert reason in events, reason
+
+
+def test_run_queues_workloads_of_a_cluster_that_has_no_scheduler(tmp_path: Path) -> None:
+    configuration = tmp_path / "kueue.yaml"
+    configuration.write_text(CONFIGURATION)
+    sandbox = SandboxProcess(tmp_path / "kubeconfig", "--nodes", "1", "--no-scheduler")
+    runner = Background(
+        "run", "--kubeconfig", sandbox.kubeconfig, "--workload-queueing", "--queueing-config", configuration,
+        "--leader-elect=false", "--secure-port=0",
+    )  # fmt: skip
+    try:
+        sandbox.kubectl("apply", "-f", "-", stdin=QUEUES)
+        sandbox.kubectl("apply", "-f", "-", stdin=JOB % {"name": "fine", "seconds": 1})
+        eventually("it finishes", lambda: "True" in _finished(sandbox, "job-fine"))
+        never = (JOB % {"name": "stuck", "seconds": 1}).replace("run-for: 1s", 'never-ready: "true"')
+        sandbox.kubectl("apply", "-f", "-", stdin=never)
+        eventually("it is evicted", lambda: "EvictedDueToPodsReadyTimeout" in sandbox.kubectl("get", "events").stdout)
+        eventually("it is suspended", lambda: is_suspended(sandbox, "stuck"))
+        jobs = json.loads(pilotage("jobs", "--kubeconfig", sandbox.kubeconfig, "-o", "json").stdout)
+        [stuck] = [row for row in jobs if row["job"] == "stuck"]
+        assert stuck["requeue_count"] == 1 and stuck["requeue_at"]
+    finally:
+        code = runner.end()
+        sandbox.end()
+    assert code == 0, runner.stderr
+    assert "Traceback" not in runner.stderr
+
+
+def _finished(sandbox: SandboxProcess, prefix: str) -> str:
+    lines = sandbox.kubectl("get", "workloads").stdout.splitlines()
+    return " ".join(line.split()[-2] for line in lines if line.startswith(prefix))
