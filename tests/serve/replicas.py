@@ -68,15 +68,15 @@ class Replica:
     """One scheduler process as `pilotage run` puts it together."""
 
     def __init__(
-        self, cluster: EmbeddedCluster, clock: VirtualClock, identity: str, timing: ElectionTiming | None = None
+        self, cluster: EmbeddedCluster, clock: VirtualClock, identity: str, *, delays_cache: bool = False
     ) -> None:
         self.wire = Wire(cluster.transport(), clock)
         client = KubeClient(self.wire)
-        election = Election(identity, LeaseName(), timing or ElectionTiming())
+        election = Election(identity, LeaseName(), ElectionTiming())
         self.elector = LeaderElector(client, election, clock, seeded(len(identity)))
         writer = FencedWriter(client, lambda: self.elector.is_leading)
         self.process = SchedulerProcess(client, clock, seeded(7), SchedulerOptions(), writer)
-        self.service = SchedulerService(self.process, self.elector)
+        self.service = SchedulerService(self.process, self.elector, delays_cache=delays_cache)
         self.error: Exception | None = None
 
     async def run(self) -> None:
@@ -95,8 +95,8 @@ class World:
         self._running: list[asyncio.Task[None]] = []
         self._client = KubeClient(cluster.transport())
 
-    async def start(self, identity: str) -> tuple[Replica, asyncio.Task[None]]:
-        replica = Replica(self.cluster, self.clock, identity)
+    async def start(self, identity: str, *, delays_cache: bool = False) -> tuple[Replica, asyncio.Task[None]]:
+        replica = Replica(self.cluster, self.clock, identity, delays_cache=delays_cache)
         task = self._tasks.create_task(replica.run(), name=identity)
         self._running.append(task)
         await self.clock.advance(0.5)

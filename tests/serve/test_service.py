@@ -89,3 +89,18 @@ async def test_standby_that_is_stopped_ends_without_having_scheduled() -> None:
         second.service.stop()
         await cluster.clock.advance(1.0)
         assert running.done() and second.error is None and not second.wire.bound
+
+
+async def test_standby_that_delays_its_cache_watches_nothing_until_it_leads() -> None:
+    async with world() as cluster:
+        first, _ = await cluster.start("first")
+        second, _ = await cluster.start("second", delays_cache=True)
+        await cluster.create_pods("a")
+        await cluster.clock.advance(5.0)
+        assert not second.process.has_synced
+        assert len(second.process.scheduler.cluster.nodes.names) == 0
+        first.service.stop()
+        await cluster.create_pods("b")
+        await cluster.clock.advance(5.0)
+        assert second.process.has_synced and second.service.is_scheduling
+        assert await cluster.unbound() == []

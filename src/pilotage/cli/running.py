@@ -132,6 +132,7 @@ class Running:
         if elector is not None:
             name = elector.election.lease.name
             metrics.leader_election_master_status.read_from(lambda: {(name,): float(elector.is_leading)})
+            metrics.leader_election_slowpath_total.read_from(lambda: {(name,): float(elector.slow_paths)})
         about = About(version("pilotage"), _FOLLOWED_VERSION, platform.python_version(), self._clock.time())
         queueing = service.process.queueing
         more = () if queueing is None else (queueing.metrics,)

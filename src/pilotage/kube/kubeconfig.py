@@ -67,7 +67,8 @@ def _files(path: str | None, environ: Mapping[str, str]) -> list[Path]:
 
 
 def _default_file(environ: Mapping[str, str]) -> Path:
-    return Path(environ.get("HOME") or Path.home()) / ".kube" / "config"
+    # In a container the user may have neither a HOME nor an entry in /etc/passwd.
+    return Path(environ.get("HOME") or os.path.expanduser("~")) / ".kube" / "config"
 
 
 def _nothing_found(environ: Mapping[str, str]) -> str:

@@ -53,6 +53,8 @@ class LeaderElector:
         self._clock = clock
         self._rng = rng
         self._last_problem = ""
+        self.slow_paths = 0
+        """Renewals that had to read the lease again: somebody else has written to it."""
 
     @property
     def is_leading(self) -> bool:
@@ -134,6 +136,7 @@ class LeaderElector:
             except ApiStatusError as error:
                 if is_last or error.code not in (404, 409):
                     raise
+                self.slow_paths += 1
                 await self._look()
             else:
                 election.granted(msgspec.json.decode(answer), asked_at)
