@@ -39,6 +39,10 @@ _GRANTED_BY_KUBERNETES = {
     # By the role extension-apiserver-authentication-reader, which rbac.yaml binds.
     Access("get", "", "configmaps", "kube-system", "extension-apiserver-authentication"),
 }
+_ASKED_BESIDE_THE_REQUEST = {
+    # Who patches resourceclaims/status with an allocation needs this too; there is no request of that name.
+    ("patch", "resource.k8s.io", "resourceclaims/binding"),
+}
 Json = dict[str, Any]
 
 
@@ -198,7 +202,7 @@ def test_the_role_grants_nothing_that_a_scheduler_does_not_do(made: set[Access])
         for group in rule["apiGroups"]
         for resource in rule["resources"]
     }
-    assert granted - done == set()
+    assert granted - done == _ASKED_BESIDE_THE_REQUEST
 
 
 def test_what_is_asked_at_the_start_is_what_the_role_grants() -> None:
@@ -219,7 +223,8 @@ def test_what_is_asked_at_the_start_is_what_the_role_grants() -> None:
         for resource in rule["resources"]
         if verb not in reads and resource not in reviews
     }
-    assert granted - listed == set()
+    # Servers before 1.36 do not ask for it, and their own roles do not grant it: no reason to warn.
+    assert granted - listed == {(verb, resource) for verb, _, resource in _ASKED_BESIDE_THE_REQUEST}
 
 
 @pytest.mark.parametrize(

@@ -1,107 +1,71 @@
-"""A scheduler with the rights that `deploy/` gives it, and no others, at the real API server."""
+"""The scheduler as `kubectl apply -k deploy/...` installs it: its service account with its role and nothing more."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 
-from pilotage.bench.control_plane import ControlPlane, free_port
+from pilotage.bench.control_plane import ControlPlane
 
+from .claims import (
+    device_claim,
+    device_class,
+    devices,
+    late_binding_class,
+    local_volume,
+    play_volume_controller,
+    pod_with_device,
+    pod_with_volume,
+    volume_claim,
+)
 from .objects import node, pod, priority_class
-from .servers import REPOSITORY, RealServer, eventually
+from .servers import RealServer
 from .world import World
 
-OVERLAY = REPOSITORY / "deploy" / "overlays" / "second-scheduler"
-KUBECTL = str(Path(sys.executable).parent / "kubectl")
-RIGHTS = ("ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
-ACCOUNTS = "/api/v1/namespaces/kube-system/serviceaccounts"
+ROOT = Path(__file__).parents[2]
+KUBECTL = Path(sys.executable).parent / "kubectl"
+LEASES = {"second-scheduler": "pilotage", "replacement": "kube-scheduler"}
 
 
-@pytest.fixture
-def plane(world: World) -> ControlPlane:
+@pytest.mark.parametrize("overlay", LEASES)
+def test_everything_that_a_scheduler_does_is_allowed(world: World, overlay: str) -> None:
     if not isinstance(world.server, RealServer):
-        pytest.skip("the sandbox lets everybody do everything")
-    return world.server.plane
+        pytest.skip("the sandbox has no roles")
+    plane = world.server.plane
+    kubectl(plane, "apply", "-k", str(ROOT / "deploy" / "overlays" / overlay))
+    try:
+        token = kubectl(plane, "create", "token", "pilotage", "-n", "kube-system").strip()
+        schedule_all_sorts_of_pods(world, plane.kubeconfig("shipped", {"token": token}), LEASES[overlay])
+    finally:
+        kubectl(plane, "delete", "-k", str(ROOT / "deploy" / "overlays" / overlay), "--wait=false")
 
 
-def shipped_account(world: World, plane: ControlPlane) -> Path:
-    """The kubeconfig of the account that the overlay makes."""
-    rendered = subprocess.run([KUBECTL, "kustomize", OVERLAY], capture_output=True, text=True, check=True, timeout=60)
-    objects = [obj for obj in yaml.safe_load_all(rendered.stdout) if obj["kind"] in RIGHTS]
-    command = [KUBECTL, "--kubeconfig", world.server.admin, "apply", "-f", "-"]
-    subprocess.run(command, input=yaml.safe_dump_all(objects), text=True, check=True, timeout=60, capture_output=True)
-    wanted: dict[str, Any] = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
-    made: dict[str, Any] = world.api.request("POST", f"{ACCOUNTS}/pilotage/token", wanted)
-    return plane.kubeconfig("shipped", {"token": made["status"]["token"]})
+def kubectl(plane: ControlPlane, *arguments: str) -> str:
+    command = [str(KUBECTL), "--kubeconfig", str(plane.admin), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
-def of_pilotage(obj: dict[str, Any]) -> dict[str, Any]:
-    return {**obj, "spec": {**obj["spec"], "schedulerName": "pilotage"}}
-
-
-def test_the_shipped_role_is_enough_to_bind_to_refuse_and_to_preempt(world: World, plane: ControlPlane) -> None:
-    kubeconfig = shipped_account(world, plane)
-    world.create(node("n", cpu="2"), priority_class("urgent", 1000))
-    world.create(of_pilotage(pod("low", cpu="2")), pod("of-somebody-else"))
-    port = free_port()
-    scheduler = world.start_scheduler(
-        f"--config={OVERLAY / 'scheduler.yaml'}", f"--secure-port={port}", kubeconfig=kubeconfig
+def schedule_all_sorts_of_pods(world: World, kubeconfig: Path, lease: str) -> None:
+    world.create(priority_class("low", 10), priority_class("high", 1000))
+    world.create(node("n", cpu="2"), late_binding_class(), local_volume("disk", "n"), volume_claim("data"))
+    world.create(device_class(), devices("n", "gpu-0"), device_claim("mine"))
+    scheduler = world.start_instance(
+        "--secure-port=0", f"--leader-elect-resource-name={lease}", "-v=2", kubeconfig=kubeconfig
     )
-    world.wait_bound("low")
-    world.create(of_pilotage(pod("too-big", cpu="9")))
-    world.wait_refused("too-big")
-    world.wait_event("too-big", "FailedScheduling")
-    high = pod("high", cpu="2")
-    high["spec"]["priorityClassName"] = "urgent"
-    world.create(of_pilotage(high))
-    eventually(
-        "room is made",
-        lambda: (world.api.get("pods", "low") or {}).get("metadata", {}).get("deletionTimestamp", "gone"),
-    )
-    world.wait_event("low", "Preempted")
-    lease = world.api.request("GET", "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/pilotage")
-    assert lease["spec"]["holderIdentity"]
-    assert world.node_of("of-somebody-else") == ""
-    assert scheduler.end() == 0
-    said = scheduler.said()
-    assert "forbidden" not in said and "may not" not in said and "cannot be read" not in said, said
-
-
-def test_pages_are_guarded_by_the_api_server(world: World, plane: ControlPlane) -> None:
-    """TokenReview and SubjectAccessReview of the real one: an administrator may, a stranger may not."""
-    kubeconfig = shipped_account(world, plane)
-    port = free_port()
-    world.start_scheduler(f"--config={OVERLAY / 'scheduler.yaml'}", f"--secure-port={port}", kubeconfig=kubeconfig)
-
-    def status(path: str, *options: str) -> str:
-        command = ["curl", "-sk", "-o", "/dev/null", "-w", "%{http_code}", *options, f"https://127.0.0.1:{port}{path}"]
-        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=30).stdout
-
-    eventually("it is ready", lambda: status("/readyz") == "200")
-    token = yaml.safe_load(kubeconfig.read_text())["users"][0]["user"]["token"]
-    bearer = ("-H", f"Authorization: Bearer {token}")
-    assert status("/metrics") == "403"
-    assert status("/metrics", *bearer) == "403", "the scheduler's own account may not read its metrics"
-    assert status("/metrics", "-H", "Authorization: Bearer nonsense") == "401"
-    reader: dict[str, Any] = {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRole",
-        "metadata": {"name": "test:metrics"},
-        "rules": [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}],
-    }
-    binding = {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRoleBinding",
-        "metadata": {"name": "test:metrics"},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "test:metrics"},
-        "subjects": [{"kind": "ServiceAccount", "name": "pilotage", "namespace": "kube-system"}],
-    }
-    world.api.request("POST", "/apis/rbac.authorization.k8s.io/v1/clusterroles", reader)
-    world.api.request("POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", binding)
-    eventually("the new right counts", lambda: status("/metrics", *bearer) == "200")
-    assert status("/debug/queue", *bearer) == "403"
+    world.create(pod("victim", cpu="1500m", priority_class="low"))
+    world.wait_bound("victim")
+    world.create(pod("winner", cpu="1500m", priority_class="high"))
+    world.wait_bound("winner")
+    world.create(pod_with_volume("keeper", "data"))
+    play_volume_controller(world, "data")
+    world.create(pod_with_device("computing", "mine"))
+    world.wait_bound("keeper", "computing")
+    world.create(pod("too-large", cpu="8"))
+    world.wait_refused("too-large")
+    world.wait_event("victim", "Preempted")
+    assert "forbidden" not in scheduler.said()
