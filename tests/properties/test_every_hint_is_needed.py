@@ -1,0 +1,134 @@
+"""Every event that a default plugin listens to wakes a pod that nothing else would wake.
+
+Each case of `wake_up_cases` runs twice: as it is, where the pod must be scheduled without the sweep of leftovers, and
+with this one plugin deaf to this one event, where the pod must stay behind. So a hint that stops working is noticed,
+and so is a case that proves nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+
+from pilotage.api.events import Action, ClusterEvent, Resource
+from pilotage.assembly import SchedulerOptions
+from pilotage.observe.metrics import Metrics
+from pilotage.plugins import DEFAULT_PLUGINS
+from pilotage.queue.hints import HintTable, Judges
+from pilotage.simulate.shorthands import SHORTHANDS, full_object, merge_patch
+from pilotage.simulate.stage import Stage
+from tests.default_plugins import default
+from tests.properties.wake_up_cases import CASES, Case, Change
+
+SCHEDULER = "default-scheduler"
+LONGEST_BACKOFF_SECONDS = 30
+
+_CLAIM_FIRST = "a pod whose claim is missing is refused by VolumeRestrictions, before this plugin is asked"
+_MIGRATION = "only whether a plugin is migrated matters, and nothing that the plugin refuses depends on that any more"
+_OWN_FEATURES = "what the features follow from cannot be changed in a pending pod"
+NOT_SHOWN = {
+    ("DefaultPreemption", "AssignedPodDelete"): "its hint always skips: the event only opens its gate",
+    ("NodeName", "NodeAdd"): "a pod that names its node never comes into the queue",
+    ("NodeVolumeLimits", "PersistentVolumeClaimAdd"): _CLAIM_FIRST,
+    ("VolumeBinding", "PersistentVolumeClaimAdd"): _CLAIM_FIRST,
+    ("VolumeZone", "PersistentVolumeClaimAdd"): _CLAIM_FIRST,
+    ("VolumeZone", "storage.k8s.io/StorageClassAdd"): "without its class the claim is refused by VolumeBinding first",
+    ("NodeVolumeLimits", "storage.k8s.io/CSINodeAdd"): "a node without a CSINode has no limits",
+    ("VolumeBinding", "storage.k8s.io/CSINodeAdd"): _MIGRATION,
+    ("VolumeBinding", "storage.k8s.io/CSINodeUpdate"): _MIGRATION,
+    # A gap of kube-scheduler's rule, which we follow: a claim that this driver provisions is not asked about.
+    ("VolumeBinding", "storage.k8s.io/CSIDriverUpdate"): "concerns inline volumes, which VolumeBinding never refuses",
+    ("DynamicResources", "resource.k8s.io/DeviceClassUpdate"): "selectors cannot be written in short forms",
+    ("NodeDeclaredFeatures", "TargetPodUpdate"): _OWN_FEATURES,
+    ("NodeDeclaredFeatures", "TargetPodUpdatePodGeneratedResourceClaim"): _OWN_FEATURES,
+    ("NodeDeclaredFeatures", "TargetPodUpdatePodLabel"): _OWN_FEATURES,
+    ("NodeDeclaredFeatures", "TargetPodUpdatePodScaleDown"): _OWN_FEATURES,
+    ("NodeDeclaredFeatures", "TargetPodUpdatePodScaleUp"): _OWN_FEATURES,
+    ("NodeDeclaredFeatures", "TargetPodUpdatePodSchedulingGatesEliminated"): _OWN_FEATURES,
+    ("NodeDeclaredFeatures", "TargetPodUpdatePodToleration"): _OWN_FEATURES,
+}
+"""Why there is no case."""
+
+
+_judges = HintTable.judges
+
+
+def deaf(plugin: str, label: str) -> Callable[[HintTable, str, ClusterEvent], Judges]:
+    """The judges of events, without this plugin for this event."""
+
+    def judges(table: HintTable, scheduler_name: str, event: ClusterEvent) -> Judges:
+        found = _judges(table, scheduler_name, event)
+        return {p: hints for p, hints in found.items() if (p, event.label) != (plugin, label)}
+
+    return judges
+
+
+async def _outcome(case: Case) -> tuple[frozenset[str], bool]:
+    """Who refused the pod at first, and whether it has a node in the end (or waits for its volume to be made there)."""
+    world, change = case
+    refused_by: frozenset[str] = frozenset()
+    is_placed = False
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            stage = Stage(replace(SchedulerOptions(), max_wait_seconds=math.inf), tasks)
+            for item in world:
+                stage.api.add(full_object(item))
+            await stage.clock.advance(LONGEST_BACKOFF_SECONDS)
+            (entry,) = stage.queue.entries()
+            refused_by = entry.rejectors
+            _do(stage, change)
+            await stage.clock.advance(LONGEST_BACKOFF_SECONDS)
+            is_placed = entry.pod.uid not in stage.queue or stage.scheduler.cluster.is_assumed(entry.pod.uid)
+            raise _Over
+    except* _Over:
+        pass
+    return refused_by, is_placed
+
+
+class _Over(Exception):
+    pass
+
+
+def _do(stage: Stage, change: Change) -> None:
+    verb, short, name, fields = change
+    entry = SHORTHANDS[short]
+    key = (entry.kind, "default" if entry.is_namespaced else "", name)
+    if verb == "put":
+        stage.api.add(full_object({short: {"name": name, **fields}}))
+    elif verb == "set":
+        stage.api.merge(key, merge_patch(short, name, fields))
+    else:
+        stage.api.remove(key)
+
+
+@pytest.mark.parametrize(("plugin", "label"), CASES, ids=[f"{plugin}-{label}" for plugin, label in CASES])
+def test_pod_is_woken_by_this_plugin_and_by_nobody_else(
+    plugin: str, label: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused_by, is_placed = asyncio.run(_outcome(CASES[plugin, label]))
+    assert plugin in refused_by
+    assert is_placed, "a wake-up was missed"
+    monkeypatch.setattr(HintTable, "judges", deaf(plugin, label))
+    assert asyncio.run(_outcome(CASES[plugin, label])) == (refused_by, False), "the case proves nothing"
+
+
+def incoming() -> Iterator[ClusterEvent]:
+    """Every event that can come in."""
+    for resource in Resource:
+        if resource in (Resource.POD, Resource.ANY):
+            continue
+        word = "NODE" if resource is Resource.NODE else "POD" if resource.value.endswith("Pod") else "-"
+        precise = [action for action in Action if f"UPDATE_{word}" in str(action.name)]
+        for action in (Action.ADD, Action.DELETE, Action.UPDATE, *precise):
+            yield ClusterEvent(resource, action)
+
+
+def test_there_is_a_case_for_everything_that_a_default_plugin_listens_to() -> None:
+    hints = HintTable({SCHEDULER: [default(cls) for cls, _ in DEFAULT_PLUGINS]}, Metrics())
+    heard = {(plugin, event.label) for event in incoming() for plugin in hints.judges(SCHEDULER, event)}
+    assert heard - CASES.keys() == NOT_SHOWN.keys()
+    assert CASES.keys() - heard == set()
