@@ -235,10 +235,10 @@ class SchedulerHandle:
             return pod
         return self.scheduler.writes.patch_status(pod, *conditions, nomination=nomination)
 
-    def tell_gated(self, pod: Pod, message: str) -> None:
-        """A PreEnqueue plugin holds the pod back."""
+    def note_gated(self, pod: Pod) -> None:
+        """A PreEnqueue plugin holds the pod back: to be told if it goes on."""
         if self.scheduler is not None:
-            self.scheduler.writes.tell_gated(pod, message)
+            self.scheduler.gated.note(pod.uid, pod.uid)
 
     @property
     def client(self) -> ApiWriter:
@@ -416,7 +416,7 @@ def _gatekeeper(
             return None
         message = refusal_text(refused.refusal)
         if reports:
-            handle.tell_gated(pod, message)
+            handle.note_gated(pod)
         return refused.plugin, message
 
     return gatekeeper

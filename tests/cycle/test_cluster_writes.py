@@ -146,10 +146,19 @@ async def test_a_pod_that_is_held_back_says_so_in_its_status() -> None:
     async with live(Doorman) as world:
         await world.put(SMALL, pod("p").requests(cpu="1"))
         assert world.queue.size(Home.GATED) == 1
+        await world.after(2)
         assert world.condition("p") == ("False", "SchedulingGated", "waiting for a badge")
         world.api.update_pod(pod("p").requests(cpu="1").label("badge", "7"))
         await world.settle()
         assert world.node_of("p") == "a" and len(world.api.patches) == 1
+
+
+async def test_a_pod_that_is_held_back_for_an_instant_costs_no_write() -> None:
+    async with live(Doorman) as world:
+        await world.put(SMALL, pod("p").requests(cpu="1"))
+        world.api.update_pod(pod("p").requests(cpu="1").label("badge", "7"))
+        await world.after(3)
+        assert world.node_of("p") == "a" and world.api.patches == []
 
 
 async def test_a_pod_with_scheduling_gates_is_left_to_the_api_server() -> None:

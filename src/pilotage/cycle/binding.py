@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from dataclasses import dataclass
 
@@ -29,6 +30,7 @@ from pilotage.queue.scheduling_queue import SchedulingQueue
 
 log = logging.getLogger(__name__)
 
+_TURNS_OF_A_QUICK_PRE_BIND = 8
 _POD_DELETED = ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE)
 
 
@@ -92,17 +94,15 @@ class BindingCycle:
     async def _bind(self, decision: Decision) -> Failure | None:
         runner, state, pod = decision.runner, decision.state, decision.pod
         groups = self._pre_bind_groups(decision)
-        if groups or decision.waiting is not None:
-            self._announce(decision)
         if decision.waiting is not None:
+            self._announce(decision)
             refused = await self._permission(decision.waiting)
             if refused is not None:
                 diagnosis = single_node_diagnosis(refused.plugin, refused.refusal, pod.node_name)
                 return Failure(UNSCHEDULABLE, diagnosis.message(), diagnosis)
         self._queue.needs_no_events(decision.ticket)
         if groups:
-            work = decision.meter.awaited("PreBind", runner.pre_bind(groups, state, pod, pod.node_name))
-            refused = await self._evictor.in_pre_bind.run(pod.uid, work)
+            refused = await self._pre_bind(decision, groups)
             if refused is not None:
                 return _refused(refused)
         refused = await decision.meter.awaited("Bind", runner.bind(state, pod, pod.node_name))
@@ -116,6 +116,22 @@ class BindingCycle:
         except PluginError:
             self._waiting_pods.remove(decision.pod.uid)
             raise
+
+    async def _pre_bind(self, decision: Decision, groups: list[list[PreBind]]) -> Refused | None:
+        runner, state, pod = decision.runner, decision.state, decision.pod
+        work = decision.meter.awaited("PreBind", runner.pre_bind(groups, state, pod, pod.node_name))
+        if decision.waiting is None and self._announcer is not None:
+            asyncio.get_running_loop().call_soon(self._announce_unless_over, decision, _TURNS_OF_A_QUICK_PRE_BIND)
+        return await self._evictor.in_pre_bind.run(pod.uid, work)
+
+    def _announce_unless_over(self, decision: Decision, turns: int) -> None:
+        """Give PreBind a few turns of the event loop: what it writes is often written by then."""
+        if decision.pod.uid not in self._evictor.in_pre_bind:
+            return
+        if turns:
+            asyncio.get_running_loop().call_soon(self._announce_unless_over, decision, turns - 1)
+        else:
+            self._announce(decision)
 
     def _announce(self, decision: Decision) -> None:
         """The binding may take a while: let others see where the pod will be."""

@@ -24,6 +24,7 @@ from pilotage.calls.recorder import EventRecorder
 from pilotage.clock import Clock, thread_cpu_seconds
 from pilotage.cluster.state import AssumeError, Cluster
 from pilotage.cycle.attempt_meter import AttemptMeter
+from pilotage.cycle.belated import Belated
 from pilotage.cycle.binding import BindingCycle, Decision
 from pilotage.cycle.cluster_writes import ClusterWrites
 from pilotage.cycle.eviction import Evictor, EvictorParts
@@ -123,6 +124,8 @@ class Scheduler:
                 self.intake.tell_promise_gone,
             )
         )
+        self.gated: Belated[str] = Belated(self._tell_gated)
+        """UIDs of pods that a PreEnqueue plugin holds back."""
         self._binding = BindingCycle(
             parts.cluster,
             parts.queue,
@@ -225,11 +228,17 @@ class Scheduler:
             await self._parts.clock.sleep(_BACKOFF_TICK_SECONDS)
             ticks += 1
             self.recorder.tick()
+            self.gated.tick()
             moved = self._queue.release_backoff()
             if ticks % _TICKS_PER_SWEEP == 0:
                 moved += self._queue.sweep_leftovers()
             if moved:
                 self.inbox.wake()
+
+    def _tell_gated(self, uid: str) -> None:
+        entry = self._queue.entry(uid)
+        if entry is not None and entry.home is Home.GATED:
+            self.writes.tell_gated(entry.pod, entry.gate_message)
 
     def _cycles(self, tasks: asyncio.TaskGroup) -> bool:
         """A few cycles in a row; False if there was nothing to do."""
