@@ -47,6 +47,12 @@ def test_names_are_unique_and_counters_end_as_they_should() -> None:
     assert all(metric.help.endswith(".") for metric in declarations)
 
 
+def test_every_metric_is_on_the_page_about_metrics() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text()
+    declarations = [*Metrics.declarations(), *WorkloadMetrics.declarations()]
+    assert [metric.name for metric in declarations if f"| `{metric.name}` |" not in page] == []
+
+
 def test_gates_are_those_that_exist() -> None:
     assert {metric.gate for metric in Metrics.declarations() if metric.gate} <= FEATURE_GATES.keys()
 
