@@ -20,6 +20,7 @@ from pilotage.calls.workload_change import WorkloadChange
 from pilotage.clock import Clock, rfc3339
 from pilotage.cycle.inbox import Inbox
 from pilotage.jobs.configuration.kinds import QueueingConfiguration
+from pilotage.jobs.controller.flapping import Flapping
 from pilotage.jobs.controller.intake import Intake
 from pilotage.jobs.controller.meters import Meters
 from pilotage.jobs.controller.notes import Calls, Notes
@@ -72,6 +73,7 @@ class QueueingController:
         self._notes = Notes(calls, clock)
         self._writes = Writes(calls, self._notes, clock, self._mark)
         self._statuses: StatusWrites | None = None
+        self._flapping = Flapping(clock)
         self._meters = Meters(metrics, self._queues, tells_quota=configuration.metrics.enable_cluster_queue_resources)
 
     @property
@@ -152,7 +154,7 @@ class QueueingController:
             case TellReady():
                 engine.pods_ready(step.key, step.is_ready)
             case TellGone():
-                engine.pods_gone(step.key)
+                self._let_go(step.key, subject, engine)
             case TellFinished():
                 engine.finished(step.key, step.reason, step.message)
                 if step.note is not None:
@@ -166,6 +168,20 @@ class QueueingController:
                 self._notes.record(step)
             case _:
                 self._writes.carry_out(step, subject)
+
+    def _let_go(self, key: str, subject: Subject, engine: QueueingEngine) -> None:
+        """The eviction is complete, unless the workload is held for a while because it comes and goes too quickly."""
+        workload = engine.workload(key)
+        seconds = 0.0 if workload is None else self._flapping.seconds_to_hold(workload)
+        if not seconds or workload is None:
+            engine.pods_gone(key)
+            return
+        text = (
+            f"Preempted {self._flapping.length(key)} times in quick succession: its quota is kept for {seconds:.0f}s. "
+            "Look at the priorities and at the preemption policies of the queues of its cohort"
+        )
+        self._notes.record(Note(workload, "PreemptedRepeatedly", text, "Warning"))
+        self._writes.retries.later(subject, seconds)
 
     def _replacement(self, step: TellReplacement) -> TimedCondition:
         message = "Pods that were deleted have to be created again" if step.is_waiting else "All pods are there"
@@ -217,6 +233,7 @@ class QueueingController:
             return
         if is_gone:
             self._statuses.gone(workload.key)
+            self._flapping.forget(workload.key)
             self._writes.gone(workload.uid)
             self._notes.forget(workload.uid)
         else:

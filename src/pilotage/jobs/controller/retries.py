@@ -24,6 +24,10 @@ class Retries(Generic[ItemT]):
         delay = min(_FIRST_SECONDS * 2.0 ** min(failures - 1, 10), _LONGEST_SECONDS)
         self._due[item] = self._clock.time() + delay
 
+    def later(self, item: ItemT, seconds: float) -> None:
+        """Look again after that time, although nothing failed."""
+        self._due[item] = self._clock.time() + seconds
+
     def succeeded(self, item: ItemT) -> None:
         self._failures.pop(item, None)
         self._due.pop(item, None)
