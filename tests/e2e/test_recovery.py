@@ -18,8 +18,8 @@ from .processes import KUBECTL, Background, environment, eventually, free_port, 
 pytestmark = pytest.mark.e2e
 
 SHORT_LEASE = (
-    "--leader-elect-lease-duration=3s",
-    "--leader-elect-renew-deadline=2s",
+    "--leader-elect-lease-duration=6s",
+    "--leader-elect-renew-deadline=4s",
     "--leader-elect-retry-period=500ms",
 )
 NODE = """
@@ -121,8 +121,10 @@ def test_short_absence_of_the_server_is_survived_and_the_lease_kept(cluster: Clu
 
 def test_long_absence_of_the_server_costs_the_lease_and_the_process_says_so(cluster: Cluster) -> None:
     cluster.server.start()
-    scheduler, pages = cluster.scheduler()
-    eventually("it is ready", lambda: status(pages, "/readyz") == 200)
+    cluster.kubectl("apply", "-f", "-", stdin=NODE)
+    scheduler, _ = cluster.scheduler()
+    cluster.create_pods("a")
+    eventually("it leads", lambda: cluster.all_bound(1))
     cluster.server.kill()
     eventually("it has ended", lambda: scheduler.process.poll() is not None)
     assert scheduler.end() == 1
