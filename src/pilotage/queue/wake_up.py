@@ -70,9 +70,13 @@ class WakeUp:
             if len(queued) < len(groups):
                 subject = getattr(old if new is None else new, "key", "")
                 self._log.note_round(scheduler, plugin, event.label, subject, keys[plugin], self._clock.time())
+            if not queued:
+                continue
+            # Hundreds of pods may be told the same: they share one note.
+            note = self._answer_note(plugin, Hint.QUEUE, event)
             for pods in queued:
                 for entry in pods.values():
-                    self._note_answer(entry, plugin, Hint.QUEUE, event)
+                    _keep(entry, note)
                     yield plugin, entry
 
     def _measure(self, plugin: str, event: ClusterEvent, started: float, asked: int, queued: int, failed: int) -> None:
@@ -82,11 +86,8 @@ class WakeUp:
             if times:
                 self._durations.child(plugin, label, hint).observe_alike(seconds * times, times)
 
-    def _note_answer(self, entry: Entry, plugin: str, answer: Hint, event: ClusterEvent) -> None:
-        if entry.history is None:
-            entry.history = entry.beginning()
-        shorten(entry.history)
-        entry.history.append((self._clock.time(), "asked", f"{plugin}: {answer.value}", event.label))
+    def _answer_note(self, plugin: str, answer: Hint, event: ClusterEvent) -> tuple[float, str, str, str]:
+        return self._clock.time(), "asked", f"{plugin}: {answer.value}", event.label
 
     def _alike(self, scheduler: str, plugin: str, keys: Keys) -> Collection[Mapping[str, Entry]]:
         """The pods that the plugin refused and the event can concern, in groups that get the same answer."""
@@ -125,10 +126,17 @@ class WakeUp:
             answer = self._hints.ask(plugin, hints, entry.pod, old, new)
             queued = answer is Hint.QUEUE
             self._measure(plugin, event, started, 1, queued, self._hints.failures - failures)
-            self._note_answer(entry, plugin, answer, event)
+            _keep(entry, self._answer_note(plugin, answer, event))
             if queued:
                 best = max(best, _retry(entry, plugin))
         return best
+
+
+def _keep(entry: Entry, note: tuple[float, str, str, str]) -> None:
+    if entry.history is None:
+        entry.history = entry.beginning()
+    shorten(entry.history)
+    entry.history.append(note)
 
 
 def _is_itself(entry: Entry, event: ClusterEvent, old: Any, new: Any) -> bool:
