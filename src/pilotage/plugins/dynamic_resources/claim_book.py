@@ -98,14 +98,15 @@ class ClaimBook(ClusterIndex):
     def object_put(self, kind: str, old: Any | None, new: ResourceClaim) -> None:
         if old is not None and old.uid != new.uid:
             self.object_removed(kind, old)
-        self._known[new.key] = new
-        self._keys[new.uid] = new.key
+        key, uid = new.key, new.uid
+        self._known[key] = new
+        self._keys[uid] = key
         if new.annotations.get(ANNOTATION) == "true" and new.metadata.controller is not None:
-            self._extended[new.metadata.controller.uid] = new.key
-        assumed = self._assumed.get(new.key)
+            self._extended[new.metadata.controller.uid] = key
+        assumed = self._assumed.get(key)
         if assumed is not None and not _is_newer(assumed, new):
-            del self._assumed[new.key]
-        self._recount(new.uid)
+            del self._assumed[key]
+        self._recount(uid)
 
     def object_removed(self, kind: str, obj: ResourceClaim) -> None:
         self._known.pop(obj.key, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -93,6 +94,14 @@ class DynamicResources(
         self._allocator = NodeAllocator(handle, args)
         self._reservations = Reservations(handle, args)
 
+    @cached_property
+    def _book(self) -> ClaimBook:
+        return self._handle.index(ClaimBook)
+
+    @cached_property
+    def _users(self) -> ReferencingPods:
+        return self._handle.index(ReferencingPods)
+
     def sign(self, pod: Pod) -> Hashable | None:
         # What a claim gets depends on devices that several nodes may share: such pods are asked anew each time.
         return None if pod.spec.resource_claims or extended_requests(pod.spec) else _WITHOUT_DEVICES
@@ -128,7 +137,7 @@ class DynamicResources(
         return None
 
     def _prepared(self, pod: Pod, claims: list[ResourceClaim], extended: Mapping[str, str | None]) -> PodClaims:
-        book = self._handle.index(ClaimBook)
+        book = self._book
         classes = self._handle.objects("DeviceClass").get
         to_allocate = []
         for claim in claims:
@@ -150,13 +159,13 @@ class DynamicResources(
         return found if any(found.values()) else {}
 
     def _extended_claim(self, pod: Pod) -> ResourceClaim:
-        left_behind = self._handle.index(ClaimBook).extended_claim(pod)
+        left_behind = self._book.extended_claim(pod)
         return left_behind or claim_in_memory(pod, random_uid(self._handle.rng))
 
     def _claims(self, pod: Pod) -> list[ResourceClaim]:
         if not pod.spec.resource_claims:
             return []
-        return claims_of(pod, self._handle.index(ClaimBook).get)
+        return claims_of(pod, self._book.get)
 
     # --- each node ---------------------------------------------------------------------------------------------
 
@@ -239,7 +248,7 @@ class DynamicResources(
         had_devices = old is not None and old.status.allocation is not None
         if had_devices and (new is None or new.status.allocation is None):
             return Affected.all()
-        return Affected.pods(self._handle.index(ReferencingPods).of(claim.key))
+        return Affected.pods(self._users.of(claim.key))
 
     @on_event(Resource.TARGET_POD, Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM)
     def after_claim_was_generated(self, pod: Pod, old: Pod, new: Any) -> Hint:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from pilotage.api import Handle
 from pilotage.api.calls import is_conflict
 from pilotage.clock import rfc3339
@@ -36,7 +38,7 @@ class Reservations:
         self._handle = handle
         self._args = args
 
-    @property
+    @cached_property
     def _book(self) -> ClaimBook:
         return self._handle.index(ClaimBook)
 
