@@ -2,7 +2,7 @@
 
     python benchmarks/pending_calls.py [--calls 100000]
 
-The pods themselves are made first and do not count: the scheduler has them anyway. What counts is all that a call brings:
+The pods themselves are made first and do not count: the scheduler has them anyway. What counts is what a call brings:
 itself, its place in the queue, its condition and message, and the pod as it is shown while the call is pending.
 """
 

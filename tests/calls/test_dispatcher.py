@@ -281,7 +281,7 @@ async def test_after_429_the_lane_waits_as_long_as_it_was_asked_and_sends_less(o
     await office.finish("status a", answer(429, 7.0))
     await office.finish("status c", answer(429, 7.0))
     await office.clock.advance(6.9)
-    assert office.server.begun == ["status a", "status b", "binding x", "status c"]
+    assert sorted(office.server.begun) == ["binding x", "status a", "status b", "status c"]
     assert office.dispatcher.allowed(Lane.STATUS) == 1 and office.dispatcher.allowed(Lane.BIND) == 2
     await office.clock.advance(0.2)
     assert len(office.server.begun) == 5, "one at a time"

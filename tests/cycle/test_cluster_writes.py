@@ -89,10 +89,10 @@ async def test_the_same_words_are_not_sent_twice() -> None:
 async def test_a_pod_that_is_gone_is_not_written_to() -> None:
     async with live() as world:
         world.api.status_latency = 5
-        await world.put(SMALL, *(pod(f"q{n}").requests(cpu="4") for n in range(16)), BIG_POD)
+        await world.put(SMALL, *(pod(f"q{n}").requests(cpu="4") for n in range(32)), BIG_POD)
         world.api.delete_pod("p")
         await world.after(30)
-        assert len(world.api.patches) == 16 and "p" not in world.api.patches
+        assert len(world.api.patches) == 32 and "p" not in world.api.patches
 
 
 async def test_a_binding_through_the_facade_counts_at_once_and_not_any_more_if_it_fails() -> None:

@@ -8,7 +8,7 @@ from pilotage.api.calls import Lane
 from pilotage.calls.dispatcher import Dispatcher
 from pilotage.calls.report import pending_by_kind
 from pilotage.calls.slot import Place
-from pilotage.observe.instruments import Labels
+from pilotage.observe.instruments import Distribution, Labels
 from pilotage.observe.metrics import Metrics
 
 _RESULTS = {True: "success", False: "error"}
@@ -20,11 +20,15 @@ class CallMeter:
     def __init__(self, metrics: Metrics) -> None:
         self._total = metrics.async_api_call_execution_total
         self._duration = metrics.async_api_call_execution_duration_seconds
+        self._lines: dict[tuple[str, bool], Distribution] = {}
 
     def executed(self, kind: str, is_success: bool, seconds: float) -> None:
         result = _RESULTS[is_success]
         self._total.add(kind, result)
-        self._duration.child(kind, result).observe(seconds)
+        line = self._lines.get((kind, is_success))
+        if line is None:
+            line = self._lines[kind, is_success] = self._duration.child(kind, result)
+        line.observe(seconds)
 
 
 def read_call_gauges(metrics: Metrics, dispatcher: Dispatcher) -> None:

@@ -88,10 +88,10 @@ class CallQueue:
         key = call.object_key
         pending, flying = self._pending.get(key), self._in_flight.get(key)
         if pending is None and flying is None:
-            slot = CallSlot(key, call, (on_outcome,), now)
-            self._put(slot)
-            if self._goes_if_pointless(slot):
+            if self._doubts.get(key) != call.kind and _is_pointless(call):
                 on_outcome(_NO_EFFECT)
+                return
+            self._pending[key] = self._ready[call.lane][key] = CallSlot(key, call, (on_outcome,), now)
             return
         if any(rival is not None and rival.call.relevance > call.relevance for rival in (pending, flying)):
             on_outcome(_LESS_RELEVANT)

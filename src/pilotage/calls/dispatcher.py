@@ -88,7 +88,7 @@ class Dispatcher:
     def submit(self, call: ApiCall, on_outcome: OnOutcome | None = None) -> None:
         """Send a call as soon as its lane and its object are free."""
         self.queue.add(call, on_outcome or _log_failure(call), self._clock.monotonic())
-        self._start_workers(call.lane)
+        self._start_worker(call.lane)
 
     async def perform(self, call: ApiCall) -> None:
         """Send a call and wait; returns if the API server has what it would write, raises what went wrong if not."""
@@ -115,7 +115,7 @@ class Dispatcher:
         async with asyncio.TaskGroup() as group:
             self._group = group
             for lane in Lane:
-                self._start_workers(lane)
+                self._start_worker(lane)
             try:
                 await self._give_up_old_calls()
             finally:
@@ -134,11 +134,10 @@ class Dispatcher:
 
     # --- workers -----------------------------------------------------------------------------------------------
 
-    def _start_workers(self, lane: Lane) -> None:
-        if self._group is None:
-            return
-        wanted = min(self._busy[lane] + self.queue.ready(lane), self._limits[lane].allowed)
-        while self._workers[lane] < wanted:
+    def _start_worker(self, lane: Lane) -> None:
+        """See to it that somebody is on the way to the lane, if there is something to do and room for one more."""
+        has_room = self._workers[lane] == self._busy[lane] < self._limits[lane].allowed
+        if has_room and self._group is not None and self.queue.ready(lane):
             self._workers[lane] += 1
             self._group.create_task(self._work(lane), name=f"api calls: {lane.value}")
 
@@ -148,29 +147,33 @@ class Dispatcher:
             while (slot := self._next(lane)) is not None:
                 self._busy[lane] += 1
                 try:
+                    # Before it waits: one worker calls the next, as long as there is work. Calls that are answered at
+                    # once, as by a server in this process, need no more than two.
+                    self._start_worker(lane)
                     waiting = await self._send(lane, slot)
                 finally:
                     self._busy[lane] -= 1
                 if waiting is not None and waiting is not lane:
                     # Its workers found nothing to do and went home.
-                    self._start_workers(waiting)
-                # What the lane may do grows with every success.
-                self._start_workers(lane)
+                    self._start_worker(waiting)
         finally:
             self._workers[lane] -= 1
 
     def _next(self, lane: Lane) -> CallSlot | None:
         """The call to send now, None if there is none or none may be sent; then an alarm brings the worker back."""
-        if not self.queue.ready(lane) or self._workers[lane] > self._limits[lane].allowed:
+        if not self.queue.ready(lane):
             return None
-        now = self._clock.monotonic()
         limit = self._limits[lane]
-        if limit.paused_until > now:
-            self._wake_at(limit.paused_until)
-            return None
-        if self._bucket is not None and (self._is_outranked(lane, now) or not self._bucket.take(now)):
-            self._wake_at(self._bucket.next_at(now))
-            return None
+        if limit.is_troubled or self._bucket is not None:
+            now = self._clock.monotonic()
+            if limit.paused_until > now:
+                self._wake_at(limit.paused_until)
+                return None
+            if self._workers[lane] > limit.allowed:
+                return None
+            if self._bucket is not None and (self._is_outranked(lane, now) or not self._bucket.take(now)):
+                self._wake_at(self._bucket.next_at(now))
+                return None
         return self.queue.next(lane)
 
     def _is_outranked(self, lane: Lane, now: float) -> bool:
@@ -244,7 +247,7 @@ class Dispatcher:
         now = self._clock.monotonic()
         self.queue.wake(now)
         for lane in Lane:
-            self._start_workers(lane)
+            self._start_worker(lane)
         due = self.queue.next_due()
         if due is not None:
             self._wake_at(due)

@@ -35,6 +35,8 @@ class LaneLimit:
         self._cut_at = float("-inf")
         self._pause = _FIRST_PAUSE
         self.paused_until = float("-inf")
+        self.is_troubled = False
+        """Less than the maximum is allowed, or nothing for a while: only then need the limit be asked."""
 
     @property
     def allowed(self) -> int:
@@ -42,22 +44,29 @@ class LaneLimit:
 
     def answered(self, seconds: float, now: float) -> None:
         """A call got a proper answer after so long."""
-        self._pause = _FIRST_PAUSE
-        self._usual = seconds if not self._usual else self._usual + _SMOOTHING * (seconds - self._usual)
-        self._quickest = min(seconds, self._quickest * _FORGETTING) if self._quickest else seconds
-        if self._usual > max(_SLOW_SECONDS, _SLOW_FACTOR * self._quickest):
+        self._usual += (_SMOOTHING if self._usual else 1.0) * (seconds - self._usual)
+        quickest = self._quickest * _FORGETTING
+        self._quickest = quickest if 0.0 < quickest < seconds else seconds
+        if self._usual > _SLOW_SECONDS and self._usual > _SLOW_FACTOR * self._quickest:
             self._cut(0.9, now)
-        elif self._limit < self.most:
-            self._limit = min(self._limit + 1.0 / self._limit, float(self.most))
+        elif self.is_troubled:
+            self._recover(now)
+
+    def _recover(self, now: float) -> None:
+        self._pause = _FIRST_PAUSE
+        self._limit = min(self._limit + 1.0 / self._limit, float(self.most))
+        self.is_troubled = self._limit < self.most or self.paused_until > now
 
     def throttled(self, retry_after: float | None, now: float) -> None:
         """The server said 429."""
         self._cut(0.5, now)
+        self.is_troubled = True
         self.paused_until = max(self.paused_until, now + (_DEFAULT_RETRY_AFTER if retry_after is None else retry_after))
 
     def lost(self, now: float) -> None:
         """There is no connection."""
         self._limit = 1.0
+        self.is_troubled = True
         if now >= self.paused_until:
             self.paused_until = now + self._pause
             self._pause = min(self._pause * 2, _LONGEST_PAUSE)
@@ -66,4 +75,5 @@ class LaneLimit:
         # The calls that were in flight together get the same bad news: it counts once.
         if now - self._cut_at > self._usual:
             self._cut_at = now
+            self.is_troubled = True
             self._limit = max(1.0, self._limit * factor)

@@ -29,6 +29,8 @@ class ClaimCall(ApiCall):
 
     lane: ClassVar[Lane] = Lane.VOLUME
     relevance: ClassVar[int] = Relevance.BINDING
+    is_repeatable: ClassVar[bool] = True
+    """At worst the second try finds another version of the claim, and is refused."""
 
     def __init__(self, claim: ResourceClaim, pod: Pod) -> None:
         self.claim = claim
@@ -141,6 +143,7 @@ class ClaimCreation(ClaimCall):
     __slots__ = ()
 
     kind: ClassVar[str] = "claim_creation"
+    is_repeatable: ClassVar[bool] = False
 
     async def perform(self, writer: ApiWriter) -> None:
         metadata = self.claim.metadata
