@@ -7,6 +7,8 @@ from collections import Counter
 import msgspec
 import pytest
 
+from pilotage.cli.errors import ExitCode
+from pilotage.cli.main import call
 from pilotage.clock import SystemClock
 from pilotage.kube.client import KubeClient
 from pilotage.kube.errors import ApiStatusError
@@ -160,3 +162,8 @@ async def test_a_client_sees_the_fault_once_and_the_server_knows_whether_it_was_
         assert seen == sees and (cluster.api.find("pods", "default", "p") is not None) is is_done
         await create(client, "next")
         await client.close()
+
+
+def test_the_command_refuses_a_fault_that_makes_no_sense(capsys: pytest.CaptureFixture[str]) -> None:
+    assert call(["sandbox", "--fault", "418"]) == ExitCode.BAD_INPUT
+    assert 'no such fault "418"; there are: latency' in capsys.readouterr().err
