@@ -171,9 +171,6 @@ class Metrics(MetricTable):
     rest_client_request_duration_seconds = histogram(
         ALPHA, "Time until the API server answered.", _REQUEST, "verb", "host", prefix=""
     )
-    rest_client_request_retries_total = counter(
-        ALPHA, "Requests that were sent again, by the answer that made it necessary.", "code", "verb", "host", prefix=""
-    )
     kubernetes_feature_enabled = gauge(
         BETA, "1 for feature gates that are on, 0 for others.", "name", "stage", prefix=""
     )

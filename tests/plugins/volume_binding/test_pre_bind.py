@@ -13,6 +13,7 @@ import pytest
 from pilotage.api import CycleState
 from pilotage.assembly import SchedulerHandle
 from pilotage.calls.dispatcher import Dispatcher
+from pilotage.observe.metrics import Metrics
 from pilotage.plugins import VolumeBinding
 from pilotage.plugins.args import VolumeBindingArgs
 from pilotage.plugins.volume_binding.claims import VolumeError
@@ -41,7 +42,8 @@ class Waiting(BindingWorld):
         super().__init__(node("n").zone("z1"), node("m"))
         self.clock, self.writer = VirtualClock(), Answering()
         self.dispatcher = Dispatcher(self.writer)
-        self.handle = SchedulerHandle(self.cluster, self.dispatcher, self.clock, seeded(1))
+        self.metrics = Metrics()
+        self.handle = SchedulerHandle(self.cluster, self.dispatcher, self.clock, seeded(1), self.metrics)
         self.plugin = VolumeBinding(self.handle, VolumeBindingArgs(bind_timeout_seconds=timeout_seconds))
         self.put(*objects)
         self.pod = using("c").build()
@@ -190,6 +192,7 @@ async def test_the_wait_has_an_end() -> None:
         assert world.outcome == []
         await world.clock.advance(0.1)
         assert world.problem() == "binding volumes: not bound after 5 seconds"
+        assert world.metrics.volume_scheduling_stage_error_total.values() == {("bind",): 1}
 
 
 async def test_what_was_written_before_is_not_written_again() -> None:

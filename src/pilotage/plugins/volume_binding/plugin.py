@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
 from typing import ClassVar, Final
 
 import numpy as np
@@ -107,7 +108,8 @@ class VolumeBinding(VolumeHints, PreFilter, Filter, VectorFilter, PreScore, Scor
             return None
         node = self._handle.node(node_name)
         assert node is not None, "a pod is placed on a node that is there"
-        state[_RESERVATION] = reserve(self._handle.index(VolumeCatalog), finder.found(node.labels), node_name)
+        with self._counting_errors("assume"):
+            state[_RESERVATION] = reserve(self._handle.index(VolumeCatalog), finder.found(node.labels), node_name)
         return None
 
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
@@ -120,5 +122,14 @@ class VolumeBinding(VolumeHints, PreFilter, Filter, VectorFilter, PreScore, Scor
 
     async def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Refusal | None:
         binder = VolumeBinder(self._handle, pod, node_name, state[_RESERVATION])
-        await binder.bind(self._args.bind_timeout_seconds)
+        with self._counting_errors("bind"):
+            await binder.bind(self._args.bind_timeout_seconds)
         return None
+
+    @contextmanager
+    def _counting_errors(self, stage: str) -> Iterator[None]:
+        try:
+            yield
+        except Exception:
+            self._handle.count("scheduler_volume_scheduling_stage_error_total", stage)
+            raise
