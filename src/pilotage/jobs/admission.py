@@ -21,7 +21,7 @@ from pilotage.jobs.fair_sharing import FairPreemption, drawn
 from pilotage.jobs.lifecycle import Lifecycle
 from pilotage.jobs.pending import NEVER, Wake
 from pilotage.jobs.preemption import Preemption, Victim, Want, removed
-from pilotage.jobs.queueing import Queueing
+from pilotage.jobs.queueing import Queueing, Reach, lent_by_priority
 from pilotage.jobs.quota import Amounts, FlavorResource, QuotaNode
 from pilotage.jobs.record import Record
 from pilotage.jobs.refusals import Refusal
@@ -54,6 +54,7 @@ class AdmissionCycle:
             Preemption(world) if sharing is None else FairPreemption(world, sharing.preemption_strategies)
         )
         self._assigner = Assigner(world, self._preemption)
+        self._lent: dict[tuple[int, FlavorResource], dict[int, int]] = {}
         self._booked: list[tuple[QuotaNode, Amounts]] = []
         self._leaving: dict[str, tuple[QueueState, Record]] = {}
         """Victims of this cycle, by UID."""
@@ -84,10 +85,31 @@ class AdmissionCycle:
         for root in trees.values():
             for leaf in root.leaves():
                 queue = world.queues[leaf.name]
-                head = queue.pending.head() if queue.is_active else None
+                head = self._promising_head(queue) if queue.is_active else None
                 if head is not None:
                     found.append((head, queue))
+        self._lent.clear()
         return found
+
+    def _promising_head(self, queue: QueueState) -> Record | None:
+        """The head; those that were woken with others, who have taken what was free, are put aside again unjudged."""
+        pending = queue.pending
+        while (head := pending.head()) is not None:
+            wake = head.group.wake if head.group is not None else None
+            if wake is None or not wake.lacks or head is pending.sticky or self._is_within_reach(queue, head, wake):
+                return head
+            pending.put_aside(head, wake)
+        return None
+
+    def _is_within_reach(self, queue: QueueState, record: Record, wake: Wake) -> bool:
+        for pair, amount in wake.lacks:
+            place = (id(queue.node.root), pair)
+            lent = self._lent.get(place)
+            if lent is None:
+                lent = self._lent[place] = lent_by_priority(self._world.tree_of(queue), pair)
+            if amount <= Reach(queue, pair, lent).of(record.priority):
+                return True
+        return False
 
     def _nominate(self, record: Record, queue: QueueState) -> Entry | None:
         if not self._world.selects(queue, record.namespace):
@@ -302,15 +324,12 @@ def _wake(entry: Entry) -> Wake:
     assignment = entry.assignment
     if assignment.reason == c.NO_MATCHING_FLAVOR:
         return NEVER
-    if assignment.resumed or len(assignment.pod_sets) > 1:
-        return Wake(any_release=True)  # where the other pod sets would go then is not known
+    if assignment.resumed or len(assignment.pod_sets) > 1 or entry.record.shape.can_shrink:
+        return Wake(any_release=True)  # how much it would need, and where, is not known
     if assignment.reason != c.WAITING_FOR_QUOTA:
         return NEVER
-    may_do_with_less = entry.queue.can_preempt or entry.record.shape.can_shrink
     lacks: dict[FlavorResource, int] = {}
     for obstacle in assignment.obstacles:
         if obstacle.code == c.WAITING_FOR_QUOTA:
-            need = 0 if may_do_with_less else obstacle.need
-            pair = (obstacle.flavor, obstacle.resource)
-            lacks[pair] = min(need, lacks.get(pair, need))
+            lacks[obstacle.flavor, obstacle.resource] = obstacle.need
     return Wake(tuple(lacks.items()))

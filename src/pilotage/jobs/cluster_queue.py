@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pilotage.jobs.pending import PendingWorkloads
-from pilotage.jobs.quota import QuotaNode, quotas_of
+from pilotage.jobs.quota import FlavorResource, QuotaNode, quotas_of
 from pilotage.jobs.record import Record
 from pilotage.model.kueue import AdmissionCheckRule, ClusterQueue, LocalQueue
 from pilotage.model.quantity import parse_quantity
@@ -14,6 +14,7 @@ READY = "Ready"
 class QueueState:
     __slots__ = (
         "admitted",
+        "by_priority",
         "generation",
         "group_of",
         "groups",
@@ -32,6 +33,8 @@ class QueueState:
         self.name = obj.name
         self.pending = PendingWorkloads()
         self.holders: dict[str, Record] = {}
+        self.by_priority: dict[FlavorResource, dict[int, int]] = {}
+        """What workloads of each priority hold."""
         self.admitted = 0
         self.generation = 0
         """Grows when quota becomes free: what was found out about full flavors may no longer be true."""
@@ -60,6 +63,21 @@ class QueueState:
         self.node = QuotaNode(self.name, quotas_of(self.obj.spec.resource_groups), is_queue=True, weight=weight)
         self.node.usage = usage
         return self.node
+
+    def book(self, record: Record) -> None:
+        """Put what a workload uses into the books."""
+        self.node.add(record.usage)
+        for pair, amount in record.usage.items():
+            held = self.by_priority.setdefault(pair, {})
+            held[record.priority] = held.get(record.priority, 0) + amount
+
+    def unbook(self, record: Record) -> None:
+        self.node.remove(record.usage)
+        for pair, amount in record.usage.items():
+            held = self.by_priority[pair]
+            held[record.priority] -= amount
+            if not held[record.priority]:
+                del held[record.priority]
 
     @property
     def is_stopped(self) -> bool:

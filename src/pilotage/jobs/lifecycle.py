@@ -65,7 +65,7 @@ class Lifecycle:
         record.usage = usage
         record.place = Place.HOLDING
         record.cluster_queue = queue.name
-        queue.node.add(usage)
+        queue.book(record)
         queue.holders[record.uid] = record
         queue.admitted += record.is_admitted
         if not record.conditions.is_true(c.PODS_READY):
@@ -176,8 +176,8 @@ class Lifecycle:
         if record.place is not Place.HOLDING:
             return
         queue = self._world.queues[record.cluster_queue]
+        queue.unbook(record)
         usage, record.usage = record.usage, {}
-        queue.node.remove(usage)
         del queue.holders[record.uid]
         queue.admitted -= record.is_admitted
         record.place = Place.UNQUEUED
@@ -229,14 +229,22 @@ class Lifecycle:
         self._queueing.unqueue(record)
         self.release(record)
 
+    def reprioritise(self, record: Record, priority: int) -> None:
+        """A holder's priority changed: others may preempt it now."""
+        queue = self._world.queues[record.cluster_queue]
+        queue.unbook(record)
+        record.priority = priority
+        queue.book(record)
+        self._queueing.released(queue, record.usage, all_of_them=True)
+
     def rebook(self, record: Record) -> None:
         """Reclaimable pods changed: book what is still needed."""
         queue = self._world.queues[record.cluster_queue]
         before, after = record.usage, booked_amounts(record)
         freed = [pair for pair, amount in before.items() if after.get(pair, 0) < amount]
-        queue.node.remove(before)
-        queue.node.add(after)
+        queue.unbook(record)
         record.usage = after
+        queue.book(record)
         self._world.touch(record)
         if freed:
             self._queueing.released(queue, freed)

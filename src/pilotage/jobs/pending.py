@@ -9,16 +9,16 @@ put aside, since the others would be refused too. So ten thousand equal workload
                   |      v
                  wake  group (aside), indexed by the quota that it lacks
 
-A group that lacks quota is indexed by (flavor, resource) and the amount that must at least be free: a release looks
-only at those whose amount is free now. One that no release can help (too large, no matching flavor) is woken by
-changes of configuration alone. Workloads in back-off are in no group.
+A group that lacks quota is indexed by (flavor, resource), its priority and the amount that must at least be free or
+held by workloads that it may preempt: a release looks only at those for whom that is so now. One that no release can
+help (too large, no matching flavor) is woken by changes of configuration alone. Workloads in back-off are in no group.
 """
 
 from __future__ import annotations
 
 import heapq
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -45,7 +45,7 @@ NEVER = Wake()
 class Group:
     """Pending workloads of one ClusterQueue that are judged alike."""
 
-    __slots__ = ("is_aside", "key", "members", "refusals", "refused_key", "untold")
+    __slots__ = ("is_aside", "key", "members", "refusals", "refused_key", "untold", "wake")
 
     def __init__(self, key: GroupKey) -> None:
         self.key = key
@@ -55,6 +55,8 @@ class Group:
         """How often it was put aside: entries of the index that are older count no more."""
         self.refused_key: OrderKey | None = None
         """Of the member that was refused; who is before it has not been judged."""
+        self.wake: Wake | None = None
+        """What could help when it was last refused; None if it was not, or if anything may have changed since."""
         self.untold: dict[str, Record] = {}
         """Members that joined since the last refusal and do not carry its reason yet."""
 
@@ -78,7 +80,7 @@ class PendingWorkloads:
         self._heads: list[tuple[OrderKey, int, Group]] = []
         self._order = count()
         self._keys: dict[str, OrderKey] = {}
-        self._lacking: dict[FlavorResource, list[tuple[int, int, int, Group]]] = {}
+        self._lacking: dict[FlavorResource, dict[int, list[tuple[int, int, int, Group]]]] = {}
         self._on_any_release: dict[int, tuple[int, Group]] = {}
         self.backoff: dict[str, Record] = {}
         self.sticky: Record | None = None
@@ -164,10 +166,12 @@ class PendingWorkloads:
         group.is_aside = True
         group.refusals += 1
         group.refused_key = self._keys[record.uid]
+        group.wake = wake
         self.active_count -= len(group.members)
         self.aside_count += len(group.members)
         for pair, amount in wake.lacks:
-            heapq.heappush(self._lacking.setdefault(pair, []), (amount, next(self._order), group.refusals, group))
+            waiting = self._lacking.setdefault(pair, {}).setdefault(record.priority, [])
+            heapq.heappush(waiting, (amount, next(self._order), group.refusals, group))
         if wake.any_release:
             self._on_any_release[id(group)] = (group.refusals, group)
 
@@ -179,30 +183,31 @@ class PendingWorkloads:
         self.active_count += len(group.members)
         self._offer(group)
 
-    def wake_all(self) -> bool:
-        """After a change of configuration. Whether anybody was put aside."""
-        aside = [group for group in self._groups.values() if group.is_aside]
-        for group in aside:
+    def wake_all(self) -> None:
+        """After a change of configuration."""
+        for group in self._groups.values():
+            group.wake = None
             self.wake(group)
         self._lacking.clear()
         self._on_any_release.clear()
-        return bool(aside)
 
     def lacking(self) -> Iterable[FlavorResource]:
         """The pairs of which somebody lacks something."""
         return self._lacking.keys()
 
-    def wake_lacking(self, pair: FlavorResource, available: int) -> None:
-        """So much of the pair is free now."""
-        waiting = self._lacking.get(pair)
-        if waiting is None:
-            return
-        while waiting and waiting[0][0] <= available:
-            _, _, refusals, group = heapq.heappop(waiting)
-            if group.refusals == refusals:
-                self.wake(group)
-        if not waiting:
-            del self._lacking[pair]
+    def wake_lacking(self, pair: FlavorResource, within_reach: Callable[[int], int]) -> None:
+        """So much of the pair is within reach of a priority now."""
+        by_priority = self._lacking.get(pair, {})
+        for priority, waiting in list(by_priority.items()):
+            reach = within_reach(priority)
+            while waiting and waiting[0][0] <= reach:
+                _, _, refusals, group = heapq.heappop(waiting)
+                if group.refusals == refusals:
+                    self.wake(group)
+            if not waiting:
+                del by_priority[priority]
+        if not by_priority:
+            self._lacking.pop(pair, None)
 
     def wake_on_release(self) -> None:
         for refusals, group in list(self._on_any_release.values()):

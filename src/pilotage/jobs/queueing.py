@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from pilotage.jobs import conditions as c
 from pilotage.jobs.cluster_queue import QueueState
 from pilotage.jobs.quota import FlavorResource
 from pilotage.jobs.record import Place, Record
 from pilotage.jobs.world import World
+from pilotage.model.quantity import MAX_INT64
 
 _AFTER_RESTART = {
     c.CLUSTER_QUEUE_STOPPED: c.CLUSTER_QUEUE_RESTARTED,
     c.LOCAL_QUEUE_STOPPED: c.LOCAL_QUEUE_RESTARTED,
 }
+_QUIET_SECONDS = 30
 _SET_BY_QUEUES = (c.SUSPENDED, c.MISCONFIGURED, c.DEACTIVATED, c.ADMISSION_GATED)
 
 
@@ -54,12 +56,16 @@ class Queueing:
         self._world.timers.set(record, None)
 
     def tell(self, record: Record, reason: str, message: str) -> bool:
-        """Write why there is no quota. Whether that is news."""
+        """Write why there is no quota. Whether that is news: amounts that change all the time are told now and then."""
         now = self._world.now()
+        known = record.conditions.get(c.QUOTA_RESERVED)
+        if known is not None and known.reason == reason and now < record.told_at + _QUIET_SECONDS:
+            return False
         news = record.conditions.set(c.QUOTA_RESERVED, False, reason, message, now)
         if not record.conditions.is_false(c.ADMITTED):
             news |= record.conditions.set(c.ADMITTED, False, c.NO_RESERVATION, "The workload has no reservation", now)
         if news:
+            record.told_at = now
             self._world.outbox.changed(record)
         return news
 
@@ -126,17 +132,20 @@ class Queueing:
     # --- what may help ------------------------------------------------------------------------------------------------
 
     def released(self, queue: QueueState, pairs: Iterable[FlavorResource], *, all_of_them: bool = False) -> None:
-        """Quota became free: wake those in the tree whose amount may be free now (or all that lack any of it)."""
-        pairs = tuple(pairs)
-        for other in self._world.tree_of(queue):
+        """Quota became free: wake those in the tree for whom enough may be within reach now (or all that lack any)."""
+        tree = list(self._world.tree_of(queue))
+        for other in tree:
             other.generation += 1
-            pending = other.pending
-            for pair in pairs:
-                if pair in pending.lacking():
-                    free = max(0, other.node.available(pair))
-                    pending.wake_lacking(pair, other.node.potential(pair) if all_of_them else free)
-            pending.wake_on_release()
-            if pending.active_count:
+            other.pending.wake_on_release()
+        for pair in pairs:
+            waiting = [other for other in tree if pair in other.pending.lacking()]
+            if not waiting:
+                continue
+            lent = lent_by_priority(tree, pair)
+            for other in waiting:
+                other.pending.wake_lacking(pair, _everything if all_of_them else Reach(other, pair, lent).of)
+        for other in tree:
+            if other.pending.active_count:
                 self._world.stir(other)
 
     def reconfigured(self, queue: QueueState) -> None:
@@ -145,3 +154,43 @@ class Queueing:
         queue.pending.wake_all()
         if queue.pending.active_count:
             self._world.stir(queue)
+
+
+def _everything(_: int) -> int:
+    return MAX_INT64
+
+
+def lent_by_priority(tree: Iterable[QueueState], pair: FlavorResource) -> dict[int, int]:
+    """What workloads of each priority hold in queues that use more than their own: only there can be reclaimed."""
+    total: dict[int, int] = {}
+    for queue in tree:
+        if not queue.node.is_within_quota(queue.node.usage):
+            for priority, amount in queue.by_priority.get(pair, {}).items():
+                total[priority] = total.get(priority, 0) + amount
+    return total
+
+
+class Reach:
+    """How much of a pair a workload of a queue could get at most: what is free, and what it might preempt."""
+
+    def __init__(self, queue: QueueState, pair: FlavorResource, lent: Mapping[int, int]) -> None:
+        policy = queue.obj.spec.preemption
+        self._free = queue.node.available(pair)
+        self._own = queue.by_priority.get(pair, {})
+        self._lent = lent
+        self._takes_own = policy.within_cluster_queue != "Never"
+        self._takes_equal = policy.within_cluster_queue == "LowerOrNewerEqualPriority"
+        self._reclaims = policy.reclaim_within_cohort != "Never"
+        self._reclaims_all = policy.reclaim_within_cohort == "Any"
+
+    def of(self, priority: int) -> int:
+        total = self._free
+        if self._takes_own:
+            total += _below(self._own, priority + self._takes_equal)
+        if self._reclaims:
+            total += sum(self._lent.values()) if self._reclaims_all else _below(self._lent, priority)
+        return total
+
+
+def _below(held: Mapping[int, int], priority: int) -> int:
+    return sum(amount for other, amount in held.items() if other < priority)

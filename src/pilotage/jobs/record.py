@@ -88,6 +88,8 @@ class Record:
     """(pod set, resource) -> last flavor tried, when the search may go on behind it."""
     tried_at: int = -1
     """The generation of the ClusterQueue's free quota at that time."""
+    told_at: int = 0
+    """When its reason for waiting was last written."""
     refusal: Any = None
     """The last `Refusal` of a cycle."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Final
 
 from pilotage.jobs import conditions as c
@@ -71,6 +72,7 @@ def most_severe(reasons: Sequence[str]) -> str:
     return max(reasons, key=_SEVERITY.__getitem__, default=c.WAITING_FOR_QUOTA)
 
 
+@lru_cache(maxsize=16384)
 def shown(resource: str, amount: int) -> str:
     """An amount as people write it."""
     return format_quantity(Fraction(amount, 1000) if resource == "cpu" else amount)

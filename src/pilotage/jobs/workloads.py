@@ -119,7 +119,9 @@ class Workloads:
         if moved and record.place in _WAITING:
             self._queueing.unqueue(record)
         if before.priority != after.priority:
-            self._reprioritise(record, after.priority or 0)
+            if record.place is Place.HOLDING:
+                self._lifecycle.reprioritise(record, after.priority or 0)
+            record.priority = after.priority or 0
         if before.active != after.active:
             self._activity_changed(record, after.active)
         elif moved and record.place in _WAITING:
@@ -131,12 +133,6 @@ class Workloads:
         self._leave_local_queue(record)
         record.queue_name = name
         self._world.local_queue(record.local_queue_key).members[record.uid] = record
-
-    def _reprioritise(self, record: Record, priority: int) -> None:
-        record.priority = priority
-        if record.place is Place.HOLDING:
-            queue = self._world.queues[record.cluster_queue]
-            self._queueing.released(queue, record.usage, all_of_them=True)
 
     def _activity_changed(self, record: Record, is_active: bool) -> None:
         record.is_active = is_active
