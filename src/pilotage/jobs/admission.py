@@ -21,7 +21,7 @@ from pilotage.jobs.fair_sharing import FairPreemption, drawn
 from pilotage.jobs.lifecycle import Lifecycle
 from pilotage.jobs.pending import NEVER, Wake
 from pilotage.jobs.preemption import Preemption, Victim, Want, removed
-from pilotage.jobs.queueing import Queueing, Reach, lent_by_priority
+from pilotage.jobs.queueing import Queueing, lent_by_priority, within_reach
 from pilotage.jobs.quota import Amounts, FlavorResource, QuotaNode
 from pilotage.jobs.record import Record
 from pilotage.jobs.refusals import Refusal
@@ -85,31 +85,24 @@ class AdmissionCycle:
         for root in trees.values():
             for leaf in root.leaves():
                 queue = world.queues[leaf.name]
-                head = self._promising_head(queue) if queue.is_active else None
+                head = self._head(queue) if queue.is_active else None
                 if head is not None:
                     found.append((head, queue))
         self._lent.clear()
         return found
 
-    def _promising_head(self, queue: QueueState) -> Record | None:
-        """The head; those that were woken with others, who have taken what was free, are put aside again unjudged."""
-        pending = queue.pending
-        while (head := pending.head()) is not None:
-            wake = head.group.wake if head.group is not None else None
-            if wake is None or not wake.lacks or head is pending.sticky or self._is_within_reach(queue, head, wake):
-                return head
-            pending.put_aside(head, wake)
-        return None
+    def _head(self, queue: QueueState) -> Record | None:
+        """The first of those that are to be tried, or of those put aside who might have enough within reach now."""
 
-    def _is_within_reach(self, queue: QueueState, record: Record, wake: Wake) -> bool:
-        for pair, amount in wake.lacks:
+        def reach(pair: FlavorResource, priority: int) -> int:
             place = (id(queue.node.root), pair)
             lent = self._lent.get(place)
             if lent is None:
                 lent = self._lent[place] = lent_by_priority(self._world.tree_of(queue), pair)
-            if amount <= Reach(queue, pair, lent).of(record.priority):
-                return True
-        return False
+            return within_reach(queue, pair, priority, lent)
+
+        queue.pending.wake_first_within(queue.generation, reach)
+        return queue.pending.head()
 
     def _nominate(self, record: Record, queue: QueueState) -> Entry | None:
         if not self._world.selects(queue, record.namespace):
@@ -213,7 +206,7 @@ class AdmissionCycle:
     def _reserve(self, entry: Entry) -> None:
         self._attempted("success")
         self._lifecycle.reserve(entry.record, entry.queue, entry.assignment)
-        if entry.queue.pending.active_count:
+        if entry.queue.pending.may_have_more(entry.queue.generation):
             self._world.stir(entry.queue)
 
     def _hold_back(self, entry: Entry) -> None:
@@ -284,14 +277,14 @@ class AdmissionCycle:
             queue.pending.sticky = None
             self._world.stir(queue)
             return
-        queue.pending.put_aside(record, wake)
+        queue.pending.put_aside(record, wake, queue.generation)
         for other in group.untold.values():
             if other is not record:
                 other.refusal = refusal
                 self._queueing.tell(other, refusal.reason, refusal.message)
         group.untold.clear()
         self._world.changed_queues[queue.name] = None
-        if queue.pending.active_count:
+        if queue.pending.may_have_more(queue.generation):
             self._world.stir(queue)
 
     def _say(self, record: Record, refusal: Refusal) -> None:

@@ -177,13 +177,13 @@ class Lifecycle:
             return
         queue = self._world.queues[record.cluster_queue]
         queue.unbook(record)
-        usage, record.usage = record.usage, {}
+        record.usage = {}
         del queue.holders[record.uid]
         queue.admitted -= record.is_admitted
         record.place = Place.UNQUEUED
         self._world.touch(record)
         self._forget_unready(record)
-        self._queueing.released(queue, usage)
+        self._queueing.released(queue)
         if queue.is_gone and not queue.holders:
             del self._world.queues[queue.name]
 
@@ -235,19 +235,16 @@ class Lifecycle:
         queue.unbook(record)
         record.priority = priority
         queue.book(record)
-        self._queueing.released(queue, record.usage, all_of_them=True)
+        self._queueing.released(queue)
 
     def rebook(self, record: Record) -> None:
         """Reclaimable pods changed: book what is still needed."""
         queue = self._world.queues[record.cluster_queue]
-        before, after = record.usage, booked_amounts(record)
-        freed = [pair for pair, amount in before.items() if after.get(pair, 0) < amount]
         queue.unbook(record)
-        record.usage = after
+        record.usage = booked_amounts(record)
         queue.book(record)
         self._world.touch(record)
-        if freed:
-            self._queueing.released(queue, freed)
+        self._queueing.released(queue)
 
 
 def execution_deadline(record: Record) -> int | None:

@@ -10,15 +10,16 @@ put aside, since the others would be refused too. So ten thousand equal workload
                  wake  group (aside), indexed by the quota that it lacks
 
 A group that lacks quota is indexed by (flavor, resource), its priority and the amount that must at least be free or
-held by workloads that it may preempt: a release looks only at those for whom that is so now. One that no release can
-help (too large, no matching flavor) is woken by changes of configuration alone. Workloads in back-off are in no group.
+held by workloads that it may preempt: after a release only those are looked at for whom that is so now, and only the
+first of them is woken. One that no release can help (too large, no matching flavor) is woken by changes of
+configuration alone. Workloads in back-off are in no group.
 """
 
 from __future__ import annotations
 
 import heapq
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -40,12 +41,13 @@ class Wake:
 
 
 NEVER = Wake()
+_FEW = 32
 
 
 class Group:
     """Pending workloads of one ClusterQueue that are judged alike."""
 
-    __slots__ = ("is_aside", "key", "members", "refusals", "refused_key", "untold", "wake")
+    __slots__ = ("is_aside", "judged_at", "key", "members", "refusals", "refused_key", "untold")
 
     def __init__(self, key: GroupKey) -> None:
         self.key = key
@@ -55,8 +57,8 @@ class Group:
         """How often it was put aside: entries of the index that are older count no more."""
         self.refused_key: OrderKey | None = None
         """Of the member that was refused; who is before it has not been judged."""
-        self.wake: Wake | None = None
-        """What could help when it was last refused; None if it was not, or if anything may have changed since."""
+        self.judged_at = -1
+        """The generation of free quota under which it was refused."""
         self.untold: dict[str, Record] = {}
         """Members that joined since the last refusal and do not carry its reason yet."""
 
@@ -67,6 +69,10 @@ class Group:
     @property
     def front(self) -> OrderKey:
         return self.members[0][0]
+
+
+_Lack = tuple[int, int, int, Group]
+"""Amount, order of arrival, which refusal of the group, the group."""
 
 
 def group_key(record: Record) -> GroupKey:
@@ -80,7 +86,9 @@ class PendingWorkloads:
         self._heads: list[tuple[OrderKey, int, Group]] = []
         self._order = count()
         self._keys: dict[str, OrderKey] = {}
-        self._lacking: dict[FlavorResource, dict[int, list[tuple[int, int, int, Group]]]] = {}
+        self._lacking: dict[FlavorResource, dict[int, list[_Lack]]] = {}
+        self._searched_at = -1
+        """The generation under which nobody (more) was within reach."""
         self._on_any_release: dict[int, tuple[int, Group]] = {}
         self.backoff: dict[str, Record] = {}
         self.sticky: Record | None = None
@@ -157,8 +165,8 @@ class PendingWorkloads:
 
     # --- put aside and woken ------------------------------------------------------------------------------------------
 
-    def put_aside(self, record: Record, wake: Wake) -> None:
-        """The whole group of a refused workload."""
+    def put_aside(self, record: Record, wake: Wake, generation: int) -> None:
+        """The whole group of a workload that was refused under this generation of free quota."""
         group = record.group
         assert group is not None and not group.is_aside
         if self.sticky is record:
@@ -166,12 +174,14 @@ class PendingWorkloads:
         group.is_aside = True
         group.refusals += 1
         group.refused_key = self._keys[record.uid]
-        group.wake = wake
+        group.judged_at = generation
         self.active_count -= len(group.members)
         self.aside_count += len(group.members)
         for pair, amount in wake.lacks:
             waiting = self._lacking.setdefault(pair, {}).setdefault(record.priority, [])
-            heapq.heappush(waiting, (amount, next(self._order), group.refusals, group))
+            if len(waiting) > 2 * len(self._groups) + _FEW:
+                waiting[:] = [entry for entry in waiting if entry[3].refusals == entry[2]]
+            insort(waiting, (amount, next(self._order), group.refusals, group))
         if wake.any_release:
             self._on_any_release[id(group)] = (group.refusals, group)
 
@@ -186,28 +196,28 @@ class PendingWorkloads:
     def wake_all(self) -> None:
         """After a change of configuration."""
         for group in self._groups.values():
-            group.wake = None
             self.wake(group)
         self._lacking.clear()
         self._on_any_release.clear()
 
-    def lacking(self) -> Iterable[FlavorResource]:
-        """The pairs of which somebody lacks something."""
-        return self._lacking.keys()
+    def may_have_more(self, generation: int) -> bool:
+        """Is there anybody to be judged?"""
+        return self.active_count > 0 or (bool(self._lacking) and self._searched_at != generation)
 
-    def wake_lacking(self, pair: FlavorResource, within_reach: Callable[[int], int]) -> None:
-        """So much of the pair is within reach of a priority now."""
-        by_priority = self._lacking.get(pair, {})
-        for priority, waiting in list(by_priority.items()):
-            reach = within_reach(priority)
-            while waiting and waiting[0][0] <= reach:
-                _, _, refusals, group = heapq.heappop(waiting)
-                if group.refusals == refusals:
-                    self.wake(group)
-            if not waiting:
-                del by_priority[priority]
-        if not by_priority:
-            self._lacking.pop(pair, None)
+    def wake_first_within(self, generation: int, reach: Callable[[FlavorResource, int], int]) -> None:
+        """Wake the first group that was refused under another generation and whose amount is within reach now."""
+        if self._searched_at == generation:
+            return
+        found: Group | None = None
+        for pair, by_priority in self._lacking.items():
+            for priority in sorted(by_priority, reverse=True):
+                if found is not None and priority < found.first.priority:
+                    break
+                found = _first_within(by_priority[priority], reach(pair, priority), generation, found)
+        if found is None:
+            self._searched_at = generation
+        elif self.sticky is None and ((head := self.head()) is None or found.front < self._keys[head.uid]):
+            self.wake(found)
 
     def wake_on_release(self) -> None:
         for refusals, group in list(self._on_any_release.values()):
@@ -238,6 +248,20 @@ class PendingWorkloads:
         assert (head is None) == (not fronts), "whoever is active is found"
         if head is not None and head is not self.sticky:
             assert self._keys[head.uid] == min(fronts), "the head is the first"
+
+
+def _first_within(waiting: list[_Lack], reach: int, generation: int, found: Group | None) -> Group | None:
+    """The first in queue order of those with a small enough amount, or `found` if that is before them."""
+    first = None if found is None else found.front
+    for amount, _, refusals, group in waiting:
+        if amount > reach:
+            break
+        if group.refusals != refusals or not group.is_aside or group.judged_at == generation:
+            continue
+        front = group.members[0][0]
+        if first is None or front < first:
+            found, first = group, front
+    return found
 
 
 def _key_of(member: tuple[OrderKey, Record]) -> OrderKey:

@@ -9,7 +9,6 @@ from pilotage.jobs.cluster_queue import QueueState
 from pilotage.jobs.quota import FlavorResource
 from pilotage.jobs.record import Place, Record
 from pilotage.jobs.world import World
-from pilotage.model.quantity import MAX_INT64
 
 _AFTER_RESTART = {
     c.CLUSTER_QUEUE_STOPPED: c.CLUSTER_QUEUE_RESTARTED,
@@ -131,21 +130,12 @@ class Queueing:
 
     # --- what may help ------------------------------------------------------------------------------------------------
 
-    def released(self, queue: QueueState, pairs: Iterable[FlavorResource], *, all_of_them: bool = False) -> None:
-        """Quota became free: wake those in the tree for whom enough may be within reach now (or all that lack any)."""
-        tree = list(self._world.tree_of(queue))
-        for other in tree:
+    def released(self, queue: QueueState) -> None:
+        """Quota became free, or somebody may be preempted who could not be: look again at those who lack quota."""
+        for other in self._world.tree_of(queue):
             other.generation += 1
             other.pending.wake_on_release()
-        for pair in pairs:
-            waiting = [other for other in tree if pair in other.pending.lacking()]
-            if not waiting:
-                continue
-            lent = lent_by_priority(tree, pair)
-            for other in waiting:
-                other.pending.wake_lacking(pair, _everything if all_of_them else Reach(other, pair, lent).of)
-        for other in tree:
-            if other.pending.active_count:
+            if other.pending.may_have_more(other.generation):
                 self._world.stir(other)
 
     def reconfigured(self, queue: QueueState) -> None:
@@ -154,10 +144,6 @@ class Queueing:
         queue.pending.wake_all()
         if queue.pending.active_count:
             self._world.stir(queue)
-
-
-def _everything(_: int) -> int:
-    return MAX_INT64
 
 
 def lent_by_priority(tree: Iterable[QueueState], pair: FlavorResource) -> dict[int, int]:
@@ -170,26 +156,18 @@ def lent_by_priority(tree: Iterable[QueueState], pair: FlavorResource) -> dict[i
     return total
 
 
-class Reach:
-    """How much of a pair a workload of a queue could get at most: what is free, and what it might preempt."""
-
-    def __init__(self, queue: QueueState, pair: FlavorResource, lent: Mapping[int, int]) -> None:
-        policy = queue.obj.spec.preemption
-        self._free = queue.node.available(pair)
-        self._own = queue.by_priority.get(pair, {})
-        self._lent = lent
-        self._takes_own = policy.within_cluster_queue != "Never"
-        self._takes_equal = policy.within_cluster_queue == "LowerOrNewerEqualPriority"
-        self._reclaims = policy.reclaim_within_cohort != "Never"
-        self._reclaims_all = policy.reclaim_within_cohort == "Any"
-
-    def of(self, priority: int) -> int:
-        total = self._free
-        if self._takes_own:
-            total += _below(self._own, priority + self._takes_equal)
-        if self._reclaims:
-            total += sum(self._lent.values()) if self._reclaims_all else _below(self._lent, priority)
-        return total
+def within_reach(queue: QueueState, pair: FlavorResource, priority: int, lent: Mapping[int, int]) -> int:
+    """How much of a pair a workload of the queue could get at most: what is free, and what it might preempt."""
+    policy = queue.obj.spec.preemption
+    total = queue.node.available(pair)
+    if policy.within_cluster_queue != "Never":
+        takes_equal = policy.within_cluster_queue == "LowerOrNewerEqualPriority"
+        total += _below(queue.by_priority.get(pair, {}), priority + takes_equal)
+    if policy.reclaim_within_cohort == "Any":
+        total += sum(lent.values())
+    elif policy.reclaim_within_cohort != "Never":
+        total += _below(lent, priority)
+    return total
 
 
 def _below(held: Mapping[int, int], priority: int) -> int:
