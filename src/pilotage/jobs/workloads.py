@@ -12,7 +12,7 @@ from pilotage.jobs.lifecycle import Lifecycle
 from pilotage.jobs.queueing import Queueing
 from pilotage.jobs.record import Place, Record, check_state
 from pilotage.jobs.shapes import shape_of
-from pilotage.jobs.status import booked_amounts, epoch, new_record
+from pilotage.jobs.status import booked_amounts, epoch, new_record, pending_reason
 from pilotage.jobs.stopping import Stopping
 from pilotage.jobs.world import World
 from pilotage.model.kueue import Workload, WorkloadStatus
@@ -77,6 +77,9 @@ class Workloads:
             if queue is not None:
                 checks.sync(record, queue, self._world.now())
             self._queueing.place(record)
+            waited_for_victims = pending_reason(record)[0] == c.WAITING_FOR_PREEMPTED
+            if waited_for_victims and queue is not None and record.place is Place.QUEUED and not queue.is_strict:
+                queue.pending.sticky = record
 
     def _take_over(self, record: Record) -> None:
         """It had quota before this engine began."""

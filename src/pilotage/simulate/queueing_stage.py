@@ -7,6 +7,7 @@ pods are gone as soon as it is evicted, or (`eviction: manual`) when the scenari
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
@@ -14,7 +15,7 @@ import msgspec
 from pilotage.clock import rfc3339
 from pilotage.jobs.configuration.kinds import QueueingConfiguration
 from pilotage.jobs.effects import Counted, Deactivate, Event, Labels, StatusChanged
-from pilotage.jobs.engine import JobQueueing
+from pilotage.jobs.engine import JobQueueing, QueueingObject
 from pilotage.model.kueue import (
     AdmissionCheckState,
     ReclaimablePod,
@@ -39,6 +40,7 @@ class NeverSettles(Exception):
 
 class QueueingStage:
     def __init__(self, configuration: QueueingConfiguration) -> None:
+        self.configuration = configuration
         self.clock = VirtualClock()
         self._start = self.clock.time()
         self.engine = JobQueueing(self.clock, seeded(0), configuration)
@@ -55,6 +57,14 @@ class QueueingStage:
         self._is_manual: set[str] = set()
         self._job_of: dict[str, QueuedJob] = {}
         self.engine.set_namespace(NAMESPACE, {})
+
+    def objects(self) -> Iterator[QueueingObject]:
+        """Queues and everything else that administrators make."""
+        for (kind, _), fields in self._fields.items():
+            if kind not in ("namespace", "job", "workload", "priorityClass"):
+                obj = made(kind, fields)
+                assert not isinstance(obj, WorkloadPriorityClass)
+                yield obj
 
     def now(self) -> float:
         """Seconds since the scenario began."""
