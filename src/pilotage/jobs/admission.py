@@ -58,6 +58,9 @@ class AdmissionCycle:
         self._booked: list[tuple[QuotaNode, Amounts]] = []
         self._leaving: dict[str, tuple[QueueState, Record]] = {}
         """Victims of this cycle, by UID."""
+        self._skipped: list[QueueState] = []
+        self._changed: set[int] = set()
+        """Trees in which somebody got quota or was put aside: for the others it is another race then."""
 
     def run(self) -> bool:
         """Whether another cycle may change something."""
@@ -72,6 +75,11 @@ class AdmissionCycle:
             node.remove(amounts)
         self._booked.clear()
         self._leaving.clear()
+        for queue in self._skipped:
+            if id(queue.node.root) in self._changed:
+                self._world.stir(queue)
+        self._skipped.clear()
+        self._changed.clear()
         return bool(self._world.stirred)
 
     # --- heads --------------------------------------------------------------------------------------------------------
@@ -113,6 +121,11 @@ class AdmissionCycle:
         return Entry(record, queue, self._world.order_key(record), assignment, victims)
 
     def _judge(self, record: Record, queue: QueueState) -> tuple[Assignment, list[Victim]]:
+        if record.chosen_counts:
+            # At its full size it might borrow, and those it made way for would go before it again.
+            assignment = self._assigner.assign(record, queue, record.chosen_counts)
+            if assignment.mode is Mode.FIT:
+                return assignment, []
         counts = [record.count_of(index) for index in range(len(record.shape.pod_sets))]
         assignment = self._assigner.assign(record, queue, counts)
         victims = self._victims(record, queue, assignment)
@@ -164,7 +177,7 @@ class AdmissionCycle:
             return
         if any(victim.record.uid in self._leaving for victim in entry.victims) and not self._choose_again(entry):
             return
-        if not self._still_fits(entry):
+        if not self._still_fits(entry) or not (entry.victims or self._fits_now(entry)):
             self._skip(entry)
             return
         if entry.victims:
@@ -191,10 +204,20 @@ class AdmissionCycle:
         return True
 
     def _still_fits(self, entry: Entry) -> bool:
+        """Once the victims of this cycle are gone and those before this one have what they are to get."""
         gone = dict(self._leaving)
         gone |= {victim.record.uid: (victim.queue, victim.record) for victim in entry.victims}
         with removed(list(gone.values())):
             return entry.queue.node.fits(entry.usage)
+
+    def _fits_now(self, entry: Entry) -> bool:
+        """While the victims of this cycle still hold their quota: what they leave cannot be given away yet."""
+        for node, amounts in self._booked:
+            node.remove(amounts)
+        fits = entry.queue.node.fits(entry.usage)
+        for node, amounts in self._booked:
+            node.add(amounts)
+        return fits
 
     def _book(self, queue: QueueState, amounts: Amounts) -> None:
         """For the rest of the cycle."""
@@ -205,6 +228,7 @@ class AdmissionCycle:
 
     def _reserve(self, entry: Entry) -> None:
         self._attempted("success")
+        self._changed.add(id(entry.queue.node.root))
         self._lifecycle.reserve(entry.record, entry.queue, entry.assignment)
         if entry.queue.pending.may_have_more(entry.queue.generation):
             self._world.stir(entry.queue)
@@ -239,6 +263,7 @@ class AdmissionCycle:
         """Stays at the head until its victims are gone."""
         record, queue = entry.record, entry.queue
         record.waits_for = frozenset(uids)
+        record.chosen_counts = tuple(one.count for one in entry.assignment.pod_sets)
         record.tried = {}
         if not queue.is_strict:
             queue.pending.sticky = record
@@ -248,6 +273,7 @@ class AdmissionCycle:
         """Lost the race inside the cycle: tried again, with the next flavor if there is one."""
         text = "The workload no longer fits after others were admitted in the same cycle"
         self._remember(entry)
+        self._skipped.append(entry.queue)
         if entry.assignment.has_untried_flavors:
             self._world.stir(entry.queue)
         self._say(entry.record, Refusal(c.WAITING_FOR_QUOTA, tuple(entry.assignment.obstacles), text))
@@ -256,6 +282,7 @@ class AdmissionCycle:
         assignment, record, queue = entry.assignment, entry.record, entry.queue
         refusal = Refusal(assignment.reason, tuple(assignment.obstacles))
         self._remember(entry)
+        record.waits_for, record.chosen_counts = frozenset(), ()
         if assignment.mode is not Mode.NO_FIT and assignment.has_untried_flavors:
             self._world.stir(queue)
             self._say(record, refusal)
@@ -265,6 +292,7 @@ class AdmissionCycle:
             self._put_aside(record, queue, refusal, _wake(entry))
 
     def _remember(self, entry: Entry) -> None:
+        """Where the search ended."""
         entry.record.tried = entry.assignment.tried if entry.assignment.has_untried_flavors else {}
         entry.record.tried_at = entry.queue.generation
 
@@ -278,6 +306,7 @@ class AdmissionCycle:
             self._world.stir(queue)
             return
         queue.pending.put_aside(record, wake, queue.generation)
+        self._changed.add(id(queue.node.root))
         for other in group.untold.values():
             if other is not record:
                 other.refusal = refusal

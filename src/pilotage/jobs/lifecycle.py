@@ -46,7 +46,7 @@ class Lifecycle:
             if old is not None and old.is_true:
                 conditions.set(kind, False, "QuotaReserved", f"Previously: {old.message}", now)
         record.tried = {}
-        record.waits_for = frozenset()
+        record.waits_for, record.chosen_counts = frozenset(), ()
         record.refusal = None
         checks.sync(record, queue, now)
         self.hold(record, queue, {pair: amount for pair, amount in assignment.usage.items() if amount})

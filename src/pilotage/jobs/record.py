@@ -84,6 +84,8 @@ class Record:
     """When its next timer fires."""
     waits_for: frozenset[str] = frozenset()
     """UIDs of the workloads on their way out that this one waits for."""
+    chosen_counts: tuple[int, ...] = ()
+    """For how many pods (of each pod set) victims were chosen: it is judged at that size until they are gone."""
     tried: dict[tuple[int, str], int] = field(default_factory=dict)
     """(pod set, resource) -> last flavor tried, when the search may go on behind it."""
     tried_at: int = -1

@@ -68,6 +68,8 @@ class Workloads:
         self._world.local_queue(record.local_queue_key).members[record.uid] = record
         if record.is_finished:
             record.place = Place.FINISHED
+        elif record.has_reservation and record.is_active and _was_deactivated(record):
+            record.place = Place.INACTIVE  # activated again, but its pods are not gone yet: its quota is free already
         elif record.has_reservation and record.is_active:
             self._take_over(record)
         elif not record.is_active:
@@ -192,3 +194,8 @@ class Workloads:
 
 def _condition(status: WorkloadStatus, kind: str) -> TimedCondition | None:
     return next((one for one in status.conditions if one.type == kind), None)
+
+
+def _was_deactivated(record: Record) -> bool:
+    evicted = record.conditions.get(c.EVICTED)
+    return evicted is not None and evicted.is_true and evicted.reason.startswith(c.DEACTIVATED)
