@@ -18,7 +18,7 @@ from pilotage.simulate.queueing_stage import QueueingStage, is_true
 
 CPU = ("std", "cpu")
 STEPS = 40
-SETTINGS = settings(max_examples=40, deadline=None)
+SETTINGS = settings(max_examples=40, deadline=None, derandomize=True)
 PREEMPTION = [
     {},
     {"withinClusterQueue": "LowerPriority"},

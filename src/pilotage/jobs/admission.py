@@ -42,6 +42,11 @@ class Entry:
     def usage(self) -> Amounts:
         return self.assignment.usage
 
+    @property
+    def leaving(self) -> Sequence[Amounts]:
+        held = (self.queue.holders.get(uid) for uid in sorted(self.record.waits_for))
+        return [other.usage for other in held if other is not None]
+
 
 class AdmissionCycle:
     def __init__(self, world: World, queueing: Queueing, lifecycle: Lifecycle) -> None:

@@ -77,6 +77,10 @@ class Contestant(Protocol):
     def usage(self) -> Amounts: ...
 
     @property
+    def leaving(self) -> Sequence[Amounts]:
+        """What those of its own queue use that were preempted for it and are not gone yet."""
+
+    @property
     def rank(self) -> tuple[int, int, str]:
         """Priority, then age."""
 
@@ -107,10 +111,15 @@ def _winner(node: QuotaNode, waiting: dict[str, C]) -> C | None:
 def _standing(finalist: tuple[QuotaNode, C]) -> tuple[bool, float, tuple[int, int, str]]:
     """As if the contestant were admitted: not borrowing first, then the lower share, then priority and age."""
     child, one = finalist
-    one.queue.node.add(one.usage)
+    node, leaving = one.queue.node, one.leaving
+    for amounts in leaving:
+        node.remove(amounts)
+    node.add(one.usage)
     borrows = any(child.borrows_with(pair, 0) for pair in one.usage)
     found = share(child)
-    one.queue.node.remove(one.usage)
+    node.remove(one.usage)
+    for amounts in leaving:
+        node.add(amounts)
     return borrows, found, one.rank
 
 
@@ -154,6 +163,8 @@ class _Contest:
         self._node = want.queue.node
         self._taken: list[tuple[Candidate, str]] = []
         self._spared: dict[str, list[Candidate]] = {}
+        self._justified = math.inf
+        """The preemptor's own share with which it was allowed to take from others."""
 
     def run(self, strategies: Sequence[str]) -> list[tuple[Candidate, str]]:
         stays_inside = not any(self._node.borrows_with(pair, amount) for pair, amount in self._want.usage.items())
@@ -201,14 +212,20 @@ class _Contest:
         return False
 
     def _take(self, one: Candidate, reason: str) -> bool:
+        if reason == IN_COHORT_FAIR_SHARING:
+            self._justified = self._share_with_usage(self._node)
         one.queue.node.remove(one.record.usage)
         self._taken.append((one, reason))
         return fits(self._want, True)
 
     def _spare(self) -> None:
         reasons = {one.record.uid: reason for one, reason in self._taken}
-        kept = spare(self._want, [one for one, _ in self._taken], lambda: fits(self._want, True))
+        kept = spare(self._want, [one for one, _ in self._taken], self._is_enough)
         self._taken = [(one, reasons[one.record.uid]) for one in kept]
+
+    def _is_enough(self) -> bool:
+        """There is room, and nobody of the own queue is spared at the cost of others: they would take it back."""
+        return fits(self._want, True) and self._share_with_usage(self._node) <= self._justified
 
     def _greediest(self, lines: dict[str, list[Candidate]]) -> str | None:
         """The queue to take from next: from the root down always the child with the highest share."""
