@@ -49,6 +49,8 @@ log = logging.getLogger(__name__)
 _CYCLES_PER_TURN: Final = 16
 _SUBJECTS_PER_TURN: Final = 64
 _SHORTEST_REST_SECONDS: Final = 0.001
+_QUEUE_STATUS_SECONDS: Final = 1.0
+"""The counts of a busy queue change with every workload; people and dashboards need them once a second."""
 
 
 class QueueingController:
@@ -74,6 +76,8 @@ class QueueingController:
         self._writes = Writes(calls, self._notes, clock, self._mark)
         self._statuses: StatusWrites | None = None
         self._flapping = Flapping(clock)
+        self._changed_queues: dict[tuple[str, str], None] = {}
+        self._queues_due = 0.0
         self._meters = Meters(metrics, self._queues, tells_quota=configuration.metrics.enable_cluster_queue_resources)
 
     @property
@@ -124,6 +128,7 @@ class QueueingController:
     async def _rest(self, tasks: asyncio.TaskGroup, engine: QueueingEngine, statuses: StatusWrites) -> None:
         """Sleep until there is news or something is due."""
         due = [engine.next_due(), statuses.retries.next_due(), self._writes.retries.next_due()]
+        due += [self._queues_due] if self._changed_queues else []
         times = [time for time in due if time is not None]
         sleeper = tasks.create_task(self._wake_at(min(times)), name="queueing timer") if times else None
         await self.inbox.arrival()
@@ -211,10 +216,15 @@ class QueueingController:
 
     def _write_queue_statuses(self, engine: QueueingEngine, statuses: StatusWrites) -> None:
         cluster_queues, local_queues = engine.take_changed_queues()
-        for name in cluster_queues:
-            statuses.queue_changed("clusterqueues", name)
-        for key in local_queues:
-            statuses.queue_changed("localqueues", key)
+        self._changed_queues.update(dict.fromkeys(("clusterqueues", name) for name in cluster_queues))
+        self._changed_queues.update(dict.fromkeys(("localqueues", key) for key in local_queues))
+        now = self._clock.time()
+        if not self._changed_queues or now < self._queues_due:
+            return
+        for plural, key in self._changed_queues:
+            statuses.queue_changed(plural, key)
+        self._changed_queues.clear()
+        self._queues_due = now + _QUEUE_STATUS_SECONDS
 
     # --- news --------------------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ Each call gives the next steps for what can be seen now; when their effects are 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from pilotage.jobs.adapters import batch_job
@@ -50,10 +50,14 @@ class DraftProblem:
     message: str
 
 
+Drafting = Callable[[], WorkloadDraft | DraftProblem]
+"""Called only if the draft is needed: most looks at a job do without."""
+
+
 def job_steps(
     job: Job,
     workload: Workload | None,
-    draft: WorkloadDraft | DraftProblem,
+    drafting: Drafting,
     flavors: Mapping[str, ResourceFlavor],
 ) -> Iterator[Step]:
     facts = batch_job.run_facts(job)
@@ -62,7 +66,7 @@ def job_steps(
         if workload is not None and is_leaving(workload) and (patch := release_patch(workload)) is not None:
             yield Change(workload, patch)
     elif workload is None:
-        yield from _without_workload(job, facts, draft)
+        yield from _without_workload(job, facts, drafting)
     elif is_leaving(workload):
         yield from _leaving(job, facts, workload)
     elif is_true(workload, "Finished"):
@@ -74,12 +78,13 @@ def job_steps(
     elif should_run(workload):
         yield from _admitted(job, facts, workload, flavors)
     else:
-        yield from _stopped(job, facts, workload, draft)
+        yield from _stopped(job, facts, workload, drafting)
 
 
-def _without_workload(job: Job, facts: RunFacts, draft: WorkloadDraft | DraftProblem) -> Iterator[Step]:
+def _without_workload(job: Job, facts: RunFacts, drafting: Drafting) -> Iterator[Step]:
     if facts.ending is not None:
         return
+    draft = drafting()
     if not facts.is_suspended:
         note = Note(job, "Suspended", "Waits for its workload to be admitted")
         yield Change(job, batch_job.suspend_patch(job), note=note)
@@ -131,10 +136,10 @@ def _start(job: Job, workload: Workload, info: PodSetInfo) -> Iterator[Step]:
         )
 
 
-def _stopped(job: Job, facts: RunFacts, workload: Workload, draft: WorkloadDraft | DraftProblem) -> Iterator[Step]:
+def _stopped(job: Job, facts: RunFacts, workload: Workload, drafting: Drafting) -> Iterator[Step]:
     if not facts.is_suspended or batch_job.is_steered(job):
         yield from _stop(job, facts, workload, why_stopped(workload))
-    elif isinstance(draft, WorkloadDraft):
+    elif isinstance(draft := drafting(), WorkloadDraft):
         yield from followed(job, workload, draft)
     if facts.is_suspended and not facts.has_active_pods and is_true(workload, "Evicted") and holds_quota(workload):
         yield TellGone(workload.key)

@@ -13,7 +13,7 @@ from pilotage.jobs.adapters import marks, plain_pods
 from pilotage.jobs.adapters.plain_pods import Group
 from pilotage.jobs.adapters.pod_set_info import Conflict, pod_set_infos
 from pilotage.jobs.adapters.workload_draft import WorkloadDraft
-from pilotage.jobs.controller.job_plan import DraftProblem
+from pilotage.jobs.controller.job_plan import Drafting, DraftProblem
 from pilotage.jobs.controller.steps import (
     Change,
     CreateWorkload,
@@ -45,13 +45,13 @@ _WAITING = "WaitingForReplacementPods"
 def pod_steps(
     members: Group,
     workload: Workload | None,
-    draft: WorkloadDraft | DraftProblem,
+    drafting: Drafting,
     flavors: Mapping[str, ResourceFlavor],
 ) -> Iterator[Step]:
     """`members` has at least one pod."""
     ending = plain_pods.run_facts(members).ending
     if workload is None:
-        yield from _without_workload(members, draft)
+        yield from _without_workload(members, drafting)
     elif is_leaving(workload):
         yield from _leaving(members, workload)
     elif is_true(workload, "Finished"):
@@ -63,7 +63,7 @@ def pod_steps(
     elif should_run(workload):
         yield from _admitted(members, workload, flavors)
     else:
-        yield from _stopped(members, workload, draft)
+        yield from _stopped(members, workload, drafting)
 
 
 def steps_without_pods(workload: Workload) -> Iterator[Step]:
@@ -81,7 +81,7 @@ def steps_without_pods(workload: Workload) -> Iterator[Step]:
         yield Change(workload, patch)
 
 
-def _without_workload(members: Group, draft: WorkloadDraft | DraftProblem) -> Iterator[Step]:
+def _without_workload(members: Group, drafting: Drafting) -> Iterator[Step]:
     first = members.pods[0]
     if plain_pods.run_facts(members).ending is not None:
         return
@@ -90,7 +90,7 @@ def _without_workload(members: Group, draft: WorkloadDraft | DraftProblem) -> It
         yield from _removals(running, "WorkloadDeleted", "The workload is gone")
     elif members.problem:
         yield Note(first, "ErrWorkloadCompose", members.problem, "Warning")
-    elif isinstance(draft, DraftProblem):
+    elif isinstance(draft := drafting(), DraftProblem):
         yield Note(first, draft.reason, draft.message, "Warning")
     elif members.is_complete:
         yield CreateWorkload(draft, Note(first, "CreatedWorkload", f"Created Workload: {draft.namespace}/{draft.name}"))
@@ -125,7 +125,7 @@ def _admitted(members: Group, workload: Workload, flavors: Mapping[str, Resource
     yield TellReady(workload.key, plain_pods.run_facts(members).are_pods_ready)
 
 
-def _stopped(members: Group, workload: Workload, draft: WorkloadDraft | DraftProblem) -> Iterator[Step]:
+def _stopped(members: Group, workload: Workload, drafting: Drafting) -> Iterator[Step]:
     evicted = is_true(workload, "Evicted") or not workload.spec.active
     if evicted or is_true(workload, _WAITING):
         yield from _replacement(workload, members.is_complete and not _running(members))
@@ -133,7 +133,7 @@ def _stopped(members: Group, workload: Workload, draft: WorkloadDraft | DraftPro
     if running:
         reason = condition(workload, "Evicted") or condition(workload, "QuotaReserved")
         yield from _removals(running, reason.reason if reason is not None else "NotAdmitted", why_stopped(workload))
-    elif isinstance(draft, WorkloadDraft) and members.is_complete:
+    elif members.is_complete and isinstance(draft := drafting(), WorkloadDraft):
         yield from followed(members.pods[0], workload, draft)
     if not plain_pods.run_facts(members).has_active_pods and is_true(workload, "Evicted") and holds_quota(workload):
         yield TellGone(workload.key)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from pilotage.jobs.adapters import batch_job, marks, plain_pods
 from pilotage.jobs.configuration.kinds import QueueingConfiguration
@@ -59,8 +60,8 @@ class Reconciler:
         own = None if job is None else self._own_workload(subject, job.uid)
         yield from self._others(subject, own)
         if job is not None:
-            draft = drafts.job_draft(job, self._objects.classes, self.queue_of(job))
-            yield from job_steps(job, own, draft, self._objects.flavors)
+            drafting = partial(drafts.job_draft, job, self._objects.classes, self.queue_of(job))
+            yield from job_steps(job, own, drafting, self._objects.flavors)
 
     def _pods(self, subject: Subject) -> Iterator[Step]:
         pods = self._objects.members(subject)
@@ -70,8 +71,8 @@ class Reconciler:
         yield from self._others(subject, own)
         if pods:
             members = plain_pods.group(name, pods)
-            draft = drafts.group_draft(members, self._objects.classes)
-            yield from pod_steps(members, own, draft, self._objects.flavors)
+            drafting = partial(drafts.group_draft, members, self._objects.classes)
+            yield from pod_steps(members, own, drafting, self._objects.flavors)
         elif own is not None:
             yield from steps_without_pods(own)
 

@@ -194,9 +194,12 @@ class StatusWrites:
         namespace, _, name = key.rpartition("/")
         is_local = plural == "localqueues"
 
-        def body() -> dict[str, Any]:
+        def body() -> dict[str, Any] | None:
             self._queues[plural, key] = False
-            status = self.engine.local_queue_status(key) if is_local else self.engine.cluster_queue_status(name)
+            try:
+                status = self.engine.local_queue_status(key) if is_local else self.engine.cluster_queue_status(name)
+            except KeyError:
+                return None  # deleted meanwhile
             return {"status": queue_status(status, tells_borrowed=not is_local)}
 
         while True:
