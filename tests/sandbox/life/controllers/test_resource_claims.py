@@ -162,3 +162,18 @@ async def test_claim_that_nobody_uses_can_be_deleted_though_allocated() -> None:
     cluster.delete("ResourceClaim", "idle")
     await cluster.settle()
     assert cluster.find("ResourceClaim", "idle") is None
+
+
+async def test_protection_stays_while_a_scheduler_is_between_its_two_writes() -> None:
+    """It protects a claim first and allocates it next; taking the protection off in between would go on for ever."""
+    cluster = LivingCluster(binds=False)
+    cluster.create(claim("shared"))
+    await cluster.settle()
+    found = cluster.get("ResourceClaim", "shared")
+    found["metadata"]["finalizers"] = ["resource.kubernetes.io/delete-protection"]
+    protected = cluster.api.update(CLAIMS, "default", "shared", found)
+    await cluster.settle()
+    assert cluster.get("ResourceClaim", "shared") == protected
+    cluster.api.delete(CLAIMS, "default", "shared")
+    await cluster.settle()
+    assert cluster.api.find(CLAIMS, "default", "shared") is None

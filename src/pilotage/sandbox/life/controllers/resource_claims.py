@@ -135,13 +135,19 @@ class ResourceClaimController:
                 for field in ("reservedFor", "allocation", "devices"):
                     status.pop(field, None)
             claim = self._world.api.update(RESOURCE_CLAIMS, key.namespace, key.name, claim, "status")
+            self._unprotect(key, claim)
+        elif is_deleting:
+            self._unprotect(key, claim)
         if not valid:
-            self._let_go(key, claim)
+            self._let_go(key)
 
-    def _let_go(self, key: Key, claim: Object) -> None:
-        """Nobody uses the claim: unprotect it if it is not allocated, delete it if its pod has ended."""
+    def _unprotect(self, key: Key, claim: Object) -> None:
+        # Never without a reason: a scheduler protects a claim first, and allocates it in its next write.
         if not (claim.get("status") or {}).get("allocation") and drop_finalizer(claim, DELETE_PROTECTION):
             self._world.write(key, claim)
+
+    def _let_go(self, key: Key) -> None:
+        """Nobody uses the claim: delete it if its pod has ended."""
         facts = self._world.index.get(key)
         owner = facts.controller if facts is not None else None
         if facts is None or owner is None or owner.kind != "Pod" or facts.is_deleting:
