@@ -57,7 +57,7 @@ EXCEPTIONS = {
 }
 
 _THIRD_PARTY_AT_THE_EDGE = {
-    "aiohttp": {"kube", "serve"},
+    "aiohttp": {"serve"},
     "click": {"cli"},
     "rich": {"cli"},
     "uvicorn": {"sandbox", "web"},
