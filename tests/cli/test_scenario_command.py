@@ -72,3 +72,50 @@ def test_a_file_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
 def test_an_id_that_no_scenario_has(capsys: pytest.CaptureFixture[str]) -> None:
     assert call(["scenario", str(REQUEUE), "-k", "unheard-of"]) == ExitCode.BAD_INPUT
     assert capsys.readouterr().err == "error: none of 98 scenarios has unheard-of in its id\n"
+
+
+QUEUEING = """\
+version: 1
+scenarios:
+- id: small
+  title: Two do not fit
+  tier: common
+  steps:
+  - apply:
+    - flavor: {name: std}
+    - clusterQueue: {name: q, groups: [{resources: [cpu], flavors: [{name: std, quotas: {cpu: 1}}]}]}
+    - localQueue: {name: lq, clusterQueue: q}
+    - workload: {name: a, queue: lq, requests: {cpu: 1}}
+    - workload: {name: b, queue: lq, requests: {cpu: 1}}
+  - expect: {holding: [a, b]}
+"""
+
+
+def test_queueing_scenarios_are_played_by_the_same_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "queues.yaml"
+    path.write_text(QUEUEING)
+    with pytest.raises(SystemExit) as ended:
+        call(["scenario", str(path), str(REQUEUE), "-k", "small", "-k", "uncordon"])
+    assert ended.value.code == ExitCode.FAILED
+    difference = "step 2 (at 0 s): holding: expected ['a', 'b'], is ['a']"
+    assert capsys.readouterr().out.startswith(f"FAIL  small\n      Two do not fit\n      {difference}\n")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("holding", "held", "small: unknown expectation: held"),
+        ("flavor: {name: std}", "flavour: {name: std}", 'small: unknown object "flavour"'),
+        ("{name: a, queue: lq", "{name: a, que: lq", "small: workload: unknown field que"),
+        ("version: 1", "version: 1\nkind: cooking", 'is of an unknown kind "cooking"'),
+        ("  - apply:", "  - aply:", 'small: step 1: unknown step "aply"'),
+        ("title: Two", "config: {waitForPodsReady: {timeout: -1s}}\n  title: Two", "waitForPodsReady.timeout"),
+    ],
+)
+def test_a_queueing_file_that_makes_no_sense_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], old: str, new: str, problem: str
+) -> None:
+    path = tmp_path / "queues.yaml"
+    path.write_text(QUEUEING.replace(old, new))
+    assert call(["scenario", str(path)]) == ExitCode.BAD_INPUT
+    assert problem in capsys.readouterr().err

@@ -14,6 +14,7 @@ _AFTER_RESTART = {
     c.CLUSTER_QUEUE_STOPPED: c.CLUSTER_QUEUE_RESTARTED,
     c.LOCAL_QUEUE_STOPPED: c.LOCAL_QUEUE_RESTARTED,
 }
+_WITH_AMOUNTS = (c.WAITING_FOR_QUOTA, c.WAITING_FOR_PREEMPTED, c.WAITING_FOR_PODS_READY)
 _QUIET_SECONDS = 30
 _SET_BY_QUEUES = (c.SUSPENDED, c.MISCONFIGURED, c.DEACTIVATED, c.ADMISSION_GATED)
 
@@ -58,7 +59,8 @@ class Queueing:
         """Write why there is no quota. Whether that is news: amounts that change all the time are told now and then."""
         now = self._world.now()
         known = record.conditions.get(c.QUOTA_RESERVED)
-        if known is not None and known.reason == reason and now < record.told_at + _QUIET_SECONDS:
+        is_repeated = known is not None and known.reason == reason and reason in _WITH_AMOUNTS
+        if is_repeated and now < record.told_at + _QUIET_SECONDS:
             return False
         news = record.conditions.set(c.QUOTA_RESERVED, False, reason, message, now)
         if not record.conditions.is_false(c.ADMITTED):
