@@ -2,9 +2,10 @@
 
 A measured cycle takes about twice as long as another: some of the calls cost less than looking at the clock around
 them. So a busy scheduler measures one cycle in a hundred and a quiet one all of them, which costs neither much. The
-cycles that are not measured pay nothing: for one that is, every plugin gets a class like its own whose methods look at
-the clock, and its own class back afterwards. A cycle is synchronous, so nobody else can meet them. PreEnqueue, PreBind,
-Bind and PostBind are not part of a cycle: there the point as a whole is measured, of the last three every time.
+cycles that are not measured pay nothing: for one that is, doubles that look at the clock serve the profile's points,
+and hand every question on. (Plugins themselves are left alone: an instance whose methods or class were changed once is
+slower for ever.) A cycle is synchronous, so nobody else can meet the doubles. PreEnqueue, PreBind, Bind and PostBind
+are not part of a cycle: there the point as a whole is measured, of the last three every time.
 
 In columns a plugin speaks of all nodes at once, so there is one observation per plugin, extension point and cycle,
 where kube-scheduler has one per node.
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Set
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from typing import Any, Final, ParamSpec, TypeVar
 
@@ -49,6 +50,8 @@ _POINTS: Final = {
     "unreserve": "Unreserve",
     "permit": "Permit",
 }
+_SERVED: Final = ("pre_filter", "filters", "post_filter", "pre_score", "scores", "reserve", "permit")
+"""Attributes of a profile: who serves the points of a cycle."""
 _PART_OF: Final = {"ScoreExtensionNormalize": "Score"}
 """What is a point of its own for a plugin, but belongs to another one for all of them together."""
 _WORST_LAST: Final = ("Skip", "Success", "Wait", "Pending", "Unschedulable", "UnschedulableAndUnresolvable", "Error")
@@ -78,8 +81,9 @@ class PluginMeter:
         self._runner = runner
         self._metrics = metrics
         self._clock = clock
-        self._timed: list[tuple[Plugin, type[Plugin], type[Plugin]]] = []
-        """Plugins with their own classes and their timed ones; made when they are first needed."""
+        self._own: dict[str, tuple[Plugin, ...]] = {}
+        self._timed: dict[str, tuple[Plugin, ...]] = {}
+        """Who serves a point, and their doubles that look at the clock; made when they are first needed."""
         self._calls: list[_Call] = []
         self._nested_calls: list[_Call] = []
         """Of filters, within the search for victims: they are part of PostFilter."""
@@ -102,34 +106,42 @@ class PluginMeter:
             self._end()
 
     def _begin(self) -> None:
-        self._timed = self._timed or [(one, type(one), self._timed_class(one)) for one in self._profile.plugins]
-        for plugin, _, timed in self._timed:
-            plugin.__class__ = timed
-        self._profile.plan_owner = self
-        self._runner.look_up_methods()
+        if not self._timed:
+            doubles = {id(plugin): self._double(plugin) for plugin in self._profile.plugins}
+            self._own = {point: getattr(self._profile, point) for point in _SERVED}
+            self._timed = {point: tuple(doubles[id(p)] for p in plugins) for point, plugins in self._own.items()}
+        self._serve(self._timed, self)
 
     def _end(self) -> None:
-        for plugin, own, _ in self._timed:
-            plugin.__class__ = own
-        self._profile.plan_owner = self._profile
-        self._runner.look_up_methods()
+        self._serve(self._own, self._profile)
         self._tell()
 
-    def _timed_class(self, plugin: Plugin) -> type[Plugin]:
+    def _serve(self, plugins: Mapping[str, tuple[Plugin, ...]], plan_owner: object) -> None:
+        """Let these serve the points of the profile."""
+        for point, serving in plugins.items():
+            setattr(self._profile, point, serving)
+        self._profile.plan_owner = plan_owner
+        self._runner.look_up_methods()
+
+    def _double(self, plugin: Plugin) -> Plugin:
+        """Of the plugin's own kind, without anything of its own: what is asked of it, the plugin answers."""
         own, name = type(plugin), name_of(plugin)
         makers = {
             "filter": self._timed_filter,
             "filter_all": self._timed_columns,
             "post_filter": self._timed_post_filter,
         }
-        timed = {
-            method: makers.get(method, self._timed_call)(name, point, getattr(own, method))
+        timed: dict[str, Any] = {
+            method: staticmethod(makers.get(method, self._timed_call)(name, point, getattr(plugin, method)))
             for method, point in _POINTS.items()
             if hasattr(own, method)
         }
+        # Methods that are not measured find the plugin's attributes, and change them there.
+        timed["__getattr__"] = lambda _, attribute: getattr(plugin, attribute)
+        timed["__setattr__"] = lambda _, attribute, value: setattr(plugin, attribute, value)
         meta: Any = type(own)
-        made: type[Plugin] = meta(own.__name__, (own,), timed)
-        return made
+        double: Plugin = object.__new__(meta(own.__name__, (own,), timed))
+        return double
 
     def _timed_call(self, name: str, point: str, method: Callable[..., Any]) -> Callable[..., Any]:
         now, note = self._clock.monotonic, self._calls.append
