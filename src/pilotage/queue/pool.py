@@ -1,8 +1,8 @@
-"""Pods that wait for something to happen, indexed by the plugin that refused them and by pod class, and by key.
+"""Pods that wait for something to happen, indexed by the plugin that refused them, in groups of equal pods, and by key.
 
-An event is asked about only those pods whose rejectors registered for it, and only once per class of equal pods; one
-that a plugin has narrowed down touches only the pods that were named. So the cost of an event does not grow with the
-number of pods that it cannot help.
+An event is asked about only those pods whose rejectors registered for it, and only once per group; one that a plugin
+has narrowed down touches only the pods that were named. Pods behind a gate are groups of their own, so that an event
+that cannot open it passes them by. So the cost of an event does not grow with the number of pods that it cannot help.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from pilotage.queue.entry import ClassKey, Entry
 
-_Classes = dict[ClassKey, dict[str, Entry]]
+Group = tuple[ClassKey, str]
+"""Pods that get the same answer from every hint and wait behind the same gate (or none)."""
 
 
 class _Filed(NamedTuple):
@@ -21,7 +22,7 @@ class _Filed(NamedTuple):
     key: str
     rejectors: frozenset[str]
     scheduler: str
-    class_key: ClassKey
+    group: Group
 
 
 class WaitingPool:
@@ -29,7 +30,7 @@ class WaitingPool:
 
     def __init__(self) -> None:
         self._entries: dict[str, Entry] = {}
-        self._by_rejector: dict[tuple[str, str], _Classes] = {}
+        self._by_rejector: dict[tuple[str, str], dict[Group, dict[str, Entry]]] = {}
         self._filed_under: dict[str, _Filed] = {}
         self._by_key: dict[str, Entry] = {}
 
@@ -49,12 +50,12 @@ class WaitingPool:
         uid = entry.pod.uid
         self._entries[uid] = entry
         # The entry's own fields may change while it is filed; remember where it was put.
-        filed = _Filed(entry.pod.key, entry.rejectors, entry.pod.spec.scheduler_name, entry.class_key)
+        filed = _Filed(entry.pod.key, entry.rejectors, entry.pod.spec.scheduler_name, group_of(entry))
         self._filed_under[uid] = filed
         self._by_key[filed.key] = entry
         for rejector in sorted(filed.rejectors):
-            classes = self._by_rejector.setdefault((filed.scheduler, rejector), {})
-            classes.setdefault(filed.class_key, {})[uid] = entry
+            groups = self._by_rejector.setdefault((filed.scheduler, rejector), {})
+            groups.setdefault(filed.group, {})[uid] = entry
 
     def remove(self, uid: str) -> Entry | None:
         entry = self._entries.pop(uid, None)
@@ -65,13 +66,17 @@ class WaitingPool:
         if self._by_key.get(filed.key) is entry:
             del self._by_key[filed.key]
         for rejector in filed.rejectors:
-            classes = self._by_rejector[(filed.scheduler, rejector)]
-            del classes[filed.class_key][uid]
-            if not classes[filed.class_key]:
-                del classes[filed.class_key]
-            if not classes:
+            groups = self._by_rejector[(filed.scheduler, rejector)]
+            del groups[filed.group][uid]
+            if not groups[filed.group]:
+                del groups[filed.group]
+            if not groups:
                 del self._by_rejector[(filed.scheduler, rejector)]
         return entry
+
+    def with_key(self, key: str) -> Entry | None:
+        """The waiting pod of this key ("namespace/name")."""
+        return self._by_key.get(key)
 
     def named(self, scheduler_name: str, plugin: str, key: str) -> Entry | None:
         """The waiting pod of this key ("namespace/name"), if this plugin refused it."""
@@ -81,14 +86,18 @@ class WaitingPool:
         filed = self._filed_under[entry.pod.uid]
         return entry if filed.scheduler == scheduler_name and plugin in filed.rejectors else None
 
-    def refused_by(self, scheduler_name: str, plugin: str) -> Mapping[ClassKey, Mapping[str, Entry]]:
-        """Waiting pods that this plugin refused, by class."""
+    def refused_by(self, scheduler_name: str, plugin: str) -> Mapping[Group, Mapping[str, Entry]]:
+        """Waiting pods that this plugin refused, by group."""
         return self._by_rejector.get((scheduler_name, plugin), {})
 
     def check(self) -> None:
         """Verify the invariants; for tests."""
         assert self._entries.keys() == self._filed_under.keys()
-        indexed = {uid for classes in self._by_rejector.values() for pods in classes.values() for uid in pods}
+        indexed = {uid for groups in self._by_rejector.values() for pods in groups.values() for uid in pods}
         assert indexed == {uid for uid, filed in self._filed_under.items() if filed.rejectors}
         assert all(self._entries.get(entry.pod.uid) is entry for entry in self._by_key.values())
         assert self._by_key.keys() == {filed.key for filed in self._filed_under.values()}
+
+
+def group_of(entry: Entry) -> Group:
+    return entry.class_key, entry.gated_by

@@ -6,19 +6,20 @@ about those that its narrowing named. What another plugin says of the same event
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from pilotage.api.events import ClusterEvent, Hint, Resource
 from pilotage.clock import Clock
 from pilotage.model import Pod
 from pilotage.observe.decision_log import DecisionLog, shorten
-from pilotage.queue.entry import ClassKey, Entry
+from pilotage.queue.entry import Entry
 from pilotage.queue.hints import HintTable, Judges, Retry
-from pilotage.queue.pool import WaitingPool
+from pilotage.queue.pool import Group, WaitingPool, group_of
 
 Keys = frozenset[str] | None
 """Of the pods that an event can concern; None: all."""
+_NOBODY: Keys = frozenset()
 
 
 class WakeUp:
@@ -44,7 +45,7 @@ class WakeUp:
             judges = self._hints.judges(scheduler, event)
             keys = {plugin: self._hints.concerned(scheduler, plugin, event, old, new) for plugin in judges}
             for plugin, entry in self._queued(scheduler, judges, keys, event, old, new):
-                if (entry.gated_by and not _may_open(entry, keys)) or _is_itself(entry, event, old, new):
+                if _is_itself(entry, event, old, new):
                     continue
                 retry = _retry(entry, plugin)
                 uid = entry.pod.uid
@@ -57,7 +58,7 @@ class WakeUp:
     ) -> Iterator[tuple[str, Entry]]:
         """Plugins that say Queue, with the pods for which they say it."""
         for plugin, hints in judges.items():
-            groups = self._alike(scheduler, plugin, keys[plugin])
+            groups = self._alike(scheduler, plugin, keys)
             if not groups:
                 continue
             started, failures = self._clock.monotonic(), self._hints.failures
@@ -89,22 +90,32 @@ class WakeUp:
     def _answer_note(self, plugin: str, answer: Hint, event: ClusterEvent) -> tuple[float, str, str, str]:
         return self._clock.time(), "asked", f"{plugin}: {answer.value}", event.label
 
-    def _alike(self, scheduler: str, plugin: str, keys: Keys) -> Collection[Mapping[str, Entry]]:
+    def _alike(self, scheduler: str, plugin: str, keys: Mapping[str, Keys]) -> list[Mapping[str, Entry]]:
         """The pods that the plugin refused and the event can concern, in groups that get the same answer."""
-        classes = (
-            self._pool.refused_by(scheduler, plugin) if keys is None else self._named(scheduler, plugin, keys)
-        ).values()
+        named = keys[plugin]
+        groups = self._pool.refused_by(scheduler, plugin) if named is None else self._named(scheduler, plugin, named)
+        reached = [part for (_, gate), pods in groups.items() if (part := self._let_in(gate, pods, keys))]
         if self._hints.asks_per_pod(scheduler, plugin):
-            return [{uid: entry} for pods in classes for uid, entry in pods.items()]
-        return classes
+            return [{uid: entry} for pods in reached for uid, entry in pods.items()]
+        return reached
 
-    def _named(self, scheduler: str, plugin: str, keys: Iterable[str]) -> dict[ClassKey, dict[str, Entry]]:
-        classes: dict[ClassKey, dict[str, Entry]] = {}
+    def _let_in(self, gate: str, pods: Mapping[str, Entry], keys: Mapping[str, Keys]) -> Mapping[str, Entry]:
+        """Only events that its gate registered for can open it, and only for the pods that the gate names."""
+        if not gate:
+            return pods
+        named = keys.get(gate, _NOBODY)
+        if named is None:
+            return pods
+        entries = filter(None, (self._pool.with_key(key) for key in sorted(named)))
+        return {entry.pod.uid: entry for entry in entries if entry.pod.uid in pods}
+
+    def _named(self, scheduler: str, plugin: str, keys: Iterable[str]) -> dict[Group, dict[str, Entry]]:
+        groups: dict[Group, dict[str, Entry]] = {}
         for key in sorted(keys):
             entry = self._pool.named(scheduler, plugin, key)
             if entry is not None:
-                classes.setdefault(entry.class_key, {})[entry.pod.uid] = entry
-        return classes
+                groups.setdefault(group_of(entry), {})[entry.pod.uid] = entry
+        return groups
 
     def worth_retrying(self, entry: Entry, event: ClusterEvent, old: Any, new: Any) -> Retry:
         """The same question for one pod: its own update, or an event that it missed while in flight."""
@@ -147,13 +158,3 @@ def _is_itself(entry: Entry, event: ClusterEvent, old: Any, new: Any) -> bool:
 
 def _retry(entry: Entry, plugin: str) -> Retry:
     return Retry.IMMEDIATELY if plugin in entry.pending else Retry.AFTER_BACKOFF
-
-
-def _may_open(entry: Entry, keys: Mapping[str, Keys]) -> bool:
-    """Only events that its gate registered for can open it, and only for the pods that the gate says they concern."""
-    gate = entry.gated_by
-    if gate not in keys:
-        return False
-    named = keys[gate]
-    # Most events concern nobody at the gate, and then no name need be made up.
-    return named is None or (bool(named) and entry.pod.key in named)

@@ -98,13 +98,17 @@ def _within_limits_errors(requests: Quantities, limits: Quantities, path: str) -
             if not _may_overcommit(name):
                 errors.append(required(f"{path}.limits", "Limit must be set for non overcommitable resources"))
             continue
-        difference = parse_quantity(amount) - parse_quantity(limit)
-        if difference and not _may_overcommit(name):
-            errors.append(invalid(f"{path}.requests", _shown(amount), f"must be equal to {name} limit of {limit}"))
-        elif difference > 0:
-            problem = f"must be less than or equal to {name} limit of {limit}"
+        if problem := _limit_problem(name, amount, limit):
             errors.append(invalid(f"{path}.requests", _shown(amount), problem))
     return errors
+
+
+@lru_cache(1 << 16, typed=True)
+def _limit_problem(name: str, amount: Quantity, limit: Quantity) -> str:
+    difference = parse_quantity(amount) - parse_quantity(limit)
+    if difference and not _may_overcommit(name):
+        return f"must be equal to {name} limit of {limit}"
+    return f"must be less than or equal to {name} limit of {limit}" if difference > 0 else ""
 
 
 def _may_overcommit(name: str) -> bool:
