@@ -8,6 +8,7 @@ import pytest
 from pilotage.jobs.effects import StatusChanged
 from pilotage.jobs.quota import Quota, QuotaNode
 from pilotage.model.kueue import Workload
+from pilotage.simulate.queueing_file import Named
 from pilotage.simulate.queueing_objects import made
 from tests.jobs.world import World
 
@@ -126,6 +127,28 @@ def test_who_waits_for_its_victims_is_not_overtaken() -> None:
     world.settle()
     assert world.stage.reserved == ["low", "vip"]
     assert world.state("vip") == "evicting", "the next one then preempts in turn"
+
+
+def test_what_victims_still_hold_is_not_given_away() -> None:
+    """In one cycle a preemptor chooses a large victim; what it will leave over must wait until it is gone."""
+    world = World()
+    world.queue("east", "ring", std=6, preemption={"withinClusterQueue": "LowerPriority"})
+    world.queue("west", "ring", std=2)
+    world.queue("north", "ring", std=2)
+    world.submit("low", "east", 6, eviction="manual")
+    for name, queue, cpu, priority in (("vip", "east", 5, 5), ("borrower", "west", 3, 0), ("owner", "north", 2, 0)):
+        fields = {"name": name, "queue": f"lq-{queue}", "requests": {"cpu": cpu}, "priority": priority}
+        world.stage.apply(Named("workload", name, "ns", fields))
+    world.settle()
+    assert [world.state(name) for name in ("low", "vip", "borrower", "owner")] == [
+        "evicting",
+        "pending",
+        "pending",
+        "admitted",
+    ]
+    world.engine.pods_gone("ns/low")
+    world.settle()
+    assert [world.state(name) for name in ("vip", "borrower")] == ["admitted", "admitted"]
 
 
 def _workload(name: str, uid: str = "") -> Workload:

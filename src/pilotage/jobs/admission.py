@@ -12,11 +12,11 @@ changed nothing is left alone until something happens again.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 
 from pilotage.jobs import conditions as c
 from pilotage.jobs.assignment import Assigner, Assignment, Mode
 from pilotage.jobs.cluster_queue import QueueState
+from pilotage.jobs.entry import Entry, owed, wake_for
 from pilotage.jobs.fair_sharing import FairPreemption, drawn
 from pilotage.jobs.lifecycle import Lifecycle
 from pilotage.jobs.pending import NEVER, Wake
@@ -26,26 +26,6 @@ from pilotage.jobs.quota import Amounts, FlavorResource, QuotaNode
 from pilotage.jobs.record import Record
 from pilotage.jobs.refusals import Refusal
 from pilotage.jobs.world import World
-
-
-@dataclass(slots=True)
-class Entry:
-    """A head with the outcome of judging it."""
-
-    record: Record
-    queue: QueueState
-    rank: tuple[int, int, str]
-    assignment: Assignment
-    victims: list[Victim] = field(default_factory=list)
-
-    @property
-    def usage(self) -> Amounts:
-        return self.assignment.usage
-
-    @property
-    def leaving(self) -> Sequence[Amounts]:
-        held = (self.queue.holders.get(uid) for uid in sorted(self.record.waits_for))
-        return [other.usage for other in held if other is not None]
 
 
 class AdmissionCycle:
@@ -177,7 +157,7 @@ class AdmissionCycle:
             return
         if assignment.mode is not Mode.FIT and not entry.victims:
             if entry.queue.obj.spec.preemption.reclaim_within_cohort != "Any":
-                self._book(entry.queue, _owed(entry))
+                self._book(entry.queue, owed(entry))
             self._refuse(entry)
             return
         if any(victim.record.uid in self._leaving for victim in entry.victims) and not self._choose_again(entry):
@@ -294,7 +274,7 @@ class AdmissionCycle:
         elif queue.is_strict:
             self._say(record, refusal)
         else:
-            self._put_aside(record, queue, refusal, _wake(entry))
+            self._put_aside(record, queue, refusal, wake_for(entry))
 
     def _remember(self, entry: Entry) -> None:
         """Where the search ended."""
@@ -330,33 +310,3 @@ class AdmissionCycle:
 
     def _attempted(self, result: str) -> None:
         self._world.outbox.count("admission_attempts_total", ("result", result))
-
-
-def _owed(entry: Entry) -> dict[FlavorResource, int]:
-    """What is kept free for a head that nobody makes room for: up to its nominal quota, or up to what it may borrow."""
-    node, found = entry.queue.node, {}
-    for pair, amount in entry.usage.items():
-        quota, used = node.quota(pair), node.usage.get(pair, 0)
-        if entry.assignment.level == 0:
-            found[pair] = max(0, min(amount, quota.nominal - used))
-        elif quota.borrowing_limit is None:
-            found[pair] = amount
-        else:
-            found[pair] = max(0, min(amount, quota.nominal + quota.borrowing_limit - used))
-    return found
-
-
-def _wake(entry: Entry) -> Wake:
-    """What must be free before it is worth another look."""
-    assignment = entry.assignment
-    if assignment.reason == c.NO_MATCHING_FLAVOR:
-        return NEVER
-    if assignment.resumed or len(assignment.pod_sets) > 1 or entry.record.shape.can_shrink:
-        return Wake(any_release=True)  # how much it would need, and where, is not known
-    if assignment.reason != c.WAITING_FOR_QUOTA:
-        return NEVER
-    lacks: dict[FlavorResource, int] = {}
-    for obstacle in assignment.obstacles:
-        if obstacle.code == c.WAITING_FOR_QUOTA:
-            lacks[obstacle.flavor, obstacle.resource] = obstacle.need
-    return Wake(tuple(lacks.items()))

@@ -1,22 +1,8 @@
-"""The engine of workload queueing: facts in, effects out, nothing waits, no locks.
+"""The engine of workload queueing. How it is used, and what the shell must keep to, is told in `surface`.
 
-    engine = JobQueueing(clock, rng, configuration)
-    engine.upsert(obj)  engine.delete(obj)              # any Kueue kind, as it comes from the watch
-    engine.pods_ready("ns/w", True) ...                 # what adapters know of the job
-    while engine.cycle(): pass                          # until nothing changes
-    for effect in engine.take_effects(): ...            # write, record, count
-    due = engine.next_due()                             # sleep until then, engine.fire_timers(), cycle again
-
-Rules for the shell
-- A workload is known by its key ("namespace/name"). Hand in every watch event; the engine compares with what it saw
-  before and takes what others changed: spec, admission check states, reclaimablePods, WaitingForReplacementPods. Its
-  own writes (all other conditions, admission, requeueState, schedulingStats) it knows; an older echo does no harm.
-- The first sight of a workload (start, change of leader) is the exception: then its whole status is taken over, so that
-  reservations, back-off and timers go on where they were.
-- Times are whole epoch seconds.
-
-The parts: `world` keeps the objects, `queueing` and `pending` who waits, `lifecycle` the books, `stopping` what ends
-a reservation, `reconfiguration` what administrators change, `admission` the scheduling cycle, `reporting` answers.
+The parts: `world` keeps the objects, `queueing` and `pending` who waits, `lifecycle` the books, `stopping` what ends a
+reservation, `workloads` what others change, `reconfiguration` what administrators change, `admission` the scheduling
+cycle (with `assignment`, `preemption`, `fair_sharing` over the `quota` trees), `reporting` answers.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ class QueueingEngine(Protocol):
         """The API server refuses the status for good: a reservation that nobody knows of is taken back."""
 
     def cycle(self) -> bool:
-        """One scheduling cycle over the heads of all queues that something happened to; False if nothing changed."""
+        """One scheduling cycle over the queues that something happened to; whether another may change something."""
 
     def fire_timers(self) -> None:
         """Do what is due by now."""
