@@ -55,7 +55,7 @@ async def test_volumes_are_provisioned_for_the_chosen_node() -> None:
 
 
 def test_the_workload_of_claims_is_run_with_and_without_narrowing() -> None:
-    sizes = ["--nodes", "2", "--pods", "4"]
+    sizes = ["--nodes", "2", "--init-pods", "1", "--pods", "4"]
     done = CliRunner().invoke(cli, ["bench", "--workload", _CLAIMS, *sizes, "-o", "json"])
     assert done.exit_code == 0, done.output
     facts = msgspec.json.decode(done.stdout.splitlines()[-1])

@@ -81,7 +81,8 @@ DEVICE_WORKLOADS = (
         name="SchedulingWithResourceClaimTemplate",
         about="pods with a device each, through claims that a controller makes from a template",
         nodes=500,
-        init_pods=0,
+        # Without claims: when they are bound, the scheduler is up and knows all devices.
+        init_pods=100,
         pods=2500,
         make_node=bench_node,
         make_init_pod=lambda number: bench_pod(f"init-{number:06}"),
