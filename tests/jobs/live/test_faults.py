@@ -8,8 +8,11 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
+import msgspec
+
 from pilotage.kube.transport import Response, Transport, TransportError
 from pilotage.rng import seeded
+from pilotage.testing import VirtualClock
 from tests.jobs.live.world import Json, QueueingWorld, job, living, priority_class, queue
 
 
@@ -125,3 +128,39 @@ async def test_a_standby_writes_nothing_and_takes_over_where_the_leader_was() ->
             assert not cluster.is_suspended("second")
             for task in (leading, *watches):
                 task.cancel()
+
+
+class SlowStatus(Flaky):
+    """Statuses of workloads take two seconds; what is written is remembered in order."""
+
+    def __init__(self, transport: Transport, clock: VirtualClock) -> None:
+        super().__init__(transport, seeded(0))
+        self._clock = clock
+        self.writes: list[str] = []
+
+    async def request(self, method: str, path: str, **options: Any) -> Response:
+        if method == "PATCH" and "/workloads/" in path and path.endswith("/status"):
+            await self._clock.sleep(2)
+        answer = await self._transport.request(method, path, **options)
+        if method == "PATCH" and answer.status < 300:
+            body = msgspec.json.decode(options["body"])
+            if b'"type":"Admitted","status":"True"' in answer.body.replace(b" ", b"") and path.endswith("/status"):
+                self.writes.append("admitted")
+            if body.get("spec", {}).get("suspend") is False:
+                self.writes.append("started")
+        return answer
+
+
+async def test_a_job_is_started_only_after_its_admission_is_stored() -> None:
+    made: list[SlowStatus] = []
+
+    def wrapped(transport: Transport) -> Transport:
+        made.append(SlowStatus(transport, clocks[0]))
+        return made[-1]
+
+    clocks: list[VirtualClock] = []
+    async with living(wrap=wrapped, on_clock=clocks.append) as cluster:
+        cluster.create(*queue(), job("train", suspend=True))
+        await cluster.run(20)
+        assert not cluster.is_suspended("train")
+    assert made[0].writes[0] == "admitted" and made[0].writes.count("started") == 1

@@ -188,9 +188,11 @@ async def living(
     nodes: list[Json] | int = 2,
     configuration: Mapping[str, Any] | None = None,
     wrap: Wrap = lambda transport: transport,
+    on_clock: Callable[[VirtualClock], None] = lambda clock: None,
 ) -> AsyncIterator[QueueingWorld]:
     """Runs until the block ends."""
     clock, rng = VirtualClock(), seeded(5)
+    on_clock(clock)
     count = nodes if isinstance(nodes, int) else 0
     async with EmbeddedCluster.running(EmbeddedOptions(nodes=count, port=None), clock, rng) as cluster:
         world = QueueingWorld(cluster, clock, configuration or {}, wrap)
