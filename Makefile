@@ -46,7 +46,7 @@ cluster-assets: install ## build etcd, kube-apiserver and kube-scheduler from th
 	$(BIN)/python tools/cluster_assets.py $(KUBERNETES)
 
 cluster-test: install ## the scheduler as a process against a real API server (if there are assets) and the sandbox
-	$(BIN)/python -m pytest -m cluster -rs tests/real_cluster
+	$(BIN)/python -m pytest -m cluster -n 2 --dist loadfile -rs tests/real_cluster
 
 lock: install ## resolve the dependencies anew
 	$(BIN)/pip install --quiet uv
