@@ -1,7 +1,7 @@
-"""How long plugins take, measured in at most twenty cycles a second.
+"""How long plugins take, measured in at most one cycle a second.
 
 A measured cycle takes about twice as long as another: some of the calls cost less than looking at the clock around
-them. So a busy scheduler measures one cycle in a hundred and a quiet one all of them, which costs neither much. The
+them. So a busy scheduler measures one cycle in thousands and a quiet one all of them, which costs neither much. The
 cycles that are not measured pay nothing: for one that is, doubles that look at the clock serve the profile's points,
 and hand every question on. (Plugins themselves are left alone: an instance whose methods or class were changed once is
 slower for ever.) A cycle is synchronous, so nobody else can meet the doubles. PreEnqueue, PreBind, Bind and PostBind
@@ -31,7 +31,7 @@ from pilotage.observe.metrics import Metrics
 P = ParamSpec("P")
 T = TypeVar("T")
 
-PAUSE_SECONDS: Final = 0.05
+PAUSE_SECONDS: Final = 1.0
 """After a measured cycle, the next one is measured no sooner than this."""
 _OVER: Final = object()
 _FAILED: Final = object()
