@@ -161,6 +161,10 @@ async def test_a_job_is_started_only_after_its_admission_is_stored() -> None:
     clocks: list[VirtualClock] = []
     async with living(wrap=wrapped, on_clock=clocks.append) as cluster:
         cluster.create(*queue(), job("train", suspend=True))
-        await cluster.run(20)
+        for step in range(20):
+            # Every change of the Job is an occasion to look at it.
+            cluster.change("Job", "train", {"metadata": {"annotations": {"step": str(step)}}})
+            await cluster.run(0.5)
+        await cluster.run(10)
         assert not cluster.is_suspended("train")
     assert made[0].writes[0] == "admitted" and made[0].writes.count("started") == 1
