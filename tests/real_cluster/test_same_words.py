@@ -47,8 +47,10 @@ REFUSED_PODS = {
 @pytest.mark.parametrize("name", REFUSED_PODS)
 def test_refusals_are_told_in_the_words_of_kube_scheduler(world: World, tmp_path: Path, name: str) -> None:
     theirs = program(world, tmp_path)
-    wanted = outcome(world, name)
-    theirs.stop()
+    try:
+        wanted = outcome(world, name)
+    finally:
+        theirs.stop()
     world.clear()
     world.start_scheduler()
     assert outcome(world, name) == wanted
