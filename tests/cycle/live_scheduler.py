@@ -58,6 +58,10 @@ class LiveScheduler:
         """How many attempts have ended."""
         return int(self.scheduler.metrics.schedule_attempts_total.total())
 
+    def noted_calls(self) -> int:
+        """Calls of plugins that were measured and not told yet."""
+        return sum(len(meter._calls) for meter in self.scheduler._parts.meters.values())
+
     def check(self) -> None:
         self.queue.check()
         self.cluster.check()

@@ -100,6 +100,12 @@ async def test_plugins_have_their_own_classes_between_cycles() -> None:
     assert [type(one) for one in Picky.made] == [Picky]
 
 
+async def test_cycles_that_are_not_measured_meet_the_plugins_themselves() -> None:
+    async with live() as world:
+        await world.put(node("a"), *(pod(f"p{number}") for number in range(10)))
+        assert world.attempts == 10 and world.noted_calls() == 0, "doubles were asked after their cycle"
+
+
 async def test_cycles_close_together_are_not_all_measured() -> None:
     async with live() as world:
         await world.put(node("a"), *(pod(f"p{number}") for number in range(10)))

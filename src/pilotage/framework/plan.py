@@ -114,21 +114,21 @@ def _fragment(plugin: Plugin, pod: Pod) -> Hashable | None:
 
 
 def _make_plan(profile: Profile, pod: Pod) -> Plan:
-    fragments = {name: _fragment(plugin, pod) for name, plugin in _evaluating(profile)}
+    fragments = {name: _fragment(plugin, pod) for name, plugin in _evaluating(profile, profile.plan_owner)}
     signature = tuple((name, part) for name, part in fragments.items() if part is not None)
-    plan = _split(profile, frozenset(name for name, part in fragments.items() if part is None))
+    plan = _split(profile, profile.plan_owner, frozenset(name for name, part in fragments.items() if part is None))
     return replace(plan, signature=signature)
 
 
 @lru_cache(maxsize=_KEPT_PLANS)
-def _evaluating(profile: Profile) -> Named:
+def _evaluating(profile: Profile, plan_owner: object) -> Named:
     plugins: tuple[Any, ...] = tuple(dict.fromkeys((*profile.filters, *profile.pre_score, *profile.scores)))
     return tuple((name_of(plugin), plugin) for plugin in plugins)
 
 
 @lru_cache(maxsize=_KEPT_PLANS)
-def _split(profile: Profile, unsigned: frozenset[str]) -> Plan:
-    """The plan, still without a signature, of pods that these plugins do not sign."""
+def _split(profile: Profile, plan_owner: object, unsigned: frozenset[str]) -> Plan:
+    """The plan, still without a signature, of pods that these plugins do not sign; its owner says who serves."""
 
     def split(plugins: tuple[Any, ...]) -> tuple[Named, Named]:
         named = [(name_of(plugin), plugin) for plugin in plugins]
