@@ -28,6 +28,10 @@ class Inbox:
         """Let the loop look at the queue although there is no news."""
         self._arrived.set()
 
+    @property
+    def is_empty(self) -> bool:
+        return not self._news
+
     def drain(self) -> int:
         """Do everything that has arrived, in order; returns how much that was."""
         self._arrived.clear()

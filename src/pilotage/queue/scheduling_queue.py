@@ -166,6 +166,12 @@ class SchedulingQueue:
 
     # --- pop and give back -------------------------------------------------------------------------------------
 
+    @property
+    def has_next(self) -> bool:
+        """Is there a pod to pop?"""
+        sizes = self._sizes
+        return sizes[Home.ACTIVE] > 0 or (self._pops_backoff and sizes[Home.BACKOFF] > 0)
+
     def pop(self) -> Ticket | None:
         """The pod to schedule next. With nothing active, a pod still in (normal) backoff is taken early."""
         entry = self._heaps.first(Home.ACTIVE)
