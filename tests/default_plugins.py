@@ -6,11 +6,11 @@ import inspect
 from typing import Any, TypeVar
 
 from pilotage.api import Plugin
-from pilotage.assembly import SchedulerHandle
 from pilotage.calls.dispatcher import Dispatcher
 from pilotage.calls.no_api import NoApi
 from pilotage.clock import SystemClock
 from pilotage.cluster.state import Cluster
+from pilotage.cycle.handle import SchedulerHandle
 from pilotage.rng import seeded
 
 PluginT = TypeVar("PluginT", bound=Plugin)

@@ -12,7 +12,7 @@ from typing import Final
 import click
 import msgspec
 
-from pilotage.assembly import SchedulerHandle, SchedulerOptions, build_profiles, catalog_for, options_from_configuration
+from pilotage.assembly import SchedulerOptions, build_profiles, catalog_for, options_from_configuration
 from pilotage.calls.dispatcher import Dispatcher
 from pilotage.calls.no_api import NoApi
 from pilotage.cli.columns import columns
@@ -22,6 +22,7 @@ from pilotage.cli.scheduler_flags import SchedulerFlags, scheduler_flags
 from pilotage.clock import SystemClock
 from pilotage.cluster.state import Cluster
 from pilotage.config.problems import ConfigError
+from pilotage.cycle.handle import SchedulerHandle
 from pilotage.framework.errors import ProfileError
 from pilotage.framework.extension_points import SERVED_BY, serves
 from pilotage.framework.plugin_files import LoadedPlugin, installed_plugins

@@ -7,13 +7,14 @@ from typing import Any
 import msgspec
 
 from pilotage.api.plugin import Affected, Registration
-from pilotage.assembly import SchedulerHandle, SchedulerOptions, build_profiles
+from pilotage.assembly import SchedulerOptions, build_profiles
 from pilotage.calls.dispatcher import Dispatcher
 from pilotage.calls.no_api import NoApi
 from pilotage.clock import SystemClock
 from pilotage.conformance.cases import Case, Object
 from pilotage.conformance.hint import event_of
 from pilotage.conformance.world import load_cluster
+from pilotage.cycle.handle import SchedulerHandle
 from pilotage.framework.profile import name_of
 from pilotage.model import kind_of
 from pilotage.rng import seeded

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 import msgspec
 
-from pilotage.assembly import SchedulerHandle, SchedulerOptions, build_profiles
+from pilotage.assembly import SchedulerOptions, build_profiles
 from pilotage.calls.dispatcher import Dispatcher
 from pilotage.calls.no_api import NoApi
 from pilotage.clock import SystemClock
 from pilotage.cluster.state import Cluster
 from pilotage.conformance.cases import Case, CaseError, Object
+from pilotage.cycle.handle import SchedulerHandle
 from pilotage.cycle.placement import ProfileEngine
 from pilotage.model import Pod, kind_of
 from pilotage.rng import seeded

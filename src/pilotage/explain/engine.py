@@ -7,11 +7,12 @@ from typing import Any
 
 import msgspec
 
-from pilotage.assembly import WATCHED, SchedulerHandle, SchedulerOptions, build_profiles
+from pilotage.assembly import WATCHED, SchedulerOptions, build_profiles
 from pilotage.calls.dispatcher import Dispatcher
 from pilotage.calls.no_api import NoApi
 from pilotage.clock import Clock
 from pilotage.cluster.state import Cluster
+from pilotage.cycle.handle import SchedulerHandle
 from pilotage.cycle.placement import ProfileEngine
 from pilotage.kube.client import KubeClient, ListOptions
 from pilotage.kube.errors import ApiStatusError
