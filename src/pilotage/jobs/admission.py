@@ -259,6 +259,9 @@ class AdmissionCycle:
         text = "The workload no longer fits after others were admitted in the same cycle"
         self._remember(entry)
         self._skipped.append(entry.queue)
+        if entry.record.waits_for:
+            # Its victims have made room, only not enough any more: what is left of that is not for those behind it.
+            self._book(entry.queue, entry.usage)
         if entry.assignment.has_untried_flavors:
             self._world.stir(entry.queue)
         self._say(entry.record, Refusal(c.WAITING_FOR_QUOTA, tuple(entry.assignment.obstacles), text))
