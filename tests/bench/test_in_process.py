@@ -5,8 +5,9 @@ import dataclasses
 import pytest
 
 from pilotage.assembly import SchedulerOptions
-from pilotage.bench import in_process
-from pilotage.bench.in_process import InProcessBench, Stalled
+from pilotage.bench import stage
+from pilotage.bench.in_process import InProcessBench
+from pilotage.bench.stage import Stalled
 from pilotage.bench.workloads import SCHEDULING_BASIC, UNSCHEDULABLE, Workload, bench_pod
 from pilotage.clock import SystemClock
 from pilotage.config.feature_gates import FeatureGates
@@ -36,7 +37,7 @@ async def test_the_schedulers_share_is_part_of_all_cpu() -> None:
 
 
 async def test_workload_that_does_not_fit_is_reported_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(in_process, "_STALL_SECONDS", 0.3)
+    monkeypatch.setattr(stage, "_STALL_SECONDS", 0.3)
     impossible = small(make_pod=lambda number: bench_pod(f"pod-{number}", {"cpu": "64"}))
     with pytest.raises(Stalled, match="0 of 40 bound"):
         await bench(impossible).run()

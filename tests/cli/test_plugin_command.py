@@ -181,3 +181,23 @@ def test_a_plugin_that_breaks_its_promises_is_refused_with_the_evidence(capsys: 
 def test_a_plugin_is_only_loaded_if_no_clusters_are_wanted(capsys: pytest.CaptureFixture[str]) -> None:
     assert call(["plugin", "check", LIGHTS, "--worlds", "0"]) == ExitCode.OK
     assert capsys.readouterr().out == f"{LIGHTS}: BlinkingLights is all right: it serves score\n"
+
+
+def test_what_a_plugin_costs_is_measured_in_turns(capsys: pytest.CaptureFixture[str]) -> None:
+    sizes = ["--nodes", "3", "--init-pods", "0", "--pods", "20", "--turns", "2"]
+    assert call(["plugin", "bench", LIGHTS, *sizes, "-o", "json"]) == ExitCode.OK
+    facts = msgspec.json.decode(capsys.readouterr().out)
+    assert facts["turns"] == 2 and facts["podsPerTurn"] == 5
+    assert facts["cpuMicros"]["with"] > 0 < facts["podsPerSecond"]["ratio"]
+    assert call(["plugin", "bench", LIGHTS, *sizes]) == ExitCode.OK
+    assert "with BlinkingLights" in capsys.readouterr().out
+
+
+def test_a_plugin_that_runs_nowhere_has_no_cost_to_measure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        "profiles:\n- plugins: {multiPoint: {disabled: [{name: BlinkingLights}]}}\n"
+    )
+    assert call(["plugin", "bench", LIGHTS, "--config", str(config)]) == ExitCode.BAD_INPUT
+    assert "enable BlinkingLights" in capsys.readouterr().err

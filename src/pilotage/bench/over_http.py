@@ -10,8 +10,8 @@ from pathlib import Path
 
 from pilotage.bench.child_process import Child
 from pilotage.bench.contenders import ALONE
-from pilotage.bench.in_process import Stalled
 from pilotage.bench.measure import Figures
+from pilotage.bench.stage import Stalled
 from pilotage.bench.workload_run import WorkloadRun
 from pilotage.bench.workloads import Workload
 from pilotage.clock import Clock

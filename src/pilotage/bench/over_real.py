@@ -14,8 +14,8 @@ from pathlib import Path
 from pilotage.bench.cluster_assets import ClusterAssets
 from pilotage.bench.contenders import Contender
 from pilotage.bench.control_plane import ControlPlane
-from pilotage.bench.in_process import Stalled
 from pilotage.bench.measure import Figures
+from pilotage.bench.stage import Stalled
 from pilotage.bench.workload_run import WorkloadRun
 from pilotage.bench.workloads import Workload
 from pilotage.clock import Clock

@@ -14,9 +14,9 @@ import msgspec
 
 from pilotage.bench.child_process import Child, ChildFailed
 from pilotage.bench.cluster_objects import create_object
-from pilotage.bench.in_process import Stalled, unwrapped
 from pilotage.bench.measure import Figures, Timeline
 from pilotage.bench.progress import Progress
+from pilotage.bench.stage import Stalled, unwrapped
 from pilotage.bench.workloads import NAMESPACE, OTHER_NAMESPACE, Object, Workload, priority_class
 from pilotage.clock import Clock
 from pilotage.kube.client import KubeClient, ListOptions

@@ -6,7 +6,7 @@ Names, shapes and sizes follow Kubernetes' scheduler_perf, so that figures can b
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pilotage.sandbox.life.loop import ControllerFactory
@@ -42,6 +42,15 @@ class Workload:
     """Which of the sandbox's controllers take part; over HTTP all of them do."""
     contrast_gate: str = ""
     """A feature gate whose worth this workload shows: it is run a second time with the gate off."""
+
+    def sized(self, nodes: int | None, init_pods: int | None, pods: int | None) -> Workload:
+        """The same with other numbers; None leaves them as they are."""
+        return replace(
+            self,
+            nodes=self.nodes if nodes is None else nodes,
+            init_pods=self.init_pods if init_pods is None else init_pods,
+            pods=self.pods if pods is None else pods,
+        )
 
 
 def bench_node(number: int) -> Object:

@@ -17,9 +17,10 @@ from pilotage.assembly import SchedulerOptions
 from pilotage.bench import event_handling
 from pilotage.bench.catalog import WORKLOADS
 from pilotage.bench.child_process import ChildFailed
-from pilotage.bench.in_process import InProcessBench, Stalled
+from pilotage.bench.in_process import InProcessBench
 from pilotage.bench.measure import Figures
 from pilotage.bench.over_http import OverHttpBench
+from pilotage.bench.stage import Stalled
 from pilotage.bench.workloads import Workload
 from pilotage.cli.bench_events import bench_events
 from pilotage.cli.bench_real import bench_real
@@ -81,7 +82,7 @@ def bench(
     """
     if workload_name == event_handling.NAME:
         return bench_events(pods, output)
-    workload = _sized(_workload(workload_name), nodes, init_pods, pods)
+    workload = _workload(workload_name).sized(nodes, init_pods, pods)
     if latency_ms and server != "in-process":
         raise click.UsageError("--latency-ms needs --server in-process")
     if rounds > 1 and server != "real":
@@ -152,15 +153,6 @@ def _workload(name: str) -> Workload:
             f'unknown workload "{name}"{suggestion(name, [*WORKLOADS, event_handling.NAME])}; there are: {known}'
         )
     return workload
-
-
-def _sized(workload: Workload, nodes: int | None, init_pods: int | None, pods: int | None) -> Workload:
-    return dataclasses.replace(
-        workload,
-        nodes=workload.nodes if nodes is None else nodes,
-        init_pods=workload.init_pods if init_pods is None else init_pods,
-        pods=workload.pods if pods is None else pods,
-    )
 
 
 def _print_table(figures: Figures, how: str = "") -> None:

@@ -17,10 +17,10 @@ from pilotage.bench.child_process import ChildFailed
 from pilotage.bench.cluster_assets import AssetsMissing, ClusterAssets, find_assets
 from pilotage.bench.comparison import Summary, ratios, schedulers_of, summary_of
 from pilotage.bench.contenders import Contender, KubeScheduler, Pilotage
-from pilotage.bench.in_process import Stalled
 from pilotage.bench.measure import Figures
 from pilotage.bench.over_real import OverRealBench
 from pilotage.bench.program import ProgramFailed
+from pilotage.bench.stage import Stalled
 from pilotage.bench.workloads import Workload
 from pilotage.cli.errors import bad_input
 from pilotage.cli.scheduler_flags import SchedulerFlags

@@ -1,4 +1,4 @@
-"""`pilotage plugin`: which plugins run where, a file to start from, and is a file all right?"""
+"""`pilotage plugin`: which plugins run where, a file to start from, and is a file all right, and what does it cost?"""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from pilotage.calls.no_api import NoApi
 from pilotage.cli.columns import columns
 from pilotage.cli.errors import bad_input
 from pilotage.cli.options import common_options
+from pilotage.cli.plugin_bench import plugin_bench
 from pilotage.cli.scheduler_flags import SchedulerFlags, scheduler_flags
 from pilotage.clock import SystemClock
 from pilotage.cluster.state import Cluster
@@ -35,6 +36,7 @@ _EPILOG = """\b
 Examples:
   pilotage plugin new SunnyNodes
   pilotage plugin check sunny_nodes.py
+  pilotage plugin bench sunny_nodes.py
   pilotage plugin list --plugin sunny_nodes.py --config scheduler.yaml
 """
 _HEADINGS: Final = ("PROFILE", "POINT", "ORDER", "PLUGIN", "WEIGHT", "ORIGIN")
@@ -45,7 +47,10 @@ _LOADED_FROM: Final = "built-in"
 @click.group(epilog=_EPILOG)
 @common_options
 def plugin() -> None:
-    """List plugins, start a new one, check a plugin file."""
+    """List plugins, start a new one, check a plugin file, measure what it costs."""
+
+
+plugin.add_command(plugin_bench)
 
 
 @plugin.command("list")

@@ -16,6 +16,7 @@ from pilotage.api import points
 from pilotage.api.plugin import Plugin
 from pilotage.api.results import Refusal
 from pilotage.api.state import CycleState
+from pilotage.api.table import NodeTable, Scores
 from pilotage.api.views import NodeView
 from pilotage.framework.errors import PluginError
 from pilotage.framework.profile import Profile, name_of
@@ -42,6 +43,15 @@ class NodeScore(NamedTuple):
     """False if the score is normalised over the feasible nodes."""
 
 
+class ColumnScore(NamedTuple):
+    """A shared score that knows columns only."""
+
+    name: str
+    ask: Callable[[CycleState, Pod, NodeTable], Scores]
+    weight: int
+    is_final: bool
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
     """How to evaluate the nodes for a class of pods."""
@@ -60,7 +70,7 @@ class Plan:
     column_filters: Named
     """Shared filters that can be asked in columns only."""
     node_scores: tuple[NodeScore, ...]
-    column_scores: Named
+    column_scores: tuple[ColumnScore, ...]
     """The same of shared scores."""
 
     @property
@@ -153,7 +163,7 @@ def _split(profile: Profile, plan_owner: object, unsigned: frozenset[str]) -> Pl
         node_filters=tuple(NodeFilter(name, p.filter) for name, p in shared_filters if isinstance(p, points.Filter)),
         column_filters=tuple(pair for pair in shared_filters if not isinstance(pair[1], points.Filter)),
         node_scores=tuple(_node_scores(profile, shared_scores)),
-        column_scores=tuple(pair for pair in shared_scores if not isinstance(pair[1], points.Score)),
+        column_scores=tuple(_column_scores(profile, shared_scores)),
     )
 
 
@@ -162,3 +172,10 @@ def _node_scores(profile: Profile, scores: Named) -> Iterator[NodeScore]:
         if isinstance(plugin, points.Score):
             is_final = not isinstance(plugin, points.NormalizeScore)
             yield NodeScore(name, plugin.score, profile.weights[name], is_final)
+
+
+def _column_scores(profile: Profile, scores: Named) -> Iterator[ColumnScore]:
+    for name, plugin in scores:
+        if isinstance(plugin, points.VectorScore) and not isinstance(plugin, points.Score):
+            is_final = not isinstance(plugin, points.NormalizeScore)
+            yield ColumnScore(name, plugin.score_all, profile.weights[name], is_final)

@@ -24,7 +24,7 @@ from pilotage.framework.node_questions import NodeQuestions
 from pilotage.framework.plan import Named, Plan
 from pilotage.framework.profile import Profile
 from pilotage.framework.ranking import Ranking
-from pilotage.framework.score_answers import checked, checked_one, score_error
+from pilotage.framework.score_answers import checked, checked_one, column_of, score_error
 from pilotage.model import Pod
 
 _KEPT_SIGNATURES = 256
@@ -165,16 +165,20 @@ class ColumnCache:
         passing, sums = [True] * len(rows), [0] * len(rows)
         if plan.column_filters:
             passing = self._questions.passing(state, pod, plan.column_filters, some, places).tolist()
-        for name, plugin in plan.column_scores:
+        for name, ask, weight, is_final in plan.column_scores:
             if name in state.skip_score:
                 continue
-            scores = self._questions.raw_scores(state, pod, plugin, some, places)
-            if isinstance(plugin, points.NormalizeScore):
+            try:
+                scores = column_of(ask(state, pod, some), np.int64, len(rows))
+            except Exception as error:
+                raise score_error(name, error) from error
+            if is_final:
+                sums = [
+                    total + checked_one(name, score) * weight
+                    for total, score in zip(sums, scores.tolist(), strict=True)
+                ]
+            else:
                 columns.set_raws(name, places, scores)
-                continue
-            weight = self._profile.weights[name]
-            for place, score in enumerate(scores.tolist()):
-                sums[place] += checked_one(name, score) * weight
         return passing, sums
 
     def _sums(
