@@ -46,7 +46,7 @@ def test_answer_that_wakes_the_pod_comes_before_its_move() -> None:
     room.add_rejected(pod("p"), "Fit")
     room.clock.now += 1
     room.event(NODE_ADDED, None, node("large").build())
-    assert story(room)[-2:] == [("asked", "Fit: Queue", "NodeAdd"), ("moved", "backoff", "NodeAdd")]
+    assert story(room)[-2:] == [("asked", "Fit: Queue", "NodeAdd large"), ("moved", "backoff", "NodeAdd")]
 
 
 def test_events_seen_while_the_pod_was_tried_are_in_the_story() -> None:
@@ -55,7 +55,7 @@ def test_events_seen_while_the_pod_was_tried_are_in_the_story() -> None:
     ticket = room.pop()
     room.event(NODE_ADDED, None, node("large").build())
     room.reject(ticket, "Fit")
-    assert story(room)[1:4] == [("tried", "1", ""), ("refused", "Fit", ""), ("asked", "Fit: Queue", "NodeAdd")]
+    assert story(room)[1:4] == [("tried", "1", ""), ("refused", "Fit", ""), ("asked", "Fit: Queue", "NodeAdd large")]
 
 
 def test_rounds_before_the_pod_waited_or_about_others_are_not_its_own() -> None:

@@ -68,13 +68,13 @@ class WakeUp:
                 if self._hints.ask(plugin, hints, next(iter(pods.values())).pod, old, new) is Hint.QUEUE
             ]
             self._measure(plugin, event, started, len(groups), len(queued), self._hints.failures - failures)
+            subject = _subject(old, new)
             if len(queued) < len(groups):
-                subject = getattr(old if new is None else new, "key", "")
                 self._log.note_round(scheduler, plugin, event.label, subject, keys[plugin], self._clock.time())
             if not queued:
                 continue
             # Hundreds of pods may be told the same: they share one note.
-            note = self._answer_note(plugin, Hint.QUEUE, event)
+            note = self._answer_note(plugin, Hint.QUEUE, event, subject)
             for pods in queued:
                 for entry in pods.values():
                     _keep(entry, note)
@@ -87,8 +87,8 @@ class WakeUp:
             if times:
                 self._durations.child(plugin, label, hint).observe_alike(seconds * times, times)
 
-    def _answer_note(self, plugin: str, answer: Hint, event: ClusterEvent) -> tuple[float, str, str, str]:
-        return self._clock.time(), "asked", f"{plugin}: {answer.value}", event.label
+    def _answer_note(self, plugin: str, answer: Hint, event: ClusterEvent, subject: str) -> tuple[float, str, str, str]:
+        return self._clock.time(), "asked", f"{plugin}: {answer.value}", f"{event.label} {subject}".rstrip()
 
     def _alike(self, scheduler: str, plugin: str, keys: Mapping[str, Keys]) -> list[Mapping[str, Entry]]:
         """The pods that the plugin refused and the event can concern, in groups that get the same answer."""
@@ -137,10 +137,16 @@ class WakeUp:
             answer = self._hints.ask(plugin, hints, entry.pod, old, new)
             queued = answer is Hint.QUEUE
             self._measure(plugin, event, started, 1, queued, self._hints.failures - failures)
-            _keep(entry, self._answer_note(plugin, answer, event))
+            _keep(entry, self._answer_note(plugin, answer, event, _subject(old, new)))
             if queued:
                 best = max(best, _retry(entry, plugin))
         return best
+
+
+def _subject(old: Any, new: Any) -> str:
+    """The object that changed."""
+    key: str = getattr(old if new is None else new, "key", "")
+    return key
 
 
 def _keep(entry: Entry, note: tuple[float, str, str, str]) -> None:
