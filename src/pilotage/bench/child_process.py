@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import sys
 from asyncio.subprocess import DEVNULL, Process
 from collections.abc import Sequence
 from pathlib import Path
+
+from pilotage.bench.process_cpu import cpu_seconds_of
 
 _STOP_SECONDS = 10.0
 
@@ -46,8 +47,7 @@ class Child:
 
     def cpu_seconds(self) -> float:
         """User and system time so far."""
-        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return cpu_seconds_of(self._process.pid)
 
     def peak_memory_mib(self) -> float:
         for line in Path(f"/proc/{self._process.pid}/status").read_text().splitlines():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import resource
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -63,10 +63,17 @@ class Figures:
     scheduler: str = "pilotage"
     events: int | None = None
     """Events on the server at the end, those of the init pods included; None where nobody counted."""
+    other_cpu_seconds: Mapping[str, float] = field(default_factory=dict)
+    """CPU of the other processes from the first creation to the last binding, by name."""
 
     @property
     def pods(self) -> int:
         return len(self.timeline.bound)
+
+    @property
+    def all_cpu_seconds(self) -> float:
+        """CPU of every process that was looked at, the scheduler's included."""
+        return self.cpu_seconds + sum(self.other_cpu_seconds.values())
 
     @property
     def pods_per_second(self) -> float:
@@ -91,6 +98,9 @@ class Figures:
             "schedulerMicrosPerPod": None if own is None else round(own / pods * 1e6, 1),
             "peakMemoryMiB": round(self.peak_memory_mib, 1),
             "events": self.events,
+            "otherCpuSecondsPer1000Pods": {
+                name: round(seconds / pods * 1000, 4) for name, seconds in self.other_cpu_seconds.items()
+            },
         }
 
 

@@ -5,6 +5,7 @@ The runs of the schedulers alternate, round by round, so that what else happens 
 
 from __future__ import annotations
 
+import os
 import random
 import tempfile
 from collections.abc import Callable, Sequence
@@ -46,7 +47,7 @@ class OverRealBench:
 
     async def run(self, rounds: int) -> list[Figures]:
         """In the order in which they were measured. Raises Stalled, ChildFailed or ProgramFailed."""
-        return [await self._measure(contender) for _ in range(rounds) for contender in self._contenders]
+        return [await self._measure(contender) for contender in in_turn(self._contenders, rounds)]
 
     async def _measure(self, contender: Contender) -> Figures:
         run = WorkloadRun(self._workload, self._clock, self._make_rng(), server="real", scheduler_name=contender.name)
@@ -60,7 +61,7 @@ class OverRealBench:
             await run.make_cluster(client)
             scheduler = await contender.start(plane, folder)
             stack.push_async_callback(scheduler.stop)
-            return await run.measure(client, scheduler)
+            return await run.measure(client, scheduler, _others(plane))
 
     async def _started(self, plane: ControlPlane) -> None:
         plane.start()
@@ -69,3 +70,13 @@ class OverRealBench:
             if self._clock.monotonic() > deadline:
                 raise Stalled(f"the API server was not ready in {_START_SECONDS:.0f} s")
             await self._clock.sleep(_POLL_SECONDS)
+
+
+def in_turn(contenders: Sequence[Contender], rounds: int) -> list[Contender]:
+    """Each once, then each once more: what changes on the machine meanwhile meets all of them."""
+    return [contender for _ in range(rounds) for contender in contenders]
+
+
+def _others(plane: ControlPlane) -> dict[str, int]:
+    """Everything that shares the machine with the scheduler: the benchmark itself creates the pods and watches."""
+    return {"kube-apiserver": plane.api_server.pid, "etcd": plane.etcd.pid, "bench": os.getpid()}

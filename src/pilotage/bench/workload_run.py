@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -15,6 +15,7 @@ import msgspec
 from pilotage.bench.child_process import Child, ChildFailed
 from pilotage.bench.cluster_objects import create_object
 from pilotage.bench.measure import Figures, Timeline
+from pilotage.bench.process_cpu import CpuMeter
 from pilotage.bench.progress import Progress
 from pilotage.bench.stage import Stalled, unwrapped
 from pilotage.bench.workloads import NAMESPACE, OTHER_NAMESPACE, Object, Workload, priority_class
@@ -65,8 +66,8 @@ class WorkloadRun:
         if objects:
             self._progress.finish(f"objects: {len(objects):,}")
 
-    async def measure(self, client: KubeClient, scheduler: Child) -> Figures:
-        """Let a scheduler that runs schedule the workload."""
+    async def measure(self, client: KubeClient, scheduler: Child, others: Mapping[str, int] | None = None) -> Figures:
+        """Let a scheduler that runs schedule the workload; `others` are processes whose CPU is of interest too."""
         workload = self._workload
         figures: Figures
         async with unwrapped(Stalled), unwrapped(ChildFailed), asyncio.TaskGroup() as tasks:
@@ -77,8 +78,9 @@ class WorkloadRun:
             await self._schedule_all(client, scheduler, "init pods", workload.make_init_pod, workload.init_pods)
             self._is_settled = _is_bound if workload.pods_fit else _was_tried
             timeline = self._timeline = Timeline()
-            cpu_before = scheduler.cpu_seconds()
+            cpu_before, beside = scheduler.cpu_seconds(), CpuMeter(others or {})
             await self._schedule_all(client, scheduler, "pods", workload.make_pod, workload.pods)
+            beside_used = beside.used()
             cpu = await self._cpu_when_quiet(scheduler) - cpu_before
             figures = Figures(
                 workload=workload.name,
@@ -91,6 +93,7 @@ class WorkloadRun:
                 scheduler_cpu_seconds=cpu,
                 peak_memory_mib=scheduler.peak_memory_mib(),
                 events=await self._count_events(client),
+                other_cpu_seconds=beside_used,
             )
             watching.cancel()
         return figures
