@@ -34,8 +34,17 @@ _shapes: dict[tuple[str, str], Any] = {}
 
 def check_shape(resource_type: ResourceType, obj: object) -> None:
     """ApiError 400 with the path of the first field whose JSON type is wrong."""
+    _check(resource_type, obj, _shape_of(resource_type))
+
+
+def check_metadata_shape(resource_type: ResourceType, obj: object) -> None:
+    """The same for type and metadata alone, of an object whose other parts need no check."""
+    _check(resource_type, obj, _metadata_shape())
+
+
+def _check(resource_type: ResourceType, obj: object, shape: Any) -> None:
     try:
-        msgspec.convert(obj, _shape_of(resource_type))
+        msgspec.convert(obj, shape)
     except msgspec.ValidationError as error:
         raise _refusal(resource_type.kind, resource_type.version, str(error)) from None
     except RecursionError:
@@ -65,6 +74,12 @@ def _shape_of(resource_type: ResourceType) -> Any:
 def _custom_shape() -> Any:
     fields = [("f0", str, ""), ("f1", str, ""), ("f2", _struct(OBJECT_META) | None, None)]
     return _defstruct("Custom", fields, {"f0": "apiVersion", "f1": "kind", "f2": "metadata"})
+
+
+@cache
+def _metadata_shape() -> Any:
+    fields = [("f0", str | None, None), ("f1", str | None, None), ("f2", _struct(OBJECT_META) | None, None)]
+    return _defstruct("Metadata", fields, {"f0": "apiVersion", "f1": "kind", "f2": "metadata"})
 
 
 def _struct(name: str) -> Any:

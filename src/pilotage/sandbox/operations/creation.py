@@ -11,17 +11,19 @@ from typing import Final
 from pilotage.sandbox.errors import ApiError, FieldError, already_exists, forbidden, invalid, not_found
 from pilotage.sandbox.kinds.crds import CRD_RESOURCE, definition_errors
 from pilotage.sandbox.kinds.resources import ResourceType
-from pilotage.sandbox.kinds.shapes import check_shape
+from pilotage.sandbox.kinds.shapes import check_metadata_shape, check_shape
 from pilotage.sandbox.kinds.structural_schema import apply_schema_defaults, schema_errors
 from pilotage.sandbox.operations.backend import Backend, Object, unsaved_record
+from pilotage.sandbox.operations.known_specs import KnownSpecs
 from pilotage.sandbox.operations.lookup import CachedLookup
 from pilotage.sandbox.operations.terminating import Terminating
 from pilotage.sandbox.rules.admission import admit_create
 from pilotage.sandbox.rules.defaults import apply_defaults
 from pilotage.sandbox.rules.initial_status import begin_status, drop_sent_status
 from pilotage.sandbox.rules.label_keys import merge_label_keys
+from pilotage.sandbox.rules.nulls import drop_nulls
 from pilotage.sandbox.rules.object_meta import check_type, choose_name, metadata_of, place_in_namespace, stamp_new
-from pilotage.sandbox.rules.validation import validate_create
+from pilotage.sandbox.rules.validation import validate_create, validate_metadata
 from pilotage.sandbox.storage.records import Key, Record
 
 _NAME_ATTEMPTS: Final = 8
@@ -34,18 +36,29 @@ class Creation:
         self._backend = backend
         self._terminating = terminating
         self._lookup = CachedLookup(backend.store)
+        self._known_specs = KnownSpecs(backend.store)
 
     def create(self, resource_type: ResourceType, namespace: str, obj: Object, *, dry_run: bool = False) -> Record:
         """Store `obj` (which is taken over and altered); ApiError when it is refused."""
         backend = self._backend
-        check_shape(resource_type, obj)
+        sent = self._known_specs.read(obj) if resource_type.storage == "pods" else None
+        is_known = sent is not None and self._known_specs.complete(sent, obj)
+        if is_known:
+            check_metadata_shape(resource_type, obj)
+        else:
+            check_shape(resource_type, obj)
         check_type(resource_type, obj)
         metadata = metadata_of(resource_type, obj)
         place_in_namespace(resource_type, metadata, namespace)
         key = self._free_key(resource_type, metadata)
         self._check_may_grow(resource_type, key)
         stamp_new(resource_type, metadata, backend.rng, backend.now())
-        self._complete(resource_type, obj)
+        if is_known:
+            self._complete_metadata(resource_type, obj)
+        else:
+            self._complete(resource_type, obj)
+            if sent is not None:
+                self._known_specs.remember(sent, obj)
         if dry_run:
             return unsaved_record(key, obj, 0)
         return backend.store.create(key, obj)
@@ -86,6 +99,13 @@ class Creation:
             raise invalid(resource_type.kind, resource_type.group, obj["metadata"]["name"], errors)
         if resource_type.storage == "pods":
             merge_label_keys(obj)
+
+    def _complete_metadata(self, resource_type: ResourceType, obj: Object) -> None:
+        """The same for an object of which the rest is complete and accepted already."""
+        drop_nulls(obj)
+        errors = validate_metadata(resource_type.kind, obj)
+        if errors:
+            raise invalid(resource_type.kind, resource_type.group, obj["metadata"]["name"], errors)
 
     def _own_rules(self, resource_type: ResourceType, obj: Object) -> list[FieldError]:
         if resource_type.storage == CRD_RESOURCE:

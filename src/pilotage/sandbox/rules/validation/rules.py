@@ -19,7 +19,7 @@ from pilotage.sandbox.rules.validation.jobs import JOB_RULES
 from pilotage.sandbox.rules.validation.kind_rules import Change, KindRules
 from pilotage.sandbox.rules.validation.kueue_queues import KUEUE_QUEUE_RULES
 from pilotage.sandbox.rules.validation.kueue_workloads import KUEUE_WORKLOAD_RULES
-from pilotage.sandbox.rules.validation.metadata import metadata_errors, metadata_update_errors
+from pilotage.sandbox.rules.validation.metadata import AnyObject, metadata_errors, metadata_update_errors
 from pilotage.sandbox.rules.validation.nodes import NODE_RULES
 from pilotage.sandbox.rules.validation.pods import POD_RULES
 from pilotage.sandbox.rules.validation.policies import POLICY_RULES
@@ -50,6 +50,12 @@ def validate_create(kind: str, obj: Json) -> list[FieldError]:
     if isinstance(typed, FieldError):
         return [typed]
     return metadata_errors(kind, typed.metadata) + rules.state(typed) + rules.creation(typed)
+
+
+def validate_metadata(kind: str, obj: Json) -> list[FieldError]:
+    """What is wrong with the metadata of a new object whose other parts are known to be right."""
+    typed = read_shape(AnyObject, obj)
+    return [typed] if isinstance(typed, FieldError) else metadata_errors(kind, typed.metadata)
 
 
 def validate_update(kind: str, old: Json, new: Json) -> list[FieldError]:

@@ -1,0 +1,121 @@
+"""What became of the pod specs that were created before.
+
+Pods come by the thousand from a few templates, and most of what creating one costs is to complete and to judge a spec
+that has been completed and judged before. So the outcome is remembered by what was sent: the spec with its defaults and
+the server's decisions, as JSON, and the status that a pod with it begins with. Pods of one template may differ in the
+claims of their volumes; the names of claims are therefore left out of what is compared, and put back.
+
+Remembered is only what depends on nothing but the spec and the classes that admission looks up (when one of those
+changes, everything is forgotten): not a gated pod, whose status tells the time, and not selectors that are completed
+from the pod's labels.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from pilotage.sandbox.operations.backend import Object
+from pilotage.sandbox.rules.admission import PRIORITY_CLASSES, RUNTIME_CLASSES
+from pilotage.sandbox.storage.records import Change
+from pilotage.sandbox.storage.store import Store
+
+_MOST_SPECS: Final = 512
+_LONGEST_SPEC: Final = 64 * 1024
+_SENT_FIELDS: Final = frozenset({"apiVersion", "kind", "metadata", "spec"})
+_OWN_TO_A_POD: Final = (b'atchLabelKeys"', b'"schedulingGates"')
+_ANY_CLAIM: Final = "x"
+_CLAIM: Final = "persistentVolumeClaim"
+
+_encode = msgspec.json.Encoder().encode
+
+
+class SentSpec(msgspec.Struct, frozen=True):
+    """A spec as a client sent it, apart from the names of its claims."""
+
+    content: bytes
+    claims: tuple[str, ...]
+
+
+class _Outcome(msgspec.Struct, frozen=True):
+    spec: msgspec.Raw
+    fields: dict[str, Any]
+    """The same spec by field; the volumes are objects, for the names of claims to be put into, the rest is JSON."""
+    status: msgspec.Raw
+
+
+class KnownSpecs:
+    """Outcomes by what was sent. `read` before anything is changed, then `complete`, or else `remember`."""
+
+    def __init__(self, store: Store) -> None:
+        self._outcomes: dict[bytes, _Outcome] = {}
+        for resource in (PRIORITY_CLASSES, RUNTIME_CLASSES):
+            store.subscribe(resource, self._forget)
+
+    def read(self, pod: Object) -> SentSpec | None:
+        """What the pod asks for; None if that says too much about this one pod, or nothing that could be compared."""
+        spec = pod.get("spec")
+        if type(spec) is not dict or not pod.keys() <= _SENT_FIELDS:
+            return None
+        try:
+            claims: tuple[str, ...] = ()
+            if "volumes" in spec:
+                claims, spec = _without_claims(spec)
+            content = _encode(spec)
+        except (TypeError, ValueError, RecursionError):
+            return None
+        if len(content) > _LONGEST_SPEC or any(word in content for word in _OWN_TO_A_POD):
+            return None
+        return SentSpec(content, claims)
+
+    def complete(self, sent: SentSpec, pod: Object) -> bool:
+        """Give the pod the spec and the status that it would get; False if nobody has asked for this before."""
+        outcome = self._outcomes.get(sent.content)
+        if outcome is None:
+            return False
+        pod["spec"] = _with_claims(outcome.fields, sent.claims) if sent.claims else outcome.spec
+        pod["status"] = outcome.status
+        return True
+
+    def remember(self, sent: SentSpec, pod: Object) -> None:
+        """`pod` was accepted as it is now."""
+        if len(self._outcomes) >= _MOST_SPECS:
+            self._outcomes.clear()
+        spec: Object = pod["spec"]
+        fields = {name: value if name == "volumes" else _raw(value) for name, value in spec.items()}
+        self._outcomes[sent.content] = _Outcome(_raw(spec), fields if sent.claims else {}, _raw(pod["status"]))
+
+    def _forget(self, change: Change) -> None:
+        self._outcomes.clear()
+
+
+def _raw(value: Any) -> msgspec.Raw:
+    return msgspec.Raw(_encode(value))
+
+
+def _without_claims(spec: Object) -> tuple[tuple[str, ...], Object]:
+    claims: list[str] = []
+    volumes = []
+    for volume in spec["volumes"] or ():
+        name = _claim_name(volume)
+        if name:
+            claims.append(name)
+            volume = {**volume, _CLAIM: {**volume[_CLAIM], "claimName": _ANY_CLAIM}}
+        volumes.append(volume)
+    return tuple(claims), {**spec, "volumes": volumes} if claims else spec
+
+
+def _with_claims(fields: Object, claims: tuple[str, ...]) -> Object:
+    names = iter(claims)
+    volumes = [
+        {**volume, _CLAIM: {**volume[_CLAIM], "claimName": next(names)}} if _claim_name(volume) else volume
+        for volume in fields["volumes"]
+    ]
+    return {**fields, "volumes": volumes}
+
+
+def _claim_name(volume: Any) -> str:
+    claim = volume.get(_CLAIM) if type(volume) is dict else None
+    name = claim.get("claimName") if type(claim) is dict else None
+    return name if isinstance(name, str) else ""
