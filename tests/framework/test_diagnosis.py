@@ -19,7 +19,7 @@ def diagnosis_of(size: int, *rejections: tuple[str, Reason, list[int]]) -> Diagn
     for plugin, reason, rows in rejections:
         mask = np.zeros(size, dtype=np.bool_)
         mask[rows] = True
-        diagnosis.rejections.append(Rejection(plugin, reason, mask))
+        diagnosis.add(Rejection(plugin, reason, mask))
     return diagnosis
 
 
@@ -70,7 +70,7 @@ def test_what_post_filter_says_comes_last_without_a_dot_of_ours(with_pre_filter:
 def test_preemption_may_help_where_no_reason_is_beyond_it() -> None:
     diagnosis = diagnosis_of(4, ("Fit", CPU, [0, 1]), ("Fit", MEMORY, [1]), ("Taint", TAINT, [2]))
     assert diagnosis.resolvable() == ["n0"]
-    diagnosis.rejections.append(Rejection("Claims", CPU, np.array([True, False, False, False]), is_pending=True))
+    diagnosis.add(Rejection("Claims", CPU, np.array([True, False, False, False]), is_pending=True))
     assert diagnosis.resolvable() == []
 
 

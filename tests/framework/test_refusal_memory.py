@@ -70,7 +70,7 @@ def told(evaluator: Evaluator, cluster: Cluster, asked: Pod) -> list[tuple[str, 
     """By row: who refuses it, and how."""
     diagnosis = Diagnosis(node_names=tuple(cluster.nodes.names))
     evaluator.diagnose(CycleState(), asked, diagnosis, None)
-    assert diagnosis.rejectors == {rejection.plugin for rejection in diagnosis.rejections}
+    assert diagnosis.rejectors == {rejection.plugin for rejection in diagnosis.rejections()}
     return [(diagnosis.plugin_of(name), diagnosis.refusal(name)) for name in diagnosis.node_names]
 
 
@@ -94,6 +94,23 @@ def test_what_is_remembered_is_what_would_be_found(mix: tuple[type[Plugin], ...]
             cluster.put_node(node(f"n{rng.randrange(size + 1)}").label("claims", label).build())
         fresh = Evaluator(profile_of(*(cls() for cls in mix)), cluster.nodes, cluster.nominations)
         asked = pod(f"q-{step}").build()
+        assert told(kept, cluster, asked) == told(fresh, cluster, asked)
+
+
+@pytest.mark.parametrize("mix", [(BothForms,), (PerNode, BothForms)], ids=["alone", "together"])
+@pytest.mark.parametrize("seed", range(4))
+def test_promises_count_for_everybody_but_their_owner(mix: tuple[type[Plugin], ...], seed: int) -> None:
+    rng, cluster = random.Random(seed), Cluster()
+    for number in range(6):
+        cluster.put_node(node(f"n{number}").build())
+    askers = [pod(f"q-{number}").priority(number % 2).requests(cpu="700m").build() for number in range(5)]
+    kept = Evaluator(profile_of(*(cls() for cls in mix)), cluster.nodes, cluster.nominations)
+    for step in range(60):
+        cluster.nominations.nominate(rng.choice(askers), rng.choice(("", "n0", "n1", "n2")))
+        if step % 3 == 0:
+            cluster.put_pod(pod(f"p-{step}").requests(cpu="100m").node(f"n{rng.randrange(6)}").build())
+        asked = rng.choice(askers)
+        fresh = Evaluator(profile_of(*(cls() for cls in mix)), cluster.nodes, cluster.nominations)
         assert told(kept, cluster, asked) == told(fresh, cluster, asked)
 
 

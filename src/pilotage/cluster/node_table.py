@@ -124,13 +124,16 @@ class NodeTable:
         return self._nodes[row]
 
     def allocatable_at(self, row: int, resource: str) -> int:
-        return _value_at(self._allocatable, row, resource)
+        column = self._allocatable.get(resource)
+        return 0 if column is None else column[row]
 
     def requested_at(self, row: int, resource: str) -> int:
-        return _value_at(self._requested, row, resource)
+        column = self._requested.get(resource)
+        return 0 if column is None else column[row]
 
     def scored_request_at(self, row: int, resource: str) -> int:
-        return _value_at(self._scored if resource in self._scored else self._requested, row, resource)
+        column = self._scored.get(resource)
+        return self.requested_at(row, resource) if column is None else column[row]
 
     def pods_on(self, row: int) -> dict[str, Pod]:
         """Pods of a row by UID; not to be changed by the caller."""
@@ -354,8 +357,3 @@ def _counts_alike(old: Pod, new: Pod) -> bool:
 
 def _victim_facts(pod: Pod) -> tuple[object, ...]:
     return pod.status.start_time, pod.is_terminating, pod.labels
-
-
-def _value_at(family: dict[str, Column], row: int, resource: str) -> int:
-    column = family.get(resource)
-    return 0 if column is None else column[row]

@@ -8,7 +8,7 @@ ImaginedNode  any of these with some pods more and some pods fewer
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from pilotage.api.views import NodeView
 from pilotage.cluster.lower_priority import LowerPriority
@@ -71,10 +71,12 @@ class RowView:
 class DerivedNode:
     """A node made from another one: whatever a subclass does not say is as it is there."""
 
-    __slots__ = ("_base",)
+    __slots__ = ("_base", "allocatable")
 
     def __init__(self, base: NodeView) -> None:
         self._base = base
+        # No pod changes what a node has: whoever asks gets to the row itself, however many nodes are in between.
+        self.allocatable: Callable[[str], int] = base.allocatable
 
     @property
     def node(self) -> Node:
@@ -103,9 +105,6 @@ class DerivedNode:
     @property
     def pod_count(self) -> int:
         return self._base.pod_count
-
-    def allocatable(self, resource: str) -> int:
-        return self._base.allocatable(resource)
 
     def requested(self, resource: str) -> int:
         return self._base.requested(resource)

@@ -117,7 +117,7 @@ def _groups(diagnosis: Diagnosis) -> tuple[RefusalGroup, ...]:
     """Refusals by plugin and message, the most frequent first."""
     rows: dict[tuple[str, str], Mask] = {}
     reasons: dict[tuple[str, str], list[Reason]] = defaultdict(list)
-    for rejection in diagnosis.rejections:
+    for rejection in diagnosis.rejections():
         key = (rejection.plugin, rejection.reason.message)
         rows[key] = rows[key] | rejection.rows if key in rows else rejection.rows
         reasons[key].append(rejection.reason)

@@ -43,6 +43,10 @@ class Verdicts:
         self._codes: NDArray[np.int32] = np.full(size, UNCONTESTED, dtype=np.int32)
         self._refusals = RefusalCodes()
 
+    def __getitem__(self, row: int) -> Refused:
+        """What refuses a row that is refused."""
+        return self._refusals[self._codes[row]]
+
     def set_contested(self, row: int, is_contested: bool) -> None:
         self._codes[row] = UNKNOWN if is_contested else UNCONTESTED
 
@@ -59,7 +63,7 @@ class Verdicts:
 
     def groups(self, among: Mask) -> Iterator[tuple[Refused, Mask]]:
         """The same rows by what refuses them."""
-        for number in np.unique(self._codes[self.refused(among)]).tolist():
+        for number in np.bincount(self._codes[self.refused(among)]).nonzero()[0].tolist():
             yield self._refusals[number], among & (self._codes == number)
 
     def seen_by(self, row: int, refused: Refused | None) -> Verdicts:
@@ -98,6 +102,11 @@ class Contested:
             return verdicts
         # The class's verdict would count this very pod among the promised ones.
         return verdicts.seen_by(own, trial.refusal_beside(own, self._rivals(pod, own)))
+
+    def refusals(self, state: CycleState, pod: Pod, among: Mask) -> list[tuple[int, Refused]]:
+        """Rows in `among` that are refused beside the pods that are promised them."""
+        verdicts = self.verdicts(state, pod, among)
+        return [] if verdicts is None else [(row, verdicts[row]) for row in verdicts.refused(among).tolist()]
 
     def _rivals(self, pod: Pod, row: int) -> list[Pod]:
         return self._dry_run.rivals_on(pod, self._nodes.names[row])

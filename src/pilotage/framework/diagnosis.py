@@ -1,13 +1,14 @@
 """Why a pod fits nowhere: data first, the sentence that kube-scheduler would write second.
 
-While filtering, each plugin leaves (mask, reason) pairs. A node belongs to the first plugin that refused it, with all
-reasons of that plugin. Counting is done on the masks: nothing is formatted per node.
+A node belongs to the first plugin that refused it, with all reasons of that plugin. What was found out for this pod
+alone comes as (mask, reason) pairs, what is known of its class as a column of numbers that stand for refusals. Counting
+is done on masks and columns: nothing is formatted per node.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,6 +18,8 @@ from pilotage.api.results import Pending, Reason, Refusal, Reject
 from pilotage.api.table import Mask
 
 ABSENT_PLUGIN = ""
+SILENT = Reason("Refused", "")
+"""For a refusal that gives no reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +28,10 @@ class Refused:
 
     plugin: str
     refusal: Refusal
+
+    @property
+    def is_pending(self) -> bool:
+        return isinstance(self.refusal, Pending)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +49,12 @@ class Diagnosis:
     """Everything known about why no node was feasible."""
 
     node_names: Sequence[str]
-    rejections: list[Rejection] = field(default_factory=list)
+    masks: list[Rejection] = field(default_factory=list)
+    """What was found out for this pod alone."""
+    codes: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, dtype=np.int32))
+    """What is known of its class: by row the number of a refusal, less than 0 if there is none."""
+    counts: list[tuple[int, Refused, int]] = field(default_factory=list)
+    """Of the numbers in that column: which refusal it is, and of how many rows."""
     rejectors: set[str] = field(default_factory=set)
     """Plugins whose events may help the pod."""
     pending: set[str] = field(default_factory=set)
@@ -50,6 +62,31 @@ class Diagnosis:
     pre_filter: tuple[str, Refusal] | None = None
     """The plugin that refused the pod before any node was looked at, and its refusal."""
     post_filter_message: str = ""
+
+    def add(self, rejection: Rejection) -> None:
+        self.masks.append(rejection)
+        self._name(rejection.plugin, rejection.is_pending)
+
+    def set_codes(self, codes: NDArray[np.int32], refusals: Sequence[Refused]) -> None:
+        """Take over a column, which must not change any more."""
+        self.codes = codes
+        rows_of = np.bincount(codes[codes >= 0]).tolist()
+        self.counts = [(number, refusals[number], rows) for number, rows in enumerate(rows_of) if rows]
+        for _, refused, _ in self.counts:
+            self._name(refused.plugin, refused.is_pending)
+
+    def _name(self, plugin: str, is_pending: bool) -> None:
+        self.rejectors.add(plugin)
+        if is_pending:
+            self.pending.add(plugin)
+
+    def rejections(self) -> Iterator[Rejection]:
+        """Everything, as masks."""
+        yield from self.masks
+        for number, refused, _ in self.counts:
+            rows: Mask = self.codes == number
+            for reason in refused.refusal.reasons or (SILENT,):
+                yield Rejection(refused.plugin, reason, rows, refused.is_pending)
 
     def message(self) -> str:
         """`0/5 nodes are available: 3 Insufficient cpu, 2 node(s) were unschedulable.`"""
@@ -62,9 +99,12 @@ class Diagnosis:
     def reason_counts(self) -> dict[str, int]:
         """On how many nodes each message applies."""
         counts: Counter[str] = Counter()
-        for rejection in self.rejections:
-            if rejection.reason.message:
-                counts[rejection.reason.message] += int(np.count_nonzero(rejection.rows))
+        for rejection in self.masks:
+            counts[rejection.reason.message] += int(np.count_nonzero(rejection.rows))
+        for _, refused, rows in self.counts:
+            for reason in refused.refusal.reasons:
+                counts[reason.message] += rows
+        counts.pop("", None)
         return dict(counts)
 
     def resolvable(self) -> list[str]:
@@ -72,24 +112,27 @@ class Diagnosis:
         return [self.node_names[row] for row in self.resolvable_rows().tolist()]
 
     def resolvable_rows(self) -> NDArray[np.int64]:
-        hopeless = np.zeros(len(self.node_names), dtype=np.bool_)
-        refused = np.zeros(len(self.node_names), dtype=np.bool_)
-        for rejection in self.rejections:
-            refused |= rejection.rows
-            if rejection.reason.unresolvable or rejection.is_pending:
-                hopeless |= rejection.rows
-        return np.flatnonzero(refused & ~hopeless)
+        found = self.codes >= 0 if self.counts else np.zeros(len(self.node_names), dtype=np.bool_)
+        for rejection in self.masks:
+            found |= rejection.rows
+        for number, refused, _ in self.counts:
+            if refused.is_pending or refused.refusal.unresolvable:
+                found &= self.codes != number
+        for rejection in self.masks:
+            if rejection.is_pending or rejection.reason.unresolvable:
+                found &= ~rejection.rows
+        return found.nonzero()[0]
 
     def refusal(self, node_name: str) -> Refusal:
         """Why one node was refused; without reasons if nobody said."""
         row = self.node_names.index(node_name)
-        found = [rejection for rejection in self.rejections if rejection.rows[row]]
+        found = [rejection for rejection in self.rejections() if rejection.rows[row]]
         kind = Pending if any(rejection.is_pending for rejection in found) else Reject
         return kind(*(rejection.reason for rejection in found))
 
     def plugin_of(self, node_name: str) -> str:
         row = self.node_names.index(node_name)
-        return next((rejection.plugin for rejection in self.rejections if rejection.rows[row]), ABSENT_PLUGIN)
+        return next((rejection.plugin for rejection in self.rejections() if rejection.rows[row]), ABSENT_PLUGIN)
 
 
 def unavailable_text(node_count: int, reason_counts: Mapping[str, int]) -> str:
@@ -108,11 +151,6 @@ def refusal_text(refusal: Refusal) -> str:
 
 def single_node_diagnosis(plugin: str, refusal: Refusal, node_name: str) -> Diagnosis:
     """A refusal by Reserve or Permit: about the chosen node only."""
-    everywhere = np.ones(1, dtype=np.bool_)
-    is_pending = isinstance(refusal, Pending)
-    return Diagnosis(
-        node_names=[node_name],
-        rejections=[Rejection(plugin, reason, everywhere, is_pending) for reason in refusal.reasons],
-        rejectors={plugin},
-        pending={plugin} if is_pending else set(),
-    )
+    diagnosis = Diagnosis(node_names=[node_name])
+    diagnosis.set_codes(np.zeros(1, dtype=np.int32), [Refused(plugin, refusal)])
+    return diagnosis

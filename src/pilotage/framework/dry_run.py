@@ -6,7 +6,7 @@ and go. The node is an `ImaginedNode`, the state a clone: nothing that others se
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from pilotage.api import points
@@ -23,6 +23,7 @@ from pilotage.framework.diagnosis import Refused
 from pilotage.framework.errors import PluginError
 from pilotage.framework.profile import Profile, name_of
 from pilotage.model import Pod
+from pilotage.model.pod_resources import assigned_requests
 
 Question = Callable[[CycleState, Pod, NodeView], Refusal | None]
 
@@ -178,12 +179,14 @@ class Trial:
 class Place:
     """A node as it would be, and the filters' state that goes with it."""
 
-    __slots__ = ("_state", "_trial", "node")
+    __slots__ = ("_state", "_too_much", "_trial", "node")
 
     def __init__(self, trial: Trial, node: ImaginedNode, state: CycleState) -> None:
         self.node = node
         self._trial = trial
         self._state = state
+        self._too_much: Mapping[str, int] | None = None
+        """What could not be brought back, the node being as it is: replicas of a pod share their requests."""
 
     def add(self, pod: Pod) -> None:
         """Imagine one more pod on the node."""
@@ -220,11 +223,16 @@ class Place:
 
         It must fit with the others as well as without them. Filters that look at the node alone are not asked again.
         """
+        requests = assigned_requests(pod)
+        if requests is self._too_much:
+            return False
         self.node.add(pod)
         # Most pods that cannot come back are too big: then the filters' state need not follow.
         if self._trial.is_refused_for_amounts(self.node):
             self.node.remove(pod)
+            self._too_much = requests
             return False
+        self._too_much = None
         self._tell_added(pod)
         is_refused = self._trial.is_refused_for_pods(self.node, self._state) or self._is_refused_beside(others)
         if is_refused:

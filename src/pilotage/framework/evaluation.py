@@ -48,7 +48,7 @@ class Evaluator:
         self._cache = ColumnCache(profile, nodes, self._questions)
         self.dry_run = DryRun(profile, nodes, nominations)
         self._contested = Contested(profile, self.dry_run, nodes, nominations)
-        memory = RefusalMemory(profile, nodes, self._questions, self.dry_run)
+        memory = RefusalMemory(profile, nodes, nominations, self._questions, self.dry_run, self._contested)
         self._why_not = WhyNot(profile, nodes, self._questions, self._contested, memory)
 
     def best(self, state: CycleState, pod: Pod, allowed: Mask | None) -> Best | None:
@@ -59,6 +59,8 @@ class Evaluator:
         is_ranked = feasible is shared.feasible and self._walk is None
         if is_ranked and can_be_ranked(len(self._nodes), self._most_points):
             return self._best_ranked(state, pod, plan, shared)
+        if self._walk is None and not feasible.any():
+            return None
         totals = self._totals(state, pod, plan, shared, feasible, allowed)
         row = choose(totals, self._nodes, state.get(FOUND))
         return None if row is None else Best(row, int(totals[row]))

@@ -20,15 +20,13 @@ from pilotage.api.table import Mask, Rows, Scores
 from pilotage.cluster.node_rows import NodeRows
 from pilotage.cluster.node_table import NodeTable
 from pilotage.cluster.node_view import RowView
+from pilotage.framework.diagnosis import SILENT
 from pilotage.framework.dry_run import filter_error
 from pilotage.framework.errors import PluginError
 from pilotage.framework.plan import Named
 from pilotage.framework.profile import Profile, name_of
 from pilotage.framework.score_answers import checked, column_of, score_error
 from pilotage.model import Pod
-
-SILENT = Reason("Refused", "")
-"""For a refusal that gives no reason."""
 
 
 class NodeQuestions:

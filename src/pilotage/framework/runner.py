@@ -119,7 +119,7 @@ class Runner:
         if left_out.any():
             names = " ".join(sorted({*outcome.restricting, *(refused.plugin for refused in judged.values())}))
             reason = Reason("NotInNodeSet", f"node(s) didn't satisfy plugin(s) [{names}]", unresolvable=True)
-            diagnosis.rejections.append(Rejection(ABSENT_PLUGIN, reason, left_out))
+            diagnosis.masks.append(Rejection(ABSENT_PLUGIN, reason, left_out))
 
     def refused_everywhere(self, diagnosis: Diagnosis, refused: Refused, restricting: Sequence[str]) -> None:
         """PreFilter refused the pod: every node carries that."""
@@ -127,7 +127,7 @@ class Runner:
         diagnosis.pre_filter = (refused.plugin, refused.refusal)
         diagnosis.rejectors.update([refused.plugin] if refused.plugin else restricting)
         for reason in refused.refusal.reasons:
-            diagnosis.rejections.append(Rejection(refused.plugin, reason, everywhere))
+            diagnosis.masks.append(Rejection(refused.plugin, reason, everywhere))
 
     def post_filter(self, state: CycleState, pod: Pod, diagnosis: Diagnosis) -> PostFiltered:
         """The first that finds a way, that knows that nothing can help, or that fails has the only word.

@@ -11,13 +11,12 @@ from collections.abc import Mapping
 import numpy as np
 
 from pilotage.api.plugin import Plugin
-from pilotage.api.results import Pending
 from pilotage.api.state import CycleState
 from pilotage.api.table import Mask
 from pilotage.cluster.node_table import NodeTable
 from pilotage.framework.contested import Contested
-from pilotage.framework.diagnosis import Diagnosis, Refused, Rejection
-from pilotage.framework.node_questions import SILENT, NodeQuestions
+from pilotage.framework.diagnosis import SILENT, Diagnosis, Refused, Rejection
+from pilotage.framework.node_questions import NodeQuestions
 from pilotage.framework.profile import Profile, name_of
 from pilotage.framework.refusal_memory import RefusalMemory
 from pilotage.model import Pod
@@ -48,19 +47,16 @@ class WhyNot:
         open_rows = np.ones(size, dtype=np.bool_) if allowed is None else allowed.copy()
         for row, refused in judged.items():
             open_rows[row] = False
-            mask = np.zeros(size, dtype=np.bool_)
-            mask[row] = True
-            _note(diagnosis, refused, mask)
+            _note(diagnosis, refused, _only(row, size))
+        remembered = self._memory.verdicts(state, pod, open_rows)
+        if remembered is not None:
+            diagnosis.set_codes(*remembered)
+            return
         verdicts = self._contested.verdicts(state, pod, open_rows)
         if verdicts is not None:
             for refused, mask in verdicts.groups(open_rows):
                 _note(diagnosis, refused, mask)
             open_rows[verdicts.refused(open_rows)] = False
-        remembered = self._memory.groups(state, pod, open_rows)
-        if remembered is not None:
-            for refused, mask in remembered:
-                _note(diagnosis, refused, mask)
-            return
         for plugin in self._profile.filters:
             if name_of(plugin) in state.skip_filter:
                 continue
@@ -81,18 +77,17 @@ class WhyNot:
             mask = np.zeros(len(open_rows), dtype=np.bool_)
             mask[rows[found]] = True
             refused |= mask
-            diagnosis.rejections.append(Rejection(name, reason, mask, is_pending))
-            diagnosis.rejectors.add(name)
-            if is_pending:
-                diagnosis.pending.add(name)
+            diagnosis.add(Rejection(name, reason, mask, is_pending))
         return refused
+
+
+def _only(row: int, size: int) -> Mask:
+    mask = np.zeros(size, dtype=np.bool_)
+    mask[row] = True
+    return mask
 
 
 def _note(diagnosis: Diagnosis, refused: Refused, rows: Mask) -> None:
     """One verdict about several rows."""
-    is_pending = isinstance(refused.refusal, Pending)
-    diagnosis.rejectors.add(refused.plugin)
-    if is_pending:
-        diagnosis.pending.add(refused.plugin)
     for reason in refused.refusal.reasons or (SILENT,):
-        diagnosis.rejections.append(Rejection(refused.plugin, reason, rows, is_pending))
+        diagnosis.add(Rejection(refused.plugin, reason, rows, refused.is_pending))

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from pilotage.api.plugin import Plugin
 from pilotage.api.state import CycleState
@@ -125,11 +126,10 @@ def _decoded(obj: Given) -> Any:
 
 
 def _refused(diagnosis: Diagnosis) -> list[str]:
-    return [
-        name
-        for row, name in enumerate(diagnosis.node_names)
-        if any(rejection.rows[row] for rejection in diagnosis.rejections)
-    ]
+    refused = np.zeros(len(diagnosis.node_names), dtype=np.bool_)
+    for rejection in diagnosis.rejections():
+        refused |= rejection.rows
+    return [diagnosis.node_names[row] for row in refused.nonzero()[0].tolist()]
 
 
 def _messages(diagnosis: Diagnosis, name: str) -> list[str]:

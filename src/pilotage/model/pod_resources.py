@@ -146,7 +146,7 @@ def _round_up(amount: Fraction) -> int:
 def _assigned(pod: Pod) -> _Requests:
     spec, status = pod.spec, pod.status
     if not _reports_resources(status):
-        return pod_requests(spec), non_zero_requests(spec)
+        return _unassigned(spec)
     reported = (status.container_statuses, status.init_container_statuses, status.resources, status.allocated_resources)
     content = _encode((*reported, _is_infeasible(status)))
     variants: dict[bytes, _Requests] = spec.memo.setdefault(_assigned, {})
@@ -155,6 +155,14 @@ def _assigned(pod: Pod) -> _Requests:
         if len(variants) >= _MOST_VARIANTS:
             variants.clear()
         known = variants[content] = _resized(spec, status)
+    return known
+
+
+def _unassigned(spec: PodSpec) -> _Requests:
+    """What nearly every pod on a node counts with, too."""
+    known: _Requests | None = spec.memo.get(_unassigned)
+    if known is None:
+        known = spec.memo[_unassigned] = (pod_requests(spec), non_zero_requests(spec))
     return known
 
 

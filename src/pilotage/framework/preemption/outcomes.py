@@ -6,6 +6,7 @@ looks at few of them in Python.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable
 
 import numpy as np
@@ -16,19 +17,17 @@ from pilotage.api.table import Mask, Rows
 from pilotage.framework.diagnosis import Refused
 from pilotage.framework.refusal_codes import RefusalCodes
 
-UNKNOWN = -1
-PROMISING = -2
-"""Nothing in the columns speaks against the node; it has to be looked at closely."""
-HARMLESS = -3
-"""A candidate."""
-VIOLATING = -4
-"""A candidate on which a disruption budget would be violated."""
-HOPELESS = -5
+HOPELESS = -1
 """Refused; who refuses, and why, is worked out when somebody asks."""
-BROKEN = -6
+BROKEN = -2
 """The attempt to find out went wrong."""
-
-_COST_FACTS = 5
+VIOLATING = -3
+"""A candidate on which a disruption budget would be violated."""
+HARMLESS = -4
+"""A candidate."""
+PROMISING = -5
+"""Nothing in the columns speaks against the node; it has to be looked at closely."""
+UNKNOWN = -6
 
 
 class Outcomes:
@@ -36,30 +35,33 @@ class Outcomes:
 
     def __init__(self, size: int) -> None:
         self.codes: NDArray[np.int32] = np.full(size, UNKNOWN, dtype=np.int32)
-        self.costs: NDArray[np.float64] = np.zeros((_COST_FACTS, size))
-        """Of candidates, fact by fact; see `Candidate.cost`."""
         self.candidates: dict[int, Candidate] = {}
         self.errors: dict[int, Exception] = {}
         self.budgeted: set[int] = set()
         """Rows of candidates that were found under the eyes of a disruption budget."""
         self.refusals = RefusalCodes()
+        self._costs: list[tuple[float, ...]] = []
+        """Of all candidates that there were, each once, in order."""
+        self._ranks: NDArray[np.int32] = np.zeros(size, dtype=np.int32)
+        """Where the cost of a candidate is in that order."""
 
     def copy(self) -> Outcomes:
         """For a pod that sees a node with other eyes than its class."""
         copy = Outcomes(0)
         copy.codes = self.codes.copy()
-        copy.costs = self.costs.copy()
         copy.candidates = dict(self.candidates)
         copy.errors = dict(self.errors)
         copy.budgeted = set(self.budgeted)
         copy.refusals = self.refusals
+        copy._costs = list(self._costs)
+        copy._ranks = self._ranks.copy()
         return copy
 
     def note(self, row: int, outcome: Candidate | Refused | Exception) -> None:
         self.forget([row])
         if isinstance(outcome, Candidate):
             self.codes[row] = VIOLATING if outcome.violations else HARMLESS
-            self.costs[:, row] = outcome.cost
+            self._ranks[row] = self._rank(outcome.cost)
             self.candidates[row] = outcome
         elif isinstance(outcome, Refused):
             self.codes[row] = self.refusals.number(outcome)
@@ -80,12 +82,22 @@ class Outcomes:
 
     def cheapest(self, rows: Rows) -> int:
         """Of these rows, which are candidates, the one with the smallest cost; the first of equals."""
-        for fact in self.costs:
-            if len(rows) == 1:
-                break
-            here = fact[rows]
-            rows = rows[here == here.min()]
-        return int(rows[0])
+        return int(rows[self._ranks[rows].argmin()])
+
+    def _rank(self, cost: tuple[float, ...]) -> int:
+        rank = bisect_left(self._costs, cost)
+        if rank == len(self._costs) or self._costs[rank] != cost:
+            if len(self._costs) > 2 * len(self._ranks):
+                self._forget_old_costs()
+                return self._rank(cost)
+            self._costs.insert(rank, cost)
+            self._ranks[self._ranks >= rank] += 1
+        return rank
+
+    def _forget_old_costs(self) -> None:
+        self._costs = sorted({candidate.cost for candidate in self.candidates.values()})
+        for row, candidate in self.candidates.items():
+            self._ranks[row] = bisect_left(self._costs, candidate.cost)
 
 
 def is_candidate(codes: NDArray[np.int32]) -> Mask:
@@ -95,5 +107,5 @@ def is_candidate(codes: NDArray[np.int32]) -> Mask:
 
 def is_open(codes: NDArray[np.int32]) -> Mask:
     """Not decided yet."""
-    found: Mask = (codes == UNKNOWN) | (codes == PROMISING)
+    found: Mask = codes <= PROMISING
     return found

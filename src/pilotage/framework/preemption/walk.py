@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pilotage.api.preemption import Candidate
 from pilotage.api.results import Reason, Refusal, Reject
-from pilotage.api.table import Mask, Rows
+from pilotage.api.table import Rows
 from pilotage.cluster.node_table import NodeTable
 from pilotage.framework.diagnosis import ABSENT_PLUGIN, Refused, unavailable_text
 from pilotage.framework.dry_run import DryRun, Trial
@@ -39,25 +40,18 @@ class Walk:
 
     def go(self, rows: Rows, wanted: int) -> None:
         """Try the rows in order until `wanted` candidates are found, one of them without a violation."""
-        codes = self._outcomes.codes[rows]
-        is_known = is_candidate(codes)
-        known_so_far = is_known.cumsum()
-        first_harmless = _first(codes == HARMLESS)
-        found = 0
-        for place in is_open(codes).nonzero()[0].tolist():
-            if known_so_far[place] + found >= wanted and first_harmless < place:
+        outcomes = self._outcomes
+        codes = outcomes.codes[rows]
+        end = _end(codes, wanted)
+        for place in is_open(codes[:end]).nonzero()[0].tolist():
+            if place >= end:
                 break
-            candidate = self._try(int(rows[place]))
-            if candidate is not None:
-                found += 1
-                first_harmless = min(first_harmless, place if not candidate.violations else len(rows))
-        self._tried_rows = rows[: self._end(rows, wanted)]
-
-    def _end(self, rows: Rows, wanted: int) -> int:
-        """Up to where rows had to be tried: there were enough candidates, and one was harmless."""
-        codes = self._outcomes.codes[rows]
-        enough = _first(is_candidate(codes).cumsum() >= wanted)
-        return min(max(enough, _first(codes == HARMLESS)) + 1, len(rows))
+            row = int(rows[place])
+            if self._try(row):
+                codes[place] = outcomes.codes[row]
+                if len(outcomes.candidates) >= wanted:
+                    end = _end(codes, wanted)
+        self._tried_rows = rows[:end]
 
     # --- what was found ----------------------------------------------------------------------------------------
 
@@ -104,22 +98,26 @@ class Walk:
 
     # --- one row -----------------------------------------------------------------------------------------------
 
-    def _try(self, row: int) -> Candidate | None:
-        """Work out what is not known of a row; None unless it is a candidate."""
+    def _try(self, row: int) -> bool:
+        """Work out what is not known of a row; True if it is a candidate."""
         if self._is_too_full(row):
             self._outcomes.codes[row] = HOPELESS
-            return None
+            return False
         outcome = self._outcome(row)
         self._outcomes.note(row, outcome)
         if not isinstance(outcome, Candidate):
-            return None
+            return False
         if self._budgets.concern(self._trial.lower_pods(row)):
             self._outcomes.budgeted.add(row)
-        return outcome
+        return True
 
     def _is_too_full(self, row: int) -> bool:
+        rivals = self._rivals(row)
+        if not rivals:
+            # Then the first question to the node itself is the same.
+            return False
         try:
-            return self._trial.is_too_full(row, self._rivals(row))
+            return self._trial.is_too_full(row, rivals)
         except PluginError:
             # Whoever tries the node will meet the same error.
             return False
@@ -145,7 +143,11 @@ class Walk:
         return outcome
 
 
-def _first(mask: Mask) -> int:
-    """The first place where the mask is True; its length if there is none."""
-    place = int(mask.argmax()) if len(mask) else 0
-    return place if len(mask) and mask[place] else len(mask)
+def _end(codes: NDArray[np.int32], wanted: int) -> int:
+    """Up to where rows have to be tried: there are enough candidates, and one is harmless."""
+    enough = int(is_candidate(codes).cumsum().searchsorted(wanted))
+    if enough == len(codes):
+        return enough
+    is_harmless = codes == HARMLESS
+    first_harmless = int(is_harmless.argmax())
+    return max(enough, first_harmless) + 1 if is_harmless[first_harmless] else len(codes)

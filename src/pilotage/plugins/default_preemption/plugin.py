@@ -99,7 +99,8 @@ class DefaultPreemption(Plugin, PreEnqueue, PostFilter):
         """Where to preempt, or why nothing helps."""
         if len(rows):
             # Not always the same nodes are to be disturbed.
-            rows = np.roll(rows, -self._handle.rng.randrange(len(rows)))
+            start = self._handle.rng.randrange(len(rows))
+            rows = np.concatenate((rows[start:], rows[:start]))
         search = self._handle.search_victims(state, pod, rows, self._wanted(len(rows)))
         best = search.best
         if best is not None:
