@@ -52,13 +52,14 @@ class RecordingTransport:
         await self._transport.close()
 
     def _note(self, method: str, path: str, query: Mapping[str, str] | None) -> None:
-        access = access_of(method, path)
+        access = access_of(method, path, query)
         if access is not None:
             self._made.add(access)
 
 
-def access_of(method: str, path: str) -> Access | None:
+def access_of(method: str, path: str, query: Mapping[str, str] | None = None) -> Access | None:
     """What RBAC decides about; None for what is not about objects."""
+    selector = (query or {}).get("fieldSelector", "")
     parts = path.strip("/").split("/")
     if parts[0] == "api":
         group, rest = "", parts[2:]
@@ -71,8 +72,9 @@ def access_of(method: str, path: str) -> Access | None:
     namespace = ""
     if rest[0] == "namespaces" and len(rest) > 2:
         namespace, rest = rest[1], rest[2:]
-    resource, name = rest[0], rest[1] if len(rest) > 1 else ""
+    # Whoever lists or watches one name only is asked about that one.
+    resource, name = rest[0], rest[1] if len(rest) > 1 else selector.removeprefix("metadata.name=")
     if len(rest) > 2:
         resource = f"{resource}/{rest[2]}"
-    verb = _VERBS.get(method) or ("watch" if method == "WATCH" else "get" if name else "list")
+    verb = _VERBS.get(method) or ("watch" if method == "WATCH" else "get" if len(rest) > 1 else "list")
     return Access(verb, group, resource, namespace, name)

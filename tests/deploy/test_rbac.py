@@ -81,6 +81,7 @@ class Play:
         await self._preempt()
         await self._fail_with_devices()
         await self._visit_pages()
+        await self._stand_by()
         await self._wake_hopeless_again()
 
     async def _preempt(self) -> None:
@@ -104,6 +105,16 @@ class Play:
             node: Json = {"metadata": {"name": f"tiny-{number}"}, "status": {"allocatable": {"cpu": "1", "pods": "1"}}}
             self.api.create("nodes", "", node)
             await self.clock.advance(20.0)
+
+    async def _stand_by(self) -> None:
+        """What the second replica does."""
+        standby = LeaderElector(
+            KubeClient(self.transport), Election("another", LEASE, ElectionTiming()), self.clock, seeded(3)
+        )
+        async with asyncio.TaskGroup() as tasks:
+            waiting = tasks.create_task(standby.acquire(), name="standby")
+            await self.clock.advance(5.0)
+            waiting.cancel()
 
     async def _visit_pages(self) -> None:
         user = await DelegatedAuthenticator(self.transport, self.clock).user(f"Bearer {self._token}", None)
@@ -233,10 +244,12 @@ def test_what_is_asked_at_the_start_is_what_the_role_grants() -> None:
         ("GET", "/version", None),
         ("GET", "/apis/storage.k8s.io/v1", None),
         ("GET", "/api/v1/nodes", Access("list", "", "nodes")),
+        ("WATCH", "/api/v1/pods?metadata.name=p", Access("watch", "", "pods", "", "p")),
         ("WATCH", "/apis/apps/v1/replicasets", Access("watch", "apps", "replicasets")),
         ("POST", "/api/v1/namespaces/d/pods/p/binding", Access("create", "", "pods/binding", "d", "p")),
         ("GET", "/api/v1/namespaces/d", Access("get", "", "namespaces", "", "d")),
     ],
 )
 def test_requests_in_the_words_of_rbac(method: str, path: str, access: Access | None) -> None:
-    assert access_of(method, path) == access
+    path, _, selector = path.partition("?")
+    assert access_of(method, path, {"fieldSelector": selector}) == access

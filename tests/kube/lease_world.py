@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager
+from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
@@ -12,7 +12,7 @@ import msgspec
 from pilotage.kube.client import KubeClient
 from pilotage.kube.election import Election, ElectionTiming, LeaseName
 from pilotage.kube.leader_election import LeaderElector
-from pilotage.kube.transport import Response, Transport, TransportError
+from pilotage.kube.transport import Response, StreamRefused, Transport, TransportError
 from pilotage.rng import seeded
 from pilotage.sandbox.api import Api
 from pilotage.sandbox.http.inprocess import InProcessTransport
@@ -31,6 +31,7 @@ class Cable:
         self.is_cut = False
         self.hangs = False
         self.refusal: Response | None = None
+        self.stream_refusal: Response | None = None
         self.requests: list[tuple[str, str]] = []
 
     async def request(self, method: str, path: str, **options: Any) -> Response:
@@ -43,10 +44,12 @@ class Cable:
             return self.refusal
         return await self._transport.request(method, path, **options)
 
-    def stream(
-        self, path: str, query: Mapping[str, str] | None = None
-    ) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
-        return self._transport.stream(path, query)
+    @asynccontextmanager
+    async def stream(self, path: str, query: Mapping[str, str] | None = None) -> AsyncIterator[AsyncIterator[bytes]]:
+        if self.stream_refusal is not None:
+            raise StreamRefused(self.stream_refusal)
+        async with self._transport.stream(path, query) as chunks:
+            yield chunks
 
     async def close(self) -> None:
         await self._transport.close()

@@ -62,6 +62,12 @@ class Election:
         return self._spec.holder_identity or ""
 
     @property
+    def resource_version(self) -> str:
+        """The version of the lease as last seen; "" if there was none."""
+        metadata = (self._document or {}).get("metadata") or {}
+        return str(metadata.get("resourceVersion", ""))
+
+    @property
     def renewed_at(self) -> float | None:
         """When the bid was made that makes us the leader; None if none does."""
         return self._renewed_at
