@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from pilotage.model import Pod
 from pilotage.model.meta import Condition
 
 
-@dataclass(frozen=True, slots=True)
-class PodCondition:
+class PodCondition(msgspec.Struct, frozen=True):
     """What shall be so. The server keeps one condition of each type."""
 
     type: str

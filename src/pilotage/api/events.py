@@ -6,7 +6,7 @@ registers for the actions that may help a pod that it refused.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, IntFlag, StrEnum
 
 
@@ -91,13 +91,19 @@ class ClusterEvent:
     resource: Resource
     action: Action
     custom_label: str = ""
+    label: str = field(init=False, repr=False, compare=False)
+    """How the event is called in metrics, e.g. `NodeUpdateNodeTaint`."""
+    is_wildcard: bool = field(init=False, repr=False, compare=False)
+    _hash: int = field(init=False, repr=False, compare=False)
 
-    @property
-    def label(self) -> str:
-        """How the event is called in metrics, e.g. `NodeUpdateNodeTaint`."""
-        if self.custom_label:
-            return self.custom_label
-        return self.resource.value + self.action_name
+    def __post_init__(self) -> None:
+        # Events are few, and looked up and named often.
+        object.__setattr__(self, "label", self.custom_label or self.resource.value + self.action_name)
+        object.__setattr__(self, "is_wildcard", self.resource is Resource.ANY and self.action == Action.ALL)
+        object.__setattr__(self, "_hash", hash((self.resource, self.action, self.custom_label)))
+
+    def __hash__(self) -> int:
+        return self._hash
 
     @property
     def action_name(self) -> str:
@@ -112,10 +118,6 @@ class ClusterEvent:
             rest &= ~Action.UPDATE
         names += [name for action, name in _ACTION_NAMES.items() if action in rest and action.bit_count() == 1]
         return tuple(names)
-
-    @property
-    def is_wildcard(self) -> bool:
-        return self.resource is Resource.ANY and self.action == Action.ALL
 
     def covers(self, incoming: ClusterEvent) -> bool:
         """Is `incoming` one of the events that this registration asks for?"""

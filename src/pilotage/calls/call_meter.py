@@ -18,17 +18,18 @@ class CallMeter:
     """Told of every try by the dispatcher."""
 
     def __init__(self, metrics: Metrics) -> None:
-        self._total = metrics.async_api_call_execution_total
         self._duration = metrics.async_api_call_execution_duration_seconds
         self._lines: dict[tuple[str, bool], Distribution] = {}
+        metrics.async_api_call_execution_total.read_from(self._totals)
 
     def executed(self, kind: str, is_success: bool, seconds: float) -> None:
-        result = _RESULTS[is_success]
-        self._total.add(kind, result)
         line = self._lines.get((kind, is_success))
         if line is None:
-            line = self._lines[kind, is_success] = self._duration.child(kind, result)
+            line = self._lines[kind, is_success] = self._duration.child(kind, _RESULTS[is_success])
         line.observe(seconds)
+
+    def _totals(self) -> dict[Labels, float]:
+        return {labels: float(line.count) for labels, line in self._duration.lines().items()}
 
 
 def read_call_gauges(metrics: Metrics, dispatcher: Dispatcher) -> None:

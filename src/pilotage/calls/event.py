@@ -14,8 +14,7 @@ _MAX_NOTE = 1024
 _STRATEGIC_MERGE = "application/strategic-merge-patch+json"
 
 
-@dataclass(frozen=True, slots=True)
-class EventFacts:
+class EventFacts(msgspec.Struct, frozen=True):
     """What happened to a pod."""
 
     type: str

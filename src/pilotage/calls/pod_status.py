@@ -6,6 +6,7 @@ strategic merge patch, which is right for any version of the pod, so that a conf
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Final
 
 import msgspec
@@ -70,20 +71,7 @@ class PodStatusPatch(ApiCall):
 
     async def perform(self, writer: ApiWriter) -> str | None:
         status = self._changes()
-        if not status:
-            return None
-        pod = self._base
-        # The uid makes the patch fail for a recreated pod of the same name.
-        patch = {"metadata": {"uid": pod.uid}, "status": status}
-        answer = await writer.patch(
-            KINDS["pods"],
-            pod.namespace,
-            pod.name,
-            msgspec.json.encode(patch),
-            content_type=STRATEGIC_MERGE_PATCH,
-            subresource="status",
-        )
-        return version_of(answer)
+        return version_of(await write_status(writer, self._base, status)) if status else None
 
     async def look(self, writer: ApiWriter) -> Seen:
         self._base = await read_pod(writer, self._base)
@@ -91,16 +79,33 @@ class PodStatusPatch(ApiCall):
 
     def _changes(self) -> dict[str, Any]:
         pod = self._base
-        changes: dict[str, Any] = {}
-        new = [condition.rendered(pod) for condition in self._conditions if not condition.is_in(pod)]
-        if new:
-            changes["conditions"] = new
+        changes = new_conditions(pod, self._conditions)
         if self._is_renominated(pod):
             changes["nominatedNodeName"] = self._nomination or None
         return changes
 
     def _is_renominated(self, pod: Pod) -> bool:
         return self._nomination is not None and self._nomination != pod.status.nominated_node_name
+
+
+def new_conditions(pod: Pod, wanted: Iterable[PodCondition]) -> dict[str, Any]:
+    """What of a status is to be written so that the pod has these conditions; empty if it has them."""
+    new = [condition.rendered(pod) for condition in wanted if not condition.is_in(pod)]
+    return {"conditions": new} if new else {}
+
+
+async def write_status(writer: ApiWriter, pod: Pod, status: Mapping[str, Any]) -> bytes:
+    """Patch this part of the status; returns the pod as it is then."""
+    # The uid makes the patch fail for a recreated pod of the same name.
+    patch = {"metadata": {"uid": pod.uid}, "status": status}
+    return await writer.patch(
+        KINDS["pods"],
+        pod.namespace,
+        pod.name,
+        msgspec.json.encode(patch),
+        content_type=STRATEGIC_MERGE_PATCH,
+        subresource="status",
+    )
 
 
 async def read_pod(writer: ApiWriter, wanted: Pod) -> Pod:

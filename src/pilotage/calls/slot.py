@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from enum import Enum
+
+import msgspec
 
 from pilotage.api.calls import ApiCall, OnOutcome, Outcome
 
@@ -25,8 +26,7 @@ class Place(Enum):
     """It has its outcome."""
 
 
-@dataclass(slots=True, eq=False)
-class CallSlot:
+class CallSlot(msgspec.Struct, eq=False):
     """One call on its way. Merging changes the call and keeps the place."""
 
     key: str

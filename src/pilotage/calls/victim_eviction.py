@@ -11,7 +11,7 @@ import msgspec
 
 from pilotage.api.calls import ApiCall, ApiWriter, Lane, ObjectChanged, Relevance, Seen, is_not_found
 from pilotage.api.conditions import PodCondition
-from pilotage.calls.pod_status import PodStatusPatch, read_pod
+from pilotage.calls.pod_status import new_conditions, read_pod, write_status
 from pilotage.model import KINDS, Pod
 
 
@@ -53,7 +53,9 @@ class VictimEviction(ApiCall):
         # A pod that was recreated under the same name is nobody's victim.
         options = msgspec.json.encode({"preconditions": {"uid": pod.uid}})
         try:
-            await PodStatusPatch(pod, self._condition).perform(writer)
+            status = new_conditions(pod, [self._condition])
+            if status:
+                await write_status(writer, pod, status)
             await writer.delete(KINDS["pods"], pod.namespace, pod.name, options)
         except Exception as error:
             if not is_not_found(error):

@@ -7,6 +7,7 @@ generic one. The order is part of the contract: a pod is moved by the first even
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 
 from pilotage.api.events import Action, ClusterEvent, Resource
 from pilotage.cluster.node_resources import node_allocatable
@@ -34,8 +35,7 @@ def node_events(old: Node, new: Node) -> Iterator[ClusterEvent]:
 
 def pod_events(old: Pod, new: Pod, resource: Resource) -> list[ClusterEvent]:
     """The events of a pod update; the generic one if nothing precise can be said."""
-    actions = list(_pod_actions(old, new)) or [Action.UPDATE]
-    return [ClusterEvent(resource, action) for action in actions]
+    return [_event(resource, action) for action in _pod_actions(old, new)] or [_event(resource, Action.UPDATE)]
 
 
 def _pod_actions(old: Pod, new: Pod) -> Iterator[Action]:
@@ -52,7 +52,7 @@ def _pod_actions(old: Pod, new: Pod) -> Iterator[Action]:
             yield Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED
         if len(old.spec.tolerations) != len(new.spec.tolerations):
             yield Action.UPDATE_POD_TOLERATION
-    if _generated_claims(old) != _generated_claims(new):
+    if old.status is not new.status and _generated_claims(old) != _generated_claims(new):
         yield Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM
 
 
@@ -70,4 +70,7 @@ def _condition_states(node: Node) -> dict[str, str]:
 
 
 def _node(action: Action) -> ClusterEvent:
-    return ClusterEvent(Resource.NODE, action)
+    return _event(Resource.NODE, action)
+
+
+_event = cache(ClusterEvent)

@@ -30,7 +30,7 @@ from pilotage.cluster.node_resources import node_allocatable
 from pilotage.cluster.zones import ZoneTree, zone_of
 from pilotage.model import Node, Pod
 from pilotage.model.node import Taint
-from pilotage.model.pod_resources import assigned_non_zero_requests, assigned_requests
+from pilotage.model.pod_resources import assigned_non_zero_requests, assigned_requests, count_alike
 
 _FIRST_CAPACITY = 64
 _KEPT_PRIORITIES = 8
@@ -258,7 +258,7 @@ class NodeTable:
         row = self._row_of.get(node_name)
         if row is None:
             return
-        if _counts_alike(old, new):
+        if count_alike(old, new):
             self._pods[row][new.uid] = new
             if _victim_facts(old) != _victim_facts(new):
                 self.renewals.touch(row)
@@ -344,15 +344,6 @@ class NodeTable:
                 assert column[row] == sum(assigned_requests(p).get(resource, 0) for p in pods.values()), resource
             for below in self._below.values():
                 below.check(row, pods.values())
-
-
-def _counts_alike(old: Pod, new: Pod) -> bool:
-    """Do both versions of a pod count the same on its node? A resize is told by the status alone."""
-    if old.spec is new.spec and old.status is new.status:
-        return True
-    return assigned_requests(old) == assigned_requests(new) and assigned_non_zero_requests(
-        old
-    ) == assigned_non_zero_requests(new)
 
 
 def _victim_facts(pod: Pod) -> tuple[object, ...]:

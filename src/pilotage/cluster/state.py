@@ -52,7 +52,10 @@ class Cluster:
         self._received: dict[tuple[str, str], Any] = {}
         """By kind and key, as the API server last told: only those that are shown otherwise."""
         self._indexes: dict[type[ClusterIndex], ClusterIndex] = {}
+        self._counting: list[ClusterIndex] = []
+        """Those that want to hear of pods."""
         self._listening: dict[str, list[ClusterIndex]] = {}
+        """Those that want to hear of other objects, by kind."""
         self.nominations = Nominations()
         self.counts = SelectorCounts(self.nodes, self.classes)
 
@@ -173,7 +176,7 @@ class Cluster:
         else:
             self.classes.remove(pod, node_name)
         self.counts.note(pod, node_name, sign)
-        for index in self._indexes.values():
+        for index in self._counting:
             if sign > 0:
                 index.pod_added(pod, node_name)
             else:
@@ -192,6 +195,8 @@ class Cluster:
                 known.pod_added(placed.pod, placed.pod.node_name)
             self._tell_of_objects(known)
             self._indexes[cls] = known
+            if cls.pod_added is not ClusterIndex.pod_added or cls.pod_removed is not ClusterIndex.pod_removed:
+                self._counting.append(known)
         assert isinstance(known, cls)
         return known
 

@@ -72,6 +72,11 @@ def assigned_non_zero_requests(pod: Pod) -> tuple[int, int]:
     return _assigned(pod)[1]
 
 
+def count_alike(pod: Pod, other: Pod) -> bool:
+    """Do both count the same on a node? A resize is told by the status alone."""
+    return _assigned(pod) == _assigned(other)
+
+
 def _spec_totals(spec: PodSpec, defaults: ResourceList) -> _Totals:
     totals = _container_totals(spec, lambda container: container.resources.requests, defaults)
     if spec.resources is not None:

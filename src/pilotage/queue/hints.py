@@ -91,7 +91,8 @@ class HintTable:
         self.failures = 0
         """How many hints have raised so far."""
         self._judges: dict[tuple[str, ClusterEvent], Judges] = {}
-        self._is_narrowed: dict[ClusterEvent, bool] = {}
+        self._is_wanted: dict[ClusterEvent, bool] = {}
+        self._narrowing: dict[tuple[str, ClusterEvent], tuple[str, ...]] = {}
         self._narrows: dict[tuple[str, str, ClusterEvent], tuple[NarrowFunction, ...]] = {}
 
     def scheduler_names(self) -> Sequence[str]:
@@ -99,7 +100,11 @@ class HintTable:
 
     def wants(self, event: ClusterEvent) -> bool:
         """Did any plugin of any profile register for it?"""
-        return event.is_wildcard or any(self.judges(name, event) for name in self._registrations)
+        known = self._is_wanted.get(event)
+        if known is None:
+            is_registered = any(self.judges(name, event) for name in self._registrations)
+            known = self._is_wanted[event] = event.is_wildcard or is_registered
+        return known
 
     def judges(self, scheduler_name: str, event: ClusterEvent) -> Judges:
         """Plugins that registered for an event, each with its hints; empty if none did."""
@@ -119,29 +124,37 @@ class HintTable:
         """Must this plugin be asked for every pod, even for equal ones?"""
         return plugin in self._per_pod.get(scheduler_name, ())
 
-    def is_narrowed(self, event: ClusterEvent) -> bool:
-        """Does any plugin narrow this event down?"""
-        known = self._is_narrowed.get(event)
-        if known is None:
-            known = self._is_narrowed[event] = any(
-                self._narrowings(name, plugin, event)
-                for name in self._registrations
-                for plugin in self.judges(name, event)
-            )
-        return known
-
     def concerned(
-        self, scheduler_name: str, plugin: str, event: ClusterEvent, old: Any, new: Any
-    ) -> frozenset[str] | None:
-        """Keys of the pods that the event can concern in the eyes of one plugin; None: all.
+        self, scheduler_name: str, event: ClusterEvent, old: Any, new: Any
+    ) -> dict[str, frozenset[str] | None]:
+        """For each plugin that registered for the event, keys of the pods that it can concern; None: all.
 
         Each plugin speaks for itself only. Several narrowings of one plugin add up, and "all" of one of them is all.
         """
-        narrows = self._narrowings(scheduler_name, plugin, event)
-        if not narrows or (old is None and new is None):
-            return None
+        keys: dict[str, frozenset[str] | None] = dict.fromkeys(self.judges(scheduler_name, event))
+        if old is not None or new is not None:
+            for plugin in self._narrowing_plugins(scheduler_name, event):
+                keys[plugin] = self._concerned(scheduler_name, plugin, event, old, new)
+        return keys
+
+    def is_narrowed(self, event: ClusterEvent) -> bool:
+        """Does any plugin narrow this event down?"""
+        return any(self._narrowing_plugins(name, event) for name in self._registrations)
+
+    def _narrowing_plugins(self, scheduler_name: str, event: ClusterEvent) -> tuple[str, ...]:
+        key = (scheduler_name, event)
+        known = self._narrowing.get(key)
+        if known is None:
+            judges = self.judges(scheduler_name, event)
+            known = tuple(plugin for plugin in judges if self._narrowings(scheduler_name, plugin, event))
+            self._narrowing[key] = known
+        return known
+
+    def _concerned(
+        self, scheduler_name: str, plugin: str, event: ClusterEvent, old: Any, new: Any
+    ) -> frozenset[str] | None:
         keys: frozenset[str] | None = frozenset()
-        for narrow in narrows:
+        for narrow in self._narrowings(scheduler_name, plugin, event):
             affected = self._narrowed(plugin, narrow, event, old, new)
             keys = None if keys is None or affected is None else keys | affected
         return keys

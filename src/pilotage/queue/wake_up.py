@@ -43,7 +43,7 @@ class WakeUp:
         helped: dict[str, tuple[Entry, Retry]] = {}
         for scheduler in self._hints.scheduler_names():
             judges = self._hints.judges(scheduler, event)
-            keys = {plugin: self._hints.concerned(scheduler, plugin, event, old, new) for plugin in judges}
+            keys = self._hints.concerned(scheduler, event, old, new)
             for plugin, entry in self._queued(scheduler, judges, keys, event, old, new):
                 if _is_itself(entry, event, old, new):
                     continue
@@ -58,6 +58,9 @@ class WakeUp:
     ) -> Iterator[tuple[str, Entry]]:
         """Plugins that say Queue, with the pods for which they say it."""
         for plugin, hints in judges.items():
+            named = keys[plugin]
+            if not (self._pool.refused_by(scheduler, plugin) if named is None else named):
+                continue
             groups = self._alike(scheduler, plugin, keys)
             if not groups:
                 continue
