@@ -140,7 +140,12 @@ class Trial:
 
     def refusal_beside(self, row: int, others: Sequence[Pod]) -> Refused | None:
         """What the filters say of a node if these pods were on it already; None if there are no such pods."""
-        return self.place(row).refusal_beside(others) if others else None
+        if not others:
+            return None
+        place = self.place(row)
+        for other in others:
+            place.add(other)
+        return place.refusal()
 
     def refusal_on(self, node: NodeView, state: CycleState) -> Refused | None:
         """The first filter that refuses the node; None if the pod fits."""

@@ -59,6 +59,7 @@ class Plan:
     signature: Hashable
     shared_filters: Named
     fresh_filters: Named
+    fresh_filter_names: frozenset[str]
     shared_pre_scores: Named
     fresh_pre_scores: Named
     shared_scores: Named
@@ -79,8 +80,7 @@ class Plan:
         return bool(self.fresh_scores or self.fresh_pre_scores)
 
 
-@dataclass(frozen=True, slots=True)
-class SharedClass:
+class SharedClass(NamedTuple):
     """Pods about which all filters say the same of any one node."""
 
     signature: Hashable
@@ -91,9 +91,9 @@ class SharedClass:
 def class_of(profile: Profile, state: CycleState, pod: Pod) -> SharedClass | None:
     """The class of a pod after its PreFilter; None if a filter looks at more than the pod and one node."""
     plan = plan_for(profile, pod)
-    if any(name not in state.skip_filter for name, _ in plan.fresh_filters):
+    if not plan.fresh_filter_names <= state.skip_filter:
         return None
-    return SharedClass(plan.signature, tuple(plugin.facts_version() for plugin in plan.versioned))
+    return SharedClass(plan.signature, tuple([plugin.facts_version() for plugin in plan.versioned]))
 
 
 _KEPT_PLANS = 64
@@ -155,6 +155,7 @@ def _split(profile: Profile, plan_owner: object, unsigned: frozenset[str]) -> Pl
         None,
         shared_filters,
         fresh_filters,
+        frozenset(name for name, _ in fresh_filters),
         shared_pre_scores,
         fresh_pre_scores,
         shared_scores,

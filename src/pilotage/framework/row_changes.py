@@ -13,30 +13,30 @@ from pilotage.cluster.nominations import Nominations
 class RowChanges:
     """What happened since it was last asked."""
 
-    __slots__ = ("_nodes", "_nominations", "_promised", "_renewed", "_structure", "_touched")
+    __slots__ = ("_nodes", "_nominations", "_seen")
 
     def __init__(self, nodes: NodeTable, nominations: Nominations) -> None:
         self._nodes = nodes
         self._nominations = nominations
-        self._look()
+        self._seen = self._look()
 
     def since_last(self) -> list[int] | None:
         """Rows to be looked at again; None if that is all of them."""
-        nodes = self._nodes
-        if nodes.structure != self._structure:
-            self._look()
+        nodes, before = self._nodes, self._seen
+        self._seen = now = self._look()
+        if now == before:
+            return []
+        structure, touched_before, renewed_before, promised_before = before
+        if nodes.structure != structure:
             return None
-        touched = nodes.changed_since(self._touched)
-        renewed = nodes.renewals.changed_since(self._renewed)
-        promised = self._nominations.log.changed_since(self._promised)
-        self._look()
+        touched = nodes.changed_since(touched_before)
+        renewed = nodes.renewals.changed_since(renewed_before)
+        promised = self._nominations.log.changed_since(promised_before)
         if touched is None or renewed is None or promised is None:
             return None
         named = [row for row in map(nodes.row, promised) if row is not None]
         return list(dict.fromkeys([*touched, *renewed, *named]))
 
-    def _look(self) -> None:
-        self._structure = self._nodes.structure
-        self._touched = self._nodes.mark
-        self._renewed = self._nodes.renewals.mark
-        self._promised = self._nominations.log.mark
+    def _look(self) -> tuple[int, int, int, int]:
+        nodes = self._nodes
+        return nodes.structure, nodes.mark, nodes.renewals.mark, self._nominations.log.mark
