@@ -43,7 +43,10 @@ def object_in(request: Request) -> dict[str, Any]:
 
 def value_in(request: Request) -> Any:
     check_size(len(request.body))
-    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    content_type = request.headers.get("content-type", "")
+    if content_type in _JSON_TYPES:
+        return _json(request.body)
+    media_type = content_type.partition(";")[0].strip().lower()
     if media_type in _JSON_TYPES:
         return _json(request.body)
     if media_type == PROTOBUF:

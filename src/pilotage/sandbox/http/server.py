@@ -94,7 +94,7 @@ class ApiServer:
             return error_response(internal_error(f"{type(error).__name__}: {error}"))
 
     async def _settled(self, request: Request, answer: Response | Watch) -> Response | Watch:
-        if request.method not in _READ_METHODS:
+        if self.api.store.has_journal and request.method not in _READ_METHODS:
             try:
                 await self.api.store.durable(self.api.store.revision)
             except Exception as error:

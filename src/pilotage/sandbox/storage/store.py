@@ -94,9 +94,15 @@ class Store:
                 self._shelf(record.key.resource).put(record)
         self._history = History(history, self._revision)
         self._subscriptions: dict[str | None, tuple[_Subscription, ...]] = {}
+        self._audience: dict[str, tuple[_Subscription, ...]] = {}
         self._outbox: deque[Change] = deque()
         self._encoded = bytearray()
         self._is_delivering = False
+
+    @property
+    def has_journal(self) -> bool:
+        """Whether writes have to be waited for to be durable."""
+        return self._journal is not None
 
     @property
     def revision(self) -> int:
@@ -154,10 +160,12 @@ class Store:
         listener sees the writes in their order. A listener that raises is logged and the others still hear.
         """
         subscription = _Subscription(listener, self._revision)
+        self._audience.clear()
         self._subscriptions[resource] = (*self._subscriptions.get(resource, ()), subscription)
 
         def unsubscribe() -> None:
             subscription.is_active = False
+            self._audience.clear()
             others = tuple(other for other in self._subscriptions.get(resource, ()) if other is not subscription)
             if others:
                 self._subscriptions[resource] = others
@@ -222,7 +230,7 @@ class Store:
         else:
             shelf.put(record)
         self._history.append(change)
-        if self._subscriptions:
+        if self._audience_of(record.key.resource):
             self._outbox.append(change)
             if not self._is_delivering:
                 self._deliver()
@@ -233,10 +241,18 @@ class Store:
             while self._outbox:
                 change = self._outbox.popleft()
                 resource = change.record.key.resource
-                for subscription in self._subscriptions.get(None, ()) + self._subscriptions.get(resource, ()):
+                for subscription in self._audience_of(resource):
                     _notify(subscription, change)
         finally:
             self._is_delivering = False
+
+    def _audience_of(self, resource: str) -> tuple[_Subscription, ...]:
+        """Who hears of changes of the resource: remembered, because it is asked for by every write."""
+        audience = self._audience.get(resource)
+        if audience is None:
+            audience = self._subscriptions.get(None, ()) + self._subscriptions.get(resource, ())
+            self._audience[resource] = audience
+        return audience
 
 
 def _notify(subscription: _Subscription, change: Change) -> None:

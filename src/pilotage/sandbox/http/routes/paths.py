@@ -35,7 +35,7 @@ class Target(NamedTuple):
 
 
 class Paths:
-    """Finds what paths address; collections, which are few and asked for most, are remembered."""
+    """Finds what paths address. Collections are few and remembered; the path of an object begins with that of one."""
 
     def __init__(self, registry: ResourceRegistry) -> None:
         self._registry = registry
@@ -47,12 +47,34 @@ class Paths:
         if self._made_for != self._registry.version or len(self._collections) > _MOST_REMEMBERED:
             self._collections.clear()
             self._made_for = self._registry.version
-        target = self._collections.get(path)
-        if target is None:
-            target = _parse(self._registry, path)
-            if target is not None and not target.name:
-                self._collections[path] = target
+        return self._collections.get(path) or self._in_known_collection(path) or self._parsed(path)
+
+    def _in_known_collection(self, path: str) -> Target | None:
+        above, _, last = path.rpartition("/")
+        collection = self._collections.get(above)
+        if collection is not None:
+            return Target(collection.resource_type, collection.namespace, last, "") if last else None
+        above, _, name = above.rpartition("/")
+        collection = self._collections.get(above)
+        # Below a namespace there are collections too.
+        if collection is None or not name or not last or collection.resource_type.storage == "namespaces":
+            return None
+        return Target(collection.resource_type, collection.namespace, name, last)
+
+    def _parsed(self, path: str) -> Target | None:
+        target = _parse(self._registry, path)
+        if target is not None:
+            self._collections[_collection_path(path, target)] = target._replace(name="", subresource="")
         return target
+
+
+def _collection_path(path: str, target: Target) -> str:
+    """The beginning of the path that addresses the collection."""
+    path = path.rstrip("/")
+    for step in (target.subresource, target.name):
+        if step:
+            path = path.removesuffix(f"/{step}")
+    return path
 
 
 def _parse(registry: ResourceRegistry, path: str) -> Target | None:
