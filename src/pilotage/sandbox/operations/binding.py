@@ -9,11 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+import msgspec
+
 from pilotage.sandbox.errors import ApiError, FieldError, conflict, invalid, not_found
 from pilotage.sandbox.operations.backend import Backend, Object
-from pilotage.sandbox.storage.records import Key
+from pilotage.sandbox.storage.records import Key, decode_fields
 
+_ABSENT: Final = msgspec.Raw(b"null")
 _NOT_CARRIED: Final = ("reason", "message", "lastProbeTime")
+
+
+_decode = msgspec.json.Decoder().decode
 
 
 def bind_pod(
@@ -23,7 +29,8 @@ def bind_pod(
     record = backend.store.get(Key("pods", namespace, name))
     if record is None:
         raise not_found("pods", name)
-    pod = record.object()
+    pod = record.outline()
+    pod["spec"] = decode_fields(pod["spec"])
     problem = _problem(pod, name, record.uid, uid)
     if problem:
         raise conflict("pods/binding", name, problem)
@@ -53,10 +60,11 @@ def _problem(pod: Mapping[str, Any], name: str, actual_uid: str, uid: str | None
         return f"Precondition failed: UID in precondition: {uid}, UID in object meta: {actual_uid}"
     if pod["metadata"].get("deletionTimestamp"):
         return f"pod {name} is being deleted, cannot be assigned to a host"
-    node_name = pod["spec"].get("nodeName")
+    spec: Mapping[str, msgspec.Raw] = pod["spec"]
+    node_name = _decode(spec.get("nodeName", _ABSENT))
     if node_name:
         return f'pod {name} is already assigned to node "{node_name}"'
-    if pod["spec"].get("schedulingGates"):
+    if _decode(spec.get("schedulingGates", _ABSENT)):
         return f"pod {name} has non-empty .spec.schedulingGates"
     return ""
 

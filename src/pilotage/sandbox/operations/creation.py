@@ -40,28 +40,40 @@ class Creation:
 
     def create(self, resource_type: ResourceType, namespace: str, obj: Object, *, dry_run: bool = False) -> Record:
         """Store `obj` (which is taken over and altered); ApiError when it is refused."""
-        backend = self._backend
         sent = self._known_specs.read(obj) if resource_type.storage == "pods" else None
         is_known = sent is not None and self._known_specs.complete(sent, obj)
         if is_known:
             check_metadata_shape(resource_type, obj)
         else:
             check_shape(resource_type, obj)
-        check_type(resource_type, obj)
-        metadata = metadata_of(resource_type, obj)
-        place_in_namespace(resource_type, metadata, namespace)
-        key = self._free_key(resource_type, metadata)
-        self._check_may_grow(resource_type, key)
-        stamp_new(resource_type, metadata, backend.rng, backend.now())
+        key = self._identify(resource_type, namespace, obj)
         if is_known:
             self._complete_metadata(resource_type, obj)
         else:
             self._complete(resource_type, obj)
             if sent is not None:
                 self._known_specs.remember(sent, obj)
-        if dry_run:
-            return unsaved_record(key, obj, 0)
-        return backend.store.create(key, obj)
+        return self._store(key, obj, dry_run=dry_run)
+
+    def create_converted(
+        self, resource_type: ResourceType, namespace: str, obj: Object, *, dry_run: bool = False
+    ) -> Record:
+        """The same for an object whose shape was checked in the version in which it came."""
+        key = self._identify(resource_type, namespace, obj)
+        self._complete(resource_type, obj)
+        return self._store(key, obj, dry_run=dry_run)
+
+    def _identify(self, resource_type: ResourceType, namespace: str, obj: Object) -> Key:
+        check_type(resource_type, obj)
+        metadata = metadata_of(resource_type, obj)
+        place_in_namespace(resource_type, metadata, namespace)
+        key = self._free_key(resource_type, metadata)
+        self._check_may_grow(resource_type, key)
+        stamp_new(resource_type, metadata, self._backend.rng, self._backend.now())
+        return key
+
+    def _store(self, key: Key, obj: Object, *, dry_run: bool) -> Record:
+        return unsaved_record(key, obj, 0) if dry_run else self._backend.store.create(key, obj)
 
     def _free_key(self, resource_type: ResourceType, metadata: Object) -> Key:
         scope = metadata.get("namespace", "")

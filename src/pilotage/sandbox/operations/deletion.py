@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+import msgspec
+
 from pilotage.clock import rfc3339
 from pilotage.sandbox.errors import FieldError, conflict, forbidden, invalid
 from pilotage.sandbox.kinds.crds import CLEANUP_FINALIZER, CRD_RESOURCE
@@ -53,8 +55,9 @@ class Deletion:
         _check_preconditions(resource_type, record, options.get("preconditions") or {})
         if resource_type.storage == "namespaces" and record.key.name in _IMMORTAL:
             raise forbidden("namespaces", record.key.name, "this namespace may not be deleted")
-        obj = record.object()
-        grace = _grace_seconds(resource_type, obj, options)
+        is_pod = resource_type.storage == "pods"
+        obj = record.outline() if is_pod else record.object()
+        grace = _pod_grace_seconds(obj, options) if is_pod else 0
         is_changed = _mark(self._backend, resource_type, obj, grace, options)
         if not is_held(resource_type, obj):
             return Deleted(record if dry_run else self.remove(record.key, obj), True)
@@ -177,13 +180,23 @@ def _policy(resource_type: ResourceType, options: Mapping[str, Any]) -> str | No
     return "Orphan" if resource_type.storage in _ORPHANS_BY_DEFAULT else None
 
 
-def _grace_seconds(resource_type: ResourceType, obj: Mapping[str, Any], options: Mapping[str, Any]) -> int:
-    if resource_type.storage != "pods":
-        return 0
-    spec = obj.get("spec") or {}
+class _PodSpec(msgspec.Struct, rename="camel"):
+    """What decides how long a pod may take."""
+
+    node_name: str | None = None
+    termination_grace_period_seconds: int | None = None
+
+
+_decode_spec = msgspec.json.Decoder(_PodSpec).decode
+
+
+def _pod_grace_seconds(obj: Mapping[str, Any], options: Mapping[str, Any]) -> int:
+    """How long the pod, given in outline, may take to go."""
+    spec = _decode_spec(obj["spec"])
     asked = options.get("gracePeriodSeconds")
-    grace = spec.get("terminationGracePeriodSeconds", _DEFAULT_GRACE_SECONDS) if asked is None else asked
-    if not spec.get("nodeName") or (obj.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
+    own = spec.termination_grace_period_seconds
+    grace = asked if asked is not None else _DEFAULT_GRACE_SECONDS if own is None else own
+    if not spec.node_name or (obj.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
         return 0
     return int(grace) if grace >= 0 else 1
 

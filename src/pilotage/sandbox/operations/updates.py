@@ -7,20 +7,25 @@ Taking the last finalizer off an object that is marked for deletion removes it.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from pilotage.sandbox.errors import FieldError, bad_request, conflict, invalid, modified
 from pilotage.sandbox.kinds.crds import CRD_RESOURCE, accept_definition, definition_errors
 from pilotage.sandbox.kinds.resources import ResourceType
-from pilotage.sandbox.kinds.shapes import check_shape
+from pilotage.sandbox.kinds.shapes import check_metadata_shape, check_shape
 from pilotage.sandbox.kinds.structural_schema import apply_schema_defaults, schema_errors
 from pilotage.sandbox.operations.backend import Backend, Object, unsaved_record
 from pilotage.sandbox.operations.deletion import Deletion, is_held
 from pilotage.sandbox.rules.admission import admit_update
 from pilotage.sandbox.rules.defaults import apply_defaults
+from pilotage.sandbox.rules.kueue_defaults import KUEUE_GROUP
+from pilotage.sandbox.rules.nulls import drop_nulls
 from pilotage.sandbox.rules.object_meta import carry_over, check_type, metadata_of, place_in_namespace
-from pilotage.sandbox.rules.validation import validate_create, validate_update
+from pilotage.sandbox.rules.validation import validate_create, validate_metadata_update, validate_update
 from pilotage.sandbox.storage.records import Record
+
+# Their metadata is completed from the rest or the other way round, or their spec decides whether they may go.
+_WHOLE: Final = frozenset({"namespaces", "replicationcontrollers", CRD_RESOURCE})
 
 
 class Updates:
@@ -40,15 +45,29 @@ class Updates:
         subresource: str = "",
         dry_run: bool = False,
     ) -> Record:
-        """Replace the record's object `old` by what `new` may change of it; both are taken over and may be altered."""
+        """Replace the record's object `old` by what `new` may change of it; both are taken over and may be altered.
+
+        A write to the status reads no spec: of a kind that has a separate one, `old` may be an outline.
+        """
         check_shape(resource_type, new)
-        check_type(resource_type, new)
-        metadata = metadata_of(resource_type, new)
-        _check_identity(resource_type, record, metadata)
-        place_in_namespace(resource_type, metadata, record.key.namespace)
-        carry_over(old["metadata"], metadata)
+        _identify(resource_type, record, old, new)
         new = self._merged(resource_type, old, new, subresource)
         return self.store(resource_type, record, old, new, dry_run=dry_run)
+
+    def update_metadata(
+        self, resource_type: ResourceType, record: Record, old: Object, new: Object, *, dry_run: bool = False
+    ) -> Record:
+        """Replace only the metadata of `old`, an outline of an object of a kind with a separate spec.
+
+        What was accepted once stays acceptable, so that nothing but the metadata is judged.
+        """
+        check_metadata_shape(resource_type, new)
+        _identify(resource_type, record, old, new)
+        drop_nulls(new["metadata"])
+        errors = validate_metadata_update(resource_type.kind, old, new)
+        if errors:
+            raise invalid(resource_type.kind, resource_type.group, record.key.name, errors)
+        return self.store(resource_type, record, old, {**old, "metadata": new["metadata"]}, dry_run=dry_run)
 
     def store(
         self, resource_type: ResourceType, record: Record, old: Object, new: Object, *, dry_run: bool = False
@@ -102,6 +121,22 @@ class Updates:
         if resource_type.schema:
             return schema_errors(resource_type.schema, new)
         return []
+
+
+def has_separate_spec(resource_type: ResourceType) -> bool:
+    """Whether metadata and status of its objects can be written without a look at their spec."""
+    is_known = not resource_type.is_custom or resource_type.group == KUEUE_GROUP
+    is_whole = resource_type.schema is not None or resource_type.storage in _WHOLE
+    return is_known and not is_whole and resource_type.is_stored_as_served
+
+
+def _identify(resource_type: ResourceType, record: Record, old: Object, new: Object) -> None:
+    """See to it that `new` is the object that it claims to be, with the server's part of its metadata."""
+    check_type(resource_type, new)
+    metadata = metadata_of(resource_type, new)
+    _check_identity(resource_type, record, metadata)
+    place_in_namespace(resource_type, metadata, record.key.namespace)
+    carry_over(old["metadata"], metadata)
 
 
 def _check_identity(resource_type: ResourceType, record: Record, metadata: Object) -> None:

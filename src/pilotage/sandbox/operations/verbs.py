@@ -8,7 +8,7 @@ here, at the border, and everything behind it knows one form only.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from pilotage.sandbox.kinds.resources import ResourceType
 from pilotage.sandbox.kinds.shapes import check_shape
@@ -20,10 +20,13 @@ from pilotage.sandbox.operations.eviction import Eviction
 from pilotage.sandbox.operations.scale import scale_of, scaled
 from pilotage.sandbox.operations.selection import EVERYTHING, Selection
 from pilotage.sandbox.operations.terminating import Terminating
-from pilotage.sandbox.operations.updates import Updates
+from pilotage.sandbox.operations.updates import Updates, has_separate_spec
 from pilotage.sandbox.rules.conversion import from_storage, to_storage
-from pilotage.sandbox.rules.patch import apply_patch
+from pilotage.sandbox.rules.patch import Patch, apply_patch
 from pilotage.sandbox.storage.records import Record
+
+_ABOVE_SPEC: Final = frozenset({"apiVersion", "kind", "metadata", "status"})
+_METADATA: Final = frozenset({"apiVersion", "kind", "metadata"})
 
 
 class Verbs:
@@ -55,15 +58,24 @@ class Verbs:
         return list(records) if selection.is_everything else [r for r in records if selection.matches(r)]
 
     def create(self, served: ResourceType, namespace: str, obj: Object, *, dry_run: bool = False) -> Record:
-        if not served.is_stored_as_served:
-            check_shape(served, obj)
-            obj = to_storage(served, obj)
-        return self._creation.create(self._stored(served), namespace, obj, dry_run=dry_run)
+        if served.is_stored_as_served:
+            return self._creation.create(served, namespace, obj, dry_run=dry_run)
+        check_shape(served, obj)
+        stored = self._backend.registry.of(served.storage)
+        return self._creation.create_converted(stored, namespace, to_storage(served, obj), dry_run=dry_run)
 
     def update(
         self, served: ResourceType, record: Record, obj: Object, *, subresource: str = "", dry_run: bool = False
     ) -> Record:
-        return self._update(served, record, record.object(), obj, subresource=subresource, dry_run=dry_run)
+        is_about_status = subresource == "status" and has_separate_spec(served)
+        old = record.outline() if is_about_status else record.object()
+        return self._update(served, record, old, obj, subresource=subresource, dry_run=dry_run)
+
+    def update_metadata(self, served: ResourceType, record: Record, obj: Object) -> Record:
+        """Replace the metadata and leave the rest alone, whatever `obj` says about it."""
+        if not has_separate_spec(served):
+            return self.update(served, record, obj)
+        return self._updates.update_metadata(served, record, record.outline(), obj)
 
     def _update(
         self, served: ResourceType, record: Record, old: Object, obj: Object, *, subresource: str, dry_run: bool
@@ -84,9 +96,17 @@ class Verbs:
         dry_run: bool = False,
     ) -> Record:
         """Apply a patch, given as content type and body."""
+        change = Patch(*patch)
+        if has_separate_spec(served):
+            if subresource == "status" and change.is_only_about(_ABOVE_SPEC):
+                old, obj = _patched_above_spec(served, record, change)
+                return self._updates.update(served, record, old, obj, subresource=subresource, dry_run=dry_run)
+            if not subresource and change.is_only_about(_METADATA):
+                old, obj = _patched_above_spec(served, record, change)
+                return self._updates.update_metadata(served, record, old, obj, dry_run=dry_run)
         old = record.object()
         current = old if served.is_stored_as_served else from_storage(served, record.object())
-        obj = apply_patch(patch[0], served.kind, current, patch[1])
+        obj = change.applied_to(served.kind, current)
         _keep_version(obj, current)
         return self._update(served, record, old, obj, subresource=subresource, dry_run=dry_run)
 
@@ -118,6 +138,15 @@ class Verbs:
 
     def _stored(self, served: ResourceType) -> ResourceType:
         return served if served.is_stored_as_served else self._backend.registry.of(served.storage)
+
+
+def _patched_above_spec(served: ResourceType, record: Record, change: Patch) -> tuple[Object, Object]:
+    """The stored object in outline, and what the patch makes of it apart from its spec."""
+    old = record.outline()
+    current = {field: value for field, value in old.items() if field in _ABOVE_SPEC}
+    obj = change.applied_to(served.kind, current)
+    _keep_version(obj, current)
+    return old, obj
 
 
 def _keep_version(patched: Object, current: Object) -> None:

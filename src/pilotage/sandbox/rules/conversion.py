@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from pilotage.sandbox.kinds.resources import ResourceType
-from pilotage.sandbox.storage.records import Record
+from pilotage.sandbox.storage.records import Record, decode_fields
 
 Object = dict[str, Any]
 
@@ -55,4 +55,5 @@ def served_body(served: ResourceType, record: Record) -> bytes:
     """The JSON of a record as the client wants it."""
     if served.is_stored_as_served:
         return record.body
-    return _encode(from_storage(served, record.object()))
+    # Versions differ in the names of fields only: their values stay as they are written.
+    return _encode(from_storage(served, decode_fields(record.body)))

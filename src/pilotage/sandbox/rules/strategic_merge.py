@@ -28,57 +28,73 @@ _SET_ORDER: Final = "$setElementOrder/"
 class MergeError(ValueError):
     """The patch cannot be merged; the text says where and why."""
 
+    def __init__(self, problem: str, where: str = "") -> None:
+        super().__init__(problem)
+        self._problem = problem
+        self._where = where
 
-def merge(target: Json, patch: Json, fields: Fields, path: str = "") -> Json:
+    def __str__(self) -> str:
+        return f"{self._where or 'patch'}: {self._problem}"
+
+    def below(self, step: str) -> MergeError:
+        """The same, told from one step further up; most merges go well and need no path at all."""
+        between = "." if self._where and self._where[0] != "[" else ""
+        return MergeError(self._problem, f"{step}{between}{self._where}")
+
+
+def merge(target: Json, patch: Json, fields: Fields) -> Json:
     """`target` with `patch` merged into it; both are consumed."""
     directive = patch.pop("$patch", None)
     if directive is not None and directive != "merge":
-        return _directed(directive, patch, fields, path)
+        return _directed(directive, patch, fields)
     if "$retainKeys" in patch:
-        _retain_keys(target, patch, path)
+        _retain_keys(target, patch)
     orders: list[tuple[str, Any]] = []
     for key, value in patch.items():
         if key[:1] == "$":
-            _read_directive(target, key, value, orders, path)
+            _read_directive(target, key, value, orders)
         elif value is None:
             target.pop(key, None)
         elif isinstance(value, dict | list):
-            _merge_field(target, key, value, fields.below.get(key, ORDINARY), path)
+            try:
+                _merge_field(target, key, value, fields.below.get(key, ORDINARY))
+            except MergeError as error:
+                raise error.below(key) from None
         else:
             target[key] = value
     for key, order in orders:
-        _reorder(target, key, order, fields.below.get(key, ORDINARY), path)
+        _reorder(target, key, order, fields.below.get(key, ORDINARY))
     return target
 
 
-def _directed(directive: Any, patch: Json, fields: Fields, path: str) -> Json:
+def _directed(directive: Any, patch: Json, fields: Fields) -> Json:
     if directive == "replace":
-        return merge({}, patch, fields, path)
+        return merge({}, patch, fields)
     if directive == "delete":
         return {}
-    raise MergeError(f"{path or 'patch'}: unknown $patch directive {directive!r}: expected delete, replace or merge")
+    raise MergeError(f"unknown $patch directive {directive!r}: expected delete, replace or merge")
 
 
-def _retain_keys(target: Json, patch: Json, path: str) -> None:
+def _retain_keys(target: Json, patch: Json) -> None:
     keys = patch.pop("$retainKeys")
     if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):
-        raise MergeError(f"{path or 'patch'}: $retainKeys must be a list of field names")
+        raise MergeError("$retainKeys must be a list of field names")
     missing = [key for key in patch if key[:1] != "$" and patch[key] is not None and key not in keys]
     if missing:
-        raise MergeError(f"{path or 'patch'}: $retainKeys does not list the patched field {missing[0]!r}")
+        raise MergeError(f"$retainKeys does not list the patched field {missing[0]!r}")
     for key in [key for key in target if key not in keys]:
         del target[key]
 
 
-def _read_directive(target: Json, key: str, value: Any, orders: list[tuple[str, Any]], path: str) -> None:
+def _read_directive(target: Json, key: str, value: Any, orders: list[tuple[str, Any]]) -> None:
     if not isinstance(value, list):
-        raise MergeError(f"{_join(path, key)}: expected a list")
+        raise MergeError("expected a list", key)
     if key.startswith(_DELETE_FROM):
         _delete_scalars(target, key[len(_DELETE_FROM) :], value)
     elif key.startswith(_SET_ORDER):
         orders.append((key[len(_SET_ORDER) :], value))
     else:
-        raise MergeError(f"{_join(path, key)}: unknown directive")
+        raise MergeError("unknown directive", key)
 
 
 def _delete_scalars(target: Json, key: str, unwanted: list[Any]) -> None:
@@ -87,7 +103,7 @@ def _delete_scalars(target: Json, key: str, unwanted: list[Any]) -> None:
         target[key] = [item for item in current if item not in unwanted]
 
 
-def _merge_field(target: Json, key: str, value: Json | list[Any], fields: Fields, path: str) -> None:
+def _merge_field(target: Json, key: str, value: Json | list[Any], fields: Fields) -> None:
     if isinstance(value, dict):
         current = target.get(key)
         if not isinstance(current, dict) or fields.is_replaced:
@@ -96,36 +112,38 @@ def _merge_field(target: Json, key: str, value: Json | list[Any], fields: Fields
         if value.get("$patch") == "delete":
             target.pop(key, None)
         else:
-            target[key] = merge(current, value, fields, _join(path, key))
+            target[key] = merge(current, value, fields)
     else:
         current = target.get(key)
         if not isinstance(current, list):
             current = []
-        target[key] = _merge_list(current, value, fields, _join(path, key))
+        target[key] = _merge_list(current, value, fields)
 
 
-def _merge_list(current: list[Any], patch: list[Any], fields: Fields, path: str) -> list[Any]:
+def _merge_list(current: list[Any], patch: list[Any], fields: Fields) -> list[Any]:
     if fields.is_union:
         union = {_stored_name(item, fields): item for item in current}
         for item in patch:
-            union.setdefault(_element_name(item, fields, path), item)
+            union.setdefault(_element_name(item, fields), item)
         return list(union.values())
     if not fields.merge_key:
         return patch
     if any(_is_directed(item, "replace") for item in patch):
         current, patch = [], [item for item in patch if not _is_directed(item, "replace")]
-    names = [_element_name(item, fields, f"{path}[{position}]") for position, item in enumerate(patch)]
+    names = [_name_at(position, item, fields) for position, item in enumerate(patch)]
     unwanted = {name for name, item in zip(names, patch, strict=True) if _is_directed(item, "delete")}
     merged = [item for item in current if _stored_name(item, fields) not in unwanted] if unwanted else current
     places = {_stored_name(item, fields): place for place, item in enumerate(merged)}
-    element = Fields(fields.below)
     for position, (name, item) in enumerate(zip(names, patch, strict=True)):
         if _is_directed(item, "delete"):
             continue
         place = places.setdefault(name, len(merged))
         if place == len(merged):
             merged.append({})
-        merged[place] = merge(merged[place], item, element, f"{path}[{position}]")
+        try:
+            merged[place] = merge(merged[place], item, fields)
+        except MergeError as error:
+            raise error.below(f"[{position}]") from None
     return merged
 
 
@@ -133,33 +151,42 @@ def _is_directed(item: Any, directive: str) -> bool:
     return isinstance(item, dict) and item.get("$patch") == directive
 
 
-def _element_name(item: Any, fields: Fields, path: str) -> Any:
+def _name_at(position: int, item: Any, fields: Fields) -> Any:
+    try:
+        return _element_name(item, fields)
+    except MergeError as error:
+        raise error.below(f"[{position}]") from None
+
+
+def _element_name(item: Any, fields: Fields) -> Any:
     """What identifies an element of a merging list."""
-    if not fields.merge_key:
-        return _scalar(item, path)
+    key = fields.merge_key
+    if not key:
+        return _scalar(item, "")
     if not isinstance(item, dict):
-        raise MergeError(f"{path}: expected an object with the merge key {fields.merge_key!r}")
-    if fields.merge_key not in item:
-        raise MergeError(f"{path}: does not contain the merge key {fields.merge_key!r}")
-    return _scalar(item[fields.merge_key], f"{path}.{fields.merge_key}")
+        raise MergeError(f"expected an object with the merge key {key!r}")
+    if key not in item:
+        raise MergeError(f"does not contain the merge key {key!r}")
+    name = item[key]
+    return name if type(name) is str else _scalar(name, key)
 
 
 def _stored_name(item: Any, fields: Fields) -> Any:
     """As `_element_name`; an element that has no name is no reason to refuse a patch of its neighbours."""
     try:
-        return _element_name(item, fields, "")
+        return _element_name(item, fields)
     except MergeError:
         return object()
 
 
-def _scalar(value: Any, path: str) -> Any:
+def _scalar(value: Any, where: str) -> Any:
     if isinstance(value, dict | list):
-        raise MergeError(f"{path}: expected a string, number or boolean")
+        raise MergeError("expected a string, number or boolean", where)
     # True == 1 in Python, not in JSON.
     return (value,) if isinstance(value, bool) else value
 
 
-def _reorder(target: Json, key: str, order: list[Any], fields: Fields, path: str) -> None:
+def _reorder(target: Json, key: str, order: list[Any], fields: Fields) -> None:
     """Put the listed elements into the given order; the others keep their place relative to their neighbours.
 
     An unlisted element goes before the next listed one unless the stored list had them the other way round.
@@ -168,7 +195,10 @@ def _reorder(target: Json, key: str, order: list[Any], fields: Fields, path: str
     if not isinstance(current, list) or not (fields.merge_key or fields.is_union):
         return
     names = [_stored_name(item, fields) for item in current]
-    wanted = [_element_name(item, fields, _join(path, _SET_ORDER + key)) for item in order]
+    try:
+        wanted = [_element_name(item, fields) for item in order]
+    except MergeError as error:
+        raise error.below(_SET_ORDER + key) from None
     ranks = {name: rank for rank, name in enumerate(wanted)}
     listed = sorted((at for at, name in enumerate(names) if name in ranks), key=lambda at: ranks[names[at]])
     others = deque(at for at, name in enumerate(names) if name not in ranks)
@@ -178,7 +208,3 @@ def _reorder(target: Json, key: str, order: list[Any], fields: Fields, path: str
             ordered.append(current[others.popleft()])
         ordered.append(current[at])
     target[key] = ordered + [current[at] for at in others]
-
-
-def _join(path: str, key: str) -> str:
-    return f"{path}.{key}" if path else key

@@ -23,6 +23,9 @@ _LINE_START: Final[Mapping[str, bytes]] = {
 
 _decode = msgspec.json.Decoder().decode
 
+decode_fields: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+"""The fields of an encoded object, whose values stay as they are written."""
+
 
 class Key(NamedTuple):
     """Where an object lives. Keys of one resource sort as lists are shown: by namespace, then by name."""
@@ -52,6 +55,11 @@ class Record(msgspec.Struct, frozen=True, gc=False):
         """A fresh decode that the caller may alter."""
         decoded: dict[str, Any] = _decode(self.body)
         return decoded
+
+    def outline(self) -> dict[str, Any]:
+        """The same with the spec left as it is written: most writes change metadata or status only."""
+        fields = decode_fields(self.body)
+        return {name: raw if name == "spec" else _decode(raw) for name, raw in fields.items()}
 
 
 class Change(msgspec.Struct, eq=False, gc=False):

@@ -32,6 +32,9 @@ CHILD_DELAY: Final = 0.05
 and their owner wants to count them once."""
 
 
+_STATUS_WRITE: Final = ("apiVersion", "kind", "metadata", "status")
+
+
 class Due(NamedTuple):
     """Look at `key` in `after` seconds (or earlier, if somebody else asks for it)."""
 
@@ -76,6 +79,11 @@ class World:
         record = self.api.store.get(key)
         return None if record is None else record.object()
 
+    def outline(self, key: Key) -> Object | None:
+        """The object with its spec left as JSON: cheaper, for those who look at metadata and status only."""
+        record = self.api.store.get(key)
+        return None if record is None else record.outline()
+
     # The verbs behind the Api answer with a record, which saves decoding what nobody looks at.
 
     def create(self, resource: str, namespace: str, obj: Object) -> None:
@@ -89,7 +97,13 @@ class World:
 
     def write_status(self, key: Key, obj: Object) -> None:
         """Replace the status of the object, if nobody changed it since it was read."""
-        self.write(key, obj, "status")
+        self.write(key, {field: obj[field] for field in _STATUS_WRITE if field in obj}, "status")
+
+    def write_metadata(self, key: Key, obj: Object) -> None:
+        """Replace the metadata of the object and nothing else, if nobody changed it since it was read."""
+        resource_type = self.api.registry.of(key.resource)
+        record = self.api.verbs.read(resource_type, key.namespace, key.name)
+        self.api.verbs.update_metadata(resource_type, record, obj)
 
     def delete(self, facts: Facts, **options: Any) -> bool:
         """Delete just this object, not a namesake; False if it is gone already."""

@@ -102,7 +102,7 @@ class GarbageCollector:
         obj["metadata"]["ownerReferences"] = kept
         if not kept:
             del obj["metadata"]["ownerReferences"]
-        self._world.write(facts.key, obj)
+        self._world.write_metadata(facts.key, obj)
 
     def _orphan_dependents(self, facts: Facts) -> float | None:
         dependents = self._index.dependents(facts.uid)
@@ -126,7 +126,7 @@ class GarbageCollector:
     def _remove_finalizer(self, facts: Facts, finalizer: str) -> None:
         obj = self._world.read(facts.key)
         if obj is not None and drop_finalizer(obj, finalizer):
-            self._world.write(facts.key, obj)
+            self._world.write_metadata(facts.key, obj)
 
 
 def _blocks(dependent: Facts, owner_uid: str) -> bool:

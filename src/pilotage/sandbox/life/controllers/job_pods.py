@@ -36,11 +36,11 @@ class JobPods:
 
     def release(self, pod: PodFacts) -> bool:
         """Let a pod go: it is counted from now on. False if it was gone or let go already."""
-        obj = self._world.read(pod.key) if TRACKING in pod.finalizers else None
+        obj = self._world.outline(pod.key) if TRACKING in pod.finalizers else None
         if obj is None or obj["metadata"]["uid"] != pod.uid or not drop_finalizer(obj, TRACKING):
             return False
         try:
-            self._world.write(pod.key, obj)
+            self._world.write_metadata(pod.key, obj)
         except ApiError as error:
             if error.code == 404:
                 return False

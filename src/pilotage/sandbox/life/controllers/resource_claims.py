@@ -144,7 +144,7 @@ class ResourceClaimController:
     def _unprotect(self, key: Key, claim: Object) -> None:
         # Never without a reason: a scheduler protects a claim first, and allocates it in its next write.
         if not (claim.get("status") or {}).get("allocation") and drop_finalizer(claim, DELETE_PROTECTION):
-            self._world.write(key, claim)
+            self._world.write_metadata(key, claim)
 
     def _let_go(self, key: Key) -> None:
         """Nobody uses the claim: delete it if its pod has ended."""

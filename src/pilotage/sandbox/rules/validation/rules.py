@@ -75,6 +75,18 @@ def validate_update(kind: str, old: Json, new: Json) -> list[FieldError]:
     return errors + rules.state(after) if rules.judges_status else errors
 
 
+def validate_metadata_update(kind: str, old: Json, new: Json) -> list[FieldError]:
+    """Everything that is wrong with an object of which only the metadata changed."""
+    after = read_shape(AnyObject, new)
+    if isinstance(after, FieldError):
+        return [after]
+    errors = metadata_errors(kind, after.metadata)
+    before = read_shape(AnyObject, old)
+    return (
+        errors if isinstance(before, FieldError) else errors + metadata_update_errors(before.metadata, after.metadata)
+    )
+
+
 def _has_new_content(old: Json, new: Json) -> bool:
     """Does anything but metadata and status differ."""
     if old.get("spec") != new.get("spec"):
