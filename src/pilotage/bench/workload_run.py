@@ -81,7 +81,7 @@ class WorkloadRun:
             cpu_before, beside = scheduler.cpu_seconds(), CpuMeter(others or {})
             await self._schedule_all(client, scheduler, "pods", workload.make_pod, workload.pods)
             beside_used = beside.used()
-            cpu = await self._cpu_when_quiet(scheduler) - cpu_before
+            cpu_after, events = await self._when_quiet(client, scheduler)
             figures = Figures(
                 workload=workload.name,
                 server=self._server,
@@ -89,26 +89,31 @@ class WorkloadRun:
                 nodes=workload.nodes,
                 init_pods=workload.init_pods,
                 timeline=timeline,
-                cpu_seconds=cpu,
-                scheduler_cpu_seconds=cpu,
+                cpu_seconds=cpu_after - cpu_before,
+                scheduler_cpu_seconds=cpu_after - cpu_before,
                 peak_memory_mib=scheduler.peak_memory_mib(),
-                events=await self._count_events(client),
+                events=events,
                 other_cpu_seconds=beside_used,
             )
             watching.cancel()
         return figures
 
-    async def _cpu_when_quiet(self, scheduler: Child) -> float:
-        """Its CPU time so far, when it has also written what may be written later, such as Events."""
+    async def _when_quiet(self, client: KubeClient, scheduler: Child) -> tuple[float, int]:
+        """Its CPU time so far and the number of Events, when it has also written what may be written later.
+
+        That it does little is not enough: on a busy machine it may be waiting for the API server.
+        """
         deadline = self._clock.monotonic() + _QUIET_WITHIN_SECONDS
-        before = scheduler.cpu_seconds()
+        cpu, events = scheduler.cpu_seconds(), -1
         while self._clock.monotonic() < deadline:
             await self._clock.sleep(_QUIET_SECONDS)
-            now = scheduler.cpu_seconds()
-            if now - before <= _QUIET_SECONDS * _QUIET_SHARE:
-                return now
-            before = now
-        return before
+            cpu_before, cpu = cpu, scheduler.cpu_seconds()
+            if cpu - cpu_before > _QUIET_SECONDS * _QUIET_SHARE:
+                continue
+            events_before, events = events, await self._count_events(client)
+            if events == events_before:
+                break
+        return cpu, events if events >= 0 else await self._count_events(client)
 
     async def _count_events(self, client: KubeClient) -> int:
         options, count = ListOptions(limit=_PAGE), 0

@@ -72,7 +72,7 @@ def print_table(workload: Workload, runs: Sequence[Figures], summaries: Sequence
     sizes = f"{workload.nodes:,} nodes, {workload.init_pods:,} pods before, {workload.pods:,} measured"
     table = Table(title=f"{workload.name} (real API server): {sizes}", title_justify="left")
     for heading in ("SCHEDULER", "PODS/S", "CPU", "PEAK MEMORY", "CREATE TO BIND P50", "P99", "EVENTS", "ALL CPU"):
-        table.add_column(heading, justify="left" if heading == "SCHEDULER" else "right")
+        table.add_column(heading, justify="left" if heading == "SCHEDULER" else "right", no_wrap=heading == "SCHEDULER")
     for run in runs:
         latency = run.as_json()["latencySeconds"]
         table.add_row(
