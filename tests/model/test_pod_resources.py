@@ -13,6 +13,7 @@ from pilotage.model.pod_resources import (
     assigned_non_zero_requests,
     assigned_requests,
     non_zero_requests,
+    pod_limits,
     pod_requests,
 )
 from pilotage.model.pod_spec import PodSpecFields
@@ -134,6 +135,30 @@ NON_ZERO: dict[str, tuple[PodSpec, tuple[int, int]]] = {
 @pytest.mark.parametrize(("spec", "expected"), NON_ZERO.values(), ids=NON_ZERO.keys())
 def test_non_zero_requests(spec: PodSpec, expected: tuple[int, int]) -> None:
     assert non_zero_requests(spec) == expected
+
+
+def _limited(**limits: str) -> dict[str, Any]:
+    return {"name": "c", "resources": {"requests": {"cpu": "1m"}, "limits": limits}}
+
+
+LIMITS: dict[str, tuple[PodSpec, dict[str, int]]] = {
+    "requests are no limits": (_spec(_container(cpu="1")), {}),
+    "containers add up, one without a limit counts with none": (
+        _spec(_limited(cpu="1"), _limited(cpu="500m", memory="1Mi"), _container(cpu="4")),
+        {"cpu": 1500, "memory": MIB},
+    ),
+    "the largest init container": (_spec(_limited(cpu="1"), init=[_limited(cpu="2")]), {"cpu": 2000}),
+    "the pod's own level replaces": (_spec(_limited(cpu="1"), resources={"limits": {"cpu": "3"}}), {"cpu": 3000}),
+    "overhead raises limits and makes none": (
+        _spec(_limited(cpu="1"), overhead={"cpu": "100m", "memory": "1Mi"}),
+        {"cpu": 1100},
+    ),
+}
+
+
+@pytest.mark.parametrize(("spec", "expected"), LIMITS.values(), ids=LIMITS.keys())
+def test_pod_limits(spec: PodSpec, expected: dict[str, int]) -> None:
+    assert pod_limits(spec) == expected
 
 
 def test_results_are_worked_out_once_per_spec() -> None:

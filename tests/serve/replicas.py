@@ -102,9 +102,9 @@ class World:
         await self.clock.advance(0.5)
         return replica, task
 
-    async def create_pods(self, *names: str, cpu: str = "10m") -> None:
+    async def create_pods(self, *names: str, cpu: str = "10m", limits: Mapping[str, str] | None = None) -> None:
         for name in names:
-            container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
+            container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}, "limits": limits or {}}}
             body = {"metadata": {"name": name, "namespace": "default"}, "spec": {"containers": [container]}}
             await self.cluster.transport().request(
                 "POST", "/api/v1/namespaces/default/pods", body=msgspec.json.encode(body)

@@ -134,11 +134,13 @@ async def test_queue_cache_and_reasons() -> None:
 async def test_resources_of_pods_are_told_by_the_leader_only() -> None:
     async with served() as service:
         standby, _ = await service.cluster.start("two")
-        await service.cluster.create_pods("p", cpu="1500m")
+        await service.cluster.create_pods("p", cpu="1500m", limits={"cpu": "2"})
         await service.cluster.clock.advance(2.0)
-        (line,) = [line for line in service.text("/metrics/resources").splitlines() if not line.startswith("#")]
-        assert line.startswith("kube_pod_resource_request{") and line.endswith(" 1.5")
-        assert 'pod="p"' in line and 'resource="cpu"' in line and 'unit="cores"' in line
+        told = [line for line in service.text("/metrics/resources").splitlines() if not line.startswith("#")]
+        requests, limits = told
+        assert requests.startswith("kube_pod_resource_request{") and requests.endswith(" 1.5")
+        assert limits.startswith("kube_pod_resource_limit{") and limits.endswith(" 2.0")
+        assert all('pod="p"' in line and 'resource="cpu"' in line and 'unit="cores"' in line for line in told)
         other = Served(service.cluster, standby, SchedulerConfiguration())
         assert "kube_pod_resource_request" not in other.text("/metrics/resources")
 

@@ -8,7 +8,7 @@ from pilotage.model.kinds import KINDS, Bookmark, KindInfo, ListPage, StatusErro
 from pilotage.model.meta import Condition, ObjectMeta, OwnerReference
 from pilotage.model.node import Node, NodeSpec, NodeStatus, Taint
 from pilotage.model.pod import Pod, PodSpec, PodStatus, decode_pod, shared_spec
-from pilotage.model.pod_resources import non_zero_requests, pod_requests
+from pilotage.model.pod_resources import non_zero_requests, pod_limits, pod_requests
 from pilotage.model.quantity import QuantityError, format_quantity, parse_quantity, quantity_milli, quantity_value
 from pilotage.model.selectors import (
     FieldRequirement,
@@ -53,6 +53,7 @@ __all__ = [
     "parse_field_selector",
     "parse_label_selector",
     "parse_quantity",
+    "pod_limits",
     "pod_requests",
     "quantity_milli",
     "quantity_value",

@@ -62,6 +62,15 @@ def container_requests(spec: PodSpec) -> Mapping[str, int]:
     return known
 
 
+def pod_limits(spec: PodSpec) -> Mapping[str, int]:
+    """What the pod may use at most, of resources that some container limits; in the same units, summed the same way."""
+    totals = _container_totals(spec, lambda container: container.resources.limits, _NONE)
+    if spec.resources is not None:
+        _replace(totals, spec.resources.limits)
+    _add(totals, {name: quantity for name, quantity in spec.overhead.items() if totals.get(name)})
+    return _rounded(totals)
+
+
 def assigned_requests(pod: Pod) -> Mapping[str, int]:
     """What a pod on a node counts with, a resize in progress included."""
     return _assigned(pod)[0]

@@ -1,11 +1,11 @@
-"""`/metrics/resources`: what every pod asks for, a line per pod and resource. Empty unless this replica leads.
+"""`/metrics/resources`: what every pod asks for and may use at most, a line per pod and resource.
 
-Limits are not told: scheduling does not read them, so they are not kept in memory.
+Empty unless this replica leads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Metric
@@ -13,13 +13,13 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from pilotage.cluster.state import Cluster
-from pilotage.model import Pod, pod_requests
+from pilotage.model import Pod, PodSpec, pod_limits, pod_requests
 from pilotage.observe.exposition import render_collected
 from pilotage.serve.page import Page, PageAnswer, PageRequest
 
-_NAME: Final = "kube_pod_resource_request"
 _LABELS: Final = ("namespace", "pod", "node", "scheduler", "priority", "resource", "unit")
-_HELP: Final = "[STABLE] Resources requested by the pods of the cluster, with the unit if there is one."
+_REQUESTS: Final = "[STABLE] Resources requested by the pods of the cluster, with the unit if there is one."
+_LIMITS: Final = "[STABLE] Limits of the resources of the pods of the cluster, with the unit if there is one."
 _BYTES: Final = frozenset({"memory", "storage", "ephemeral-storage"})
 
 
@@ -41,12 +41,16 @@ class _PodResources(Collector):
     def collect(self) -> Iterator[Metric]:
         if not self._is_leading():
             return
-        family = GaugeMetricFamily(_NAME, _HELP, labels=_LABELS)
+        yield self._family("kube_pod_resource_request", _REQUESTS, pod_requests)
+        yield self._family("kube_pod_resource_limit", _LIMITS, pod_limits)
+
+    def _family(self, name: str, about: str, amounts_of: Callable[[PodSpec], Mapping[str, int]]) -> Metric:
+        family = GaugeMetricFamily(name, about, labels=_LABELS)
         for pod in self._cluster.objects("Pod").values():
-            for resource, amount in pod_requests(pod.spec).items():
+            for resource, amount in amounts_of(pod.spec).items():
                 if amount:
                     family.add_metric(_labels(pod, resource), amount / 1000 if resource == "cpu" else amount)
-        yield family
+        return family
 
     def describe(self) -> Iterator[Metric]:
         # Asked by the registry to find duplicates; values need not be read for that.
