@@ -14,10 +14,11 @@ _LOG_INTERVAL_SECONDS = 5.0
 class Progress:
     """One line that is rewritten on a terminal, and now and then a line in a log."""
 
-    def __init__(self, clock: Clock, stream: TextIO = sys.stderr) -> None:
+    def __init__(self, clock: Clock, stream: TextIO | None = None) -> None:
+        """`stream`: by default standard error as it is now, which need not be that of the import."""
         self._clock = clock
-        self._stream = stream
-        self._is_terminal = stream.isatty()
+        self._stream = stream or sys.stderr
+        self._is_terminal = self._stream.isatty()
         self._last = float("-inf")
 
     def show(self, step: str, done: int, total: int) -> None:

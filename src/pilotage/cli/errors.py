@@ -6,10 +6,15 @@ One line per problem on stderr, each naming the thing, the fact and the way out.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from enum import IntEnum
 
 import click
+
+from pilotage.cli.logs import logs_are_json
+
+log = logging.getLogger(__name__)
 
 
 class ExitCode(IntEnum):
@@ -41,7 +46,10 @@ def unreachable(problem: str) -> CommandError:
 
 def report(problems: Sequence[str]) -> None:
     for problem in problems:
-        click.echo(f"error: {one_line(problem)}", err=True)
+        if logs_are_json():
+            log.error("%s", one_line(problem))
+        else:
+            click.echo(f"error: {one_line(problem)}", err=True)
 
 
 def usage_problem(error: click.ClickException) -> str:

@@ -103,7 +103,7 @@ _OTHERS: Final = (
     _ignored("disabled-metrics", "every metric is shown; drop it where it is scraped"),
     _ignored("allow-metric-labels", "labels have closed sets of values already"),
     _ignored("allow-metric-labels-manifest", "labels have closed sets of values already"),
-    _ignored("logging-format", _OWN_LOGS, "text"),
+    Flag("logging-format", "text", "text, or json: an object per line, with the keys of Kubernetes components."),
     _ignored("log-flush-frequency", _OWN_LOGS, "5s"),
     _ignored("log-text-split-stream", _OWN_LOGS, "false", is_bool=True),
     _ignored("log-text-info-buffer-size", _OWN_LOGS),

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from logging.handlers import MemoryHandler
 from typing import Final
 
+from pilotage.cli.json_logs import JsonLines
+
 _FORMAT: Final = "%(levelname)s %(name)s: %(message)s"
 _MOST_HELD_BACK: Final = 1000
 
@@ -19,6 +21,16 @@ def set_up_logging(level: int = logging.WARNING) -> None:
     logging.basicConfig(level=level, handlers=[handler], force=True)
     # asyncio's own debugging talk is about the loop, not about pods.
     logging.getLogger("asyncio").setLevel(max(level, logging.INFO))
+
+
+def log_as_json() -> None:
+    """From now on every line is a JSON object, what the command says about itself included."""
+    for handler in logging.getLogger().handlers:
+        handler.setFormatter(JsonLines())
+
+
+def logs_are_json() -> bool:
+    return any(isinstance(handler.formatter, JsonLines) for handler in logging.getLogger().handlers)
 
 
 def is_verbose() -> bool:

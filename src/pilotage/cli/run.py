@@ -14,7 +14,7 @@ from pilotage.cli.event_loop import run as run_loop
 from pilotage.cli.flag_table import FlagValues
 from pilotage.cli.options import no_color_option
 from pilotage.cli.queueing_flags import queueing_flags
-from pilotage.cli.run_flags import RunSettings, kube_scheduler_flags, settings_of, verbosity
+from pilotage.cli.run_flags import RunSettings, choose_log_format, kube_scheduler_flags, settings_of, verbosity
 from pilotage.cli.running import Connections, Running
 from pilotage.cli.scheduler_flags import SchedulerFlags, scheduler_flags
 from pilotage.clock import Clock, SystemClock
@@ -67,6 +67,7 @@ def run(
     instances may run: the one that holds the lease schedules, the others stand by. Health, metrics and what the
     scheduler has in mind are served on port 10259. An API server that does not answer is waited for.
     """
+    choose_log_format(values)
     configuration, options = flags.load()
     options = dataclasses.replace(options, queueing=queueing)
     settings = settings_of(configuration, values, has_file=flags.config is not None)

@@ -13,7 +13,7 @@ from click.core import ParameterSource
 
 from pilotage.cli.errors import bad_input
 from pilotage.cli.flag_table import FLAGS, NOT_WITH_CONFIG, FlagValues
-from pilotage.cli.logs import set_up_logging
+from pilotage.cli.logs import log_as_json, set_up_logging
 from pilotage.cli.scheduler_flags import SchedulerFlags
 from pilotage.config.kinds import ClientConnection, KubeSchedulerConfiguration, LeaderElection, SchedulerConfiguration
 from pilotage.kube.election import ElectionTiming, LeaseName
@@ -73,6 +73,15 @@ def _set_verbosity(context: click.Context, parameter: click.Parameter, value: st
     # `pilotage -v run` was there first.
     if not logging.getLogger().isEnabledFor(logging.DEBUG):
         set_up_logging(level_of(int(text)))
+
+
+def choose_log_format(values: FlagValues) -> None:
+    """What `--logging-format` says."""
+    chosen = values.text("logging-format")
+    if chosen not in ("text", "json"):
+        raise bad_input(f'--logging-format: "{chosen}" is neither text nor json')
+    if chosen == "json":
+        log_as_json()
 
 
 @dataclass(frozen=True, slots=True)
