@@ -25,13 +25,12 @@ class Entrant:
         raise AssertionError("not to be started here")
 
 
-def folder_of_programs(folder: Path, **says: str) -> Path:
-    """Programs that say something and fail."""
+def folder_of_programs(folder: Path, **scripts: str) -> Path:
     folder.mkdir()
-    for name in ("etcd", "kube-apiserver"):
-        script = folder / name
-        script.write_text(f"#!/bin/sh\necho '{says.get(name.replace('-', '_'), 'no')}'\nexit 3\n")
-        script.chmod(0o755)
+    for name, script in scripts.items():
+        program = folder / name.replace("_", "-")
+        program.write_text(f"#!/bin/sh\n{script}\n")
+        program.chmod(0o755)
     return folder
 
 
@@ -47,7 +46,9 @@ def bench(assets: Path, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int
 def test_a_control_plane_that_does_not_start_is_told_with_its_last_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assets = folder_of_programs(tmp_path / "assets", etcd="the disk is full")
+    assets = folder_of_programs(
+        tmp_path / "assets", etcd="echo 'the disk is full'\nexit 3", kube_apiserver="exec sleep 60"
+    )
     assert bench(assets, monkeypatch) == 1
     assert "etcd ended with exit code 3: the disk is full" in capsys.readouterr().err
 
