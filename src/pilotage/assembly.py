@@ -23,7 +23,8 @@ from pilotage.config.kinds import PluginRef, SchedulerConfiguration
 from pilotage.cycle.handle import SchedulerHandle
 from pilotage.cycle.live_gauges import read_live_gauges
 from pilotage.cycle.placement import ProfileEngine
-from pilotage.cycle.scheduler import Scheduler, SchedulerParts
+from pilotage.cycle.scheduler import Scheduler
+from pilotage.cycle.scheduler_parts import SchedulerParts
 from pilotage.framework.diagnosis import refusal_text
 from pilotage.framework.node_walk import NodeWalk
 from pilotage.framework.plugin_files import LoadedPlugin, given_plugins, refuse_duplicates

@@ -64,6 +64,35 @@ async def test_second_time_makes_a_series_of_two_at_once() -> None:
         assert patched.options == {"content_type": "application/strategic-merge-patch+json", "subresource": ""}
 
 
+async def test_events_of_a_busy_scheduler_wait_for_a_second_at_most() -> None:
+    async with recording() as world:
+        world.recorder.catch_up(is_busy=True)
+        await world.fail(POD)
+        await world.clock.advance(0.5)
+        await world.fail(pod("q").build())
+        world.recorder.catch_up(is_busy=True)
+        await world.clock.settle()
+        assert not world.writer.writes
+        await world.clock.advance(0.5)
+        world.recorder.catch_up(is_busy=True)
+        await world.clock.settle()
+        assert [write.body["regarding"]["name"] for write in world.writer.writes] == ["p"]
+        assert len(await world.after(1)) == 1, "also if the scheduler is held up"
+
+
+async def test_events_are_written_at_once_when_there_is_time() -> None:
+    async with recording() as world:
+        world.recorder.catch_up(is_busy=True)
+        await world.fail(POD, "first note")
+        await world.fail(POD, "another note")
+        world.recorder.catch_up(is_busy=False)
+        await world.clock.settle()
+        # The call queue makes one call of the event and its series.
+        assert [write.body["series"]["count"] for write in world.writer.writes] == [2]
+        await world.fail(pod("q").build())
+        assert [write.verb for write in world.writer.writes] == ["create", "create"]
+
+
 async def test_further_times_are_counted_and_written_when_the_series_is_over() -> None:
     async with recording() as world:
         for _ in range(5):

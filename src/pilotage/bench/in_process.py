@@ -31,6 +31,7 @@ class InProcessBench:
         own_before, cpu_before = stage.own_cpu_seconds(), cpu_seconds()
         await stage.schedule("pods", (workload.make_pod(number) for number in range(workload.pods)))
         stage.progress.finish(f"pods: {workload.pods:,} bound")
+        await stage.all_written()
         cpu, own = cpu_seconds() - cpu_before, stage.own_cpu_seconds() - own_before
         return Figures(
             workload=workload.name,

@@ -54,8 +54,7 @@ class Figures:
     init_pods: int
     timeline: Timeline
     cpu_seconds: float
-    """CPU of the process that schedules, from the first creation to the last binding or, of a process of its own,
-    until everything is written."""
+    """CPU of the process that schedules, from the first creation until everything is written."""
     scheduler_cpu_seconds: float | None
     """The scheduler's own share of it; None where it cannot be told apart."""
     peak_memory_mib: float

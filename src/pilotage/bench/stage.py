@@ -169,6 +169,13 @@ class Stage:
             self.progress.show(step, len(self._bound), count)
             await self._clock.sleep(_POLL_SECONDS)
 
+    async def all_written(self) -> None:
+        """Until what may be written later, such as Events, is written too: it is part of what scheduling costs."""
+        is_idle = False
+        while not is_idle:
+            await self._clock.sleep(_POLL_SECONDS)
+            is_idle = self._process.scheduler.dispatcher.is_idle
+
     def _on_change(self, change: Change) -> None:
         if change.type != "MODIFIED" or self._settled_by not in change.record.body:
             return

@@ -14,14 +14,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from pilotage.api.state import CycleState
 from pilotage.calls.dispatcher import Dispatcher
-from pilotage.calls.in_place import CallsInPlace
 from pilotage.calls.recorder import EventRecorder
-from pilotage.clock import Clock, thread_cpu_seconds
+from pilotage.clock import thread_cpu_seconds
 from pilotage.cluster.state import AssumeError, Cluster
 from pilotage.cycle.attempt_meter import AttemptMeter
 from pilotage.cycle.belated import Belated
@@ -32,13 +31,12 @@ from pilotage.cycle.failure import SCHEDULER_ERROR, UNSCHEDULABLE, Failure, Fail
 from pilotage.cycle.inbox import Inbox
 from pilotage.cycle.intake import Intake
 from pilotage.cycle.placement import NoNodes, Placed, ProfileEngine, Unplaced, place
+from pilotage.cycle.scheduler_parts import SchedulerParts
 from pilotage.cycle.slow_plugins import SlowPlugins
 from pilotage.framework.diagnosis import Refused, single_node_diagnosis
 from pilotage.framework.errors import PluginError
-from pilotage.framework.plugin_meter import PluginMeter
 from pilotage.framework.waiting_pods import WaitingPod, WaitingPods
 from pilotage.model import Pod
-from pilotage.observe.metrics import Metrics
 from pilotage.queue.entry import Home, Ticket
 from pilotage.queue.scheduling_queue import SchedulingQueue
 
@@ -54,27 +52,6 @@ _LOOK_AGAIN_SECONDS = 0.02
 
 class _Ended(Exception):
     """Everything that was to be done is done."""
-
-
-@dataclass(frozen=True, slots=True)
-class SchedulerParts:
-    """What a scheduler is made of; put together in `assembly`."""
-
-    clock: Clock
-    cluster: Cluster
-    queue: SchedulingQueue
-    engines: Mapping[str, ProfileEngine]
-    dispatcher: Dispatcher
-    waiting_pods: WaitingPods
-    metrics: Metrics
-    meters: Mapping[str, PluginMeter]
-    """By profile, like the engines."""
-    announces_places: bool = True
-    """Write where a pod will be while it waits for permission or PreBind (NominatedNodeNameForExpectation)."""
-    calls_in_place: CallsInPlace | None = None
-    """Set: a cycle is over when its calls are (SchedulerAsyncAPICalls is off)."""
-    waits_for_victims: bool = False
-    """A pod that preempts goes back to the queue when its victims are gone (SchedulerAsyncPreemption is off)."""
 
 
 class Scheduler:
@@ -203,11 +180,14 @@ class Scheduler:
         waits = self._parts.waits_for_victims or self._parts.calls_in_place is not None
         while not self._is_ending:
             self.take_news()
-            if await self._cycle_in_place(tasks) if waits else self._cycles(tasks):
+            has_worked = await self._cycle_in_place(tasks) if waits else self._cycles(tasks)
+            self.recorder.catch_up(is_busy=has_worked)
+            if has_worked:
                 # Give way to the network, to the bindings, and to the watches that fill the inbox.
                 await self._parts.clock.sleep(0)
             else:
                 await self.inbox.arrival()
+        self.recorder.catch_up(is_busy=False)
 
     def activate(self, uids: Iterable[str]) -> None:
         """Try these pods next, whatever they wait for; may be called at any time from the same event loop."""
