@@ -65,6 +65,9 @@ class Farewell(Deletion):
     def merged_with(self, newer: ApiCall) -> ApiCall:
         return self
 
+    def admits(self, newer: ApiCall) -> bool:
+        return True
+
 
 class Looking(Binding):
     """Can tell whether it has happened."""

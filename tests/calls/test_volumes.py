@@ -5,11 +5,13 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from copy import deepcopy
+from functools import partial
 
 import msgspec
 import pytest
 
-from pilotage.api.calls import ApiCall, Lane
+from pilotage.api.calls import ApiCall, Ending, Lane, Outcome
+from pilotage.calls.call_queue import CallQueue
 from pilotage.calls.volumes import ProvisioningOrder, VolumeReservation
 from pilotage.kube.client import ApiStatusError, KubeClient
 from pilotage.model import KINDS
@@ -92,6 +94,23 @@ async def test_an_order_names_the_node() -> None:
     metadata = server.api.get("persistentvolumeclaims", "default", "c")["metadata"]
     assert metadata["annotations"]["volume.kubernetes.io/selected-node"] == "n1"
     assert call.written_version == metadata["resourceVersion"]
+
+
+def test_pods_share_an_order_for_the_same_node_and_no_other() -> None:
+    server, told = Server(), dict[str, Outcome]()
+    queue = CallQueue()
+    for name, node in (("first", "n1"), ("second", "n1"), ("elsewhere", "n2")):
+        queue.add(ProvisioningOrder(server.claim(), node), partial(told.__setitem__, name), 0.0)
+    assert {name: outcome.ending for name, outcome in told.items()} == dict.fromkeys(
+        ("first", "second"), Ending.OVERWRITTEN
+    )
+    slot = queue.next(Lane.VOLUME)
+    assert slot is not None
+    for name, node in (("in flight", "n2"), ("behind", "n1")):
+        queue.add(ProvisioningOrder(server.claim(), node), partial(told.__setitem__, name), 0.0)
+    queue.done(slot)
+    assert told["elsewhere"].ending is told["in flight"].ending is Ending.DONE
+    assert "behind" not in told, "it waits for its own order"
 
 
 @pytest.mark.parametrize("make", [reservation, order])

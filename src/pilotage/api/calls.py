@@ -163,7 +163,8 @@ class ApiCall(ABC):
     retries_conflicts: ClassVar[bool] = False
     """The call says what it changes and is right for any version of the object: after a 409 it is sent again."""
     joins: ClassVar[bool] = False
-    """Calls of this kind for one object want the same: all wait for the one that is sent, and share the outcome."""
+    """Calls of this kind for one object do not take each other's place: what they want is put together, and each is
+    told what became of its own part. See `still_wants`, `admits` and `failure_of`."""
 
     @property
     @abstractmethod
@@ -181,6 +182,21 @@ class ApiCall(ABC):
         from an object that shows this one's change already.
         """
         return newer
+
+    def still_wants(self, part: ApiCall) -> bool:
+        """Does this call, made by merging, still do what `part`, one of those that it was made of, was submitted for?
+
+        Who submitted a part that is wanted no more is told that a newer call took its place.
+        """
+        return self.joins
+
+    def admits(self, newer: ApiCall) -> bool:
+        """While this call is in flight: will what `newer` wants be so when it is done? Then both have one outcome."""
+        return False
+
+    def failure_of(self, part: ApiCall) -> Exception | None:
+        """The call was done; what kept it from doing what `part`, one of those that it was made of, wanted?"""
+        return None
 
     def rebase(self, obj: Any) -> None:  # noqa: B027  (a hook, not a duty)
         """The API server has this version of the object now. Also called while the call is in flight."""

@@ -12,6 +12,10 @@ or is merged with it (it is of the same kind). If nothing is left to be written 
 is taken back before it was sent is never sent. Behind a call in flight the new one is merged with a copy of it, because
 that one may still fail; if it is done, the new one does not repeat it.
 
+Whoever submitted a call that was merged into a newer one is told so, unless calls of the kind join: then all wait for
+the one call that does everything, and each is told what became of its own part. Parts in flight that are to be tried
+again are put together with those that came meanwhile; parts that failed are not.
+
 Objects that arrive by watch go through `sync`: pending calls learn what need not be written any more, and the object
 comes back as it will be after all calls on their way, and all that were done but have not been seen yet.
 
@@ -31,13 +35,12 @@ from typing import Any
 
 from pilotage.api.calls import ApiCall, CallExpired, Ending, Lane, OnOutcome, Outcome, Seen, Why
 from pilotage.calls.call_types import CallTypes
-from pilotage.calls.slot import CallSlot, Place
+from pilotage.calls.slot import CallSlot, Place, tell
 from pilotage.calls.unseen import Unseen
 from pilotage.calls.versions import is_at_least
 
 log = logging.getLogger(__name__)
 
-_DONE = Outcome(Ending.DONE)
 _NO_EFFECT = Outcome(Ending.SKIPPED, Why.NO_EFFECT)
 _LESS_RELEVANT = Outcome(Ending.SKIPPED, Why.LESS_RELEVANT)
 _OBJECT_GONE = Outcome(Ending.SKIPPED, Why.OBJECT_GONE)
@@ -91,7 +94,7 @@ class CallQueue:
             if self._doubts.get(key) != call.kind and _is_pointless(call):
                 on_outcome(_NO_EFFECT)
                 return
-            self._pending[key] = self._ready[call.lane][key] = CallSlot(key, call, (on_outcome,), now)
+            self._pending[key] = self._ready[call.lane][key] = CallSlot(key, call, ((call, on_outcome),), now)
             return
         if any(rival is not None and rival.call.relevance > call.relevance for rival in (pending, flying)):
             on_outcome(_LESS_RELEVANT)
@@ -110,29 +113,25 @@ class CallQueue:
         if pending.call.kind != call.kind:
             self._take_out(pending)
             self._keep_doubt_if_useful(pending)
-            self._put(CallSlot(pending.key, call, (on_outcome,), now))
+            self._put(CallSlot(pending.key, call, ((call, on_outcome),), now))
             pending.tell(_MORE_RELEVANT_CAME)
             return
-        merged = pending.call.merged_with(call)
-        pending.call, pending.since = merged, now
-        if call.joins:
-            pending.on_outcome += (on_outcome,)
-            return
-        overwritten = CallSlot(pending.key, call, pending.on_outcome, now, Place.OUT)
-        pending.on_outcome = (on_outcome,)
+        merged, older = pending.call.merged_with(call), pending.waiters
+        pending.call, pending.since, pending.waiters = merged, now, ((call, on_outcome),)
+        superseded = pending.merge(older)
         is_over = self._goes_if_pointless(pending)
-        overwritten.tell(_NEWER_CAME)
+        tell(superseded, _NEWER_CAME)
         if is_over:
             pending.tell(_NO_EFFECT)
 
     def _add_behind(self, flying: CallSlot, call: ApiCall, on_outcome: OnOutcome, now: float) -> None:
-        if flying.call.kind != call.kind:
-            self._put(CallSlot(flying.key, call, (on_outcome,), now))
+        waiter = (call, on_outcome)
+        if flying.call.kind != call.kind or (call.joins and not flying.call.admits(call)):
+            self._put(CallSlot(flying.key, call, (waiter,), now))
         elif call.joins:
-            flying.call.merged_with(call)
-            flying.on_outcome += (on_outcome,)
+            flying.waiters += (waiter,)
         else:
-            self._put(CallSlot(flying.key, flying.call.merged_with(call), (on_outcome,), now))
+            self._put(CallSlot(flying.key, flying.call.merged_with(call), (waiter,), now))
 
     # --- sending -----------------------------------------------------------------------------------------------
 
@@ -173,7 +172,7 @@ class CallQueue:
         if follower is not None and follower.call.kind == slot.call.kind and not is_seen:
             follower.call.follow(slot.call)
         lane = self._release(follower)
-        slot.tell(_DONE)
+        slot.tell_done()
         return lane
 
     def failed(self, slot: CallSlot, error: Exception, *, is_in_doubt: bool = False) -> Lane | None:
@@ -196,10 +195,13 @@ class CallQueue:
             self._rest(slot, due)
             return None
         if follower.call.kind == slot.call.kind:
-            # It says everything that this one says, and would meet the same difficulty.
+            # It says everything that this one says, or will now, and would meet the same difficulty.
+            if slot.call.joins:
+                follower.call = slot.call.merged_with(follower.call)
+            superseded = follower.merge(slot.waiters)
             follower.tries = slot.tries
             self._rest(follower, due)
-            slot.tell(_NEWER_CAME)
+            tell(superseded, _NEWER_CAME)
             return None
         self._keep_doubt_if_useful(slot)
         lane = self._release(follower)
@@ -357,7 +359,7 @@ class CallQueue:
         assert all(key in self._in_flight for key in behind), "nothing waits for a call that is over"
         assert not (filed.keys() | resting.keys()) & self._in_flight.keys(), "an object has one call in flight"
         for slot in self.slots():
-            assert slot.key == slot.call.object_key and slot.on_outcome, "somebody waits for every call"
+            assert slot.key == slot.call.object_key and slot.waiters, "somebody waits for every call"
 
 
 def _can_be_pointless(call: ApiCall) -> bool:

@@ -45,6 +45,10 @@ class VictimEviction(ApiCall):
         newer._deleted = self._deleted
         return self
 
+    def admits(self, newer: ApiCall) -> bool:
+        self.merged_with(newer)
+        return True
+
     def rebase(self, obj: Pod) -> None:
         self._pod = obj
 

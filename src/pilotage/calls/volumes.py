@@ -79,6 +79,13 @@ class ProvisioningOrder(ApiCall):
     def object_key(self) -> str:
         return self._claim.uid
 
+    def still_wants(self, part: ApiCall) -> bool:
+        """Pods that share a claim may share the order; a volume is made for one node."""
+        return isinstance(part, ProvisioningOrder) and part._node_name == self._node_name
+
+    def admits(self, newer: ApiCall) -> bool:
+        return self.still_wants(newer)
+
     async def perform(self, writer: ApiWriter) -> str | None:
         claim = self._claim
         patch = {"metadata": _identity(claim) | {"annotations": {SELECTED_NODE: self._node_name}}}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 import pytest
 
 from pilotage.api import Affected, CycleState, Hint, Reject, Skip
@@ -16,8 +15,9 @@ from pilotage.cluster.node_view import RowView
 from pilotage.cluster.state import Cluster
 from pilotage.model.resource import ResourceClaim
 from pilotage.plugins import DynamicResources
-from pilotage.plugins.dynamic_resources.calls import ClaimDeallocation, ClaimReservation
 from pilotage.plugins.dynamic_resources.claim_book import ClaimBook
+from pilotage.plugins.dynamic_resources.claim_update import ClaimUpdate
+from pilotage.plugins.dynamic_resources.state import POD_CLAIMS
 from pilotage.rng import seeded
 from pilotage.testing import PodBuilder, node, pod
 from tests.default_plugins import default
@@ -36,7 +36,7 @@ class World:
             self.cluster.put_object("ResourceClaim", known)
         self.submitted: list[Any] = []
         self.handle = SchedulerHandle(self.cluster, Dispatcher(NoApi()), SystemClock(), seeded(1))
-        self.handle.submit = self.submitted.append  # type: ignore[method-assign]
+        self.handle.submit = lambda call, _=None: self.submitted.append(call)  # type: ignore[method-assign]
         self.plugin = default(DynamicResources, self.handle)
 
     def pre_filter(self, state: CycleState, waiting: PodBuilder) -> Any:
@@ -129,7 +129,7 @@ def test_a_claim_that_is_in_the_way_is_freed_if_nobody_else_uses_it(users: Any, 
     answer = world.plugin.post_filter(state, waiting.build(), None)  # type: ignore[arg-type]
     texts = [reason.message for reason in answer.reasons]
     assert texts == (["deallocation of ResourceClaim completed"] if is_freed else [])
-    assert [type(call) for call in world.submitted] == ([ClaimDeallocation] if is_freed else [])
+    assert [type(call) for call in world.submitted] == ([ClaimUpdate] if is_freed else [])
 
 
 def test_a_change_of_a_claim_concerns_the_pods_that_use_it_and_freed_devices_concern_all() -> None:
@@ -159,50 +159,6 @@ def test_a_hint_says_queue_for_the_own_claim_and_for_freed_devices() -> None:
     assert hint(using("missing").build(), None, own) is Hint.SKIP
 
 
-class Writer:
-    """Remembers patches and answers with the claim as it would be."""
-
-    def __init__(self, stored: ResourceClaim) -> None:
-        self.stored = stored
-        self.patches: list[tuple[str, Any]] = []
-
-    async def patch(self, kind: Any, namespace: str, name: str, body: bytes, **options: Any) -> bytes:
-        self.patches.append((options["subresource"], msgspec.json.decode(body)))
-        version = str(int(self.stored.resource_version) + 1)
-        metadata = msgspec.structs.replace(self.stored.metadata, resource_version=version)
-        self.stored = msgspec.structs.replace(self.stored, metadata=metadata)
-        return msgspec.json.encode(self.stored)
-
-
-async def test_an_allocation_is_written_with_finalizer_reservation_and_version() -> None:
-    free = claim("c", exactly(), status={"reservedFor": [{"resource": "pods", "name": "x", "uid": "u"}]})
-    given = allocated("c", "a").status.allocation
-    call = ClaimReservation(free, using("c").uid("me").build(), given, "2026-01-01T00:00:00Z")
-    writer: Any = Writer(free)
-    await call.perform(writer)
-    (first, protected), (second, status) = writer.patches
-    assert (first, second) == ("", "status")
-    assert protected["metadata"] == {
-        "finalizers": ["resource.kubernetes.io/delete-protection"],
-        "resourceVersion": "1",
-    }
-    assert status["metadata"] == {"resourceVersion": "2"}, "the version that the first write left behind"
-    assert [user["uid"] for user in status["status"]["reservedFor"]] == ["u", "me"]
-    assert status["status"]["allocation"]["allocationTimestamp"] == "2026-01-01T00:00:00Z"
-    assert status["status"]["allocation"]["devices"]["results"][0]["device"] == "a"
-    assert call.claim.resource_version == "3"
-
-
-async def test_a_claim_that_has_its_devices_is_only_reserved() -> None:
-    has = allocated("c", "a")
-    writer: Any = Writer(has)
-    await ClaimReservation(has, using("c").build(), None, "2026-01-01T00:00:00Z").perform(writer)
-    ((where, patch),) = writer.patches
-    assert where == "status"
-    assert "devices" not in patch["status"].get("allocation", {}), "what was given is not written again"
-    assert len(patch["status"]["reservedFor"]) == 1
-
-
 def test_reserving_takes_devices_and_unreserving_gives_them_back() -> None:
     world = World(claim("c", exactly(count=2)))
     state, waiting = CycleState(), using("c")
@@ -214,6 +170,19 @@ def test_reserving_takes_devices_and_unreserving_gives_them_back() -> None:
     world.plugin.unreserve(state, waiting.build(), "n")
     assert list(ledger.devices()) == []
     assert world.submitted == [], "nothing was written, so nothing is taken back"
+
+
+def test_unreserving_while_the_reservation_is_on_its_way_takes_it_back_and_keeps_the_devices_until_then() -> None:
+    world = World(claim("c", exactly()))
+    state, waiting = CycleState(), using("c")
+    world.pre_filter(state, waiting)
+    assert world.refusal(state, waiting) == ""
+    world.plugin.reserve(state, waiting.build(), "n")
+    claims, on_its_way = state[POD_CLAIMS], claim("c", exactly())
+    claims.sent[on_its_way.uid] = ClaimUpdate(on_its_way)
+    world.plugin.unreserve(state, waiting.build(), "n")
+    assert [type(call) for call in world.submitted] == [ClaimUpdate]
+    assert len(list(world.handle.index(ClaimBook).ledger.devices())) == 1, "it is not known yet what was written"
 
 
 def test_a_pod_without_claims_does_not_keep_pre_binds_apart() -> None:

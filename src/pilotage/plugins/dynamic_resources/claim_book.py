@@ -16,7 +16,7 @@ from typing import Any
 from pilotage.api import ClusterIndex
 from pilotage.model import Pod
 from pilotage.model.resource import AllocationResult, ResourceClaim
-from pilotage.plugins.dynamic_resources.claims import is_made_for
+from pilotage.plugins.dynamic_resources.claims import is_made_for, is_newer
 from pilotage.plugins.dynamic_resources.device_ids import DeviceID
 from pilotage.plugins.dynamic_resources.extended_claim import ANNOTATION
 from pilotage.plugins.dynamic_resources.ledger import DeviceLedger
@@ -28,6 +28,8 @@ class PendingAllocation:
 
     allocation: AllocationResult
     sharers: set[str] = field(default_factory=set)
+    turned_away: dict[str, Pod] = field(default_factory=dict)
+    """Pods (by UID) that were refused because it is not known yet what becomes of it."""
 
 
 class ClaimBook(ClusterIndex):
@@ -71,14 +73,19 @@ class ClaimBook(ClusterIndex):
         entry.sharers.add(pod_uid)
         self.ledger.put(claim.uid, entry.allocation)
 
-    def unreserve(self, uid: str, pod_uid: str) -> None:
-        """The pod is not going to write it after all; the devices are free when nobody else is."""
+    def unreserve(self, uid: str, pod_uid: str) -> list[Pod]:
+        """The pod is not going to write it after all; the devices are free when nobody else is.
+
+        Returns the pods that were turned away because of it: no event will tell them.
+        """
         entry = self._pending.get(uid)
         if entry is None:
-            return
+            return []
         entry.sharers.discard(pod_uid)
-        if not entry.sharers:
-            self.settle(uid)
+        if entry.sharers:
+            return []
+        self.settle(uid)
+        return list(entry.turned_away.values())
 
     def settle(self, uid: str) -> None:
         """The allocation was written or given up: from now on the claim itself counts."""
@@ -88,7 +95,7 @@ class ClaimBook(ClusterIndex):
     def assume(self, claim: ResourceClaim) -> None:
         """This is what the API server has now, although no watch has said so yet."""
         known = self._known.get(claim.key)
-        if known is None or known.uid != claim.uid or not _is_newer(claim, known):
+        if known is None or known.uid != claim.uid or not is_newer(claim, known):
             return
         self._assumed[claim.key] = claim
         self._recount(claim.uid)
@@ -104,7 +111,7 @@ class ClaimBook(ClusterIndex):
         if new.annotations.get(ANNOTATION) == "true" and new.metadata.controller is not None:
             self._extended[new.metadata.controller.uid] = key
         assumed = self._assumed.get(key)
-        if assumed is not None and not _is_newer(assumed, new):
+        if assumed is not None and not is_newer(assumed, new):
             del self._assumed[key]
         self._recount(uid)
 
@@ -136,10 +143,3 @@ class ClaimBook(ClusterIndex):
         }
         for uid in allocated | set(self._pending):
             assert uid in self.ledger, f"claim {uid} is counted"
-
-
-def _is_newer(claim: ResourceClaim, than: ResourceClaim) -> bool:
-    try:
-        return int(claim.resource_version) > int(than.resource_version)
-    except ValueError:
-        return claim.resource_version != than.resource_version

@@ -61,3 +61,11 @@ def is_made_for(claim: ResourceClaim, pod: Pod) -> bool:
     """Is the pod the controller of the claim?"""
     controllers = (owner.uid for owner in claim.metadata.owner_references if owner.controller)
     return claim.namespace == pod.namespace and next(controllers, None) == pod.uid
+
+
+def is_newer(claim: ResourceClaim, than: ResourceClaim) -> bool:
+    """Is this a later version of the claim?"""
+    try:
+        return int(claim.resource_version) > int(than.resource_version)
+    except ValueError:
+        return claim.resource_version != than.resource_version

@@ -9,7 +9,9 @@ from __future__ import annotations
 from pilotage.api import Handle, Reason, Reject
 from pilotage.model import Pod
 from pilotage.model.resource import ResourceClaim
-from pilotage.plugins.dynamic_resources.calls import ClaimDeallocation, ClaimDeletion
+from pilotage.plugins.dynamic_resources.claim_update import ClaimUpdate
+from pilotage.plugins.dynamic_resources.claim_wishes import Act, Wish
+from pilotage.plugins.dynamic_resources.extended_claim_calls import ClaimDeletion
 from pilotage.plugins.dynamic_resources.state import PodClaims
 
 
@@ -17,11 +19,11 @@ def free_one_claim(handle: Handle, claims: PodClaims, pod: Pod) -> Reject:
     """Always a refusal: freeing takes a moment, and preemption may help meanwhile."""
     left_behind = claims.extended_claim
     if left_behind is not None and left_behind.spec.devices.requests:
-        handle.submit(ClaimDeletion(left_behind, pod))
+        handle.submit(ClaimDeletion(left_behind))
         return Reject(Reason("ClaimDeleted", "deletion of ResourceClaim completed"))
     for claim in claims.unavailable.values():
         if _is_idle(claim, pod):
-            handle.submit(ClaimDeallocation(claim, pod))
+            handle.submit(ClaimUpdate(claim, Wish(Act.FREE, pod)))
             return Reject(Reason("ClaimDeallocated", "deallocation of ResourceClaim completed"))
     return Reject()
 

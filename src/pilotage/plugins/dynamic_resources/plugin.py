@@ -143,7 +143,9 @@ class DynamicResources(
         for claim in claims:
             if claim.status.allocation is not None:
                 continue
-            if book.pending(claim.uid) is not None:
+            pending = book.pending(claim.uid)
+            if pending is not None:
+                pending.turned_away[pod.uid] = pod
                 raise ClaimProblem(f"resource claim {claim.key} is in the process of being allocated")
             to_allocate.append(prepare(claim, classes))
         extended_claim = self._extended_claim(pod) if extended else None

@@ -5,27 +5,26 @@ from __future__ import annotations
 from functools import cached_property
 
 from pilotage.api import Handle
-from pilotage.api.calls import is_conflict
+from pilotage.api.calls import Outcome
 from pilotage.clock import rfc3339
 from pilotage.model import Node, Pod
 from pilotage.model.resource import AllocationResult, ResourceClaim
 from pilotage.plugins.args import DynamicResourcesArgs
-from pilotage.plugins.dynamic_resources.calls import (
-    ClaimCreation,
-    ClaimDeletion,
-    ClaimRelease,
-    ClaimReservation,
-    ExtendedClaimStatus,
-)
 from pilotage.plugins.dynamic_resources.claim_book import ClaimBook
+from pilotage.plugins.dynamic_resources.claim_update import ClaimUpdate
+from pilotage.plugins.dynamic_resources.claim_wishes import Act, Wish
+from pilotage.plugins.dynamic_resources.claims import is_newer
 from pilotage.plugins.dynamic_resources.errors import AllocationError
 from pilotage.plugins.dynamic_resources.extended_claim import NAME_IN_MEMORY, ContainerRequest, container_requests
+from pilotage.plugins.dynamic_resources.extended_claim_calls import (
+    ClaimCreation,
+    ClaimDeletion,
+    ExtendedClaimStatus,
+)
 from pilotage.plugins.dynamic_resources.readiness import Readiness
 from pilotage.plugins.dynamic_resources.results import allocation_of
 from pilotage.plugins.dynamic_resources.state import PodClaims, Reserved
 
-_TRIES = 5
-_RETRY_SECONDS = 0.01
 _SEEN_WITHIN_SECONDS = 120.0
 _LOOK_EVERY_SECONDS = 0.1
 _CREATIONS = "dynamic_resource_allocation_resourceclaim_creates_total"
@@ -55,24 +54,52 @@ class Reservations:
             claims.reserved.append(Reserved(prepared.claim, allocation))
 
     def unreserve(self, claims: PodClaims, pod: Pod) -> None:
-        """Give everything back: what was only planned, and what was written already."""
+        """Give everything back: what was only planned, and what was written already or is on its way."""
         for reserved in claims.reserved:
-            self._book.unreserve(reserved.claim.uid, pod.uid)
-        claims.reserved.clear()
+            uid = reserved.claim.uid
+            if claims.created is not None and reserved.claim.name == NAME_IN_MEMORY:
+                self._delete(claims.created, uid, pod)
+            elif uid not in claims.sent:
+                self._give_up(uid, pod)
         for claim in claims.claims:
-            current = self._book.get(claim.key)
-            if current is not None and current.uid == claim.uid and is_reserved_for(current, pod):
-                self._handle.submit(ClaimRelease(current, pod))
-        if claims.created is not None:
-            self._handle.submit(ClaimDeletion(claims.created, pod))
-            claims.created = None
+            self._release(claim, claims.sent.get(claim.uid), pod)
+        claims.reserved.clear()
+        claims.sent.clear()
+        claims.created = None
+
+    def _delete(self, created: ResourceClaim, reserved_uid: str, pod: Pod) -> None:
+        self._handle.submit(ClaimDeletion(created), lambda _: self._give_up(reserved_uid, pod))
+
+    def _release(self, claim: ResourceClaim, sent: ClaimUpdate | None, pod: Pod) -> None:
+        """Take the pod off a claim that it is written into, or may be: who asked for that may have been called back."""
+        current = self._book.get(claim.key)
+        if current is None or current.uid != claim.uid:
+            self._give_up(claim.uid, pod)
+            return
+        if sent is not None and is_newer(sent.claim, current):
+            current = sent.claim
+        if sent is None and not is_reserved_for(current, pod):
+            return
+        release = ClaimUpdate(current, Wish(Act.RELEASE, pod))
+
+        def released(_: Outcome) -> None:
+            self._book.assume(release.claim)
+            self._give_up(claim.uid, pod)
+
+        # Until it is known whether the devices were written, nobody else may have them.
+        self._handle.submit(release, released)
+
+    def _give_up(self, uid: str, pod: Pod) -> None:
+        turned_away = self._book.unreserve(uid, pod.uid)
+        if turned_away:
+            self._handle.activate(turned_away)
 
     # --- in the API --------------------------------------------------------------------------------------------
 
     async def write(self, claims: PodClaims, pod: Pod) -> None:
         """Reserve all claims for the pod and wait until their devices are ready; raises what went wrong."""
-        planned = {reserved.claim.uid: reserved for reserved in claims.reserved}
-        written = [await self._write_one(claim, planned.get(claim.uid), pod) for claim in claims.claims]
+        planned = {reserved.claim.uid: reserved.allocation for reserved in claims.reserved}
+        written = [await self._write_one(claims, claim, planned.get(claim.uid), pod) for claim in claims.claims]
         for reserved in claims.reserved:
             if reserved.claim.name == NAME_IN_MEMORY:
                 written.append(await self._write_extended(claims, reserved, pod))
@@ -81,38 +108,25 @@ class Reservations:
         if self._args.binding_timeout is not None:
             await Readiness(self._handle, self._args.binding_timeout, pod).wait(written)
 
-    async def _write_one(self, claim: ResourceClaim, planned: Reserved | None, pod: Pod) -> ResourceClaim:
-        allocation = None if planned is None else planned.allocation
-        for attempt in range(1, _TRIES + 1):
-            current = self._usable(claim, allocation)
-            if is_reserved_for(current, pod):
-                return current
-            call = ClaimReservation(current, pod, allocation, rfc3339(self._handle.clock.time()))
-            try:
-                await self._handle.perform(call)
-            except Exception as error:
-                if not is_conflict(error) or attempt == _TRIES:
-                    raise
-                # Somebody was faster; the watch tells what the claim looks like now.
-                await self._handle.clock.sleep(_RETRY_SECONDS * 2**attempt)
-                continue
-            self._book.assume(call.claim)
-            return call.claim
-        raise AssertionError("the last try returns or raises")
-
-    def _usable(self, claim: ResourceClaim, allocation: AllocationResult | None) -> ResourceClaim:
-        """The claim as it is now, if it can still be used as planned."""
+    async def _write_one(
+        self, claims: PodClaims, claim: ResourceClaim, planned: AllocationResult | None, pod: Pod
+    ) -> ResourceClaim:
         current = self._book.get(claim.key)
-        if current is None or current.uid != claim.uid or current.metadata.deletion_timestamp is not None:
+        if current is None or current.uid != claim.uid:
             raise AllocationError(f"claim {claim.key} got deleted in the meantime")
-        if allocation is not None and current.status.allocation is not None:
-            raise AllocationError(f"claim {claim.key} got allocated elsewhere in the meantime")
-        if allocation is None and current.status.allocation is None:
-            raise AllocationError(f"claim {claim.key} got deallocated elsewhere in the meantime")
-        return current
+        allocation = claim.status.allocation if planned is None else planned
+        wish = Wish(Act.RESERVE, pod, allocation, is_new=planned is not None)
+        await self._reserve(claims, current, wish)
+        return self._book.get(claim.key) or current
+
+    async def _reserve(self, claims: PodClaims, current: ResourceClaim, wish: Wish) -> ResourceClaim:
+        call = claims.sent[current.uid] = ClaimUpdate(current, wish, now=rfc3339(self._handle.clock.time()))
+        await self._handle.perform(call)
+        self._book.assume(call.claim)
+        return call.claim
 
     async def _write_extended(self, claims: PodClaims, reserved: Reserved, pod: Pod) -> ResourceClaim:
-        creation = ClaimCreation(reserved.claim, pod)
+        creation = ClaimCreation(reserved.claim)
         try:
             await self._handle.perform(creation)
         except Exception:
@@ -120,12 +134,11 @@ class Reservations:
             raise
         self._handle.count(_CREATIONS, "success", "false", "", "Pod")
         claims.created = creation.claim
-        reservation = ClaimReservation(creation.claim, pod, reserved.allocation, rfc3339(self._handle.clock.time()))
-        await self._handle.perform(reservation)
-        claims.created = reservation.claim
-        await self._be_seen(reservation.claim)
-        await self._handle.perform(ExtendedClaimStatus(reservation.claim, pod, _served(pod, reserved.claim)))
-        return reservation.claim
+        wish = Wish(Act.RESERVE, pod, reserved.allocation, is_new=True)
+        claims.created = written = await self._reserve(claims, creation.claim, wish)
+        await self._be_seen(written)
+        await self._handle.perform(ExtendedClaimStatus(written, pod, _served(pod, reserved.claim)))
+        return written
 
     async def _be_seen(self, claim: ResourceClaim) -> None:
         """Wait until the watch brings the new claim: until then only the reservation keeps its devices."""

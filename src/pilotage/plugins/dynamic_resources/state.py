@@ -8,6 +8,7 @@ from typing import Final
 
 from pilotage.api import StateKey
 from pilotage.model.resource import AllocationResult, ResourceClaim
+from pilotage.plugins.dynamic_resources.claim_update import ClaimUpdate
 from pilotage.plugins.dynamic_resources.requests import PreparedClaim
 from pilotage.plugins.dynamic_resources.search import Picks
 from pilotage.plugins.dynamic_resources.verdicts import Column
@@ -46,6 +47,8 @@ class PodClaims:
     """What nodes answered to claims like these; in `outcomes` are the answers to just these."""
     reserved: list[Reserved] = field(default_factory=list)
     """What Reserve took, in the order of the claims."""
+    sent: dict[str, ClaimUpdate] = field(default_factory=dict)
+    """Reservations that were submitted, by UID of the claim: they may be on their way, done or failed."""
     created: ResourceClaim | None = None
     """The claim for extended resources, once it was created for this attempt."""
     unavailable: dict[str, ResourceClaim] = field(default_factory=dict)
