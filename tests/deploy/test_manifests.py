@@ -109,12 +109,3 @@ def test_the_two_overlays_differ_in_whose_pods_they_take() -> None:
         "replacement": "default-scheduler",
         "second-scheduler": "pilotage",
     }
-
-
-def test_everything_that_the_image_is_made_of_exists_and_is_not_ignored() -> None:
-    text = (ROOT / "deploy" / "Dockerfile").read_text()
-    copied = [word for line in re.findall(r"^COPY (?!--from)(.*)$", text, re.M) for word in line.split()[:-1]]
-    ignored = set((ROOT / ".dockerignore").read_text().split())
-    assert copied and all((ROOT / path).exists() for path in copied)
-    assert not ignored & set(copied)
-    assert "USER 65532:65532" in text and "--require-hashes" in text

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from pilotage.bench.control_plane import ControlPlane
-
 from .claims import (
     device_claim,
     device_class,
@@ -22,7 +20,7 @@ from .claims import (
     volume_claim,
 )
 from .objects import node, pod, priority_class
-from .servers import RealServer
+from .servers import RealServer, Server
 from .world import World
 
 ROOT = Path(__file__).parents[2]
@@ -34,17 +32,23 @@ LEASES = {"second-scheduler": "pilotage", "replacement": "kube-scheduler"}
 def test_everything_that_a_scheduler_does_is_allowed(world: World, overlay: str) -> None:
     if not isinstance(world.server, RealServer):
         pytest.skip("the sandbox has no roles")
-    plane = world.server.plane
-    kubectl(plane, "apply", "-k", str(ROOT / "deploy" / "overlays" / overlay))
+    server, plane = world.server, world.server.plane
+    kubectl(server, "apply", "-k", str(ROOT / "deploy" / "overlays" / overlay))
     try:
-        token = kubectl(plane, "create", "token", "pilotage", "-n", "kube-system").strip()
+        token = kubectl(server, "create", "token", "pilotage", "-n", "kube-system").strip()
         schedule_all_sorts_of_pods(world, plane.kubeconfig("shipped", {"token": token}), LEASES[overlay])
     finally:
-        kubectl(plane, "delete", "-k", str(ROOT / "deploy" / "overlays" / overlay), "--wait=false")
+        kubectl(server, "delete", "-k", str(ROOT / "deploy" / "overlays" / overlay), "--wait=false")
 
 
-def kubectl(plane: ControlPlane, *arguments: str) -> str:
-    command = [str(KUBECTL), "--kubeconfig", str(plane.admin), *arguments]
+def test_the_static_pod_would_be_accepted(world: World) -> None:
+    manifest = ROOT / "deploy" / "static-pod" / "pilotage.yaml"
+    said = kubectl(world.server, "create", "--dry-run=server", "--validate=strict", "-f", str(manifest))
+    assert said == "pod/pilotage created (server dry run)\n"
+
+
+def kubectl(server: Server, *arguments: str) -> str:
+    command = [str(KUBECTL), "--kubeconfig", str(server.admin), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 0, done.stderr
     return done.stdout
