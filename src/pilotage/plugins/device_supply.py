@@ -17,7 +17,8 @@ from pilotage.plugins.device_classes import DeviceClassIndex, may_be_backed
 from pilotage.plugins.dynamic_resources.cel import CelError
 from pilotage.plugins.dynamic_resources.claim_book import ClaimBook
 from pilotage.plugins.dynamic_resources.pools import usable_devices
-from pilotage.plugins.dynamic_resources.slices import PoolDevice, SliceIndex
+from pilotage.plugins.dynamic_resources.published import PoolDevice
+from pilotage.plugins.dynamic_resources.slices import SliceIndex
 
 
 class DeviceSupply:

@@ -206,6 +206,33 @@ def test_a_counter_that_nobody_declared_makes_the_pool_invalid() -> None:
         given([claim("c", everything())], published)
 
 
+def test_what_an_incomplete_pool_lacks_does_not_make_it_invalid() -> None:
+    _, devices = partitioned(("half", "40"))
+    assert given([claim("c", exactly())], devices) is None
+    with pytest.raises(AllocationError, match=r"gpu.example.com/n is currently being updated"):
+        given([claim("c", everything())], devices)
+
+
+def test_counters_of_any_node_stop_who_wants_all_until_their_pool_is_complete() -> None:
+    """The API server cannot tell for whom counters are: every node sees them."""
+    counters, devices = partitioned(("half", "40"))
+    wanted, elsewhere = [claim("c", everything())], node("m")
+    here = device_slice("m", device("own"), name="own")
+    with pytest.raises(AllocationError, match=r"gpu.example.com/n is currently being updated"):
+        given(wanted, counters, here, on=elsewhere)
+    assert given([claim("c", exactly())], counters, here, on=elsewhere) == [["own"]]
+    assert given(wanted, counters, devices, here, on=elsewhere) == [["own"]]
+    assert given(wanted, devices, here, on=elsewhere) == [["own"]], "without counters nobody else sees the pool"
+
+
+def test_devices_elsewhere_that_consume_what_nobody_declared_make_the_pool_invalid() -> None:
+    counters, _ = partitioned()
+    wrong = device("wrong", consumesCounters=[{"counterSet": "no", "counters": {}}])
+    two = {"resourceSliceCount": 2}
+    with pytest.raises(NodeAllocationError, match="invalid resource pools were encountered"):
+        given([claim("c", exactly())], counters, device_slice("n", wrong, name="devices", pool=two), on=node("m"))
+
+
 # --- capacity ---------------------------------------------------------------------------------------------------------
 
 

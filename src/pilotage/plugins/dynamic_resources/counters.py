@@ -11,8 +11,8 @@ from fractions import Fraction
 from pilotage.model.quantity import parse_quantity
 from pilotage.plugins.dynamic_resources.device_ids import PoolID
 from pilotage.plugins.dynamic_resources.ledger import DeviceLedger
-from pilotage.plugins.dynamic_resources.pools import Counters, Pool
-from pilotage.plugins.dynamic_resources.slices import PoolDevice
+from pilotage.plugins.dynamic_resources.pool import Counters, Pool
+from pilotage.plugins.dynamic_resources.published import PoolDevice
 
 
 class CounterBook:

@@ -16,10 +16,11 @@ from pilotage.plugins.dynamic_resources.constraints import attribute_value
 from pilotage.plugins.dynamic_resources.device_ids import DeviceID
 from pilotage.plugins.dynamic_resources.device_taints import are_tolerated
 from pilotage.plugins.dynamic_resources.errors import AllocationError
-from pilotage.plugins.dynamic_resources.pools import NodePools, Pool, device_is_for
+from pilotage.plugins.dynamic_resources.pool import Pool
+from pilotage.plugins.dynamic_resources.pools import NodePools, device_is_for
+from pilotage.plugins.dynamic_resources.published import PoolDevice
 from pilotage.plugins.dynamic_resources.requests import PreparedClaim, Wanted, expressions
 from pilotage.plugins.dynamic_resources.search import Search
-from pilotage.plugins.dynamic_resources.slices import PoolDevice
 
 Objection = tuple[str, str]
 """A stable code, and a sentence."""

@@ -15,9 +15,9 @@ from pilotage.model.resource import (
 )
 from pilotage.model.selectors import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from pilotage.plugins.dynamic_resources.capacity import written
+from pilotage.plugins.dynamic_resources.published import PoolDevice
 from pilotage.plugins.dynamic_resources.requests import PreparedClaim, Wanted
 from pilotage.plugins.dynamic_resources.search import Pick
-from pilotage.plugins.dynamic_resources.slices import PoolDevice
 from pilotage.rng import random_uid
 
 

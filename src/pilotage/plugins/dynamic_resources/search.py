@@ -24,9 +24,10 @@ from pilotage.plugins.dynamic_resources.device_ids import DeviceID
 from pilotage.plugins.dynamic_resources.device_taints import are_tolerated
 from pilotage.plugins.dynamic_resources.errors import AllocationError, NodeAllocationError
 from pilotage.plugins.dynamic_resources.ledger import DeviceLedger
-from pilotage.plugins.dynamic_resources.pools import NodePools, Pool, device_is_for
+from pilotage.plugins.dynamic_resources.pool import Pool
+from pilotage.plugins.dynamic_resources.pools import NodePools, device_is_for
+from pilotage.plugins.dynamic_resources.published import PoolDevice
 from pilotage.plugins.dynamic_resources.requests import MAX_RESULTS, PreparedClaim, Wanted, expressions
-from pilotage.plugins.dynamic_resources.slices import PoolDevice
 
 _NOTHING: Amounts = {}
 

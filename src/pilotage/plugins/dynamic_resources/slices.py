@@ -1,7 +1,8 @@
 """The devices that drivers publish, found by the node that can use them.
 
-Each slice is kept with its devices prepared for the search: their identity, their taints (those of DeviceTaintRules
-included), and what selectors say of them. A version per node tells whether anything that a node can use has changed.
+A version per node tells whether anything that a node can use has changed. Counters are for all nodes: a pool with
+counters that is incomplete or wrong keeps every node from using "all devices", wherever its own devices are. Such pools
+are few, and known here (`troubled`), so that a node need not look at the counters of all the others.
 """
 
 from __future__ import annotations
@@ -10,45 +11,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pilotage.api import ClusterIndex
-from pilotage.model.resource import Device, DeviceTaint, DeviceTaintRule, ResourceSlice
+from pilotage.model.resource import DeviceTaintRule, ResourceSlice
 from pilotage.plugins.dynamic_resources.change_log import ChangeLog
-from pilotage.plugins.dynamic_resources.device_ids import DeviceID, PoolID
-from pilotage.plugins.dynamic_resources.device_taints import rule_taints
-from pilotage.plugins.dynamic_resources.device_traits import DeviceTraits, traits_of
-
-
-class PoolDevice:
-    """A published device; it lives as long as its slice stays as it is."""
-
-    __slots__ = ("_traits", "device", "id", "is_node_local", "per_device_nodes", "published", "taints")
-
-    def __init__(self, published: ResourceSlice, device: Device, rules: list[DeviceTaintRule]) -> None:
-        spec = published.spec
-        self.published = published
-        self.device = device
-        self.id = DeviceID(spec.driver, spec.pool.name, device.name)
-        self.taints: tuple[DeviceTaint, ...] = device.taints + rule_taints(rules, self.id)
-        self.per_device_nodes = bool(spec.per_device_node_selection)
-        self.is_node_local = bool(spec.node_name or device.node_name or device.binds_to_node)
-        self._traits: DeviceTraits | None = None
-
-    def satisfies(self, expression: str) -> bool:
-        """Does a CEL expression hold for this device? Each is evaluated once for all that look alike; may CelError."""
-        if self._traits is None:
-            self._traits = traits_of(self.id.driver, self.device)
-        return self._traits.satisfy(expression)
-
-
-class PublishedSlice:
-    """A slice with its devices prepared."""
-
-    __slots__ = ("devices", "name", "pool", "spec")
-
-    def __init__(self, published: ResourceSlice, rules: list[DeviceTaintRule]) -> None:
-        self.name = published.name
-        self.spec = published.spec
-        self.pool = PoolID(published.spec.driver, published.spec.pool.name)
-        self.devices = tuple(PoolDevice(published, device, rules) for device in published.spec.devices)
+from pilotage.plugins.dynamic_resources.device_ids import PoolID
+from pilotage.plugins.dynamic_resources.pool import Pool, pool_of
+from pilotage.plugins.dynamic_resources.published import PublishedSlice
 
 
 class SliceIndex(ClusterIndex):
@@ -66,11 +33,16 @@ class SliceIndex(ClusterIndex):
         self._shared_version = 0
         self.log: ChangeLog[str | None] = ChangeLog()
         """Nodes whose devices changed; None stands for all nodes."""
+        self.troubled: dict[PoolID, Pool] = {}
+        """Pools with counters from which nothing can be taken, as nodes without a device of theirs see them."""
 
     def candidates(self, node_name: str) -> Iterator[PublishedSlice]:
         """Slices of this node, and all that are not of one node."""
         yield from self._local.get(node_name, {}).values()
         yield from self._shared.values()
+
+    def counters_of(self, pool: PoolID) -> list[PublishedSlice]:
+        return _with_counters(self.of_pool(pool))
 
     def of_pool(self, pool: PoolID) -> Mapping[str, PublishedSlice]:
         return self._pools.get(pool, {})
@@ -108,6 +80,7 @@ class SliceIndex(ClusterIndex):
         self._pools.setdefault(prepared.pool, {})[prepared.name] = prepared
         self._home(prepared)[prepared.name] = prepared
         self._touch(prepared)
+        self._look_for_trouble(prepared.pool)
 
     def _drop(self, name: str) -> None:
         published = self._published.pop(name, None)
@@ -120,6 +93,7 @@ class SliceIndex(ClusterIndex):
         if not self._pools[pool]:
             del self._pools[pool]
         del self._home(prepared)[name]
+        self._look_for_trouble(pool)
 
     def _home(self, prepared: PublishedSlice) -> dict[str, PublishedSlice]:
         node_name = prepared.spec.node_name
@@ -134,7 +108,22 @@ class SliceIndex(ClusterIndex):
             else:
                 self._shared_version += 1
 
+    def _look_for_trouble(self, pool: PoolID) -> None:
+        before = self.troubled.pop(pool, None)
+        slices = self.of_pool(pool)
+        counters = _with_counters(slices)
+        seen = pool_of(pool, counters, slices.values()) if counters else None
+        if seen is not None and not seen.is_usable:
+            self.troubled[pool] = seen
+        if before is not None or pool in self.troubled:
+            self._shared_version += 1
+            self.log.append(None)
+
     def _refresh_all(self) -> None:
         for published in list(self._published.values()):
             self._drop(published.name)
             self._keep(published)
+
+
+def _with_counters(slices: Mapping[str, PublishedSlice]) -> list[PublishedSlice]:
+    return [published for published in slices.values() if published.spec.shared_counters]
