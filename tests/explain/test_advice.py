@@ -42,13 +42,26 @@ def test_label_of_an_affinity_term() -> None:
 
 def test_one_more_node() -> None:
     full = pod("other").requests(cpu="4").node("a")
-    assert ("there were one more node like a", "a") in advice(pod("p").requests(cpu="4"), node("a").cpu("4"), full)
+    assert ("there were one more node like a", "") in advice(pod("p").requests(cpu="4"), node("a").cpu("4"), full)
 
 
 def test_higher_priority_that_lets_it_evict() -> None:
     full = pod("other").priority(7).requests(cpu="4").node("a")
     found = advice(pod("p").priority(5).requests(cpu="4"), node("a").cpu("4"), full)
     assert ("its priority were above 7 instead of 5 (by preemption)", "a") in found
+
+
+def test_every_kind_of_change_is_told_before_a_second_of_one_kind() -> None:
+    tainted = [node(name).cpu("4").taint(name, "NoSchedule") for name in ("x", "y", "z")]
+    full = pod("other").requests(cpu="3").node("a")
+    found = advice(pod("p").requests(cpu="2"), node("a").cpu("4"), full, node("c").cpu("4").unschedulable(), *tainted)
+    assert [change for change, _ in found] == [
+        "it asked for 1 cpu instead of 2",
+        "it tolerated the taint x:NoSchedule",
+        "node c were uncordoned",
+        "there were one more node like a",
+        "its priority were above 0 instead of 0 (by preemption)",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from pilotage.explain.explainer import explain
+import pytest
+
+from pilotage.explain.explainer import UnknownNode, explain
+from pilotage.explain.render import render
 from pilotage.testing import node, pod
 from tests.explain.world import engine_of
 
@@ -56,6 +59,22 @@ def test_of_two_nodes_that_lack_the_same_the_one_that_lacks_less_of_it_is_nearer
 def test_node_that_is_asked_for_comes_first() -> None:
     engine = engine_of(*(node(f"n{number}").cpu("2") for number in range(9)))
     assert explain(engine, BIG.build(), "n7").nearest[0].node == "n7"
+
+
+def test_node_that_is_asked_for_is_told_of_although_the_pod_fits_elsewhere() -> None:
+    nodes = [node(f"n{number}").cpu(str(4 + number)) for number in range(6)]
+    engine = engine_of(*nodes, node("closed").taint("gpu", "NoSchedule"))
+    refused = explain(engine, pod("p").build(), "closed")
+    assert refused.fits and [near.node for near in refused.nearest] == ["closed"]
+    assert "Not on:\n  closed: node(s) had untolerated taint(s)" in render(refused)
+    far = explain(engine, pod("p").requests(cpu="1").build(), "n0")
+    assert [(score.node, score.place) for score in far.best[-1:]] == [("n0", 6)] and len(far.best) == 4
+    assert not far.nearest and "(in place 6: " in render(far)
+
+
+def test_node_that_does_not_exist_is_an_error() -> None:
+    with pytest.raises(UnknownNode, match='there is no node "node-2"'):
+        explain(engine_of(node("node-1")), pod("p").build(), "node-2")
 
 
 def test_room_that_pods_take_can_be_won_by_preemption() -> None:

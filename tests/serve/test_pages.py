@@ -128,6 +128,7 @@ async def test_queue_cache_and_reasons() -> None:
         assert not report["fits"] and report["queue"]["place"] == "unschedulable"
         assert service.json("/debug/explain", pod="fits")["assignedTo"]
         assert service.get("/debug/explain", pod="nobody").status == 404
+        assert service.get("/debug/explain", pod="giant", node="nowhere").status == 404
         service.replica.process.scheduler.cluster.check()
 
 

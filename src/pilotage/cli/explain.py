@@ -22,6 +22,7 @@ from pilotage.cli.scheduler_flags import SchedulerFlags, scheduler_flags
 from pilotage.clock import SystemClock
 from pilotage.cluster.state import Cluster
 from pilotage.explain.engine import cluster_of_manifests, cluster_of_server, thinking_engines
+from pilotage.explain.explainer import UnknownNode
 from pilotage.explain.explainer import explain as explain_pod
 from pilotage.explain.queue_place import queue_place
 from pilotage.explain.render import render
@@ -152,7 +153,10 @@ def _of_cluster(
     if engine is None:
         known = ", ".join(engines)
         raise bad_input(f'{pod.key} is scheduled by "{pod.spec.scheduler_name}", which is no profile here ({known})')
-    report = explain_pod(engine, pod, node_name)
+    try:
+        report = explain_pod(engine, pod, node_name)
+    except UnknownNode as error:
+        raise bad_input(str(error)) from error
     if queue is not None:
         report = replace(report, queue=queue_place(queue, pod.uid))
     return report

@@ -8,6 +8,7 @@ placing it again, on a node by asking the filters about the node as it would be.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 
 import numpy as np
 
@@ -37,18 +38,17 @@ class Advisor:
         self._pod = pod
 
     def advice(self, nearest: Sequence[NearNode]) -> tuple[Advice, ...]:
-        """The smallest changes first, one of each kind and object."""
-        found = [
-            *self._less_of_a_resource(),
-            *self._one_toleration(),
-            *self._one_node_change(nearest),
-            *self._one_more_node(),
-            *self._another_priority(),
-        ]
-        distinct: dict[str, Advice] = {}
-        for advice in sorted(found, key=lambda advice: (advice.size, advice.change)):
-            distinct.setdefault(advice.change, advice)
-        return tuple(distinct.values())[:_TOLD]
+        """The smallest changes first; if there are too many, the smallest of each kind are told rather than others."""
+        kinds = (
+            self._less_of_a_resource(),
+            self._one_toleration(),
+            self._one_node_change(nearest),
+            self._one_more_node(),
+            self._another_priority(),
+        )
+        ordered = [sorted({advice.change: advice for advice in kind}.values(), key=_size) for kind in kinds]
+        preferred = [advice for turn in zip_longest(*ordered) for advice in turn if advice is not None]
+        return tuple(sorted(preferred[:_TOLD], key=_size))
 
     def _fits_somewhere(self, pod: Pod) -> str | None:
         """A node on which the (changed) pod fits."""
@@ -143,7 +143,7 @@ class Advisor:
             view = RowView(self._engine.nodes, row)
             fresh = AlteredNode(view, uncordoned(renamed(view.node, f"another-{view.name}")), is_empty=True)
             if self._fits_on(fresh):
-                yield Advice(f"there were one more node like {view.name}", view.name, 2.0)
+                yield Advice(f"there were one more node like {view.name}", "", 2.0)
 
     def _one_row_per_kind(self) -> list[int]:
         nodes = self._engine.nodes
@@ -155,6 +155,10 @@ class Advisor:
             if len(kinds) >= _TRIED_NODES:
                 break
         return list(kinds.values())
+
+
+def _size(advice: Advice) -> tuple[float, str]:
+    return advice.size, advice.change
 
 
 def _taint_text(taint: Taint) -> str:

@@ -14,6 +14,7 @@ from pilotage.api.results import Reason
 from pilotage.api.state import CycleState
 from pilotage.api.table import Mask
 from pilotage.cluster.node_view import RowView
+from pilotage.config.suggestions import suggestion
 from pilotage.cycle.placement import NoNodes, ProfileEngine, diagnose
 from pilotage.explain.advice import Advisor
 from pilotage.explain.eviction import preemption_text
@@ -30,8 +31,14 @@ _BEST = 3
 _MOST_DETAILS = 20
 
 
+class UnknownNode(LookupError):
+    """The node that was asked about does not exist."""
+
+
 def explain(engine: ProfileEngine, pod: Pod, node_name: str | None = None) -> Report:
-    """Everything about where the pod can go, as of now; with a node name, that node is among the nearest."""
+    """Everything about where the pod can go, as of now; with a node name, that node is told of in any case."""
+    if node_name and engine.nodes.row(node_name) is None:
+        raise UnknownNode(f'there is no node "{node_name}"{suggestion(node_name, engine.nodes.names)}')
     blank = Report(pod=pod.key, answer="", fits=False, scheduler=pod.spec.scheduler_name, nodes=len(engine.nodes))
     if pod.node_name:
         answer = f"{pod.key} is on node {pod.node_name}."
@@ -60,16 +67,17 @@ def _placed_or_not(engine: ProfileEngine, pod: Pod, blank: Report, node_name: st
         totals = engine.evaluator.totals(state, pod, outcome.allowed)
         row = choose(totals, engine.nodes)
         if row is not None:
-            return _fitting(engine, pod, blank, diagnosis, row)
+            return _fitting(engine, pod, replace(blank, refusals=_groups(diagnosis)), row, node_name)
     nearest = _nearest(engine, pod, state, diagnosis, node_name)
     report = _refused(engine, pod, blank, diagnosis, nearest)
     return replace(report, preemption=preemption_text(engine, state, pod, diagnosis))
 
 
-def _fitting(engine: ProfileEngine, pod: Pod, blank: Report, diagnosis: Diagnosis, chosen: int) -> Report:
+def _fitting(engine: ProfileEngine, pod: Pod, blank: Report, chosen: int, node_name: str | None) -> Report:
     state = CycleState()
     outcome = engine.runner.pre_filter(state, pod)
     rows = np.flatnonzero(engine.evaluator.feasible(state, pod, outcome.allowed))
+    asked_for = engine.nodes.row(node_name or "")
     breakdown = engine.evaluator.score_breakdown(state, pod, rows)
     totals = np.zeros(len(rows), dtype=np.int64)
     for _, weighted in breakdown.values():
@@ -80,8 +88,10 @@ def _fitting(engine: ProfileEngine, pod: Pod, blank: Report, diagnosis: Diagnosi
             engine.nodes.names[int(rows[at])],
             int(totals[at]),
             {name: int(weighted[at]) for name, (_, weighted) in breakdown.items()},
+            place,
         )
-        for at in order[:_BEST]
+        for place, at in enumerate(order, 1)
+        if place <= _BEST or rows[at] == asked_for
     )
     tied = int(np.count_nonzero(totals == totals.max()))
     answer = f"{pod.key} fits on {len(rows)} of {len(engine.nodes)} nodes; it would go to {engine.nodes.names[chosen]}."
@@ -89,7 +99,7 @@ def _fitting(engine: ProfileEngine, pod: Pod, blank: Report, diagnosis: Diagnosi
         blank,
         answer=answer,
         fits=True,
-        refusals=_groups(diagnosis),
+        nearest=() if asked_for is None or asked_for in rows else (_near(engine, pod, state, asked_for),),
         best=best,
         feasible=len(rows),
         tied=tied,
@@ -152,7 +162,11 @@ def _nearest(
     asked_for = nodes.row(node_name) if node_name else None
     if asked_for is not None:
         order = [asked_for, *(row for row in order if row != asked_for)]
-    return tuple(NearNode(nodes.names[row], _lacks(engine, pod, state, row)) for row in order)
+    return tuple(_near(engine, pod, state, row) for row in order)
+
+
+def _near(engine: ProfileEngine, pod: Pod, state: CycleState, row: int) -> NearNode:
+    return NearNode(engine.nodes.names[row], _lacks(engine, pod, state, row))
 
 
 def _weight(engine: ProfileEngine, reason: Reason) -> NDArray[np.float64]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pilotage.explain.amounts import readable
-from pilotage.explain.report import Lack, LackDetail, NodeScore, RefusalGroup, Report
+from pilotage.explain.report import Advice, Lack, LackDetail, NodeScore, RefusalGroup, Report
 
 _MANY_EVENTS = 8
 
@@ -14,9 +14,9 @@ def render(report: Report, *, wide: bool = False) -> str:
     """Plain text, a section per question that is left."""
     lines = [report.answer]
     lines += _section("Why not", (_refusal_line(group, wide) for group in report.refusals))
-    lines += _section("Nearest", _near_lines(report))
+    lines += _section("Not on" if report.fits else "Nearest", _near_lines(report))
     lines += _section("Best nodes", _score_lines(report))
-    lines += _section("Would fit if", (f"{advice.change} (then on {advice.node})" for advice in report.would_fit_if))
+    lines += _section("Would fit if", (_advice_line(advice) for advice in report.would_fit_if))
     if report.preemption:
         lines += _section("Preemption", [report.preemption])
     lines += _section("Tried again after", _event_lines(report, wide))
@@ -38,6 +38,10 @@ def _refusal_line(group: RefusalGroup, wide: bool) -> str:
     hopeless = "" if group.preemption_may_help else "  (evicting pods cannot help)"
     text = f"{group.nodes:>5}  {plugin}: {group.message}"
     return f"{text}  [{examples}]{hopeless}" if wide else text
+
+
+def _advice_line(advice: Advice) -> str:
+    return f"{advice.change} (then on {advice.node})" if advice.node else advice.change
 
 
 def _near_lines(report: Report) -> Iterator[str]:
@@ -67,7 +71,7 @@ def _lack_text(lack: Lack) -> str:
 
 def _score_lines(report: Report) -> Iterator[str]:
     for number, score in enumerate(report.best):
-        role = "chosen" if number == 0 else "next"
+        role = "chosen" if number == 0 else "next" if score.place == number + 1 else f"in place {score.place}"
         yield f"{score.node}  {score.total}  ({role}: {_plugins_text(score)})"
     if report.tied > 1:
         yield f"{report.tied} nodes share the highest score; the first in kube-scheduler's order is taken"

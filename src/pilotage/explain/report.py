@@ -51,6 +51,8 @@ class NodeScore(msgspec.Struct, frozen=True, rename="camel"):
     node: str
     total: int
     plugins: dict[str, int]
+    place: int
+    """1 is the best."""
 
 
 class Advice(msgspec.Struct, frozen=True, rename="camel"):
@@ -58,6 +60,7 @@ class Advice(msgspec.Struct, frozen=True, rename="camel"):
 
     change: str
     node: str
+    """Where it fits then; "" if that is a new node."""
     size: float
     """Smaller changes come first."""
 
@@ -84,7 +87,9 @@ class Report(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     error: str = ""
     refusals: tuple[RefusalGroup, ...] = ()
     nearest: tuple[NearNode, ...] = ()
+    """Of a pod that fits: only the node that was asked about, if it does not fit there."""
     best: tuple[NodeScore, ...] = ()
+    """The best nodes, and the node that was asked about if the pod fits there."""
     feasible: int = 0
     tied: int = 0
     would_fit_if: tuple[Advice, ...] = ()

@@ -21,7 +21,7 @@ from pilotage.cycle.placement import ProfileEngine
 from pilotage.cycle.report import scheduler_report
 from pilotage.cycle.scheduler import Scheduler
 from pilotage.explain.engine import thinking_engines
-from pilotage.explain.explainer import explain
+from pilotage.explain.explainer import UnknownNode, explain
 from pilotage.explain.queue_place import queue_place
 from pilotage.explain.subject import UnknownSubject, find_subject
 from pilotage.queue.report import queue_report
@@ -67,7 +67,10 @@ def explain_page(scheduler: Scheduler, clock: Clock, options: SchedulerOptions) 
         engine = engines.get(pod.spec.scheduler_name)
         if engine is None:
             return refusal(404, "NotFound", f'"{pod.spec.scheduler_name}" is no profile of this scheduler')
-        report = explain(engine, pod, request.first("node") or None)
+        try:
+            report = explain(engine, pod, request.first("node") or None)
+        except UnknownNode as error:
+            return refusal(404, "NotFound", str(error))
         place = queue_place(queue_report(scheduler.queue, scheduler.queue.now(), _WHOLE_QUEUE), pod.uid)
         return PageAnswer(200, msgspec.json.encode(replace(report, queue=place)), "application/json")
 
