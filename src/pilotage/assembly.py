@@ -150,8 +150,8 @@ def options_from_configuration(
             whole_seconds=gates["SchedulerPopFromBackoffQ"],
         ),
         feature_gates=gates,
-        calls_per_second=scheduler.client_connection.limit,
-        call_burst=scheduler.client_connection.burst,
+        calls_per_second=scheduler.client_connection.calls_per_second,
+        call_burst=scheduler.client_connection.calls_at_once,
     )
 
 

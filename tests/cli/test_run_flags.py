@@ -47,6 +47,11 @@ def test_deprecated_flags_count_only_without_a_file() -> None:
     assert (without.client_connection.qps, without.client_connection.burst, without.enable_profiling) == (5, 6, False)
 
 
+def test_a_limit_is_set_by_the_flag_that_is_given_and_by_no_other() -> None:
+    assert settings({"profiling": "false"}).scheduler.client_connection.calls_per_second == 0
+    assert settings({"kube-api-qps": "50"}).scheduler.client_connection.calls_per_second == 50
+
+
 def test_flags_without_effect_are_named_with_the_reason() -> None:
     values = FlagValues({"kube-api-qps": "5", "vmodule": "a=1", "leader-elect": "false"})
     assert values.warnings(with_config=True) == [

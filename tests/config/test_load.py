@@ -40,7 +40,7 @@ def test_the_defaults_are_those_of_kube_scheduler() -> None:
     assert (scheduler.parallelism, scheduler.percentage_of_nodes_to_score) == (16, 0)
     assert (scheduler.pod_initial_backoff_seconds, scheduler.pod_max_backoff_seconds) == (1, 10)
     assert scheduler.leader_election == LeaderElection(True, 15, 10, 2, "leases", "kube-scheduler", "kube-system")
-    assert scheduler.client_connection == ClientConnection("", "", "application/vnd.kubernetes.protobuf", 50, 100)
+    assert scheduler.client_connection == ClientConnection("", "", "application/vnd.kubernetes.protobuf", None, None)
     assert scheduler.enable_profiling and scheduler.enable_contention_profiling
     assert not scheduler.delay_cache_until_active
     assert [profile.scheduler_name for profile in scheduler.profiles] == ["default-scheduler"]
@@ -49,6 +49,26 @@ def test_the_defaults_are_those_of_kube_scheduler() -> None:
 def test_contention_profiling_follows_profiling_unless_it_is_given() -> None:
     assert parse("enableProfiling: false").scheduler.enable_contention_profiling is False
     assert parse("enableProfiling: false\nenableContentionProfiling: true").scheduler.enable_contention_profiling
+
+
+@pytest.mark.parametrize(
+    ("written", "limit"),
+    [
+        ("{}", (0, 100)),
+        ("{kubeconfig: k}", (0, 100)),
+        ("{qps: 50, burst: 100}", (50, 100)),
+        ("{qps: 50}", (50, 100)),
+        ("{burst: 100}", (50, 100)),
+        ("{qps: 7.5, burst: 3}", (7.5, 3)),
+        ("{qps: -1}", (0, 100)),
+        ("{qps: 0, burst: 5}", (0, 5)),
+    ],
+)
+def test_calls_are_limited_if_a_file_says_so_also_by_the_default_numbers(
+    written: str, limit: tuple[float, int]
+) -> None:
+    connection = parse(f"clientConnection: {written}").scheduler.client_connection
+    assert (connection.calls_per_second, connection.calls_at_once) == limit
 
 
 def test_every_field_is_read() -> None:

@@ -17,7 +17,7 @@ EXAMPLES = sorted([*CONFIGS.glob("*.yaml"), *CONFIGS.glob("*.json")])
 
 def test_the_default_configuration_is_written_complete() -> None:
     text = render(default_configuration())
-    for line in ("parallelism: 16", "leaseDuration: 15s", "percentageOfNodesToScore: 0", "qps: 50", "kubeconfig: ''"):
+    for line in ("parallelism: 16", "leaseDuration: 15s", "percentageOfNodesToScore: 0", "kubeconfig: ''"):
         assert line in text
     assert parse_configuration(text).scheduler == default_configuration().scheduler
 

@@ -87,7 +87,7 @@ _ACCESS: Final = (
 )
 _DEPRECATED: Final = (
     Flag("profiling", "true", "Serve /debug/flags/v. Not with --config: enableProfiling says it there.", is_bool=True),
-    Flag("kube-api-qps", "50", "Requests per second to the API server. Not with --config."),
+    Flag("kube-api-qps", "50", "Requests per second to the API server; no limit unless given. Not with --config."),
     Flag("kube-api-burst", "100", "Requests at once beyond that. Not with --config."),
     _ignored("kube-api-content-type", _JSON_ONLY, "application/vnd.kubernetes.protobuf"),
     _ignored("contention-profiling", "there are no locks to contend for", "true", is_bool=True),

@@ -72,7 +72,9 @@ def run(
     options = dataclasses.replace(options, queueing=queueing)
     settings = settings_of(configuration, values, has_file=flags.config is not None)
     connection = settings.configuration.scheduler.client_connection
-    options = dataclasses.replace(options, calls_per_second=connection.limit, call_burst=connection.burst)
+    options = dataclasses.replace(
+        options, calls_per_second=connection.calls_per_second, call_burst=connection.calls_at_once
+    )
     for warning in values.warnings(with_config=flags.config is not None):
         log.warning("%s", warning)
     if values.text("write-config-to"):

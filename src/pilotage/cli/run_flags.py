@@ -143,8 +143,8 @@ def _from_deprecated(scheduler: KubeSchedulerConfiguration, values: FlagValues) 
         return scheduler
     connection: ClientConnection = replace(
         scheduler.client_connection,
-        qps=values.number("kube-api-qps"),
-        burst=int(values.number("kube-api-burst")),
+        qps=values.number("kube-api-qps") if values.is_given("kube-api-qps") else None,
+        burst=int(values.number("kube-api-burst")) if values.is_given("kube-api-burst") else None,
     )
     problems = [f"--kube-api-{path}: {message}" for path, message in connection.problems()]
     if problems:

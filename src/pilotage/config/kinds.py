@@ -149,21 +149,23 @@ class ClientConnection:
     kubeconfig: str = ""
     accept_content_types: str = ""
     content_type: str = "application/vnd.kubernetes.protobuf"
-    qps: float = _DEFAULT_QPS
-    burst: int = _DEFAULT_BURST
+    qps: float | None = None
+    burst: int | None = None
+    """None: nobody said. Without a word about either there is no limit: lanes follow what the API server can take."""
 
     @property
-    def limit(self) -> float:
-        """Calls per second that the scheduler may send; 0 for no limit.
+    def calls_per_second(self) -> float:
+        """What the scheduler may send; 0 for no limit. With a burst alone it is kube-scheduler's default."""
+        if self.qps is None:
+            return 0.0 if self.burst is None else _DEFAULT_QPS
+        return max(self.qps, 0.0)
 
-        kube-scheduler's defaults, which every printed configuration names, are no wish for a limit: lanes that follow
-        what the API server can take are the better one.
-        """
-        is_default = (self.qps, self.burst) == (_DEFAULT_QPS, _DEFAULT_BURST)
-        return 0.0 if is_default else max(self.qps, 0.0)
+    @property
+    def calls_at_once(self) -> int:
+        return _DEFAULT_BURST if self.burst is None else self.burst
 
     def problems(self) -> Problems:
-        if self.burst < 0:
+        if self.burst is not None and self.burst < 0:
             yield "burst", f"Invalid value: {self.burst}: must be non-negative"
 
 
