@@ -266,9 +266,10 @@ async def _unreachable(call: SampleCall) -> str | None:
 
 
 async def test_a_call_that_never_gets_its_turn_has_failed() -> None:
-    async with opened() as office:
+    impatient = {lane: replace(policy, queue_seconds=20) for lane, policy in TWO.items()}
+    async with opened(DispatcherSettings(impatient)) as office:
         await office.submit(*(Binding(key) for key in "abc"))
-        await office.clock.advance(70)
+        await office.clock.advance(26)
         assert [text for text, told in office.told if CallExpired.__name__ in told] == ["binding c"]
         assert office.dispatcher.queue.in_flight == 2, "what was sent is waited for"
 
@@ -340,6 +341,18 @@ async def test_looking_is_tried_again_too(office: Office) -> None:
     await office.finish("looking a", CUT)
     await office.clock.advance(5)
     assert office.server.begun == ["looking a"] and office.told == [("looking a", "done")]
+
+
+async def test_a_call_that_gets_no_answer_is_given_up_and_looked_at(office: Office) -> None:
+    await office.submit(Looking("a"), Binding("b"))
+    await office.clock.advance(29)
+    assert office.told == []
+    await office.clock.advance(10)
+    assert office.server.looked == ["looking a"]
+    assert dict(office.told) == {"looking a": "done", "binding b": repr(TimeoutError("no answer after 30 s"))}
+    office.server.is_slow = False
+    await office.submit(Binding("c"))
+    assert dict(office.told)["binding c"] == "done", "the workers are there for others"
 
 
 # --- limits and the end -----------------------------------------------------------------------------------------------

@@ -2,8 +2,8 @@
 
 Lanes do not wait for each other: a thousand status patches cannot hold up a binding. If a client-side limit is set, it
 is shared in the order of the lanes. Failed tries that may succeed later rest in the queue, not in a worker, so that a
-newer call can take their place meanwhile. An answer that was lost is made up for by looking at the object, before
-anything else is sent for it.
+newer call can take their place meanwhile. An answer that was lost, or does not come for too long, is made up for by
+looking at the object, before anything else is sent for it.
 
     submit -> CallQueue -> worker of the lane -> perform -> done | failed | retry (rest, look, again)
 """
@@ -47,6 +47,16 @@ class DispatcherSettings:
     burst: int = 1
 
 
+@dataclass(slots=True, eq=False)
+class _Try:
+    """A call that waits for its answer."""
+
+    lane: Lane
+    started: float
+    task: asyncio.Task[object] | None
+    is_overdue: bool = False
+
+
 class Dispatcher:
     """Runs inside `run()`; everything else may be called at any time from the same event loop."""
 
@@ -75,6 +85,8 @@ class Dispatcher:
         self._workers = dict.fromkeys(Lane, 0)
         self._busy = dict.fromkeys(Lane, 0)
         """Workers that have a call in flight; the others are on their way to the next."""
+        self._tries: dict[str, _Try] = {}
+        """What is in flight, by object."""
         self._group: asyncio.TaskGroup | None = None
         self._alarm: asyncio.Task[None] | None = None
         self._alarm_at = 0.0
@@ -190,6 +202,7 @@ class Dispatcher:
         """One try; returns the lane of a call that waited for it."""
         call, limit = slot.call, self._limits[lane]
         started = self._clock.monotonic()
+        this = self._tries[slot.key] = _Try(lane, started, asyncio.current_task())
         try:
             if self.queue.is_in_doubt(slot):
                 seen = await call.look(self.writer)
@@ -199,6 +212,13 @@ class Dispatcher:
             version = await call.perform(self.writer)
         except Exception as error:
             return self._failed(lane, slot, error, started)
+        except asyncio.CancelledError:
+            if not this.is_overdue or this.task is None or this.task.uncancel():
+                raise
+            seconds = self._policies[lane].try_seconds
+            return self._failed(lane, slot, TimeoutError(f"no answer after {seconds:g} s"), started)
+        finally:
+            del self._tries[slot.key]
         now = self._clock.monotonic()
         limit.answered(now - started, now)
         if self._on_executed is not None:
@@ -255,7 +275,16 @@ class Dispatcher:
     async def _give_up_old_calls(self) -> None:
         while True:
             await self._clock.sleep(_EXPIRY_SECONDS)
-            self.queue.expire(self._clock.monotonic(), self._patience)
+            now = self._clock.monotonic()
+            self._give_up_tries(now)
+            self.queue.expire(now, self._patience)
+
+    def _give_up_tries(self, now: float) -> None:
+        """A server that takes a call and never answers must not hold a worker, or a pod, for ever."""
+        for this in self._tries.values():
+            is_overdue = now - this.started > self._policies[this.lane].try_seconds
+            if is_overdue and not this.is_overdue and this.task is not None:
+                this.is_overdue = this.task.cancel()
 
 
 def _is_safe_to_repeat(call: ApiCall) -> bool:

@@ -69,6 +69,8 @@ class LanePolicy:
     longest_pause: float
     queue_seconds: float
     """A call that has not succeeded so long after it was submitted has failed."""
+    try_seconds: float = 30.0
+    """A try without an answer for so long is given up; whether it took effect is then looked up."""
 
     def pause(self, tries: int, error: Exception, rng: random.Random) -> float | None:
         """Seconds until the next try; None if there shall be none."""

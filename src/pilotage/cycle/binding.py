@@ -111,6 +111,9 @@ class BindingCycle:
     def _pre_bind_groups(self, decision: Decision) -> list[list[PreBind]]:
         if not decision.runner.profile.pre_bind:
             return []
+        if self._announcer is None:
+            # Plugins are asked beforehand so that it is known whether there is anything to announce: not without it.
+            return [[plugin] for plugin in decision.runner.profile.pre_bind]
         try:
             return decision.runner.pre_bind_groups(decision.state, decision.pod, decision.pod.node_name)
         except PluginError:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pilotage.api import Action, Affected, Resource, narrows
-from pilotage.plugins import DynamicResources
+from pilotage.assembly import SchedulerOptions
+from pilotage.config.feature_gates import FeatureGates
+from pilotage.plugins import DynamicResources, VolumeBinding
 from tests.plugins.dynamic_resources.live_cluster import CLAIMS, live
 
 _TEMPLATE = {"name": "d", "resourceClaimTemplateName": "t"}
@@ -37,6 +39,21 @@ async def test_pods_that_share_a_generated_claim_all_start_when_the_driver_publi
         claim = cluster.api.get(CLAIMS, "default", generated["resourceClaimName"])
         assert sorted(user["name"] for user in claim["status"]["reservedFor"]) == ["first", "second", "third"]
         assert cluster.allocated() == {generated["resourceClaimName"]: ["only"]}
+
+
+async def test_nobody_is_asked_before_pre_bind_if_places_are_not_announced(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    for plugin in (DynamicResources, VolumeBinding):
+        monkeypatch.setattr(plugin, "pre_bind_pre_flight", lambda *_: asked.append("pre-flight"))
+    gates = FeatureGates({"NominatedNodeNameForExpectation": False})
+    async with live(SchedulerOptions(feature_gates=gates)) as cluster:
+        cluster.publish("node-00001", "a")
+        cluster.pod("with", [_TEMPLATE])
+        cluster.pod("without", [])
+        await cluster.after(5)
+        assert cluster.node_of("with") == "node-00001" and cluster.node_of("without")
+        assert sorted(cluster.allocated().values()) == [["a"]]
+        assert asked == []
 
 
 async def test_a_device_that_comes_free_goes_to_the_pod_that_waits() -> None:

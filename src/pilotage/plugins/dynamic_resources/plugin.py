@@ -223,7 +223,9 @@ class DynamicResources(
         return PreFlight(allow_parallel=True) if has_work else SKIP_BESIDE_OTHERS
 
     async def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Refusal | None:
-        await self._reservations.write(state[POD_CLAIMS], pod)
+        claims = state.get(POD_CLAIMS)
+        if claims is not None and claims is not NO_CLAIMS:
+            await self._reservations.write(claims, pod)
         return None
 
     # --- what helps --------------------------------------------------------------------------------------------

@@ -121,7 +121,10 @@ class VolumeBinding(VolumeHints, PreFilter, Filter, VectorFilter, PreScore, Scor
         return PreFlight(allow_parallel=True) if _RESERVATION in state else SKIP_BESIDE_OTHERS
 
     async def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Refusal | None:
-        binder = VolumeBinder(self._handle, pod, node_name, state[_RESERVATION])
+        reservation = state.get(_RESERVATION)
+        if reservation is None:
+            return None
+        binder = VolumeBinder(self._handle, pod, node_name, reservation)
         with self._counting_errors("bind"):
             await binder.bind(self._args.bind_timeout_seconds)
         return None
