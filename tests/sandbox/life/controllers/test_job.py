@@ -275,3 +275,28 @@ async def test_ended_and_deleted_pod_is_let_go_when_its_job_is_gone_before_count
     cluster.delete("Job", "work", propagationPolicy="Background")
     await cluster.settle()
     assert cluster.pods() == []
+
+
+async def test_status_follows_pods_that_change_in_every_way_that_counts() -> None:
+    cluster = LivingCluster(binds=False)
+    cluster.create(job("work", completions=1))
+    await cluster.run(1)
+    assert cluster.status("Job", "work")["active"] == 1
+    [made] = cluster.pods()
+    name = made["metadata"]["name"]
+    cluster.api.bind("default", name, "node-00000")
+    revision = cluster.store.revision
+    cluster.life.step()
+    assert cluster.store.revision == revision, "that a pod has a node does not change its Job"
+    obj = cluster.get("Pod", name)
+    obj["status"] |= {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    cluster.api.update("pods", "default", name, obj, "status")
+    await cluster.run(1)
+    assert cluster.status("Job", "work")["ready"] == 1
+    obj = cluster.get("Pod", name)
+    obj["status"] |= {"phase": "Succeeded", "conditions": []}
+    cluster.api.update("pods", "default", name, obj, "status")
+    await cluster.run(1)
+    status = cluster.status("Job", "work")
+    assert (status["succeeded"], status.get("active")) == (1, None)
+    assert status["conditions"][-1]["type"] == "Complete"

@@ -8,7 +8,11 @@ Object: TypeAlias = dict[str, Any]
 
 
 def find_condition(status: Object, kind: str) -> Object | None:
-    return next((c for c in status.get("conditions") or () if c.get("type") == kind), None)
+    condition: Object
+    for condition in status.get("conditions") or ():
+        if condition.get("type") == kind:
+            return condition
+    return None
 
 
 def has_condition(status: Object, kind: str) -> bool:

@@ -29,6 +29,7 @@ from pilotage.sandbox.life.controllers.job_tally import (
     wanted_active,
 )
 from pilotage.sandbox.life.controllers.replicaset import least_missed
+from pilotage.sandbox.life.facts import PodFacts
 from pilotage.sandbox.life.object_index import Seen
 from pilotage.sandbox.storage.store import Key
 
@@ -52,6 +53,8 @@ class JobController:
         self._world = world
         self._pods = JobPods(world)
         self._backoffs: dict[str, _Backoff] = {}
+        self._telling: Key | None = None
+        """The Job whose status is being written: there is nothing to do about what was done just now."""
 
     def interests(self) -> Mapping[str, Interest]:
         return {JOBS: self._job_seen, "pods": self._pod_seen}
@@ -71,13 +74,13 @@ class JobController:
 
     def _job_seen(self, seen: Seen) -> Iterable[Due]:
         if seen.new is not None:
-            return (Due(seen.new.key),)
+            return () if seen.key == self._telling else (Due(seen.key),)
         self._backoffs.pop(seen.facts.uid, None)
         return [Due(pod.key) for pod in self._world.index.brood(seen.facts.uid).pods()]
 
     def _pod_seen(self, seen: Seen) -> Iterable[Due]:
         owner = seen.facts.controller
-        if owner is None or owner.kind != "Job":
+        if owner is None or owner.kind != "Job" or _counts_as_before(seen):
             return ()
         if self._world.index.by_uid(owner.uid) is not None:
             return (Due(Key(JOBS, seen.key.namespace, owner.name), CHILD_DELAY),)
@@ -180,7 +183,12 @@ class JobController:
                 status.pop(name, None)
         if status != job.get("status"):
             job["status"] = status
-            self._world.write_status(key, job)
+            # A Job that has just ended is looked at once more: it may be told to go after some time.
+            self._telling = None if _is_finished(job) else key
+            try:
+                self._world.write_status(key, job)
+            finally:
+                self._telling = None
 
     def _seconds_active(self, status: Object) -> float | None:
         start = status.get("startTime")
@@ -203,6 +211,15 @@ class JobController:
             return wait
         self._world.delete(facts, propagationPolicy="Foreground")
         return None
+
+
+def _counts_as_before(seen: Seen) -> bool:
+    """Whether the change of a pod (it got a node, say) is none that its Job counts by."""
+    old, new = seen.old, seen.new
+    if not isinstance(old, PodFacts) or not isinstance(new, PodFacts) or old.uid != new.uid:
+        return False
+    before = (old.phase, old.is_ready, old.is_deleting, old.restarts)
+    return before == (new.phase, new.is_ready, new.is_deleting, new.restarts)
 
 
 def _is_finished(job: Object) -> bool:
