@@ -40,6 +40,17 @@ class Key(NamedTuple):
         return f"{self.resource} {self.namespace}/{self.name}" if self.namespace else f"{self.resource} {self.name}"
 
 
+class _Outline(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    api_version: str
+    kind: str
+    metadata: dict[str, Any]
+    spec: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    status: Any = msgspec.UNSET
+
+
+_decode_outline = msgspec.json.Decoder(_Outline).decode
+
+
 # gc=False: a record refers to strings, bytes and one dict of strings, so it can never be part of a cycle, and leaving
 # 100,000 of them out keeps the garbage collector's full passes short.
 class Record(msgspec.Struct, frozen=True, gc=False):
@@ -58,8 +69,18 @@ class Record(msgspec.Struct, frozen=True, gc=False):
 
     def outline(self) -> dict[str, Any]:
         """The same with the spec left as it is written: most writes change metadata or status only."""
-        fields = decode_fields(self.body)
-        return {name: raw if name == "spec" else _decode(raw) for name, raw in fields.items()}
+        try:
+            parts = _decode_outline(self.body)
+        except msgspec.ValidationError:
+            # An object with other fields than those of most kinds.
+            fields = decode_fields(self.body)
+            return {name: raw if name == "spec" else _decode(raw) for name, raw in fields.items()}
+        outline: dict[str, Any] = {"apiVersion": parts.api_version, "kind": parts.kind, "metadata": parts.metadata}
+        if parts.spec is not msgspec.UNSET:
+            outline["spec"] = parts.spec
+        if parts.status is not msgspec.UNSET:
+            outline["status"] = parts.status
+        return outline
 
 
 class Change(msgspec.Struct, eq=False, gc=False):

@@ -254,3 +254,31 @@ async def test_ephemeral_claim_deleted_under_its_pod_is_made_anew_and_a_foreign_
     await cluster.settle()
     assert cluster.names("PersistentVolumeClaim") == ["a-scratch", "b-scratch"]
     assert "ownerReferences" not in cluster.get("PersistentVolumeClaim", "b-scratch")["metadata"]
+
+
+@pytest.mark.parametrize(("kind", "name"), [("PersistentVolumeClaim", "data"), ("PersistentVolume", "only")])
+async def test_bound_pair_that_says_something_else_is_put_right(kind: str, name: str) -> None:
+    cluster = LivingCluster()
+    cluster.create(volume("only"))
+    cluster.create(claim("data"))
+    await cluster.settle()
+    before = cluster.store.revision
+    await cluster.settle()
+    assert cluster.store.revision == before, "what is bound is left alone"
+    obj = cluster.get(kind, name)
+    obj["status"]["phase"] = "Pending"
+    resource = "persistentvolumes" if kind == "PersistentVolume" else "persistentvolumeclaims"
+    cluster.api.update(resource, "" if kind == "PersistentVolume" else "default", name, obj, "status")
+    await cluster.settle()
+    assert volume_of(cluster, "data") == "only"
+
+
+async def test_volume_that_names_another_claim_from_now_on_loses_its_first_one() -> None:
+    cluster = LivingCluster()
+    cluster.create(volume("only"))
+    cluster.create(claim("data"))
+    await cluster.settle()
+    cluster.delete("PersistentVolume", "only")
+    cluster.create(volume("only", claimRef={"namespace": "default", "name": "other"}))
+    await cluster.settle()
+    assert cluster.status("PersistentVolumeClaim", "data")["phase"] == "Lost"

@@ -7,6 +7,7 @@ that node's topology says: in its zone, or on the node alone if it is in no zone
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
 from pilotage.sandbox.life.controllers.volume_match import requested_storage, storage_class_of
@@ -31,8 +32,8 @@ def standard_storage_class() -> Object:
     }
 
 
-def new_volume(claim: Object, storage_class: Object, node: Object | None) -> Object:
-    """The volume for a claim, usable from `node` (None: from everywhere)."""
+def new_volume(claim: Object, storage_class: Object, node_labels: Mapping[str, str] | None) -> Object:
+    """The volume for a claim, usable from the node with these labels (None: from everywhere)."""
     metadata, spec = claim["metadata"], claim["spec"]
     name = f"pvc-{metadata['uid']}"
     volume_spec: Object = {
@@ -46,7 +47,7 @@ def new_volume(claim: Object, storage_class: Object, node: Object | None) -> Obj
     }
     if spec.get("volumeAttributesClassName"):
         volume_spec["volumeAttributesClassName"] = spec["volumeAttributesClassName"]
-    requirement = _where(storage_class, node)
+    requirement = _where(storage_class, node_labels)
     if requirement is not None:
         volume_spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [{"matchExpressions": [requirement]}]}}
     return {
@@ -70,10 +71,9 @@ def claim_reference(claim: Object) -> Object:
     }
 
 
-def _where(storage_class: Object, node: Object | None) -> Object | None:
-    if node is None:
+def _where(storage_class: Object, labels: Mapping[str, str] | None) -> Object | None:
+    if labels is None:
         return None
-    labels = node["metadata"].get("labels") or {}
     asked = (storage_class.get("parameters") or {}).get("topologyKey")
     for key in [asked] if asked else [_ZONE, _HOSTNAME]:
         if key in labels:

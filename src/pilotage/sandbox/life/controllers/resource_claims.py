@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+import msgspec
+
 from pilotage.sandbox.life.controllers.claim_index import RESOURCE_CLAIMS, TEMPLATES, ClaimIndex
 from pilotage.sandbox.life.controllers.controller import (
     Due,
@@ -24,6 +26,7 @@ from pilotage.sandbox.life.controllers.controller import (
 )
 from pilotage.sandbox.life.facts import Facts, PodFacts
 from pilotage.sandbox.life.object_index import Seen
+from pilotage.sandbox.operations.lookup import CachedLookup
 from pilotage.sandbox.storage.store import Key
 
 POD_CLAIM_NAME: Final = "resource.kubernetes.io/pod-claim-name"
@@ -36,6 +39,7 @@ class ResourceClaimController:
     def __init__(self, world: World) -> None:
         self._world = world
         self._claims = ClaimIndex()
+        self._lookup = CachedLookup(world.api.store)
 
     def interests(self) -> Mapping[str, Interest]:
         return {"pods": self._pod_seen, RESOURCE_CLAIMS: self._claim_seen, TEMPLATES: self._template_seen}
@@ -72,9 +76,11 @@ class ResourceClaimController:
         return (Due(Key("pods", seen.key.namespace, owner.name)),)
 
     def _is_settled(self, claim: Facts) -> bool:
-        """Nothing is to be done for a claim in use: when its users end, that is seen of the users."""
+        """Nothing is to be done for a claim in use or to be used: when its users end, that is seen of the users."""
         consumers = self._claims.consumers_of(claim.key)
-        return bool(consumers) and not claim.is_deleting and all(map(self._is_alive, consumers))
+        if claim.is_deleting or not all(map(self._is_alive, consumers)):
+            return False
+        return bool(consumers) or not self._is_left_over(claim)
 
     def _is_alive(self, uid: str) -> bool:
         pod = self._world.index.by_uid(uid)
@@ -110,12 +116,13 @@ class ResourceClaimController:
             if facts.key.resource == RESOURCE_CLAIMS and self._is_for(facts, entry["name"]):
                 return facts.key.name
         template_key = Key(TEMPLATES, namespace, entry["resourceClaimTemplateName"])
-        template = self._world.read(template_key)
+        template = self._lookup.get(*template_key)
         if template is None:
             self._claims.wait(Key("pods", namespace, pod["metadata"]["name"]), template_key)
             return None
-        made = self._world.api.create(RESOURCE_CLAIMS, namespace, _claim(pod, entry["name"], template))
-        name: str = made["metadata"]["name"]
+        claim = _claim(pod, entry["name"], template)
+        self._world.create(RESOURCE_CLAIMS, namespace, claim)
+        name: str = claim["metadata"]["name"]
         return name
 
     def _is_for(self, facts: Facts, entry: str) -> bool:
@@ -149,12 +156,16 @@ class ResourceClaimController:
     def _let_go(self, key: Key) -> None:
         """Nobody uses the claim: delete it if its pod has ended."""
         facts = self._world.index.get(key)
-        owner = facts.controller if facts is not None else None
-        if facts is None or owner is None or owner.kind != "Pod" or facts.is_deleting:
-            return
-        pod = self._world.index.pod(Key("pods", key.namespace, owner.name))
-        if pod is not None and pod.uid == owner.uid and _is_done(pod):
+        if facts is not None and not facts.is_deleting and self._is_left_over(facts):
             self._world.delete(facts)
+
+    def _is_left_over(self, claim: Facts) -> bool:
+        """Whether the claim was made for a pod that has ended."""
+        owner = claim.controller
+        if owner is None or owner.kind != "Pod":
+            return False
+        pod = self._world.index.pod(Key("pods", claim.key.namespace, owner.name))
+        return pod is not None and pod.uid == owner.uid and _is_done(pod)
 
     def _is_consumer(self, namespace: str, consumer: Object) -> bool:
         """Whether the reservation still counts; those of other things than pods are none of our business."""
@@ -182,5 +193,6 @@ def _claim(pod: Object, entry: str, template: Object) -> Object:
         "apiVersion": "resource.k8s.io/v1",
         "kind": "ResourceClaim",
         "metadata": metadata,
-        "spec": template["spec"].get("spec") or {},
+        # The template is shared, and what is created is completed in place.
+        "spec": msgspec.to_builtins(template["spec"].get("spec") or {}),
     }

@@ -18,15 +18,15 @@ from typing import Final
 from pilotage.sandbox.errors import ApiError
 from pilotage.sandbox.life.controllers.controller import Due, Interest, Object, World
 from pilotage.sandbox.life.controllers.provisioner import PROVISIONER, claim_reference, new_volume
-from pilotage.sandbox.life.controllers.volume_index import CLAIMS, VOLUMES, VolumeIndex
+from pilotage.sandbox.life.controllers.volume_index import BIND_COMPLETED, CLAIMS, VOLUMES, VolumeIndex
 from pilotage.sandbox.life.controllers.volume_match import is_bound_to, smallest_fitting, storage_class_of
 from pilotage.sandbox.life.object_index import Seen
+from pilotage.sandbox.operations.lookup import CachedLookup
 from pilotage.sandbox.storage.store import Key
 
 STORAGE_CLASSES: Final = "storageclasses.storage.k8s.io"
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
 
-_BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 _BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
 
 
@@ -36,11 +36,14 @@ class VolumeController:
     def __init__(self, world: World) -> None:
         self._world = world
         self._volumes = VolumeIndex()
+        self._lookup = CachedLookup(world.api.store)
 
     def interests(self) -> Mapping[str, Interest]:
         return {CLAIMS: self._claim_seen, VOLUMES: self._volume_seen, STORAGE_CLASSES: self._class_seen}
 
     def reconcile(self, key: Key) -> float | None:
+        if self._is_settled(key):
+            return None
         obj = self._world.read(key)
         if obj is None or "deletionTimestamp" in obj["metadata"]:
             return None
@@ -51,9 +54,11 @@ class VolumeController:
         return None
 
     def _claim_seen(self, seen: Seen) -> Iterable[Due]:
-        if seen.new is not None:
-            return (Due(seen.new.key),)
-        self._volumes.settle(seen.key)
+        record = self._world.api.store.get(seen.key) if seen.new is not None else None
+        if record is not None:
+            self._volumes.put_claim(record)
+            return () if self._is_settled(seen.key) else (Due(seen.key),)
+        self._volumes.remove_claim(seen.key)
         return [Due(volume) for volume in self._volumes.volumes_of(seen.key)]
 
     def _volume_seen(self, seen: Seen) -> Iterable[Due]:
@@ -66,9 +71,15 @@ class VolumeController:
         self._volumes.put(record)
         claim = self._volumes.claim_of(key)
         if claim is not None:
-            return (Due(key), Due(claim))
+            return () if self._is_settled(claim) else (Due(key), Due(claim))
         free_class = self._volumes.free_class_of(key)
         return [Due(key), *(Due(waiting) for waiting in self._volumes.waiting(free_class or ""))]
+
+    def _is_settled(self, key: Key) -> bool:
+        """Whether a claim and a volume, of which `key` is one, are bound to each other already."""
+        claim = self._volumes.claim_of(key) if key.resource == VOLUMES else key
+        facts = self._world.index.get(claim) if claim is not None else None
+        return facts is not None and self._volumes.is_settled(facts.key, facts.uid)
 
     def _class_seen(self, seen: Seen) -> Iterable[Due]:
         return [Due(claim) for claim in self._volumes.waiting(seen.key.name)]
@@ -89,7 +100,7 @@ class VolumeController:
             self._world.delete(facts)
 
     def _sync_claim(self, key: Key, claim: Object) -> None:
-        if claim["spec"].get("volumeName") and _BIND_COMPLETED in (claim["metadata"].get("annotations") or {}):
+        if claim["spec"].get("volumeName") and BIND_COMPLETED in (claim["metadata"].get("annotations") or {}):
             self._check_bound(key, claim)
             return
         volume = self._volume_for(key, claim) or self._provision(claim)
@@ -120,7 +131,7 @@ class VolumeController:
         return smallest_fitting(claim, [volume for volume in free if volume is not None])
 
     def _class(self, claim: Object) -> Object | None:
-        return self._world.read(Key(STORAGE_CLASSES, "", storage_class_of(claim)))
+        return self._lookup.get(STORAGE_CLASSES, "", storage_class_of(claim))
 
     def _waits_for_consumer(self, claim: Object) -> bool:
         storage_class = self._class(claim)
@@ -130,15 +141,17 @@ class VolumeController:
         storage_class = self._class(claim)
         if storage_class is None or storage_class.get("provisioner") != PROVISIONER or claim["spec"].get("volumeName"):
             return None
-        node: Object | None = None
+        labels: Mapping[str, str] | None = None
         if self._waits_for_consumer(claim):
             node_name = (claim["metadata"].get("annotations") or {}).get(SELECTED_NODE)
-            node = self._world.read(Key("nodes", "", node_name)) if node_name else None
+            node = self._world.api.store.get(Key("nodes", "", node_name)) if node_name else None
             if node is None:
                 return None
-        volume = new_volume(claim, storage_class, node)
+            labels = node.labels
+        volume = new_volume(claim, storage_class, labels)
         try:
-            return self._world.api.create(VOLUMES, "", volume)
+            self._world.create(VOLUMES, "", volume)
+            return volume
         except ApiError as error:
             if error.reason == "AlreadyExists":
                 return self._world.read(Key(VOLUMES, "", volume["metadata"]["name"]))
@@ -149,13 +162,13 @@ class VolumeController:
         if (volume["spec"].get("claimRef") or {}).get("uid") != claim["metadata"]["uid"]:
             volume["spec"]["claimRef"] = claim_reference(claim)
             _annotate(volume, _BOUND_BY_CONTROLLER)
-            volume = self._world.api.update(VOLUMES, "", name, volume)
+            self._world.write(Key(VOLUMES, "", name), volume)
         self._set_phase(Key(VOLUMES, "", name), volume, "Bound")
         if not claim["spec"].get("volumeName"):
             claim["spec"]["volumeName"] = name
             _annotate(claim, _BOUND_BY_CONTROLLER)
-        _annotate(claim, _BIND_COMPLETED)
-        claim = self._world.api.update(CLAIMS, key.namespace, key.name, claim)
+        _annotate(claim, BIND_COMPLETED)
+        self._world.write(key, claim)
         status = {"accessModes": volume["spec"].get("accessModes"), "capacity": volume["spec"].get("capacity")}
         self._set_phase(key, claim, "Bound", **status)
 
