@@ -37,7 +37,7 @@ ALLOWED: dict[str, set[str]] = {
     "workload_queueing": _API | _STATE | {"config", "jobs", "kube"},
     "assembly": _API | _STATE | {"config", "cycle", "jobs", "kube", "plugins", "workload_queueing"},
     "simulate": _API | _STATE | _RUNNING | {"testing"},
-    "bench": _API | _STATE | _RUNNING,
+    "bench": _API | _STATE | _RUNNING | {"testing"},
     "conformance": _API | _STATE | _RUNNING,
     "explain": _API | _STATE | _RUNNING,
     "library": _API | _STATE | _RUNNING | {"explain"},

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from pilotage.assembly import SchedulerOptions
-from pilotage.bench import event_handling
+from pilotage.bench import event_handling, workload_queueing
 from pilotage.bench.catalog import WORKLOADS
 from pilotage.bench.child_process import ChildFailed
 from pilotage.bench.in_process import InProcessBench
@@ -23,6 +23,7 @@ from pilotage.bench.over_http import OverHttpBench
 from pilotage.bench.stage import Stalled
 from pilotage.bench.workloads import Workload
 from pilotage.cli.bench_events import bench_events
+from pilotage.cli.bench_queueing import bench_queueing
 from pilotage.cli.bench_real import bench_real
 from pilotage.cli.errors import ExitCode, bad_input
 from pilotage.cli.scheduler_flags import SchedulerFlags, scheduler_flags
@@ -38,6 +39,7 @@ Examples:
   pilotage bench --workload Unschedulable --latency-ms 20 --compare-gate SchedulerAsyncAPICalls
   pilotage bench --server real --rounds 3
   pilotage bench --workload EventHandling
+  pilotage bench --workload WorkloadQueueing
 """
 
 
@@ -78,10 +80,13 @@ def bench(
 
     In the sandbox or, with --server real, against a real API server (see `make cluster-assets`), there in turn with
     kube-scheduler if it is among the assets. The workload EventHandling measures what events cost while --pods wait
-    for something else; it exits with 1 if a goal is missed.
+    for something else; WorkloadQueueing what it costs to queue --pods workloads for quota, in virtual time. Both exit
+    with 1 if a goal is missed.
     """
     if workload_name == event_handling.NAME:
         return bench_events(pods, output)
+    if workload_name == workload_queueing.NAME:
+        return bench_queueing(pods, seed, output)
     workload = _workload(workload_name).sized(nodes, init_pods, pods)
     if latency_ms and server != "in-process":
         raise click.UsageError("--latency-ms needs --server in-process")
@@ -148,10 +153,8 @@ def _in_process(
 def _workload(name: str) -> Workload:
     workload = WORKLOADS.get(name)
     if workload is None:
-        known = ", ".join([*WORKLOADS, event_handling.NAME])
-        raise click.UsageError(
-            f'unknown workload "{name}"{suggestion(name, [*WORKLOADS, event_handling.NAME])}; there are: {known}'
-        )
+        known = [*WORKLOADS, event_handling.NAME, workload_queueing.NAME]
+        raise click.UsageError(f'unknown workload "{name}"{suggestion(name, known)}; there are: {", ".join(known)}')
     return workload
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 import click
 import msgspec
@@ -20,12 +21,13 @@ def bench_events(waiting_pods: int | None, output: str) -> int:
     if output == "json":
         click.echo(msgspec.json.encode({"workload": NAME, "waitingPods": pods, "figures": figures}).decode())
     else:
-        _print_table(pods, figures)
+        print_figures(f"{NAME} ({pods:,} waiting pods, CPU time)", figures)
     return ExitCode.OK if all(figure.is_met for figure in figures) else ExitCode.FAILED
 
 
-def _print_table(pods: int, figures: list[Figure]) -> None:
-    table = Table(title=f"{NAME} ({pods:,} waiting pods, CPU time)", title_justify="left")
+def print_figures(title: str, figures: Sequence[Figure]) -> None:
+    """A table of what was measured and whether it is good enough."""
+    table = Table(title=title, title_justify="left")
     for heading in ("FIGURE", "MEASURED", "GOAL", "MET"):
         table.add_column(heading, justify="left" if heading in ("FIGURE", "MET") else "right")
     for figure in figures:

@@ -19,10 +19,11 @@ from pilotage.jobs.cluster_queue import QueueState
 from pilotage.jobs.entry import Entry, owed, wake_for
 from pilotage.jobs.fair_sharing import FairPreemption, drawn
 from pilotage.jobs.lifecycle import Lifecycle
-from pilotage.jobs.pending import NEVER, Wake
+from pilotage.jobs.pending import NEVER, Known, Wake
 from pilotage.jobs.preemption import Preemption, Victim, Want, removed
-from pilotage.jobs.queueing import Queueing, lent_by_priority, within_reach
+from pilotage.jobs.queueing import Queueing
 from pilotage.jobs.quota import Amounts, FlavorResource, QuotaNode
+from pilotage.jobs.reach import Reach
 from pilotage.jobs.record import Record
 from pilotage.jobs.refusals import Refusal
 from pilotage.jobs.world import World
@@ -35,11 +36,13 @@ class AdmissionCycle:
         self._queueing = queueing
         self._lifecycle = lifecycle
         self._is_fair = sharing is not None
+        self._reach = Reach(world)
         self._preemption = (
-            Preemption(world) if sharing is None else FairPreemption(world, sharing.preemption_strategies)
+            Preemption(world, self._reach)
+            if sharing is None
+            else FairPreemption(world, self._reach, sharing.preemption_strategies)
         )
         self._assigner = Assigner(world, self._preemption)
-        self._lent: dict[tuple[int, FlavorResource], dict[int, int]] = {}
         self._booked: list[tuple[QuotaNode, Amounts]] = []
         self._leaving: dict[str, tuple[QueueState, Record]] = {}
         """Victims of this cycle, by UID."""
@@ -54,6 +57,7 @@ class AdmissionCycle:
             entry = self._nominate(record, queue)
             if entry is not None:
                 entries.append(entry)
+        self._reach.forget()
         for entry in self._in_order(entries):
             self._serve(entry)
         for node, amounts in reversed(self._booked):
@@ -81,21 +85,36 @@ class AdmissionCycle:
                 head = self._head(queue) if queue.is_active else None
                 if head is not None:
                     found.append((head, queue))
-        self._lent.clear()
         return found
 
     def _head(self, queue: QueueState) -> Record | None:
         """The first of those that are to be tried, or of those put aside who might have enough within reach now."""
+        pending = queue.pending
 
         def reach(pair: FlavorResource, priority: int) -> int:
-            place = (id(queue.node.root), pair)
-            lent = self._lent.get(place)
-            if lent is None:
-                lent = self._lent[place] = lent_by_priority(self._world.tree_of(queue), pair)
-            return within_reach(queue, pair, priority, lent)
+            return self._reach.within(queue, pair, priority)
 
-        queue.pending.wake_first_within(queue.generation, reach)
-        return queue.pending.head()
+        while True:
+            pending.wake_first_within(queue.generation, reach)
+            head = pending.head()
+            if head is None:
+                return None
+            pending.begin(head, queue.generation)
+            known = self._out_of_reach(head, queue)
+            if known is None:
+                return head
+            pending.put_aside(head, known)
+            self._tell_group(head, queue, known.refusal)
+
+    def _out_of_reach(self, head: Record, queue: QueueState) -> Known | None:
+        """What is known of a head that need not be judged again: what it lacked is still not to be had."""
+        group = head.group
+        known = group.known if group is not None else None
+        if known is None or not known.wake.lacks or queue.is_strict or head.waits_for or head.tried:
+            return None
+        if any(amount <= self._reach.within(queue, pair, head.priority) for pair, amount in known.wake.lacks):
+            return None
+        return Known(known.refusal.now(queue.node), known.wake)
 
     def _nominate(self, record: Record, queue: QueueState) -> Entry | None:
         if not self._world.selects(queue, record.namespace):
@@ -162,7 +181,7 @@ class AdmissionCycle:
             return
         if any(victim.record.uid in self._leaving for victim in entry.victims) and not self._choose_again(entry):
             return
-        if not self._still_fits(entry) or not (entry.victims or self._fits_now(entry)):
+        if not self._still_fits(entry) or not (entry.victims or not self._leaving or self._fits_now(entry)):
             self._skip(entry)
             return
         if entry.victims:
@@ -190,6 +209,8 @@ class AdmissionCycle:
 
     def _still_fits(self, entry: Entry) -> bool:
         """Once the victims of this cycle are gone and those before this one have what they are to get."""
+        if not self._leaving and not entry.victims:
+            return entry.queue.node.fits(entry.usage)
         gone = dict(self._leaving)
         gone |= {victim.record.uid: (victim.queue, victim.record) for victim in entry.victims}
         with removed(list(gone.values())):
@@ -293,23 +314,28 @@ class AdmissionCycle:
             queue.pending.sticky = None
             self._world.stir(queue)
             return
-        queue.pending.put_aside(record, wake, queue.generation)
+        queue.pending.put_aside(record, Known(refusal, wake))
         self._changed.add(id(queue.node.root))
-        for other in group.untold.values():
-            if other is not record:
-                other.refusal = refusal
-                self._queueing.tell(other, refusal.reason, refusal.message)
-        group.untold.clear()
-        self._world.changed_queues[queue.name] = None
+        self._tell_group(record, queue, refusal)
         if queue.pending.may_have_more(queue.generation):
             self._world.stir(queue)
 
     def _say(self, record: Record, refusal: Refusal) -> None:
         self._attempted("inadmissible")
         record.refusal = refusal
-        message = refusal.message
-        if self._queueing.tell(record, refusal.reason, message):
-            self._world.outbox.event(record, "Warning", refusal.reason, message)
+        if self._queueing.tell_refusal(record, refusal):
+            self._world.outbox.event(record, "Warning", refusal.reason, refusal.message)
+
+    def _tell_group(self, record: Record, queue: QueueState, refusal: Refusal) -> None:
+        """Those who joined since the last refusal wait for the same."""
+        group = record.group
+        assert group is not None
+        for other in group.untold.values():
+            if other.refusal is not refusal:
+                other.refusal = refusal
+                self._queueing.tell_refusal(other, refusal)
+        group.untold.clear()
+        self._world.changed_queues[queue.name] = None
 
     def _attempted(self, result: str) -> None:
         self._world.outbox.count("admission_attempts_total", ("result", result))

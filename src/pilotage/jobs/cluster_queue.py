@@ -57,11 +57,12 @@ class QueueState:
 
     def new_node(self) -> QuotaNode:
         """A leaf with the present quota and usage, to be put into the tree."""
-        usage = self.node.usage
+        held = self.node.usage
         sharing = self.obj.spec.fair_sharing
         weight = 1.0 if sharing is None or sharing.weight is None else float(parse_quantity(sharing.weight))
         self.node = QuotaNode(self.name, quotas_of(self.obj.spec.resource_groups), is_queue=True, weight=weight)
-        self.node.usage = usage
+        for pair, amount in held.items():
+            self.node.account(pair).usage = amount
         return self.node
 
     def book(self, record: Record) -> None:
@@ -78,6 +79,10 @@ class QueueState:
             held[record.priority] -= amount
             if not held[record.priority]:
                 del held[record.priority]
+
+    def largest(self, pair: FlavorResource) -> int:
+        """The most that a single workload holds."""
+        return max((record.usage.get(pair, 0) for record in self.holders.values()), default=0)
 
     @property
     def is_stopped(self) -> bool:

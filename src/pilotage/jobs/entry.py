@@ -38,7 +38,7 @@ def owed(entry: Entry) -> dict[FlavorResource, int]:
     """What is kept free for a head that nobody makes room for: up to its nominal quota, or up to what it may borrow."""
     node, found = entry.queue.node, {}
     for pair, amount in entry.usage.items():
-        quota, used = node.quota(pair), node.usage.get(pair, 0)
+        quota, used = node.quota(pair), node.used(pair)
         if entry.assignment.level == 0:
             found[pair] = max(0, min(amount, quota.nominal - used))
         elif quota.borrowing_limit is None:

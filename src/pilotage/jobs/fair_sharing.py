@@ -25,6 +25,7 @@ from pilotage.jobs.preemption import (
     spare,
 )
 from pilotage.jobs.quota import Amounts, QuotaNode
+from pilotage.jobs.reach import Reach
 from pilotage.jobs.world import World
 
 MOST = 2**63 - 1
@@ -35,8 +36,8 @@ def share(node: QuotaNode) -> float:
     if node.parent is None:
         return 0.0
     borrowed: dict[str, int] = {}
-    for pair, used in node.usage.items():
-        above = used - node.subtree.get(pair, 0)
+    for pair, account in node.accounts.items():
+        above = account.usage - account.subtree
         if above > 0:
             borrowed[pair[1]] = borrowed.get(pair[1], 0) + above
     if not borrowed:
@@ -58,7 +59,7 @@ def weighted_share(node: QuotaNode) -> int:
 
 def _lendable(parent: QuotaNode, resources: Iterable[str]) -> dict[str, int]:
     found = dict.fromkeys(resources, 0)
-    for pair in parent.root.subtree:
+    for pair in parent.root.accounts:
         if pair[1] in found:
             found[pair[1]] += parent.potential(pair)
     return found
@@ -129,8 +130,8 @@ def _standing(finalist: tuple[QuotaNode, C]) -> tuple[bool, float, tuple[int, in
 class FairPreemption(Preemption):
     """Victims by share instead of by borrowWithinCohort."""
 
-    def __init__(self, world: World, strategies: Sequence[str]) -> None:
-        super().__init__(world)
+    def __init__(self, world: World, reach: Reach, strategies: Sequence[str]) -> None:
+        super().__init__(world, reach)
         self._strategies = strategies
 
     def victims(self, want: Want) -> list[Victim]:

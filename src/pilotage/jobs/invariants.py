@@ -51,5 +51,5 @@ def _check_books(world: World) -> None:
     for queue in world.queues.values():
         for node in queue.node.ancestors():
             for pair in node.usage:
-                parts = (max(0, child.usage.get(pair, 0) - child.local.get(pair, 0)) for child in node.children)
-                assert node.usage[pair] == sum(parts), f"usage of cohort {node.name} is that of its children"
+                parts = (child.account(pair).passed_up for child in node.children)
+                assert node.used(pair) == sum(parts), f"usage of cohort {node.name} is that of its children"

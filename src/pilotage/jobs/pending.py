@@ -22,11 +22,12 @@ from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import count
-from typing import Any
+from typing import Any, NamedTuple
 
 from pilotage.jobs.ordering import OrderKey
 from pilotage.jobs.quota import FlavorResource
 from pilotage.jobs.record import Place, Record
+from pilotage.jobs.refusals import Refusal
 
 GroupKey = tuple[Any, ...]
 
@@ -41,24 +42,35 @@ class Wake:
 
 
 NEVER = Wake()
-_FEW = 32
+
+
+class Known(NamedTuple):
+    """What was found out about a group."""
+
+    refusal: Refusal
+    wake: Wake
+
+
+_Lack = tuple[int, int, "Group"]
+"""Amount, order of arrival, the group."""
 
 
 class Group:
     """Pending workloads of one ClusterQueue that are judged alike."""
 
-    __slots__ = ("is_aside", "judged_at", "key", "members", "refusals", "refused_key", "untold")
+    __slots__ = ("is_aside", "key", "known", "lacks", "members", "priority", "refused_key", "untold")
 
-    def __init__(self, key: GroupKey) -> None:
+    def __init__(self, key: GroupKey, priority: int) -> None:
         self.key = key
+        self.priority = priority
         self.members: list[tuple[OrderKey, Record]] = []
         self.is_aside = False
-        self.refusals = 0
-        """How often it was put aside: entries of the index that are older count no more."""
+        self.known: Known | None = None
+        """How it was refused last, unless the configuration has changed since."""
+        self.lacks: list[tuple[FlavorResource, _Lack]] = []
+        """Where it stands in the index of those put aside."""
         self.refused_key: OrderKey | None = None
         """Of the member that was refused; who is before it has not been judged."""
-        self.judged_at = -1
-        """The generation of free quota under which it was refused."""
         self.untold: dict[str, Record] = {}
         """Members that joined since the last refusal and do not carry its reason yet."""
 
@@ -69,10 +81,6 @@ class Group:
     @property
     def front(self) -> OrderKey:
         return self.members[0][0]
-
-
-_Lack = tuple[int, int, int, Group]
-"""Amount, order of arrival, which refusal of the group, the group."""
 
 
 def group_key(record: Record) -> GroupKey:
@@ -89,7 +97,9 @@ class PendingWorkloads:
         self._lacking: dict[FlavorResource, dict[int, list[_Lack]]] = {}
         self._searched_at = -1
         """The generation under which nobody (more) was within reach."""
-        self._on_any_release: dict[int, tuple[int, Group]] = {}
+        self._passed: tuple[int, OrderKey | None] = (-1, None)
+        """The generation, and the last head under it. Whoever was put aside before that one has had its turn."""
+        self._on_any_release: dict[int, Group] = {}
         self.backoff: dict[str, Record] = {}
         self.sticky: Record | None = None
         """The preemptor that waits for its victims: before all others."""
@@ -106,7 +116,7 @@ class PendingWorkloads:
         name = group_key(record)
         group = self._groups.get(name)
         if group is None:
-            group = self._groups[name] = Group(name)
+            group = self._groups[name] = Group(name, record.priority)
         insort(group.members, (key, record), key=_key_of)
         self._keys[record.uid] = key
         record.group = group
@@ -142,7 +152,7 @@ class PendingWorkloads:
             self.active_count -= 1
         if not group.members:
             group.is_aside = False
-            group.refusals += 1
+            self._unindex(group)
             del self._groups[group.key]
         elif at == 0 and not group.is_aside:
             self._offer(group)
@@ -165,30 +175,41 @@ class PendingWorkloads:
 
     # --- put aside and woken ------------------------------------------------------------------------------------------
 
-    def put_aside(self, record: Record, wake: Wake, generation: int) -> None:
-        """The whole group of a workload that was refused under this generation of free quota."""
+    def put_aside(self, record: Record, known: Known) -> None:
+        """The whole group of a workload that was refused."""
         group = record.group
         assert group is not None and not group.is_aside
         if self.sticky is record:
             self.sticky = None
         group.is_aside = True
-        group.refusals += 1
+        group.known = known
         group.refused_key = self._keys[record.uid]
-        group.judged_at = generation
         self.active_count -= len(group.members)
         self.aside_count += len(group.members)
-        for pair, amount in wake.lacks:
-            waiting = self._lacking.setdefault(pair, {}).setdefault(record.priority, [])
-            if len(waiting) > 2 * len(self._groups) + _FEW:
-                waiting[:] = [entry for entry in waiting if entry[3].refusals == entry[2]]
-            insort(waiting, (amount, next(self._order), group.refusals, group))
-        if wake.any_release:
-            self._on_any_release[id(group)] = (group.refusals, group)
+        for pair, amount in known.wake.lacks:
+            entry = (amount, next(self._order), group)
+            insort(self._lacking.setdefault(pair, {}).setdefault(group.priority, []), entry)
+            group.lacks.append((pair, entry))
+        if known.wake.any_release:
+            self._on_any_release[id(group)] = group
+
+    def _unindex(self, group: Group) -> None:
+        for pair, entry in group.lacks:
+            by_priority = self._lacking[pair]
+            waiting = by_priority[group.priority]
+            del waiting[bisect_left(waiting, entry)]
+            if not waiting:
+                del by_priority[group.priority]
+            if not by_priority:
+                del self._lacking[pair]
+        group.lacks.clear()
+        self._on_any_release.pop(id(group), None)
 
     def wake(self, group: Group) -> None:
         if not group.is_aside:
             return
         group.is_aside = False
+        self._unindex(group)
         self.aside_count -= len(group.members)
         self.active_count += len(group.members)
         self._offer(group)
@@ -196,34 +217,40 @@ class PendingWorkloads:
     def wake_all(self) -> None:
         """After a change of configuration."""
         for group in self._groups.values():
+            group.known = None
             self.wake(group)
-        self._lacking.clear()
-        self._on_any_release.clear()
 
     def may_have_more(self, generation: int) -> bool:
         """Is there anybody to be judged?"""
         return self.active_count > 0 or (bool(self._lacking) and self._searched_at != generation)
 
     def wake_first_within(self, generation: int, reach: Callable[[FlavorResource, int], int]) -> None:
-        """Wake the first group that was refused under another generation and whose amount is within reach now."""
+        """Wake the first group that has not had its turn under this generation and whose amount is within reach."""
         if self._searched_at == generation:
             return
+        passed = self._passed[1] if self._passed[0] == generation else None
         found: Group | None = None
         for pair, by_priority in self._lacking.items():
             for priority in sorted(by_priority, reverse=True):
-                if found is not None and priority < found.first.priority:
+                if found is not None and priority < found.priority:
                     break
-                found = _first_within(by_priority[priority], reach(pair, priority), generation, found)
+                found = _first_within(by_priority[priority], reach(pair, priority), passed, found)
         if found is None:
             self._searched_at = generation
         elif self.sticky is None and ((head := self.head()) is None or found.front < self._keys[head.uid]):
             self.wake(found)
 
+    def begin(self, head: Record, generation: int) -> None:
+        """This one is judged now. A release of quota gives everybody one turn, in order: what others get or lose in
+        the meantime does not begin it anew, or preemptors could chase each other for ever."""
+        key = self._keys[head.uid]
+        since, last = self._passed
+        if head is not self.sticky and (since != generation or last is None or last < key):
+            self._passed = (generation, key)
+
     def wake_on_release(self) -> None:
-        for refusals, group in list(self._on_any_release.values()):
-            if group.refusals == refusals:
-                self.wake(group)
-        self._on_any_release.clear()
+        for group in list(self._on_any_release.values()):
+            self.wake(group)
 
     # --- looking ------------------------------------------------------------------------------------------------------
 
@@ -242,6 +269,10 @@ class PendingWorkloads:
             assert all(record.group is group and record.place is Place.QUEUED for _, record in group.members)
             sizes[group.is_aside] += len(keys)
         assert sizes == {True: self.aside_count, False: self.active_count}, "the counts are those of the groups"
+        lines = [line for by_priority in self._lacking.values() for line in by_priority.values()]
+        indexed = {id(group) for line in lines for _, _, group in line}
+        aside = {id(group) for group in self._groups.values() if group.is_aside}
+        assert indexed <= aside and self._on_any_release.keys() <= aside, "only who is put aside is looked for"
         assert all(record.place is Place.BACKOFF and record.group is None for record in self.backoff.values())
         fronts = [group.front for group in self._groups.values() if not group.is_aside]
         head = self.head()
@@ -250,16 +281,14 @@ class PendingWorkloads:
             assert self._keys[head.uid] == min(fronts), "the head is the first"
 
 
-def _first_within(waiting: list[_Lack], reach: int, generation: int, found: Group | None) -> Group | None:
+def _first_within(waiting: list[_Lack], reach: int, passed: OrderKey | None, found: Group | None) -> Group | None:
     """The first in queue order of those with a small enough amount, or `found` if that is before them."""
     first = None if found is None else found.front
-    for amount, _, refusals, group in waiting:
+    for amount, _, group in waiting:
         if amount > reach:
             break
-        if group.refusals != refusals or not group.is_aside or group.judged_at == generation:
-            continue
         front = group.members[0][0]
-        if first is None or front < first:
+        if (first is None or front < first) and (passed is None or passed < front):
             found, first = group, front
     return found
 

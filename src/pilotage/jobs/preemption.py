@@ -13,13 +13,14 @@ Candidates are removed one by one until the workload fits; then whoever is not n
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
+from typing import NamedTuple
 
 from pilotage.jobs.assignment import Mode
 from pilotage.jobs.cluster_queue import QueueState
 from pilotage.jobs.ordering import queue_timestamp
 from pilotage.jobs.quota import Amounts, FlavorResource, QuotaNode
+from pilotage.jobs.reach import Reach
 from pilotage.jobs.record import Record
 from pilotage.jobs.world import World
 
@@ -46,15 +47,13 @@ _REASONS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Victim:
+class Victim(NamedTuple):
     record: Record
     queue: QueueState
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):
     record: Record
     queue: QueueState
     kind: Kind
@@ -62,8 +61,7 @@ class Candidate:
     """The lowest cohort that holds both queues; None for the own queue."""
 
 
-@dataclass(frozen=True, slots=True)
-class Want:
+class Want(NamedTuple):
     """Somebody needs room."""
 
     record: Record
@@ -77,11 +75,14 @@ class Want:
 class Preemption:
     """Victims by priority and reclaim; also answers whether preemption could make room at all."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, reach: Reach) -> None:
         self._world = world
+        self._reach = reach
 
     def possibility(self, record: Record, queue: QueueState, pair: FlavorResource, amount: int) -> tuple[Mode, int]:
-        found = self.victims(Want(record, queue, frozenset([pair]), {pair: amount}))
+        found: list[Victim] = []
+        if amount <= self._reach.within(queue, pair, record.priority):
+            found = self.victims(Want(record, queue, frozenset([pair]), {pair: amount}))
         if not found:
             return Mode.NO_CANDIDATES, queue.node.borrowing_level(pair, amount)[0]
         with removed([(victim.queue, victim.record) for victim in found]):
@@ -172,7 +173,7 @@ def _kind(want: Want, candidate: Record, is_entitled: bool) -> Kind:
 def _fits_in_quota(node: QuotaNode, usage: Amounts) -> tuple[bool, dict[FlavorResource, int]]:
     """Whether the quota of the subtree covers it, and what the parent would have to give."""
     fits = not any(node.borrows_with(pair, amount) for pair, amount in usage.items())
-    return fits, {pair: max(0, amount - node.local_available(pair)) for pair, amount in usage.items()}
+    return fits, {pair: max(0, amount - node.account(pair).local_available) for pair, amount in usage.items()}
 
 
 def _attempts(want: Want, candidates: Sequence[Candidate]) -> tuple[bool, ...]:
@@ -180,7 +181,7 @@ def _attempts(want: Want, candidates: Sequence[Candidate]) -> tuple[bool, ...]:
     borrow = want.queue.obj.spec.preemption.borrow_within_cohort
     forbidden = borrow is None or borrow.policy == "Never"
     node = want.queue.node
-    is_below_nominal = all(node.usage.get(pair, 0) < node.quota(pair).nominal for pair in want.pairs)
+    is_below_nominal = all(node.used(pair) < node.quota(pair).nominal for pair in want.pairs)
     if all(one.kind is Kind.OWN for one in candidates) or (forbidden and not is_below_nominal):
         return (True,)
     if forbidden and not any(one.kind is Kind.ENTITLED for one in candidates):

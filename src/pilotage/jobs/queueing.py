@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-
 from pilotage.jobs import conditions as c
 from pilotage.jobs.cluster_queue import QueueState
-from pilotage.jobs.quota import FlavorResource
 from pilotage.jobs.record import Place, Record
+from pilotage.jobs.refusals import Refusal
 from pilotage.jobs.world import World
 
 _AFTER_RESTART = {
@@ -55,13 +53,17 @@ class Queueing:
             record.place = Place.UNQUEUED
         self._world.timers.set(record, None)
 
-    def tell(self, record: Record, reason: str, message: str) -> bool:
-        """Write why there is no quota. Whether that is news: amounts that change all the time are told now and then."""
-        now = self._world.now()
+    def tell_refusal(self, record: Record, refusal: Refusal) -> bool:
+        """As `tell`; amounts that change all the time are told now and then."""
         known = record.conditions.get(c.QUOTA_RESERVED)
-        is_repeated = known is not None and known.reason == reason and reason in _WITH_AMOUNTS
-        if is_repeated and now < record.told_at + _QUIET_SECONDS:
+        is_repeated = known is not None and known.reason == refusal.reason and refusal.reason in _WITH_AMOUNTS
+        if is_repeated and self._world.now() < record.told_at + _QUIET_SECONDS:
             return False
+        return self.tell(record, refusal.reason, refusal.message)
+
+    def tell(self, record: Record, reason: str, message: str) -> bool:
+        """Write why there is no quota. Whether that is news."""
+        now = self._world.now()
         news = record.conditions.set(c.QUOTA_RESERVED, False, reason, message, now)
         if not record.conditions.is_false(c.ADMITTED):
             news |= record.conditions.set(c.ADMITTED, False, c.NO_RESERVATION, "The workload has no reservation", now)
@@ -146,31 +148,3 @@ class Queueing:
         queue.pending.wake_all()
         if queue.pending.active_count:
             self._world.stir(queue)
-
-
-def lent_by_priority(tree: Iterable[QueueState], pair: FlavorResource) -> dict[int, int]:
-    """What workloads of each priority hold in queues that use more than their own: only there can be reclaimed."""
-    total: dict[int, int] = {}
-    for queue in tree:
-        if not queue.node.is_within_quota(queue.node.usage):
-            for priority, amount in queue.by_priority.get(pair, {}).items():
-                total[priority] = total.get(priority, 0) + amount
-    return total
-
-
-def within_reach(queue: QueueState, pair: FlavorResource, priority: int, lent: Mapping[int, int]) -> int:
-    """How much of a pair a workload of the queue could get at most: what is free, and what it might preempt."""
-    policy = queue.obj.spec.preemption
-    total = queue.node.available(pair)
-    if policy.within_cluster_queue != "Never":
-        takes_equal = policy.within_cluster_queue == "LowerOrNewerEqualPriority"
-        total += _below(queue.by_priority.get(pair, {}), priority + takes_equal)
-    if policy.reclaim_within_cohort == "Any":
-        total += sum(lent.values())
-    elif policy.reclaim_within_cohort != "Never":
-        total += _below(lent, priority)
-    return total
-
-
-def _below(held: Mapping[int, int], priority: int) -> int:
-    return sum(amount for other, amount in held.items() if other < priority)

@@ -9,7 +9,8 @@ Every node has, per (flavor, resource), its own `nominal` quota and two optional
     available  what can still be booked here, with what the ancestors can lend
     potential  the same if nobody used anything
 
-Booking is one walk to the root. Dry runs book, look, and book back.
+A node keeps an `Account` for each pair, and an account knows the one of its parent: booking is one walk to the root
+without looking anything up. Dry runs book, look, and book back.
 """
 
 from __future__ import annotations
@@ -53,10 +54,59 @@ def quotas_of(groups: Iterable[ResourceGroup]) -> dict[FlavorResource, Quota]:
     return found
 
 
+class Account:
+    """One (flavor, resource) of one node."""
+
+    __slots__ = ("borrowing_limit", "lending_limit", "local", "nominal", "parent", "subtree", "usage")
+
+    def __init__(self, quota: Quota, parent: Account | None) -> None:
+        self.nominal = quota.nominal
+        self.borrowing_limit = quota.borrowing_limit
+        self.lending_limit = quota.lending_limit
+        self.parent = parent
+        self.subtree = quota.nominal
+        self.local = 0
+        self.usage = 0
+
+    def add(self, amount: int) -> None:
+        """Book, or take back if negative."""
+        account: Account | None = self
+        while account is not None and amount:
+            before, kept = account.usage, account.local
+            account.usage = after = before + amount
+            amount = (after - kept if after > kept else 0) - (before - kept if before > kept else 0)
+            account = account.parent
+
+    def available(self) -> int:
+        """May be negative after a quota was cut."""
+        usage, parent = self.usage, self.parent
+        if parent is None:
+            return self.subtree - usage
+        above, local, limit = parent.available(), self.local, self.borrowing_limit
+        if limit is not None:
+            above = min(above, self.subtree - local - max(0, usage - local) + limit)
+        return above + local - usage if local > usage else above
+
+    def potential(self) -> int:
+        if self.parent is None:
+            return self.subtree
+        most, limit = self.local + self.parent.potential(), self.borrowing_limit
+        return most if limit is None else min(most, self.subtree + limit)
+
+    @property
+    def local_available(self) -> int:
+        return max(0, self.local - self.usage)
+
+    @property
+    def passed_up(self) -> int:
+        """The part of the usage that counts in the parent."""
+        return max(0, self.usage - self.local)
+
+
 class QuotaNode:
     """A ClusterQueue or a cohort in the tree."""
 
-    __slots__ = ("children", "height", "is_queue", "local", "name", "parent", "quotas", "subtree", "usage", "weight")
+    __slots__ = ("accounts", "children", "height", "is_queue", "name", "parent", "quotas", "weight")
 
     def __init__(self, name: str, quotas: dict[FlavorResource, Quota], *, is_queue: bool, weight: float = 1.0) -> None:
         self.name = name
@@ -67,9 +117,7 @@ class QuotaNode:
         self.children: list[QuotaNode] = []
         self.height = 0
         """The longest way down to a leaf."""
-        self.subtree: dict[FlavorResource, int] = {}
-        self.local: dict[FlavorResource, int] = {}
-        self.usage: dict[FlavorResource, int] = {}
+        self.accounts: dict[FlavorResource, Account] = {pair: Account(quota, None) for pair, quota in quotas.items()}
 
     def attach(self, parent: QuotaNode) -> None:
         self.parent = parent
@@ -98,95 +146,91 @@ class QuotaNode:
     def quota(self, pair: FlavorResource) -> Quota:
         return self.quotas.get(pair, _NONE)
 
+    def account(self, pair: FlavorResource) -> Account:
+        found = self.accounts.get(pair)
+        if found is None:
+            # Nobody has a quota for it, but somebody may use it: the quota was taken away.
+            above = None if self.parent is None else self.parent.account(pair)
+            found = self.accounts[pair] = Account(_NONE, above)
+        return found
+
     def total_up(self) -> None:
         """Work out subtree, local, usage and height of a whole tree from its quotas and the usage of its leaves."""
+        self.height = 1 + max((child.height for child in self._totalled()), default=-1)
+        for child in self.children:
+            for pair, below in child.accounts.items():
+                account = self.account(pair)
+                below.parent = account
+                account.subtree += below.subtree - below.local
+                account.usage += below.passed_up
+        for account in self.accounts.values():
+            if account.lending_limit is not None:
+                account.local = max(0, account.subtree - account.lending_limit)
+
+    def _totalled(self) -> list[QuotaNode]:
         for child in self.children:
             child.total_up()
-        self.subtree = {pair: quota.nominal for pair, quota in self.quotas.items()}
-        if not self.is_queue:
-            self.usage = {}
-        self.height = 1 + max((child.height for child in self.children), default=-1)
-        for child in self.children:
-            for pair, amount in child.subtree.items():
-                self.subtree[pair] = self.subtree.get(pair, 0) + amount - child.local.get(pair, 0)
-            for pair, amount in child.usage.items():
-                self.usage[pair] = self.usage.get(pair, 0) + max(0, amount - child.local.get(pair, 0))
-        self.local = {
-            pair: max(0, self.subtree[pair] - quota.lending_limit)
-            for pair, quota in self.quotas.items()
-            if quota.lending_limit is not None
-        }
+        return self.children
 
     # --- booking ------------------------------------------------------------------------------------------------------
 
+    @property
+    def usage(self) -> dict[FlavorResource, int]:
+        return {pair: account.usage for pair, account in self.accounts.items()}
+
+    def used(self, pair: FlavorResource) -> int:
+        return self.account(pair).usage
+
     def add(self, amounts: Amounts) -> None:
         for pair, amount in amounts.items():
-            self._add(pair, amount)
+            self.account(pair).add(amount)
 
     def remove(self, amounts: Amounts) -> None:
         for pair, amount in amounts.items():
-            self._add(pair, -amount)
-
-    def _add(self, pair: FlavorResource, amount: int) -> None:
-        node: QuotaNode | None = self
-        while node is not None and amount:
-            before = node.usage.get(pair, 0)
-            after = before + amount
-            node.usage[pair] = after
-            kept = node.local.get(pair, 0)
-            amount = max(0, after - kept) - max(0, before - kept)
-            node = node.parent
+            self.account(pair).add(-amount)
 
     # --- what is left -------------------------------------------------------------------------------------------------
 
-    def local_available(self, pair: FlavorResource) -> int:
-        return max(0, self.local.get(pair, 0) - self.usage.get(pair, 0))
-
     def available(self, pair: FlavorResource) -> int:
         """May be negative after a quota was cut."""
-        subtree, usage = self.subtree.get(pair, 0), self.usage.get(pair, 0)
-        if self.parent is None:
-            return subtree - usage
-        above = self.parent.available(pair)
-        local = self.local.get(pair, 0)
-        limit = self.quota(pair).borrowing_limit
-        if limit is not None:
-            above = min(above, subtree - local - max(0, usage - local) + limit)
-        return max(0, local - usage) + above
+        return self.account(pair).available()
 
     def potential(self, pair: FlavorResource) -> int:
-        subtree = self.subtree.get(pair, 0)
-        if self.parent is None:
-            return subtree
-        most = self.local.get(pair, 0) + self.parent.potential(pair)
-        limit = self.quota(pair).borrowing_limit
-        return most if limit is None else min(most, subtree + limit)
+        return self.account(pair).potential()
 
     def fits(self, amounts: Amounts) -> bool:
-        return all(amount <= max(0, self.available(pair)) for pair, amount in amounts.items())
+        return all(amount <= max(0, self.account(pair).available()) for pair, amount in amounts.items())
 
     # --- borrowing ----------------------------------------------------------------------------------------------------
 
     def borrows_with(self, pair: FlavorResource, amount: int) -> bool:
-        return self.usage.get(pair, 0) + amount > self.subtree.get(pair, 0)
+        account = self.account(pair)
+        return account.usage + amount > account.subtree
 
     def borrowed(self, pair: FlavorResource) -> int:
-        return max(0, self.usage.get(pair, 0) - self.subtree.get(pair, 0))
+        account = self.account(pair)
+        return max(0, account.usage - account.subtree)
 
     def is_within_quota(self, pairs: Iterable[FlavorResource]) -> bool:
-        return not any(self.borrows_with(pair, 0) for pair in pairs)
+        for pair in pairs:
+            account = self.account(pair)
+            if account.usage > account.subtree:
+                return False
+        return True
 
     def borrowing_level(self, pair: FlavorResource, amount: int) -> tuple[int, bool]:
         """How distant the quota is that `amount` more needs (0: the own one), and whether that is below the root."""
         if self.parent is None:
             return 0, False
-        if not self.borrows_with(pair, amount):
+        account = self.account(pair)
+        if account.usage + amount <= account.subtree:
             return 0, True
-        rest = amount - self.local_available(pair)
+        rest = amount - account.local_available
         top = self.parent
         for node in self.ancestors():
-            if not node.borrows_with(pair, rest):
+            account = node.account(pair)
+            if account.usage + rest <= account.subtree:
                 return node.height, node.parent is not None
-            rest -= node.local_available(pair)
+            rest -= account.local_available
             top = node
         return top.height, False

@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from pilotage.jobs import conditions as c
+from pilotage.jobs.quota import QuotaNode
 from pilotage.model.quantity import format_quantity
 
 _SEVERITY: Final = {c.WAITING_FOR_QUOTA: 0, c.EXCEEDS_MAX_QUOTA: 1, c.NO_MATCHING_FLAVOR: 2}
 
 
-@dataclass(frozen=True, slots=True)
-class Obstacle:
+class Obstacle(NamedTuple):
     """What keeps one pod set off one flavor."""
 
     pod_set: str
@@ -27,6 +27,11 @@ class Obstacle:
     need: int = 0
     have: int = 0
     most: int = 0
+
+    def now(self, node: QuotaNode) -> Obstacle:
+        if self.code != c.WAITING_FOR_QUOTA:
+            return self
+        return self._replace(have=max(0, node.available((self.flavor, self.resource))))
 
     @property
     def sentence(self) -> str:
@@ -49,15 +54,17 @@ class Refusal:
     obstacles: tuple[Obstacle, ...] = ()
     detail: str = ""
 
+    def now(self, node: QuotaNode) -> Refusal:
+        """The same with what is free now."""
+        return Refusal(self.reason, tuple(one.now(node) for one in self.obstacles), self.detail)
+
     @property
     def message(self) -> str:
         if self.detail:
             return self.detail
-        sets: dict[str, list[str]] = {}
+        sets: dict[str, dict[str, None]] = {}
         for obstacle in self.obstacles:
-            sentences = sets.setdefault(obstacle.pod_set, [])
-            if obstacle.sentence not in sentences:
-                sentences.append(obstacle.sentence)
+            sets.setdefault(obstacle.pod_set, {})[obstacle.sentence] = None
         parts = (f"couldn't assign flavors to pod set {name}: {', '.join(said)}" for name, said in sets.items())
         return "; ".join(parts)
 

@@ -255,7 +255,7 @@ def _quota(queue: QueueState, pair: FlavorResource) -> QuotaReport:
         nominal=quota.nominal,
         borrowing_limit=quota.borrowing_limit,
         lending_limit=quota.lending_limit,
-        used=node.usage.get(pair, 0),
+        used=node.used(pair),
         borrowed=node.borrowed(pair),
         available=max(0, node.available(pair)),
     )

@@ -1,0 +1,76 @@
+"""How much of a flavor could a workload get at most? What is free, and what it might preempt.
+
+An upper bound that costs a few additions. Whoever asks for more need not be judged: neither woken after a release, nor
+given a search for victims. Good for one look at all queues: what was added up is kept until `forget`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from pilotage.jobs.cluster_queue import QueueState
+from pilotage.jobs.quota import FlavorResource
+from pilotage.jobs.world import World
+
+_EVERYBODY: Final = 2**62
+"""Above all priorities, and more than anybody can hold."""
+
+
+@dataclass(slots=True)
+class _Lent:
+    """What could be taken back from one queue that uses more than its own."""
+
+    by_priority: Mapping[int, int]
+    """What workloads of each priority hold."""
+    most: int
+    """Not more than this: nobody is preempted any more once the queue is inside its quota."""
+
+    def below(self, priority: int) -> int:
+        return min(_below(self.by_priority, priority), self.most)
+
+
+class Reach:
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._is_fair = world.configuration.fair_sharing is not None
+        self._lent: dict[tuple[int, FlavorResource], list[_Lent]] = {}
+
+    def forget(self) -> None:
+        """Usage has changed."""
+        self._lent.clear()
+
+    def within(self, queue: QueueState, pair: FlavorResource, priority: int) -> int:
+        """What a workload of this priority could get."""
+        policy = queue.obj.spec.preemption
+        total = queue.node.available(pair)
+        if policy.within_cluster_queue != "Never":
+            takes_equal = policy.within_cluster_queue == "LowerOrNewerEqualPriority"
+            total += _below(queue.by_priority.get(pair, {}), priority + takes_equal)
+        if policy.reclaim_within_cohort != "Never" and queue.node.parent is not None:
+            limit = _EVERYBODY if policy.reclaim_within_cohort == "Any" else priority
+            total += sum(one.below(limit) for one in self._lent_in_tree(queue, pair))
+        return total
+
+    def _lent_in_tree(self, queue: QueueState, pair: FlavorResource) -> list[_Lent]:
+        place = (id(queue.node.root), pair)
+        found = self._lent.get(place)
+        if found is None:
+            tree = (other for other in self._world.tree_of(queue) if other.node.borrowed(pair))
+            found = self._lent[place] = [_Lent(one.by_priority.get(pair, {}), self._most(one, pair)) for one in tree]
+        return found
+
+    def _most(self, queue: QueueState, pair: FlavorResource) -> int:
+        if self._is_fair:
+            return _EVERYBODY  # its share counts, and that may stay above zero by another resource
+        # The last one who goes may take it far below its quota.
+        return queue.node.borrowed(pair) + queue.largest(pair)
+
+
+def _below(held: Mapping[int, int], priority: int) -> int:
+    total = 0
+    for other, amount in held.items():
+        if other < priority:
+            total += amount
+    return total
