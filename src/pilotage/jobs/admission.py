@@ -26,6 +26,7 @@ from pilotage.jobs.quota import Amounts, FlavorResource, QuotaNode
 from pilotage.jobs.reach import Reach
 from pilotage.jobs.record import Record
 from pilotage.jobs.refusals import Refusal
+from pilotage.jobs.status import pending_reason
 from pilotage.jobs.world import World
 
 
@@ -323,7 +324,8 @@ class AdmissionCycle:
     def _say(self, record: Record, refusal: Refusal) -> None:
         self._attempted("inadmissible")
         record.refusal = refusal
-        if self._queueing.tell_refusal(record, refusal):
+        before = pending_reason(record)[0]
+        if self._queueing.tell_refusal(record, refusal) and refusal.reason != before:
             self._world.outbox.event(record, "Warning", refusal.reason, refusal.message)
 
     def _tell_group(self, record: Record, queue: QueueState, refusal: Refusal) -> None:

@@ -108,7 +108,7 @@ class QueueState:
 
 
 class LocalQueueState:
-    """A LocalQueue and everybody who names it; `obj` is None as long as it does not exist."""
+    """A LocalQueue and everybody who names it and is not finished; `obj` is None as long as it does not exist."""
 
     __slots__ = ("key", "members", "obj")
 

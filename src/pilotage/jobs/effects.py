@@ -6,6 +6,7 @@ says so (`JobQueueing.write_refused`).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -22,7 +23,13 @@ class StatusChanged:
     not; and tell the engine (`pods_gone`) when the last pod of an evicted workload is gone.
     """
 
-    workload: Workload
+    key: str
+    now: Callable[[], Workload]
+
+    @property
+    def workload(self) -> Workload:
+        """As it is when asked for: many changes are joined to one write before anybody looks."""
+        return self.now()
 
 
 @dataclass(frozen=True, slots=True)

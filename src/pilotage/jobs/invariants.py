@@ -28,7 +28,9 @@ def _check_places(world: World) -> None:
     for key, record in world.records.items():
         expected = int(record.place in (Place.QUEUED, Place.BACKOFF, Place.HOLDING))
         assert len(homes.get(key, ())) == expected, f"{key} is {record.place.value} and {homes.get(key)}"
-        assert record.uid in world.local_queues[record.local_queue_key].members
+        local = world.local_queues.get(record.local_queue_key)
+        is_member = local is not None and record.uid in local.members
+        assert is_member is not (record.place is Place.FINISHED), "who is finished is in no queue"
         if record.place is Place.HOLDING:
             assert record.has_reservation and record.admission is not None and record.is_active
         else:

@@ -210,7 +210,8 @@ class Lifecycle:
 
     # --- the end ------------------------------------------------------------------------------------------------------
 
-    def finish(self, record: Record, reason: str, message: str) -> None:
+    def finish(self, record: Record, reason: str, message: str, *, is_written: bool = False) -> None:
+        """`is_written`: somebody else has written it already."""
         if record.is_finished:
             return
         now = self._world.now()
@@ -222,7 +223,11 @@ class Lifecycle:
         self.drop(record)
         record.conditions.set(c.FINISHED, True, reason, message, now)
         record.place = Place.FINISHED
-        self._outbox.changed(record)
+        self._world.local_queues[record.local_queue_key].members.pop(record.uid, None)
+        if is_written:
+            record.shown = None
+        else:
+            self._outbox.changed(record)
 
     def drop(self, record: Record) -> None:
         """Out of the queues and off the books."""

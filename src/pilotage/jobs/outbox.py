@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal
 
 from pilotage.jobs.effects import Counted, Deactivate, Effect, Event, Labels, Observed, StatusChanged
@@ -15,10 +16,12 @@ class Outbox:
     def __init__(self) -> None:
         self._effects: list[Effect] = []
         self._changed: dict[str, Record] = {}
+        self._counts: dict[tuple[str, Labels], float] = {}
 
     def changed(self, record: Record) -> None:
         """The status is to be written."""
         self._changed[record.key] = record
+        record.shown = None
 
     def forget(self, record: Record) -> None:
         """The workload is gone: there is nothing to write to."""
@@ -28,7 +31,7 @@ class Outbox:
         self._effects.append(Event(record.key, record.uid, kind, reason, message[:_LONGEST_EVENT]))
 
     def count(self, metric: str, *labels: tuple[str, str]) -> None:
-        self._effects.append(Counted(metric, labels))
+        self._counts[metric, labels] = self._counts.get((metric, labels), 0.0) + 1.0
 
     def observe(self, metric: str, value: float, labels: Labels) -> None:
         self._effects.append(Observed(metric, labels, value))
@@ -38,8 +41,10 @@ class Outbox:
 
     def take(self) -> list[Effect]:
         """Statuses first: who reads of an event should find what it speaks of."""
-        taken: list[Effect] = [StatusChanged(with_status(record)) for record in self._changed.values()]
+        taken: list[Effect] = [StatusChanged(key, partial(with_status, one)) for key, one in self._changed.items()]
+        taken += (Counted(metric, labels, amount) for (metric, labels), amount in self._counts.items())
         taken += self._effects
         self._changed.clear()
+        self._counts.clear()
         self._effects.clear()
         return taken

@@ -94,6 +94,8 @@ class Record:
     """When its reason for waiting was last written."""
     refusal: Any = None
     """The last `Refusal` of a cycle."""
+    shown: Workload | None = None
+    """The object with the present status, if that was made already."""
 
     @property
     def local_queue_key(self) -> str:

@@ -58,15 +58,18 @@ class Reporting:
 
     def cluster_queue_status(self, name: str) -> QueueStatus:
         queue = self._world.queues[name]
-        admitted = (record for record in queue.holders.values() if record.is_admitted)
+        reserved = queue.node.usage
+        usage = reserved
+        if queue.admitted < len(queue.holders):
+            usage = _summed(record for record in queue.holders.values() if record.is_admitted)
         fair = self._world.configuration.fair_sharing is not None
         return QueueStatus(
             conditions=self._active(queue.obj.status, queue.is_active, queue.reason, queue.message + _overdrawn(queue)),
             pending_workloads=len(queue.pending),
             reserving_workloads=len(queue.holders),
             admitted_workloads=queue.admitted,
-            flavors_reservation=_flavor_usage(queue, queue.node.usage),
-            flavors_usage=_flavor_usage(queue, _summed(admitted)),
+            flavors_reservation=_flavor_usage(queue, reserved),
+            flavors_usage=_flavor_usage(queue, usage),
             fair_sharing=FairSharingStatus(weighted_share(queue.node)) if fair else None,
         )
 
@@ -88,6 +91,7 @@ class Reporting:
         reason, message = self._local_reason(local)
         holders = [record for record in local.members.values() if record.place is Place.HOLDING]
         admitted = [record for record in holders if record.is_admitted]
+        usage = _summed(holders)
         return LocalQueueReport(
             namespace=local.obj.namespace,
             name=local.obj.name,
@@ -98,8 +102,8 @@ class Reporting:
             pending=sum(record.place in _WAITING for record in local.members.values()),
             reserving=len(holders),
             admitted=len(admitted),
-            reserved_usage=_summed(holders),
-            admitted_usage=_summed(admitted),
+            reserved_usage=usage,
+            admitted_usage=usage if len(admitted) == len(holders) else _summed(admitted),
         )
 
     def _local_reason(self, local: LocalQueueState) -> tuple[str, str]:

@@ -59,6 +59,12 @@ def new_record(workload: Workload, now: int) -> Record:
 
 def with_status(record: Record) -> Workload:
     """The object with the status that the record stands for."""
+    if record.shown is None or record.shown.metadata is not record.seen.metadata:
+        record.shown = _made(record)
+    return record.shown
+
+
+def _made(record: Record) -> Workload:
     requeue = None
     if record.requeue_count is not None or record.requeue_at is not None:
         at = record.requeue_at

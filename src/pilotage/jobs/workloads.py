@@ -56,8 +56,10 @@ class Workloads:
         self._leave_local_queue(record)
 
     def _leave_local_queue(self, record: Record) -> None:
-        local = self._world.local_queues[record.local_queue_key]
-        del local.members[record.uid]
+        local = self._world.local_queues.get(record.local_queue_key)
+        if local is None:
+            return  # finished, as everybody else in a queue that is gone
+        local.members.pop(record.uid, None)
         if local.obj is None and not local.members:
             del self._world.local_queues[local.key]
 
@@ -65,10 +67,11 @@ class Workloads:
 
     def _first_sight(self, record: Record) -> None:
         self._world.records[record.key] = record
-        self._world.local_queue(record.local_queue_key).members[record.uid] = record
         if record.is_finished:
             record.place = Place.FINISHED
-        elif record.has_reservation and record.is_active and _was_deactivated(record):
+            return
+        self._world.local_queue(record.local_queue_key).members[record.uid] = record
+        if record.has_reservation and record.is_active and _was_deactivated(record):
             record.place = Place.INACTIVE  # activated again, but its pods are not gone yet: its quota is free already
         elif record.has_reservation and record.is_active:
             self._take_over(record)
@@ -102,6 +105,7 @@ class Workloads:
 
     def _changed(self, record: Record, obj: Workload) -> None:
         old, record.seen = record.seen, obj
+        record.shown = None
         if record.is_finished:
             return
         self._spec_changed(record, old, obj)
@@ -150,7 +154,7 @@ class Workloads:
     def _status_changed(self, record: Record, old: WorkloadStatus, new: WorkloadStatus) -> None:
         finished = _condition(new, c.FINISHED)
         if finished is not None and finished.status == "True":
-            self._lifecycle.finish(record, finished.reason, finished.message)
+            self._lifecycle.finish(record, finished.reason, finished.message, is_written=True)
             return
         if old.reclaimable_pods != new.reclaimable_pods:
             self._reclaimable_changed(record, new)

@@ -201,8 +201,8 @@ class QueueingStage:
         news = False
         for effect in self.engine.take_effects():
             match effect:
-                case StatusChanged(workload):
-                    news |= self._status_written(workload)
+                case StatusChanged():
+                    news |= self._status_written(effect.workload)
                 case Deactivate(key):
                     self._deactivate(key)
                     news = True

@@ -204,7 +204,7 @@ class QueueingController:
         for effect in effects:
             match effect:
                 case StatusChanged():
-                    statuses.changed(effect.workload.key)
+                    statuses.changed(effect.key)
                 case Deactivate():
                     namespace, _, name = effect.key.rpartition("/")
                     patch = {"metadata": {"uid": effect.uid}, "spec": {"active": False}}

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 from pilotage.jobs.effects import Counted, Observed
+from pilotage.jobs.effects import Labels as EffectLabels
 from pilotage.jobs.reports import ClusterQueueReport, QuotaReport
 from pilotage.observe.instruments import Counter, Histogram
 from pilotage.observe.workload_metrics import WorkloadMetrics
@@ -25,6 +27,7 @@ class Meters:
         """`tells_quota`: metrics.enableClusterQueueResources of the configuration."""
         self._metrics = metrics
         self._queues = queues
+        self._places: dict[tuple[str, EffectLabels, str], tuple[Any, Labels]] = {}
         self.role = role
         metrics.pending_workloads.read_from(self._pending)
         metrics.reserving_active_workloads.read_from(lambda: self._per_queue(lambda one: one.reserving))
@@ -41,12 +44,21 @@ class Meters:
                 gauge.read_from(self._quota_reader(amount))
 
     def record(self, effect: Counted | Observed) -> None:
-        instrument = getattr(self._metrics, effect.metric, None)
-        known = dict(effect.labels) | {"replica_role": self.role}
+        instrument, values = self._place(effect.metric, effect.labels)
         if isinstance(instrument, Counter) and isinstance(effect, Counted):
-            instrument.add(*(known.get(name, "") for name in instrument.label_names), amount=effect.amount)
+            instrument.add(*values, amount=effect.amount)
         elif isinstance(instrument, Histogram) and isinstance(effect, Observed):
-            instrument.observe(effect.value, *(known.get(name, "") for name in instrument.label_names))
+            instrument.observe(effect.value, *values)
+
+    def _place(self, metric: str, labels: EffectLabels) -> tuple[Any, Labels]:
+        """The instrument and its label values in order; the same few are asked for again and again."""
+        found = self._places.get((metric, labels, self.role))
+        if found is None:
+            instrument = getattr(self._metrics, metric, None)
+            known = dict(labels) | {"replica_role": self.role}
+            values = tuple(known.get(name, "") for name in getattr(instrument, "label_names", ()))
+            found = self._places[metric, labels, self.role] = (instrument, values)
+        return found
 
     def _pending(self) -> Mapping[Labels, float]:
         found: dict[Labels, float] = {}
