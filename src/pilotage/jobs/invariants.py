@@ -31,6 +31,8 @@ def _check_places(world: World) -> None:
         local = world.local_queues.get(record.local_queue_key)
         is_member = local is not None and record.uid in local.members
         assert is_member is not (record.place is Place.FINISHED), "who is finished is in no queue"
+        written = record.written
+        assert written is None or written.conditions == record.conditions.written(), "what is remembered is true"
         if record.place is Place.HOLDING:
             assert record.has_reservation and record.admission is not None and record.is_active
         else:

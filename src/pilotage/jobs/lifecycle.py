@@ -225,7 +225,7 @@ class Lifecycle:
         record.place = Place.FINISHED
         self._world.local_queues[record.local_queue_key].members.pop(record.uid, None)
         if is_written:
-            record.shown = None
+            record.written = None
         else:
             self._outbox.changed(record)
 

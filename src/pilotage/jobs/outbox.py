@@ -21,7 +21,7 @@ class Outbox:
     def changed(self, record: Record) -> None:
         """The status is to be written."""
         self._changed[record.key] = record
-        record.shown = None
+        record.written = None
 
     def forget(self, record: Record) -> None:
         """The workload is gone: there is nothing to write to."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pilotage.jobs import conditions as c
 from pilotage.jobs.quota import FlavorResource
 from pilotage.jobs.shapes import Shape
-from pilotage.model.kueue import Admission, AdmissionCheckState, Workload
+from pilotage.model.kueue import Admission, AdmissionCheckState, Workload, WorkloadStatus
 
 if TYPE_CHECKING:
     from pilotage.jobs.pending import Group
@@ -94,8 +94,8 @@ class Record:
     """When its reason for waiting was last written."""
     refusal: Any = None
     """The last `Refusal` of a cycle."""
-    shown: Workload | None = None
-    """The object with the present status, if that was made already."""
+    written: WorkloadStatus | None = None
+    """The present status as it stands in the API, if that was made already."""
 
     @property
     def local_queue_key(self) -> str:

@@ -59,12 +59,12 @@ def new_record(workload: Workload, now: int) -> Record:
 
 def with_status(record: Record) -> Workload:
     """The object with the status that the record stands for."""
-    if record.shown is None or record.shown.metadata is not record.seen.metadata:
-        record.shown = _made(record)
-    return record.shown
+    if record.written is None:
+        record.written = _status(record)
+    return msgspec.structs.replace(record.seen, status=record.written)
 
 
-def _made(record: Record) -> Workload:
+def _status(record: Record) -> WorkloadStatus:
     requeue = None
     if record.requeue_count is not None or record.requeue_at is not None:
         at = record.requeue_at
@@ -73,7 +73,7 @@ def _made(record: Record) -> Workload:
     if record.evictions:
         counts = (EvictionCount(reason, cause, count) for (reason, cause), count in record.evictions.items())
         stats = SchedulingStats(tuple(counts))
-    status = WorkloadStatus(
+    return WorkloadStatus(
         conditions=record.conditions.written(),
         admission=record.admission,
         requeue_state=requeue,
@@ -83,7 +83,6 @@ def _made(record: Record) -> Workload:
         resource_requests=_requests(record),
         accumulated_past_execution_time_seconds=record.past_seconds or None,
     )
-    return msgspec.structs.replace(record.seen, status=status)
 
 
 def _requests(record: Record) -> tuple[PodSetRequest, ...]:

@@ -105,7 +105,8 @@ class Workloads:
 
     def _changed(self, record: Record, obj: Workload) -> None:
         old, record.seen = record.seen, obj
-        record.shown = None
+        if old.status.reclaimable_pods != obj.status.reclaimable_pods:
+            record.written = None
         if record.is_finished:
             return
         self._spec_changed(record, old, obj)
@@ -174,6 +175,7 @@ class Workloads:
             self._queueing.place(record)
 
     def _gate_changed(self, record: Record, gate: TimedCondition | None) -> None:
+        record.written = None
         if gate is None:
             record.conditions.remove(c.WAITING_FOR_REPLACEMENT_PODS)
         else:

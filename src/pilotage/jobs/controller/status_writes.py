@@ -61,6 +61,8 @@ class StatusWrites:
     _overlays: dict[str, _Overlay] = field(default_factory=dict)
     _queues: dict[tuple[str, str], bool] = field(default_factory=dict)
     """Queues with a write in flight -> whether another one is to follow."""
+    _queue_bodies: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
+    """What was last written."""
     _tasks: asyncio.TaskGroup | None = None
 
     def __post_init__(self) -> None:
@@ -200,12 +202,18 @@ class StatusWrites:
                 status = self.engine.local_queue_status(key) if is_local else self.engine.cluster_queue_status(name)
             except KeyError:
                 return None  # deleted meanwhile
-            return {"status": queue_status(status, tells_borrowed=not is_local)}
+            wanted = queue_status(status, tells_borrowed=not is_local)
+            # Counts often come back to what they were before anybody has read them.
+            if self._queue_bodies.get((plural, key)) == wanted:
+                return None
+            self._queue_bodies[plural, key] = wanted
+            return {"status": wanted}
 
         while True:
             try:
                 await self.calls.perform(QueueingStatus(KINDS[plural], namespace, name, body))
             except Exception as error:
+                self._queue_bodies.pop((plural, key), None)
                 if not is_not_found(error):
                     log.info("status of a queue was not written: queue=%s error=%s", key, error)
             if not self._queues[plural, key]:
