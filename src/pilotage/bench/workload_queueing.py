@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import random
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -90,7 +89,7 @@ class QueueingBench:
     def _runner(self, client: KubeClient) -> JobRunner:
         cohorts = {_queue(number): _cohort(number) for number in range(QUEUES)}
         quota = dict.fromkeys(cohorts.values(), 1000 * _CPU_PER_QUEUE * QUEUES // COHORTS)
-        return JobRunner(client, self._clock, random.Random(self._rng.random()), cohorts, quota)
+        return JobRunner(client, self._clock, seeded(self._rng.randrange(2**32)), cohorts, quota)
 
     def _process(self, cluster: EmbeddedCluster) -> SchedulerProcess:
         queueing = QueueingConfiguration(wait_for_pods_ready=None)
