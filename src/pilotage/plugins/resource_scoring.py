@@ -17,6 +17,7 @@ from pilotage.plugins.args import ScoringStrategy, UtilizationShapePoint
 
 MAX_SCORE = 100
 _SHAPE_SCALE = 10
+_LARGEST_PART = np.iinfo(np.int64).max // 100
 
 
 class Strategy(ABC):
@@ -51,8 +52,7 @@ class LeastAllocated(Strategy):
         return max(capacity - requested, 0) * MAX_SCORE // capacity
 
     def score_all(self, requested: Scores, capacity: Scores) -> Scores:
-        score: Scores = np.maximum(capacity - requested, 0) * MAX_SCORE // np.maximum(capacity, 1)
-        return score
+        return percent(np.maximum(capacity - requested, 0), capacity)
 
 
 class MostAllocated(Strategy):
@@ -62,8 +62,7 @@ class MostAllocated(Strategy):
         return min(requested, capacity) * MAX_SCORE // capacity
 
     def score_all(self, requested: Scores, capacity: Scores) -> Scores:
-        score: Scores = np.minimum(requested, capacity) * MAX_SCORE // np.maximum(capacity, 1)
-        return score
+        return percent(np.minimum(requested, capacity), capacity)
 
 
 class RequestedToCapacityRatio(Strategy):
@@ -76,8 +75,8 @@ class RequestedToCapacityRatio(Strategy):
         return int(self._by_percent[min(requested * 100 // capacity, 100) if requested <= capacity else 100])
 
     def score_all(self, requested: Scores, capacity: Scores) -> Scores:
-        percent = np.where(requested > capacity, 100, requested * 100 // np.maximum(capacity, 1))
-        score: Scores = self._by_percent[np.clip(percent, 0, 100)]
+        used = percent(np.minimum(requested, capacity), capacity)
+        score: Scores = self._by_percent[np.where(requested > capacity, 100, np.clip(used, 0, 100))]
         return score
 
     def counts(self, score: int) -> bool:
@@ -94,6 +93,18 @@ class RequestedToCapacityRatio(Strategy):
         safe = np.maximum(weights, 1)
         joined: Scores = (2 * totals + safe) // (2 * safe)
         return joined
+
+
+def percent(part: Scores, whole: Scores) -> Scores:
+    """`part` of `whole` in percent, rounded down; any value where the whole is 0."""
+    found: Scores = part * 100 // np.maximum(whole, 1)
+    if part.size and part.max() > _LARGEST_PART:
+        # A node that says it has exbibytes must not spoil the scores of all: 64 bits do not hold the product.
+        large = part > _LARGEST_PART
+        found[large] = [
+            int(one) * 100 // int(all_of_it) for one, all_of_it in zip(part[large], whole[large], strict=True)
+        ]
+    return found
 
 
 def broken_line(shape: Sequence[UtilizationShapePoint], at: int) -> int:
