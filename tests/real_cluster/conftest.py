@@ -18,16 +18,44 @@ HERE = Path(__file__).parent
 MEMORY = Path("/dev/shm")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.cluster)
+    pointless = [item for item in items if _needs_another_server(item)]
+    if pointless:
+        items[:] = [item for item in items if item not in pointless]
+        config.hook.pytest_deselected(items=pointless)
 
 
-@pytest.fixture(scope="session", params=["sandbox", "real"])
-def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    folder = _fast_folder(request) or tmp_path_factory.mktemp(request.param)
-    made = SandboxServer(folder) if request.param == "sandbox" else _real(folder)
+def _needs_another_server(item: pytest.Item) -> bool:
+    """Is it about something that only a real API server has, and was made for the sandbox?"""
+    made_for = getattr(item, "callspec", None)
+    return (
+        item.get_closest_marker("real_server") is not None
+        and made_for is not None
+        and made_for.params.get("server") == "sandbox"
+    )
+
+
+@pytest.fixture(params=["sandbox", "real"])
+def server(request: pytest.FixtureRequest) -> Server:
+    # Both go on to the end: starting one anew for every file took as long as the tests in it.
+    running: Server = request.getfixturevalue(f"{request.param}_server")
+    return running
+
+
+@pytest.fixture(scope="session")
+def sandbox_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    yield from _running(SandboxServer(_fast_folder(request) or tmp_path_factory.mktemp("sandbox")))
+
+
+@pytest.fixture(scope="session")
+def real_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    yield from _running(_real(_fast_folder(request) or tmp_path_factory.mktemp("real")))
+
+
+def _running(made: Server) -> Iterator[Server]:
     try:
         made.start()
         yield made

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ec import ECDSA, EllipticCurvePrivateKey
+from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from pilotage.bench.control_plane import SCHEDULER_TOKEN, SCHEDULER_USER, ControlPlane, client_certificate_user
 
 from .objects import node, pod
 from .servers import RealServer, eventually
 from .world import World
+
+pytestmark = pytest.mark.real_server
 
 EXEC_PLUGIN = """
 import json, os, sys
@@ -27,8 +36,7 @@ json.dump(answer, sys.stdout)
 
 @pytest.fixture
 def plane(world: World) -> ControlPlane:
-    if not isinstance(world.server, RealServer):
-        pytest.skip("the sandbox knows one token only")
+    assert isinstance(world.server, RealServer)
     return world.server.plane
 
 
@@ -117,3 +125,38 @@ def test_an_authority_that_did_not_sign_the_servers_certificate_is_told(
     scheduler = world.start_scheduler(kubeconfig=kubeconfig)
     eventually("it says so", lambda: "its certificate is not trusted" in scheduler.said())
     assert "check certificate-authority" in scheduler.said()
+
+
+@pytest.mark.parametrize(
+    ("user", "told"),
+    [
+        pytest.param({}, "takes us for system:anonymous", id="nobody"),
+        pytest.param({"token": "expired"}, "is the token or certificate expired?", id="expired"),
+    ],
+)
+def test_credentials_that_do_not_help_are_told_in_one_line(
+    world: World, plane: ControlPlane, user: dict[str, str], told: str
+) -> None:
+    if user:
+        user = {"token": expired_token(plane)}
+    scheduler = world.start_scheduler(kubeconfig=plane.kubeconfig("wrong", user))
+    assert scheduler.wait() == 3
+    (line,) = scheduler.said().splitlines()
+    assert told in line and "context 'wrong'" in line
+
+
+def expired_token(plane: ControlPlane) -> str:
+    """What the API server itself would have issued two hours ago, for one hour."""
+    now = int(time.time())
+    claims = {"iss": plane.url, "aud": [plane.url], "iat": now - 7200, "nbf": now - 7200, "exp": now - 3600}
+    account = {"namespace": "default", "serviceaccount": {"name": "default", "uid": "1"}}
+    body = {**claims, "sub": "system:serviceaccount:default:default", "kubernetes.io": account}
+    signed = b".".join(_base64(json.dumps(part).encode()) for part in ({"alg": "ES256"}, body))
+    key = load_pem_private_key((plane.folder / "server.key").read_bytes(), None)
+    assert isinstance(key, EllipticCurvePrivateKey)
+    r, s = decode_dss_signature(key.sign(signed, ECDSA(SHA256())))
+    return (signed + b"." + _base64(r.to_bytes(32, "big") + s.to_bytes(32, "big"))).decode()
+
+
+def _base64(data: bytes) -> bytes:
+    return base64.urlsafe_b64encode(data).rstrip(b"=")

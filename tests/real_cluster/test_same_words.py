@@ -44,6 +44,7 @@ REFUSED_PODS = {
 }
 
 
+@pytest.mark.real_server
 @pytest.mark.parametrize("name", REFUSED_PODS)
 def test_refusals_are_told_in_the_words_of_kube_scheduler(world: World, tmp_path: Path, name: str) -> None:
     theirs = program(world, tmp_path)
@@ -83,8 +84,7 @@ def _refusal(world: World, name: str) -> Json | None:
 
 def program(world: World, folder: Path) -> Program:
     """kube-scheduler, running."""
-    if not isinstance(world.server, RealServer):
-        pytest.skip("kube-scheduler needs a real API server")
+    assert isinstance(world.server, RealServer), "kube-scheduler needs a real API server"
     plane: ControlPlane = world.server.plane
     binary = plane.assets.kube_scheduler
     if binary is None:

@@ -54,7 +54,7 @@ class ControlPlane:
 
     def __init__(self, assets: ClusterAssets, folder: Path) -> None:
         self.assets = assets
-        self._folder = folder
+        self.folder = folder
         self._authority = trustme.CA(organization_name="Pilotage control plane")
         self.authority_file = self._written("ca.crt", self._authority.cert_pem.bytes())
         self.etcd_url = f"http://{HOST}:{free_port()}"
@@ -124,7 +124,7 @@ class ControlPlane:
         peers = f"http://{HOST}:{free_port()}"
         return [
             assets.program("etcd"),
-            f"--data-dir={self._folder / 'etcd'}",
+            f"--data-dir={self.folder / 'etcd'}",
             f"--listen-client-urls={self.etcd_url}",
             f"--advertise-client-urls={self.etcd_url}",
             f"--listen-peer-urls={peers}",
@@ -158,11 +158,11 @@ class ControlPlane:
             "--authorization-mode=RBAC",
             "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
             "--endpoint-reconciler-type=none",
-            f"--cert-dir={self._folder}",
+            f"--cert-dir={self.folder}",
         ]
 
     def _written(self, name: str, content: bytes) -> Path:
-        path = self._folder / name
+        path = self.folder / name
         path.touch(mode=0o600)
         path.write_bytes(content)
         return path
