@@ -6,7 +6,9 @@ import signal
 
 import pytest
 
+from pilotage.cli.errors import CommandError, ExitCode
 from pilotage.cli.event_loop import run, until_interrupted
+from pilotage.kube.errors import KubeconfigError
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -47,3 +49,16 @@ def test_signals_mean_what_they_meant_before_when_it_is_over() -> None:
 
     run(until_interrupted(work()))
     assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_certificates_that_cannot_be_used_are_wrong_input() -> None:
+    """They show only when the first connection is made, which is within the work."""
+
+    async def work() -> None:
+        raise KubeconfigError("certificate-authority: no usable PEM certificate")
+
+    with pytest.raises(CommandError) as error:
+        run(until_interrupted(work()))
+    assert error.value.code == ExitCode.BAD_INPUT and error.value.problems == (
+        "certificate-authority: no usable PEM certificate",
+    )

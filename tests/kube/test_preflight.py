@@ -17,7 +17,7 @@ from pilotage.kube.preflight import (
     missing_permissions,
     version_warning,
 )
-from pilotage.kube.transport import Response, TransportError
+from pilotage.kube.transport import NoIdentity, Response, TransportError
 from pilotage.model import KINDS
 
 from .manual_clock import HurriedClock
@@ -179,3 +179,69 @@ def test_refusal_of_the_server_is_told_with_the_rule_that_lifts_it() -> None:
         'add to the role: - {apiGroups: [""], resources: ["pods/binding"], verbs: ["create"]}'
     )
     assert "role" not in str(ApiStatusError(409, "Conflict", message))
+
+
+class Stranger(SomeServer):
+    """A server that gives a certain answer to everything but its version."""
+
+    def __init__(self, version: Response | TransportError, answer: Response) -> None:
+        super().__init__({})
+        self.version, self._answer = version, answer
+
+    async def request(self, method: str, path: str, **_: object) -> Response:
+        if path != "/version":
+            return self._answer
+        if isinstance(self.version, TransportError):
+            raise self.version
+        return self.version
+
+
+NOTHING = Response(200, {}, b'{"kind": "List", "metadata": {"resourceVersion": "1"}, "items": []}')
+VERSION = Response(200, {}, b'{"gitVersion": "v1.36.0", "major": "1", "minor": "36"}')
+ANONYMOUS = (
+    b'{"kind": "Status", "reason": "Forbidden", "message": "nodes is forbidden: User "system:anonymous" cannot"}'
+)
+
+
+@pytest.mark.parametrize(
+    ("version", "answer", "told"),
+    [
+        pytest.param(
+            VERSION,
+            Response(403, {}, ANONYMOUS),
+            "the API server takes us for system:anonymous, who may do nothing: "
+            "the user of this context has no token, client-certificate or exec",
+            id="nobody",
+        ),
+        pytest.param(
+            Response(200, {}, b'{"etcdserver": "3.6.8"}'),
+            VERSION,
+            "the server's /version is not that of a Kubernetes API server; check the server's address",
+            id="another server",
+        ),
+        pytest.param(
+            Response(400, {}, b"Client sent an HTTP request to an HTTPS server.\n"),
+            VERSION,
+            "the API server refuses us: Client sent an HTTP request to an HTTPS server. (HTTP 400); "
+            "check the address, scheme and path of the server",
+            id="wrong scheme",
+        ),
+    ],
+)
+async def test_what_is_wrong_is_told_in_one_line(version: Response, answer: Response, told: str) -> None:
+    with pytest.raises(Refused) as refused:
+        await check(Stranger(version, answer))
+    assert refused.value.problems == (told,)
+
+
+async def test_credentials_that_cannot_be_had_are_waited_for_and_not_taken_for_a_silent_server() -> None:
+    server = Stranger(NoIdentity("exec: cannot run helper", sent=False), NOTHING)
+
+    class HelperIsInstalled(Waits):
+        def __call__(self, problem: str, pause: float) -> None:
+            super().__call__(problem, pause)
+            server.version = VERSION
+
+    waits = HelperIsInstalled()
+    await check(server, waits)
+    assert [problem for problem, _ in waits.told] == ["there are no credentials to come with: exec: cannot run helper"]

@@ -9,15 +9,20 @@ from typing import Any, TypeVar
 
 import uvloop
 
+from pilotage.cli.errors import bad_input
+from pilotage.kube.errors import KubeconfigError
 from pilotage.tasks import sole_error
 
 _Result = TypeVar("_Result")
 
 
 def run(work: Coroutine[Any, Any, _Result]) -> _Result:
-    """Run to the end; an error comes out as it is."""
-    with sole_error(), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(work)
+    """Run to the end; an error comes out as it is, except that certificates that cannot be used are wrong input."""
+    try:
+        with sole_error(), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            return runner.run(work)
+    except KubeconfigError as error:
+        raise bad_input(str(error)) from error
 
 
 async def until_interrupted(work: Coroutine[Any, Any, None]) -> bool:

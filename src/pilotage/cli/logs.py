@@ -9,7 +9,11 @@ from contextlib import contextmanager
 from logging.handlers import MemoryHandler
 from typing import Final
 
+import click
+
 from pilotage.cli.json_logs import JsonLines
+
+log = logging.getLogger(__name__)
 
 _FORMAT: Final = "%(levelname)s %(name)s: %(message)s"
 _MOST_HELD_BACK: Final = 1000
@@ -31,6 +35,14 @@ def log_as_json() -> None:
 
 def logs_are_json() -> bool:
     return any(isinstance(handler.formatter, JsonLines) for handler in logging.getLogger().handlers)
+
+
+def say(text: str) -> None:
+    """What the command tells about itself, on stderr; in the form of the log lines if they are objects."""
+    if logs_are_json():
+        log.info("%s", text)
+    else:
+        click.echo(text, err=True)
 
 
 def is_verbose() -> bool:

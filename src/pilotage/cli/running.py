@@ -12,12 +12,10 @@ from importlib.metadata import version
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import click
-
 from pilotage.assembly import WATCHED, SchedulerOptions, metrics_for
 from pilotage.calls.fenced_writer import FencedWriter
 from pilotage.cli.event_loop import until_stopped
-from pilotage.cli.logs import logs_are_json
+from pilotage.cli.logs import say
 from pilotage.cli.run_flags import RunSettings
 from pilotage.cli.scheduler_flags import scheduler_process
 from pilotage.clock import Clock
@@ -186,14 +184,11 @@ class Running:
             log.warning("nothing can be queued: this cluster lacks Kueue's kinds; kubectl apply -f deploy/crds")
         await self._look_up_client_authority(side, tls)
         address = urlsplit(self.connections.scheduler.server)
-        if logs_are_json():
-            log.info("scheduling: server=%s version=%s", address.netloc, server.git_version)
-        else:
-            click.echo(f"scheduling at {address.netloc} ({server.git_version}); Ctrl-C ends it", err=True)
+        say(f"scheduling at {address.netloc} ({server.git_version}); Ctrl-C ends it")
 
     def _tell_waiting(self, problem: str, pause: float) -> None:
         if problem != self._told:
-            click.echo(f"waiting for the API server: {problem}", err=True)
+            say(f"waiting for the API server: {problem}")
             self._told = problem
         log.debug("trying again in %g s", pause)
 

@@ -72,7 +72,7 @@ class StaticCredentials:
         if self.token_file is None:
             return ""
         try:
-            return header_safe(self.token_file.read().decode("utf-8", "replace").strip(), "token file")
+            return header_safe(self.token_file.read().decode("utf-8", "replace").strip(), self.token_file.name)
         except CredentialsError:
             if self.token:
                 return ""

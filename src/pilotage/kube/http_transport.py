@@ -28,10 +28,12 @@ from pilotage.kube.errors import CredentialsError
 from pilotage.kube.http_connection import ConnectionBroken, HttpConnection
 from pilotage.kube.http_pool import Endpoint, HttpPool, connect
 from pilotage.kube.tls import TlsContexts
-from pilotage.kube.transport import NotTrusted, Response, StreamRefused, TransportError
+from pilotage.kube.transport import NoIdentity, NotTrusted, Response, StreamRefused, TransportError
 
 _PATH_SAFE = "/%:@!$&'()*+,;=~"
 _REFUSAL_BODY_LIMIT = 1 << 20
+_OTHER_NAME = frozenset({62, 64})
+"""OpenSSL's X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_IP_ADDRESS_MISMATCH."""
 _REPEATABLE = frozenset({"GET", "PUT", "DELETE"})
 
 
@@ -190,7 +192,7 @@ class HttpTransport:
         try:
             return await self._connection.credentials.identity()
         except CredentialsError as error:
-            raise TransportError(str(error), sent=False) from error
+            raise NoIdentity(str(error), sent=False) from error
 
     async def _fresher(self, refused: Identity) -> Identity | None:
         """Another identity than the refused one, None if there is none to be had."""
@@ -204,7 +206,7 @@ class HttpTransport:
         try:
             return self._tls.context_for(identity)
         except CredentialsError as error:
-            raise TransportError(str(error), sent=False) from error
+            raise NoIdentity(str(error), sent=False) from error
 
     # --- messages ----------------------------------------------------------------------------------------------
 
@@ -226,8 +228,10 @@ class HttpTransport:
         """One line that names the server, what happened and where the address was configured."""
         server, origin = self._endpoint.shown, self._connection.origin
         if isinstance(error, ssl.SSLCertVerificationError):
-            reason = error.verify_message or _one_line(error)
-            problem = f"its certificate is not trusted ({reason}); check certificate-authority"
+            reason = (error.verify_message or _one_line(error)).rstrip(".")
+            is_misnamed = error.verify_code in _OTHER_NAME
+            way_out = "server and tls-server-name" if is_misnamed else "certificate-authority"
+            problem = f"its certificate is not trusted ({reason}); check {way_out}"
             return NotTrusted(f"API server {server}: {problem} ({origin})", sent=False)
         text = f"cannot reach the API server {server}: {_connect_problem(error)}"
         return TransportError(f"{text}; is it running and is the address right? ({origin})", sent=False)
@@ -277,6 +281,8 @@ def _connect_problem(error: Exception) -> str:
         return error.strerror or _one_line(error)
     if isinstance(error, ssl.SSLError):
         return f"TLS: {error.reason or error}"
+    if isinstance(error, ConnectionResetError) and not error.errno:
+        return "it closed the connection at once, as a server does that does not speak TLS"
     if isinstance(error, TimeoutError) and error.__class__ is TimeoutError and not error.errno:
         return "no connection in time"
     number = getattr(error, "errno", None)

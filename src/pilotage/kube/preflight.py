@@ -17,7 +17,7 @@ from pilotage.clock import Clock
 from pilotage.kube.client import KubeClient, ListOptions, ServerVersion
 from pilotage.kube.errors import ApiStatusError
 from pilotage.kube.permissions import rbac_rule, way_out
-from pilotage.kube.transport import NotTrusted, TransportError
+from pilotage.kube.transport import NoIdentity, NotTrusted, TransportError
 from pilotage.model.errors import DecodeError
 from pilotage.model.kinds import KindInfo
 
@@ -27,6 +27,12 @@ _FIRST_PAUSE_SECONDS: Final = 1.0
 _LONGEST_PAUSE_SECONDS: Final = 10.0
 _COMING_UP_SECONDS: Final = 20.0
 """An API server that has just come up says no to everybody until it has read its roles."""
+
+_ANONYMOUS: Final = 'User "system:anonymous"'
+_NOBODY: Final = (
+    "the API server takes us for system:anonymous, who may do nothing: "
+    "the user of this context has no token, client-certificate or exec"
+)
 
 log = logging.getLogger(__name__)
 
@@ -72,6 +78,8 @@ async def await_server(
             return version
         except NotTrusted as error:
             raise Refused([str(error)]) from error
+        except NoIdentity as error:
+            problem = f"there are no credentials to come with: {error}"
         except TransportError as error:
             patient_until = clock.monotonic() + _COMING_UP_SECONDS
             problem = str(error)
@@ -105,6 +113,8 @@ async def _check_reading(client: KubeClient, kinds: Collection[KindInfo]) -> Non
         try:
             await client.list_page(kind, ListOptions(limit=1))
         except ApiStatusError as error:
+            if error.code == 403 and _ANONYMOUS in error.message:
+                raise Refused([_NOBODY]) from error
             if error.code == 403:
                 problems.append(f"{error.message}; {way_out(kind, ('list', 'watch'))}")
             # A kind that this server does not have (an older one, say) has no objects; the reflector waits for it.
@@ -148,7 +158,9 @@ def version_warning(version: ServerVersion) -> str:
 def _not_let_in(error: ApiStatusError) -> str:
     if error.code == 401:
         return f"the API server does not accept our credentials: {error}; is the token or certificate expired?"
-    return f"the API server refuses us: {error}"
+    if error.code == 200:
+        return error.message
+    return f"the API server refuses us: {error}; check the address, scheme and path of the server"
 
 
 class _AccessStatus(msgspec.Struct):

@@ -23,6 +23,10 @@ _log = logging.getLogger(__name__)
 class Source(Protocol):
     """Gives the current bytes; cheap enough to be asked for every request."""
 
+    @property
+    def name(self) -> str:
+        """For messages: the setting, and the file if it is one."""
+
     def read(self) -> bytes: ...
 
     def look_again(self) -> None:
@@ -31,6 +35,8 @@ class Source(Protocol):
 
 class Inline:
     """Bytes that never change."""
+
+    name = "in the configuration"
 
     def __init__(self, content: bytes) -> None:
         self._content = content
@@ -53,6 +59,10 @@ class WatchedFile:
         self._content: bytes | None = None
         self._mark: tuple[int, int, int] | None = None
         self._next_look = 0.0
+
+    @property
+    def name(self) -> str:
+        return f"{self._field}: {self._path}"
 
     def read(self) -> bytes:
         now = self._clock.monotonic()

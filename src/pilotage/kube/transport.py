@@ -43,6 +43,10 @@ class NotTrusted(TransportError):
     """Whoever answers there has no certificate that we trust: waiting does not help."""
 
 
+class NoIdentity(TransportError):
+    """There are no credentials to send a request with: nothing was asked of the server."""
+
+
 class StreamRefused(Exception):
     """The server answered a stream request with something other than a stream, such as 410 or 429."""
 
