@@ -12,7 +12,7 @@ def entry(builder: PodBuilder, *rejectors: str) -> Entry:
 
 
 def names(pool: WaitingPool, plugin: str, scheduler: str = "default-scheduler") -> list[list[str]]:
-    return [[e.pod.name for e in pods.values()] for pods in pool.refused_by(scheduler, plugin).values()]
+    return [[e.pod.name for e in pods.values()] for pods in pool.refusing(scheduler).get(plugin, {}).values()]
 
 
 def test_pods_are_found_by_each_of_their_rejectors_class_by_class() -> None:

@@ -7,7 +7,6 @@ is done on masks and columns: nothing is formatted per node.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -98,14 +97,15 @@ class Diagnosis:
 
     def reason_counts(self) -> dict[str, int]:
         """On how many nodes each message applies."""
-        counts: Counter[str] = Counter()
+        counts: dict[str, int] = {}
         for rejection in self.masks:
-            counts[rejection.reason.message] += int(np.count_nonzero(rejection.rows))
+            message = rejection.reason.message
+            counts[message] = counts.get(message, 0) + int(np.count_nonzero(rejection.rows))
         for _, refused, rows in self.counts:
             for reason in refused.refusal.reasons:
-                counts[reason.message] += rows
+                counts[reason.message] = counts.get(reason.message, 0) + rows
         counts.pop("", None)
-        return dict(counts)
+        return counts
 
     def resolvable(self) -> list[str]:
         """Nodes where evicting pods might help."""

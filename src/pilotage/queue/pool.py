@@ -30,7 +30,8 @@ class WaitingPool:
 
     def __init__(self) -> None:
         self._entries: dict[str, Entry] = {}
-        self._by_rejector: dict[tuple[str, str], dict[Group, dict[str, Entry]]] = {}
+        self._by_rejector: dict[str, dict[str, dict[Group, dict[str, Entry]]]] = {}
+        """By scheduler name and plugin."""
         self._filed_under: dict[str, _Filed] = {}
         self._by_key: dict[str, Entry] = {}
 
@@ -53,9 +54,9 @@ class WaitingPool:
         filed = _Filed(entry.pod.key, entry.rejectors, entry.pod.spec.scheduler_name, group_of(entry))
         self._filed_under[uid] = filed
         self._by_key[filed.key] = entry
+        by_rejector = self._by_rejector.setdefault(filed.scheduler, {})
         for rejector in sorted(filed.rejectors):
-            groups = self._by_rejector.setdefault((filed.scheduler, rejector), {})
-            groups.setdefault(filed.group, {})[uid] = entry
+            by_rejector.setdefault(rejector, {}).setdefault(filed.group, {})[uid] = entry
 
     def remove(self, uid: str) -> Entry | None:
         entry = self._entries.pop(uid, None)
@@ -65,13 +66,14 @@ class WaitingPool:
         # A pod that was recreated under the same name may have been filed before the old one was removed.
         if self._by_key.get(filed.key) is entry:
             del self._by_key[filed.key]
+        by_rejector = self._by_rejector[filed.scheduler]
         for rejector in filed.rejectors:
-            groups = self._by_rejector[(filed.scheduler, rejector)]
+            groups = by_rejector[rejector]
             del groups[filed.group][uid]
             if not groups[filed.group]:
                 del groups[filed.group]
             if not groups:
-                del self._by_rejector[(filed.scheduler, rejector)]
+                del by_rejector[rejector]
         return entry
 
     def with_key(self, key: str) -> Entry | None:
@@ -86,14 +88,16 @@ class WaitingPool:
         filed = self._filed_under[entry.pod.uid]
         return entry if filed.scheduler == scheduler_name and plugin in filed.rejectors else None
 
-    def refused_by(self, scheduler_name: str, plugin: str) -> Mapping[Group, Mapping[str, Entry]]:
-        """Waiting pods that this plugin refused, by group."""
-        return self._by_rejector.get((scheduler_name, plugin), {})
+    def refusing(self, scheduler_name: str) -> Mapping[str, Mapping[Group, Mapping[str, Entry]]]:
+        """Plugins that refused pods that wait, each with these pods by group."""
+        return self._by_rejector.get(scheduler_name, {})
 
     def check(self) -> None:
         """Verify the invariants; for tests."""
         assert self._entries.keys() == self._filed_under.keys()
-        indexed = {uid for groups in self._by_rejector.values() for pods in groups.values() for uid in pods}
+        plugins = [groups for by_rejector in self._by_rejector.values() for groups in by_rejector.values()]
+        assert all(pods for groups in plugins for pods in groups.values()) and all(plugins)
+        indexed = {uid for groups in plugins for pods in groups.values() for uid in pods}
         assert indexed == {uid for uid, filed in self._filed_under.items() if filed.rejectors}
         assert all(self._entries.get(entry.pod.uid) is entry for entry in self._by_key.values())
         assert self._by_key.keys() == {filed.key for filed in self._filed_under.values()}

@@ -57,9 +57,9 @@ class WakeUp:
         self, scheduler: str, judges: Judges, keys: dict[str, Keys], event: ClusterEvent, old: Any, new: Any
     ) -> Iterator[tuple[str, Entry]]:
         """Plugins that say Queue, with the pods for which they say it."""
+        refusing = self._pool.refusing(scheduler)
         for plugin, hints in judges.items():
-            named = keys[plugin]
-            if not (self._pool.refused_by(scheduler, plugin) if named is None else named):
+            if plugin not in refusing:
                 continue
             groups = self._alike(scheduler, plugin, keys)
             if not groups:
@@ -96,7 +96,7 @@ class WakeUp:
     def _alike(self, scheduler: str, plugin: str, keys: Mapping[str, Keys]) -> list[Mapping[str, Entry]]:
         """The pods that the plugin refused and the event can concern, in groups that get the same answer."""
         named = keys[plugin]
-        groups = self._pool.refused_by(scheduler, plugin) if named is None else self._named(scheduler, plugin, named)
+        groups = self._pool.refusing(scheduler)[plugin] if named is None else self._named(scheduler, plugin, named)
         reached = [part for (_, gate), pods in groups.items() if (part := self._let_in(gate, pods, keys))]
         if self._hints.asks_per_pod(scheduler, plugin):
             return [{uid: entry} for pods in reached for uid, entry in pods.items()]

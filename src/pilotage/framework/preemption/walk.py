@@ -37,6 +37,7 @@ class Walk:
         self._budgets = budgets
         self._outcomes = outcomes
         self._tried_rows: Rows = np.empty(0, dtype=np.int64)
+        self._candidate_rows = self._tried_rows
 
     def go(self, rows: Rows, wanted: int) -> None:
         """Try the rows in order until `wanted` candidates are found, one of them without a violation."""
@@ -52,16 +53,17 @@ class Walk:
                 if len(outcomes.candidates) >= wanted:
                     end = _end(codes, wanted)
         self._tried_rows = rows[:end]
+        self._candidate_rows = self._tried_rows[is_candidate(codes[:end])]
 
     # --- what was found ----------------------------------------------------------------------------------------
 
     @property
     def candidates(self) -> list[Candidate]:
-        return [self._outcomes.candidates[row] for row in self._candidate_rows().tolist()]
+        return [self._outcomes.candidates[row] for row in self._candidate_rows.tolist()]
 
     @property
     def best(self) -> Candidate | None:
-        rows = self._candidate_rows()
+        rows = self._candidate_rows
         return self._outcomes.candidates[self._outcomes.cheapest(rows)] if len(rows) else None
 
     @property
@@ -86,10 +88,6 @@ class Walk:
         if len(rows) < len(self._nodes):
             counts[_NOT_HELPFUL] += len(self._nodes) - len(rows)
         return unavailable_text(len(self._nodes), counts)
-
-    def _candidate_rows(self) -> Rows:
-        found: Rows = self._tried_rows[is_candidate(self._outcomes.codes[self._tried_rows])]
-        return found
 
     def _refused_rows(self) -> Rows:
         codes = self._outcomes.codes[self._tried_rows]
