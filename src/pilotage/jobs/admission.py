@@ -131,12 +131,32 @@ class AdmissionCycle:
             assignment = self._assigner.assign(record, queue, record.chosen_counts)
             if assignment.mode is Mode.FIT:
                 return assignment, []
+            if (waiting := self._still_waiting(record, queue)) is not None:
+                return waiting
         counts = [record.count_of(index) for index in range(len(record.shape.pod_sets))]
         assignment = self._assigner.assign(record, queue, counts)
         victims = self._victims(record, queue, assignment)
         if assignment.mode is Mode.FIT or victims or not record.shape.can_shrink:
             return assignment, victims
         return self._shrunk(record, queue, counts) or (assignment, victims)
+
+    def _still_waiting(self, record: Record, queue: QueueState) -> tuple[Assignment, list[Victim]] | None:
+        """Victims that are on their way out count as gone, whatever their queue uses by now: if that is enough, nobody
+        else has to go, and the preemptor does not lose its place."""
+        leaving = [
+            (other, holder)
+            for other in self._world.tree_of(queue)
+            for uid in sorted(record.waits_for)
+            if (holder := other.holders.get(uid)) is not None and holder.is_evicted
+        ]
+        if not leaving:
+            return None
+        with removed(leaving):
+            assignment = self._assigner.assign(record, queue, record.chosen_counts)
+        if assignment.mode is not Mode.FIT:
+            return None
+        assignment.mode = Mode.PREEMPT
+        return assignment, [Victim(holder, other, "") for other, holder in leaving]
 
     def _victims(self, record: Record, queue: QueueState, assignment: Assignment) -> list[Victim]:
         if assignment.mode in (Mode.FIT, Mode.NO_FIT):

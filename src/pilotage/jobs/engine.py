@@ -186,6 +186,12 @@ class JobQueueing:
         """Keys of all workloads."""
         return list(self._world.records)
 
+    def quota_tree(self, cluster_queue: str) -> str:
+        """The same text for all ClusterQueues that share quota with each other."""
+        queue = self._world.queues.get(cluster_queue)
+        root = None if queue is None else queue.node.root
+        return f"queue {cluster_queue}" if root is None or root.is_queue else f"cohort {root.name}"
+
     def workload(self, key: str) -> Workload | None:
         """The object with the status as the engine has it."""
         record = self._world.records.get(key)

@@ -29,6 +29,10 @@ class Entry:
         return self.assignment.usage
 
     @property
+    def has_victims(self) -> bool:
+        return bool(self.record.waits_for)
+
+    @property
     def leaving(self) -> Sequence[Amounts]:
         held = (self.queue.holders.get(uid) for uid in sorted(self.record.waits_for))
         return [other.usage for other in held if other is not None]

@@ -82,6 +82,10 @@ class Contestant(Protocol):
         """What those of its own queue use that were preempted for it and are not gone yet."""
 
     @property
+    def has_victims(self) -> bool:
+        """Others were preempted for it."""
+
+    @property
     def rank(self) -> tuple[int, int, str]:
         """Priority, then age."""
 
@@ -109,8 +113,12 @@ def _winner(node: QuotaNode, waiting: dict[str, C]) -> C | None:
     return min(finalists, key=_standing)[1]
 
 
-def _standing(finalist: tuple[QuotaNode, C]) -> tuple[bool, float, tuple[int, int, str]]:
-    """As if the contestant were admitted: not borrowing first, then the lower share, then priority and age."""
+def _standing(finalist: tuple[QuotaNode, C]) -> tuple[bool, bool, float, tuple[int, int, str]]:
+    """As if the contestant were admitted: not borrowing first, then the lower share, then priority and age.
+
+    Of those that borrow, one for whom others had to go is before all who would only take the place of these: or the
+    victims' queue reclaims it from them, the preemptor has its victims again, and so on without end.
+    """
     child, one = finalist
     node, leaving = one.queue.node, one.leaving
     for amounts in leaving:
@@ -121,7 +129,7 @@ def _standing(finalist: tuple[QuotaNode, C]) -> tuple[bool, float, tuple[int, in
     node.remove(one.usage)
     for amounts in leaving:
         node.add(amounts)
-    return borrows, found, one.rank
+    return borrows, borrows and not one.has_victims, found, one.rank
 
 
 # --- who must give back -----------------------------------------------------------------------------------------------

@@ -88,6 +88,9 @@ class QueueingEngine(Protocol):
     def pending(self, cluster_queue: str) -> Sequence[PendingWorkload]:
         """All that wait in a ClusterQueue, in queue order."""
 
+    def quota_tree(self, cluster_queue: str) -> str:
+        """The same text for all ClusterQueues that share quota with each other."""
+
     def workload(self, key: str) -> Workload | None:
         """The object with the status as the engine has it."""
 

@@ -55,6 +55,9 @@ class Engine:
     def workload(self, key: str) -> Workload | None:
         return self.current
 
+    def quota_tree(self, cluster_queue: str) -> str:
+        return cluster_queue
+
     def write_refused(self, key: str, message: str) -> None:
         self.refused.append(key)
 

@@ -12,6 +12,7 @@ import msgspec
 
 from pilotage.kube.transport import Response, Transport, TransportError
 from pilotage.rng import seeded
+from pilotage.sandbox.storage.records import Change
 from pilotage.testing import VirtualClock
 from tests.jobs.live.world import Json, QueueingWorld, job, living, priority_class, queue
 
@@ -56,6 +57,23 @@ def used_cpu(cluster: QueueingWorld) -> int:
     )
 
 
+class StoredUse:
+    """What stored workloads hold, looked at after every single write: the most that it ever was, in cores."""
+
+    def __init__(self, cluster: QueueingWorld) -> None:
+        self._held: dict[str, int] = {}
+        self.most = 0
+        cluster.cluster.api.store.subscribe("workloads.kueue.x-k8s.io", self._on_change)
+
+    def _on_change(self, change: Change) -> None:
+        status = change.record.object().get("status", {})
+        true = {one["type"] for one in status.get("conditions") or () if one["status"] == "True"}
+        holds = "QuotaReserved" in true and "Finished" not in true and change.type != "DELETED"
+        sets = (status.get("admission") or {}).get("podSetAssignments", ()) if holds else ()
+        self._held[change.record.key.name] = sum(int(one["resourceUsage"]["cpu"]) for one in sets)
+        self.most = max(self.most, sum(self._held.values()))
+
+
 def all_done(cluster: QueueingWorld, jobs: list[Json]) -> bool:
     return all(cluster.condition(one["metadata"]["name"], "Finished") == "True/Succeeded" for one in jobs)
 
@@ -68,6 +86,7 @@ async def test_all_jobs_finish_although_every_fourth_write_goes_wrong() -> None:
         return flaky[-1]
 
     async with living(nodes=3, wrap=wrapped) as cluster:
+        stored = StoredUse(cluster)
         cluster.create(priority_class("p0", 0), priority_class("p1", 10))
         cluster.create(*queue(cpu=6, preemption={"withinClusterQueue": "LowerPriority"}))
         jobs = [job(f"j{i}", cpu=1 + i % 3, priority=f"p{i % 2}", seconds=10, suspend=True) for i in range(20)]
@@ -82,6 +101,7 @@ async def test_all_jobs_finish_although_every_fourth_write_goes_wrong() -> None:
                 break
         assert all_done(cluster, jobs)
         assert flaky[0].failures > 20, "the test must have tested something"
+        assert stored.most == 6, "all of the quota and never more, at any moment"
 
 
 async def test_what_others_write_into_a_status_is_not_overwritten() -> None:

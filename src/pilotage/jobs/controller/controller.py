@@ -201,10 +201,11 @@ class QueueingController:
     # --- effects -----------------------------------------------------------------------------------------------
 
     def _carry_out(self, effects: Iterable[Effect], statuses: StatusWrites) -> None:
+        changed: list[Workload] = []
         for effect in effects:
             match effect:
                 case StatusChanged():
-                    statuses.changed(effect.key)
+                    changed.append(effect.workload)
                 case Deactivate():
                     namespace, _, name = effect.key.rpartition("/")
                     patch = {"metadata": {"uid": effect.uid}, "spec": {"active": False}}
@@ -213,6 +214,7 @@ class QueueingController:
                     self._notes.record_of_engine(effect)
                 case _:
                     self._meters.record(effect)
+        statuses.decided(changed)
 
     def _write_queue_statuses(self, engine: QueueingEngine, statuses: StatusWrites) -> None:
         cluster_queues, local_queues = engine.take_changed_queues()

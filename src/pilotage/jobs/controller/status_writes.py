@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +19,7 @@ from pilotage.api.calls import is_conflict, is_not_found
 from pilotage.calls.queueing_status import QueueingStatus
 from pilotage.clock import Clock
 from pilotage.jobs.controller.notes import Calls
+from pilotage.jobs.controller.release_order import ReleaseOrder
 from pilotage.jobs.controller.retries import Retries
 from pilotage.jobs.controller.status_bodies import queue_status, workload_status
 from pilotage.jobs.surface import QueueingEngine
@@ -46,6 +47,8 @@ class _Pending:
     """Something changed since the write was sent."""
     waits_for_newer: bool = False
     sent_version: str = ""
+    sent: Workload | None = None
+    """As it was sent; None if that had to wait for others after all."""
 
 
 @dataclass(slots=True)
@@ -56,6 +59,7 @@ class StatusWrites:
     on_written: Callable[[str], None]
     """Told the key of a workload whose status the API server has now, or will never have."""
     retries: Retries[str] = field(init=False)
+    _order: ReleaseOrder = field(init=False)
     _pending: dict[str, _Pending] = field(default_factory=dict)
     _versions: dict[str, str] = field(default_factory=dict)
     _overlays: dict[str, _Overlay] = field(default_factory=dict)
@@ -67,6 +71,7 @@ class StatusWrites:
 
     def __post_init__(self) -> None:
         self.retries = Retries(self.clock)
+        self._order = ReleaseOrder(self.engine.quota_tree)
 
     def start(self, tasks: asyncio.TaskGroup) -> None:
         self._tasks = tasks
@@ -82,6 +87,7 @@ class StatusWrites:
         key, version = workload.key, workload.resource_version
         if _is_newer(version, self._versions.get(key, "")):
             self._versions[key] = version
+            self._let_go(self._order.stored(workload))
         pending = self._pending.get(key)
         if pending is not None and pending.waits_for_newer and version != pending.sent_version:
             pending.waits_for_newer = False
@@ -94,6 +100,16 @@ class StatusWrites:
         pending = self._pending.get(key)
         if pending is not None and not pending.is_in_flight:
             del self._pending[key]
+        self._let_go(self._order.gone(key))
+
+    def decided(self, workloads: Iterable[Workload]) -> None:
+        """The engine has other statuses than the API server: all of one turn, so that each finds what it waits for."""
+        keys = []
+        for workload in workloads:
+            self._order.note(workload)
+            keys.append(workload.key)
+        for key in keys:
+            self.changed(key)
 
     def changed(self, key: str) -> None:
         """The engine has another status than the API server."""
@@ -117,7 +133,8 @@ class StatusWrites:
         self.changed(key)
 
     def _send(self, key: str, pending: _Pending) -> None:
-        if self._tasks is None:
+        workload = self.engine.workload(key)
+        if self._tasks is None or (workload is not None and not self._order.may_go(workload)):
             return
         pending.is_in_flight, pending.is_outdated = True, False
         self._tasks.create_task(self._write(key, pending), name="workload status")
@@ -127,9 +144,11 @@ class StatusWrites:
 
         def body() -> dict[str, Any] | None:
             workload = self.engine.workload(key)
-            if workload is None:
+            pending.sent = None
+            if workload is None or not self._order.may_go(workload):
                 return None
             pending.is_outdated = False
+            pending.sent = workload
             pending.sent_version = self._versions.get(key, workload.resource_version)
             metadata = {"uid": workload.uid, "resourceVersion": pending.sent_version}
             return {"metadata": metadata, "status": workload_status(self._with_overlay(workload))}
@@ -145,17 +164,28 @@ class StatusWrites:
         if _is_newer(call.written_version, self._versions.get(key, "")):
             self._versions[key] = call.written_version
         self.retries.succeeded(key)
-        if pending.is_outdated:
+        if pending.sent is not None:
+            self._let_go(self._order.stored(pending.sent))
+        is_unsent = pending.sent is None and self.engine.workload(key) is not None
+        if pending.is_outdated or is_unsent:
             self._send(key, pending)
         else:
             self._pending.pop(key, None)
             self.on_written(key)
+
+    def _let_go(self, keys: Iterable[str]) -> None:
+        """What these waited for is stored."""
+        for key in keys:
+            pending = self._pending.get(key)
+            if pending is not None and not pending.is_in_flight and not pending.waits_for_newer:
+                self._send(key, pending)
 
     def _failed(self, key: str, pending: _Pending, error: Exception) -> None:
         code = getattr(error, "code", None)
         if is_not_found(error) or self.engine.workload(key) is None:
             self._pending.pop(key, None)
             self.on_written(key)
+            self._let_go(self._order.gone(key))
         elif is_conflict(error):
             if self._versions.get(key, "") != pending.sent_version:
                 self._send(key, pending)
@@ -166,6 +196,7 @@ class StatusWrites:
             self._pending.pop(key, None)
             self.engine.write_refused(key, str(error))
             self.on_written(key)
+            self._let_go(self._order.gone(key))
         else:
             log.info("status could not be written yet: workload=%s error=%s", key, error)
             self.retries.failed(key)

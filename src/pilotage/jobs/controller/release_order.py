@@ -1,0 +1,81 @@
+"""Quota that was given back is given away only when the API server has both in this order.
+
+The engine goes on as if its statuses were written. If the write that takes quota from one workload failed, and the
+write that gives it to another succeeded, the stored statuses would hold more than there is: whoever reads them then,
+after a crash or as a dashboard, finds a quota exceeded. So a reservation is sent only after the releases of the same
+quota tree that came before it are stored. Releases wait for nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pilotage.jobs.controller.workload_facts import holds_quota, is_true
+from pilotage.model.kueue import Admission, Workload
+
+
+class ReleaseOrder:
+    """`tree_of` tells which ClusterQueues share quota: the same text for all of a tree."""
+
+    def __init__(self, tree_of: Callable[[str], str]) -> None:
+        self._tree_of = tree_of
+        self._stored: dict[str, Admission] = {}
+        """What workloads hold in the API server."""
+        self._releases: dict[str, str] = {}
+        """Workloads whose release is on its way -> the tree."""
+        self._waiting: dict[str, set[str]] = {}
+        """Reservations that wait -> the releases that they wait for."""
+
+    def stored(self, workload: Workload) -> list[str]:
+        """The API server has this status. Returns the workloads that need not wait any more."""
+        held = held_quota(workload)
+        if held is None:
+            self._stored.pop(workload.key, None)
+        else:
+            self._stored[workload.key] = held
+        return self._over(workload.key) if held is None else []
+
+    def gone(self, key: str) -> list[str]:
+        """The workload is deleted, or its status will never be written."""
+        self._stored.pop(key, None)
+        self._waiting.pop(key, None)
+        return self._over(key)
+
+    def _over(self, key: str) -> list[str]:
+        if self._releases.pop(key, None) is None:
+            return []
+        free = []
+        for other, releases in list(self._waiting.items()):
+            releases.discard(key)
+            if not releases:
+                del self._waiting[other]
+                free.append(other)
+        return free
+
+    def note(self, workload: Workload) -> None:
+        """The engine has decided on this status."""
+        before = self._stored.get(workload.key)
+        if before is not None and held_quota(workload) is None:
+            self._releases[workload.key] = self._tree_of(before.cluster_queue)
+
+    def may_go(self, workload: Workload) -> bool:
+        """Whether this status may be sent now; if not, `stored` or `gone` will name it."""
+        self.note(workload)
+        key, held = workload.key, held_quota(workload)
+        if held is None or key in self._stored:
+            self._waiting.pop(key, None)
+            return True
+        if key not in self._waiting:
+            tree = self._tree_of(held.cluster_queue)
+            releases = {other for other, where in self._releases.items() if where == tree}
+            if not releases:
+                return True
+            self._waiting[key] = releases
+        return False
+
+
+def held_quota(workload: Workload) -> Admission | None:
+    """The quota that a stored workload counts for."""
+    if not workload.spec.active or not holds_quota(workload) or is_true(workload, "Finished"):
+        return None
+    return workload.status.admission

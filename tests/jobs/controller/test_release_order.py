@@ -1,0 +1,63 @@
+"""What is given back is stored before it is given away."""
+
+from __future__ import annotations
+
+import pytest
+
+from pilotage.jobs.controller.release_order import ReleaseOrder
+from pilotage.model.kueue import Admission, Workload, WorkloadSpec, WorkloadStatus
+from pilotage.model.meta import ObjectMeta, TimedCondition
+
+
+def workload(name: str, queue: str = "", *, true: tuple[str, ...] = (), active: bool = True) -> Workload:
+    """With quota in `queue`, or without."""
+    types = ("QuotaReserved", *true) if queue else true
+    conditions = tuple(TimedCondition(type=one, status="True", reason="R") for one in types)
+    status = WorkloadStatus(conditions=conditions, admission=Admission(queue) if queue else None)
+    return Workload(metadata=ObjectMeta(name=name, namespace="ns"), spec=WorkloadSpec(active=active), status=status)
+
+
+@pytest.fixture
+def order() -> ReleaseOrder:
+    """Queues named by their cohort and a digit; `a` holds quota in the API server."""
+    found = ReleaseOrder(lambda queue: queue[:-1])
+    found.stored(workload("a", "red1"))
+    return found
+
+
+def test_a_reservation_waits_for_the_releases_of_its_tree(order: ReleaseOrder) -> None:
+    order.note(workload("a"))
+    assert not order.may_go(workload("b", "red2"))
+    assert order.may_go(workload("c", "blue1")), "another tree"
+    assert order.may_go(workload("a")) and order.may_go(workload("d")), "who gets nothing waits for nobody"
+    assert order.stored(workload("a")) == ["ns/b"]
+    assert order.may_go(workload("b", "red2"))
+
+
+def test_later_releases_are_not_waited_for(order: ReleaseOrder) -> None:
+    order.stored(workload("z", "red1"))
+    order.note(workload("a"))
+    assert not order.may_go(workload("b", "red2"))
+    order.note(workload("z"))
+    assert order.stored(workload("a")) == ["ns/b"] and not order.may_go(workload("late", "red2"))
+
+
+@pytest.mark.parametrize(
+    "end", [workload("a"), workload("a", "red1", true=("Finished",)), workload("a", "red1", active=False)]
+)
+def test_quota_is_given_back_by_eviction_end_and_deactivation(order: ReleaseOrder, end: Workload) -> None:
+    order.note(end)
+    assert not order.may_go(workload("b", "red2"))
+    assert order.stored(end) == ["ns/b"]
+
+
+def test_who_is_gone_holds_nobody_up(order: ReleaseOrder) -> None:
+    order.note(workload("a"))
+    assert not order.may_go(workload("b", "red2"))
+    assert order.gone("ns/a") == ["ns/b"]
+
+
+def test_a_status_that_keeps_its_quota_is_no_release(order: ReleaseOrder) -> None:
+    order.note(workload("a", "red1", true=("Evicted",)))
+    assert order.may_go(workload("b", "red2"))
+    assert order.stored(workload("a", "red1", true=("Evicted",))) == []
