@@ -77,7 +77,7 @@ class QueueingController:
         self._statuses: StatusWrites | None = None
         self._flapping = Flapping(clock)
         self._changed_queues: dict[tuple[str, str], None] = {}
-        self._queues_due = 0.0
+        self._queues_due = float("-inf")
         self._meters = Meters(metrics, self._queues, tells_quota=configuration.metrics.enable_cluster_queue_resources)
 
     @property
@@ -127,16 +127,18 @@ class QueueingController:
 
     async def _rest(self, tasks: asyncio.TaskGroup, engine: QueueingEngine, statuses: StatusWrites) -> None:
         """Sleep until there is news or something is due."""
-        due = [engine.next_due(), statuses.retries.next_due(), self._writes.retries.next_due()]
+        timers, now = engine.next_due(), self._clock.monotonic()
+        due = [statuses.retries.next_due(), self._writes.retries.next_due()]
         due += [self._queues_due] if self._changed_queues else []
-        times = [time for time in due if time is not None]
-        sleeper = tasks.create_task(self._wake_at(min(times)), name="queueing timer") if times else None
+        delays = [time - now for time in due if time is not None]
+        delays += [] if timers is None else [timers - self._clock.time()]
+        sleeper = tasks.create_task(self._wake_after(min(delays)), name="queueing timer") if delays else None
         await self.inbox.arrival()
         if sleeper is not None:
             sleeper.cancel()
 
-    async def _wake_at(self, when: float) -> None:
-        await self._clock.sleep(max(when - self._clock.time(), _SHORTEST_REST_SECONDS))
+    async def _wake_after(self, seconds: float) -> None:
+        await self._clock.sleep(max(seconds, _SHORTEST_REST_SECONDS))
         self.inbox.wake()
 
     # --- jobs --------------------------------------------------------------------------------------------------
@@ -220,7 +222,7 @@ class QueueingController:
         cluster_queues, local_queues = engine.take_changed_queues()
         self._changed_queues.update(dict.fromkeys(("clusterqueues", name) for name in cluster_queues))
         self._changed_queues.update(dict.fromkeys(("localqueues", key) for key in local_queues))
-        now = self._clock.time()
+        now = self._clock.monotonic()
         if not self._changed_queues or now < self._queues_due:
             return
         for plural, key in self._changed_queues:

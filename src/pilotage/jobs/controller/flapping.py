@@ -26,7 +26,7 @@ class _Streak:
     evictions: int = -1
     """How often the workload had been preempted in all when it was last looked at."""
     length: int = 0
-    release_at: float = 0.0
+    release_at: float = float("-inf")
 
 
 class Flapping:
@@ -37,7 +37,7 @@ class Flapping:
     def seconds_to_hold(self, workload: Workload) -> float:
         """How long its quota should stay booked from now on; 0 if it may go."""
         evictions = preemptions(workload)
-        now = self._clock.time()
+        now = self._clock.monotonic()
         streak = self._streaks.setdefault(workload.key, _Streak())
         if evictions != streak.evictions:
             is_quick = now - streak.release_at < _QUIET_SECONDS

@@ -22,11 +22,11 @@ class Retries(Generic[ItemT]):
     def failed(self, item: ItemT) -> None:
         failures = self._failures[item] = self._failures.get(item, 0) + 1
         delay = min(_FIRST_SECONDS * 2.0 ** min(failures - 1, 10), _LONGEST_SECONDS)
-        self._due[item] = self._clock.time() + delay
+        self._due[item] = self._clock.monotonic() + delay
 
     def later(self, item: ItemT, seconds: float) -> None:
         """Look again after that time, although nothing failed."""
-        self._due[item] = self._clock.time() + seconds
+        self._due[item] = self._clock.monotonic() + seconds
 
     def succeeded(self, item: ItemT) -> None:
         self._failures.pop(item, None)
@@ -35,12 +35,12 @@ class Retries(Generic[ItemT]):
     def take_due(self) -> list[ItemT]:
         if not self._due:
             return []
-        now = self._clock.time()
+        now = self._clock.monotonic()
         due = [item for item, when in self._due.items() if when <= now]
         for item in due:
             del self._due[item]
         return due
 
     def next_due(self) -> float | None:
-        """Epoch seconds."""
+        """In seconds of the monotonic clock: somebody may set the other one."""
         return min(self._due.values(), default=None)
