@@ -173,7 +173,7 @@ MISTAKES: list[tuple[dict[str, Any], list[str]]] = [
         ],
     ),
     (
-        cluster_queue(resourceGroups=quotas({"name": "cpu", "nominalQuota": 1, "lendingLimit": 2})),
+        cluster_queue(resourceGroups=quotas({"name": "cpu", "nominalQuota": 1, "lendingLimit": 2}), cohortName="c"),
         ["spec.resourceGroups[0].flavors[0].resources[0].lendingLimit"],
     ),
     (

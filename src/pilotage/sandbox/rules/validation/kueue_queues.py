@@ -69,6 +69,15 @@ class FairSharing(Shape):
     weight: Quantity | None = None
 
 
+class AdmissionCheckRule(Shape):
+    name: str | None = None
+    on_flavors: list[str] | None = None
+
+
+class AdmissionChecksStrategy(Shape):
+    admission_checks: list[AdmissionCheckRule] | None = None
+
+
 class QueueSpec(Shape):
     """The specs of ClusterQueue, LocalQueue and Cohort together: they share most of their rules."""
 
@@ -76,10 +85,12 @@ class QueueSpec(Shape):
     cohort_name: str | None = None
     cohort: str | None = None
     parent_name: str | None = None
+    parent: str | None = None
     queueing_strategy: str | None = None
     namespace_selector: LabelSelector | None = None
     flavor_fungibility: FlavorFungibility | None = None
     preemption: Preemption | None = None
+    admission_checks_strategy: AdmissionChecksStrategy | None = None
     stop_policy: str | None = None
     fair_sharing: FairSharing | None = None
     cluster_queue: str | None = None
@@ -146,12 +157,43 @@ def _cluster_queue_errors(queue: Queue) -> Errors:
             errors.append(invalid("spec.preemption", {}, problem))
     if spec.namespace_selector is not None:
         errors += label_selector_errors(spec.namespace_selector, "spec.namespaceSelector")
-    return errors + _weight_errors(spec)
+    if not (spec.cohort_name or spec.cohort):
+        errors += _limits_errors(spec, "must be nil when cohort is empty")
+    return errors + _checks_errors(spec) + _weight_errors(spec)
+
+
+def _checks_errors(spec: QueueSpec) -> Errors:
+    """A check on a flavor that the queue does not have would never be asked."""
+    strategy = spec.admission_checks_strategy
+    known = {flavor.name for group in spec.resource_groups or () for flavor in group.flavors or ()}
+    errors: Errors = []
+    for index, rule in enumerate((strategy.admission_checks if strategy is not None else None) or ()):
+        for at, flavor in enumerate(rule.on_flavors or ()):
+            if flavor not in known:
+                path = f"spec.admissionChecksStrategy.admissionChecks[{index}].onFlavors[{at}]"
+                errors.append(invalid(path, flavor, "is no flavor of this ClusterQueue"))
+    return errors
+
+
+def _limits_errors(spec: QueueSpec, problem: str) -> Errors:
+    """Limits of what is lent and borrowed, where there is nobody to share with."""
+    errors: Errors = []
+    for group, item in enumerate(spec.resource_groups or ()):
+        for at, flavor in enumerate(item.flavors or ()):
+            for number, quota in enumerate(flavor.resources or ()):
+                path = f"spec.resourceGroups[{group}].flavors[{at}].resources[{number}]"
+                for field, limit in (("borrowingLimit", quota.borrowing_limit), ("lendingLimit", quota.lending_limit)):
+                    if limit is not None:
+                        errors.append(invalid(f"{path}.{field}", str(limit), problem))
+    return errors
 
 
 def _cohort_errors(cohort: Queue) -> Errors:
     spec = cohort.spec or QueueSpec()
-    return _resource_groups_errors(spec.resource_groups or [], "spec.resourceGroups") + _weight_errors(spec)
+    errors = _resource_groups_errors(spec.resource_groups or [], "spec.resourceGroups")
+    if not (spec.parent_name or spec.parent):
+        errors += _limits_errors(spec, "must be nil when parent is empty")
+    return errors + _weight_errors(spec)
 
 
 def _local_queue_errors(queue: Queue) -> Errors:
