@@ -51,6 +51,8 @@ _SUBJECTS_PER_TURN: Final = 64
 _SHORTEST_REST_SECONDS: Final = 0.001
 _QUEUE_STATUS_SECONDS: Final = 1.0
 """The counts of a busy queue change with every workload; people and dashboards need them once a second."""
+_QUEUE_STATUSES_PER_SECOND: Final = 10.0
+"""Of many busy queues each is told less often: their counts must not cost more than their workloads."""
 
 
 class QueueingController:
@@ -227,8 +229,8 @@ class QueueingController:
             return
         for plural, key in self._changed_queues:
             statuses.queue_changed(plural, key)
+        self._queues_due = now + max(_QUEUE_STATUS_SECONDS, len(self._changed_queues) / _QUEUE_STATUSES_PER_SECOND)
         self._changed_queues.clear()
-        self._queues_due = now + _QUEUE_STATUS_SECONDS
 
     # --- news --------------------------------------------------------------------------------------------------
 
