@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -156,3 +158,47 @@ def _workload(name: str, uid: str = "") -> Workload:
     found = made("workload", fields)
     assert isinstance(found, Workload)
     return msgspec.structs.replace(found, metadata=msgspec.structs.replace(found.metadata, uid=uid or name))
+
+
+def test_who_joins_those_put_aside_is_told_what_they_wait_for() -> None:
+    world = World()
+    world.queue("main", std=4)
+    world.submit("holder", "main", 3)
+    for name in ("first", "second"):
+        world.submit(name, "main", 2)
+    assert world.why("second") == world.why("first")
+    assert world.why("second")[0] == "WaitingForQuota"
+    report = world.engine.explain("ns/second")
+    assert report is not None and [one.need for one in report.shortages] == [2000]
+
+
+def borrowers(**config: Any) -> World:
+    """An older head of low and a younger one of high priority; both would borrow, and there is room for one."""
+    world = World(**config)
+    world.queue("lender", "ring", std=2)
+    for name in ("east", "west"):
+        world.queue(name, "ring", std=0)
+    world.submit("rock", "lender", 2)
+    world.submit("older", "east", 2)
+    world.stage.advance(1)
+    world.submit("younger", "west", 2, priority=10)
+    world.finish("rock")
+    return world
+
+
+def test_heads_are_sorted_by_priority_unless_the_gate_is_off() -> None:
+    assert borrowers().state("younger") == "admitted"
+    assert borrowers(featureGates={"PrioritySortingWithinCohort": False}).state("older") == "admitted"
+
+
+def test_with_the_gate_off_a_borrower_that_made_way_is_behind_its_preemptor() -> None:
+    """Else it would be older and take its place back, again and again."""
+    world = World(featureGates={"PrioritySortingWithinCohort": False})
+    world.queue("lender", "ring", std=2)
+    world.queue("east", "ring", std=0)
+    policy = {"reclaimWithinCohort": "LowerPriority", "borrowWithinCohort": {"policy": "LowerPriority"}}
+    world.queue("west", "ring", std=0, preemption=policy)
+    world.submit("older", "east", 2)
+    world.stage.advance(1)
+    world.submit("younger", "west", 2, priority=10)
+    assert [world.state(name) for name in ("older", "younger")] == ["pending", "admitted"]

@@ -123,7 +123,7 @@ class AdmissionCycle:
             self._put_aside(record, queue, Refusal(c.MISCONFIGURED, detail=text), NEVER)
             return None
         assignment, victims = self._judge(record, queue)
-        return Entry(record, queue, self._world.order_key(record), assignment, victims)
+        return Entry(record, queue, self._world.head_key(record), assignment, victims)
 
     def _judge(self, record: Record, queue: QueueState) -> tuple[Assignment, list[Victim]]:
         if record.chosen_counts:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pilotage.jobs import conditions as c
 from pilotage.jobs.assignment import Assignment
 from pilotage.jobs.cluster_queue import QueueState
+from pilotage.jobs.ordering import OrderKey
 from pilotage.jobs.pending import NEVER, Wake
 from pilotage.jobs.preemption import Victim
 from pilotage.jobs.quota import Amounts, FlavorResource
@@ -20,7 +21,7 @@ class Entry:
 
     record: Record
     queue: QueueState
-    rank: tuple[int, int, str]
+    rank: OrderKey
     assignment: Assignment
     victims: list[Victim] = field(default_factory=list)
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol, TypeVar
 
 from pilotage.jobs.cluster_queue import QueueState
+from pilotage.jobs.ordering import OrderKey
 from pilotage.jobs.preemption import (
     IN_CLUSTER_QUEUE,
     IN_COHORT_FAIR_SHARING,
@@ -86,7 +87,7 @@ class Contestant(Protocol):
         """Others were preempted for it."""
 
     @property
-    def rank(self) -> tuple[int, int, str]:
+    def rank(self) -> OrderKey:
         """Priority, then age."""
 
 
@@ -113,7 +114,7 @@ def _winner(node: QuotaNode, waiting: dict[str, C]) -> C | None:
     return min(finalists, key=_standing)[1]
 
 
-def _standing(finalist: tuple[QuotaNode, C]) -> tuple[bool, bool, float, tuple[int, int, str]]:
+def _standing(finalist: tuple[QuotaNode, C]) -> tuple[bool, bool, float, OrderKey]:
     """As if the contestant were admitted: not borrowing first, then the lower share, then priority and age.
 
     Of those that borrow, one for whom others had to go is before all who would only take the place of these: or the

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 from pilotage.jobs import conditions as c
 from pilotage.jobs.record import Record
 
 RequeuingTimestamp = Literal["Eviction", "Creation"]
-OrderKey = tuple[int, int, str]
+OrderKey = tuple[int, float, str]
+
+_RECLAIMED_WHILE_BORROWING: Final = "InCohortReclaimWhileBorrowing"
+_JUST_AFTER: Final = 0.001
 
 
-def queue_timestamp(record: Record, requeuing: RequeuingTimestamp) -> int:
+def queue_timestamp(record: Record, requeuing: RequeuingTimestamp, *, sorts_by_priority: bool = True) -> float:
     """Since when the workload counts as waiting.
 
     Its creation, except after an eviction that sends it to the back: by an admission check always, by a readiness
     timeout if the administrator wants it so. A new reservation ends the eviction, so a preempted workload has its
-    creation time again.
+    creation time again. Where heads are not sorted by priority, a borrower that had to make way for a more important
+    one is behind it, or it would take the place back at once.
     """
     evicted = record.conditions.get(c.EVICTED)
     if evicted is None or not evicted.is_true:
@@ -25,9 +29,13 @@ def queue_timestamp(record: Record, requeuing: RequeuingTimestamp) -> int:
         return evicted.since
     if evicted.reason == c.PODS_READY_TIMEOUT and requeuing == "Eviction":
         return evicted.since
+    preempted = None if sorts_by_priority else record.conditions.get(c.PREEMPTED)
+    if preempted is not None and preempted.is_true and preempted.reason == _RECLAIMED_WHILE_BORROWING:
+        return preempted.since + _JUST_AFTER
     return record.created
 
 
-def order_key(record: Record, requeuing: RequeuingTimestamp) -> OrderKey:
+def order_key(record: Record, requeuing: RequeuingTimestamp, *, sorts_by_priority: bool = True) -> OrderKey:
     """Smaller goes first: priority, then age, then UID."""
-    return -record.priority, queue_timestamp(record, requeuing), record.uid
+    since = queue_timestamp(record, requeuing, sorts_by_priority=sorts_by_priority)
+    return -record.priority, since, record.uid

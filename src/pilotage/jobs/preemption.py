@@ -18,7 +18,6 @@ from typing import NamedTuple
 
 from pilotage.jobs.assignment import Mode
 from pilotage.jobs.cluster_queue import QueueState
-from pilotage.jobs.ordering import queue_timestamp
 from pilotage.jobs.quota import Amounts, FlavorResource, QuotaNode
 from pilotage.jobs.reach import Reach
 from pilotage.jobs.record import Record
@@ -123,13 +122,12 @@ class Preemption:
         policy = want.queue.obj.spec.preemption.within_cluster_queue
         if policy == "Never":
             return
-        record, timestamp = want.record, self._world.timestamp
-        since = queue_timestamp(record, timestamp)
+        record, since = want.record, self._world.queue_timestamp(want.record)
         for other in want.queue.holders.values():
             if other.priority > record.priority or not _uses(other, want.pairs):
                 continue
             is_lower = other.priority < record.priority
-            if is_lower or (policy == "LowerOrNewerEqualPriority" and queue_timestamp(other, timestamp) > since):
+            if is_lower or (policy == "LowerOrNewerEqualPriority" and self._world.queue_timestamp(other) > since):
                 yield other
 
     def reclaimable(self, want: Want, queue: QueueState) -> Iterator[Record]:

@@ -39,8 +39,19 @@ class Queueing:
         else:
             queue.pending.add(record, world.order_key(record))
             world.stir(queue)
-        self._say(record, obstacle)
+        if obstacle is not None or not self._join_refused(record, queue):
+            self._say(record, obstacle)
         world.touch(record)
+
+    def _join_refused(self, record: Record, queue: QueueState | None) -> bool:
+        """Its like was refused, and nothing has changed since: it waits for the same."""
+        group = record.group
+        if queue is None or group is None or not group.is_aside or group.known is None:
+            return False
+        group.untold.pop(record.uid, None)
+        record.refusal = group.known.refusal.now(queue.node)
+        self.tell_refusal(record, record.refusal)
+        return True
 
     def unqueue(self, record: Record) -> None:
         """Take a workload out of whatever queue it is in."""

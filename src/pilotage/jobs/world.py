@@ -12,7 +12,7 @@ from pilotage.clock import Clock
 from pilotage.jobs.cluster_queue import READY, LocalQueueState, QueueState
 from pilotage.jobs.configuration.kinds import QueueingConfiguration, WaitForPodsReady
 from pilotage.jobs.flavors import Flavor
-from pilotage.jobs.ordering import OrderKey, RequeuingTimestamp, order_key
+from pilotage.jobs.ordering import OrderKey, RequeuingTimestamp, order_key, queue_timestamp
 from pilotage.jobs.outbox import Outbox
 from pilotage.jobs.quota import QuotaNode, quotas_of
 from pilotage.jobs.record import Record
@@ -29,6 +29,7 @@ class World:
         self.pods_ready: WaitForPodsReady | None = configuration.wait_for_pods_ready
         ready = self.pods_ready
         self.timestamp: RequeuingTimestamp = "Eviction" if ready is None else ready.requeuing_strategy.timestamp
+        self._sorts_by_priority = configuration.feature_gates.get("PrioritySortingWithinCohort", True)
         self.blocks_admission = ready is not None and ready.block_admission
         self.outbox = Outbox()
         self.timers = Timers()
@@ -68,7 +69,16 @@ class World:
         return None if found is None or found.is_gone else found
 
     def order_key(self, record: Record) -> OrderKey:
-        return order_key(record, self.timestamp)
+        """Inside of a ClusterQueue."""
+        return order_key(record, self.timestamp, sorts_by_priority=self._sorts_by_priority)
+
+    def head_key(self, record: Record) -> OrderKey:
+        """Between the heads of ClusterQueues."""
+        key = self.order_key(record)
+        return key if self._sorts_by_priority else (0, *key[1:])
+
+    def queue_timestamp(self, record: Record) -> float:
+        return queue_timestamp(record, self.timestamp, sorts_by_priority=self._sorts_by_priority)
 
     def selects(self, queue: QueueState, namespace: str) -> bool:
         return selector_matches(queue.obj.spec.namespace_selector, self.namespaces.get(namespace, {}))
