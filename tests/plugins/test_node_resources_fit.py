@@ -155,6 +155,12 @@ def test_shrinking_ourselves_helps() -> None:
     assert hint(PLUGIN, Resource.TARGET_POD, Action.UPDATE_POD_SCALE_DOWN, smaller, WAITING, smaller) is Hint.QUEUE
 
 
+def test_what_we_ask_none_of_does_not_help_when_it_is_given_back() -> None:
+    waiting = pod("waiting").requests(cpu="1", memory="0")
+    old, new = (pod("other").node("n").requests(cpu="1", memory=size) for size in ("2Gi", "1Gi"))
+    assert hint(PLUGIN, Resource.ASSIGNED_POD, Action.UPDATE_POD_SCALE_DOWN, waiting, old, new) is Hint.SKIP
+
+
 @pytest.mark.parametrize(
     ("action", "old", "new", "answer"),
     [

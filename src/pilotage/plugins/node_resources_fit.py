@@ -145,7 +145,7 @@ class NodeResourcesFit(Plugin, NothingBeforeFilter, Filter, VectorFilter, Nothin
     @on_event(Resource.ASSIGNED_POD, Action.UPDATE_POD_SCALE_DOWN)
     def after_pod_shrank(self, pod: Pod, old: Pod, new: Pod) -> Hint:
         before, after = assigned_requests(old), assigned_requests(new)
-        wanted = pod_requests(pod.spec)
+        wanted = (resource for resource, amount in pod_requests(pod.spec).items() if amount)
         shrank = any(after.get(resource, 0) < before.get(resource, 0) for resource in wanted)
         return Hint.QUEUE if shrank else Hint.SKIP
 
