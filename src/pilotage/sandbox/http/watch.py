@@ -149,7 +149,10 @@ class Watch:
         before = change.previous is not None and self._matched(change.previous)
         after = change.type != "DELETED" and self._matches(change.record)
         if after:
-            return _line("MODIFIED" if before else "ADDED", scope.presentation.one(change.record))
+            kind = "MODIFIED" if before else "ADDED"
+            if kind == change.type and scope.presentation.is_verbatim:
+                return change.line
+            return _line(kind, scope.presentation.one(change.record))
         if before and change.previous is not None:
             # It left the selection: the client sees the last state that it knows about, at the revision of the change.
             return _line("DELETED", scope.presentation.one(_restamped(change)))

@@ -176,7 +176,9 @@ _decode_node = msgspec.json.Decoder(_Node).decode
 _decode_pod = msgspec.json.Decoder(_Pod).decode
 
 # Looking for these words takes less time than decoding, and most objects have none of them.
-_TIES: Final = (b'"ownerReferences"', b'"finalizers"', b'"deletionTimestamp"')
+_OWNERS: Final = b'"ownerReferences"'
+_FINALIZERS: Final = b'"finalizers"'
+_DELETED: Final = b'"deletionTimestamp"'
 _MOST_OWNERS_SHARED: Final = 10_000
 _NOBODY: Final[tuple[tuple[Owner, ...], Owner | None]] = ((), None)
 _shared_owners: dict[tuple[Owner, ...], tuple[tuple[Owner, ...], Owner | None]] = {}
@@ -190,7 +192,7 @@ def read_facts(record: Record) -> Facts:
                 return _pod_facts(record)
             case "nodes":
                 return _node_facts(record)
-            case _ if not any(word in record.body for word in _TIES):
+            case _ if _OWNERS not in record.body and _FINALIZERS not in record.body and _DELETED not in record.body:
                 return Facts(record.key, record.uid)
             case _:
                 return Facts(*_head_of(record, _decode_head(record.body).metadata))
