@@ -146,7 +146,7 @@ async def test_a_pod_that_is_held_back_says_so_in_its_status() -> None:
     async with live(Doorman) as world:
         await world.put(SMALL, pod("p").requests(cpu="1"))
         assert world.queue.size(Home.GATED) == 1
-        await world.after(2)
+        await world.after(6)
         assert world.condition("p") == ("False", "SchedulingGated", "waiting for a badge")
         world.api.update_pod(pod("p").requests(cpu="1").label("badge", "7"))
         await world.settle()
@@ -156,8 +156,9 @@ async def test_a_pod_that_is_held_back_says_so_in_its_status() -> None:
 async def test_a_pod_that_is_held_back_for_an_instant_costs_no_write() -> None:
     async with live(Doorman) as world:
         await world.put(SMALL, pod("p").requests(cpu="1"))
-        world.api.update_pod(pod("p").requests(cpu="1").label("badge", "7"))
         await world.after(3)
+        world.api.update_pod(pod("p").requests(cpu="1").label("badge", "7"))
+        await world.after(6)
         assert world.node_of("p") == "a" and world.api.patches == []
 
 

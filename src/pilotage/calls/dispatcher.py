@@ -18,6 +18,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+import msgspec
+
 from pilotage.api.calls import ApiCall, ApiWriter, CallDropped, Lane, OnOutcome, Outcome
 from pilotage.calls.call_queue import CallQueue
 from pilotage.calls.lane_limit import LaneLimit
@@ -47,8 +49,7 @@ class DispatcherSettings:
     burst: int = 1
 
 
-@dataclass(slots=True, eq=False)
-class _Try:
+class _Try(msgspec.Struct, eq=False):
     """A call that waits for its answer."""
 
     lane: Lane
@@ -155,6 +156,7 @@ class Dispatcher:
 
     async def _work(self, lane: Lane) -> None:
         """Send calls of the lane until none is left, or no more may be sent for now."""
+        worker = asyncio.current_task()
         try:
             while (slot := self._next(lane)) is not None:
                 self._busy[lane] += 1
@@ -162,7 +164,7 @@ class Dispatcher:
                     # Before it waits: one worker calls the next, as long as there is work. Calls that are answered at
                     # once, as by a server in this process, need no more than two.
                     self._start_worker(lane)
-                    waiting = await self._send(lane, slot)
+                    waiting = await self._send(lane, slot, worker)
                 finally:
                     self._busy[lane] -= 1
                 if waiting is not None and waiting is not lane:
@@ -198,11 +200,11 @@ class Dispatcher:
                 return True
         return False
 
-    async def _send(self, lane: Lane, slot: CallSlot) -> Lane | None:
+    async def _send(self, lane: Lane, slot: CallSlot, worker: asyncio.Task[object] | None) -> Lane | None:
         """One try; returns the lane of a call that waited for it."""
         call, limit = slot.call, self._limits[lane]
         started = self._clock.monotonic()
-        this = self._tries[slot.key] = _Try(lane, started, asyncio.current_task())
+        this = self._tries[slot.key] = _Try(lane, started, worker)
         try:
             if self.queue.is_in_doubt(slot):
                 seen = await call.look(self.writer)

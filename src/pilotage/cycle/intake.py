@@ -44,6 +44,11 @@ _RESOURCES = {
     "ResourceSlice": Resource.RESOURCE_SLICE,
     "DeviceClass": Resource.DEVICE_CLASS,
 }
+_EVENTS = {
+    (kind, action): ClusterEvent(resource, action)
+    for kind, resource in _RESOURCES.items()
+    for action in (Action.ADD, Action.UPDATE, Action.DELETE)
+}
 _ACTIONS = {"ADDED": "Add", "MODIFIED": "Update", "DELETED": "Delete"}
 _POD_ADDED = ClusterEvent(Resource.ASSIGNED_POD, Action.ADD)
 _POD_DELETED = ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE)
@@ -128,9 +133,9 @@ class Intake:
             self._tell(kind, Action.DELETE, obj, None)
 
     def _tell(self, kind: str, action: Action, old: Any, new: Any) -> None:
-        resource = _RESOURCES.get(kind)
-        if resource is not None:
-            self._queue.on_event(ClusterEvent(resource, action), old, new)
+        event = _EVENTS.get((kind, action))
+        if event is not None:
+            self._queue.on_event(event, old, new)
 
     # --- nodes -------------------------------------------------------------------------------------------------
 

@@ -45,6 +45,8 @@ log = logging.getLogger(__name__)
 _CYCLES_PER_TURN = 16
 _BACKOFF_TICK_SECONDS = 1.0
 _TICKS_PER_SWEEP = 30
+_TICKS_PER_MOMENT = 3
+"""A pod that waits for its claim to be made among thousands of others is not held back."""
 LONGEST_END_SECONDS = 15.0
 """What an orderly end waits for bindings and calls; Kubernetes gives a pod 30 s before it kills."""
 _LOOK_AGAIN_SECONDS = 0.02
@@ -212,7 +214,8 @@ class Scheduler:
             await self._parts.clock.sleep(_BACKOFF_TICK_SECONDS)
             ticks += 1
             self.recorder.tick()
-            self.gated.tick()
+            if ticks % _TICKS_PER_MOMENT == 0:
+                self.gated.tick()
             moved = self._queue.release_backoff()
             if ticks % _TICKS_PER_SWEEP == 0:
                 moved += self._queue.sweep_leftovers()

@@ -10,8 +10,9 @@ flight is going to write is *pending*: its devices are taken, the claim itself i
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from pilotage.api import ClusterIndex
 from pilotage.model import Pod
@@ -22,13 +23,12 @@ from pilotage.plugins.dynamic_resources.extended_claim import ANNOTATION
 from pilotage.plugins.dynamic_resources.ledger import DeviceLedger
 
 
-@dataclass(slots=True)
-class PendingAllocation:
+class PendingAllocation(msgspec.Struct, eq=False):
     """An allocation on its way, and the pods (by UID) that need it."""
 
     allocation: AllocationResult
-    sharers: set[str] = field(default_factory=set)
-    turned_away: dict[str, Pod] = field(default_factory=dict)
+    sharers: set[str] = msgspec.field(default_factory=set)
+    turned_away: dict[str, Pod] = msgspec.field(default_factory=dict)
     """Pods (by UID) that were refused because it is not known yet what becomes of it."""
 
 

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from pilotage.api.calls import ApiCall, ApiWriter, Lane, Relevance, Seen, is_not_found
 from pilotage.model import KINDS
@@ -25,6 +26,17 @@ FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 _MERGE_PATCH: Final = "application/merge-patch+json"
 _STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
 _CLAIMS: Final = KINDS["resourceclaims"]
+
+
+class _Metadata(msgspec.Struct, rename="camel"):
+    resource_version: str = ""
+
+
+class _Written(msgspec.Struct):
+    metadata: _Metadata
+
+
+_written: Final = msgspec.json.Decoder(_Written)
 
 
 class ClaimUpdate(ApiCall):
@@ -123,10 +135,8 @@ class ClaimUpdate(ApiCall):
         self, writer: ApiWriter, claim: ResourceClaim, granted: Granted, changes: dict[str, Any]
     ) -> ResourceClaim:
         is_new = "allocation" in changes and granted.allocation is not None
-        finalizers = claim.metadata.finalizers
-        if is_new and FINALIZER not in finalizers:
-            protected = {"metadata": {"finalizers": [*finalizers, FINALIZER]}}
-            claim = await write_claim(writer, claim, protected)
+        if is_new and FINALIZER not in claim.metadata.finalizers:
+            claim = await _protect(writer, claim)
         status: dict[str, Any] = {"reservedFor": [msgspec.to_builtins(user) for user in granted.users.values()] or None}
         if is_new:
             status["allocation"] = {**msgspec.to_builtins(granted.allocation), "allocationTimestamp": self._now}
@@ -169,6 +179,15 @@ async def write_claim(
     return await _send(writer, claim, {**patch, "metadata": metadata}, _MERGE_PATCH, subresource)
 
 
+async def _protect(writer: ApiWriter, claim: ResourceClaim) -> ResourceClaim:
+    """Put the finalizer on; of the answer only the version is news."""
+    finalizers = (*claim.metadata.finalizers, FINALIZER)
+    metadata = {"finalizers": finalizers, "resourceVersion": claim.resource_version}
+    answer = await _patch(writer, claim, {"metadata": metadata}, _MERGE_PATCH, "")
+    version = _written.decode(answer).metadata.resource_version
+    return replace(claim, metadata=replace(claim.metadata, finalizers=finalizers, resource_version=version))
+
+
 async def _release(writer: ApiWriter, claim: ResourceClaim, pods: list[str]) -> ResourceClaim:
     leaving = [{"$patch": "delete", "uid": uid} for uid in pods]
     patch = {"metadata": {"uid": claim.uid}, "status": {"reservedFor": leaving}}
@@ -178,9 +197,14 @@ async def _release(writer: ApiWriter, claim: ResourceClaim, pods: list[str]) -> 
 async def _send(
     writer: ApiWriter, claim: ResourceClaim, patch: dict[str, Any], content_type: str, subresource: str
 ) -> ResourceClaim:
+    written: ResourceClaim = _CLAIMS.decode(await _patch(writer, claim, patch, content_type, subresource))
+    return written
+
+
+async def _patch(
+    writer: ApiWriter, claim: ResourceClaim, patch: dict[str, Any], content_type: str, subresource: str
+) -> bytes:
     body = msgspec.json.encode(patch)
-    answer = await writer.patch(
+    return await writer.patch(
         _CLAIMS, claim.namespace, claim.name, body, content_type=content_type, subresource=subresource
     )
-    written: ResourceClaim = _CLAIMS.decode(answer)
-    return written

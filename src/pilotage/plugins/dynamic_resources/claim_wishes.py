@@ -12,9 +12,10 @@ and harms no other.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
+
+import msgspec
 
 from pilotage.model import Pod
 from pilotage.model.resource import AllocationResult, ClaimConsumer, ResourceClaim
@@ -30,8 +31,7 @@ class Act(Enum):
     FREE = "free"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Wish:
+class Wish(msgspec.Struct, frozen=True, eq=False):
     """What one pod wants."""
 
     act: Act
@@ -42,14 +42,13 @@ class Wish:
     """RESERVE: nobody has allocated them yet."""
 
 
-@dataclass(slots=True)
-class Granted:
+class Granted(msgspec.Struct, eq=False):
     """The claim as it is to be, as far as wishes are about it, and the wishes that come to nothing."""
 
     users: dict[str, ClaimConsumer]
     """By UID."""
     allocation: AllocationResult | None
-    failures: dict[str, AllocationError] = field(default_factory=dict)
+    failures: dict[str, AllocationError] = msgspec.field(default_factory=dict)
     """By UID of the pod."""
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from pilotage.model.resource import (
     CapacityRequirements,
@@ -21,8 +22,7 @@ MAX_RESULTS = 32
 ClassLookup = Callable[[str], DeviceClass | None]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Wanted:
+class Wanted(msgspec.Struct, frozen=True, eq=False):
     """One request, or one alternative of a request that lists several."""
 
     claim_key: str
@@ -48,8 +48,7 @@ class Wanted:
         return f"claim {self.claim_key}, request {self.alternative or self.request}"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PreparedClaim:
+class PreparedClaim(msgspec.Struct, frozen=True, eq=False):
     """A claim with the alternatives of each of its requests; a plain request has just one."""
 
     claim: ResourceClaim

@@ -73,6 +73,9 @@ def _node_selector(devices: Sequence[PoolDevice], node: Node) -> NodeSelector | 
 
 def _config(claim: PreparedClaim, picks: Sequence[Pick]) -> list[DeviceAllocationConfiguration]:
     """The drivers' settings: those of the classes first, then those of the claim."""
+    of_classes = any(pick.wanted.device_class.spec.config for pick in picks)
+    if not of_classes and not claim.claim.spec.devices.config:
+        return []
     chosen = _chosen(claim, picks)
     config: list[DeviceAllocationConfiguration] = []
     for name in dict.fromkeys(wanted.device_class.name for wanted in chosen):

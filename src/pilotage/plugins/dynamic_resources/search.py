@@ -11,8 +11,9 @@ have enough capacity; leave no counter below zero; have its taints tolerated; an
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
+
+import msgspec
 
 from pilotage.model import Node
 from pilotage.model.resource import DeviceSelector
@@ -32,8 +33,7 @@ from pilotage.plugins.dynamic_resources.requests import MAX_RESULTS, PreparedCla
 _NOTHING: Amounts = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Pick:
+class Pick(msgspec.Struct, frozen=True):
     """A device that a request gets."""
 
     wanted: Wanted

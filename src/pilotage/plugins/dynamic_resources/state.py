@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Final
+
+import msgspec
 
 from pilotage.api import StateKey
 from pilotage.model.resource import AllocationResult, ResourceClaim
 from pilotage.plugins.dynamic_resources.claim_update import ClaimUpdate
 from pilotage.plugins.dynamic_resources.requests import PreparedClaim
-from pilotage.plugins.dynamic_resources.search import Picks
+from pilotage.plugins.dynamic_resources.search import Pick, Picks
 from pilotage.plugins.dynamic_resources.verdicts import Column
 
 
-@dataclass(frozen=True, slots=True)
-class NodeOutcome:
+class NodeOutcome(msgspec.Struct, frozen=True):
     """What the search found for one node."""
 
     claims: Sequence[PreparedClaim] = ()
@@ -23,35 +23,33 @@ class NodeOutcome:
     picks: Picks = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Reserved:
+class Reserved(msgspec.Struct, frozen=True):
     """A claim with what it is going to get."""
 
     claim: ResourceClaim
     allocation: AllocationResult
 
 
-@dataclass(slots=True)
-class PodClaims:
+class PodClaims(msgspec.Struct, eq=False):
     """The claims of the pod, and what was found for the nodes that were looked at."""
 
     claims: Sequence[ResourceClaim]
     """All of them, in the order of the pod."""
     to_allocate: Sequence[PreparedClaim]
-    extended: Mapping[str, str | None] = field(default_factory=dict)
+    extended: Mapping[str, str | None] = msgspec.field(default_factory=dict)
     """Extended resources that the pod requests, each with the class behind it (None: devices cannot serve it)."""
     extended_claim: ResourceClaim | None = None
     """The claim for those that devices serve; without requests unless an earlier attempt left it behind."""
-    outcomes: dict[str, NodeOutcome] = field(default_factory=dict)
+    outcomes: dict[str, NodeOutcome] = msgspec.field(default_factory=dict)
     column: Column | None = None
     """What nodes answered to claims like these; in `outcomes` are the answers to just these."""
-    reserved: list[Reserved] = field(default_factory=list)
+    reserved: list[Reserved] = msgspec.field(default_factory=list)
     """What Reserve took, in the order of the claims."""
-    sent: dict[str, ClaimUpdate] = field(default_factory=dict)
+    sent: dict[str, ClaimUpdate] = msgspec.field(default_factory=dict)
     """Reservations that were submitted, by UID of the claim: they may be on their way, done or failed."""
     created: ResourceClaim | None = None
     """The claim for extended resources, once it was created for this attempt."""
-    unavailable: dict[str, ResourceClaim] = field(default_factory=dict)
+    unavailable: dict[str, ResourceClaim] = msgspec.field(default_factory=dict)
     """Allocated claims that some node could not use, by key: PostFilter may free one of them."""
 
     @property
@@ -75,7 +73,10 @@ def _for_these(claims: Sequence[PreparedClaim], picks: Picks) -> Picks:
     for claim, devices in zip(claims, picks, strict=True):
         wanted = {(w.request, w.alternative): w for alternatives in claim.requests for w in alternatives}
         given.append(
-            tuple(replace(pick, wanted=wanted[pick.wanted.request, pick.wanted.alternative]) for pick in devices)
+            tuple(
+                Pick(wanted[pick.wanted.request, pick.wanted.alternative], pick.device, pick.consumed)
+                for pick in devices
+            )
         )
     return tuple(given)
 
