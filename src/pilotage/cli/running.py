@@ -10,10 +10,12 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
+from typing import Final
 from urllib.parse import urlsplit
 
 from pilotage.assembly import WATCHED, SchedulerOptions, metrics_for
 from pilotage.calls.fenced_writer import FencedWriter
+from pilotage.calls.retry import DEFAULT_POLICIES
 from pilotage.cli.event_loop import until_stopped
 from pilotage.cli.logs import say
 from pilotage.cli.run_flags import RunSettings
@@ -22,7 +24,7 @@ from pilotage.clock import Clock
 from pilotage.kube.client import KubeClient
 from pilotage.kube.connection import Connection
 from pilotage.kube.election import Election
-from pilotage.kube.http_transport import HttpTransport
+from pilotage.kube.http_transport import HttpSettings, HttpTransport
 from pilotage.kube.leader_election import LeaderElector
 from pilotage.kube.measured_transport import MeasuredTransport
 from pilotage.kube.preflight import (
@@ -45,6 +47,9 @@ from pilotage.serve.tls import CertificateError, ServerTls, TlsOptions
 from pilotage.workload_queueing import WATCHED_FOR_QUEUEING
 
 log = logging.getLogger(__name__)
+
+SCHEDULER_HTTP: Final = HttpSettings(connections=sum(policy.workers for policy in DEFAULT_POLICIES.values()))
+"""A connection for every call that may be in flight: bindings must not wait for connections that Events hold."""
 
 _FOLLOWED_VERSION = "1.37"
 
@@ -81,7 +86,7 @@ class Running:
     async def run(self) -> None:
         """Until SIGINT or SIGTERM. Raises Refused, LeadershipLost, CannotListen, CertificateError."""
         async with AsyncExitStack() as stack:
-            client = KubeClient(self._transport(stack, self.connections.scheduler))
+            client = KubeClient(self._transport(stack, self.connections.scheduler, SCHEDULER_HTTP))
             # Renewals and reviews have connections of their own: they must not wait for a thousand bindings.
             side = self._transport(stack, self.connections.scheduler)
             tls = self._tls()
@@ -98,8 +103,10 @@ class Running:
 
     # --- parts -------------------------------------------------------------------------------------------------
 
-    def _transport(self, stack: AsyncExitStack, connection: Connection) -> Transport:
-        transport = HttpTransport(connection)
+    def _transport(
+        self, stack: AsyncExitStack, connection: Connection, settings: HttpSettings | None = None
+    ) -> Transport:
+        transport = HttpTransport(connection, settings)
         stack.push_async_callback(transport.close)
         return MeasuredTransport(transport, connection.server, self._metrics, self._clock)
 
