@@ -169,7 +169,8 @@ class World:
             return "AdmissionCheckInactive", f"Can't admit new workloads: references inactive AdmissionCheck(s): {idle}"
         ring = self._cyclic.get(queue.obj.spec.cohort_name)
         if ring:
-            return "CohortCycle", f"Can't admit new workloads: cohorts are their own ancestors: {' -> '.join(ring)}"
+            circle = " -> ".join((*ring, ring[0]))
+            return "CohortCycle", f"Can't admit new workloads: cohorts are their own ancestors: {circle}"
         twice = _repeated(queue)
         if twice:
             return "Misconfigured", f"Can't admit new workloads: in more than one resource group: {', '.join(twice)}"
