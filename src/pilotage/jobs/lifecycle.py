@@ -10,6 +10,7 @@ from pilotage.jobs import checks, pods_ready
 from pilotage.jobs import conditions as c
 from pilotage.jobs.assignment import Assignment
 from pilotage.jobs.cluster_queue import QueueState
+from pilotage.jobs.effects import Labels
 from pilotage.jobs.queueing import Queueing
 from pilotage.jobs.record import Place, Record
 from pilotage.jobs.refusals import shown
@@ -55,6 +56,7 @@ class Lifecycle:
         self._outbox.event(record, "Normal", "QuotaReserved", f"Quota reserved in {queue.name}, waited {waited}s")
         labels = (("cluster_queue", queue.name), ("priority_class", record.priority_class))
         self._outbox.count("quota_reserved_workloads_total", *labels)
+        self._outbox.count("local_queue_quota_reserved_workloads_total", *_local_labels(record))
         self._outbox.observe("quota_reserved_wait_time_seconds", waited, labels)
         if not self.admit_if_ready(record):
             conditions.set(c.ADMITTED, False, c.UNSATISFIED_CHECKS, "Not all admission checks are ready", now)
@@ -83,6 +85,7 @@ class Lifecycle:
         labels = (("cluster_queue", queue.name), ("priority_class", record.priority_class))
         self._outbox.event(record, "Normal", "Admitted", f"Admitted by ClusterQueue {queue.name}, waited {waited}s")
         self._outbox.count("admitted_workloads_total", *labels)
+        self._outbox.count("local_queue_admitted_workloads_total", *_local_labels(record))
         self._outbox.observe("admission_wait_time_seconds", waited, labels)
         if record.checks:
             self._outbox.observe("admission_checks_wait_time_seconds", now - record.reserved_at, labels)
@@ -133,6 +136,7 @@ class Lifecycle:
         labels = (("cluster_queue", record.cluster_queue), ("reason", reason), ("underlying_cause", cause))
         with_class = (*labels, ("priority_class", record.priority_class))
         self._outbox.count("evicted_workloads_total", *with_class)
+        self._outbox.count("local_queue_evicted_workloads_total", *labels[1:], *_local_labels(record))
         if times == 1:
             self._outbox.count("evicted_workloads_once_total", *with_class)
         if ready is not None and ready.is_true:
@@ -220,6 +224,7 @@ class Lifecycle:
         if admitted is not None and admitted.is_true:
             self._outbox.observe("execution_time_seconds", record.past_seconds + now - admitted.since, labels)
         self._outbox.count("finished_workloads_total", *labels)
+        self._outbox.count("local_queue_finished_workloads_total", *_local_labels(record))
         self.drop(record)
         record.conditions.set(c.FINISHED, True, reason, message, now)
         record.place = Place.FINISHED
@@ -250,6 +255,10 @@ class Lifecycle:
         queue.book(record)
         self._world.touch(record)
         self._queueing.released(queue)
+
+
+def _local_labels(record: Record) -> Labels:
+    return ("name", record.queue_name), ("namespace", record.namespace), ("priority_class", record.priority_class)
 
 
 def execution_deadline(record: Record) -> int | None:

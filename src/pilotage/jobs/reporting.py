@@ -92,6 +92,7 @@ class Reporting:
         holders = [record for record in local.members.values() if record.place is Place.HOLDING]
         admitted = [record for record in holders if record.is_admitted]
         usage = _summed(holders)
+        waiting = [record for record in local.members.values() if record.place in _WAITING]
         return LocalQueueReport(
             namespace=local.obj.namespace,
             name=local.obj.name,
@@ -99,9 +100,10 @@ class Reporting:
             is_active=reason == "Ready",
             reason=reason,
             message=message,
-            pending=sum(record.place in _WAITING for record in local.members.values()),
+            pending=len(waiting),
             reserving=len(holders),
             admitted=len(admitted),
+            inadmissible=sum(_place(record) != "active" for record in waiting),
             reserved_usage=usage,
             admitted_usage=usage if len(admitted) == len(holders) else _summed(admitted),
         )

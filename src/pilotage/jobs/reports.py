@@ -55,6 +55,8 @@ class LocalQueueReport:
     pending: int
     reserving: int
     admitted: int
+    inadmissible: int = 0
+    """Of those that wait: put aside, or in no queue at all."""
     reserved_usage: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """(flavor, resource) -> amount, of workloads with a reservation."""
     admitted_usage: Mapping[tuple[str, str], int] = field(default_factory=dict)

@@ -11,6 +11,7 @@ _WAIT: Final = (1.0, *exponential(2.5, 2, 13))
 _ATTEMPT: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _QUEUE: Final = ("cluster_queue", "priority_class", "replica_role")
 _EVICTION: Final = ("cluster_queue", "reason", "underlying_cause", "priority_class", "replica_role")
+_LOCAL: Final = ("name", "namespace", "priority_class", "replica_role")
 _QUOTA: Final = ("cohort", "cluster_queue", "flavor", "resource", "replica_role")
 
 
@@ -73,3 +74,24 @@ class WorkloadMetrics(MetricTable):
         ALPHA, "How far a queue is above its share.", "cluster_queue", "cohort", "replica_role"
     )
     cohort_weighted_share = gauge(ALPHA, "How far a cohort is above its share.", "cohort", "replica_role")
+
+    # --- LocalQueues -------------------------------------------------------------------------------------------
+    local_queue_pending_workloads = gauge(
+        ALPHA, "Workloads of a LocalQueue that wait for quota.", "name", "namespace", "status", "replica_role"
+    )
+    local_queue_quota_reserved_workloads_total = counter(ALPHA, "Workloads of a LocalQueue that got quota.", *_LOCAL)
+    local_queue_admitted_workloads_total = counter(ALPHA, "Workloads of a LocalQueue that were admitted.", *_LOCAL)
+    local_queue_evicted_workloads_total = counter(
+        ALPHA, "Workloads of a LocalQueue that lost their admission.",
+        "name", "namespace", "reason", "underlying_cause", "priority_class", "replica_role",
+    )  # fmt: skip
+    local_queue_finished_workloads_total = counter(ALPHA, "Workloads of a LocalQueue that have finished.", *_LOCAL)
+    local_queue_reserving_active_workloads = gauge(
+        ALPHA, "Workloads of a LocalQueue that hold quota.", "name", "namespace", "replica_role"
+    )
+    local_queue_admitted_active_workloads = gauge(
+        ALPHA, "Workloads of a LocalQueue that are admitted.", "name", "namespace", "replica_role"
+    )
+    local_queue_status = gauge(
+        ALPHA, "1 for the status that a LocalQueue has.", "name", "namespace", "active", "replica_role"
+    )

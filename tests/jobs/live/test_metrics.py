@@ -36,6 +36,14 @@ async def test_what_happened_is_counted_under_kueues_names() -> None:
     assert metrics.cluster_queue_status.value("cq", "active", ROLE) == 1
     assert metrics.cluster_queue_resource_reservation.value("", "cq", "std", "cpu", ROLE) == 2.0
     assert metrics.cluster_queue_nominal_quota.value("", "cq", "std", "cpu", ROLE) == 2.0
+    local = ("lq", "default")
+    assert metrics.local_queue_pending_workloads.value(*local, "inadmissible", ROLE) == 2
+    assert metrics.local_queue_admitted_active_workloads.value(*local, ROLE) == 1
+    assert metrics.local_queue_status.value(*local, "True", ROLE) == 1
+    assert metrics.local_queue_admitted_workloads_total.values() == {(*local, "", ROLE): 3}
+    assert metrics.local_queue_evicted_workloads_total.values() == {
+        (*local, "PodsReadyTimeout", "WaitForStart", "", ROLE): 1
+    }
     page = render("", metrics)[0].decode()
     [line] = [one for one in page.splitlines() if one.startswith("kueue_evicted_workloads_total{")]
     assert 'reason="PodsReadyTimeout"' in line and line.endswith(" 1.0")

@@ -38,7 +38,7 @@ from pilotage.jobs.controller.steps import (
 )
 from pilotage.jobs.controller.writes import Writes
 from pilotage.jobs.effects import Deactivate, Effect, Event, StatusChanged
-from pilotage.jobs.reports import ClusterQueueReport
+from pilotage.jobs.reports import ClusterQueueReport, LocalQueueReport
 from pilotage.jobs.surface import QueueingEngine
 from pilotage.model.kueue import ReclaimablePod, Workload
 from pilotage.model.meta import TimedCondition
@@ -80,7 +80,8 @@ class QueueingController:
         self._flapping = Flapping(clock)
         self._changed_queues: dict[tuple[str, str], None] = {}
         self._queues_due = float("-inf")
-        self._meters = Meters(metrics, self._queues, tells_quota=configuration.metrics.enable_cluster_queue_resources)
+        tells_quota = configuration.metrics.enable_cluster_queue_resources
+        self._meters = Meters(metrics, self._queues, self._local_queues, tells_quota=tells_quota)
 
     @property
     def engine(self) -> QueueingEngine | None:
@@ -258,6 +259,9 @@ class QueueingController:
 
     def _newest(self, key: str) -> Workload | None:
         return self.engine.workload(key) if self.engine is not None else None
+
+    def _local_queues(self) -> Sequence[LocalQueueReport]:
+        return self.engine.local_queues() if self.engine is not None else ()
 
     def _queues(self) -> Sequence[ClusterQueueReport]:
         return self.engine.cluster_queues() if self.engine is not None else ()

@@ -7,7 +7,7 @@ from typing import Any
 
 from pilotage.jobs.effects import Counted, Observed
 from pilotage.jobs.effects import Labels as EffectLabels
-from pilotage.jobs.reports import ClusterQueueReport, QuotaReport
+from pilotage.jobs.reports import ClusterQueueReport, LocalQueueReport, QuotaReport
 from pilotage.observe.instruments import Counter, Histogram
 from pilotage.observe.workload_metrics import WorkloadMetrics
 
@@ -20,6 +20,7 @@ class Meters:
         self,
         metrics: WorkloadMetrics,
         queues: Callable[[], Sequence[ClusterQueueReport]],
+        local_queues: Callable[[], Sequence[LocalQueueReport]],
         *,
         role: str = "standalone",
         tells_quota: bool = False,
@@ -27,6 +28,7 @@ class Meters:
         """`tells_quota`: metrics.enableClusterQueueResources of the configuration."""
         self._metrics = metrics
         self._queues = queues
+        self._local_queues = local_queues
         self._places: dict[tuple[str, EffectLabels, str], tuple[Any, Labels]] = {}
         self.role = role
         metrics.pending_workloads.read_from(self._pending)
@@ -34,6 +36,10 @@ class Meters:
         metrics.admitted_active_workloads.read_from(lambda: self._per_queue(lambda one: one.admitted))
         metrics.cluster_queue_status.read_from(self._statuses)
         metrics.cluster_queue_weighted_share.read_from(self._shares)
+        metrics.local_queue_pending_workloads.read_from(self._local_pending)
+        metrics.local_queue_reserving_active_workloads.read_from(lambda: self._per_local(lambda one: one.reserving))
+        metrics.local_queue_admitted_active_workloads.read_from(lambda: self._per_local(lambda one: one.admitted))
+        metrics.local_queue_status.read_from(self._local_statuses)
         if tells_quota:
             for gauge, amount in (
                 (metrics.cluster_queue_resource_reservation, lambda quota: quota.used),
@@ -69,6 +75,23 @@ class Meters:
 
     def _per_queue(self, value: Callable[[ClusterQueueReport], float]) -> Mapping[Labels, float]:
         return {(queue.name, self.role): value(queue) for queue in self._queues()}
+
+    def _local_pending(self) -> Mapping[Labels, float]:
+        found: dict[Labels, float] = {}
+        for queue in self._local_queues():
+            found[queue.name, queue.namespace, "active", self.role] = queue.pending - queue.inadmissible
+            found[queue.name, queue.namespace, "inadmissible", self.role] = queue.inadmissible
+        return found
+
+    def _per_local(self, value: Callable[[LocalQueueReport], float]) -> Mapping[Labels, float]:
+        return {(queue.name, queue.namespace, self.role): value(queue) for queue in self._local_queues()}
+
+    def _local_statuses(self) -> Mapping[Labels, float]:
+        return {
+            (queue.name, queue.namespace, status, self.role): float(status == str(queue.is_active))
+            for queue in self._local_queues()
+            for status in ("True", "False", "Unknown")
+        }
 
     def _statuses(self) -> Mapping[Labels, float]:
         return {
