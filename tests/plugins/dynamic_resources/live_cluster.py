@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -12,6 +12,7 @@ from pilotage.kube.client import KubeClient
 from pilotage.kube.transport import Transport
 from pilotage.rng import seeded
 from pilotage.sandbox.embedded import EmbeddedCluster, EmbeddedOptions
+from pilotage.sandbox.faults import parse_fault
 from pilotage.testing import VirtualClock
 
 CLAIMS, SLICES = "resourceclaims.resource.k8s.io", "resourceslices.resource.k8s.io"
@@ -25,6 +26,7 @@ class Live:
 
     def __init__(self, cluster: EmbeddedCluster, clock: VirtualClock, process: SchedulerProcess) -> None:
         self.api = cluster.api
+        self.faults = cluster.faults
         self.clock = clock
         self.scheduler = process.scheduler
         self.api.create("deviceclasses.resource.k8s.io", "", {"metadata": {"name": "gpu"}, "spec": {}})
@@ -83,10 +85,13 @@ class Live:
 
 
 @asynccontextmanager
-async def live(options: SchedulerOptions | None = None, transport: Wrap = lambda inner: inner) -> AsyncIterator[Live]:
+async def live(
+    options: SchedulerOptions | None = None, transport: Wrap = lambda inner: inner, faults: Sequence[str] = ()
+) -> AsyncIterator[Live]:
     """`transport` may put something between the scheduler and the API server."""
     clock = VirtualClock()
-    async with EmbeddedCluster.running(EmbeddedOptions(nodes=2, port=None), clock, seeded(1)) as cluster:
+    sandbox = EmbeddedOptions(nodes=2, port=None, faults=[parse_fault(text) for text in faults], fault_seed=7)
+    async with EmbeddedCluster.running(sandbox, clock, seeded(1)) as cluster:
         client = KubeClient(transport(cluster.transport()))
         process = SchedulerProcess(client, clock, seeded(2), options or SchedulerOptions())
         async with asyncio.TaskGroup() as tasks:
