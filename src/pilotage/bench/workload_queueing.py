@@ -36,7 +36,7 @@ COHORTS: Final = 6
 PRIORITIES: Final = (0, 10, 20, 50, 100)
 _KUEUE: Final = "kueue.x-k8s.io/v1beta2"
 _CPU_PER_QUEUE: Final = 200
-_PER_SECOND: Final = 4
+_PER_SECOND: Final = 20
 _PREEMPTION: Final = {
     "withinClusterQueue": "LowerPriority",
     "reclaimWithinCohort": "LowerPriority",
