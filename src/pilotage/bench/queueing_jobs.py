@@ -75,6 +75,8 @@ class _Run:
     """What it holds of the quota, in thousandths."""
     is_running: bool = False
     attempt: int = 0
+    stored: bytes = b"{}"
+    """The newest version, as a watch would show it."""
 
 
 @dataclass(slots=True)
@@ -99,7 +101,8 @@ class JobRunner:
         run = self._runs.get(name)
         if run is None:
             run = self._runs[name] = _Run()
-        status = _decode(change.record.body).status
+        run.stored = change.record.body
+        status = _decode(run.stored).status
         true = {one.type for one in status.conditions if one.status == "True"}
         holds = "QuotaReserved" in true and "Finished" not in true
         self._book(run, status.admission if holds else None)
@@ -131,10 +134,9 @@ class JobRunner:
             _, _, name, attempt = heapq.heappop(self._ends)
             run = self._runs[name]
             if run.is_running and run.attempt == attempt:
-                await self._finish(name)
+                await self._finish(name, msgspec.json.decode(run.stored))
 
-    async def _finish(self, name: str) -> None:
-        stored = msgspec.json.decode(await self.client.get(KINDS["workloads"], NAMESPACE, name))
+    async def _finish(self, name: str, stored: dict[str, Any]) -> None:
         conditions: list[Any] = stored["status"]["conditions"]
         conditions.append(
             {

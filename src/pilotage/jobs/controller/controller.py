@@ -51,7 +51,7 @@ _SUBJECTS_PER_TURN: Final = 64
 _SHORTEST_REST_SECONDS: Final = 0.001
 _QUEUE_STATUS_SECONDS: Final = 1.0
 """The counts of a busy queue change with every workload; people and dashboards need them once a second."""
-_QUEUE_STATUSES_PER_SECOND: Final = 10.0
+_QUEUE_STATUSES_PER_SECOND: Final = 5.0
 """Of many busy queues each is told less often: their counts must not cost more than their workloads."""
 
 
