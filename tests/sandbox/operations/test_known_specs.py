@@ -50,6 +50,23 @@ def test_the_second_pod_of_a_spec_is_completed_like_the_first(manifest: dict[str
     world.store.check()
 
 
+def test_the_second_resource_claim_of_a_spec_is_completed_like_the_first() -> None:
+    world = World()
+    spec = {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu"}}]}}
+    resource = "resourceclaims.resource.k8s.io"
+    first, second = (
+        world.api.create(resource, "default", {"metadata": {"name": name}, "spec": copy.deepcopy(spec)})
+        for name in ("c", "d")
+    )
+    assert second["spec"] == first["spec"] and second.get("status") == first.get("status")
+    assert first["spec"]["devices"]["requests"][0]["exactly"]["allocationMode"] == "ExactCount"
+    assert world.api.get(resource, "default", "d") == second
+    spec["devices"]["requests"][0]["exactly"]["count"] = -1
+    with pytest.raises(ApiError):
+        world.api.create(resource, "default", {"metadata": {"name": "e"}, "spec": spec})
+    world.store.check()
+
+
 def test_pods_of_one_template_keep_their_own_claims() -> None:
     world = World()
     for number in range(3):

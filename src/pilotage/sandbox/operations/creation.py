@@ -14,7 +14,7 @@ from pilotage.sandbox.kinds.resources import ResourceType
 from pilotage.sandbox.kinds.shapes import check_metadata_shape, check_shape
 from pilotage.sandbox.kinds.structural_schema import apply_schema_defaults, schema_errors
 from pilotage.sandbox.operations.backend import Backend, Object, unsaved_record
-from pilotage.sandbox.operations.known_specs import KnownSpecs
+from pilotage.sandbox.operations.known_specs import REMEMBERED, KnownSpecs
 from pilotage.sandbox.operations.lookup import CachedLookup
 from pilotage.sandbox.operations.terminating import Terminating
 from pilotage.sandbox.rules.admission import admit_create
@@ -40,7 +40,8 @@ class Creation:
 
     def create(self, resource_type: ResourceType, namespace: str, obj: Object, *, dry_run: bool = False) -> Record:
         """Store `obj` (which is taken over and altered); ApiError when it is refused."""
-        sent = self._known_specs.read(obj) if resource_type.storage == "pods" else None
+        storage = resource_type.storage
+        sent = self._known_specs.read(storage, obj) if storage in REMEMBERED else None
         is_known = sent is not None and self._known_specs.complete(sent, obj)
         if is_known:
             check_metadata_shape(resource_type, obj)

@@ -1,9 +1,9 @@
-"""What became of the pod specs that were created before.
+"""What became of the specs of pods and resource claims that were created before.
 
-Pods come by the thousand from a few templates, and most of what creating one costs is to complete and to judge a spec
+They come by the thousand from a few templates, and most of what creating one costs is to complete and to judge a spec
 that has been completed and judged before. So the outcome is remembered by what was sent: the spec with its defaults and
-the server's decisions, as JSON, and the status that a pod with it begins with. Pods of one template may differ in the
-claims of their volumes; the names of claims are therefore left out of what is compared, and put back.
+the server's decisions, as JSON, and the status that an object with it begins with. Pods of one template may differ in
+the claims of their volumes; the names of claims are therefore left out of what is compared, and put back.
 
 Remembered is only what depends on nothing but the spec and the classes that admission looks up (when one of those
 changes, everything is forgotten): not a gated pod, whose status tells the time, and not selectors that are completed
@@ -21,6 +21,8 @@ from pilotage.sandbox.rules.admission import PRIORITY_CLASSES, RUNTIME_CLASSES
 from pilotage.sandbox.storage.records import Change
 from pilotage.sandbox.storage.store import Store
 
+REMEMBERED: Final = frozenset({"pods", "resourceclaims.resource.k8s.io"})
+"""The resources of which this makes sense."""
 _MOST_SPECS: Final = 512
 _LONGEST_SPEC: Final = 64 * 1024
 _SENT_FIELDS: Final = frozenset({"apiVersion", "kind", "metadata", "spec"})
@@ -35,7 +37,8 @@ _encode = msgspec.json.Encoder().encode
 class SentSpec(msgspec.Struct, frozen=True):
     """A spec as a client sent it, apart from the names of its claims."""
 
-    content: bytes
+    content: tuple[str, bytes]
+    """Of which resource, and the JSON."""
     claims: tuple[str, ...]
 
 
@@ -43,21 +46,21 @@ class _Outcome(msgspec.Struct, frozen=True):
     spec: msgspec.Raw
     fields: dict[str, Any]
     """The same spec by field; the volumes are objects, for the names of claims to be put into, the rest is JSON."""
-    status: msgspec.Raw
+    status: msgspec.Raw | None
 
 
 class KnownSpecs:
     """Outcomes by what was sent. `read` before anything is changed, then `complete`, or else `remember`."""
 
     def __init__(self, store: Store) -> None:
-        self._outcomes: dict[bytes, _Outcome] = {}
+        self._outcomes: dict[tuple[str, bytes], _Outcome] = {}
         for resource in (PRIORITY_CLASSES, RUNTIME_CLASSES):
             store.subscribe(resource, self._forget)
 
-    def read(self, pod: Object) -> SentSpec | None:
-        """What the pod asks for; None if that says too much about this one pod, or nothing that could be compared."""
-        spec = pod.get("spec")
-        if type(spec) is not dict or not pod.keys() <= _SENT_FIELDS:
+    def read(self, resource: str, obj: Object) -> SentSpec | None:
+        """What the object asks for; None if that says too much about this one, or nothing that could be compared."""
+        spec = obj.get("spec")
+        if type(spec) is not dict or not obj.keys() <= _SENT_FIELDS:
             return None
         try:
             claims: tuple[str, ...] = ()
@@ -68,24 +71,26 @@ class KnownSpecs:
             return None
         if len(content) > _LONGEST_SPEC or _LABEL_KEYS in content or _GATES in content:
             return None
-        return SentSpec(content, claims)
+        return SentSpec((resource, content), claims)
 
-    def complete(self, sent: SentSpec, pod: Object) -> bool:
-        """Give the pod the spec and the status that it would get; False if nobody has asked for this before."""
+    def complete(self, sent: SentSpec, obj: Object) -> bool:
+        """Give the object the spec and the status that it would get; False if nobody has asked for this before."""
         outcome = self._outcomes.get(sent.content)
         if outcome is None:
             return False
-        pod["spec"] = _with_claims(outcome.fields, sent.claims) if sent.claims else outcome.spec
-        pod["status"] = outcome.status
+        obj["spec"] = _with_claims(outcome.fields, sent.claims) if sent.claims else outcome.spec
+        if outcome.status is not None:
+            obj["status"] = outcome.status
         return True
 
-    def remember(self, sent: SentSpec, pod: Object) -> None:
-        """`pod` was accepted as it is now."""
+    def remember(self, sent: SentSpec, obj: Object) -> None:
+        """`obj` was accepted as it is now."""
         if len(self._outcomes) >= _MOST_SPECS:
             self._outcomes.clear()
-        spec: Object = pod["spec"]
+        spec: Object = obj["spec"]
+        status = _raw(obj["status"]) if "status" in obj else None
         fields = {name: value if name == "volumes" else _raw(value) for name, value in spec.items()}
-        self._outcomes[sent.content] = _Outcome(_raw(spec), fields if sent.claims else {}, _raw(pod["status"]))
+        self._outcomes[sent.content] = _Outcome(_raw(spec), fields if sent.claims else {}, status)
 
     def _forget(self, change: Change) -> None:
         self._outcomes.clear()
