@@ -224,6 +224,7 @@ kind: ClusterQueue
 metadata: {name: x}
 spec:
   namespaceSelector: {}
+  cohortName: team
   resourceGroups: [{coveredResources: [cpu], flavors: [{name: f, resources: [{name: cpu, nominalQuota: 5,
     lendingLimit: "2", borrowingLimit: "1"}]}]}]
   preemption: {reclaimWithinCohort: Any, borrowWithinCohort: {policy: LowerPriority}}
