@@ -30,4 +30,4 @@ def test_pods_with_labels_of_their_own_do_not_fill_the_memory_of_their_spec() ->
     for number in range(1000):
         last = pod(f"p{number}").label("index", str(number)).build()
         plan_for(own, last)
-    assert len(last.spec.memo[own]) <= 64
+    assert len(own.plans.by_spec[last.spec]) <= 64

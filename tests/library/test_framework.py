@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from pathlib import Path
 
 import pytest
@@ -35,6 +37,18 @@ def test_a_pod_that_pre_filter_refuses_fits_nowhere() -> None:
 
 def _field(name: str) -> dict[str, object]:
     return {"key": "metadata.name", "operator": "In", "values": [name]}
+
+
+def test_a_framework_that_nobody_needs_any_more_is_freed_with_its_cluster() -> None:
+    """Programs ask many frameworks, one after the other; the pod's spec outlives them."""
+    asked = pod("p").requests(cpu=1).build()
+    framework = Framework(node("a").cpu(4).build(), pod("running").node("a").requests(cpu=1).build())
+    assert framework.fits(asked)
+    freed = weakref.ref(framework)
+    cluster = weakref.ref(framework._cluster)
+    del framework
+    gc.collect()
+    assert freed() is None and cluster() is None
 
 
 def test_pods_with_a_place_count_and_can_be_taken_away() -> None:

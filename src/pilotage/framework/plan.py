@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 from pilotage.api import points
@@ -100,8 +99,11 @@ _KEPT_PLANS = 64
 
 
 def plan_for(profile: Profile, pod: Pod) -> Plan:
-    """The plan of the pod's class; remembered with the pod's (shared) spec."""
-    plans: dict[Hashable, Plan] = pod.spec.memo.setdefault(profile.plan_owner, {})
+    """The plan of the pod's class; remembered for the pod's (shared) spec."""
+    by_spec = profile.plans.by_spec
+    plans = by_spec.get(pod.spec)
+    if plans is None:
+        plans = by_spec[pod.spec] = {}
     # The spec is shared by pods on different nodes, and by pods that wait for one: the node is not in it.
     key = (pod.namespace, pod.labels, pod.node_name)
     plan = plans.get(key)
@@ -124,21 +126,25 @@ def _fragment(plugin: Plugin, pod: Pod) -> Hashable | None:
 
 
 def _make_plan(profile: Profile, pod: Pod) -> Plan:
-    fragments = {name: _fragment(plugin, pod) for name, plugin in _evaluating(profile, profile.plan_owner)}
+    fragments = {name: _fragment(plugin, pod) for name, plugin in _evaluating(profile)}
     signature = tuple((name, part) for name, part in fragments.items() if part is not None)
-    plan = _split(profile, profile.plan_owner, frozenset(name for name, part in fragments.items() if part is None))
-    return replace(plan, signature=signature)
+    unsigned = frozenset(name for name, part in fragments.items() if part is None)
+    splits = profile.plans.splits
+    if unsigned not in splits:
+        splits[unsigned] = _split(profile, unsigned)
+    return replace(splits[unsigned], signature=signature)
 
 
-@lru_cache(maxsize=_KEPT_PLANS)
-def _evaluating(profile: Profile, plan_owner: object) -> Named:
-    plugins: tuple[Any, ...] = tuple(dict.fromkeys((*profile.filters, *profile.pre_score, *profile.scores)))
-    return tuple((name_of(plugin), plugin) for plugin in plugins)
+def _evaluating(profile: Profile) -> Named:
+    plans = profile.plans
+    if plans.evaluating is None:
+        plugins: tuple[Any, ...] = tuple(dict.fromkeys((*profile.filters, *profile.pre_score, *profile.scores)))
+        plans.evaluating = tuple((name_of(plugin), plugin) for plugin in plugins)
+    return plans.evaluating
 
 
-@lru_cache(maxsize=_KEPT_PLANS)
-def _split(profile: Profile, plan_owner: object, unsigned: frozenset[str]) -> Plan:
-    """The plan, still without a signature, of pods that these plugins do not sign; its owner says who serves."""
+def _split(profile: Profile, unsigned: frozenset[str]) -> Plan:
+    """The plan, still without a signature, of pods that these plugins do not sign."""
 
     def split(plugins: tuple[Any, ...]) -> tuple[Named, Named]:
         named = [(name_of(plugin), plugin) for plugin in plugins]

@@ -23,6 +23,7 @@ from pilotage.api.plugin import Plugin
 from pilotage.api.results import Nominate, Pending, Reject, Skip, Wait
 from pilotage.api.state import CycleState
 from pilotage.clock import Clock
+from pilotage.framework.plan_memory import PlanMemory
 from pilotage.framework.profile import Profile, name_of
 from pilotage.framework.runner import Runner
 from pilotage.observe.instruments import Labels
@@ -83,6 +84,7 @@ class PluginMeter:
         self._clock = clock
         self._own: dict[str, tuple[Plugin, ...]] = {}
         self._timed: dict[str, tuple[Plugin, ...]] = {}
+        self._own_plans, self._timed_plans = profile.plans, PlanMemory()
         """Who serves a point, and their doubles that look at the clock; made when they are first needed."""
         self._calls: list[_Call] = []
         self._nested_calls: list[_Call] = []
@@ -110,17 +112,17 @@ class PluginMeter:
             doubles = {id(plugin): self._double(plugin) for plugin in self._profile.plugins}
             self._own = {point: getattr(self._profile, point) for point in _SERVED}
             self._timed = {point: tuple(doubles[id(p)] for p in plugins) for point, plugins in self._own.items()}
-        self._serve(self._timed, self)
+        self._serve(self._timed, self._timed_plans)
 
     def _end(self) -> None:
-        self._serve(self._own, self._profile)
+        self._serve(self._own, self._own_plans)
         self._tell()
 
-    def _serve(self, plugins: Mapping[str, tuple[Plugin, ...]], plan_owner: object) -> None:
+    def _serve(self, plugins: Mapping[str, tuple[Plugin, ...]], plans: PlanMemory) -> None:
         """Let these serve the points of the profile."""
         for point, serving in plugins.items():
             setattr(self._profile, point, serving)
-        self._profile.plan_owner = plan_owner
+        self._profile.plans = plans
         self._runner.look_up_methods()
 
     def _double(self, plugin: Plugin) -> Plugin:

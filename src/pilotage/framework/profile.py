@@ -11,6 +11,7 @@ from pilotage.api.plugin import Plugin
 from pilotage.api.views import Handle
 from pilotage.framework.errors import ProfileError
 from pilotage.framework.extension_points import SERVED_BY
+from pilotage.framework.plan_memory import PlanMemory
 from pilotage.framework.plugin_args import arguments_of
 from pilotage.framework.recipes import PluginChoice, ProfileRecipe
 from pilotage.framework.registry import Registry
@@ -37,8 +38,8 @@ class Profile:
         self.plugins = tuple(plugins)
         self.weights = dict(weights)
         self.percentage_of_nodes_to_score = percentage_of_nodes_to_score
-        self.plan_owner: object = self
-        """Under whose name plans are remembered: they hold methods of the plugins, which a meter replaces."""
+        self.plans = PlanMemory()
+        """Of the plugins that serve now: plans hold their methods, and a meter replaces the plugins."""
         self._order = order
         self.pre_enqueue = self._serving("preEnqueue", points.PreEnqueue)
         self.queue_sort = self._serving("queueSort", points.QueueSort)

@@ -152,8 +152,8 @@ class PodSpecFields(Shape, frozen=True):
 class PodSpec(PodSpecFields, frozen=True, eq=False, weakref=True, gc=True):
     """One object per distinct content: compared and hashed by identity.
 
-    `memo` may hold anything derived from the spec but never a Pod: pods are invisible to the garbage collector, so a
-    spec that refers back to its pod would live for ever.
+    `memo` may hold anything derived from the spec, but nothing that leads to a Pod, such as a plugin: pods are
+    invisible to the garbage collector, so that a spec which refers back to its pod would live for ever.
     """
 
     memo: dict[Any, Any] = msgspec.field(default_factory=dict)

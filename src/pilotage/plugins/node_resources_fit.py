@@ -53,6 +53,8 @@ class NodeResourcesFit(Plugin, NothingBeforeFilter, Filter, VectorFilter, Nothin
         self._handle = handle
         self._devices = DeviceSupply(handle)
         self._strategy = strategy_of(args.scoring_strategy)
+        # Not the plugin itself: a spec that referred to it would keep it, and all its cluster, for ever.
+        self._memo_key = ("requests that must fit", args.ignored_resources, args.ignored_resource_groups)
         self._scored = tuple((spec.name, spec.weight) for spec in args.scoring_strategy.resources)
 
     # --- filter ------------------------------------------------------------------------------------------------
@@ -81,11 +83,11 @@ class NodeResourcesFit(Plugin, NothingBeforeFilter, Filter, VectorFilter, Nothin
 
     def _wanted(self, pod: Pod) -> tuple[tuple[str, int], ...]:
         """What must fit; worked out once per spec."""
-        known: tuple[tuple[str, int], ...] | None = pod.spec.memo.get(self)
+        known: tuple[tuple[str, int], ...] | None = pod.spec.memo.get(self._memo_key)
         if known is None:
             requests = pod_requests(pod.spec).items()
             known = tuple((name, amount) for name, amount in requests if amount > 0 and self._is_checked(name))
-            pod.spec.memo[self] = known
+            pod.spec.memo[self._memo_key] = known
         return known
 
     def _is_checked(self, name: str) -> bool:
