@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pilotage.kube.transport import Response, Transport, TransportError
+from tests.passing_transport import PassingTransport
 
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
@@ -23,9 +24,9 @@ class Access:
     name: str = ""
 
 
-class RecordingTransport:
+class RecordingTransport(PassingTransport):
     def __init__(self, transport: Transport, made: set[Access]) -> None:
-        self._transport = transport
+        super().__init__(transport)
         self._made = made
         self.refuses_binding_of = ""
         self.loses_once: set[tuple[str, str]] = set()
@@ -35,7 +36,7 @@ class RecordingTransport:
         self._note(method, path, options.get("query"))
         if self.refuses_binding_of and path.endswith(f"/{self.refuses_binding_of}/binding"):
             return Response(409, {}, b'{"kind": "Status", "reason": "Conflict", "message": "not now"}')
-        answer = await self._transport.request(method, path, **options)
+        answer = await super().request(method, path, **options)
         access = access_of(method, path)
         if access is not None and (access.verb, access.resource) in self.loses_once:
             self.loses_once.remove((access.verb, access.resource))
@@ -46,10 +47,7 @@ class RecordingTransport:
         self, path: str, query: Mapping[str, str] | None = None
     ) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
         self._note("WATCH", path, query)
-        return self._transport.stream(path, query)
-
-    async def close(self) -> None:
-        await self._transport.close()
+        return super().stream(path, query)
 
     def _note(self, method: str, path: str, query: Mapping[str, str] | None) -> None:
         access = access_of(method, path, query)

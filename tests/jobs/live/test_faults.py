@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import msgspec
@@ -15,13 +13,14 @@ from pilotage.rng import seeded
 from pilotage.sandbox.storage.records import Change
 from pilotage.testing import VirtualClock
 from tests.jobs.live.world import Json, QueueingWorld, job, living, priority_class, queue
+from tests.passing_transport import PassingTransport
 
 
-class Flaky:
+class Flaky(PassingTransport):
     """Every few writes something goes wrong: not sent, refused, or done without an answer."""
 
     def __init__(self, transport: Transport, rng: random.Random) -> None:
-        self._transport = transport
+        super().__init__(transport)
         self._rng = rng
         self.failures = 0
 
@@ -33,19 +32,11 @@ class Flaky:
         if luck < 0.16:
             self.failures += 1
             return Response(503, {}, b'{"kind":"Status","message":"try later"}')
-        answer = await self._transport.request(method, path, **options)
+        answer = await super().request(method, path, **options)
         if luck < 0.24:
             self.failures += 1
             raise TransportError("connection reset", sent=True)
         return answer
-
-    def stream(
-        self, path: str, query: Mapping[str, str] | None = None
-    ) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
-        return self._transport.stream(path, query)
-
-    async def close(self) -> None:
-        await self._transport.close()
 
 
 def used_cpu(cluster: QueueingWorld) -> int:
@@ -161,7 +152,7 @@ class SlowStatus(Flaky):
     async def request(self, method: str, path: str, **options: Any) -> Response:
         if method == "PATCH" and "/workloads/" in path and path.endswith("/status"):
             await self._clock.sleep(2)
-        answer = await self._transport.request(method, path, **options)
+        answer = await super().request(method, path, **options)
         if method == "PATCH" and answer.status < 300:
             body = msgspec.json.decode(options["body"])
             if b'"type":"Admitted","status":"True"' in answer.body.replace(b" ", b"") and path.endswith("/status"):

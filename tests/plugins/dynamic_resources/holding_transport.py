@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager
+from typing import Any
 
 from pilotage.kube.transport import Response, Transport
+from tests.passing_transport import PassingTransport
 
 
-class HoldingTransport:
+class HoldingTransport(PassingTransport):
     def __init__(self, inner: Transport) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._gate = asyncio.Event()
         self._held = ""
         self.writes: list[tuple[str, int]] = []
@@ -27,16 +27,7 @@ class HoldingTransport:
     def let_go(self) -> None:
         self._gate.set()
 
-    async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, str] | None = None,
-        body: bytes | None = None,
-        content_type: str = "application/json",
-        timeout_seconds: float | None = None,
-    ) -> Response:
+    async def request(self, method: str, path: str, **options: Any) -> Response:
         is_claim = method == "PATCH" and "/resourceclaims/" in path and path.endswith("/status")
         if is_claim:
             self.begun += 1
@@ -44,18 +35,8 @@ class HoldingTransport:
             self._writing[path] += 1
             if self._held and path.endswith(self._held):
                 await self._gate.wait()
-        answer = await self._inner.request(
-            method, path, query=query, body=body, content_type=content_type, timeout_seconds=timeout_seconds
-        )
+        answer = await super().request(method, path, **options)
         if is_claim:
             self._writing[path] -= 1
             self.writes.append((path, answer.status))
         return answer
-
-    def stream(
-        self, path: str, query: Mapping[str, str] | None = None
-    ) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
-        return self._inner.stream(path, query)
-
-    async def close(self) -> None:
-        await self._inner.close()
