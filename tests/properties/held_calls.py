@@ -6,6 +6,9 @@ from collections.abc import Callable, Coroutine, Generator
 from typing import Any
 
 from pilotage.api.calls import OnOutcome, Outcome, Seen
+from pilotage.calls.call_queue import CallQueue
+from pilotage.calls.slot import CallSlot
+from pilotage.kube.errors import ApiStatusError
 
 
 class Pause:
@@ -15,7 +18,62 @@ class Pause:
         yield
 
 
-def seen_now(coroutine: Coroutine[Any, Any, Seen]) -> Seen:
+class Flights:
+    """Calls that a queue has handed out, each held where the model server pauses."""
+
+    def __init__(self, queue: CallQueue, server: Any, on_refusal: Callable[[CallSlot, ApiStatusError], None]) -> None:
+        self._queue = queue
+        self._server = server
+        self._on_refusal = on_refusal
+        self._flying: dict[str, tuple[CallSlot, Coroutine[Any, Any, str | None]]] = {}
+
+    def __len__(self) -> int:
+        return len(self._flying)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._flying
+
+    def keys(self) -> set[str]:
+        return set(self._flying)
+
+    def begin(self, slot: CallSlot) -> None:
+        """As a dispatcher would: look first if nobody knows what became of an earlier try."""
+        assert slot.key not in self._flying, "one call in flight for each object"
+        try:
+            if self._queue.is_in_doubt(slot):
+                seen = _seen_now(slot.call.look(self._server))
+                self._queue.looked(slot, seen)
+                if seen.has_happened:
+                    self._queue.done(slot, None if seen.object is None else seen.object.resource_version)
+                    return
+        except ApiStatusError as error:
+            self._queue.failed(slot, error)
+            return
+        self._flying[slot.key] = slot, slot.call.perform(self._server)
+        self.go_on(slot.key)
+
+    def go_on(self, key: str) -> None:
+        """To the next pause, or to the end."""
+        if key not in self._flying:
+            return
+        slot, coroutine = self._flying[key]
+        try:
+            coroutine.send(None)
+        except StopIteration as finished:
+            del self._flying[key]
+            self._queue.done(slot, finished.value)
+        except ApiStatusError as error:
+            del self._flying[key]
+            self._on_refusal(slot, error)
+
+    def cut_off(self, key: str) -> CallSlot:
+        """The connection is lost, before or after the server has taken in the call: nobody knows which."""
+        slot, coroutine = self._flying.pop(key)
+        coroutine.close()
+        return slot
+
+
+def _seen_now(coroutine: Coroutine[Any, Any, Seen]) -> Seen:
     """The result of a look that never waits."""
     try:
         coroutine.send(None)

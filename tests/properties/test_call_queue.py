@@ -12,7 +12,6 @@ the end everything is allowed to finish, and then
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
 from typing import Any
 
 import msgspec
@@ -31,7 +30,7 @@ from pilotage.kube.errors import ApiStatusError
 from pilotage.kube.transport import TransportError
 from pilotage.model import KINDS, Pod
 from pilotage.testing import pod
-from tests.properties.held_calls import Listeners, Pause, seen_now
+from tests.properties.held_calls import Flights, Listeners, Pause
 
 NAMES = ("a", "b")
 FIELDS = ("nomination", "PodScheduled", "Other")
@@ -116,7 +115,7 @@ class Traffic(RuleBasedStateMachine):
         self.queue = CallQueue()
         self.received: dict[str, Pod | None] = dict.fromkeys(NAMES)
         self.listeners = Listeners()
-        self.flying: dict[str, tuple[CallSlot, Coroutine[Any, Any, str | None]]] = {}
+        self.flights = Flights(self.queue, self.server, self._refused)
         self.binds = dict.fromkeys(NAMES, 0)
         self.wanted: dict[str, dict[str, str]] = {name: {} for name in NAMES}
         """What was wanted last, field by field; without fields that nobody can know any more."""
@@ -190,61 +189,34 @@ class Traffic(RuleBasedStateMachine):
     def send(self, lane: Lane) -> None:
         slot = self.queue.next(lane)
         if slot is not None:
-            assert slot.key not in self.flying, "one call in flight for each object"
-            self._begin(slot)
-
-    def _begin(self, slot: CallSlot) -> None:
-        try:
-            if self.queue.is_in_doubt(slot):
-                seen = seen_now(slot.call.look(self.server))  # type: ignore[arg-type]
-                self.queue.looked(slot, seen)
-                if seen.has_happened:
-                    self.queue.done(slot, None if seen.object is None else seen.object.resource_version)
-                    return
-        except Exception as error:
-            self.queue.failed(slot, error)
-            return
-        self.flying[slot.key] = slot, slot.call.perform(self.server)  # type: ignore[arg-type]
-        self._go_on(slot.key)
+            self.flights.begin(slot)
 
     @rule(lane=st.sampled_from([Lane.STATUS, Lane.STATUS, Lane.BIND]))
     def send_until_taken_in(self, lane: Lane) -> None:
         """The server has taken it in, and nobody knows yet."""
-        before = set(self.flying)
+        before = self.flights.keys()
         self.send(lane)
-        for key in set(self.flying) - before:
-            self._go_on(key)
+        for key in self.flights.keys() - before:
+            self.flights.go_on(key)
 
-    @precondition(lambda self: self.flying)
+    @precondition(lambda self: len(self.flights))
     @rule(name=names)
     def go_on(self, name: str) -> None:
-        self._go_on(f"uid-{name}")
+        self.flights.go_on(f"uid-{name}")
 
-    def _go_on(self, key: str) -> None:
-        if key not in self.flying:
-            return
-        slot, coroutine = self.flying[key]
-        try:
-            coroutine.send(None)
-        except StopIteration as finished:
-            del self.flying[key]
-            self.queue.done(slot, finished.value)
-        except ApiStatusError as error:
-            del self.flying[key]
-            self._failed(slot, error, is_in_doubt=False)
-
-    @precondition(lambda self: self.flying)
+    @precondition(lambda self: len(self.flights))
     @rule(name=names, gives_up=st.booleans())
     def lose_connection(self, name: str, gives_up: bool) -> None:
-        """Before or after the server has taken in the call: nobody knows which."""
-        if f"uid-{name}" not in self.flying:
+        if f"uid-{name}" not in self.flights:
             return
-        slot, coroutine = self.flying.pop(f"uid-{name}")
-        coroutine.close()
+        slot = self.flights.cut_off(f"uid-{name}")
         if gives_up:
             self._failed(slot, LOST, is_in_doubt=True)
         else:
             self.queue.retry(slot, 1.0, is_in_doubt=True)
+
+    def _refused(self, slot: CallSlot, error: ApiStatusError) -> None:
+        self._failed(slot, error, is_in_doubt=False)
 
     def _failed(self, slot: CallSlot, error: Exception, *, is_in_doubt: bool) -> None:
         name = slot.key.removeprefix("uid-")
@@ -281,12 +253,12 @@ class Traffic(RuleBasedStateMachine):
     def teardown(self) -> None:
         for _ in range(50):
             for name in NAMES:
-                self._go_on(f"uid-{name}")
+                self.flights.go_on(f"uid-{name}")
                 self.watch(name)
             self.queue.wake(1.0)
             for lane in Lane:
                 if (slot := self.queue.next(lane)) is not None:
-                    self._begin(slot)
+                    self.flights.begin(slot)
         assert self.queue.is_idle and self.listeners.all_told, "everybody is told in the end"
         self.listeners.check()
         self.check_the_end()
@@ -306,7 +278,7 @@ class Traffic(RuleBasedStateMachine):
     def the_queue_is_in_order(self) -> None:
         self.queue.check()
         self.listeners.check()
-        assert self.queue.in_flight == len(self.flying)
+        assert self.queue.in_flight == len(self.flights)
 
     @invariant()
     def what_is_wanted_is_what_is_shown(self) -> None:

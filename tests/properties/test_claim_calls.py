@@ -13,7 +13,6 @@ and in the end the server has what each pod wanted last, unless it was told that
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
 from typing import Any
 
 import msgspec
@@ -32,7 +31,7 @@ from pilotage.plugins.dynamic_resources.claim_update import ClaimUpdate
 from pilotage.plugins.dynamic_resources.claim_wishes import Act, Wish
 from pilotage.plugins.dynamic_resources.claims import is_newer
 from pilotage.testing import pod
-from tests.properties.held_calls import Listeners, Pause, seen_now
+from tests.properties.held_calls import Flights, Listeners, Pause
 
 CLAIMS = ("x", "y")
 PODS = {name: pod(name).uid(name).build() for name in ("p", "q", "r")}
@@ -115,7 +114,7 @@ class Sharing(RuleBasedStateMachine):
         """The newest version that anybody has told of."""
         self.listeners = Listeners()
         self.count = 0
-        self.flying: dict[str, tuple[CallSlot, Coroutine[Any, Any, str | None]]] = {}
+        self.flights = Flights(self.queue, self.server, self._refused)
         self.last: dict[tuple[str, str], tuple[int, Wish, Outcome | None]] = {}
         """What a pod wanted last of a claim, and what became of it."""
         for name in CLAIMS:
@@ -180,36 +179,16 @@ class Sharing(RuleBasedStateMachine):
     @rule()
     def send(self) -> None:
         slot = self.queue.next(Lane.VOLUME)
-        if slot is None:
-            return
-        assert slot.key not in self.flying, "a claim has one write in flight"
-        try:
-            if self.queue.is_in_doubt(slot):
-                seen = seen_now(slot.call.look(self.server))  # type: ignore[arg-type]
-                self.queue.looked(slot, seen)
-                if seen.has_happened:
-                    self.queue.done(slot, None if seen.object is None else seen.object.resource_version)
-                    return
-        except ApiStatusError as error:
-            self.queue.failed(slot, error)
-            return
-        self.flying[slot.key] = slot, slot.call.perform(self.server)  # type: ignore[arg-type]
-        self.go_on(slot.key)
+        if slot is not None:
+            self.flights.begin(slot)
+
+    def _refused(self, slot: CallSlot, error: ApiStatusError) -> None:
+        assert error.code == 409
+        self.queue.retry(slot, 1.0, is_in_doubt=True)
 
     @rule(name=claims)
     def go_on(self, name: str) -> None:
-        if name not in self.flying:
-            return
-        slot, coroutine = self.flying[name]
-        try:
-            coroutine.send(None)
-        except StopIteration as finished:
-            del self.flying[name]
-            self.queue.done(slot, finished.value)
-        except ApiStatusError as error:
-            del self.flying[name]
-            assert error.code == 409
-            self.queue.retry(slot, 1.0, is_in_doubt=True)
+        self.flights.go_on(name)
 
     @rule(name=claims)
     def send_and_finish(self, name: str) -> None:
@@ -217,14 +196,12 @@ class Sharing(RuleBasedStateMachine):
         for _ in range(6):
             self.go_on(name)
 
-    @precondition(lambda self: self.flying)
+    @precondition(lambda self: len(self.flights))
     @rule(name=claims, gives_up=st.booleans())
     def lose_connection(self, name: str, gives_up: bool) -> None:
-        """Before or after the server has taken in the call: nobody knows which."""
-        if name not in self.flying:
+        if name not in self.flights:
             return
-        slot, coroutine = self.flying.pop(name)
-        coroutine.close()
+        slot = self.flights.cut_off(name)
         if gives_up:
             self.queue.failed(slot, LOST, is_in_doubt=True)
         else:
@@ -278,7 +255,7 @@ class Sharing(RuleBasedStateMachine):
     def the_queue_is_in_order(self) -> None:
         self.queue.check()
         self.listeners.check()
-        assert self.queue.in_flight == len(self.flying)
+        assert self.queue.in_flight == len(self.flights)
 
     def teardown(self) -> None:
         for _ in range(60):
