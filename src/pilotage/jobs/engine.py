@@ -17,11 +17,12 @@ from pilotage.jobs.configuration.kinds import QueueingConfiguration
 from pilotage.jobs.effects import Effect
 from pilotage.jobs.invariants import check_invariants
 from pilotage.jobs.lifecycle import Lifecycle
+from pilotage.jobs.queue_lines import QueueLines, Window
 from pilotage.jobs.queueing import Queueing
 from pilotage.jobs.reconfiguration import Reconfiguration
 from pilotage.jobs.record import Place
 from pilotage.jobs.reporting import Reporting
-from pilotage.jobs.reports import ClusterQueueReport, LocalQueueReport, PendingWorkload, WorkloadReport
+from pilotage.jobs.reports import ClusterQueueReport, LocalQueueReport, PendingWorkload, QueueLine, WorkloadReport
 from pilotage.jobs.status import with_status
 from pilotage.jobs.stopping import Stopping
 from pilotage.jobs.workloads import Workloads
@@ -51,6 +52,7 @@ class JobQueueing:
         )
         self._admission = AdmissionCycle(world, self._queueing, self._lifecycle)
         self._reporting = Reporting(world)
+        self._lines = QueueLines(world)
 
     # --- what happens -------------------------------------------------------------------------------------------------
 
@@ -180,7 +182,17 @@ class JobQueueing:
     def pending(self, cluster_queue: str) -> Sequence[PendingWorkload]:
         """All that wait in a ClusterQueue, in queue order."""
         self._reconfiguration.apply()
-        return self._reporting.pending(cluster_queue)
+        return self._lines.pending(cluster_queue)
+
+    def lines_of_cluster_queue(self, name: str, window: Window) -> Sequence[QueueLine] | None:
+        """Some of them, with what they wait for; None if there is no such queue."""
+        self._reconfiguration.apply()
+        return self._lines.of_cluster_queue(name, window)
+
+    def lines_of_local_queue(self, key: str, window: Window) -> Sequence[QueueLine] | None:
+        """The same for those of one LocalQueue ("namespace/name")."""
+        self._reconfiguration.apply()
+        return self._lines.of_local_queue(key, window)
 
     def workloads(self) -> Sequence[str]:
         """Keys of all workloads."""

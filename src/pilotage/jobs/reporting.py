@@ -9,14 +9,13 @@ from pilotage.clock import rfc3339
 from pilotage.jobs import conditions as c
 from pilotage.jobs.cluster_queue import LocalQueueState, QueueState
 from pilotage.jobs.fair_sharing import weighted_share
+from pilotage.jobs.queue_lines import in_order, queue_place
 from pilotage.jobs.quota import Amounts, FlavorResource
 from pilotage.jobs.record import Place, Record
 from pilotage.jobs.refusals import Obstacle, Refusal, shown
 from pilotage.jobs.reports import (
     ClusterQueueReport,
     LocalQueueReport,
-    PendingWorkload,
-    QueuePlace,
     QuotaReport,
     Shortage,
     WorkloadReport,
@@ -103,7 +102,7 @@ class Reporting:
             pending=len(waiting),
             reserving=len(holders),
             admitted=len(admitted),
-            inadmissible=sum(_place(record) != "active" for record in waiting),
+            inadmissible=sum(queue_place(record) != "active" for record in waiting),
             reserved_usage=usage,
             admitted_usage=usage if len(admitted) == len(holders) else _summed(admitted),
         )
@@ -135,37 +134,6 @@ class Reporting:
 
     # --- workloads ----------------------------------------------------------------------------------------------------
 
-    def pending(self, cluster_queue: str) -> list[PendingWorkload]:
-        queue = self._world.queues.get(cluster_queue)
-        if queue is None:
-            return []
-        positions: dict[str, int] = {}
-        found = []
-        for at, record in enumerate(self._in_order(queue)):
-            in_local = positions.get(record.local_queue_key, 0)
-            positions[record.local_queue_key] = in_local + 1
-            reason, message = pending_reason(record)
-            found.append(
-                PendingWorkload(
-                    key=record.key,
-                    uid=record.uid,
-                    local_queue=record.queue_name,
-                    priority=record.priority,
-                    position_in_cluster_queue=at,
-                    position_in_local_queue=in_local,
-                    place=_place(record),
-                    reason=reason,
-                    message=message,
-                    requeue_count=record.requeue_count,
-                    requeue_at=record.requeue_at,
-                )
-            )
-        return found
-
-    def _in_order(self, queue: QueueState) -> list[Record]:
-        sticky = queue.pending.sticky
-        return sorted(queue.pending.records(), key=lambda one: (one is not sticky, self._world.order_key(one)))
-
     def explain(self, key: str) -> WorkloadReport | None:
         record = self._world.records.get(key)
         if record is None:
@@ -179,11 +147,11 @@ class Reporting:
             key=record.key,
             uid=record.uid,
             state=cast(WorkloadState, state_of(record)),
-            place=_place(record),
+            place=queue_place(record),
             local_queue=record.queue_name,
             cluster_queue=record.cluster_queue,
             priority=record.priority,
-            position=self._in_order(queue).index(record) if is_queued and queue is not None else None,
+            position=in_order(self._world, queue).index(record) if is_queued and queue is not None else None,
             reason=reason,
             message=message,
             requeue_count=record.requeue_count,
@@ -215,14 +183,6 @@ class Reporting:
             most=obstacle.most,
             holders=tuple(sorted(holders, key=lambda item: (-item[1], item[0]))),
         )
-
-
-def _place(record: Record) -> QueuePlace:
-    if record.place is Place.BACKOFF:
-        return "inadmissible"
-    if record.place is not Place.QUEUED or record.group is None:
-        return "none"
-    return "inadmissible" if record.group.is_aside else "active"
 
 
 def _events(record: Record, reason: str) -> tuple[str, ...]:

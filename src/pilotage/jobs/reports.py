@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from pilotage.model.meta import ObjectMeta
+
 WorkloadState = Literal["pending", "reserved", "admitted", "evicting", "inactive", "finished"]
 QueuePlace = Literal["active", "inadmissible", "none"]
 """active: tried in turn; inadmissible: put aside until something changes, or in back-off; none: in no queue."""
@@ -79,6 +81,45 @@ class PendingWorkload:
     requeue_count: int | None
     requeue_at: int | None
     """Epoch seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Somebody whose quota, or whose pods, others wait for."""
+
+    key: str
+    cluster_queue: str
+    amount: int | None = None
+    """Of the resource that is waited for; None if it is not a matter of amounts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """One thing that a pending workload waits for, and who has it."""
+
+    reason: str
+    """WaitingForQuota, WaitingForPreemptedWorkloads or WaitingForPodsReady."""
+    holders: tuple[Holder, ...] = ()
+    """The largest first; not more than a few, and only those who may be named."""
+    others: int = 0
+    """How many more there are."""
+    others_amount: int | None = None
+    pod_set: str = ""
+    flavor: str = ""
+    resource: str = ""
+    need: int | None = None
+    free: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QueueLine:
+    """One line of a queue with everything that the visibility API tells about it."""
+
+    metadata: ObjectMeta
+    place: PendingWorkload
+    is_eligible: bool
+    """It may be tried; False in back-off, or while its queue is drained."""
+    needs: tuple[Need, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,8 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from pilotage.jobs.effects import Effect
-from pilotage.jobs.reports import ClusterQueueReport, LocalQueueReport, PendingWorkload, WorkloadReport
+from pilotage.jobs.queue_lines import Window
+from pilotage.jobs.reports import ClusterQueueReport, LocalQueueReport, PendingWorkload, QueueLine, WorkloadReport
 from pilotage.model.kueue import (
     AdmissionCheck,
     ClusterQueue,
@@ -87,6 +88,12 @@ class QueueingEngine(Protocol):
 
     def pending(self, cluster_queue: str) -> Sequence[PendingWorkload]:
         """All that wait in a ClusterQueue, in queue order."""
+
+    def lines_of_cluster_queue(self, name: str, window: Window) -> Sequence[QueueLine] | None:
+        """Some of them, with what they wait for; None if there is no such queue."""
+
+    def lines_of_local_queue(self, key: str, window: Window) -> Sequence[QueueLine] | None:
+        """The same for those of one LocalQueue ("namespace/name")."""
 
     def quota_tree(self, cluster_queue: str) -> str:
         """The same text for all ClusterQueues that share quota with each other."""

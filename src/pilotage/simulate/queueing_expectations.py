@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from pilotage.clock import parse_rfc3339
+from pilotage.jobs.visibility import VisibilityApi
+from pilotage.jobs.visibility_discovery import GROUP
 from pilotage.model.kueue import Workload
 from pilotage.simulate.queueing_stage import QueueingStage, is_true
 
@@ -82,16 +84,18 @@ def _cluster_queues(stage: QueueingStage, wanted: Json) -> Iterator[str]:
 
 
 def _visibility(stage: QueueingStage, wanted: Json) -> Iterator[str]:
+    api = VisibilityApi(lambda: stage.engine)
     for queue, lines in wanted.items():
+        answer = api.answer("GET", f"/apis/{GROUP}/v1beta2/clusterqueues/{queue}/pendingworkloads", {})
         found = [
             {
-                "workload": stage.shown(one.key),
-                "cq": one.position_in_cluster_queue,
-                "lq": one.position_in_local_queue,
-                "queue": one.local_queue,
-                "priority": one.priority,
+                "workload": stage.shown(f"{item['metadata']['namespace']}/{item['metadata']['name']}"),
+                "cq": item["positionInClusterQueue"],
+                "lq": item["positionInLocalQueue"],
+                "queue": item["localQueueName"],
+                "priority": item["priority"],
             }
-            for one in stage.engine.pending(queue)
+            for item in answer.document.get("items", ())
         ]
         yield from _compare(f"visibility of {queue}", lines, found)
 
