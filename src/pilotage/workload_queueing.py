@@ -24,6 +24,8 @@ log = logging.getLogger(__name__)
 WATCHED_FOR_QUEUEING: Final = (
     "namespaces",
     "priorityclasses",
+    "runtimeclasses",
+    "limitranges",
     "workloadpriorityclasses",
     "resourceflavors",
     "cohorts",

@@ -90,6 +90,20 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
         },
     },
     "namespaces": {"spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"}},
+    "limitranges": {
+        "spec": {
+            "limits": [
+                {
+                    "type": "Container",
+                    "max": {"cpu": "4"},
+                    "min": {"cpu": "10m"},
+                    "default": {"cpu": "2"},
+                    "defaultRequest": {"cpu": "1"},
+                    "maxLimitRequestRatio": {"cpu": "4"},
+                }
+            ]
+        }
+    },
     "services": {"spec": {"selector": {"app": "web"}, "type": "NodePort"}},
     "replicationcontrollers": {"spec": {"replicas": 2, "selector": {"app": "web"}}, "status": _REPLICAS},
     "replicasets": {"spec": {"replicas": 2, "selector": SELECTOR, "template": TEMPLATE}, "status": _REPLICAS},
@@ -149,6 +163,7 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
         },
     },
     "priorityclasses": {"value": 5, "globalDefault": True, "description": "d", "preemptionPolicy": "Never"},
+    "runtimeclasses": {"overhead": {"podFixed": {"cpu": "100m"}}},
     "leases": {
         "spec": {
             "holderIdentity": "me",

@@ -161,4 +161,4 @@ POD_STATUS = {
     },
     "observedGeneration": 4,
 }
-TEMPLATE = {"metadata": {"labels": {"app": "web"}}, "spec": POD_SPEC}
+TEMPLATE = {"metadata": {"labels": {"app": "web"}}, "spec": {**POD_SPEC, "runtimeClassName": "kata"}}

@@ -11,6 +11,7 @@ from pilotage.model.quantity import (
     Format,
     Quantity,
     QuantityError,
+    canonical_quantity,
     format_quantity,
     parse_quantity,
     quantity_milli,
@@ -121,3 +122,23 @@ def test_anything_finer_than_a_nano_becomes_a_nano() -> None:
 )
 def test_format_quantity_writes_the_canonical_text(value: Fraction | int, form: Format, text: str) -> None:
     assert format_quantity(value, form) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "canonical"),
+    [
+        ("1000m", "1"),
+        ("1500m", "1500m"),
+        ("0.5", "500m"),
+        ("1024Mi", "1Gi"),
+        ("1.5Gi", "1536Mi"),
+        ("1024", "1024"),
+        ("2000", "2k"),
+        ("1e3", "1e3"),
+        (2, "2"),
+        (0.5, "500m"),
+        ("0", "0"),
+    ],
+)
+def test_canonical_quantity_keeps_the_notation(text: Quantity, canonical: str) -> None:
+    assert canonical_quantity(text) == canonical

@@ -22,6 +22,8 @@ _PAGE: Final = 500
 _NOT_FOUND: Final = 404
 _READ: Final = (
     "namespaces",
+    "runtimeclasses",
+    "limitranges",
     "resourceflavors",
     "cohorts",
     "admissionchecks",

@@ -122,8 +122,21 @@ class AdmissionCycle:
             text = f"The namespace doesn't match the namespace selector of ClusterQueue {queue.name}"
             self._put_aside(record, queue, Refusal(c.MISCONFIGURED, detail=text), NEVER)
             return None
+        if record.shape.problems:
+            self._refuse_pods(record, queue)
+            return None
         assignment, victims = self._judge(record, queue)
         return Entry(record, queue, self._world.head_key(record), assignment, victims)
+
+    def _refuse_pods(self, record: Record, queue: QueueState) -> None:
+        """The API server would not create its pods: only another LimitRange, RuntimeClass or workload helps."""
+        problems = record.shape.problems
+        refusal = Refusal(c.MISCONFIGURED, problems, "; ".join(one.detail for one in problems))
+        record.waits_for, record.chosen_counts = frozenset(), ()
+        if queue.is_strict:
+            self._say(record, refusal)
+        else:
+            self._put_aside(record, queue, refusal, NEVER)
 
     def _judge(self, record: Record, queue: QueueState) -> tuple[Assignment, list[Victim]]:
         if record.chosen_counts:

@@ -36,8 +36,12 @@ from pilotage.model.kueue import (
     ResourceFlavor,
     Workload,
 )
+from pilotage.model.limit_ranges import LimitRange
+from pilotage.model.policy import RuntimeClass
 
-QueueingObject = ClusterQueue | LocalQueue | Cohort | ResourceFlavor | AdmissionCheck | Workload
+QueueingObject = (
+    ClusterQueue | LocalQueue | Cohort | ResourceFlavor | AdmissionCheck | Workload | LimitRange | RuntimeClass
+)
 
 
 class JobQueueing:
@@ -73,6 +77,12 @@ class JobQueueing:
                 change.set_flavor(obj)
             case AdmissionCheck():
                 change.set_check(obj)
+            case LimitRange():
+                change.apply()
+                self._workloads.reshape(self._world.pod_rules.set_limit_range(obj))
+            case RuntimeClass():
+                change.apply()
+                self._workloads.reshape(self._world.pod_rules.set_class(obj))
 
     def delete(self, obj: QueueingObject) -> None:
         """An object is gone."""
@@ -91,6 +101,12 @@ class JobQueueing:
                 change.delete_flavor(obj.name)
             case AdmissionCheck():
                 change.delete_check(obj.name)
+            case LimitRange():
+                change.apply()
+                self._workloads.reshape(self._world.pod_rules.delete_limit_range(obj))
+            case RuntimeClass():
+                change.apply()
+                self._workloads.reshape(self._world.pod_rules.delete_class(obj))
 
     def set_namespace(self, name: str, labels: Mapping[str, str]) -> None:
         """A namespace has these labels."""

@@ -12,6 +12,7 @@ def check_invariants(world: World) -> None:
     _check_books(world)
     for queue in world.queues.values():
         queue.pending.check()
+    world.pod_rules.check(record for record in world.records.values() if record.place is not Place.FINISHED)
 
 
 def _check_places(world: World) -> None:

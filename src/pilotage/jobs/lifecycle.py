@@ -228,6 +228,7 @@ class Lifecycle:
         self.drop(record)
         record.conditions.set(c.FINISHED, True, reason, message, now)
         record.place = Place.FINISHED
+        self._world.pod_rules.forget(record, record.seen.spec.pod_sets)
         self._world.local_queues[record.local_queue_key].members.pop(record.uid, None)
         if is_written:
             record.written = None

@@ -193,6 +193,8 @@ def _events(record: Record, reason: str) -> tuple[str, ...]:
         return ("spec.active set to true",)
     if record.place not in (Place.UNQUEUED, Place.QUEUED):
         return ()
+    if reason == c.MISCONFIGURED and record.shape.problems and record.place is Place.QUEUED:
+        return ("a LimitRange of its namespace or its RuntimeClass changes", "the workload asks for something else")
     return {
         c.WAITING_FOR_QUOTA: ("quota released in the cohort tree", "quota raised"),
         c.EXCEEDS_MAX_QUOTA: ("quota or limits raised", "the workload asks for less"),

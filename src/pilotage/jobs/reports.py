@@ -124,13 +124,13 @@ class QueueLine:
 
 @dataclass(frozen=True, slots=True)
 class Shortage:
-    """Why one flavor does not take one pod set."""
+    """Why one flavor does not take one pod set, or why none may."""
 
     pod_set: str
     flavor: str
     resource: str
     code: str
-    """NoMatchingFlavor, ExceedsMaxQuota or WaitingForQuota."""
+    """NoMatchingFlavor, ExceedsMaxQuota or WaitingForQuota; Misconfigured: the API server would refuse the pods."""
     message: str
     need: int = 0
     have: int = 0

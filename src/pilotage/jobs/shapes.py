@@ -1,7 +1,7 @@
 """What a workload needs, apart from who it is: workloads of equal shape are judged once.
 
-A `Shape` is made once per distinct content of the pod sets. Amounts are whole numbers: cpu in thousandths, everything
-else in units.
+A `Shape` is made once per distinct content of the pod sets and of what the API server will add to their pods. Amounts
+are whole numbers: cpu in thousandths, everything else in units.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ from typing import Final
 
 import msgspec
 
+from pilotage.jobs.effective_pods import Surroundings, effective_spec, problems_of
+from pilotage.jobs.refusals import Obstacle
 from pilotage.model.interning import Shared
 from pilotage.model.kueue import PodSet
 from pilotage.model.pod import shared_spec
 from pilotage.model.pod_resources import pod_requests
-from pilotage.model.pod_spec import Container, PodSpec, PodSpecFields, Toleration
+from pilotage.model.pod_spec import PodSpecFields, TemplateSpec, Toleration
 from pilotage.model.selectors import NodeSelectorTerm
 
 PODS: Final = "pods"
@@ -42,6 +44,8 @@ class Shape:
     """Compared by identity: there is one per content."""
 
     pod_sets: tuple[PodSetNeed, ...]
+    problems: tuple[Obstacle, ...] = ()
+    """Why the API server would refuse the pods."""
 
     @property
     def can_shrink(self) -> bool:
@@ -52,52 +56,42 @@ class _Content(msgspec.Struct, array_like=True):
     name: str
     count: int
     min_count: int | None
-    spec: PodSpecFields
+    spec: TemplateSpec
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(list[_Content]).decode
+_decode = msgspec.msgpack.Decoder(tuple[list[_Content], Surroundings]).decode
 
 
-def shape_of(pod_sets: tuple[PodSet, ...]) -> Shape:
-    """The one shape of these pod sets."""
-    return _shapes.get(_encode([_Content(one.name, one.count, one.min_count, one.template.spec) for one in pod_sets]))
+def shape_of(pod_sets: tuple[PodSet, ...], around: Surroundings) -> Shape:
+    """The one shape of these pod sets there."""
+    sets = [_Content(one.name, one.count, one.min_count, one.template.spec) for one in pod_sets]
+    return _shapes.get(_encode((sets, around)))
 
 
 def _made(content: bytes) -> Shape:
-    return Shape(tuple(_need(one) for one in _decode(content)))
+    sets, around = _decode(content)
+    needs: list[PodSetNeed] = []
+    problems: list[Obstacle] = []
+    for one in sets:
+        effective = effective_spec(one.spec, around)
+        needs.append(_need(one, effective))
+        problems += problems_of(one.name, one.spec, effective, around)
+    return Shape(tuple(needs), tuple(problems))
 
 
-def _need(one: _Content) -> PodSetNeed:
+def _need(one: _Content, effective: PodSpecFields) -> PodSetNeed:
     affinity = one.spec.affinity.node_affinity if one.spec.affinity is not None else None
     required = affinity.required if affinity is not None else None
     return PodSetNeed(
         name=one.name,
         count=one.count,
         min_count=one.min_count,
-        per_pod={resource: max(0, amount) for resource, amount in pod_requests(_with_limits(one.spec)).items()},
+        per_pod={resource: max(0, amount) for resource, amount in pod_requests(shared_spec(effective)).items()},
         node_selector=one.spec.node_selector,
         affinity=required.node_selector_terms if required is not None else None,
         tolerations=one.spec.tolerations,
     )
-
-
-def _with_limits(spec: PodSpecFields) -> PodSpec:
-    """The spec with limits in place of missing requests: for pods the API server does that, for templates nobody."""
-    changed = msgspec.structs.replace(
-        spec,
-        containers=tuple(map(_defaulted, spec.containers)),
-        init_containers=tuple(map(_defaulted, spec.init_containers)),
-    )
-    return shared_spec(changed)
-
-
-def _defaulted(container: Container) -> Container:
-    resources = container.resources
-    if not resources.limits:
-        return container
-    whole = msgspec.structs.replace(resources, requests={**resources.limits, **resources.requests})
-    return msgspec.structs.replace(container, resources=whole)
 
 
 _shapes: Final = Shared(_made)

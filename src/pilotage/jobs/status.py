@@ -9,7 +9,7 @@ from pilotage.jobs import conditions as c
 from pilotage.jobs.quota import FlavorResource, amount_of
 from pilotage.jobs.record import Check, Record, check_state
 from pilotage.jobs.refusals import shown
-from pilotage.jobs.shapes import shape_of
+from pilotage.jobs.shapes import Shape
 from pilotage.model.kueue import (
     AdmissionCheckState,
     EvictionCount,
@@ -26,7 +26,7 @@ def epoch(text: str | None) -> int:
     return int(parse_rfc3339(text)) if text else 0
 
 
-def new_record(workload: Workload, now: int) -> Record:
+def new_record(workload: Workload, shape: Shape, now: int) -> Record:
     """What the object says, status included."""
     metadata, spec, status = workload.metadata, workload.spec, workload.status
     created = metadata.creation_timestamp
@@ -36,7 +36,7 @@ def new_record(workload: Workload, now: int) -> Record:
         uid=workload.uid or workload.key,
         namespace=workload.namespace,
         created=epoch(created) if created else now,
-        shape=shape_of(spec.pod_sets),
+        shape=shape,
         priority=spec.priority or 0,
         is_active=spec.active,
         queue_name=spec.queue_name,

@@ -1,7 +1,7 @@
 """The engine of workload queueing as the shell sees it: facts in, effects out, nothing waits, no locks.
 
     engine = JobQueueing(clock, rng, configuration)     # pilotage.jobs.engine
-    engine.upsert(obj)  engine.delete(obj)              # any Kueue kind, as it comes from the watch
+    engine.upsert(obj)  engine.delete(obj)              # any Kueue kind, LimitRange, RuntimeClass, as from the watch
     engine.pods_ready("ns/w", True) ...                 # what adapters know of the job
     while engine.cycle(): pass                          # until nothing changes
     for effect in engine.take_effects(): ...            # write, record, count
@@ -33,8 +33,12 @@ from pilotage.model.kueue import (
     ResourceFlavor,
     Workload,
 )
+from pilotage.model.limit_ranges import LimitRange
+from pilotage.model.policy import RuntimeClass
 
-QueueingObject = ClusterQueue | LocalQueue | Cohort | ResourceFlavor | AdmissionCheck | Workload
+QueueingObject = (
+    ClusterQueue | LocalQueue | Cohort | ResourceFlavor | AdmissionCheck | Workload | LimitRange | RuntimeClass
+)
 
 
 class QueueingEngine(Protocol):

@@ -6,12 +6,13 @@ with what the engine knows: what is equal in both is no news, however old it is.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from pilotage.jobs import checks
 from pilotage.jobs import conditions as c
 from pilotage.jobs.lifecycle import Lifecycle
 from pilotage.jobs.queueing import Queueing
 from pilotage.jobs.record import Place, Record, check_state
-from pilotage.jobs.shapes import shape_of
 from pilotage.jobs.status import booked_amounts, epoch, new_record, pending_reason
 from pilotage.jobs.stopping import Stopping
 from pilotage.jobs.world import World
@@ -42,7 +43,7 @@ class Workloads:
             self.delete(obj.key)
             record = None
         if record is None:
-            self._first_sight(new_record(obj, self._world.now()))
+            self._first_sight(new_record(obj, self._world.pod_rules.shape(obj), self._world.now()))
         else:
             self._changed(record, obj)
 
@@ -51,6 +52,7 @@ class Workloads:
         if record is None:
             return
         self._lifecycle.drop(record)
+        self._world.pod_rules.forget(record, record.seen.spec.pod_sets)
         self._homeless.pop(record.uid, None)
         self._world.outbox.forget(record)
         self._leave_local_queue(record)
@@ -71,6 +73,7 @@ class Workloads:
             record.place = Place.FINISHED
             return
         self._world.local_queue(record.local_queue_key).members[record.uid] = record
+        self._world.pod_rules.follow(record)
         if record.has_reservation and record.is_active and _was_deactivated(record):
             record.place = Place.INACTIVE  # activated again, but its pods are not gone yet: its quota is free already
         elif record.has_reservation and record.is_active:
@@ -119,7 +122,9 @@ class Workloads:
             return
         moved = False
         if before.pod_sets != after.pod_sets:
-            record.shape, record.tried = shape_of(after.pod_sets), {}
+            self._world.pod_rules.forget(record, before.pod_sets)
+            self._world.pod_rules.follow(record)
+            record.shape, record.tried = self._world.pod_rules.shape(new), {}
             moved = True
         if before.queue_name != after.queue_name:
             self._rename_queue(record, after.queue_name)
@@ -138,6 +143,20 @@ class Workloads:
             self._queueing.place(record)
         elif record.place is Place.HOLDING:
             self._lifecycle.set_timer(record)
+
+    def reshape(self, records: Iterable[Record]) -> None:
+        """What the API server adds to the pods of these, or asks of them, may have changed."""
+        for record in records:
+            shape = self._world.pod_rules.shape(record.seen)
+            if shape is record.shape:
+                continue
+            is_waiting = record.place in _WAITING and record.uid not in self._homeless
+            if is_waiting:
+                self._queueing.unqueue(record)
+            record.shape, record.tried = shape, {}
+            if is_waiting:
+                self._queueing.place(record)
+                self._world.outbox.changed(record)
 
     def _rename_queue(self, record: Record, name: str) -> None:
         self._leave_local_queue(record)

@@ -14,6 +14,7 @@ from pilotage.jobs.configuration.kinds import QueueingConfiguration, WaitForPods
 from pilotage.jobs.flavors import Flavor
 from pilotage.jobs.ordering import OrderKey, RequeuingTimestamp, order_key, queue_timestamp
 from pilotage.jobs.outbox import Outbox
+from pilotage.jobs.pod_rules import PodRules
 from pilotage.jobs.quota import QuotaNode, quotas_of
 from pilotage.jobs.record import Record
 from pilotage.jobs.timers import Timers
@@ -40,6 +41,7 @@ class World:
         self.flavors: dict[str, Flavor] = {}
         self.checks: dict[str, AdmissionCheck] = {}
         self.namespaces: dict[str, Mapping[str, str]] = {}
+        self.pod_rules = PodRules()
         self.unready: dict[str, Record] = {}
         """Holders of quota whose pods are not ready."""
         self.stirred: dict[str, None] = {}

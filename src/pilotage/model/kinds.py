@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from pilotage.model import coordination, kueue, policy, resource, storage, workloads
+from pilotage.model import coordination, kueue, limit_ranges, policy, resource, storage, workloads
 from pilotage.model.codec import Bookmark, Codec, ListPage, StatusError, WatchEvent
 from pilotage.model.meta import ApiObject
 from pilotage.model.node import Node
@@ -72,6 +72,7 @@ _CORE = [
     KindInfo("", "v1", "pods", "Pod", True, POD_CODEC),
     _kind("v1", "nodes", Node, namespaced=False),
     _kind("v1", "namespaces", policy.Namespace, namespaced=False),
+    _kind("v1", "limitranges", limit_ranges.LimitRange, namespaced=True),
     _kind("v1", "services", workloads.Service, namespaced=True),
     _kind("v1", "replicationcontrollers", workloads.ReplicationController, namespaced=True),
     _kind("v1", "persistentvolumes", storage.PersistentVolume, namespaced=False),
@@ -84,6 +85,7 @@ _GROUPS = [
     _kind("batch/v1", "jobs", workloads.Job, namespaced=True),
     _kind("policy/v1", "poddisruptionbudgets", policy.PodDisruptionBudget, namespaced=True),
     _kind("scheduling.k8s.io/v1", "priorityclasses", policy.PriorityClass, namespaced=False),
+    _kind("node.k8s.io/v1", "runtimeclasses", policy.RuntimeClass, namespaced=False),
     _kind("coordination.k8s.io/v1", "leases", coordination.Lease, namespaced=True),
     _kind("events.k8s.io/v1", "events", coordination.Event, namespaced=True),
     _kind("storage.k8s.io/v1", "storageclasses", storage.StorageClass, namespaced=False),

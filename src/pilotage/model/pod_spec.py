@@ -149,6 +149,12 @@ class PodSpecFields(Shape, frozen=True):
     scheduling_group: SchedulingGroup | None = None
 
 
+class TemplateSpec(PodSpecFields, frozen=True):
+    """The spec of a template: what a RuntimeClass adds to pods is not in it yet."""
+
+    runtime_class_name: str = ""
+
+
 class PodSpec(PodSpecFields, frozen=True, eq=False, weakref=True, gc=True):
     """One object per distinct content: compared and hashed by identity.
 

@@ -1,10 +1,11 @@
-"""Objects that say how pods may be treated: disruption budgets, priority classes, namespaces."""
+"""Objects that say how pods may be treated: disruption budgets, priority and runtime classes, namespaces."""
 
 from __future__ import annotations
 
 import msgspec
 
 from pilotage.model.meta import ApiObject, IntOrString, Shape, TimedCondition
+from pilotage.model.quantity import Quantity
 from pilotage.model.selectors import LabelSelector
 
 
@@ -35,6 +36,14 @@ class PriorityClass(ApiObject, frozen=True):
     global_default: bool = False
     description: str = ""
     preemption_policy: str | None = None
+
+
+class Overhead(Shape, frozen=True):
+    pod_fixed: dict[str, Quantity] = msgspec.field(default_factory=dict)
+
+
+class RuntimeClass(ApiObject, frozen=True):
+    overhead: Overhead = Overhead()
 
 
 class NamespaceSpec(Shape, frozen=True):

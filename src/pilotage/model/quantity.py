@@ -75,6 +75,21 @@ def format_quantity(value: Fraction | int, form: Format = "DecimalSI") -> str:
     return _format_decimal(exact, "e" if form == "DecimalExponent" else "")
 
 
+def quantity_form(text: Quantity) -> Format:
+    """The notation of a text: a sum or a product of it is written the same way."""
+    found = _GRAMMAR.fullmatch(text) if isinstance(text, str) else None
+    if found is None:
+        return "DecimalSI"
+    if found["suffix"] in _BINARY:
+        return "BinarySI"
+    return "DecimalExponent" if found["exponent"] else "DecimalSI"
+
+
+def canonical_quantity(text: Quantity) -> str:
+    """The same quantity as Kubernetes writes it: `1000m` is `1`, `1024Mi` is `1Gi`."""
+    return format_quantity(parse_quantity(text), quantity_form(text))
+
+
 def _write_number(number: float) -> str:
     if isinstance(number, bool):
         raise QuantityError(f"{number} is not a quantity: write a number or a string such as 100m")

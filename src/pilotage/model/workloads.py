@@ -8,13 +8,13 @@ from __future__ import annotations
 import msgspec
 
 from pilotage.model.meta import ApiObject, ObjectMeta, Shape, TimedCondition
-from pilotage.model.pod_spec import PodSpecFields
+from pilotage.model.pod_spec import TemplateSpec
 from pilotage.model.selectors import LabelSelector
 
 
 class PodTemplate(Shape, frozen=True):
     metadata: ObjectMeta = ObjectMeta()
-    spec: PodSpecFields = msgspec.field(default_factory=PodSpecFields)
+    spec: TemplateSpec = msgspec.field(default_factory=TemplateSpec)
 
 
 class ServiceSpec(Shape, frozen=True):

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from pilotage.jobs.adapters import marks
 from pilotage.model.meta import ObjectMeta
-from pilotage.model.pod_spec import Affinity, Container, PodSpecFields
+from pilotage.model.pod_spec import Affinity, Container, PodSpecFields, TemplateSpec
 from pilotage.model.workloads import PodTemplate
 
 _WRITTEN_BY_THE_JOB_CONTROLLER = frozenset(
@@ -39,9 +39,10 @@ def is_job_controllers(label: str) -> bool:
     return label in _WRITTEN_BY_THE_JOB_CONTROLLER
 
 
-def queued_spec(spec: PodSpecFields) -> PodSpecFields:
+def queued_spec(spec: PodSpecFields) -> TemplateSpec:
     affinity = spec.affinity.node_affinity if spec.affinity is not None else None
-    return PodSpecFields(
+    return TemplateSpec(
+        runtime_class_name=spec.runtime_class_name if isinstance(spec, TemplateSpec) else "",
         priority_class_name=spec.priority_class_name,
         node_selector=dict(spec.node_selector),
         affinity=Affinity(node_affinity=affinity) if affinity is not None else None,

@@ -15,7 +15,16 @@ from pilotage.jobs.controller.reconciler import Reconciler
 from pilotage.jobs.surface import QueueingEngine
 from pilotage.model import DecodeError, WatchEvent
 
-FOR_THE_ENGINE: Final = ("ResourceFlavor", "Cohort", "AdmissionCheck", "ClusterQueue", "LocalQueue", "Workload")
+FOR_THE_ENGINE: Final = (
+    "RuntimeClass",
+    "LimitRange",
+    "ResourceFlavor",
+    "Cohort",
+    "AdmissionCheck",
+    "ClusterQueue",
+    "LocalQueue",
+    "Workload",
+)
 """In the order in which a new engine gets them: what is referred to comes first."""
 _CLASSES: Final = ("PriorityClass", "WorkloadPriorityClass")
 
