@@ -261,6 +261,16 @@ class PendingWorkloads:
                 yield record
         yield from self.backoff.values()
 
+    def in_order(self, order_key: Callable[[Record], OrderKey]) -> Iterator[Record]:
+        """All that wait, as they come; who asks for the first few does not pay for the rest."""
+        if self.sticky is not None:
+            yield self.sticky
+        late = sorted(((order_key(record), record) for record in self.backoff.values()), key=_key_of)
+        runs = [group.members for group in self._groups.values()]
+        for _, record in heapq.merge(*runs, late, key=_key_of):
+            if record is not self.sticky:
+                yield record
+
     def check(self) -> None:
         sizes = {True: 0, False: 0}
         for group in self._groups.values():

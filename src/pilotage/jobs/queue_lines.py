@@ -1,8 +1,7 @@
 """The lines of a queue: who waits in which place, for what, and who has it.
 
-Made from the engine's state when somebody asks, a window at a time. Positions count the whole queue, so everybody in it
-is put in order; what costs more (who holds the quota that is lacking) is found out once per resource of a flavor and
-answer, whoever lacks it, and only for those inside of the window.
+Made from the engine's state when somebody asks, a window at a time, and the queue is walked no further than that. Who
+holds the quota that is lacking is found out once per answer and resource of a flavor, whoever lacks it.
 
 A queue may be full of other people's workloads. Whoever looks through a LocalQueue sees the names of their own
 namespace only; of the rest, how many there are and how much they hold.
@@ -69,7 +68,7 @@ class QueueLines:
     def _placed(self, queue: QueueState) -> Iterator[tuple[int, int, Record]]:
         """Position in the ClusterQueue, position in the LocalQueue, who."""
         ahead: dict[str, int] = {}
-        for at, record in enumerate(in_order(self._world, queue)):
+        for at, record in enumerate(queue.pending.in_order(self._world.order_key)):
             key = record.local_queue_key
             before = ahead.get(key, 0)
             ahead[key] = before + 1
@@ -159,12 +158,6 @@ class _Needs:
 
     def _may_be_named(self, holder: Holder) -> bool:
         return self._namespace is None or holder.key.partition("/")[0] == self._namespace
-
-
-def in_order(world: World, queue: QueueState) -> list[Record]:
-    """All that wait in a ClusterQueue: to be tried, put aside, in back-off."""
-    sticky = queue.pending.sticky
-    return sorted(queue.pending.records(), key=lambda one: (one is not sticky, world.order_key(one)))
 
 
 def queue_place(record: Record) -> QueuePlace:

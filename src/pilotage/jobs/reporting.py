@@ -9,7 +9,7 @@ from pilotage.clock import rfc3339
 from pilotage.jobs import conditions as c
 from pilotage.jobs.cluster_queue import LocalQueueState, QueueState
 from pilotage.jobs.fair_sharing import weighted_share
-from pilotage.jobs.queue_lines import in_order, queue_place
+from pilotage.jobs.queue_lines import queue_place
 from pilotage.jobs.quota import Amounts, FlavorResource
 from pilotage.jobs.record import Place, Record
 from pilotage.jobs.refusals import Obstacle, Refusal, shown
@@ -151,7 +151,7 @@ class Reporting:
             local_queue=record.queue_name,
             cluster_queue=record.cluster_queue,
             priority=record.priority,
-            position=in_order(self._world, queue).index(record) if is_queued and queue is not None else None,
+            position=self._position(queue, record) if is_queued and queue is not None else None,
             reason=reason,
             message=message,
             requeue_count=record.requeue_count,
@@ -162,6 +162,10 @@ class Reporting:
             victims=tuple(by_uid[uid] for uid in sorted(record.waits_for) if uid in by_uid),
             blocked_by=self._blockers() if reason == c.WAITING_FOR_PODS_READY else (),
         )
+
+    def _position(self, queue: QueueState, record: Record) -> int:
+        waiting = queue.pending.in_order(self._world.order_key)
+        return next(at for at, one in enumerate(waiting) if one is record)
 
     def _blockers(self) -> tuple[str, ...]:
         return tuple(record.key for record in self._world.unready.values())
