@@ -13,6 +13,8 @@ from pilotage.jobs.configuration.kinds import KNOWN_FRAMEWORKS, QueueingConfigur
 from pilotage.jobs.controller.controller import QueueingController
 from pilotage.jobs.controller.notes import Calls
 from pilotage.jobs.engine import JobQueueing
+from pilotage.jobs.surface import QueueingEngine
+from pilotage.jobs.visibility import VisibilityApi
 from pilotage.kube.client import KubeClient
 from pilotage.kube.reflector import Reflector
 from pilotage.model import KINDS
@@ -71,6 +73,11 @@ class QueueingProcess:
             )
             for resource in WATCHED_FOR_QUEUEING
         ]
+
+        self.visibility = VisibilityApi(self._view)
+
+    def _view(self) -> QueueingEngine | None:
+        return self.controller.view() if all(one.has_synced for one in self.reflectors) else None
 
     def watch(self, tasks: asyncio.TaskGroup) -> list[asyncio.Task[None]]:
         return [tasks.create_task(one.run(), name=f"watch {one.kind.plural}") for one in self.reflectors]

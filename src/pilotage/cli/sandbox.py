@@ -19,6 +19,7 @@ from pilotage.cli.queue_document import QUEUE_PATH, queue_document
 from pilotage.cli.queueing_flags import queueing_flags
 from pilotage.cli.scheduler_flags import SchedulerFlags, scheduler_flags, scheduler_process
 from pilotage.cli.timeline_document import TIMELINE_PATH, timeline_document
+from pilotage.cli.visibility_group import visibility_group
 from pilotage.clock import Clock, SystemClock
 from pilotage.jobs.configuration.kinds import QueueingConfiguration
 from pilotage.kube.client import KubeClient
@@ -118,6 +119,8 @@ async def schedule(cluster: EmbeddedCluster, clock: Clock, rng: random.Random, o
     process = scheduler_process(KubeClient(cluster.transport()), clock, rng, options)
     cluster.server.add_document(QUEUE_PATH, queue_document(process.scheduler.queue, process.scheduler.dispatcher))
     cluster.server.add_document(TIMELINE_PATH, timeline_document(process.scheduler.queue))
+    if process.queueing is not None:
+        cluster.server.add_group(visibility_group(process.queueing.visibility))
     await process.run()
 
 

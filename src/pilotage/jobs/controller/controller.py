@@ -26,6 +26,7 @@ from pilotage.jobs.controller.meters import Meters
 from pilotage.jobs.controller.notes import Calls, Notes
 from pilotage.jobs.controller.objects import Objects, Subject, subject_of_workload
 from pilotage.jobs.controller.reconciler import Reconciler
+from pilotage.jobs.controller.standby_view import StandbyView
 from pilotage.jobs.controller.status_writes import StatusWrites
 from pilotage.jobs.controller.steps import (
     Note,
@@ -71,6 +72,7 @@ class QueueingController:
         self._clock = clock
         self.inbox = Inbox()
         self._objects = Objects()
+        self._standby_view = StandbyView(make_engine, self._objects, clock)
         self._reconciler = Reconciler(self._objects, configuration, self._newest)
         self.intake = Intake(self._objects, self.inbox, self._reconciler)
         self.intake.on_workload = self._note_workload
@@ -87,6 +89,13 @@ class QueueingController:
     def engine(self) -> QueueingEngine | None:
         """None until it leads."""
         return self.intake.engine
+
+    def view(self) -> QueueingEngine:
+        """To be asked, not to be told anything: the engine itself, or what a standby makes of the objects."""
+        if self.engine is not None:
+            return self.engine
+        self.inbox.drain()
+        return self._standby_view.engine()
 
     async def follow(self) -> None:
         """Keep the objects up to date without deciding anything, until cancelled: what a standby does."""

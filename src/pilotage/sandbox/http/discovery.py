@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from pilotage.sandbox.errors import no_such_path
+from pilotage.sandbox.http.extensions import Extensions
 from pilotage.sandbox.kinds.resources import ResourceRegistry, ResourceType, version_rank
 
 AGGREGATED_TYPE: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -35,10 +36,11 @@ _SUBRESOURCES: Final[dict[str, tuple[tuple[str, str, str] | None, tuple[str, ...
 
 
 class Discovery:
-    """Discovery documents of a registry."""
+    """Discovery documents of a registry, and the groups that others answer."""
 
-    def __init__(self, registry: ResourceRegistry) -> None:
+    def __init__(self, registry: ResourceRegistry, extensions: Extensions) -> None:
         self._registry = registry
+        self._extensions = extensions
 
     def legacy_versions(self) -> Document:
         """/api"""
@@ -47,6 +49,7 @@ class Discovery:
     def groups(self) -> Document:
         """/apis"""
         groups = [self._group(group, versions) for group, versions in self._registry.groups().items() if group]
+        groups += [extension.entry for extension in self._extensions]
         return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
 
     def group(self, name: str) -> Document:
@@ -75,6 +78,7 @@ class Discovery:
             for group, versions in self._registry.groups().items()
             if legacy == (not group)
         ]
+        items += [] if legacy else [extension.aggregated for extension in self._extensions]
         head = {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}}
         return {**head, "items": items}
 

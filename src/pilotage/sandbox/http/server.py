@@ -18,6 +18,7 @@ from pilotage.sandbox.api import Api
 from pilotage.sandbox.errors import ApiError, internal_error, method_not_allowed, no_such_path, unauthorized
 from pilotage.sandbox.http.event_expiry import EventExpiry
 from pilotage.sandbox.http.exchange import Request, Response, error_response
+from pilotage.sandbox.http.extensions import ExtensionGroup, Extensions
 from pilotage.sandbox.http.routes.documents import HEALTH_PATHS, Documents
 from pilotage.sandbox.http.routes.paths import Paths, Target
 from pilotage.sandbox.http.routes.reads import Reads
@@ -51,12 +52,18 @@ class ApiServer:
         self._writes = Writes(api)
         self._subresources = Subresources(api)
         self._reviews = Reviews(token)
-        self._documents = Documents(api.registry)
+        self._extensions = Extensions()
+        self._documents = Documents(api.registry, self._extensions)
         self._added: dict[str, Answer] = {}
 
     def add_document(self, path: str, answer: Answer) -> None:
         """Serve something that is no object of the cluster under this path, such as the state of a scheduler."""
         self._added[path] = answer
+
+    def add_group(self, group: ExtensionGroup) -> None:
+        """Serve an API group whose requests somebody else answers, from now on."""
+        self._extensions.add(group)
+        self._documents.forget()
 
     def handle(self, request: Request) -> Response | Watch:
         """The answer to a request from outside."""
@@ -109,6 +116,9 @@ class ApiServer:
         return hmac.compare_digest(given, self._expected)
 
     def _route(self, request: Request) -> Response | Watch:
+        extension = self._extensions.find(request.path)
+        if extension is not None:
+            return extension.answer(request)
         target = self._paths.target_of(request.path)
         if target is None and request.path in self._added and request.method in _READ_METHODS:
             return self._added[request.path](request)

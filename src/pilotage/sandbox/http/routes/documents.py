@@ -7,6 +7,7 @@ from typing import Any, Final
 from pilotage.sandbox.errors import method_not_allowed, no_such_path
 from pilotage.sandbox.http.discovery import AGGREGATED_TYPE, Discovery
 from pilotage.sandbox.http.exchange import Request, Response, encode_json, json_response
+from pilotage.sandbox.http.extensions import Extensions
 from pilotage.sandbox.http.negotiation import wants_aggregated_discovery
 from pilotage.sandbox.http.openapi import EMPTY_PROTOBUF_2, PROTOBUF_2_TYPE, OpenApi
 from pilotage.sandbox.kinds.resources import ResourceRegistry
@@ -30,12 +31,17 @@ _VERSION: Final[dict[str, Any]] = {
 class Documents:
     """The documents of one server."""
 
-    def __init__(self, registry: ResourceRegistry) -> None:
+    def __init__(self, registry: ResourceRegistry, extensions: Extensions) -> None:
         self._registry = registry
-        self._discovery = Discovery(registry)
+        self._extensions = extensions
+        self._discovery = Discovery(registry, extensions)
         self._openapi = OpenApi(registry)
         self._kept: dict[tuple[str, bool], Response] = {}
         self._made_for = registry.version
+
+    def forget(self) -> None:
+        """There are other groups than before."""
+        self._kept.clear()
 
     def answer(self, request: Request) -> Response:
         """ApiError 404 for a path that leads nowhere."""
@@ -104,4 +110,4 @@ class Documents:
         for group, versions in self._registry.groups().items():
             if group:
                 paths += [f"/apis/{group}", *(f"/apis/{group}/{version}" for version in versions)]
-        return sorted(paths)
+        return sorted([*paths, *(extension.path for extension in self._extensions)])

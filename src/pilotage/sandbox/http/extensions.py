@@ -1,0 +1,52 @@
+"""API groups that somebody else answers: what an APIService is on a real cluster, without a second server.
+
+The API server of the sandbox has them in its discovery, lets in whom it knows, and hands over everything below
+/apis/<group>. They come after its own groups, so that a name that both have means the stored kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pilotage.sandbox.http.exchange import Request, Response
+
+Document = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ExtensionGroup:
+    """`answer` also serves the discovery of the group itself: /apis/<name> and /apis/<name>/<version>."""
+
+    name: str
+    entry: Document
+    """In /apis."""
+    aggregated: Document
+    """In the aggregated form of /apis."""
+    answer: Callable[[Request], Response]
+
+    @property
+    def path(self) -> str:
+        return f"/apis/{self.name}"
+
+
+class Extensions:
+    """All groups that others answer."""
+
+    def __init__(self) -> None:
+        self._groups: dict[str, ExtensionGroup] = {}
+        self._paths: tuple[str, ...] = ()
+
+    def __iter__(self) -> Iterator[ExtensionGroup]:
+        return iter(self._groups.values())
+
+    def add(self, group: ExtensionGroup) -> None:
+        self._groups[group.path] = group
+        self._paths = tuple(self._groups)
+
+    def find(self, path: str) -> ExtensionGroup | None:
+        """Who answers this path."""
+        if not path.startswith(self._paths):
+            return None
+        return self._groups.get("/".join(path.split("/", 3)[:3]))
