@@ -1,4 +1,4 @@
-"""Kueue's kinds at either server: by deploy/crds at the real one, built in at the sandbox."""
+"""Kueue's kinds and their rules at either server: by what deploy/ has at the real one, built in at the sandbox."""
 
 from __future__ import annotations
 
@@ -8,12 +8,31 @@ from pathlib import Path
 
 import yaml
 
-from .client import Client, Refused
+from .client import Client, Json, Refused
 from .servers import Server, eventually
 
 CRDS = Path(__file__).parents[2] / "deploy" / "crds"
+POLICIES = CRDS.parent / "workload-queueing" / "admission-policy.yaml"
+ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 GROUP = "/apis/kueue.x-k8s.io/v1beta2"
+_BINDINGS = "validatingadmissionpolicybindings"
+
+BAD_QUEUE: Json = {
+    # Only a policy can say what is wrong with it: it lends more than it has.
+    "apiVersion": "kueue.x-k8s.io/v1beta2",
+    "kind": "ClusterQueue",
+    "metadata": {"name": "probe"},
+    "spec": {
+        "cohortName": "c",
+        "resourceGroups": [
+            {
+                "coveredResources": ["cpu"],
+                "flavors": [{"name": "f", "resources": [{"name": "cpu", "nominalQuota": 1, "lendingLimit": 2}]}],
+            }
+        ],
+    },
+}
 
 
 @contextmanager
@@ -21,20 +40,39 @@ def queueing_kinds(server: Server) -> Iterator[Client]:
     """The kinds are served inside of the block; with the definitions their objects go."""
     client = Client(server.admin)
     definitions = [yaml.safe_load(path.read_text()) for path in sorted(CRDS.glob("*.yaml"))]
+    policies = list(yaml.safe_load_all(POLICIES.read_text()))
     if server.name == "sandbox":
-        definitions = []
+        definitions, policies = [], []
     for definition in definitions:
         client.request("POST", DEFINITIONS, definition)
+    for policy in policies:
+        client.request("POST", _collection(policy), policy)
     plurals = [path.stem for path in CRDS.glob("*.yaml")]
     try:
         eventually("all kinds are served", lambda: all(_is_served(client, plural) for plural in plurals))
+        eventually("the policies are in force", lambda: _is_refused(client, BAD_QUEUE))
         yield client
     finally:
         for plural in plurals:
             _release(client, plural)
+        for policy in policies:
+            client.request("DELETE", f"{_collection(policy)}/{policy['metadata']['name']}", {})
         for definition in definitions:
             client.request("DELETE", f"{DEFINITIONS}/{definition['metadata']['name']}", {})
         eventually("the kinds are gone", lambda: not definitions or not any(_is_served(client, one) for one in plurals))
+
+
+def _collection(policy: Json) -> str:
+    plural = "validatingadmissionpolicies" if policy["kind"] == "ValidatingAdmissionPolicy" else _BINDINGS
+    return f"{ADMISSION}/{plural}"
+
+
+def _is_refused(client: Client, queue: Json) -> bool:
+    try:
+        client.request("POST", f"{GROUP}/clusterqueues?dryRun=All", queue)
+    except Refused:
+        return True
+    return False
 
 
 def _is_served(client: Client, plural: str) -> bool:

@@ -61,3 +61,25 @@ def test_a_status_that_keeps_its_quota_is_no_release(order: ReleaseOrder) -> Non
     order.note(workload("a", "red1", true=("Evicted",)))
     assert order.may_go(workload("b", "red2"))
     assert order.stored(workload("a", "red1", true=("Evicted",))) == []
+
+
+def test_who_gets_back_what_it_had_before_that_was_written_holds_nobody_up(order: ReleaseOrder) -> None:
+    order.note(workload("a"))
+    assert not order.may_go(workload("b", "red2"))
+    assert order.note(workload("a", "red1")) == ["ns/b"]
+    assert order.may_go(workload("b", "red2"))
+
+
+def test_another_admission_of_the_same_workload_is_a_release_and_a_reservation(order: ReleaseOrder) -> None:
+    moved = workload("a", "red2")
+    order.note(moved)
+    assert order.exchanges(moved) and not order.exchanges(workload("a", "red1")) and not order.exchanges(workload("a"))
+    assert order.may_go(moved), "the old one has to be taken back first"
+    assert not order.may_go(workload("b", "red1"))
+    assert order.stored(workload("a")) == ["ns/b"]
+    assert not order.exchanges(moved) and order.may_go(moved)
+
+
+def test_what_stands_in_a_deactivated_workload_is_taken_back_too(order: ReleaseOrder) -> None:
+    order.stored(workload("a", "red1", active=False))
+    assert order.exchanges(workload("a", "red2"))

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from pilotage.api.calls import ApiCall, ApiWriter
 from pilotage.jobs.controller.status_writes import StatusWrites
 from pilotage.jobs.surface import QueueingEngine
-from pilotage.model.kueue import RequeueState, Workload, WorkloadStatus
-from pilotage.model.meta import ObjectMeta
+from pilotage.model.kueue import Admission, RequeueState, Workload, WorkloadStatus
+from pilotage.model.meta import ObjectMeta, TimedCondition
 from pilotage.testing import VirtualClock
 
 
@@ -138,3 +138,21 @@ async def test_a_passing_failure_is_tried_again_later() -> None:
         writes.try_again()
         await settled()
         assert len(server.bodies) == 1 and not writes.is_pending("ns/w")
+
+
+async def test_an_admission_is_taken_back_before_another_one_takes_its_place() -> None:
+    """The API server refuses to exchange one for the other."""
+    server, engine, written = Server(), Engine(), list[str]()
+    writes = StatusWrites(cast(QueueingEngine, engine), server, VirtualClock(), written.append)
+    async with asyncio.TaskGroup() as tasks:
+        writes.start(tasks)
+        writes.seen(engine.seen(1))
+        for queue in ("first", "second"):
+            conditions = tuple(TimedCondition(type=one, status="True") for one in ("QuotaReserved", "Admitted"))
+            status = WorkloadStatus(conditions=conditions, admission=Admission(queue))
+            engine.current = replace(engine.current, status=status)
+            writes.decided([engine.current])
+            await settled()
+    told = [(body["admission"] or {}).get("clusterQueue") for body in server.bodies]
+    assert told == ["first", None, "second"] and written == ["ns/w", "ns/w"]
+    assert [one["status"] for one in server.bodies[1]["conditions"]] == ["False", "False"]

@@ -11,7 +11,6 @@ from pilotage.sandbox.storage.records import NO_LABELS, Key, Record
 REGISTRY = builtin_registry()
 CORE = REGISTRY.find("", "v1", "events")
 MODERN = REGISTRY.find("events.k8s.io", "v1", "events")
-OLDER = REGISTRY.find("kueue.x-k8s.io", "v1beta1", "workloads")
 
 STORED = {
     "apiVersion": "v1",
@@ -44,10 +43,3 @@ def test_what_is_stored_as_served_passes_untouched() -> None:
     record = Record(Key("events", "default", "e"), 1, msgspec.json.encode(STORED), "u", NO_LABELS)
     assert served_body(CORE, record) is record.body
     assert json.loads(served_body(MODERN, record)) == SERVED
-
-
-def test_versions_of_a_custom_kind_differ_in_their_name_only() -> None:
-    served = {"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "Workload", "spec": {"x": 1}}
-    stored = to_storage(OLDER, dict(served))
-    assert stored == {**served, "apiVersion": "kueue.x-k8s.io/v1beta2"}
-    assert from_storage(OLDER, stored) == served

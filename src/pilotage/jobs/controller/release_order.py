@@ -4,6 +4,10 @@ The engine goes on as if its statuses were written. If the write that takes quot
 write that gives it to another succeeded, the stored statuses would hold more than there is: whoever reads them then,
 after a crash or as a dashboard, finds a quota exceeded. So a reservation is sent only after the releases of the same
 quota tree that came before it are stored. Releases wait for nobody.
+
+A workload that was evicted and admitted again before anything could be written is both: its old admission has to be
+taken back in a write of its own (`exchanges`), for others may have got that quota, and the API server refuses to put
+one admission in the place of another.
 """
 
 from __future__ import annotations
@@ -21,6 +25,8 @@ class ReleaseOrder:
         self._tree_of = tree_of
         self._stored: dict[str, Admission] = {}
         """What workloads hold in the API server."""
+        self._admissions: dict[str, Admission] = {}
+        """The same, and what stands in those that do not count any more."""
         self._releases: dict[str, str] = {}
         """Workloads whose release is on its way -> the tree."""
         self._waiting: dict[str, set[str]] = {}
@@ -29,15 +35,14 @@ class ReleaseOrder:
     def stored(self, workload: Workload) -> list[str]:
         """The API server has this status. Returns the workloads that need not wait any more."""
         held = held_quota(workload)
-        if held is None:
-            self._stored.pop(workload.key, None)
-        else:
-            self._stored[workload.key] = held
+        _put(self._stored, workload.key, held)
+        _put(self._admissions, workload.key, workload.status.admission)
         return self._over(workload.key) if held is None else []
 
     def gone(self, key: str) -> list[str]:
         """The workload is deleted, or its status will never be written."""
         self._stored.pop(key, None)
+        self._admissions.pop(key, None)
         self._waiting.pop(key, None)
         return self._over(key)
 
@@ -52,15 +57,28 @@ class ReleaseOrder:
                 free.append(other)
         return free
 
-    def note(self, workload: Workload) -> None:
-        """The engine has decided on this status."""
+    def note(self, workload: Workload) -> list[str]:
+        """The engine has decided on this status. Returns the workloads that need not wait any more."""
         before = self._stored.get(workload.key)
-        if before is not None and held_quota(workload) is None:
+        if before is not None and held_quota(workload) == before:
+            # It got back what it had before anybody wrote that it was gone.
+            return self._over(workload.key)
+        self._note_release(workload)
+        return []
+
+    def _note_release(self, workload: Workload) -> None:
+        before = self._stored.get(workload.key)
+        if before is not None and held_quota(workload) != before:
             self._releases[workload.key] = self._tree_of(before.cluster_queue)
+
+    def exchanges(self, workload: Workload) -> bool:
+        """Whether this status would put one admission in the place of another."""
+        before, after = self._admissions.get(workload.key), workload.status.admission
+        return before is not None and after is not None and before != after
 
     def may_go(self, workload: Workload) -> bool:
         """Whether this status may be sent now; if not, `stored` or `gone` will name it."""
-        self.note(workload)
+        self._note_release(workload)
         key, held = workload.key, held_quota(workload)
         if held is None or key in self._stored:
             self._waiting.pop(key, None)
@@ -72,6 +90,13 @@ class ReleaseOrder:
                 return True
             self._waiting[key] = releases
         return False
+
+
+def _put(admissions: dict[str, Admission], key: str, admission: Admission | None) -> None:
+    if admission is None:
+        admissions.pop(key, None)
+    else:
+        admissions[key] = admission
 
 
 def held_quota(workload: Workload) -> Admission | None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from pilotage.model.kueue import FlavorUsage, QueueStatus, WorkloadStatus
 from pilotage.model.meta import TimedCondition
@@ -23,6 +24,16 @@ def workload_status(status: WorkloadStatus) -> dict[str, Any]:
         "resourceRequests": _listed(status.resource_requests),
         "accumulatedPastExecutionTimeSeconds": status.accumulated_past_execution_time_seconds,
     }
+
+
+def without_reservation(status: WorkloadStatus) -> WorkloadStatus:
+    """As it was for a moment between two admissions."""
+    told = {"QuotaReserved": "PendingEvaluation", "Admitted": "NoReservation"}
+    conditions = tuple(
+        replace(one, status="False", reason=told[one.type], message="") if one.type in told else one
+        for one in status.conditions
+    )
+    return replace(status, conditions=conditions, admission=None)
 
 
 def conditions(found: Iterable[TimedCondition]) -> list[dict[str, Any]]:

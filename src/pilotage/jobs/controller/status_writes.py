@@ -21,7 +21,7 @@ from pilotage.clock import Clock
 from pilotage.jobs.controller.notes import Calls
 from pilotage.jobs.controller.release_order import ReleaseOrder
 from pilotage.jobs.controller.retries import Retries
-from pilotage.jobs.controller.status_bodies import queue_status, workload_status
+from pilotage.jobs.controller.status_bodies import queue_status, without_reservation, workload_status
 from pilotage.jobs.surface import QueueingEngine
 from pilotage.model import KINDS
 from pilotage.model.kueue import ReclaimablePod, Workload, WorkloadStatus
@@ -106,7 +106,7 @@ class StatusWrites:
         """The engine has other statuses than the API server: all of one turn, so that each finds what it waits for."""
         keys = []
         for workload in workloads:
-            self._order.note(workload)
+            self._let_go(self._order.note(workload))
             keys.append(workload.key)
         for key in keys:
             self.changed(key)
@@ -147,7 +147,9 @@ class StatusWrites:
             pending.sent = None
             if workload is None or not self._order.may_go(workload):
                 return None
-            pending.is_outdated = False
+            pending.is_outdated = self._order.exchanges(workload)
+            if pending.is_outdated:
+                workload = replace(workload, status=without_reservation(workload.status))
             pending.sent = workload
             pending.sent_version = self._versions.get(key, workload.resource_version)
             metadata = {"uid": workload.uid, "resourceVersion": pending.sent_version}

@@ -104,6 +104,22 @@ _MACHINERY: Final = (
     _kind("node.k8s.io/v1", "RuntimeClass", "runtimeclasses", **_CLUSTER),
     _kind("discovery.k8s.io/v1", "EndpointSlice", "endpointslices", **_GENERATION),
     _kind("events.k8s.io/v1", "Event", "events", "ev", storage="events", storage_api_version="v1"),
+    # Stored, so that manifests can be applied; the rules of deploy/ are built in.
+    _kind(
+        "admissionregistration.k8s.io/v1",
+        "ValidatingAdmissionPolicy",
+        "validatingadmissionpolicies",
+        **_CLUSTER,
+        **_GENERATION,
+        **_STATUS,
+    ),
+    _kind(
+        "admissionregistration.k8s.io/v1",
+        "ValidatingAdmissionPolicyBinding",
+        "validatingadmissionpolicybindings",
+        **_CLUSTER,
+        **_GENERATION,
+    ),
     # Stored, so that manifests can be applied; who has the sandbox's token may do everything.
     _kind("rbac.authorization.k8s.io/v1", "ClusterRole", "clusterroles", **_CLUSTER),
     _kind("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "clusterrolebindings", **_CLUSTER),

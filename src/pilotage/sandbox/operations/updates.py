@@ -21,7 +21,12 @@ from pilotage.sandbox.rules.defaults import apply_defaults
 from pilotage.sandbox.rules.kueue_defaults import KUEUE_GROUP
 from pilotage.sandbox.rules.nulls import drop_nulls
 from pilotage.sandbox.rules.object_meta import carry_over, check_type, metadata_of, place_in_namespace
-from pilotage.sandbox.rules.validation import validate_create, validate_metadata_update, validate_update
+from pilotage.sandbox.rules.validation import (
+    validate_create,
+    validate_metadata_update,
+    validate_status,
+    validate_update,
+)
 from pilotage.sandbox.storage.records import Record
 
 # Their metadata is completed from the rest or the other way round, or their spec decides whether they may go.
@@ -158,7 +163,7 @@ def _with_status(resource_type: ResourceType, old: Object, new: Object) -> Objec
     merged = dict(old)
     _put(merged, "status", new.get("status"))
     if resource_type.is_custom:
-        _check_status(resource_type, merged)
+        _check_status(resource_type, old, merged)
         return merged
     metadata = new["metadata"]
     _put(metadata, "ownerReferences", old["metadata"].get("ownerReferences"))
@@ -166,11 +171,11 @@ def _with_status(resource_type: ResourceType, old: Object, new: Object) -> Objec
     return merged
 
 
-def _check_status(resource_type: ResourceType, obj: Object) -> None:
-    if resource_type.schema:
-        errors = schema_errors(resource_type.schema, obj)
-        if errors:
-            raise invalid(resource_type.kind, resource_type.group, obj["metadata"]["name"], errors)
+def _check_status(resource_type: ResourceType, old: Object, new: Object) -> None:
+    errors = schema_errors(resource_type.schema, new) if resource_type.schema else []
+    errors = errors or validate_status(resource_type.kind, old, new)
+    if errors:
+        raise invalid(resource_type.kind, resource_type.group, new["metadata"]["name"], errors)
 
 
 def _resized(resource_type: ResourceType, old: Object, new: Object) -> Object:

@@ -8,6 +8,7 @@ from typing import Final
 from pilotage.sandbox.rules.json_fields import Json, child, dict_or_empty, dicts_in, fill
 
 KUEUE_GROUP: Final = "kueue.x-k8s.io"
+_OF_TEMPLATES: Final = ("labels", "annotations")
 
 
 def default_kueue(kind: str, obj: Json) -> None:
@@ -19,9 +20,7 @@ def default_kueue(kind: str, obj: Json) -> None:
 def _default_cluster_queue(obj: Json) -> None:
     spec = dict_or_empty(obj.get("spec"))
     fill(spec, (("queueingStrategy", "BestEffortFIFO"), ("stopPolicy", "None")))
-    # v1beta1 called the same choice Borrow.
-    borrow = "Borrow" if str(obj.get("apiVersion")).endswith("/v1beta1") else "MayStopSearch"
-    fill(child(spec, "flavorFungibility"), (("whenCanBorrow", borrow), ("whenCanPreempt", "TryNextFlavor")))
+    fill(child(spec, "flavorFungibility"), (("whenCanBorrow", "MayStopSearch"), ("whenCanPreempt", "TryNextFlavor")))
     preemption = child(spec, "preemption")
     fill(preemption, (("reclaimWithinCohort", "Never"), ("withinClusterQueue", "Never")))
     fill(child(preemption, "borrowWithinCohort"), (("policy", "Never"),))
@@ -43,6 +42,11 @@ def _default_workload(obj: Json) -> None:
     fill(spec, (("active", True),))
     for pod_set in dicts_in(spec, "podSets"):
         fill(pod_set, (("name", "main"), ("count", 1)))
+        template = dict_or_empty(pod_set.get("template"))
+        if type(template.get("metadata")) is dict:
+            # Its definition knows no others, so that a real API server drops them.
+            kept = {field: value for field, value in template["metadata"].items() if field in _OF_TEMPLATES}
+            template["metadata"] = kept
 
 
 def _default_weight(spec: Json) -> None:

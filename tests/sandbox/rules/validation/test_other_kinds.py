@@ -200,7 +200,7 @@ MISTAKES: list[tuple[dict[str, Any], list[str]]] = [
     (workload({"minCount": 3}), ["spec.podSets[0].minCount: Invalid value: 3: should be positive and less or equal"]),
     (workload({}, {}), ['spec.podSets[1].name: Duplicate value: "main"']),
     (
-        workload({}, priorityClassRef={"name": "p"}),
+        workload({}, priorityClassRef={"group": "kueue.x-k8s.io", "kind": "WorkloadPriorityClass", "name": "p"}),
         ["spec.priority: Invalid value: null: priority should not be nil when priorityClassRef is set"],
     ),
 ]  # fmt: skip

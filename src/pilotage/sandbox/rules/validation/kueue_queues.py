@@ -6,16 +6,18 @@ In a real cluster these come from the schemas and webhooks of Kueue; the limits 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Final
 
 from pilotage.model.quantity import parse_quantity
 from pilotage.sandbox.rules.validation.kind_rules import Change, KindRules
+from pilotage.sandbox.rules.validation.kueue_quota import ResourceGroup, limits_errors, resource_groups_errors
 from pilotage.sandbox.rules.validation.metadata import Metadata
 from pilotage.sandbox.rules.validation.names import labels_errors, subdomain_problem
 from pilotage.sandbox.rules.validation.nodes import Taint, taints_errors
 from pilotage.sandbox.rules.validation.placement import tolerations_errors
 from pilotage.sandbox.rules.validation.pod_shapes import Anything, LabelSelector, Toleration
-from pilotage.sandbox.rules.validation.problems import Errors, duplicate, invalid, one_of, required
+from pilotage.sandbox.rules.validation.problems import Errors, invalid, one_of, required
 from pilotage.sandbox.rules.validation.quantities import amount_problem
 from pilotage.sandbox.rules.validation.selectors import label_selector_errors
 from pilotage.sandbox.rules.validation.shapes import Int32, Labels, Quantity, Shape
@@ -23,29 +25,14 @@ from pilotage.sandbox.rules.validation.workloads import immutable_errors
 
 _STOP_POLICIES: Final = ("Hold", "HoldAndDrain", "None")
 _STRATEGIES: Final = ("BestEffortFIFO", "StrictFIFO")
-# The first and third are the spellings of v1beta1.
-_FUNGIBILITY: Final = ("Borrow", "MayStopSearch", "Preempt", "TryNextFlavor")
+_FUNGIBILITY: Final = ("MayStopSearch", "TryNextFlavor")
+_PREFERENCES: Final = ("BorrowingOverPreemption", "PreemptionOverBorrowing")
+_ADMISSION_MODES: Final = ("UsageBasedAdmissionFairSharing", "NoAdmissionFairSharing")
+_LEAST_WEIGHT: Final = Fraction(1, 10**9)
 _WITHIN_QUEUE: Final = ("LowerOrNewerEqualPriority", "LowerPriority", "Never")
 _WITHIN_COHORT: Final = ("Any", "LowerPriority", "Never")
 _LONGEST_DESCRIPTION: Final = 2048
 _MOST_FLAVOR_ITEMS: Final = 8
-
-
-class ResourceQuota(Shape):
-    name: str | None = None
-    nominal_quota: Quantity | None = None
-    borrowing_limit: Quantity | None = None
-    lending_limit: Quantity | None = None
-
-
-class FlavorQuotas(Shape):
-    name: str | None = None
-    resources: list[ResourceQuota] | None = None
-
-
-class ResourceGroup(Shape):
-    covered_resources: list[str] | None = None
-    flavors: list[FlavorQuotas] | None = None
 
 
 class FlavorFungibility(Shape):
@@ -78,14 +65,16 @@ class AdmissionChecksStrategy(Shape):
     admission_checks: list[AdmissionCheckRule] | None = None
 
 
+class AdmissionScope(Shape):
+    admission_mode: str | None = None
+
+
 class QueueSpec(Shape):
     """The specs of ClusterQueue, LocalQueue and Cohort together: they share most of their rules."""
 
     resource_groups: list[ResourceGroup] | None = None
     cohort_name: str | None = None
-    cohort: str | None = None
     parent_name: str | None = None
-    parent: str | None = None
     queueing_strategy: str | None = None
     namespace_selector: LabelSelector | None = None
     flavor_fungibility: FlavorFungibility | None = None
@@ -94,6 +83,7 @@ class QueueSpec(Shape):
     stop_policy: str | None = None
     fair_sharing: FairSharing | None = None
     cluster_queue: str | None = None
+    admission_scope: AdmissionScope | None = None
 
 
 class Queue(Shape):
@@ -140,12 +130,13 @@ class AdmissionCheck(Shape):
 
 def _cluster_queue_errors(queue: Queue) -> Errors:
     spec = queue.spec or QueueSpec()
-    errors = _resource_groups_errors(spec.resource_groups or [], "spec.resourceGroups")
+    errors = resource_groups_errors(spec.resource_groups or [], "spec.resourceGroups")
     errors += one_of("spec.queueingStrategy", spec.queueing_strategy, _STRATEGIES)
     errors += one_of("spec.stopPolicy", spec.stop_policy, _STOP_POLICIES)
     fungibility = spec.flavor_fungibility or FlavorFungibility()
     errors += one_of("spec.flavorFungibility.whenCanBorrow", fungibility.when_can_borrow, _FUNGIBILITY)
     errors += one_of("spec.flavorFungibility.whenCanPreempt", fungibility.when_can_preempt, _FUNGIBILITY)
+    errors += _preference_errors(fungibility)
     preemption = spec.preemption or Preemption()
     errors += one_of("spec.preemption.withinClusterQueue", preemption.within_cluster_queue, _WITHIN_QUEUE)
     errors += one_of("spec.preemption.reclaimWithinCohort", preemption.reclaim_within_cohort, _WITHIN_COHORT)
@@ -157,9 +148,22 @@ def _cluster_queue_errors(queue: Queue) -> Errors:
             errors.append(invalid("spec.preemption", {}, problem))
     if spec.namespace_selector is not None:
         errors += label_selector_errors(spec.namespace_selector, "spec.namespaceSelector")
-    if not (spec.cohort_name or spec.cohort):
-        errors += _limits_errors(spec, "must be nil when cohort is empty")
+    if spec.admission_scope is not None:
+        errors += one_of("spec.admissionScope.admissionMode", spec.admission_scope.admission_mode, _ADMISSION_MODES)
+    errors += _reference_errors("spec.cohortName", spec.cohort_name)
+    if not spec.cohort_name:
+        errors += limits_errors(spec.resource_groups or [], "must be nil when cohort is empty")
     return errors + _checks_errors(spec) + _weight_errors(spec)
+
+
+def _preference_errors(fungibility: FlavorFungibility) -> Errors:
+    """Only who looks at all flavors has a choice."""
+    path, preference = "spec.flavorFungibility.preference", fungibility.preference
+    errors = one_of(path, preference, _PREFERENCES)
+    choices = (fungibility.when_can_borrow, fungibility.when_can_preempt)
+    if preference and choices != ("TryNextFlavor", "TryNextFlavor"):
+        errors.append(invalid(path, preference, "needs TryNextFlavor for whenCanBorrow and whenCanPreempt"))
+    return errors
 
 
 def _checks_errors(spec: QueueSpec) -> Errors:
@@ -175,25 +179,18 @@ def _checks_errors(spec: QueueSpec) -> Errors:
     return errors
 
 
-def _limits_errors(spec: QueueSpec, problem: str) -> Errors:
-    """Limits of what is lent and borrowed, where there is nobody to share with."""
-    errors: Errors = []
-    for group, item in enumerate(spec.resource_groups or ()):
-        for at, flavor in enumerate(item.flavors or ()):
-            for number, quota in enumerate(flavor.resources or ()):
-                path = f"spec.resourceGroups[{group}].flavors[{at}].resources[{number}]"
-                for field, limit in (("borrowingLimit", quota.borrowing_limit), ("lendingLimit", quota.lending_limit)):
-                    if limit is not None:
-                        errors.append(invalid(f"{path}.{field}", str(limit), problem))
-    return errors
-
-
 def _cohort_errors(cohort: Queue) -> Errors:
     spec = cohort.spec or QueueSpec()
-    errors = _resource_groups_errors(spec.resource_groups or [], "spec.resourceGroups")
-    if not (spec.parent_name or spec.parent):
-        errors += _limits_errors(spec, "must be nil when parent is empty")
+    errors = resource_groups_errors(spec.resource_groups or [], "spec.resourceGroups")
+    errors += _reference_errors("spec.parentName", spec.parent_name)
+    if not spec.parent_name:
+        errors += limits_errors(spec.resource_groups or [], "must be nil when parent is empty")
     return errors + _weight_errors(spec)
+
+
+def _reference_errors(path: str, name: str | None) -> Errors:
+    problem = subdomain_problem(name) if name else ""
+    return [invalid(path, name, problem)] if problem else []
 
 
 def _local_queue_errors(queue: Queue) -> Errors:
@@ -208,63 +205,12 @@ def _local_queue_errors(queue: Queue) -> Errors:
 
 def _weight_errors(spec: QueueSpec) -> Errors:
     weight = spec.fair_sharing.weight if spec.fair_sharing is not None else None
-    problem = amount_problem("weight", weight) if weight is not None else ""
+    if weight is None:
+        return []
+    problem = amount_problem("weight", weight)
+    if not problem and 0 < parse_quantity(weight) <= _LEAST_WEIGHT:
+        problem = "must be 0 or greater than 1e-9"
     return [invalid("spec.fairSharing.weight", str(weight), problem)] if problem else []
-
-
-def _resource_groups_errors(groups: list[ResourceGroup], path: str) -> Errors:
-    errors: Errors = []
-    resources: set[str] = set()
-    flavors: set[str] = set()
-    for index, group in enumerate(groups):
-        place = f"{path}[{index}]"
-        covered = group.covered_resources or []
-        if not covered:
-            errors.append(required(f"{place}.coveredResources"))
-        for at, name in enumerate(covered):
-            if name in resources:
-                errors.append(duplicate(f"{place}.coveredResources[{at}]", name))
-            resources.add(name)
-        if not group.flavors:
-            errors.append(required(f"{place}.flavors"))
-        for at, flavor in enumerate(group.flavors or ()):
-            errors += _flavor_errors(flavor, covered, f"{place}.flavors[{at}]", flavors)
-    return errors
-
-
-def _flavor_errors(flavor: FlavorQuotas, covered: list[str], path: str, seen: set[str]) -> Errors:
-    errors: Errors = []
-    if not flavor.name:
-        errors.append(required(f"{path}.name"))
-    elif flavor.name in seen:
-        errors.append(duplicate(f"{path}.name", flavor.name))
-    seen.add(flavor.name or "")
-    resources = flavor.resources or []
-    if [resource.name for resource in resources] != covered:
-        problem = "must list the resources of coveredResources in the same order"
-        errors.append(invalid(f"{path}.resources", [resource.name for resource in resources], problem))
-    for index, resource in enumerate(resources):
-        errors += _quota_errors(resource, f"{path}.resources[{index}]")
-    return errors
-
-
-def _quota_errors(quota: ResourceQuota, path: str) -> Errors:
-    if quota.nominal_quota is None:
-        return [required(f"{path}.nominalQuota")]
-    errors: Errors = []
-    for field, amount in (
-        ("nominalQuota", quota.nominal_quota),
-        ("borrowingLimit", quota.borrowing_limit),
-        ("lendingLimit", quota.lending_limit),
-    ):
-        if amount is not None and (problem := amount_problem("quota", amount)):
-            errors.append(invalid(f"{path}.{field}", str(amount), problem))
-    if errors or quota.lending_limit is None:
-        return errors
-    if parse_quantity(quota.lending_limit) > parse_quantity(quota.nominal_quota):
-        problem = "must be less than or equal to the nominalQuota"
-        errors.append(invalid(f"{path}.lendingLimit", str(quota.lending_limit), problem))
-    return errors
 
 
 def _flavor_object_errors(flavor: ResourceFlavor) -> Errors:

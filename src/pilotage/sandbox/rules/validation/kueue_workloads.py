@@ -5,16 +5,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from pilotage.sandbox.rules.json_fields import Json, dicts_in
+from pilotage.sandbox.rules.json_fields import dict_or_empty
 from pilotage.sandbox.rules.validation.kind_rules import Change, KindRules
+from pilotage.sandbox.rules.validation.kueue_workload_status import (
+    StatusOfWorkload,
+    is_true,
+    workload_status_errors,
+)
 from pilotage.sandbox.rules.validation.metadata import Metadata
 from pilotage.sandbox.rules.validation.names import label_problem, subdomain_problem
-from pilotage.sandbox.rules.validation.pod_shapes import Anything, Condition, PodTemplate
-from pilotage.sandbox.rules.validation.problems import Errors, at_least, duplicate, invalid, required
+from pilotage.sandbox.rules.validation.pod_shapes import Anything, PodTemplate
+from pilotage.sandbox.rules.validation.problems import (
+    Errors,
+    at_least,
+    duplicate,
+    invalid,
+    not_supported,
+    required,
+)
 from pilotage.sandbox.rules.validation.shapes import Int32, Shape
 from pilotage.sandbox.rules.validation.workloads import immutable_errors
 
 _MOST_POD_SETS: Final = 18
+_CLASS_KINDS: Final = {"kueue.x-k8s.io": "WorkloadPriorityClass", "scheduling.k8s.io": "PriorityClass"}
 
 
 class PodSet(Shape):
@@ -24,26 +37,19 @@ class PodSet(Shape):
     min_count: Int32 | None = None
 
 
+class PriorityClassRef(Shape):
+    group: str | None = None
+    kind: str | None = None
+    name: str | None = None
+
+
 class WorkloadSpec(Shape):
     pod_sets: list[PodSet] | None = None
     queue_name: str | None = None
-    priority_class_ref: Anything | None = None
+    priority_class_ref: PriorityClassRef | None = None
     priority: Int32 | None = None
     active: bool | None = None
     maximum_execution_time_seconds: Int32 | None = None
-
-
-class RequeueState(Shape):
-    count: Int32 | None = None
-    requeue_at: str | None = None
-
-
-class WorkloadStatus(Shape):
-    conditions: list[Condition] | None = None
-    admission: Anything | None = None
-    requeue_state: RequeueState | None = None
-    reclaimable_pods: list[Anything] | None = None
-    admission_checks: list[Anything] | None = None
 
 
 class Workload(Shape):
@@ -51,7 +57,7 @@ class Workload(Shape):
     kind: str | None = None
     metadata: Metadata | None = None
     spec: WorkloadSpec | None = None
-    status: WorkloadStatus | None = None
+    status: Anything | None = None
 
 
 def _workload_errors(workload: Workload) -> Errors:
@@ -61,10 +67,24 @@ def _workload_errors(workload: Workload) -> Errors:
     errors = _pod_sets_errors(spec.pod_sets)
     if spec.queue_name and (problem := subdomain_problem(spec.queue_name)):
         errors.append(invalid("spec.queueName", spec.queue_name, problem))
-    if spec.priority_class_ref and spec.priority is None:
-        errors.append(invalid("spec.priority", None, "priority should not be nil when priorityClassRef is set"))
+    if spec.priority_class_ref is not None:
+        errors += _class_errors(spec.priority_class_ref)
+        if spec.priority is None:
+            errors.append(invalid("spec.priority", None, "priority should not be nil when priorityClassRef is set"))
     path = "spec.maximumExecutionTimeSeconds"
     return errors + at_least(path, spec.maximum_execution_time_seconds, 1, "must be greater than 0")
+
+
+def _class_errors(reference: PriorityClassRef) -> Errors:
+    errors: Errors = []
+    if reference.group not in _CLASS_KINDS:
+        errors.append(not_supported("spec.priorityClassRef.group", reference.group, _CLASS_KINDS))
+    elif reference.kind != _CLASS_KINDS[reference.group]:
+        kinds = (_CLASS_KINDS[reference.group],)
+        errors.append(not_supported("spec.priorityClassRef.kind", reference.kind, kinds))
+    if problem := subdomain_problem(reference.name or ""):
+        errors.append(invalid("spec.priorityClassRef.name", reference.name, problem))
+    return errors
 
 
 def _pod_sets_errors(pod_sets: list[PodSet]) -> Errors:
@@ -98,16 +118,21 @@ def _count_errors(pod_set: PodSet, path: str) -> Errors:
 
 
 def _workload_update_errors(change: Change) -> Errors:
-    if not (_has_quota(change.old) and _has_quota(change.new)):
-        return []
-    return immutable_errors(change, "podSets", "queueName")
-
-
-def _has_quota(workload: Json) -> bool:
-    conditions = dicts_in(workload.get("status"), "conditions")
-    return any(one.get("type") == "QuotaReserved" and one.get("status") == "True" for one in conditions)
+    status = dict_or_empty(change.old.get("status"))
+    errors: Errors = []
+    if is_true(status, "QuotaReserved"):
+        errors += immutable_errors(change, "podSets", "queueName")
+    if is_true(status, "Admitted"):
+        errors += immutable_errors(change, "maximumExecutionTimeSeconds")
+    return errors
 
 
 KUEUE_WORKLOAD_RULES: Final[Mapping[str, KindRules]] = {
-    "Workload": KindRules(Workload, _workload_errors, update=_workload_update_errors)
+    "Workload": KindRules(
+        Workload,
+        _workload_errors,
+        update=_workload_update_errors,
+        status=workload_status_errors,
+        status_shape=StatusOfWorkload,
+    )
 }

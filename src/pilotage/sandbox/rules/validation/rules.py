@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+import msgspec
+
 from pilotage.sandbox.errors import FieldError
 from pilotage.sandbox.kinds.builtin_groups import group_of, is_builtin
-from pilotage.sandbox.rules.json_fields import Json
+from pilotage.sandbox.rules.json_fields import Json, dict_or_empty
 from pilotage.sandbox.rules.kueue_defaults import KUEUE_GROUP
 from pilotage.sandbox.rules.validation.config_data import CONFIG_DATA_RULES
 from pilotage.sandbox.rules.validation.devices import DEVICE_RULES
 from pilotage.sandbox.rules.validation.jobs import JOB_RULES
-from pilotage.sandbox.rules.validation.kind_rules import Change, KindRules
+from pilotage.sandbox.rules.validation.kind_rules import Change, KindRules, StatusChange, no_rule
 from pilotage.sandbox.rules.validation.kueue_queues import KUEUE_QUEUE_RULES
 from pilotage.sandbox.rules.validation.kueue_workloads import KUEUE_WORKLOAD_RULES
 from pilotage.sandbox.rules.validation.metadata import AnyObject, metadata_errors, metadata_update_errors
@@ -85,6 +87,20 @@ def validate_metadata_update(kind: str, old: Json, new: Json) -> list[FieldError
     return (
         errors if isinstance(before, FieldError) else errors + metadata_update_errors(before.metadata, after.metadata)
     )
+
+
+def validate_status(kind: str, old: Json, new: Json) -> list[FieldError]:
+    """Everything that is wrong with an object of which only the status changed; its spec may be JSON text."""
+    rules = _rules_for(kind, new)
+    if rules.status is no_rule:
+        return []
+    status = new.get("status")
+    after = read_shape(rules.status_shape, {"status": status})
+    if isinstance(after, FieldError):
+        return [after]
+    spec = new.get("spec")
+    text = bytes(spec) if isinstance(spec, msgspec.Raw) else msgspec.json.encode(spec or {})
+    return rules.status(StatusChange(dict_or_empty(old.get("status")), dict_or_empty(status), after.status, text))
 
 
 def _has_new_content(old: Json, new: Json) -> bool:
