@@ -1,4 +1,4 @@
-"""Workload queueing as the conformance suite describes it: all scenarios on the real engine."""
+"""Workload queueing as the conformance suite and our own scenarios describe it: all of them on the real engine."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ import pytest
 
 from pilotage.simulate.scenario_run import AnyScenario, load_any, run_scenario
 
-FILE = Path(__file__).parents[1] / "data" / "kueue" / "scenarios.yaml"
-SCENARIOS = load_any(FILE)
+DATA = Path(__file__).parents[1] / "data" / "kueue"
+SCENARIOS = load_any(DATA / "scenarios.yaml")
+OWN = load_any(DATA / "behaviour.yaml")
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.id)
+@pytest.mark.parametrize("scenario", [*SCENARIOS, *OWN], ids=lambda scenario: scenario.id)
 def test_queueing(scenario: AnyScenario) -> None:
     assert run_scenario(scenario).difference == ""
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from pilotage.jobs import checks
 from pilotage.jobs import conditions as c
 from pilotage.jobs.assignment import Assigner, Assignment, Mode
 from pilotage.jobs.cluster_queue import QueueState
@@ -24,7 +25,7 @@ from pilotage.jobs.preemption import Preemption, Victim, Want, removed
 from pilotage.jobs.queueing import Queueing
 from pilotage.jobs.quota import Amounts, FlavorResource, QuotaNode
 from pilotage.jobs.reach import Reach
-from pilotage.jobs.record import Record
+from pilotage.jobs.record import AFRESH, Record
 from pilotage.jobs.refusals import Refusal
 from pilotage.jobs.status import pending_reason
 from pilotage.jobs.world import World
@@ -48,11 +49,14 @@ class AdmissionCycle:
         self._leaving: dict[str, tuple[QueueState, Record]] = {}
         """Victims of this cycle, by UID."""
         self._skipped: list[QueueState] = []
+        self._number = 0
+        """Of the cycle."""
         self._changed: set[int] = set()
         """Trees in which somebody got quota or was put aside: for the others it is another race then."""
 
     def run(self) -> bool:
         """Whether another cycle may change something."""
+        self._number += 1
         entries: list[Entry] = []
         for record, queue in self._heads():
             entry = self._nominate(record, queue)
@@ -111,7 +115,7 @@ class AdmissionCycle:
         """What is known of a head that need not be judged again: what it lacked is still not to be had."""
         group = head.group
         known = group.known if group is not None else None
-        if known is None or not known.wake.lacks or queue.is_strict or head.waits_for or head.tried:
+        if known is None or not known.wake.lacks or queue.is_strict or head.waits_for or head.resumption.tried:
             return None
         if any(amount <= self._reach.within(queue, pair, head.priority) for pair, amount in known.wake.lacks):
             return None
@@ -125,6 +129,11 @@ class AdmissionCycle:
         if record.shape.problems:
             self._refuse_pods(record, queue)
             return None
+        if record.is_barred:
+            self._bar(record, queue)
+            return None
+        if record.resumption.is_outdated(queue.generation, self._number):
+            record.resumption = AFRESH
         assignment, victims = self._judge(record, queue)
         return Entry(record, queue, self._world.head_key(record), assignment, victims)
 
@@ -132,6 +141,15 @@ class AdmissionCycle:
         """The API server would not create its pods: only another LimitRange, RuntimeClass or workload helps."""
         problems = record.shape.problems
         refusal = Refusal(c.MISCONFIGURED, problems, "; ".join(one.detail for one in problems))
+        self._turn_away(record, queue, refusal)
+
+    def _bar(self, record: Record, queue: QueueState) -> None:
+        names = [name for name, check in record.checks.items() if check.state in (checks.RETRY, checks.REJECTED)]
+        text = f"Admission check(s) stand in the way: {', '.join(names)}"
+        self._turn_away(record, queue, Refusal(c.PENDING_EVALUATION, detail=text))
+
+    def _turn_away(self, record: Record, queue: QueueState, refusal: Refusal) -> None:
+        """Not judged at all; no release of quota helps."""
         record.waits_for, record.chosen_counts = frozenset(), ()
         if queue.is_strict:
             self._say(record, refusal)
@@ -229,7 +247,8 @@ class AdmissionCycle:
         """Somebody before this one chose the same victims: look again with those gone. False if it is dealt with."""
         with removed(list(self._leaving.values())):
             fits = entry.queue.node.fits(entry.usage)
-            want = Want(entry.record, entry.queue, frozenset(entry.assignment.preempting), entry.usage)
+            lacking = frozenset(entry.assignment.preempting)
+            want = Want(entry.record, entry.queue, lacking, entry.usage, self._leaving)
             victims = [] if fits else self._preemption.victims(want)
         if fits:
             self._book(entry.queue, entry.usage)
@@ -238,7 +257,7 @@ class AdmissionCycle:
         if not victims:
             self._skip(entry)
             return False
-        entry.victims = [one for one in victims if one.record.uid not in self._leaving]
+        entry.victims = victims
         return True
 
     def _still_fits(self, entry: Entry) -> bool:
@@ -277,7 +296,7 @@ class AdmissionCycle:
         """blockAdmission: nobody gets quota while somebody is not ready. Judged afresh when that changes."""
         first = next(iter(self._world.unready.values()))
         text = f"Waiting for all admitted workloads to be ready; {first.key} is not"
-        entry.record.tried = {}
+        entry.record.resumption = AFRESH
         self._book(entry.queue, entry.usage)
         self._say(entry.record, Refusal(c.WAITING_FOR_PODS_READY, detail=text))
 
@@ -304,7 +323,7 @@ class AdmissionCycle:
         record, queue = entry.record, entry.queue
         record.waits_for = frozenset(uids)
         record.chosen_counts = tuple(one.count for one in entry.assignment.pod_sets)
-        record.tried = {}
+        record.resumption = AFRESH
         if not queue.is_strict:
             queue.pending.sticky = record
         self._say(record, Refusal(c.WAITING_FOR_PREEMPTED, detail=f"Waiting for {len(uids)} preempted workload(s)"))
@@ -317,16 +336,17 @@ class AdmissionCycle:
         if entry.record.waits_for:
             # Its victims have made room, only not enough any more: what is left of that is not for those behind it.
             self._book(entry.queue, entry.usage)
-        if entry.assignment.has_untried_flavors:
+        if entry.record.resumption.tried:
             self._world.stir(entry.queue)
         self._say(entry.record, Refusal(c.WAITING_FOR_QUOTA, tuple(entry.assignment.obstacles), text))
 
     def _refuse(self, entry: Entry) -> None:
-        assignment, record, queue = entry.assignment, entry.record, entry.queue
-        refusal = Refusal(assignment.reason, tuple(assignment.obstacles))
+        record, queue = entry.record, entry.queue
         self._remember(entry)
+        told = self._whole(entry) if not record.resumption.tried else entry.assignment
+        refusal = Refusal(told.reason, tuple(told.obstacles))
         record.waits_for, record.chosen_counts = frozenset(), ()
-        if assignment.mode is not Mode.NO_FIT and assignment.has_untried_flavors:
+        if record.resumption.tried:
             self._world.stir(queue)
             self._say(record, refusal)
         elif queue.is_strict:
@@ -334,10 +354,18 @@ class AdmissionCycle:
         else:
             self._put_aside(record, queue, refusal, wake_for(entry))
 
+    def _whole(self, entry: Entry) -> Assignment:
+        """What is said of a search that went on behind some flavors must speak of those too."""
+        assignment = entry.assignment
+        if not assignment.resumed:
+            return assignment
+        afresh = self._assigner.assign(entry.record, entry.queue, [one.count for one in assignment.pod_sets])
+        return assignment if afresh.mode is Mode.FIT else afresh
+
     def _remember(self, entry: Entry) -> None:
         """Where the search ended."""
-        entry.record.tried = entry.assignment.tried if entry.assignment.has_untried_flavors else {}
-        entry.record.tried_at = entry.queue.generation
+        record, tried = entry.record, entry.assignment.tried
+        record.resumption = record.resumption.after(tried, entry.queue.generation, self._number)
 
     def _put_aside(self, record: Record, queue: QueueState, refusal: Refusal, wake: Wake) -> None:
         group = record.group

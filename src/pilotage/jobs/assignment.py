@@ -58,10 +58,6 @@ class Assignment:
     resumed: bool = False
     """The search began behind a flavor that was tried before."""
 
-    @property
-    def has_untried_flavors(self) -> bool:
-        return any(at >= 0 for at in self.tried.values())
-
 
 @dataclass(frozen=True, slots=True)
 class Judged:
@@ -87,8 +83,6 @@ class Assigner:
 
     def assign(self, record: Record, queue: QueueState, counts: Sequence[int]) -> Assignment:
         """The best assignment of these numbers of pods under the present usage."""
-        if record.tried and record.tried_at != queue.generation:
-            record.tried = {}
         search = _Search(self._world, self._oracle, record, queue)
         for index, need in enumerate(record.shape.pod_sets):
             search.pod_set(index, need, counts[index])
@@ -102,12 +96,18 @@ class _Search:
         self._record = record
         self._queue = queue
         self._fair = world.configuration.fair_sharing is not None
-        self._found = Assignment(resumed=any(at >= 0 for at in record.tried.values()))
+        self._found = Assignment(resumed=bool(record.resumption.tried))
         self._reasons: list[str] = []
+        self._refused_at: int | None = None
+        """The first pod set that has no flavor."""
 
     def finish(self) -> Assignment:
-        self._found.reason = most_severe(self._reasons)
-        return self._found
+        found = self._found
+        found.reason = most_severe(self._reasons)
+        if self._refused_at is not None:
+            # Other flavors for the pod sets before it may leave it what it needs; its own were all tried.
+            found.tried = {place: at for place, at in found.tried.items() if place[0] < self._refused_at}
+        return found
 
     def pod_set(self, index: int, need: PodSetNeed, count: int) -> None:
         choice = PodSetChoice(need.name, count)
@@ -121,7 +121,7 @@ class _Search:
             if group is not None:
                 by_group.setdefault(group, {})[resource] = amount
             elif amount:
-                self._refuse([self._unlisted(need, resource, amount)])
+                self._refuse(index, [self._unlisted(need, resource, amount)])
         for group, wanted in by_group.items():
             self._resource_group(index, need, group, wanted, choice)
 
@@ -129,8 +129,10 @@ class _Search:
         text = f"resource {resource} unavailable in ClusterQueue {self._queue.name}"
         return Obstacle(need.name, "", resource, c.NO_MATCHING_FLAVOR, text, need=amount)
 
-    def _refuse(self, obstacles: list[Obstacle]) -> None:
+    def _refuse(self, index: int, obstacles: list[Obstacle]) -> None:
         self._found.mode = Mode.NO_FIT
+        if self._refused_at is None:
+            self._refused_at = index
         self._found.obstacles += obstacles
         self._reasons.append(mildest(obstacles))
 
@@ -143,7 +145,7 @@ class _Search:
         for resource in wanted:
             self._found.tried[index, resource] = -1 if last >= len(names) - 1 else last
         if best is None:
-            self._refuse(obstacles)
+            self._refuse(index, obstacles)
             return
         found = self._found
         found.mode = min(found.mode, best.mode)
@@ -164,7 +166,7 @@ class _Search:
     ) -> tuple[Judged | None, int]:
         """The best flavor, and the index of the last one that was looked at."""
         best: Judged | None = None
-        start = self._record.tried.get((index, next(iter(wanted))), -1) + 1
+        start = self._record.resumption.tried.get((index, next(iter(wanted))), -1) + 1
         for at in range(start, len(names)):
             flavor = self._flavors.get(names[at])
             objection = f"flavor {names[at]} not found" if flavor is None else flavor.objection(need)

@@ -56,7 +56,7 @@ def owed(entry: Entry) -> dict[FlavorResource, int]:
 def wake_for(entry: Entry) -> Wake:
     """What must be free before it is worth another look."""
     assignment = entry.assignment
-    if assignment.reason == c.NO_MATCHING_FLAVOR:
+    if assignment.reason == c.NO_MATCHING_FLAVOR and not assignment.resumed:
         return NEVER
     if assignment.resumed or len(assignment.pod_sets) > 1 or entry.record.shape.can_shrink:
         return Wake(any_release=True)  # how much it would need, and where, is not known

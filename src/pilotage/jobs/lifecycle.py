@@ -12,7 +12,7 @@ from pilotage.jobs.assignment import Assignment
 from pilotage.jobs.cluster_queue import QueueState
 from pilotage.jobs.effects import Labels
 from pilotage.jobs.queueing import Queueing
-from pilotage.jobs.record import Place, Record
+from pilotage.jobs.record import AFRESH, Place, Record
 from pilotage.jobs.refusals import shown
 from pilotage.jobs.status import booked_amounts
 from pilotage.jobs.world import World
@@ -46,7 +46,7 @@ class Lifecycle:
             old = conditions.get(kind)
             if old is not None and old.is_true:
                 conditions.set(kind, False, "QuotaReserved", f"Previously: {old.message}", now)
-        record.tried = {}
+        record.resumption = AFRESH
         record.waits_for, record.chosen_counts = frozenset(), ()
         record.refusal = None
         checks.sync(record, queue, now)
@@ -164,7 +164,9 @@ class Lifecycle:
         """Conditions and books of a workload that has no quota any more."""
         now = self._world.now()
         admitted = record.conditions.get(c.ADMITTED)
-        if admitted is not None and admitted.is_true:
+        if _ran_too_long(record):
+            record.past_seconds = 0
+        elif admitted is not None and admitted.is_true:
             record.past_seconds += now - admitted.since
         self.release(record)
         record.admission = None
@@ -189,7 +191,7 @@ class Lifecycle:
         self._forget_unready(record)
         self._queueing.released(queue)
         if queue.is_gone and not queue.holders:
-            del self._world.queues[queue.name]
+            self._world.emptied[queue.name] = None
 
     def _forget_unready(self, record: Record) -> None:
         if self._world.unready.pop(record.uid, None) is not None:
@@ -260,6 +262,12 @@ class Lifecycle:
 
 def _local_labels(record: Record) -> Labels:
     return ("name", record.queue_name), ("namespace", record.namespace), ("priority_class", record.priority_class)
+
+
+def _ran_too_long(record: Record) -> bool:
+    """Whoever activates it again means it to have its whole time again."""
+    evicted = record.conditions.get(c.EVICTED)
+    return evicted is not None and evicted.is_true and evicted.reason.endswith(c.MAXIMUM_EXECUTION_TIME_EXCEEDED)
 
 
 def execution_deadline(record: Record) -> int | None:

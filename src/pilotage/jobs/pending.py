@@ -85,7 +85,7 @@ class Group:
 
 def group_key(record: Record) -> GroupKey:
     reclaimable = tuple(sorted(record.reclaimable.items())) if record.reclaimable else ()
-    return record.namespace, record.priority, record.shape, reclaimable
+    return record.namespace, record.priority, record.shape, reclaimable, record.is_barred
 
 
 class PendingWorkloads:

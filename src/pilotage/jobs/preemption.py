@@ -12,7 +12,7 @@ Candidates are removed one by one until the workload fits; then whoever is not n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -69,6 +69,8 @@ class Want(NamedTuple):
     """What is lacking."""
     usage: Amounts
     """What must fit."""
+    gone: Container[str] = ()
+    """UIDs of holders whose usage is off the books already: they cannot make room twice."""
 
 
 class Preemption:
@@ -124,7 +126,7 @@ class Preemption:
             return
         record, since = want.record, self._world.queue_timestamp(want.record)
         for other in want.queue.holders.values():
-            if other.priority > record.priority or not _uses(other, want.pairs):
+            if other.priority > record.priority or not _uses(other, want):
                 continue
             is_lower = other.priority < record.priority
             if is_lower or (policy == "LowerOrNewerEqualPriority" and self._world.queue_timestamp(other) > since):
@@ -133,7 +135,7 @@ class Preemption:
     def reclaimable(self, want: Want, queue: QueueState) -> Iterator[Record]:
         anybody = want.queue.obj.spec.preemption.reclaim_within_cohort == "Any"
         for other in queue.holders.values():
-            if (anybody or other.priority < want.record.priority) and _uses(other, want.pairs):
+            if (anybody or other.priority < want.record.priority) and _uses(other, want):
                 yield other
 
     def borrowers(self, top: QuotaNode, skip: QuotaNode, pairs: frozenset[FlavorResource]) -> Iterator[QueueState]:
@@ -154,8 +156,9 @@ def candidate_order(candidate: Candidate) -> tuple[bool, int, int, int, str]:
     return not record.is_evicted, foreign, record.priority, -record.reserved_at, record.uid
 
 
-def _uses(record: Record, pairs: frozenset[FlavorResource]) -> bool:
-    return any(pair in record.usage for pair in pairs)
+def _uses(record: Record, want: Want) -> bool:
+    """Whether it holds something of what is lacking."""
+    return any(pair in record.usage for pair in want.pairs) and record.uid not in want.gone
 
 
 def _kind(want: Want, candidate: Record, is_entitled: bool) -> Kind:

@@ -25,9 +25,10 @@ class Queueing:
 
     def place(self, record: Record) -> None:
         """Put a workload that holds no quota where it belongs now."""
-        self.unqueue(record)
         world = self._world
         queue = world.queue_of(record)
+        is_sticky = queue is not None and queue.pending.sticky is record
+        self.unqueue(record)
         record.cluster_queue = queue.name if queue is not None else ""
         self._end_backoff(record, queue)
         obstacle = self._obstacle(record, queue)
@@ -38,6 +39,8 @@ class Queueing:
             world.timers.set(record, record.requeue_at)
         else:
             queue.pending.add(record, world.order_key(record))
+            if is_sticky:
+                queue.pending.sticky = record
             world.stir(queue)
         if obstacle is not None or not self._join_refused(record, queue):
             self._say(record, obstacle)
@@ -78,6 +81,8 @@ class Queueing:
         news = record.conditions.set(c.QUOTA_RESERVED, False, reason, message, now)
         if not record.conditions.is_false(c.ADMITTED):
             news |= record.conditions.set(c.ADMITTED, False, c.NO_RESERVATION, "The workload has no reservation", now)
+        if self._world.pods_ready is not None and record.conditions.get(c.PODS_READY) is None:
+            record.conditions.set(c.PODS_READY, False, c.WAIT_FOR_START, "Not all pods are ready or succeeded", now)
         if news:
             record.told_at = now
             self._world.outbox.changed(record)
@@ -156,6 +161,8 @@ class Queueing:
     def reconfigured(self, queue: QueueState) -> None:
         """Anything may have become possible in this queue."""
         queue.generation += 1
+        if queue.is_strict:
+            queue.pending.sticky = None
         queue.pending.wake_all()
         if queue.pending.active_count:
             self._world.stir(queue)

@@ -211,6 +211,13 @@ class QuotaNode:
         account = self.account(pair)
         return max(0, account.usage - account.subtree)
 
+    @property
+    def borrows(self) -> int:
+        """What it uses above its quota, of everything together."""
+        return sum(
+            account.usage - account.subtree for account in self.accounts.values() if account.usage > account.subtree
+        )
+
     def is_within_quota(self, pairs: Iterable[FlavorResource]) -> bool:
         for pair in pairs:
             account = self.account(pair)

@@ -57,15 +57,16 @@ class Reach:
         place = (id(queue.node.root), pair)
         found = self._lent.get(place)
         if found is None:
-            tree = (other for other in self._world.tree_of(queue) if other.node.borrowed(pair))
+            tree = (other for other in self._world.tree_of(queue) if other.node.borrows)
             found = self._lent[place] = [_Lent(one.by_priority.get(pair, {}), self._most(one, pair)) for one in tree]
         return found
 
     def _most(self, queue: QueueState, pair: FlavorResource) -> int:
-        if self._is_fair:
-            return _EVERYBODY  # its share counts, and that may stay above zero by another resource
+        borrowed = queue.node.borrowed(pair)
+        if self._is_fair or borrowed != queue.node.borrows:
+            return _EVERYBODY  # it may stay above its quota by another resource
         # The last one who goes may take it far below its quota.
-        return queue.node.borrowed(pair) + queue.largest(pair)
+        return borrowed + queue.largest(pair)
 
 
 def _below(held: Mapping[int, int], priority: int) -> int:

@@ -14,8 +14,8 @@ from pilotage.jobs.cluster_queue import QueueState
 from pilotage.jobs.flavors import Flavor
 from pilotage.jobs.lifecycle import Lifecycle
 from pilotage.jobs.queueing import Queueing
+from pilotage.jobs.quota import QuotaNode
 from pilotage.jobs.record import Place, Record
-from pilotage.jobs.status import booked_amounts
 from pilotage.jobs.stopping import Stopping
 from pilotage.jobs.world import World
 from pilotage.model.kueue import AdmissionCheck, ClusterQueue, Cohort, LocalQueue, ResourceFlavor
@@ -47,6 +47,7 @@ class Reconfiguration:
             if not leaving:
                 return
         elif known is not None:
+            self._note_tree(known.node)
             known.update(obj)
         else:
             self._world.queues[obj.name] = QueueState(obj)
@@ -58,13 +59,24 @@ class Reconfiguration:
             return
         for record in list(queue.pending.records()):
             self._queueing.unqueue(record)
-        if queue.holders:
-            queue.is_gone = True
-        else:
-            others = [other.name for other in self._world.tree_of(queue) if other is not queue]
-            self._queues |= dict.fromkeys(others)
-            del self._world.queues[name]
+        queue.is_gone = True
+        if not queue.holders:
+            self._world.emptied[name] = None
         self._note_queue(name)
+
+    def _remove_emptied(self) -> None:
+        """Deleted ClusterQueues lend their quota until their last workload is gone."""
+        emptied, self._world.emptied = self._world.emptied, {}
+        for name in emptied:
+            queue = self._world.queues[name]
+            if queue.is_gone and not queue.holders:
+                self._note_tree(queue.node)
+                del self._world.queues[name]
+                self._is_due = True
+
+    def _note_tree(self, node: QuotaNode) -> None:
+        """Everybody who shared quota with it until now: what it used or kept from them may be theirs."""
+        self._queues |= dict.fromkeys(leaf.name for leaf in node.root.leaves())
 
     def _note_queue(self, name: str) -> None:
         self._is_due = True
@@ -92,13 +104,18 @@ class Reconfiguration:
         known = self._world.cohorts.get(obj.name)
         self._world.cohorts[obj.name] = obj
         if known is None or known.spec != obj.spec:
-            self._is_due = True
-            self._cohorts[obj.name] = None
+            self._note_cohort(obj.name)
 
     def delete_cohort(self, name: str) -> None:
         if self._world.cohorts.pop(name, None) is not None:
-            self._is_due = True
-            self._cohorts[name] = None
+            self._note_cohort(name)
+
+    def _note_cohort(self, name: str) -> None:
+        self._is_due = True
+        self._cohorts[name] = None
+        for queue in self._world.queues.values():
+            if any(node.name == name for node in queue.node.ancestors()):
+                self._note_tree(queue.node)
 
     def set_flavor(self, obj: ResourceFlavor) -> None:
         known = self._world.flavors.get(obj.name)
@@ -142,6 +159,8 @@ class Reconfiguration:
     # --- applying -----------------------------------------------------------------------------------------------------
 
     def apply(self) -> None:
+        if self._world.emptied:
+            self._remove_emptied()
         if not self._is_due:
             return
         self._is_due = False
@@ -184,28 +203,21 @@ class Reconfiguration:
             queue = self._world.queues.get(record.cluster_queue)
             if queue is not None:
                 del self.homeless[record.uid]
-                self._lifecycle.hold(record, queue, booked_amounts(record))
-                self._lifecycle.set_timer(record)
+                self._stopping.take_over(record, queue)
 
     def _stop_holders(self, queue: QueueState) -> None:
-        if not queue.is_stopped or queue.is_gone:
-            return
-        drain = queue.obj.spec.stop_policy == "HoldAndDrain"
-        for record in list(queue.holders.values()):
-            self._stopping.stop(
-                record, c.CLUSTER_QUEUE_STOPPED, f"The ClusterQueue {queue.name} is stopped", drain=drain
-            )
+        if queue.is_stopped and not queue.is_gone:
+            for record in list(queue.holders.values()):
+                self._stopping.stop_if_wanted(record)
 
     def _local_queue_changed(self, key: str) -> None:
         local = self._world.local_queue(key)
         self._world.changed_local_queues[key] = None
-        drain = local.obj is not None and local.obj.spec.stop_policy == "HoldAndDrain"
         for record in list(local.members.values()):
             if record.place in _WAITING and record.uid not in self.homeless:
                 self._queueing.place(record)
             elif record.place is Place.HOLDING and local.is_stopped:
-                text = f"The LocalQueue {record.queue_name} is stopped"
-                self._stopping.stop(record, c.LOCAL_QUEUE_STOPPED, text, drain=drain)
+                self._stopping.stop_if_wanted(record)
         if local.obj is None and not local.members:
             del self._world.local_queues[key]
 

@@ -6,9 +6,10 @@ the watch, kept to tell what others changed.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pilotage.jobs import conditions as c
 from pilotage.jobs.quota import FlavorResource
@@ -51,6 +52,36 @@ class Check:
         return replace(Check(message="Reset to Pending after eviction", since=since), retries=retries)
 
 
+Tried = Mapping[tuple[int, str], int]
+"""(pod set, resource) -> the last flavor tried; -1 if that was the last there is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resumption:
+    """Where the search for flavors goes on, for a workload that could not get those that it tried."""
+
+    tried: Tried = field(default_factory=dict)
+    before: frozenset[tuple[tuple[tuple[int, str], int], ...]] = frozenset()
+    """Where it went on since it began: pod sets with several flavors each must not take turns for ever."""
+    generation: int = -1
+    """Of the ClusterQueue's free quota at that time."""
+    cycle: int = -1
+
+    def after(self, tried: Tried, generation: int, cycle: int) -> Resumption:
+        """The next step of the search; `AFRESH` if there is none."""
+        place = tuple(sorted(tried.items()))
+        if place in self.before or all(at < 0 for at in tried.values()):
+            return AFRESH
+        return Resumption(tried, self.before | {place}, generation, cycle)
+
+    def is_outdated(self, generation: int, cycle: int) -> bool:
+        """Quota became free since, and there was a cycle in between."""
+        return cycle > self.cycle + 1 and generation != self.generation
+
+
+AFRESH: Final = Resumption()
+
+
 @dataclass(slots=True, eq=False)
 class Record:
     seen: Workload
@@ -86,10 +117,7 @@ class Record:
     """UIDs of the workloads on their way out that this one waits for."""
     chosen_counts: tuple[int, ...] = ()
     """For how many pods (of each pod set) victims were chosen: it is judged at that size until they are gone."""
-    tried: dict[tuple[int, str], int] = field(default_factory=dict)
-    """(pod set, resource) -> last flavor tried, when the search may go on behind it."""
-    tried_at: int = -1
-    """The generation of the ClusterQueue's free quota at that time."""
+    resumption: Resumption = AFRESH
     told_at: int = 0
     """When its reason for waiting was last written."""
     refusal: Any = None
@@ -126,6 +154,11 @@ class Record:
     def priority_class(self) -> str:
         reference = self.seen.spec.priority_class_ref
         return reference.name if reference is not None else ""
+
+    @property
+    def is_barred(self) -> bool:
+        """An admission check has said no before there was a reservation: it is not tried until that changes."""
+        return any(check.state in ("Retry", "Rejected") for check in self.checks.values())
 
     def count_of(self, pod_set: int) -> int:
         """Pods of a pod set that still need quota."""

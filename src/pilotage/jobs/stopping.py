@@ -6,10 +6,14 @@ import random
 
 from pilotage.jobs import checks, pods_ready
 from pilotage.jobs import conditions as c
+from pilotage.jobs.cluster_queue import QueueState
 from pilotage.jobs.lifecycle import Lifecycle, execution_deadline
 from pilotage.jobs.queueing import Queueing
 from pilotage.jobs.record import Place, Record
+from pilotage.jobs.status import booked_amounts
 from pilotage.jobs.world import World
+
+_DRAIN = "HoldAndDrain"
 
 
 class Stopping:
@@ -18,6 +22,21 @@ class Stopping:
         self._queueing = queueing
         self._lifecycle = lifecycle
         self._rng = rng
+
+    # --- begin in the middle ------------------------------------------------------------------------------------------
+
+    def take_over(self, record: Record, queue: QueueState) -> None:
+        """It had quota before this engine began: go on from there, with what happened while nobody looked."""
+        world = self._world
+        self._lifecycle.hold(record, queue, booked_amounts(record))
+        if record.conditions.is_true(c.DEACTIVATION_TARGET):
+            world.outbox.deactivate(record)
+            return
+        if checks.sync(record, queue, world.now()):
+            world.outbox.changed(record)
+        self._lifecycle.set_timer(record)
+        self.checks_changed(record)
+        self.stop_if_wanted(record)
 
     # --- timers -------------------------------------------------------------------------------------------------------
 
@@ -74,7 +93,7 @@ class Stopping:
         """spec.active became false: the quota is free at once, even while pods still terminate."""
         target = record.conditions.get(c.DEACTIVATION_TARGET)
         cause = target.reason if target is not None and target.is_true else ""
-        held = record.place is Place.HOLDING
+        held = record.has_reservation
         if not record.is_evicted:
             message = target.message if target is not None else "The workload is deactivated"
             self._lifecycle.note_eviction(record, c.DEACTIVATED, message, cause, held=held)
@@ -140,8 +159,19 @@ class Stopping:
 
     # --- stopped queues -----------------------------------------------------------------------------------------------
 
-    def stop(self, record: Record, reason: str, message: str, *, drain: bool) -> None:
-        """The queue of a holder is stopped: what has not started loses its reservation, what runs only if drained."""
+    def stop_if_wanted(self, record: Record) -> None:
+        """Of a holder, if its ClusterQueue or LocalQueue is stopped."""
+        queue = self._world.queues[record.cluster_queue]
+        local = self._world.local_queues[record.local_queue_key]
+        if queue.is_stopped and not queue.is_gone:
+            text = f"The ClusterQueue {queue.name} is stopped"
+            self._stop(record, c.CLUSTER_QUEUE_STOPPED, text, drain=queue.obj.spec.stop_policy == _DRAIN)
+        if record.place is Place.HOLDING and local.obj is not None and local.is_stopped:
+            text = f"The LocalQueue {record.queue_name} is stopped"
+            self._stop(record, c.LOCAL_QUEUE_STOPPED, text, drain=local.obj.spec.stop_policy == _DRAIN)
+
+    def _stop(self, record: Record, reason: str, message: str, *, drain: bool) -> None:
+        """What has not started loses its reservation, what runs only if the queue is drained."""
         if not record.is_admitted:
             if not record.is_evicted:
                 self._lifecycle.withdraw(record, c.SUSPENDED, message)

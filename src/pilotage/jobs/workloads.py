@@ -6,14 +6,14 @@ with what the engine knows: what is equal in both is no news, however old it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from pilotage.jobs import checks
 from pilotage.jobs import conditions as c
 from pilotage.jobs.lifecycle import Lifecycle
 from pilotage.jobs.queueing import Queueing
-from pilotage.jobs.record import Place, Record, check_state
-from pilotage.jobs.status import booked_amounts, epoch, new_record, pending_reason
+from pilotage.jobs.record import AFRESH, Check, Place, Record, check_state
+from pilotage.jobs.status import epoch, new_record, pending_reason
 from pilotage.jobs.stopping import Stopping
 from pilotage.jobs.world import World
 from pilotage.model.kueue import Workload, WorkloadStatus
@@ -96,13 +96,7 @@ class Workloads:
         if queue is None:
             self._homeless[record.uid] = record
             return
-        self._lifecycle.hold(record, queue, booked_amounts(record))
-        if record.conditions.is_true(c.DEACTIVATION_TARGET):
-            self._world.outbox.deactivate(record)
-            return
-        self._lifecycle.set_timer(record)
-        if not record.is_admitted:
-            self._stopping.checks_changed(record)
+        self._stopping.take_over(record, queue)
 
     # --- changes ------------------------------------------------------------------------------------------------------
 
@@ -124,7 +118,7 @@ class Workloads:
         if before.pod_sets != after.pod_sets:
             self._world.pod_rules.forget(record, before.pod_sets)
             self._world.pod_rules.follow(record)
-            record.shape, record.tried = self._world.pod_rules.shape(new), {}
+            record.shape, record.resumption = self._world.pod_rules.shape(new), AFRESH
             moved = True
         if before.queue_name != after.queue_name:
             self._rename_queue(record, after.queue_name)
@@ -153,7 +147,7 @@ class Workloads:
             is_waiting = record.place in _WAITING and record.uid not in self._homeless
             if is_waiting:
                 self._queueing.unqueue(record)
-            record.shape, record.tried = shape, {}
+            record.shape, record.resumption = shape, AFRESH
             if is_waiting:
                 self._queueing.place(record)
                 self._world.outbox.changed(record)
@@ -204,16 +198,30 @@ class Workloads:
 
     def _checks_changed(self, record: Record, old: WorkloadStatus, new: WorkloadStatus) -> None:
         before = {check.name: check for check in old.admission_checks}
-        news = False
+        found: dict[str, Check] = {}
         for check in new.admission_checks:
             mine = record.checks.get(check.name)
-            if mine is None or check == before.get(check.name) or check.state == mine.state:
+            if mine is None or check == before.get(check.name):
+                continue
+            if check.state == mine.state:
+                # Its controller says more about it, or it is our own writing.
+                mine.message, mine.updates = check.message, check.pod_set_updates
+                record.written = None
                 continue
             since = epoch(check.last_transition_time) or self._world.now()
-            record.checks[check.name] = check_state(check, since)
-            news = True
-        if news:
-            self._world.outbox.changed(record)
+            found[check.name] = check_state(check, since)
+        if found:
+            self._take_checks(record, found)
+
+    def _take_checks(self, record: Record, found: Mapping[str, Check]) -> None:
+        is_queued = record.place in (Place.QUEUED, Place.BACKOFF)
+        if is_queued:
+            self._queueing.unqueue(record)
+        record.checks |= found
+        self._world.outbox.changed(record)
+        if is_queued:
+            self._queueing.place(record)
+        else:
             self._stopping.checks_changed(record)
 
 

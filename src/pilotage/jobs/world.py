@@ -46,6 +46,8 @@ class World:
         """Holders of quota whose pods are not ready."""
         self.stirred: dict[str, None] = {}
         """ClusterQueues that something happened to since the last cycle."""
+        self.emptied: dict[str, None] = {}
+        """ClusterQueues that were deleted and whose last workload is gone by now."""
         self.changed_queues: dict[str, None] = {}
         self.changed_local_queues: dict[str, None] = {}
         self._cyclic: dict[str, tuple[str, ...]] = {}
