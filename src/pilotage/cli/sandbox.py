@@ -14,6 +14,7 @@ import click
 from pilotage.assembly import SchedulerOptions
 from pilotage.cli.embedding import started
 from pilotage.cli.event_loop import run, until_interrupted
+from pilotage.cli.metrics_document import METRICS_PATH, metrics_document
 from pilotage.cli.options import common_options
 from pilotage.cli.queue_document import QUEUE_PATH, queue_document
 from pilotage.cli.queueing_flags import queueing_flags
@@ -119,6 +120,7 @@ async def schedule(cluster: EmbeddedCluster, clock: Clock, rng: random.Random, o
     process = scheduler_process(KubeClient(cluster.transport()), clock, rng, options)
     cluster.server.add_document(QUEUE_PATH, queue_document(process.scheduler.queue, process.scheduler.dispatcher))
     cluster.server.add_document(TIMELINE_PATH, timeline_document(process.scheduler.queue))
+    cluster.server.add_document(METRICS_PATH, metrics_document(process))
     if process.queueing is not None:
         cluster.server.add_group(visibility_group(process.queueing.visibility))
     await process.run()

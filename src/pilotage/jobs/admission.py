@@ -53,12 +53,17 @@ class AdmissionCycle:
         """Of the cycle."""
         self._changed: set[int] = set()
         """Trees in which somebody got quota or was put aside: for the others it is another race then."""
+        self._was_admitted = False
+        """Did somebody get quota in this cycle?"""
 
     def run(self) -> bool:
         """Whether another cycle may change something."""
         self._number += 1
+        started = self._world.monotonic()
         entries: list[Entry] = []
-        for record, queue in self._heads():
+        heads = self._heads()
+        for record, queue in heads:
+            queue.preemption_skips = 0
             entry = self._nominate(record, queue)
             if entry is not None:
                 entries.append(entry)
@@ -74,7 +79,15 @@ class AdmissionCycle:
                 self._world.stir(queue)
         self._skipped.clear()
         self._changed.clear()
+        if heads:
+            self._tell_attempt(self._world.monotonic() - started)
         return bool(self._world.stirred)
+
+    def _tell_attempt(self, seconds: float) -> None:
+        labels = (("result", "success" if self._was_admitted else "inadmissible"),)
+        self._was_admitted = False
+        self._world.outbox.count("admission_attempts_total", *labels)
+        self._world.outbox.observe("admission_attempt_duration_seconds", seconds, labels)
 
     # --- heads --------------------------------------------------------------------------------------------------------
 
@@ -286,7 +299,7 @@ class AdmissionCycle:
     # --- outcomes -----------------------------------------------------------------------------------------------------
 
     def _reserve(self, entry: Entry) -> None:
-        self._attempted("success")
+        self._was_admitted = True
         self._changed.add(id(entry.queue.node.root))
         self._lifecycle.reserve(entry.record, entry.queue, entry.assignment)
         if entry.queue.pending.may_have_more(entry.queue.generation):
@@ -333,6 +346,7 @@ class AdmissionCycle:
         text = "The workload no longer fits after others were admitted in the same cycle"
         self._remember(entry)
         self._skipped.append(entry.queue)
+        entry.queue.preemption_skips += bool(entry.victims)
         if entry.record.waits_for:
             # Its victims have made room, only not enough any more: what is left of that is not for those behind it.
             self._book(entry.queue, entry.usage)
@@ -383,7 +397,6 @@ class AdmissionCycle:
             self._world.stir(queue)
 
     def _say(self, record: Record, refusal: Refusal) -> None:
-        self._attempted("inadmissible")
         record.refusal = refusal
         before = pending_reason(record)[0]
         if self._queueing.tell_refusal(record, refusal) and refusal.reason != before:
@@ -399,6 +412,3 @@ class AdmissionCycle:
                 self._queueing.tell_refusal(other, refusal)
         group.untold.clear()
         self._world.changed_queues[queue.name] = None
-
-    def _attempted(self, result: str) -> None:
-        self._world.outbox.count("admission_attempts_total", ("result", result))

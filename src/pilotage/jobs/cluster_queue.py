@@ -26,6 +26,7 @@ class QueueState:
         "node",
         "obj",
         "pending",
+        "preemption_skips",
         "reason",
     )
 
@@ -38,6 +39,8 @@ class QueueState:
         self.admitted = 0
         self.generation = 0
         """Grows when quota becomes free: what was found out about full flavors may no longer be true."""
+        self.preemption_skips = 0
+        """Heads of the last cycle that found victims and lost them to others."""
         self.is_active = False
         self.reason = "Unknown"
         self.message = ""

@@ -53,7 +53,10 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """Add to a counter; names are without the prefix `kueue_`, labels in the order of the specification."""
+    """Add to a counter; names are without the prefix `kueue_`.
+
+    What has the labels `name` and `namespace` is about a LocalQueue too and is counted for that as well.
+    """
 
     metric: str
     labels: Labels

@@ -22,9 +22,17 @@ from pilotage.jobs.queueing import Queueing
 from pilotage.jobs.reconfiguration import Reconfiguration
 from pilotage.jobs.record import Place
 from pilotage.jobs.reporting import Reporting
-from pilotage.jobs.reports import ClusterQueueReport, LocalQueueReport, PendingWorkload, QueueLine, WorkloadReport
+from pilotage.jobs.reports import (
+    ClusterQueueReport,
+    LocalQueueReport,
+    PendingWorkload,
+    QueueLine,
+    UnadmittedCount,
+    WorkloadReport,
+)
 from pilotage.jobs.status import with_status
 from pilotage.jobs.stopping import Stopping
+from pilotage.jobs.tallies import Tallies
 from pilotage.jobs.workloads import Workloads
 from pilotage.jobs.world import World
 from pilotage.model.kueue import (
@@ -57,6 +65,7 @@ class JobQueueing:
         self._admission = AdmissionCycle(world, self._queueing, self._lifecycle)
         self._reporting = Reporting(world)
         self._lines = QueueLines(world)
+        self._tallies = Tallies(world)
 
     # --- what happens -------------------------------------------------------------------------------------------------
 
@@ -194,6 +203,21 @@ class JobQueueing:
     def local_queues(self) -> Sequence[LocalQueueReport]:
         self._reconfiguration.apply()
         return self._reporting.local_queues()
+
+    def unadmitted(self) -> Sequence[UnadmittedCount]:
+        """How many workloads are not admitted, by queue and reason."""
+        self._reconfiguration.apply()
+        return self._tallies.unadmitted()
+
+    def pending_amounts(self) -> Mapping[tuple[str, str, str], int]:
+        """(ClusterQueue, flavor or "", resource) -> what pending workloads ask for."""
+        self._reconfiguration.apply()
+        return self._tallies.pending_amounts()
+
+    def cohort_shares(self) -> Mapping[str, int]:
+        """How far each cohort is above its share."""
+        self._reconfiguration.apply()
+        return self._tallies.cohort_shares()
 
     def pending(self, cluster_queue: str) -> Sequence[PendingWorkload]:
         """All that wait in a ClusterQueue, in queue order."""

@@ -54,9 +54,8 @@ class Lifecycle:
         if self._world.pods_ready is not None:
             conditions.set(c.PODS_READY, False, c.WAIT_FOR_START, "Not all pods are ready or succeeded", now)
         self._outbox.event(record, "Normal", "QuotaReserved", f"Quota reserved in {queue.name}, waited {waited}s")
-        labels = (("cluster_queue", queue.name), ("priority_class", record.priority_class))
+        labels = queue_labels(record)
         self._outbox.count("quota_reserved_workloads_total", *labels)
-        self._outbox.count("local_queue_quota_reserved_workloads_total", *_local_labels(record))
         self._outbox.observe("quota_reserved_wait_time_seconds", waited, labels)
         if not self.admit_if_ready(record):
             conditions.set(c.ADMITTED, False, c.UNSATISFIED_CHECKS, "Not all admission checks are ready", now)
@@ -82,10 +81,9 @@ class Lifecycle:
         record.conditions.set(c.ADMITTED, True, "Admitted", "The workload is admitted", now)
         queue = world.queues[record.cluster_queue]
         queue.admitted += 1
-        labels = (("cluster_queue", queue.name), ("priority_class", record.priority_class))
+        labels = queue_labels(record)
         self._outbox.event(record, "Normal", "Admitted", f"Admitted by ClusterQueue {queue.name}, waited {waited}s")
         self._outbox.count("admitted_workloads_total", *labels)
-        self._outbox.count("local_queue_admitted_workloads_total", *_local_labels(record))
         self._outbox.observe("admission_wait_time_seconds", waited, labels)
         if record.checks:
             self._outbox.observe("admission_checks_wait_time_seconds", now - record.reserved_at, labels)
@@ -133,12 +131,10 @@ class Lifecycle:
         if not held:
             return
         self._outbox.event(record, "Normal", f"EvictedDueTo{full}", message)
-        labels = (("cluster_queue", record.cluster_queue), ("reason", reason), ("underlying_cause", cause))
-        with_class = (*labels, ("priority_class", record.priority_class))
-        self._outbox.count("evicted_workloads_total", *with_class)
-        self._outbox.count("local_queue_evicted_workloads_total", *labels[1:], *_local_labels(record))
+        labels = (*queue_labels(record), ("reason", reason), ("underlying_cause", cause))
+        self._outbox.count("evicted_workloads_total", *labels)
         if times == 1:
-            self._outbox.count("evicted_workloads_once_total", *with_class)
+            self._outbox.count("evicted_workloads_once_total", *labels)
         if ready is not None and ready.is_true:
             self._outbox.observe("pods_ready_to_evicted_time_seconds", now - ready.since, labels)
 
@@ -221,12 +217,11 @@ class Lifecycle:
         if record.is_finished:
             return
         now = self._world.now()
-        labels = (("cluster_queue", record.cluster_queue), ("priority_class", record.priority_class))
+        labels = queue_labels(record)
         admitted = record.conditions.get(c.ADMITTED)
         if admitted is not None and admitted.is_true:
             self._outbox.observe("execution_time_seconds", record.past_seconds + now - admitted.since, labels)
         self._outbox.count("finished_workloads_total", *labels)
-        self._outbox.count("local_queue_finished_workloads_total", *_local_labels(record))
         self.drop(record)
         record.conditions.set(c.FINISHED, True, reason, message, now)
         record.place = Place.FINISHED
@@ -260,8 +255,14 @@ class Lifecycle:
         self._queueing.released(queue)
 
 
-def _local_labels(record: Record) -> Labels:
-    return ("name", record.queue_name), ("namespace", record.namespace), ("priority_class", record.priority_class)
+def queue_labels(record: Record) -> Labels:
+    """For the metrics of its ClusterQueue, and those of its LocalQueue."""
+    return (
+        ("cluster_queue", record.cluster_queue),
+        ("priority_class", record.priority_class),
+        ("name", record.queue_name),
+        ("namespace", record.namespace),
+    )
 
 
 def _ran_too_long(record: Record) -> bool:

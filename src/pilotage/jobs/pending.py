@@ -261,6 +261,13 @@ class PendingWorkloads:
                 yield record
         yield from self.backoff.values()
 
+    def kinds(self) -> Iterator[tuple[Record, int]]:
+        """One of each kind of workload, and how many there are of it."""
+        for group in self._groups.values():
+            yield group.first, len(group.members)
+        for record in self.backoff.values():
+            yield record, 1
+
     def in_order(self, order_key: Callable[[Record], OrderKey]) -> Iterator[Record]:
         """All that wait, as they come; who asks for the first few does not pay for the rest."""
         if self.sticky is not None:

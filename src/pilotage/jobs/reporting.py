@@ -39,7 +39,7 @@ class Reporting:
         return [self._cluster_queue(queue) for _, queue in sorted(self._world.queues.items())]
 
     def _cluster_queue(self, queue: QueueState) -> ClusterQueueReport:
-        pending = queue.pending
+        pending, admitted = queue.pending, _admitted_usage(queue)
         return ClusterQueueReport(
             name=queue.name,
             cohort=queue.obj.spec.cohort_name,
@@ -52,23 +52,20 @@ class Reporting:
             reserving=len(queue.holders),
             admitted=queue.admitted,
             weighted_share=weighted_share(queue.node),
-            quotas=tuple(_quota(queue, pair) for pair in queue.node.quotas),
+            quotas=tuple(_quota(queue, pair, admitted) for pair in queue.node.quotas),
+            preemption_skips=queue.preemption_skips,
         )
 
     def cluster_queue_status(self, name: str) -> QueueStatus:
         queue = self._world.queues[name]
-        reserved = queue.node.usage
-        usage = reserved
-        if queue.admitted < len(queue.holders):
-            usage = _summed(record for record in queue.holders.values() if record.is_admitted)
         fair = self._world.configuration.fair_sharing is not None
         return QueueStatus(
             conditions=self._active(queue.obj.status, queue.is_active, queue.reason, queue.message + _overdrawn(queue)),
             pending_workloads=len(queue.pending),
             reserving_workloads=len(queue.holders),
             admitted_workloads=queue.admitted,
-            flavors_reservation=_flavor_usage(queue, reserved),
-            flavors_usage=_flavor_usage(queue, usage),
+            flavors_reservation=_flavor_usage(queue, queue.node.usage),
+            flavors_usage=_flavor_usage(queue, _admitted_usage(queue)),
             fair_sharing=FairSharingStatus(weighted_share(queue.node)) if fair else None,
         )
 
@@ -219,7 +216,13 @@ def _summed(records: Iterable[Record]) -> dict[FlavorResource, int]:
     return total
 
 
-def _quota(queue: QueueState, pair: FlavorResource) -> QuotaReport:
+def _admitted_usage(queue: QueueState) -> Amounts:
+    if queue.admitted == len(queue.holders):
+        return queue.node.usage
+    return _summed(record for record in queue.holders.values() if record.is_admitted)
+
+
+def _quota(queue: QueueState, pair: FlavorResource, admitted: Amounts) -> QuotaReport:
     node, quota = queue.node, queue.node.quota(pair)
     return QuotaReport(
         flavor=pair[0],
@@ -230,6 +233,7 @@ def _quota(queue: QueueState, pair: FlavorResource) -> QuotaReport:
         used=node.used(pair),
         borrowed=node.borrowed(pair),
         available=max(0, node.available(pair)),
+        admitted=admitted.get(pair, 0),
     )
 
 

@@ -26,6 +26,8 @@ class QuotaReport:
     borrowed: int
     available: int
     """What a new workload could get now, by borrowing too."""
+    admitted: int = 0
+    """Of what is used: by workloads that are admitted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,20 @@ class ClusterQueueReport:
     admitted: int
     weighted_share: int
     quotas: tuple[QuotaReport, ...] = ()
+    preemption_skips: int = 0
+    """Heads of the last cycle that found victims and lost them to others."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnadmittedCount:
+    """Workloads of one LocalQueue that are not admitted for the same reason."""
+
+    cluster_queue: str
+    namespace: str
+    local_queue: str
+    reason: str
+    underlying_cause: str
+    count: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import random
 from pilotage.jobs import checks, pods_ready
 from pilotage.jobs import conditions as c
 from pilotage.jobs.cluster_queue import QueueState
-from pilotage.jobs.lifecycle import Lifecycle, execution_deadline
+from pilotage.jobs.lifecycle import Lifecycle, execution_deadline, queue_labels
 from pilotage.jobs.queueing import Queueing
 from pilotage.jobs.record import Place, Record
 from pilotage.jobs.status import booked_amounts
@@ -130,7 +130,7 @@ class Stopping:
         self._lifecycle.set_timer(record)
 
     def _observe_start(self, record: Record) -> None:
-        labels = (("cluster_queue", record.cluster_queue), ("priority_class", record.priority_class))
+        labels = queue_labels(record)
         now, admitted = self._world.now(), record.conditions.get(c.ADMITTED)
         assert admitted is not None
         outbox = self._world.outbox

@@ -18,12 +18,19 @@ Rules for the shell
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from pilotage.jobs.effects import Effect
 from pilotage.jobs.queue_lines import Window
-from pilotage.jobs.reports import ClusterQueueReport, LocalQueueReport, PendingWorkload, QueueLine, WorkloadReport
+from pilotage.jobs.reports import (
+    ClusterQueueReport,
+    LocalQueueReport,
+    PendingWorkload,
+    QueueLine,
+    UnadmittedCount,
+    WorkloadReport,
+)
 from pilotage.model.kueue import (
     AdmissionCheck,
     ClusterQueue,
@@ -89,6 +96,15 @@ class QueueingEngine(Protocol):
     def cluster_queues(self) -> Sequence[ClusterQueueReport]: ...
 
     def local_queues(self) -> Sequence[LocalQueueReport]: ...
+
+    def unadmitted(self) -> Sequence[UnadmittedCount]:
+        """How many workloads are not admitted, by queue and reason."""
+
+    def pending_amounts(self) -> Mapping[tuple[str, str, str], int]:
+        """(ClusterQueue, flavor or "", resource) -> what pending workloads ask for."""
+
+    def cohort_shares(self) -> Mapping[str, int]:
+        """How far each cohort is above its share."""
 
     def pending(self, cluster_queue: str) -> Sequence[PendingWorkload]:
         """All that wait in a ClusterQueue, in queue order."""

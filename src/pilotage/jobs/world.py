@@ -56,6 +56,10 @@ class World:
         """Whole seconds: what the API can say."""
         return int(self._clock.time())
 
+    def monotonic(self) -> float:
+        """For how long something took."""
+        return self._clock.monotonic()
+
     # --- finding ------------------------------------------------------------------------------------------------------
 
     def local_queue(self, key: str) -> LocalQueueState:

@@ -79,13 +79,39 @@ class WorkloadMetrics(MetricTable):
     local_queue_pending_workloads = gauge(
         ALPHA, "Workloads of a LocalQueue that wait for quota.", "name", "namespace", "status", "replica_role"
     )
+    local_queue_unadmitted_workloads = gauge(
+        ALPHA, "Workloads of a LocalQueue that are not admitted, by reason.",
+        "name", "namespace", "reason", "underlying_cause", "replica_role",
+    )  # fmt: skip
     local_queue_quota_reserved_workloads_total = counter(ALPHA, "Workloads of a LocalQueue that got quota.", *_LOCAL)
+    local_queue_quota_reserved_wait_time_seconds = histogram(
+        ALPHA, "Time from queued to quota reserved in a LocalQueue.", _WAIT, *_LOCAL
+    )
     local_queue_admitted_workloads_total = counter(ALPHA, "Workloads of a LocalQueue that were admitted.", *_LOCAL)
+    local_queue_admission_wait_time_seconds = histogram(
+        ALPHA, "Time from queued to admitted in a LocalQueue.", _WAIT, *_LOCAL
+    )
+    local_queue_admission_checks_wait_time_seconds = histogram(
+        ALPHA, "Time from quota reserved to admitted in a LocalQueue.", _WAIT, *_LOCAL
+    )
+    local_queue_ready_wait_time_seconds = histogram(
+        ALPHA, "Time from queued to all pods ready in a LocalQueue.", _WAIT, *_LOCAL
+    )
+    local_queue_admitted_until_ready_wait_time_seconds = histogram(
+        ALPHA, "Time from admitted to all pods ready in a LocalQueue.", _WAIT, *_LOCAL
+    )
     local_queue_evicted_workloads_total = counter(
         ALPHA, "Workloads of a LocalQueue that lost their admission.",
         "name", "namespace", "reason", "underlying_cause", "priority_class", "replica_role",
     )  # fmt: skip
+    local_queue_evicted_workloads_once_total = counter(
+        ALPHA, "Workloads of a LocalQueue that lost their admission for the first time for this reason.",
+        "name", "namespace", "reason", "underlying_cause", "priority_class", "replica_role",
+    )  # fmt: skip
     local_queue_finished_workloads_total = counter(ALPHA, "Workloads of a LocalQueue that have finished.", *_LOCAL)
+    local_queue_execution_time_seconds = histogram(
+        ALPHA, "Time from admitted to finished in a LocalQueue.", _WAIT, *_LOCAL
+    )
     local_queue_reserving_active_workloads = gauge(
         ALPHA, "Workloads of a LocalQueue that hold quota.", "name", "namespace", "replica_role"
     )
@@ -95,3 +121,11 @@ class WorkloadMetrics(MetricTable):
     local_queue_status = gauge(
         ALPHA, "1 for the status that a LocalQueue has.", "name", "namespace", "active", "replica_role"
     )
+    local_queue_resource_reservation = gauge(
+        ALPHA, "Quota that workloads of a LocalQueue have reserved.",
+        "name", "namespace", "flavor", "resource", "replica_role",
+    )  # fmt: skip
+    local_queue_resource_usage = gauge(
+        ALPHA, "Quota of admitted workloads of a LocalQueue.",
+        "name", "namespace", "flavor", "resource", "replica_role",
+    )  # fmt: skip

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from pilotage.calls.workload_change import WorkloadChange
@@ -21,6 +21,7 @@ from pilotage.clock import Clock, rfc3339
 from pilotage.cycle.inbox import Inbox
 from pilotage.jobs.configuration.kinds import QueueingConfiguration
 from pilotage.jobs.controller.flapping import Flapping
+from pilotage.jobs.controller.gauges import Gauges
 from pilotage.jobs.controller.intake import Intake
 from pilotage.jobs.controller.meters import Meters
 from pilotage.jobs.controller.notes import Calls, Notes
@@ -39,7 +40,6 @@ from pilotage.jobs.controller.steps import (
 )
 from pilotage.jobs.controller.writes import Writes
 from pilotage.jobs.effects import Deactivate, Effect, Event, StatusChanged
-from pilotage.jobs.reports import ClusterQueueReport, LocalQueueReport
 from pilotage.jobs.surface import QueueingEngine
 from pilotage.model.kueue import ReclaimablePod, Workload
 from pilotage.model.meta import TimedCondition
@@ -82,8 +82,8 @@ class QueueingController:
         self._flapping = Flapping(clock)
         self._changed_queues: dict[tuple[str, str], None] = {}
         self._queues_due = float("-inf")
-        tells_quota = configuration.metrics.enable_cluster_queue_resources
-        self._meters = Meters(metrics, self._queues, self._local_queues, tells_quota=tells_quota)
+        self._meters = Meters(metrics)
+        self._gauges = Gauges(metrics, lambda: self.engine, configuration)
 
     @property
     def engine(self) -> QueueingEngine | None:
@@ -99,13 +99,14 @@ class QueueingController:
 
     async def follow(self) -> None:
         """Keep the objects up to date without deciding anything, until cancelled: what a standby does."""
+        self._meters.role = self._gauges.role = "follower"
         while True:
             self.inbox.drain()
             await self.inbox.arrival()
 
     async def run(self, role: str = "standalone") -> None:
         """Until cancelled. Call it when the first list of every watched kind was put in."""
-        self._meters.role = role
+        self._meters.role = self._gauges.role = role
         self.inbox.drain()
         engine = self._make_engine()
         statuses = StatusWrites(engine, self._calls, self._clock, self._status_written)
@@ -268,9 +269,3 @@ class QueueingController:
 
     def _newest(self, key: str) -> Workload | None:
         return self.engine.workload(key) if self.engine is not None else None
-
-    def _local_queues(self) -> Sequence[LocalQueueReport]:
-        return self.engine.local_queues() if self.engine is not None else ()
-
-    def _queues(self) -> Sequence[ClusterQueueReport]:
-        return self.engine.cluster_queues() if self.engine is not None else ()
