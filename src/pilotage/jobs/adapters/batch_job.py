@@ -97,6 +97,21 @@ def suspend_patch(job: Job) -> Patch:
     return {"metadata": _identity(job), "spec": {"suspend": True}}
 
 
+def queue_patch(job: Job, queue: str) -> Patch | None:
+    """Name the queue in which the Job was admitted; None if it does. One that never had a label needs none."""
+    named = queue_of(job)
+    if named == queue or (not named and queue == marks.DEFAULT_QUEUE):
+        return None
+    return {"metadata": {**_identity(job), "labels": {marks.QUEUE_NAME: queue}}}
+
+
+def label_patch(job: Job, queue: str) -> Patch | None:
+    """Write the queue that a Job without a name for one goes to; None if it has ended."""
+    if _ending(job) is not None or job.metadata.deletion_timestamp is not None:
+        return None
+    return {"metadata": {**_identity(job), "labels": {marks.QUEUE_NAME: queue}}}
+
+
 def start_patch(job: Job, info: PodSetInfo) -> Patch:
     """Steer the pods and let the Job go, in one write."""
     template = steered(job.spec.template, info)
@@ -104,6 +119,19 @@ def start_patch(job: Job, info: PodSetInfo) -> Patch:
     if min_parallelism(job) is not None:
         spec |= _size_patch(job, info.count)
     return {"metadata": _identity(job), "spec": spec}
+
+
+def is_held(job: Job) -> bool:
+    """Suspended by us for the sake of the job that it belongs to."""
+    return job.spec.suspend and job.annotations.get(marks.HELD) == "true"
+
+
+def hold_patch(job: Job) -> Patch:
+    return {"metadata": {**_identity(job), "annotations": {marks.HELD: "true"}}, "spec": {"suspend": True}}
+
+
+def unhold_patch(job: Job) -> Patch:
+    return {"metadata": {**_identity(job), "annotations": {marks.HELD: None}}, "spec": {"suspend": False}}
 
 
 def clear_start_patch(job: Job) -> Patch | None:

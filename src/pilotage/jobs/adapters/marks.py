@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 QUEUE_NAME: Final = "kueue.x-k8s.io/queue-name"
+DEFAULT_QUEUE: Final = "default"
+"""The LocalQueue of whoever names none."""
 PRIORITY_CLASS: Final = "kueue.x-k8s.io/priority-class"
 MAX_EXECUTION_SECONDS: Final = "kueue.x-k8s.io/max-exec-time-seconds"
 JOB_UID: Final = "kueue.x-k8s.io/job-uid"
@@ -17,6 +19,9 @@ LOCAL_QUEUE_NAME: Final = "kueue.x-k8s.io/local-queue-name"
 
 MIN_PARALLELISM: Final = "kueue.x-k8s.io/job-min-parallelism"
 COMPLETIONS_EQUAL_PARALLELISM: Final = "kueue.x-k8s.io/job-completions-equal-parallelism"
+
+HELD: Final = "queueing.pilotage.dev/suspended-with-ancestor"
+"""On child Jobs that were suspended because the job that they belong to must not run."""
 
 GATE: Final = "kueue.x-k8s.io/admission"
 MANAGED: Final = "kueue.x-k8s.io/managed"

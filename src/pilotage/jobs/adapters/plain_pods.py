@@ -53,6 +53,13 @@ def role_of(pod: Pod) -> str:
     return hashlib.sha256(shape).hexdigest()[:_HASH_DIGITS]
 
 
+def ungate_patch(pod: Pod) -> dict[str, Any]:
+    """Let it go as it is; other gates stay."""
+    gates = [{"name": gate.name} for gate in pod.spec.scheduling_gates if gate.name != marks.GATE]
+    identity = {"uid": pod.uid, "resourceVersion": pod.resource_version}
+    return {"metadata": identity, "spec": {"schedulingGates": gates or None}}
+
+
 def start_patch(pod: Pod, info: PodSetInfo) -> dict[str, Any]:
     """Steer the pod and let it go to the scheduler; other gates stay."""
     gates = [{"name": gate.name} for gate in pod.spec.scheduling_gates if gate.name != marks.GATE]
@@ -173,6 +180,6 @@ def _ending(members: Group) -> Ending | None:
         return Ending(True, "Pods succeeded: " + f"{succeeded}/{members.total}.")
     all_ended = all(pod.is_finished for pod in pods)
     is_final = not members.name or any(pod.annotations.get(marks.RETRIABLE_IN_GROUP) == "false" for pod in pods)
-    if all_ended and is_final and len(pods) >= members.total:
+    if all_ended and is_final:
         return Ending(False, f"Pods succeeded: {succeeded}/{members.total}.")
     return None

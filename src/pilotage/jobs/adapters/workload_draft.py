@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -64,6 +64,18 @@ class WorkloadDraft:
         if self.maximum_execution_seconds is not None:
             spec["maximumExecutionTimeSeconds"] = self.maximum_execution_seconds
         return spec
+
+
+@dataclass(frozen=True, slots=True)
+class DraftProblem:
+    """Why no workload can be made for a job."""
+
+    reason: str
+    message: str
+
+
+Drafting = Callable[[], WorkloadDraft | DraftProblem]
+"""Called only if the draft is needed: most looks at a job do without."""
 
 
 def plain_pod_sets(pod_sets: Sequence[PodSet]) -> list[dict[str, Any]]:

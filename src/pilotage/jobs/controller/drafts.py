@@ -6,8 +6,7 @@ from collections.abc import Mapping
 
 from pilotage.jobs.adapters import batch_job, marks, plain_pods
 from pilotage.jobs.adapters.plain_pods import Group
-from pilotage.jobs.adapters.workload_draft import Priority, WorkloadDraft, workload_name
-from pilotage.jobs.controller.job_plan import DraftProblem
+from pilotage.jobs.adapters.workload_draft import DraftProblem, Priority, WorkloadDraft, workload_name
 from pilotage.model.kueue import PriorityClassRef, WorkloadPriorityClass
 from pilotage.model.meta import OwnerReference
 from pilotage.model.policy import PriorityClass

@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from pilotage.cycle.inbox import Inbox
+from pilotage.jobs.adapters.batch_job import queue_of
+from pilotage.jobs.adapters.marks import DEFAULT_QUEUE
 from pilotage.jobs.controller.objects import Objects, Subject, subject_of_pod, subject_of_workload
 from pilotage.jobs.controller.reconciler import Reconciler
 from pilotage.jobs.surface import QueueingEngine
@@ -85,8 +87,7 @@ class Intake:
             self._mark(kind, known)
 
     def _is_ours(self, kind: str, obj: Any) -> bool:
-        if kind == "Job":
-            return bool(self._reconciler.queue_of(obj))
+        """Of Jobs all are kept: whose they are may be known only later, when a queue or their owner appears."""
         return kind != "Pod" or self._reconciler.takes_part(obj)
 
     # --- engine ------------------------------------------------------------------------------------------------
@@ -126,6 +127,11 @@ class Intake:
             subject = subject_of_workload(obj)
             if subject is not None:
                 self.dirty[subject] = None
+        elif kind == "Namespace" or (kind == "LocalQueue" and obj.name == DEFAULT_QUEUE):
+            # It may decide about jobs that name no queue.
+            name = obj.name if kind == "Namespace" else obj.namespace
+            jobs = (job for job in self._objects.jobs.values() if job.namespace == name)
+            self.dirty.update((Subject("Job", job.key), None) for job in jobs if not queue_of(job))
         elif kind in _CLASSES:
             # A job may have waited for its class; there are few classes, and they change seldom.
             self.dirty.update(dict.fromkeys(self._objects.subjects()))

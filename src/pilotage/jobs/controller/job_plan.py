@@ -11,13 +11,12 @@ Each call gives the next steps for what can be seen now; when their effects are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 
 from pilotage.jobs.adapters import batch_job
 from pilotage.jobs.adapters.facts import RunFacts
 from pilotage.jobs.adapters.pod_set_info import Conflict, PodSetInfo, pod_set_infos
-from pilotage.jobs.adapters.workload_draft import WorkloadDraft
+from pilotage.jobs.adapters.workload_draft import Drafting, DraftProblem, WorkloadDraft
 from pilotage.jobs.controller.steps import (
     Change,
     CreateWorkload,
@@ -29,7 +28,7 @@ from pilotage.jobs.controller.steps import (
     TellReady,
     TellReclaimable,
 )
-from pilotage.jobs.controller.workload_changes import followed, same_reclaimable
+from pilotage.jobs.controller.workload_changes import followed, priority_followed, same_reclaimable
 from pilotage.jobs.controller.workload_facts import (
     holds_quota,
     is_leaving,
@@ -40,18 +39,6 @@ from pilotage.jobs.controller.workload_facts import (
 )
 from pilotage.model.kueue import ResourceFlavor, Workload
 from pilotage.model.workloads import Job
-
-
-@dataclass(frozen=True, slots=True)
-class DraftProblem:
-    """Why no workload can be made for a job."""
-
-    reason: str
-    message: str
-
-
-Drafting = Callable[[], WorkloadDraft | DraftProblem]
-"""Called only if the draft is needed: most looks at a job do without."""
 
 
 def job_steps(
@@ -77,6 +64,7 @@ def job_steps(
         yield TellFinished(workload.key, facts.ending.reason, facts.ending.message, note)
     elif should_run(workload):
         yield from _admitted(job, facts, workload, flavors)
+        yield from priority_followed(job, job.labels, workload, drafting)
     else:
         yield from _stopped(job, facts, workload, drafting)
 
@@ -113,13 +101,21 @@ def _admitted(job: Job, facts: RunFacts, workload: Workload, flavors: Mapping[st
     elif not batch_job.is_steered(job):
         # Somebody has let it go by hand: its pods may run anywhere.
         yield from _stop(job, facts, workload, "Started on other nodes than those of its flavors")
-    elif batch_job.pod_count(job) != infos[0].count:
-        text = f"the Job has {batch_job.pod_count(job)} pods now, {infos[0].count} were admitted"
+    elif (patch := batch_job.queue_patch(job, workload.spec.queue_name)) is not None:
+        text = f"The queue of a Job that runs cannot be changed; it is {workload.spec.queue_name} until the Job stops"
+        yield Change(job, patch, note=Note(job, "QueueNameRestored", text, "Warning"))
+    elif (wanted := _wanted_count(job, workload, infos[0])) != batch_job.pod_count(job):
+        text = f"the Job has {batch_job.pod_count(job)} pods now, {wanted} were admitted"
         yield RemoveWorkload(workload, Note(job, "DeletedWorkload", f"Deleted Workload {workload.key}: {text}"))
     else:
         yield TellReady(workload.key, facts.are_pods_ready)
         if not same_reclaimable(workload, facts.reclaimable):
             yield TellReclaimable(workload.key, facts.reclaimable)
+
+
+def _wanted_count(job: Job, workload: Workload, info: PodSetInfo) -> int:
+    """How many pods the Job should have: only a Job that may shrink is given the number that was admitted."""
+    return info.count if batch_job.min_parallelism(job) is not None else workload.spec.pod_sets[0].count
 
 
 def _start(job: Job, workload: Workload, info: PodSetInfo) -> Iterator[Step]:
@@ -141,6 +137,8 @@ def _stopped(job: Job, facts: RunFacts, workload: Workload, drafting: Drafting) 
         yield from _stop(job, facts, workload, why_stopped(workload))
     elif isinstance(draft := drafting(), WorkloadDraft):
         yield from followed(job, workload, draft)
+    else:
+        yield Note(job, draft.reason, draft.message, "Warning")
     if facts.is_suspended and not facts.has_active_pods and is_true(workload, "Evicted") and holds_quota(workload):
         yield TellGone(workload.key)
 

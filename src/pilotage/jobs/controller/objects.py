@@ -5,8 +5,8 @@ A *subject* is what is reconciled as a whole: a Job, a pod alone, a group of pod
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Hashable, Iterator
+from typing import Any, NamedTuple, TypeVar
 
 from pilotage.jobs.adapters import marks, plain_pods
 from pilotage.jobs.controller.drafts import PriorityClasses
@@ -14,6 +14,8 @@ from pilotage.model.kueue import ResourceFlavor, Workload
 from pilotage.model.pod import Pod
 from pilotage.model.policy import Namespace
 from pilotage.model.workloads import Job
+
+OwnerT = TypeVar("OwnerT", bound=Hashable)
 
 
 class Subject(NamedTuple):
@@ -45,6 +47,8 @@ class Objects:
         self._by_kind: dict[str, dict[str, Any]] = {}
         self._members: dict[Subject, dict[str, Pod]] = {}
         self._workloads_of: dict[Subject, dict[str, None]] = {}
+        self._child_jobs: dict[str, dict[str, None]] = {}
+        """UID of the owner -> keys."""
         self.classes = PriorityClasses()
 
     def of(self, kind: str) -> dict[str, Any]:
@@ -73,6 +77,13 @@ class Objects:
         keys = self._workloads_of.get(subject, {})
         return [self.workloads[key] for key in keys if key in self.workloads]
 
+    def child_jobs(self, uid: str) -> Iterator[Job]:
+        """Jobs below one, of all generations."""
+        for key in list(self._child_jobs.get(uid, ())):
+            job = self.jobs[key]
+            yield job
+            yield from self.child_jobs(job.uid)
+
     def subjects(self) -> Iterator[Subject]:
         """Everything that can be reconciled."""
         yield from (Subject("Job", key) for key in self.jobs)
@@ -99,6 +110,9 @@ class Objects:
             subject = subject_of_workload(obj)
             if subject is not None:
                 self._workloads_of.setdefault(subject, {})[obj.key] = None
+        elif kind == "Job":
+            if (owner := obj.metadata.controller) is not None and owner.uid != obj.uid:
+                self._child_jobs.setdefault(owner.uid, {})[obj.key] = None
         elif kind == "WorkloadPriorityClass":
             self.classes.of_workloads[obj.name] = obj
         elif kind == "PriorityClass":
@@ -111,15 +125,18 @@ class Objects:
             subject = subject_of_workload(obj)
             if subject is not None:
                 _drop(self._workloads_of, subject, obj.key)
+        elif kind == "Job":
+            if (owner := obj.metadata.controller) is not None:
+                _drop(self._child_jobs, owner.uid, obj.key)
         elif kind == "WorkloadPriorityClass":
             self.classes.of_workloads.pop(obj.name, None)
         elif kind == "PriorityClass":
             self.classes.of_pods.pop(obj.name, None)
 
 
-def _drop(index: dict[Subject, dict[str, Any]], subject: Subject, key: str) -> None:
-    entries = index.get(subject)
+def _drop(index: dict[OwnerT, dict[str, Any]], owner: OwnerT, key: str) -> None:
+    entries = index.get(owner)
     if entries is not None:
         entries.pop(key, None)
         if not entries:
-            del index[subject]
+            del index[owner]

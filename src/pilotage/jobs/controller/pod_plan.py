@@ -12,8 +12,7 @@ from collections.abc import Iterator, Mapping
 from pilotage.jobs.adapters import marks, plain_pods
 from pilotage.jobs.adapters.plain_pods import Group
 from pilotage.jobs.adapters.pod_set_info import Conflict, pod_set_infos
-from pilotage.jobs.adapters.workload_draft import WorkloadDraft
-from pilotage.jobs.controller.job_plan import Drafting, DraftProblem
+from pilotage.jobs.adapters.workload_draft import Drafting, DraftProblem, WorkloadDraft
 from pilotage.jobs.controller.steps import (
     Change,
     CreateWorkload,
@@ -26,7 +25,7 @@ from pilotage.jobs.controller.steps import (
     TellReady,
     TellReplacement,
 )
-from pilotage.jobs.controller.workload_changes import followed
+from pilotage.jobs.controller.workload_changes import followed, priority_followed
 from pilotage.jobs.controller.workload_facts import (
     condition,
     holds_quota,
@@ -40,6 +39,7 @@ from pilotage.model.kueue import ResourceFlavor, Workload
 from pilotage.model.pod import Pod
 
 _WAITING = "WaitingForReplacementPods"
+_TOO_MANY = ("ExcessPod", "The group has enough pods without it")
 
 
 def pod_steps(
@@ -62,6 +62,8 @@ def pod_steps(
         yield TellFinished(workload.key, ending.reason, ending.message, note)
     elif should_run(workload):
         yield from _admitted(members, workload, flavors)
+        first = members.pods[0]
+        yield from priority_followed(first, first.labels, workload, drafting)
     else:
         yield from _stopped(members, workload, drafting)
 
@@ -93,6 +95,7 @@ def _without_workload(members: Group, drafting: Drafting) -> Iterator[Step]:
     elif isinstance(draft := drafting(), DraftProblem):
         yield Note(first, draft.reason, draft.message, "Warning")
     elif members.is_complete:
+        yield from _removals(plain_pods.excess(members), *_TOO_MANY)
         yield CreateWorkload(draft, Note(first, "CreatedWorkload", f"Created Workload: {draft.namespace}/{draft.name}"))
 
 
@@ -109,7 +112,7 @@ def _admitted(members: Group, workload: Workload, flavors: Mapping[str, Resource
     if isinstance(found, Conflict):
         yield TellFinished(workload.key, "FailedToStart", found.message)
         return
-    yield from _removals(plain_pods.excess(members), "ExcessPod", "The group has enough pods without it")
+    yield from _removals(plain_pods.excess(members), *_TOO_MANY)
     infos = {info.name: info for info in found}
     admission = workload.status.admission
     queue = admission.cluster_queue if admission is not None else ""
@@ -134,6 +137,7 @@ def _stopped(members: Group, workload: Workload, drafting: Drafting) -> Iterator
         reason = condition(workload, "Evicted") or condition(workload, "QuotaReserved")
         yield from _removals(running, reason.reason if reason is not None else "NotAdmitted", why_stopped(workload))
     elif members.is_complete and isinstance(draft := drafting(), WorkloadDraft):
+        yield from _removals(plain_pods.excess(members), *_TOO_MANY)
         yield from followed(members.pods[0], workload, draft)
     if not plain_pods.run_facts(members).has_active_pods and is_true(workload, "Evicted") and holds_quota(workload):
         yield TellGone(workload.key)

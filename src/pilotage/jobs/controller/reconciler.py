@@ -8,16 +8,18 @@ from functools import partial
 from pilotage.jobs.adapters import batch_job, marks, plain_pods
 from pilotage.jobs.configuration.kinds import QueueingConfiguration
 from pilotage.jobs.controller import drafts
+from pilotage.jobs.controller.ancestry import TooDeep, ancestors, child_job_steps, child_pod_steps, too_deep
 from pilotage.jobs.controller.job_plan import job_steps
 from pilotage.jobs.controller.objects import Objects, Subject
 from pilotage.jobs.controller.pod_plan import pod_steps, steps_without_pods
-from pilotage.jobs.controller.steps import Change, RemoveWorkload, Step, TellFinished, TellGone
+from pilotage.jobs.controller.steps import Change, Note, RemoveWorkload, Step, TellFinished, TellGone
 from pilotage.jobs.controller.workload_facts import holds_quota, is_leaving, is_true, release_patch
 from pilotage.model.kueue import Workload
 from pilotage.model.pod import Pod
 from pilotage.model.workloads import Job
 
-_DEFAULT_QUEUE = "default"
+_BATCH_JOB, _POD = "batch/job", "pod"
+_DEFAULTING_GATE = "LocalQueueDefaulting"
 
 
 class Reconciler:
@@ -32,22 +34,43 @@ class Reconciler:
 
     def queue_of(self, job: Job) -> str:
         """The LocalQueue of a Job; "" if it is none of ours."""
-        if job.spec.managed_by not in (None, "", "kubernetes.io/job-controller"):
+        if _BATCH_JOB not in self._frameworks or job.spec.managed_by not in (None, "", "kubernetes.io/job-controller"):
             return ""
         name = batch_job.queue_of(job)
-        if name or "batch/job" not in self._configuration.integrations.frameworks:
+        if name:
             return name
-        if self._configuration.manages_namespace(self._objects.namespace_labels(job.namespace)):
-            return _DEFAULT_QUEUE
-        return ""
+        is_managed = self._configuration.manages_namespace(self._objects.namespace_labels(job.namespace))
+        return marks.DEFAULT_QUEUE if is_managed or self._may_have_default(job) else ""
+
+    def _may_have_default(self, job: Job) -> bool:
+        """There is a LocalQueue `default`; only for Jobs that came after it: nobody meant those that run already."""
+        queue = self._objects.of("LocalQueue").get(f"{job.namespace}/{marks.DEFAULT_QUEUE}")
+        if queue is None or not self._configuration.feature_gates.get(_DEFAULTING_GATE, True):
+            return False
+        return (queue.metadata.creation_timestamp or "") <= (job.metadata.creation_timestamp or "")
+
+    def _is_managed(self, job: Job) -> bool:
+        """Whoever was steered to the nodes of a flavor is ours even if the label was taken away."""
+        return bool(self.queue_of(job)) or (_BATCH_JOB in self._frameworks and batch_job.is_steered(job))
+
+    @property
+    def _frameworks(self) -> tuple[str, ...]:
+        return self._configuration.integrations.frameworks
 
     def takes_part(self, pod: Pod) -> bool:
-        return "pod" in self._configuration.integrations.frameworks and plain_pods.takes_part(pod)
+        return _POD in self._frameworks and plain_pods.takes_part(pod)
 
     def workload_keys(self, subject: Subject) -> list[str]:
         return [workload.key for workload in self._objects.workloads_of(subject)]
 
     def steps(self, subject: Subject) -> Iterator[Step]:
+        try:
+            yield from self._steps(subject)
+        except TooDeep:
+            objects = [self._objects.jobs.get(subject.key)] if subject.kind == "Job" else self._objects.members(subject)
+            yield from (too_deep(obj) for obj in objects[:1] if obj is not None)
+
+    def _steps(self, subject: Subject) -> Iterator[Step]:
         if subject.kind == "Job":
             yield from self._job(subject)
         elif subject.kind == "Workload":
@@ -57,14 +80,43 @@ class Reconciler:
 
     def _job(self, subject: Subject) -> Iterator[Step]:
         job = self._objects.jobs.get(subject.key)
-        own = None if job is None else self._own_workload(subject, job.uid)
+        if job is None or (ancestor := self._ancestor(job)) is not None or not self._is_managed(job):
+            yield from self._others(subject, None)
+            if job is not None and ancestor is not None:
+                yield from child_job_steps(job, self._workload_of(ancestor))
+            return
+        own = self._own_workload(subject, job.uid)
         yield from self._others(subject, own)
-        if job is not None:
-            drafting = partial(drafts.job_draft, job, self._objects.classes, self.queue_of(job))
-            yield from job_steps(job, own, drafting, self._objects.flavors)
+        yield from self._top_job(job, own)
+        for child in self._objects.child_jobs(job.uid):
+            yield from child_job_steps(child, own)
+
+    def _top_job(self, job: Job, own: Workload | None) -> Iterator[Step]:
+        queue = self.queue_of(job)
+        if own is None and not batch_job.queue_of(job) and self._may_have_default(job):
+            if (patch := batch_job.label_patch(job, queue)) is not None:
+                note = Note(job, "QueueNameDefaulted", f"Goes to the LocalQueue {queue}, as it names none")
+                yield Change(job, patch, note=note)
+            return
+        drafting = partial(drafts.job_draft, job, self._objects.classes, queue)
+        yield from job_steps(job, own, drafting, self._objects.flavors)
+
+    def _ancestor(self, obj: Job | Pod) -> Job | None:
+        """The topmost managed Job above; None if there is none."""
+        owner = obj.controller if isinstance(obj, Pod) else obj.metadata.controller
+        managed = [job for job in ancestors(self._objects, obj.namespace, owner) if self._is_managed(job)]
+        return managed[-1] if managed else None
+
+    def _workload_of(self, job: Job) -> Workload | None:
+        return self._own_workload(Subject(batch_job.KIND, job.key), job.uid)
 
     def _pods(self, subject: Subject) -> Iterator[Step]:
-        pods = self._objects.members(subject)
+        pods = []
+        for pod in self._objects.members(subject):
+            if (ancestor := self._ancestor(pod)) is not None:
+                yield from child_pod_steps(pod, self._workload_of(ancestor))
+            else:
+                pods.append(pod)
         name = subject.key.partition("/")[2] if subject.kind == "Group" else ""
         uid = pods[0].uid if pods and not name else ""
         own = self._own_workload(subject, uid)

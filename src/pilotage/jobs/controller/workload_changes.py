@@ -1,14 +1,18 @@
-"""A workload follows what users change about its job while it holds no quota."""
+"""A workload follows what users change about its job: everything while it holds no quota, the priority always."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pilotage.jobs.adapters.workload_draft import WorkloadDraft, same_pod_sets
+from pilotage.jobs.adapters import marks
+from pilotage.jobs.adapters.workload_draft import Drafting, DraftProblem, WorkloadDraft, same_pod_sets
 from pilotage.jobs.controller.steps import Change, Note, RemoveWorkload, Step, Subject
 from pilotage.jobs.controller.workload_facts import holds_quota
 from pilotage.model.kueue import Workload
+
+_ALWAYS = ("priority", "priorityClassRef")
+"""What may change while quota is reserved."""
 
 
 def followed(owner: Subject, workload: Workload, draft: WorkloadDraft) -> Iterator[Step]:
@@ -21,10 +25,33 @@ def followed(owner: Subject, workload: Workload, draft: WorkloadDraft) -> Iterat
             # Quota was reserved for something else.
             text = f"Deleted Workload {workload.key}: the job was changed"
             yield RemoveWorkload(workload, Note(owner, "DeletedWorkload", text))
+            return
+        differences = {name: value for name, value in differences.items() if name in _ALWAYS}
+    if differences:
+        yield _change(owner, workload, differences)
+
+
+def priority_followed(
+    owner: Subject, labels: Mapping[str, str], workload: Workload, drafting: Drafting
+) -> Iterator[Step]:
+    """Another priority class of a job that runs; others may preempt it then, or it may not be preempted any more."""
+    known = workload.spec.priority_class_ref
+    name = known.name if known is not None and known.kind == "WorkloadPriorityClass" else ""
+    if labels.get(marks.PRIORITY_CLASS, "") == name:
         return
+    draft = drafting()
+    if isinstance(draft, DraftProblem):
+        yield Note(owner, draft.reason, draft.message, "Warning")
+        return
+    differences = {name: value for name, value in _differences(workload, draft).items() if name in _ALWAYS}
+    if differences:
+        yield _change(owner, workload, differences)
+
+
+def _change(owner: Subject, workload: Workload, differences: dict[str, Any]) -> Change:
     identity = {"uid": workload.uid, "resourceVersion": workload.resource_version}
     note = Note(owner, "UpdatedWorkload", f"Updated Workload {workload.key}: {', '.join(sorted(differences))}")
-    yield Change(workload, {"metadata": identity, "spec": differences}, note=note)
+    return Change(workload, {"metadata": identity, "spec": differences}, note=note)
 
 
 def _differences(workload: Workload, draft: WorkloadDraft) -> dict[str, Any]:
@@ -38,6 +65,8 @@ def _differences(workload: Workload, draft: WorkloadDraft) -> dict[str, Any]:
         # Another class counts; another value of the same class does not.
         differences["priority"] = draft.priority.value
         differences["priorityClassRef"] = wanted.get("priorityClassRef")
+    if spec.maximum_execution_time_seconds != draft.maximum_execution_seconds:
+        differences["maximumExecutionTimeSeconds"] = draft.maximum_execution_seconds
     return differences
 
 

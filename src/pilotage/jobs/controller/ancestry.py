@@ -1,0 +1,63 @@
+"""Jobs and pods that belong to a job which is queued: they are not queued themselves, they run when that one does.
+
+A child Job that is running while its ancestor must not is suspended, with a mark, so that it can be let go again when
+the ancestor runs; one that somebody else suspended is left alone. A gated pod of a queued Job is only let go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from pilotage.jobs.adapters import batch_job, plain_pods
+from pilotage.jobs.controller.objects import Objects
+from pilotage.jobs.controller.steps import Change, Note, Step
+from pilotage.jobs.controller.workload_facts import should_run
+from pilotage.model.kueue import Workload
+from pilotage.model.meta import OwnerReference
+from pilotage.model.pod import Pod
+from pilotage.model.workloads import Job
+
+_DEEPEST: Final = 10
+
+
+class TooDeep(Exception):
+    """More generations than anybody means."""
+
+
+def ancestors(objects: Objects, namespace: str, owner: OwnerReference | None) -> list[Job]:
+    """The Jobs above an object, from its owner up; TooDeep if they are too many."""
+    found: list[Job] = []
+    while owner is not None and owner.kind == batch_job.KIND and owner.api_version.startswith("batch/"):
+        above = objects.jobs.get(f"{namespace}/{owner.name}")
+        if above is None or above.uid != owner.uid:
+            break
+        if len(found) == _DEEPEST:
+            raise TooDeep
+        found.append(above)
+        owner = above.metadata.controller
+    return found
+
+
+def child_job_steps(job: Job, workload: Workload | None) -> Iterator[Step]:
+    """`workload` is the ancestor's."""
+    facts = batch_job.run_facts(job)
+    if facts.ending is not None or job.metadata.deletion_timestamp is not None:
+        return
+    may_run = workload is not None and should_run(workload)
+    if not may_run and not facts.is_suspended:
+        note = Note(job, "Suspended", "Belongs to a job that is queued, and waits until that is admitted")
+        yield Change(job, batch_job.hold_patch(job), note=note)
+    elif may_run and batch_job.is_held(job):
+        note = Note(job, "Started", "The job that it belongs to is admitted")
+        yield Change(job, batch_job.unhold_patch(job), note=note)
+
+
+def child_pod_steps(pod: Pod, workload: Workload | None) -> Iterator[Step]:
+    if plain_pods.is_gated(pod) and workload is not None and should_run(workload):
+        yield Change(pod, plain_pods.ungate_patch(pod))
+
+
+def too_deep(obj: Job | Pod) -> Note:
+    text = f"Belongs to a chain of more than {_DEEPEST} jobs; it is not looked at"
+    return Note(obj, "JobNestingTooDeep", text, "Warning")
