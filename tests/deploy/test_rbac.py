@@ -17,10 +17,14 @@ from pilotage.kube.leader_election import LeaderElector
 from pilotage.rng import seeded
 from pilotage.sandbox.embedded import EmbeddedCluster, EmbeddedOptions
 from pilotage.serve.access import DelegatedAuthorizer
-from pilotage.serve.endpoints import cluster_client_authority
+from pilotage.serve.authorities import cluster_authorities
+from pilotage.serve.client_certificates import ClientCertificates
 from pilotage.serve.identity import DelegatedAuthenticator
 from pilotage.serve.needs import WRITES, lease_permissions
+from pilotage.serve.page import PageRequest
+from pilotage.serve.request_access import PathAccess
 from pilotage.serve.service import SchedulerService
+from pilotage.serve.tls import ServerTls, TlsOptions
 from pilotage.testing import VirtualClock
 
 from .recorded_requests import Access, RecordingTransport, access_of
@@ -117,9 +121,11 @@ class Play:
             waiting.cancel()
 
     async def _visit_pages(self) -> None:
-        user = await DelegatedAuthenticator(self.transport, self.clock).user(f"Bearer {self._token}", None)
-        await DelegatedAuthorizer(self.transport, self.clock).is_allowed(user, "get", "/metrics")
-        await cluster_client_authority(self.transport)
+        request = PageRequest("/metrics", headers={"authorization": f"Bearer {self._token}"})
+        certificates = ClientCertificates(ServerTls(TlsOptions()))
+        user = await DelegatedAuthenticator(self.transport, self.clock, certificates).user(request, None)
+        await DelegatedAuthorizer(self.transport, self.clock).is_allowed(user, PathAccess("get", "/metrics"))
+        await cluster_authorities(self.transport)
 
     def _set_up_devices(self) -> None:
         self.api.create("deviceclasses.resource.k8s.io", "", {"metadata": {"name": "gpu"}, "spec": {}})

@@ -24,14 +24,14 @@ STARTED = "2026-01-01T00:00:00Z"
 def api(server: Server, world: World) -> Iterator[Client]:
     with queueing_kinds(server) as client:
         world.start_scheduler("--workload-queueing", "--leader-elect=false", kubeconfig=server.admin)
-        _create_queue(client)
+        create_queue(client)
         yield client
         world.end_schedulers()
         for one in client.request("GET", JOBS)["items"]:
             client.request("DELETE", f"{JOBS}/{one['metadata']['name']}", {"propagationPolicy": "Background"})
 
 
-def _create_queue(client: Client) -> None:
+def create_queue(client: Client) -> None:
     toleration = {"key": "spot", "operator": "Exists"}
     flavor = {"nodeLabels": {"pool": "spot"}, "tolerations": [toleration]}
     quota = {"name": "cpu", "nominalQuota": 2}

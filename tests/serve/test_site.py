@@ -7,12 +7,14 @@ from typing import Any, ClassVar
 
 from pilotage.kube.transport import Response, TransportError
 from pilotage.serve.access import DelegatedAuthorizer
-from pilotage.serve.identity import DelegatedAuthenticator
+from pilotage.serve.client_certificates import ClientCertificates
+from pilotage.serve.identity import ClientCertificate, DelegatedAuthenticator
 from pilotage.serve.page import PageRequest, text_answer
 from pilotage.serve.site import GuardedSite, Site
+from pilotage.serve.tls import ServerTls, TlsOptions
 from tests.kube.manual_clock import ManualClock
 
-CERTIFICATE = {"subject": ((("organizationName", "monitoring"),), (("commonName", "prometheus"),))}
+CERTIFICATE = ClientCertificate({"subject": ((("organizationName", "monitoring"),), (("commonName", "prometheus"),))})
 
 
 class Reviewer:
@@ -52,12 +54,12 @@ class Visit:
         transport: Any = self.reviewer
         self.site = GuardedSite(
             Site(pages),
-            DelegatedAuthenticator(transport, self.clock, 10.0),
+            DelegatedAuthenticator(transport, self.clock, ClientCertificates(ServerTls(TlsOptions())), 10.0),
             DelegatedAuthorizer(transport, self.clock, allowed_seconds=10.0, refused_seconds=5.0),
         )
 
     async def status(
-        self, path: str, token: str = "", certificate: dict[str, Any] | None = None, method: str = "GET"
+        self, path: str, token: str = "", certificate: ClientCertificate | None = None, method: str = "GET"
     ) -> int:
         headers = {"authorization": f"Bearer {token}"} if token else {}
         return (await self.site.answer(PageRequest(path, method, headers=headers), certificate)).status

@@ -9,11 +9,15 @@ from typing import Any
 import aiohttp
 import pytest
 import trustme
+from multidict import CIMultiDict
 
 from pilotage.clock import SystemClock
-from pilotage.serve.identity import DelegatedAuthenticator, User
+from pilotage.serve.client_certificates import ClientCertificates
+from pilotage.serve.front_proxy import FrontProxy
+from pilotage.serve.identity import ClientCertificate, DelegatedAuthenticator, User
 from pilotage.serve.listening import CannotListen, https, loopback_http
 from pilotage.serve.page import PageRequest, text_answer
+from pilotage.serve.request_access import Access
 from pilotage.serve.site import GuardedSite, Site
 from pilotage.serve.tls import CertificateError, ServerTls, TlsOptions
 
@@ -23,20 +27,21 @@ SITE = Site({"/livez": lambda request: text_answer("ok")})
 class Everybody:
     """Lets everybody in, and remembers who that was."""
 
-    def __init__(self) -> None:
+    def __init__(self, tls: ServerTls | None = None) -> None:
         nowhere: Any = None
-        self._authenticator = DelegatedAuthenticator(nowhere, SystemClock())
+        self.certificates = ClientCertificates(tls or ServerTls(TlsOptions()))
+        self._authenticator = DelegatedAuthenticator(nowhere, SystemClock(), self.certificates)
         self.seen: list[User] = []
 
-    async def user(self, authorization: str, certificate: Any) -> User:
-        user = await self._authenticator.user(authorization, certificate)
+    async def user(self, request: PageRequest, certificate: ClientCertificate | None) -> User:
+        user = await self._authenticator.user(request, certificate)
         self.seen.append(user)
         return user
 
     def is_open(self, path: str) -> bool:
         return False
 
-    async def is_allowed(self, user: User, verb: str, path: str) -> bool:
+    async def is_allowed(self, user: User, access: Access) -> bool:
         return True
 
 
@@ -66,8 +71,8 @@ def unchecking() -> ssl.SSLContext:
     return context
 
 
-def guarded() -> tuple[GuardedSite, Everybody]:
-    everybody = Everybody()
+def guarded(tls: ServerTls | None = None) -> tuple[GuardedSite, Everybody]:
+    everybody = Everybody(tls)
     return GuardedSite(SITE, everybody, everybody), everybody
 
 
@@ -107,8 +112,8 @@ def test_half_renewed_pair_leaves_the_old_one_in_use(tmp_path: Path) -> None:
 async def test_client_certificate_tells_who_asks() -> None:
     clients = trustme.CA()
     tls = ServerTls(TlsOptions())
-    tls.trust_clients(clients.cert_pem.bytes())
-    site, everybody = guarded()
+    site, everybody = guarded(tls)
+    everybody.certificates.trust_users(clients.cert_pem.bytes())
     context = unchecking()
     clients.issue_cert(common_name="prometheus", organization_name="monitoring").configure_cert(context)
     async with https(site, "127.0.0.1", 0, tls, SystemClock()) as port:
@@ -127,6 +132,56 @@ async def test_client_certificate_of_another_authority_is_no_identity() -> None:
         with pytest.raises(aiohttp.ClientError):
             await fetch(port, context)
     assert everybody.seen == []
+
+
+class Proxied:
+    """A server that trusts one authority for users and another one for front proxies."""
+
+    def __init__(self) -> None:
+        self.users, self.proxies = trustme.CA(), trustme.CA()
+        self.tls = ServerTls(TlsOptions())
+        self.site, self.everybody = guarded(self.tls)
+        self.everybody.certificates.trust_users(self.users.cert_pem.bytes())
+        self.everybody.certificates.trust_proxy(FrontProxy(self.proxies.cert_pem.bytes(), allowed_names=("proxy",)))
+
+    async def visit(self, authority: trustme.CA | None, name: str, *headers: tuple[str, str]) -> User | int:
+        """Who the visitor was taken for, or the refusal."""
+        context = unchecking()
+        if authority is not None:
+            authority.issue_cert(common_name=name, organization_name="org").configure_cert(context)
+        async with https(self.site, "127.0.0.1", 0, self.tls, SystemClock()) as port:
+            url = f"https://localhost:{port}/livez"
+            lines = CIMultiDict(headers)
+            async with aiohttp.ClientSession() as session, session.get(url, ssl=context, headers=lines) as found:
+                return self.everybody.seen.pop() if found.status == 200 else found.status
+
+
+ALICE = (("X-Remote-User", "alice"), ("X-Remote-Group", "a,b"), ("X-Remote-Group", "staff"))
+
+
+async def test_front_proxy_says_who_asks() -> None:
+    world = Proxied()
+    more = (("X-Remote-Extra-Example.com%2Fscopes", "x"), ("X-Remote-Extra-Example.com%2Fscopes", "y"))
+    user = await world.visit(world.proxies, "proxy", *ALICE, *more, ("X-Remote-Uid", "7"))
+    assert user == User("alice", ("a,b", "staff", "system:authenticated"), "7", {"example.com/scopes": ("x", "y")})
+
+
+async def test_headers_of_anybody_else_mean_nothing() -> None:
+    world = Proxied()
+    ordinary = await world.visit(world.users, "bob", *ALICE)
+    assert isinstance(ordinary, User) and (ordinary.name, ordinary.groups) == ("bob", ("org", "system:authenticated"))
+    same_name = await world.visit(world.users, "proxy", *ALICE)
+    assert isinstance(same_name, User) and same_name.name == "proxy"
+    nobody = await world.visit(None, "", *ALICE)
+    assert isinstance(nobody, User) and nobody.name == "system:anonymous"
+
+
+async def test_certificate_of_a_proxy_is_nobodys_identity() -> None:
+    world = Proxied()
+    assert await world.visit(world.proxies, "system:admin") == 401
+    assert await world.visit(world.proxies, "not-allowed", *ALICE) == 401
+    assert await world.visit(world.proxies, "proxy") == 401
+    assert await world.visit(world.proxies, "proxy", ("X-Remote-User", "")) == 401
 
 
 async def test_older_tls_is_refused() -> None:

@@ -38,6 +38,7 @@ SCHEDULER_USER: Final = "system:kube-scheduler"
 SCHEDULER_TOKEN: Final = "token-of-the-scheduler"
 _ADMINISTRATOR_TOKEN: Final = "token-of-the-administrator"
 _ADMINISTRATORS: Final = "system:masters"
+_FRONT_PROXY: Final = "front-proxy-client"
 _PROBE_SECONDS: Final = 2.0
 
 
@@ -57,6 +58,9 @@ class ControlPlane:
         self.folder = folder
         self._authority = trustme.CA(organization_name="Pilotage control plane")
         self.authority_file = self._written("ca.crt", self._authority.cert_pem.bytes())
+        self._front_proxies = trustme.CA(organization_name="Pilotage front proxy")
+        self.front_proxy = self._client_pair(self._front_proxies, _FRONT_PROXY, "pilotage")
+        """With which the API server speaks to aggregated APIs for whoever asks."""
         self.etcd_url = f"http://{HOST}:{free_port()}"
         port = free_port()
         self.url = f"https://{HOST}:{port}"
@@ -88,8 +92,11 @@ class ControlPlane:
 
     def client_certificate(self, user: str, group: str) -> KeyPair:
         """A certificate with which `user`, a member of `group`, may come."""
+        return self._client_pair(self._authority, user, group)
+
+    def _client_pair(self, authority: trustme.CA, user: str, group: str) -> KeyPair:
         # Without any alternative name Go cannot parse the certificate.
-        issued = self._authority.issue_cert("localhost", common_name=user, organization_name=group)
+        issued = authority.issue_cert("localhost", common_name=user, organization_name=group)
         chain = b"".join(part.bytes() for part in issued.cert_chain_pems)
         return KeyPair(
             self._written(f"{_file_name(user)}.crt", chain),
@@ -159,6 +166,20 @@ class ControlPlane:
             "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
             "--endpoint-reconciler-type=none",
             f"--cert-dir={self.folder}",
+            *self._aggregation_flags(),
+        ]
+
+    def _aggregation_flags(self) -> list[str]:
+        """How the API server shows aggregated APIs (APIService) who asks."""
+        authority = self._written("front-proxy-ca.crt", self._front_proxies.cert_pem.bytes())
+        return [
+            f"--requestheader-client-ca-file={authority}",
+            f"--requestheader-allowed-names={_FRONT_PROXY}",
+            "--requestheader-username-headers=X-Remote-User",
+            "--requestheader-group-headers=X-Remote-Group",
+            "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+            f"--proxy-client-cert-file={self.front_proxy.certificate}",
+            f"--proxy-client-key-file={self.front_proxy.key}",
         ]
 
     def _written(self, name: str, content: bytes) -> Path:

@@ -39,7 +39,6 @@ def _ignored(name: str, why: str, default: str = "", *, is_bool: bool = False) -
 
 _JSON_ONLY: Final = "the API server is spoken to in JSON"
 _NO_HTTP2: Final = "HTTP/1.1 is served"
-_NO_PROXY: Final = "identities from an authenticating proxy are not accepted"
 _ONE_VERSION: Final = "one version of Kubernetes is followed"
 _OWN_LOGS: Final = "logs are lines of text on stderr"
 
@@ -78,12 +77,16 @@ _ACCESS: Final = (
     Flag("authorization-always-allow-paths", "/healthz,/readyz,/livez", "Paths that are open to everybody."),
     Flag("authorization-webhook-cache-authorized-ttl", "10s", "How long to remember a yes."),
     Flag("authorization-webhook-cache-unauthorized-ttl", "10s", "How long to remember a no."),
-    _ignored("requestheader-client-ca-file", _NO_PROXY),
-    _ignored("requestheader-allowed-names", _NO_PROXY),
-    _ignored("requestheader-username-headers", _NO_PROXY),
-    _ignored("requestheader-uid-headers", _NO_PROXY),
-    _ignored("requestheader-group-headers", _NO_PROXY),
-    _ignored("requestheader-extra-headers-prefix", _NO_PROXY),
+    Flag(
+        "requestheader-client-ca-file",
+        "",
+        "Let proxies with certificates of this CA say who asks.  [default: that of the cluster]",
+    ),
+    Flag("requestheader-allowed-names", "", "Common names of their certificates.  [default: any]"),
+    Flag("requestheader-username-headers", "x-remote-user", "Headers with the name of the user."),
+    Flag("requestheader-uid-headers", "", "Headers with the UID."),
+    Flag("requestheader-group-headers", "x-remote-group", "Headers with the groups."),
+    Flag("requestheader-extra-headers-prefix", "x-remote-extra-", "What headers with more about the user begin with."),
 )
 _DEPRECATED: Final = (
     Flag("profiling", "true", "Serve /debug/flags/v. Not with --config: enableProfiling says it there.", is_bool=True),

@@ -17,6 +17,7 @@ from pilotage.assembly import WATCHED, SchedulerOptions, metrics_for
 from pilotage.calls.fenced_writer import FencedWriter
 from pilotage.calls.retry import DEFAULT_POLICIES
 from pilotage.cli.event_loop import until_stopped
+from pilotage.cli.flag_table import FlagValues
 from pilotage.cli.logs import say
 from pilotage.cli.run_flags import RunSettings
 from pilotage.cli.scheduler_flags import scheduler_process
@@ -38,8 +39,11 @@ from pilotage.kube.preflight import (
 from pilotage.kube.transport import Transport
 from pilotage.model import KINDS
 from pilotage.rng import fresh_seed, random_uid, seeded
+from pilotage.serve.authorities import LookupFailed, cluster_authorities
+from pilotage.serve.client_certificates import ClientCertificates
 from pilotage.serve.component_pages import About
-from pilotage.serve.endpoints import EndpointOptions, LookupFailed, Reviewers, cluster_client_authority, endpoints
+from pilotage.serve.endpoints import EndpointOptions, Reviewers, endpoints
+from pilotage.serve.front_proxy import FrontProxy
 from pilotage.serve.needs import BINDING, QUEUEING_WRITES, WRITES, lease_permissions
 from pilotage.serve.pages import SiteFacts, build_site
 from pilotage.serve.service import SchedulerService
@@ -90,11 +94,13 @@ class Running:
             # Renewals and reviews have connections of their own: they must not wait for a thousand bindings.
             side = self._transport(stack, self.connections.scheduler)
             tls = self._tls()
-            service = self._service(client, side, tls)
+            certificates = self._certificates(tls)
+            service = self._service(client, side, certificates)
             site = build_site(service, self._clock, self._facts(service))
             reviewers = Reviewers(
                 self._reviewing(stack, self.connections.authentication, side),
                 self._reviewing(stack, self.connections.authorization, side),
+                certificates,
             )
             entering = endpoints(site, self._endpoint_options(), tls, reviewers, self._clock)
             for url in await stack.enter_async_context(entering):
@@ -113,14 +119,14 @@ class Running:
     def _reviewing(self, stack: AsyncExitStack, connection: Connection, side: Transport) -> Transport:
         return side if connection is self.connections.scheduler else self._transport(stack, connection)
 
-    def _service(self, client: KubeClient, side: Transport, tls: ServerTls) -> SchedulerService:
+    def _service(self, client: KubeClient, side: Transport, certificates: ClientCertificates) -> SchedulerService:
         elector = self._elector(KubeClient(side))
         writer = None if elector is None else FencedWriter(client, lambda: elector.is_leading)
         process = scheduler_process(client, self._clock, self._rng, self._options, writer, self._metrics)
         delays_cache = self._settings.configuration.scheduler.delay_cache_until_active
 
         async def prepare() -> None:
-            await self._check_server(client, side, tls)
+            await self._check_server(client, side, certificates)
 
         return SchedulerService(process, elector, prepare=prepare, delays_cache=delays_cache)
 
@@ -146,7 +152,7 @@ class Running:
 
     def _tls(self) -> ServerTls:
         values = self._settings.values
-        tls = ServerTls(
+        return ServerTls(
             TlsOptions(
                 certificate_file=values.text("tls-cert-file"),
                 key_file=values.text("tls-private-key-file"),
@@ -155,13 +161,25 @@ class Running:
                 cipher_suites=values.words("tls-cipher-suites"),
             )
         )
-        authority = values.text("client-ca-file")
-        if authority:
-            try:
-                tls.trust_clients(Path(authority).read_bytes())
-            except OSError as error:
-                raise CertificateError(f"--client-ca-file {authority}: {error.strerror or error}") from error
-        return tls
+
+    def _certificates(self, tls: ServerTls) -> ClientCertificates:
+        """Those that the flags name; others are looked up in the cluster."""
+        values = self._settings.values
+        certificates = ClientCertificates(tls)
+        if values.text("client-ca-file"):
+            certificates.trust_users(_file_of(values, "client-ca-file"))
+        if values.text("requestheader-client-ca-file"):
+            certificates.trust_proxy(
+                FrontProxy(
+                    _file_of(values, "requestheader-client-ca-file"),
+                    allowed_names=tuple(values.words("requestheader-allowed-names")),
+                    user_headers=_headers_of(values, "requestheader-username-headers"),
+                    uid_headers=_headers_of(values, "requestheader-uid-headers"),
+                    group_headers=_headers_of(values, "requestheader-group-headers"),
+                    extra_prefixes=_headers_of(values, "requestheader-extra-headers-prefix"),
+                )
+            )
+        return certificates
 
     def _endpoint_options(self) -> EndpointOptions:
         values = self._settings.values
@@ -178,7 +196,7 @@ class Running:
 
     # --- before anything is scheduled --------------------------------------------------------------------------
 
-    async def _check_server(self, client: KubeClient, side: Transport, tls: ServerTls) -> None:
+    async def _check_server(self, client: KubeClient, side: Transport, certificates: ClientCertificates) -> None:
         """Say at the start what would otherwise only show as pods that stay pending."""
         queueing = () if self._options.queueing is None else WATCHED_FOR_QUEUEING
         kinds = [KINDS[resource] for resource in dict.fromkeys((*WATCHED, *queueing))]
@@ -189,7 +207,7 @@ class Running:
         await self._check_writing(client)
         if self._options.queueing is not None and not await has_kind(client, KINDS["workloads"]):
             log.warning("nothing can be queued: this cluster lacks Kueue's kinds; kubectl apply -f deploy/crds")
-        await self._look_up_client_authority(side, tls)
+        await self._look_up_authorities(side, certificates)
         address = urlsplit(self.connections.scheduler.server)
         say(f"scheduling at {address.netloc} ({server.git_version}); Ctrl-C ends it")
 
@@ -211,15 +229,29 @@ class Running:
         for permission in lacking:
             log.warning("%s", missing(permission))
 
-    async def _look_up_client_authority(self, side: Transport, tls: ServerTls) -> None:
+    async def _look_up_authorities(self, side: Transport, certificates: ClientCertificates) -> None:
         values = self._settings.values
-        if values.text("client-ca-file") or values.boolean("authentication-skip-lookup"):
+        given = [bool(values.text(name)) for name in ("client-ca-file", "requestheader-client-ca-file")]
+        if all(given) or values.boolean("authentication-skip-lookup"):
             return
         try:
-            authority = await cluster_client_authority(side)
-            if authority:
-                tls.trust_clients(authority)
+            published = await cluster_authorities(side)
+            if published.users and not given[0]:
+                certificates.trust_users(published.users)
+            if published.proxy is not None and not given[1]:
+                certificates.trust_proxy(published.proxy)
         except (LookupFailed, CertificateError) as error:
             if not values.boolean("authentication-tolerate-lookup-failure"):
                 raise Refused([f"the cluster's client CA cannot be read: {error}"]) from error
             log.info("client certificates are not accepted: the cluster's client CA cannot be read: %s", error)
+
+
+def _file_of(values: FlagValues, flag: str) -> bytes:
+    try:
+        return Path(values.text(flag)).read_bytes()
+    except OSError as error:
+        raise CertificateError(f"--{flag} {values.text(flag)}: {error.strerror or error}") from error
+
+
+def _headers_of(values: FlagValues, flag: str) -> tuple[str, ...]:
+    return tuple(name.lower() for name in values.words(flag))

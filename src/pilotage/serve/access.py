@@ -11,6 +11,7 @@ from pilotage.clock import Clock
 from pilotage.kube.transport import Transport, TransportError
 from pilotage.serve.identity import User
 from pilotage.serve.remembered import Remembered
+from pilotage.serve.request_access import Access
 
 _ACCESS_REVIEWS: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 OPEN_PATHS: Final = ("/healthz", "/readyz", "/livez")
@@ -33,7 +34,7 @@ class Authorizer(Protocol):
     def is_open(self, path: str) -> bool:
         """May everybody see this path?"""
 
-    async def is_allowed(self, user: User, verb: str, path: str) -> bool:
+    async def is_allowed(self, user: User, access: Access) -> bool:
         """May this user? CannotDecide if nobody knows."""
 
 
@@ -53,26 +54,22 @@ class DelegatedAuthorizer:
         self._open = tuple(open_paths)
         self._allowed_seconds = allowed_seconds
         self._refused_seconds = refused_seconds
-        self._known: Remembered[tuple[User, str, str], bool] = Remembered(clock, allowed_seconds)
+        self._known: Remembered[tuple[User, Access], bool] = Remembered(clock, allowed_seconds)
 
     def is_open(self, path: str) -> bool:
         """A path itself, or everything below it if it is written with `*` at the end."""
         return any(_covers(pattern, path) for pattern in self._open)
 
-    async def is_allowed(self, user: User, verb: str, path: str) -> bool:
-        question = (user, verb, path)
+    async def is_allowed(self, user: User, access: Access) -> bool:
+        question = (user, access)
         found, answer = self._known.get(question)
         if not found:
-            answer = await self._review(user, verb, path)
+            answer = await self._review(user, access)
             self._known.put(question, answer, self._allowed_seconds if answer else self._refused_seconds)
         return bool(answer)
 
-    async def _review(self, user: User, verb: str, path: str) -> bool:
-        spec: dict[str, Any] = {
-            "user": user.name,
-            "groups": user.groups,
-            "nonResourceAttributes": {"path": path, "verb": verb},
-        }
+    async def _review(self, user: User, access: Access) -> bool:
+        spec: dict[str, Any] = {"user": user.name, "groups": user.groups, **access.attributes()}
         if user.uid:
             spec["uid"] = user.uid
         if user.extra:

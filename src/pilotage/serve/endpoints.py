@@ -6,21 +6,16 @@ import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from typing import Final
-
-import msgspec
 
 from pilotage.clock import Clock
-from pilotage.kube.transport import Transport, TransportError
+from pilotage.kube.transport import Transport
 from pilotage.serve.access import OPEN_PATHS, DelegatedAuthorizer
-from pilotage.serve.identity import DelegatedAuthenticator
+from pilotage.serve.identity import CertificateReader, DelegatedAuthenticator
 from pilotage.serve.listening import CannotListen, https, loopback_http
 from pilotage.serve.site import GuardedSite, Site
 from pilotage.serve.tls import ServerTls
 
 log = logging.getLogger(__name__)
-
-_CLIENT_CA: Final = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,16 +33,13 @@ class EndpointOptions:
     refused_seconds: float = 10.0
 
 
-class LookupFailed(Exception):
-    """The authority for client certificates could not be read from the cluster."""
-
-
 @dataclass(frozen=True, slots=True)
 class Reviewers:
-    """Who is asked whose a token is, and who may see what."""
+    """Who is asked whose a token or a certificate is, and who may see what."""
 
     authentication: Transport
     authorization: Transport
+    certificates: CertificateReader
 
 
 @asynccontextmanager
@@ -57,7 +49,7 @@ async def endpoints(
     """Serve until the context is left; yields the URLs. CannotListen if a required port is taken."""
     guarded = GuardedSite(
         site,
-        DelegatedAuthenticator(reviewers.authentication, clock, options.token_seconds),
+        DelegatedAuthenticator(reviewers.authentication, clock, reviewers.certificates, options.token_seconds),
         DelegatedAuthorizer(
             reviewers.authorization,
             clock,
@@ -81,20 +73,6 @@ async def endpoints(
             port = await stack.enter_async_context(loopback_http(site, options.insecure_port))
             urls.append(f"http://127.0.0.1:{port}")
         yield urls
-
-
-async def cluster_client_authority(transport: Transport) -> bytes:
-    """The authority that signs the client certificates of this cluster (PEM); LookupFailed if it cannot be read."""
-    try:
-        answer = await transport.request("GET", _CLIENT_CA)
-        if answer.status == 404:
-            return b""
-        if answer.status >= 300:
-            raise LookupFailed(f"{_CLIENT_CA}: HTTP {answer.status}")
-        data = msgspec.json.decode(answer.body).get("data") or {}
-    except (TransportError, msgspec.DecodeError) as error:
-        raise LookupFailed(str(error)) from error
-    return str(data.get("client-ca-file", "")).encode()
 
 
 def _shown(host: str) -> str:

@@ -1,16 +1,17 @@
-"""Who asks: by bearer token (the API server is asked whose it is), by client certificate, or nobody in particular."""
+"""Who asks: by client certificate, by bearer token (the API server is asked whose it is), or nobody in particular."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol
 
 import msgspec
 
 from pilotage.clock import Clock
 from pilotage.kube.transport import Transport, TransportError
+from pilotage.serve.page import PageRequest
 from pilotage.serve.remembered import Remembered
 
 log = logging.getLogger(__name__)
@@ -18,6 +19,7 @@ log = logging.getLogger(__name__)
 _TOKEN_REVIEWS: Final = "/apis/authentication.k8s.io/v1/tokenreviews"
 _COMMON_NAME: Final = "commonName"
 _ORGANIZATION: Final = "organizationName"
+_AUTHENTICATED: Final = "system:authenticated"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,34 @@ ANONYMOUS: Final = User("system:anonymous", ("system:unauthenticated",))
 
 class NotAuthenticated(Exception):
     """Credentials were given, and they are nobody's."""
+
+
+def with_everybody(user: User) -> User:
+    """The user as a member of the group of all whose identity is known."""
+    if user.name == ANONYMOUS.name or _AUTHENTICATED in user.groups or ANONYMOUS.groups[0] in user.groups:
+        return user
+    return replace(user, groups=(*user.groups, _AUTHENTICATED))
+
+
+@dataclass(frozen=True, slots=True)
+class ClientCertificate:
+    """What a client has shown, and TLS has verified. `fields` is what `getpeercert` says."""
+
+    fields: Mapping[str, Any]
+    der: bytes = b""
+
+    @property
+    def common_name(self) -> str:
+        return next(iter(self._subject(_COMMON_NAME)), "")
+
+    def user(self) -> User:
+        """Common name and organizations, as the API server reads them."""
+        if not self.common_name:
+            raise NotAuthenticated("the client certificate has no common name")
+        return with_everybody(User(self.common_name, tuple(self._subject(_ORGANIZATION))))
+
+    def _subject(self, name: str) -> Iterator[str]:
+        return (value for part in self.fields.get("subject", ()) for key, value in part if key == name)
 
 
 class _TokenUser(msgspec.Struct, frozen=True):
@@ -53,23 +83,31 @@ class _TokenReview(msgspec.Struct, frozen=True):
 
 
 class Authenticator(Protocol):
-    async def user(self, authorization: str, certificate: Mapping[str, Any] | None) -> User:
-        """Who sends these headers over a connection with this client certificate; NotAuthenticated if it is a lie."""
+    async def user(self, request: PageRequest, certificate: ClientCertificate | None) -> User:
+        """Who sends this request over a connection with this client certificate; NotAuthenticated if it is a lie."""
+
+
+class CertificateReader(Protocol):
+    def user(self, certificate: ClientCertificate, lines: Sequence[tuple[str, str]]) -> User:
+        """Whose a verified certificate is, or for whom its owner speaks in the headers; NotAuthenticated if nobody."""
 
 
 class DelegatedAuthenticator:
     """Certificates were verified by TLS already; tokens are the API server's business, remembered for a while."""
 
-    def __init__(self, transport: Transport, clock: Clock, remember_seconds: float = 10.0) -> None:
+    def __init__(
+        self, transport: Transport, clock: Clock, certificates: CertificateReader, remember_seconds: float = 10.0
+    ) -> None:
         self._transport = transport
+        self._certificates = certificates
         self._known: Remembered[str, User | None] = Remembered(clock, remember_seconds)
 
-    async def user(self, authorization: str, certificate: Mapping[str, Any] | None) -> User:
-        scheme, _, token = authorization.partition(" ")
+    async def user(self, request: PageRequest, certificate: ClientCertificate | None) -> User:
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer" and token.strip():
             return await self._token_user(token.strip())
-        if certificate:
-            return user_of_certificate(certificate)
+        if certificate is not None:
+            return self._certificates.user(certificate, request.lines)
         return ANONYMOUS
 
     async def _token_user(self, token: str) -> User:
@@ -94,13 +132,3 @@ class DelegatedAuthenticator:
             return None
         user = status.user
         return User(user.username, user.groups, user.uid, user.extra)
-
-
-def user_of_certificate(certificate: Mapping[str, Any]) -> User:
-    """Common name and organizations, as the API server reads them. `certificate` is what `getpeercert` says."""
-    fields = [(name, value) for part in certificate.get("subject", ()) for name, value in part]
-    name = next((value for key, value in fields if key == _COMMON_NAME), "")
-    if not name:
-        raise NotAuthenticated("the client certificate has no common name")
-    groups = tuple(value for key, value in fields if key == _ORGANIZATION)
-    return User(name, (*groups, "system:authenticated"))

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import errno
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import Final
 
 from aiohttp import web
 
 from pilotage.clock import Clock
+from pilotage.serve.identity import ClientCertificate
 from pilotage.serve.page import PageAnswer, PageRequest
 from pilotage.serve.site import GuardedSite, Site
 from pilotage.serve.tls import ServerTls
@@ -23,7 +24,7 @@ _SHUTDOWN_SECONDS: Final = 1.0
 _MOST_BYTES: Final = 1 << 16
 _SAFE: Final = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-cache, private"}
 
-Answerer = Callable[[PageRequest, Mapping[str, Any] | None], Awaitable[PageAnswer]]
+Answerer = Callable[[PageRequest, ClientCertificate | None], Awaitable[PageAnswer]]
 
 
 class CannotListen(OSError):
@@ -45,7 +46,7 @@ async def https(site: GuardedSite, host: str, port: int, tls: ServerTls, clock: 
 async def loopback_http(site: Site, port: int) -> AsyncIterator[int]:
     """The same without TLS and without questions, for this machine only."""
 
-    async def answer(request: PageRequest, certificate: Mapping[str, Any] | None) -> PageAnswer:
+    async def answer(request: PageRequest, certificate: ClientCertificate | None) -> PageAnswer:
         return site.answer(request)
 
     async with _listening(answer, "127.0.0.1", port, None) as bound:
@@ -71,12 +72,14 @@ async def _listening(answer: Answerer, host: str, port: int, tls: ServerTls | No
 def _handler(answer: Answerer) -> Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]:
     async def handle(request: web.BaseRequest) -> web.StreamResponse:
         body = await request.content.read(_MOST_BYTES) if request.can_read_body else b""
+        lines = [(name.lower(), value) for name, value in request.headers.items()]
         asked = PageRequest(
             path=request.path,
             method=request.method,
             query={name: request.query.getall(name) for name in request.query},
-            headers={name.lower(): value for name, value in request.headers.items()},
+            headers=dict(lines),
             body=body,
+            lines=lines,
         )
         found = await answer(asked, _certificate(request))
         return web.Response(status=found.status, body=found.body, headers={**_SAFE, "Content-Type": found.content_type})
@@ -84,11 +87,12 @@ def _handler(answer: Answerer) -> Callable[[web.BaseRequest], Awaitable[web.Stre
     return handle
 
 
-def _certificate(request: web.BaseRequest) -> Mapping[str, Any] | None:
+def _certificate(request: web.BaseRequest) -> ClientCertificate | None:
     transport = request.transport
     secured = None if transport is None else transport.get_extra_info("ssl_object")
-    found: Mapping[str, Any] | None = secured.getpeercert() if secured is not None else None
-    return found or None
+    if secured is None or not secured.getpeercert():
+        return None
+    return ClientCertificate(secured.getpeercert(), secured.getpeercert(binary_form=True))
 
 
 def _cannot_listen(error: OSError, host: str, port: int) -> CannotListen:

@@ -14,13 +14,14 @@ JSON: Final = "application/json"
 
 @dataclass(frozen=True, slots=True)
 class PageRequest:
-    """Header names are in lower case."""
+    """Header names are in lower case. `headers` has one value of each, `lines` all of them in order."""
 
     path: str
     method: str = "GET"
     query: Mapping[str, Sequence[str]] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
+    lines: Sequence[tuple[str, str]] = ()
 
     def first(self, name: str, default: str = "") -> str:
         values = self.query.get(name, ())

@@ -19,6 +19,7 @@ from pilotage.serve.pod_resources_page import pod_resources_page
 from pilotage.serve.service import SchedulerService
 from pilotage.serve.site import Site
 from pilotage.serve.timeline_page import timeline_page
+from pilotage.serve.visibility_pages import visibility_pages
 
 WATCHDOG_SECONDS = 20.0
 """How long after the end of its lease a process that still thinks it leads counts as stuck."""
@@ -58,6 +59,8 @@ def build_site(service: SchedulerService, clock: Clock, facts: SiteFacts) -> Sit
         pages["/flagz"] = component_pages.flagz(facts.flags)
     if gates["ComponentStatusz"]:
         pages["/statusz"] = component_pages.statusz(facts.about, clock, lambda: site.paths)
+    if service.process.queueing is not None:
+        pages |= visibility_pages(service.process.queueing.visibility)
     site = Site(pages)
     return site
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import Any
 
 from pilotage.serve.access import Authorizer, CannotDecide
-from pilotage.serve.identity import Authenticator, NotAuthenticated
+from pilotage.serve.identity import Authenticator, ClientCertificate, NotAuthenticated
 from pilotage.serve.page import Page, PageAnswer, PageRequest, refusal
+from pilotage.serve.request_access import access_of
 
 log = logging.getLogger(__name__)
 
@@ -57,15 +57,14 @@ class GuardedSite:
         self._authenticator = authenticator
         self._authorizer = authorizer
 
-    async def answer(self, request: PageRequest, certificate: Mapping[str, Any] | None) -> PageAnswer:
+    async def answer(self, request: PageRequest, certificate: ClientCertificate | None) -> PageAnswer:
         if self._authorizer.is_open(request.path):
             return self._site.answer(request)
         try:
-            user = await self._authenticator.user(request.headers.get("authorization", ""), certificate)
-            verb = request.method.lower()
-            if not await self._authorizer.is_allowed(user, verb, request.path):
-                message = f'forbidden: User "{user.name}" cannot {verb} path "{request.path}"'
-                return refusal(403, "Forbidden", message)
+            user = await self._authenticator.user(request, certificate)
+            access = access_of(request)
+            if not await self._authorizer.is_allowed(user, access):
+                return refusal(403, "Forbidden", access.refused(user.name))
         except NotAuthenticated as error:
             log.info("refused: path=%s reason=%s", request.path, error)
             return refusal(401, "Unauthorized", "Unauthorized")

@@ -1,0 +1,69 @@
+"""Who shows a client certificate: a user, or a front proxy that speaks for one.
+
+TLS lets in whatever one of the authorities has signed, and does not tell which one it was. The two must not be mixed
+up: a user's certificate gives no right to speak for others, and a proxy's is nobody's identity. So as soon as there is
+a proxy to be trusted, a certificate counts for that authority only which has itself signed it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+
+from pilotage.serve.front_proxy import FrontProxy, Lines
+from pilotage.serve.identity import ClientCertificate, NotAuthenticated, User
+from pilotage.serve.tls import CertificateError, ServerTls
+
+
+class ClientCertificates:
+    """The authorities of client certificates. What is trusted here the TLS context lets in, too."""
+
+    def __init__(self, tls: ServerTls) -> None:
+        self._tls = tls
+        self._of_users: list[x509.Certificate] = []
+        self._of_proxies: list[x509.Certificate] = []
+        self._proxy: FrontProxy | None = None
+
+    def trust_users(self, authority: bytes) -> None:
+        """Accept what one of these authorities (PEM) signed as the certificate of a user; CertificateError."""
+        self._of_users = _read(authority)
+        self._tls.trust_clients(authority)
+
+    def trust_proxy(self, proxy: FrontProxy) -> None:
+        self._of_proxies = _read(proxy.authority)
+        self._tls.trust_clients(proxy.authority)
+        self._proxy = proxy
+
+    def user(self, certificate: ClientCertificate, lines: Lines) -> User:
+        """`lines`: the headers of the request. NotAuthenticated if the certificate says nothing."""
+        if self._proxy is None:
+            return certificate.user()
+        if _is_signed(certificate.der, self._of_proxies):
+            found = self._proxy.user(certificate.common_name, lines)
+            if found is not None:
+                return found
+        if _is_signed(certificate.der, self._of_users):
+            return certificate.user()
+        raise NotAuthenticated(f"the client certificate of {certificate.common_name!r} is no user's")
+
+
+def _read(authority: bytes) -> list[x509.Certificate]:
+    try:
+        return x509.load_pem_x509_certificates(authority)
+    except ValueError as error:
+        raise CertificateError(f"the client CA holds no usable PEM certificate ({error})") from error
+
+
+def _is_signed(der: bytes, authorities: Sequence[x509.Certificate]) -> bool:
+    certificate = x509.load_der_x509_certificate(der)
+    return any(_is_signed_by(certificate, authority) for authority in authorities)
+
+
+def _is_signed_by(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
+    try:
+        certificate.verify_directly_issued_by(authority)
+    except (InvalidSignature, ValueError, TypeError):
+        return False
+    return True
