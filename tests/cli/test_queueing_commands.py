@@ -107,6 +107,27 @@ def test_explain_tells_what_can_never_fit_and_what_is_wrong(file: str, capsys: p
     assert capsys.readouterr().out.startswith("workload default/running is admitted in cq")
 
 
+def test_explain_names_the_bound_of_the_limit_range(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    limits = {"limits": [{"type": "Container", "max": {"cpu": "2"}}]}
+    bounds = {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "bounds"}, "spec": limits}
+    file = tmp_path / "queues.yaml"
+    objects = [flavor("std"), cluster_queue(), local_queue(), bounds, workload("wide", 3), workload("fine", 2)]
+    file.write_text(yaml.safe_dump_all(objects))
+    assert call(["explain", "workload/wide", "-f", str(file)]) == 1
+    text = capsys.readouterr().out
+    assert text.splitlines()[0] == "workload default/wide waits, position 0 of cq: Misconfigured"
+    refused = text.partition("The API server would refuse its pods:")[2]
+    assert "pod set main: container c requests 3 cpu, more than its limit of 2 (the default of LimitRange" in refused
+    assert "pod set main: maximum cpu usage per Container is 2, but request is 3 (container c, LimitRange" in refused
+    assert "Flavors:" not in text
+    assert "when: a LimitRange of its namespace or its RuntimeClass changes" in text
+    assert call(["explain", "workload/wide", "-f", str(file), "-o", "json"]) == 1
+    told = json.loads(capsys.readouterr().out)["shortages"][1]
+    assert (told["code"], told["resource"], told["need"], told["most"]) == ("Misconfigured", "cpu", 3000, 2000)
+    assert call(["explain", "workload/fine", "-f", str(file)]) == 1
+    assert "would be admitted" in capsys.readouterr().out
+
+
 def test_explain_as_json(file: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert call(["explain", "wl/waiting", "-f", file, "-o", "json"]) == 1
     report = json.loads(capsys.readouterr().out)

@@ -242,6 +242,25 @@ def test_changes_of_a_limit_range_are_followed_while_a_workload_waits() -> None:
     assert (world.state("w"), used(world)) == ("admitted", 500)
 
 
+def test_changed_requests_are_told_even_if_the_reason_stays() -> None:
+    world = World()
+    world.queue("main", std=4)
+    submit(world, "holder", container(requests={"cpu": "4"}))
+    put(world, limit_range(defaultRequest={"cpu": "3"}))
+    submit(world, "w", container())
+    put(world, limit_range(defaultRequest={"cpu": "2"}))
+    assert world.why("w")[0] == "WaitingForQuota"
+    assert world.workload("w").status.resource_requests[0].resources == {"cpu": "2"}
+
+
+def test_of_two_limit_ranges_the_first_by_name_goes_first_whenever_it_came() -> None:
+    world = World()
+    world.queue("main", std=4)
+    put(world, limit_range("b", defaultRequest={"cpu": "2"}), limit_range("a", defaultRequest={"cpu": "1"}))
+    submit(world, "w", container())
+    assert used(world) == 1000
+
+
 def test_whoever_has_quota_keeps_it_as_it_is_and_is_judged_anew_after_an_eviction() -> None:
     world = World()
     world.queue("main", std=2)

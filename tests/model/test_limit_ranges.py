@@ -119,15 +119,21 @@ def test_a_pod_is_held_against_bounds_as_a_whole(pod: PodSpecFields, sentences: 
     assert told(pod, POD_MAX) == [f"maximum {one}" for one in sentences]
 
 
-def test_defaults_are_those_for_containers_and_the_last_item_wins() -> None:
-    found = container_defaults(
-        limits(
-            {"type": "Container", "default": {"cpu": "1"}, "defaultRequest": {"cpu": "100m"}},
-            {"type": "Pod", "default": {"memory": "1Gi"}},
-            {"type": "Container", "default": {"cpu": "2"}},
-        )
-    )
-    assert (found.requests, found.limits) == ({"cpu": "100m"}, {"cpu": "2"})
+@pytest.mark.parametrize(
+    ("item", "requests", "limit"),
+    [
+        ({"default": {"cpu": "2"}, "defaultRequest": {"cpu": "1"}}, {"cpu": "1"}, {"cpu": "2"}),
+        ({"default": {"cpu": "2"}}, {"cpu": "2"}, {"cpu": "2"}),
+        ({"max": {"cpu": "3"}}, {"cpu": "3"}, {"cpu": "3"}),
+        ({"max": {"cpu": "3"}, "default": {"cpu": "2"}}, {"cpu": "2"}, {"cpu": "2"}),
+        ({"min": {"cpu": "1"}}, {"cpu": "1"}, {}),
+        ({"min": {"cpu": "1"}, "max": {"cpu": "3"}}, {"cpu": "3"}, {"cpu": "3"}),
+        ({"type": "Pod", "max": {"cpu": "3"}, "min": {"cpu": "1"}}, {}, {}),
+    ],
+)
+def test_containers_get_defaults(item: Json, requests: Json, limit: Json) -> None:
+    found = container_defaults(limits({"type": "Container", **item}))
+    assert (found.requests, found.limits) == (requests, limit)
 
 
 @pytest.mark.parametrize(

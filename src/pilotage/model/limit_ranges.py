@@ -102,13 +102,16 @@ class _Bound(NamedTuple):
 
 
 def container_defaults(limit_range: LimitRangeSpec) -> ResourceRequirements:
-    """What a container gets that does not say it itself."""
+    """What a container gets that does not say it itself: a maximum is a limit, a limit or a minimum is a request.
+
+    (The API server writes that into the LimitRange itself; one from a file does not have it yet.)
+    """
     requests: dict[str, Quantity] = {}
     limits: dict[str, Quantity] = {}
     for item in limit_range.limits:
         if item.type == CONTAINER:
-            requests |= item.default_request
-            limits |= item.default
+            limits |= {**item.max, **item.default}
+            requests |= {**item.min, **item.max, **item.default, **item.default_request}
     return ResourceRequirements(requests, limits)
 
 

@@ -28,10 +28,12 @@ from pilotage.testing import VirtualClock
 
 Json = dict[str, Any]
 KUEUE = "kueue.x-k8s.io/v1beta2"
-NAMESPACED = {"Job", "Pod", "Workload", "LocalQueue"}
+NAMESPACED = {"Job", "Pod", "Workload", "LocalQueue", "LimitRange"}
 PLURALS = {
     "Node": "nodes",
     "Namespace": "namespaces",
+    "LimitRange": "limitranges",
+    "RuntimeClass": "runtimeclasses.node.k8s.io",
     "PriorityClass": "priorityclasses.scheduling.k8s.io",
     "Job": "jobs.batch",
     "Pod": "pods",

@@ -154,3 +154,17 @@ def test_a_refused_spec_is_refused_again() -> None:
         with pytest.raises(ApiError) as refusal:
             world.api.create("pods", "default", _pod(name, restartPolicy="Sometimes"))
         assert refusal.value.code == 422
+
+
+def test_a_spec_that_was_seen_where_there_are_no_limits_is_not_taken_for_complete_where_there_are() -> None:
+    world = World()
+    world.api.create("pods", "default", _pod("p"))
+    world.api.create("namespaces", "", {"metadata": {"name": "other"}})
+    limits = [{"type": "Container", "max": {"cpu": "1"}}]
+    world.api.create("limitranges", "other", {"metadata": {"name": "bounds"}, "spec": {"limits": limits}})
+    limited = world.api.create("pods", "other", _pod("p"))
+    assert limited["spec"]["containers"][0]["resources"]["limits"] == {"cpu": "1"}
+    assert world.api.create("pods", "default", _pod("q"))["spec"]["containers"][0]["resources"] == {}
+    with pytest.raises(ApiError, match="maximum cpu usage per Container is 1, but limit is 2"):
+        world.api.create("pods", "other", _pod("q", {"resources": {"limits": {"cpu": "2"}}}))
+    assert world.api.create("pods", "default", _pod("r", {"resources": {"limits": {"cpu": "2"}}}))

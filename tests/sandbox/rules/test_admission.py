@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
 from pilotage.sandbox.errors import ApiError
-from pilotage.sandbox.rules.admission import PRIORITY_CLASSES, STORAGE_CLASSES, admit_create, admit_update
+from pilotage.sandbox.rules.admission import PRIORITY_CLASSES, STORAGE_CLASSES, admit_create, admit_update, admit_valid
 
 
 class Cluster:
@@ -19,6 +20,7 @@ class Cluster:
             STORAGE_CLASSES: objects.get("storage_classes", []),
             "runtimeclasses.node.k8s.io": objects.get("runtime_classes", []),
             "services": objects.get("services", []),
+            "limitranges": objects.get("limit_ranges", []),
         }
 
     def get(self, resource: str, namespace: str, name: str) -> dict[str, Any] | None:
@@ -131,6 +133,74 @@ def test_runtime_class_brings_overhead_and_placement() -> None:
     assert spec["overhead"] == {"cpu": "250m"}
     assert spec["nodeSelector"] == {"a": "b", "kata": "yes"}
     assert spec["tolerations"] == [{"operator": "Exists"}]
+
+
+@pytest.mark.parametrize(
+    ("spec", "problem"),
+    [
+        ({"runtimeClassName": "none"}, 'pod rejected: RuntimeClass "none" not found'),
+        ({"runtimeClassName": "kata", "overhead": {"cpu": "1"}}, "doesn't match RuntimeClass's defined Overhead"),
+        ({"runtimeClassName": "kata", "nodeSelector": {"kata": "no"}}, "pod.spec.nodeSelector[kata] = no"),
+        ({"overhead": {"cpu": "1"}}, "Pod Overhead set without corresponding RuntimeClass defined Overhead"),
+        ({"runtimeClassName": "plain", "overhead": {"cpu": "1"}}, "without corresponding RuntimeClass"),
+        ({"runtimeClassName": "kata", "overhead": {"cpu": "0.25"}}, ""),
+    ],
+)
+def test_a_pod_must_not_contradict_its_runtime_class(spec: dict[str, Any], problem: str) -> None:
+    overhead = {"podFixed": {"cpu": "250m"}}
+    kata = named("kata", overhead=overhead, scheduling={"nodeSelector": {"kata": "yes"}})
+    cluster = Cluster(runtime_classes=[kata, named("plain")])
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec}
+    if not problem:
+        admit_create("Pod", pod, cluster)
+        admit_valid("Pod", pod, cluster)
+        return
+    with pytest.raises(ApiError, match=re.escape(problem)) as refused:
+        admit_create("Pod", pod, cluster)
+        admit_valid("Pod", pod, cluster)
+    assert refused.value.code == 403
+
+
+def limit_range(name: str, **container: Any) -> dict[str, Any]:
+    return named(name, spec={"limits": [{"type": "Container", **container}]})
+
+
+def test_limit_ranges_complete_containers_the_first_by_name_first() -> None:
+    ranges = [limit_range("b", default={"cpu": "2", "memory": "1Gi"}), limit_range("a", defaultRequest={"cpu": "1"})]
+    containers = [{"name": "c"}, {"name": "d", "resources": {"requests": {"cpu": "3"}, "limits": {"cpu": "3"}}}]
+    spec = {"containers": containers, "initContainers": [{"name": "i", "resources": {"limits": {"cpu": "4"}}}]}
+    pod: dict[str, Any] = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec}
+    admit_create("Pod", pod, Cluster(limit_ranges=ranges))
+    assert [one["resources"] for one in (*containers, *spec["initContainers"])] == [
+        {"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"cpu": "2", "memory": "1Gi"}},
+        {"requests": {"cpu": "3", "memory": "1Gi"}, "limits": {"cpu": "3", "memory": "1Gi"}},
+        {"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"cpu": "4", "memory": "1Gi"}},
+    ]
+    assert pod["metadata"]["annotations"]["kubernetes.io/limit-ranger"] == (
+        "LimitRanger plugin set: memory request for container c; cpu, memory limit for container c; "
+        "memory request for container d; memory limit for container d; "
+        "memory request for init container i; memory limit for init container i"
+    )
+    assert pod["status"]["qosClass"] == "Burstable"
+
+
+def test_a_limit_range_is_not_stopped_by_nonsense_in_a_pod() -> None:
+    for spec in ({"containers": 1}, {"containers": [1, {"resources": 2}, {"resources": {"limits": 3}}]}, None):
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec}
+        admit_create("Pod", pod, Cluster(limit_ranges=[limit_range("a", default={"cpu": "2"})]))
+
+
+def test_all_broken_bounds_of_a_limit_range_are_told_once() -> None:
+    container = {"resources": {"requests": {"cpu": "1"}, "limits": {"cpu": "4"}}}
+    spec = {"containers": [{"name": "a", **container}, {"name": "b", **container}]}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec}
+    ranges = [limit_range("a", min={"cpu": "2"}, max={"cpu": "3"}), limit_range("b", max={"cpu": "1"})]
+    with pytest.raises(ApiError) as refused:
+        admit_valid("Pod", pod, Cluster(limit_ranges=ranges))
+    assert refused.value.message == (
+        'pods "p" is forbidden: [minimum cpu usage per Container is 2, but request is 1, '
+        "maximum cpu usage per Container is 3, but limit is 4]"
+    )
 
 
 DEFAULT = "storageclass.kubernetes.io/is-default-class"

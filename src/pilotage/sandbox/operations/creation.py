@@ -17,10 +17,11 @@ from pilotage.sandbox.operations.backend import Backend, Object, unsaved_record
 from pilotage.sandbox.operations.known_specs import REMEMBERED, KnownSpecs
 from pilotage.sandbox.operations.lookup import CachedLookup
 from pilotage.sandbox.operations.terminating import Terminating
-from pilotage.sandbox.rules.admission import admit_create
+from pilotage.sandbox.rules.admission import admit_create, admit_valid
 from pilotage.sandbox.rules.defaults import apply_defaults
 from pilotage.sandbox.rules.initial_status import begin_status, drop_sent_status
 from pilotage.sandbox.rules.label_keys import merge_label_keys
+from pilotage.sandbox.rules.limit_ranger import LIMIT_RANGES
 from pilotage.sandbox.rules.nulls import drop_nulls
 from pilotage.sandbox.rules.object_meta import check_type, choose_name, metadata_of, place_in_namespace, stamp_new
 from pilotage.sandbox.rules.validation import validate_create, validate_metadata
@@ -41,7 +42,8 @@ class Creation:
     def create(self, resource_type: ResourceType, namespace: str, obj: Object, *, dry_run: bool = False) -> Record:
         """Store `obj` (which is taken over and altered); ApiError when it is refused."""
         storage = resource_type.storage
-        sent = self._known_specs.read(storage, obj) if storage in REMEMBERED else None
+        is_plain = storage in REMEMBERED and not self._lookup.list(LIMIT_RANGES, namespace)
+        sent = self._known_specs.read(storage, obj) if is_plain else None
         is_known = sent is not None and self._known_specs.complete(sent, obj)
         if is_known:
             check_metadata_shape(resource_type, obj)
@@ -110,6 +112,7 @@ class Creation:
         errors = validate_create(resource_type.kind, obj) or self._own_rules(resource_type, obj)
         if errors:
             raise invalid(resource_type.kind, resource_type.group, obj["metadata"]["name"], errors)
+        admit_valid(resource_type.kind, obj, self._lookup)
         if resource_type.storage == "pods":
             merge_label_keys(obj)
 

@@ -6,8 +6,8 @@ the server's decisions, as JSON, and the status that an object with it begins wi
 the claims of their volumes; the names of claims are therefore left out of what is compared, and put back.
 
 Remembered is only what depends on nothing but the spec and the classes that admission looks up (when one of those
-changes, everything is forgotten): not a gated pod, whose status tells the time, and not selectors that are completed
-from the pod's labels.
+changes, everything is forgotten): not a gated pod, whose status tells the time, not selectors that are completed from
+the pod's labels, and nothing in a namespace with LimitRanges, which have a say in the spec and the annotations.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from typing import Any, Final
 import msgspec
 
 from pilotage.sandbox.operations.backend import Object
-from pilotage.sandbox.rules.admission import PRIORITY_CLASSES, RUNTIME_CLASSES
+from pilotage.sandbox.rules.admission import PRIORITY_CLASSES
+from pilotage.sandbox.rules.runtime_class import RUNTIME_CLASSES
 from pilotage.sandbox.storage.records import Change
 from pilotage.sandbox.storage.store import Store
 

@@ -16,7 +16,8 @@ from pilotage.sandbox.kinds.shapes import check_metadata_shape, check_shape
 from pilotage.sandbox.kinds.structural_schema import apply_schema_defaults, schema_errors
 from pilotage.sandbox.operations.backend import Backend, Object, unsaved_record
 from pilotage.sandbox.operations.deletion import Deletion, is_held
-from pilotage.sandbox.rules.admission import admit_update
+from pilotage.sandbox.operations.lookup import CachedLookup
+from pilotage.sandbox.rules.admission import admit_update, admit_valid
 from pilotage.sandbox.rules.defaults import apply_defaults
 from pilotage.sandbox.rules.kueue_defaults import KUEUE_GROUP
 from pilotage.sandbox.rules.nulls import drop_nulls
@@ -39,6 +40,7 @@ class Updates:
     def __init__(self, backend: Backend, deletion: Deletion) -> None:
         self._backend = backend
         self._deletion = deletion
+        self._lookup = CachedLookup(backend.store)
 
     def update(
         self,
@@ -57,6 +59,8 @@ class Updates:
         check_shape(resource_type, new)
         _identify(resource_type, record, old, new)
         new = self._merged(resource_type, old, new, subresource)
+        if _asks_for_resources(resource_type, subresource) and not new["metadata"].get("deletionTimestamp"):
+            admit_valid(resource_type.kind, new, self._lookup)
         return self.store(resource_type, record, old, new, dry_run=dry_run)
 
     def update_metadata(
@@ -126,6 +130,12 @@ class Updates:
         if resource_type.schema:
             return schema_errors(resource_type.schema, new)
         return []
+
+
+def _asks_for_resources(resource_type: ResourceType, subresource: str) -> bool:
+    """Of a pod only a resize does; what else it asks for cannot be changed."""
+    wanted = {"pods": "resize", "persistentvolumeclaims": ""}.get(resource_type.storage)
+    return wanted is not None and wanted == subresource
 
 
 def has_separate_spec(resource_type: ResourceType) -> bool:

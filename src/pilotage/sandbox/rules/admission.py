@@ -3,28 +3,35 @@
 `admit_create` runs after defaulting and before validation. It changes the object in place or refuses it with
 `ApiError`; like defaulting it meets unchecked input and leaves wrong types to validation. Rules, in order:
 
-    Pod                     priority and preemption policy from its PriorityClass, overhead from its RuntimeClass,
-                            service account, tolerations for nodes that stop answering
+    Pod                     requests and limits from LimitRanges (see limit_ranger), priority and preemption policy from
+                            its PriorityClass, overhead and placement from its RuntimeClass (see runtime_class), service
+                            account, tolerations for nodes that stop answering
     PersistentVolumeClaim   the default storage class
     PriorityClass           at most one global default
     Service                 cluster IP and node ports (see service_addresses)
+
+`admit_valid` runs after validation, on what is about to be stored, and only refuses:
+
+    Pod, PersistentVolumeClaim   bounds of LimitRanges; of pods an overhead that is none of their RuntimeClass
 
 `admit_update` puts back what the server once decided and an update that replaces the whole object leaves out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 from pilotage.sandbox.errors import forbidden
 from pilotage.sandbox.kinds.builtin_groups import is_builtin
-from pilotage.sandbox.rules.json_fields import Json, child, dict_or_empty, dicts_in, nested, text_or_empty
+from pilotage.sandbox.rules.json_fields import Json, dict_or_empty, nested, text_or_empty
+from pilotage.sandbox.rules.limit_ranger import refuse_beyond_limits, set_default_resources
+from pilotage.sandbox.rules.lookup import Lookup
+from pilotage.sandbox.rules.runtime_class import apply_runtime_class, refuse_own_overhead
 from pilotage.sandbox.rules.service_addresses import assign_addresses, keep_addresses
 
 PRIORITY_CLASSES: Final = "priorityclasses.scheduling.k8s.io"
 STORAGE_CLASSES: Final = "storageclasses.storage.k8s.io"
-RUNTIME_CLASSES: Final = "runtimeclasses.node.k8s.io"
 
 SYSTEM_PRIORITY_CLASSES: Final[Mapping[str, int]] = {
     "system-cluster-critical": 2_000_000_000,
@@ -40,19 +47,20 @@ _NODE_FAILURES: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unr
 _PREEMPT: Final = "PreemptLowerPriority"
 
 
-class Lookup(Protocol):
-    """How admission reads other objects; the namespace of a cluster-scoped resource is ""."""
-
-    def get(self, resource: str, namespace: str, name: str) -> dict[str, Any] | None: ...
-
-    def list(self, resource: str, namespace: str | None = None) -> Sequence[dict[str, Any]]: ...
-
-
 def admit_create(kind: str, obj: Json, lookup: Lookup) -> None:
     """Complete or refuse a new object."""
     rule = _RULES.get(kind)
     if rule is not None and is_builtin(obj):
         rule(obj, lookup)
+
+
+def admit_valid(kind: str, obj: Json, lookup: Lookup) -> None:
+    """Refuse an object that is right in itself, but not here."""
+    if not is_builtin(obj):
+        return
+    refuse_beyond_limits(kind, obj, lookup)
+    if kind == "Pod":
+        refuse_own_overhead(obj, lookup)
 
 
 def admit_update(kind: str, old: Json, new: Json) -> None:
@@ -72,9 +80,9 @@ def _admit_pod(pod: Json, lookup: Lookup) -> None:
     spec = pod.get("spec")
     if type(spec) is not dict:
         return
+    set_default_resources(pod, lookup)
     _set_priority(pod, spec, lookup)
-    if spec.get("runtimeClassName"):
-        _apply_runtime_class(spec, lookup)
+    apply_runtime_class(pod, spec, lookup)
     account = spec.get("serviceAccountName") or "default"
     spec["serviceAccountName"] = spec["serviceAccount"] = account
     _tolerate_node_failures(spec)
@@ -127,20 +135,6 @@ def _default_priority(lookup: Lookup) -> tuple[str, Any, str]:
 
 def _value_and_policy(priority_class: Json) -> tuple[Any, str]:
     return priority_class.get("value", 0), priority_class.get("preemptionPolicy") or _PREEMPT
-
-
-def _apply_runtime_class(spec: Json, lookup: Lookup) -> None:
-    """Overhead and placement of the pod's RuntimeClass, where one of that name is known."""
-    runtime_class = lookup.get(RUNTIME_CLASSES, "", text_or_empty(spec["runtimeClassName"]))
-    overhead = nested(runtime_class, "overhead", "podFixed")
-    if type(overhead) is dict and spec.get("overhead") is None:
-        spec["overhead"] = dict(overhead)
-    scheduling = dict_or_empty(nested(runtime_class, "scheduling"))
-    if type(scheduling.get("nodeSelector")) is dict:
-        child(spec, "nodeSelector").update(scheduling["nodeSelector"])
-    tolerations = spec.setdefault("tolerations", [])
-    if type(tolerations) is list:
-        tolerations += [one for one in dicts_in(scheduling, "tolerations") if one not in tolerations]
 
 
 def _tolerate_node_failures(spec: Json) -> None:

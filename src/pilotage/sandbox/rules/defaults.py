@@ -153,6 +153,17 @@ def _default_priority_class(obj: Json) -> None:
     fill(obj, (("preemptionPolicy", "PreemptLowerPriority"),))
 
 
+def _default_limit_range(obj: Json) -> None:
+    """Of containers: what is not limited by default is limited by the maximum, what is not requested is the limit."""
+    for item in dicts_in(obj.get("spec"), "limits"):
+        if item.get("type") == "Container":
+            most, least = dict_or_empty(item.get("max")), dict_or_empty(item.get("min"))
+            limits = {**most, **dict_or_empty(item.get("default"))}
+            requests = {**least, **limits, **dict_or_empty(item.get("defaultRequest"))}
+            item |= {"default": limits} if limits else {}
+            item |= {"defaultRequest": requests} if requests else {}
+
+
 def _default_namespace(obj: Json) -> None:
     metadata = child(obj, "metadata")
     if isinstance(metadata.get("name"), str):
@@ -222,6 +233,7 @@ _DEFAULTS: Final[Mapping[str, Callable[[Json], None]]] = {
     "Service": _default_service,
     "EndpointSlice": _default_endpoint_slice,
     "Secret": _default_secret,
+    "LimitRange": _default_limit_range,
     "PersistentVolumeClaim": _default_claim,
     "PersistentVolume": _default_volume,
     "StorageClass": _default_storage_class,

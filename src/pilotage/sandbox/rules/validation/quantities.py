@@ -95,7 +95,7 @@ def _within_limits_errors(requests: Quantities, limits: Quantities, path: str) -
     for name, amount in requests.items():
         limit = limits.get(name)
         if limit is None:
-            if not _may_overcommit(name):
+            if not may_overcommit(name):
                 errors.append(required(f"{path}.limits", "Limit must be set for non overcommitable resources"))
             continue
         if problem := _limit_problem(name, amount, limit):
@@ -106,12 +106,12 @@ def _within_limits_errors(requests: Quantities, limits: Quantities, path: str) -
 @lru_cache(1 << 16, typed=True)
 def _limit_problem(name: str, amount: Quantity, limit: Quantity) -> str:
     difference = parse_quantity(amount) - parse_quantity(limit)
-    if difference and not _may_overcommit(name):
+    if difference and not may_overcommit(name):
         return f"must be equal to {name} limit of {limit}"
     return f"must be less than or equal to {name} limit of {limit}" if difference > 0 else ""
 
 
-def _may_overcommit(name: str) -> bool:
+def may_overcommit(name: str) -> bool:
     return "/" not in name and not name.startswith("hugepages-")
 
 

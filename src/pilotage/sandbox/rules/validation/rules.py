@@ -21,6 +21,7 @@ from pilotage.sandbox.rules.validation.jobs import JOB_RULES
 from pilotage.sandbox.rules.validation.kind_rules import Change, KindRules, StatusChange, no_rule
 from pilotage.sandbox.rules.validation.kueue_queues import KUEUE_QUEUE_RULES
 from pilotage.sandbox.rules.validation.kueue_workloads import KUEUE_WORKLOAD_RULES
+from pilotage.sandbox.rules.validation.limit_ranges import LIMIT_RANGE_RULES
 from pilotage.sandbox.rules.validation.metadata import AnyObject, metadata_errors, metadata_update_errors
 from pilotage.sandbox.rules.validation.nodes import NODE_RULES
 from pilotage.sandbox.rules.validation.pods import POD_RULES
@@ -40,6 +41,7 @@ _BUILTIN: Final[Mapping[str, KindRules]] = {
     **CONFIG_DATA_RULES,
     **STORAGE_RULES,
     **POLICY_RULES,
+    **LIMIT_RANGE_RULES,
     **DEVICE_RULES,
 }
 _KUEUE: Final[Mapping[str, KindRules]] = {**KUEUE_QUEUE_RULES, **KUEUE_WORKLOAD_RULES}

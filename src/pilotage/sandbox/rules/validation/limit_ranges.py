@@ -1,0 +1,134 @@
+"""Rules for LimitRanges: known types and resources, and bounds and defaults that do not contradict each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from pilotage.model.quantity import canonical_quantity, parse_quantity
+from pilotage.sandbox.rules.validation.kind_rules import KindRules
+from pilotage.sandbox.rules.validation.metadata import Metadata
+from pilotage.sandbox.rules.validation.names import qualified_name_problem
+from pilotage.sandbox.rules.validation.problems import Errors, duplicate, forbidden, invalid, required
+from pilotage.sandbox.rules.validation.quantities import (
+    amounts_errors,
+    any_resource_problem,
+    container_resource_problem,
+    may_overcommit,
+)
+from pilotage.sandbox.rules.validation.shapes import Quantities, Quantity, Shape
+
+_TYPES: Final = ("Pod", "Container", "PersistentVolumeClaim")
+_LISTS: Final = ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio")
+_ORDER: Final = (
+    ("min", "max", "min", "min value {0} is greater than max value {1}"),
+    ("min", "defaultRequest", "defaultRequest", "min value {0} is greater than default request value {1}"),
+    ("defaultRequest", "max", "defaultRequest", "default request value {0} is greater than max value {1}"),
+    (
+        "defaultRequest",
+        "default",
+        "defaultRequest",
+        "default request value {0} is greater than default limit value {1}",
+    ),
+    ("min", "default", "default", "min value {0} is greater than default value {1}"),
+    ("default", "max", "default", "default value {0} is greater than max value {1}"),
+)
+"""What may not be greater than what, which of the lists is wrong then, and the words for it."""
+
+
+class LimitRangeItem(Shape):
+    type: str | None = None
+    max: Quantities | None = None
+    min: Quantities | None = None
+    default: Quantities | None = None
+    default_request: Quantities | None = None
+    max_limit_request_ratio: Quantities | None = None
+
+    def lists(self) -> dict[str, Quantities]:
+        values = (self.max, self.min, self.default, self.default_request, self.max_limit_request_ratio)
+        return {name: value or {} for name, value in zip(_LISTS, values, strict=True)}
+
+
+class LimitRangeSpec(Shape):
+    limits: list[LimitRangeItem] | None = None
+
+
+class LimitRange(Shape):
+    api_version: str | None = None
+    kind: str | None = None
+    metadata: Metadata | None = None
+    spec: LimitRangeSpec | None = None
+
+
+def _limit_range_errors(limit_range: LimitRange) -> Errors:
+    items = (limit_range.spec.limits if limit_range.spec is not None else None) or []
+    errors: Errors = []
+    seen: set[str] = set()
+    for index, item in enumerate(items):
+        path, kind = f"spec.limits[{index}]", item.type or ""
+        errors += _type_errors(kind, f"{path}.type")
+        if kind in seen:
+            errors.append(duplicate(f"{path}.type", kind))
+        seen.add(kind)
+        errors += _item_errors(kind, item.lists(), path)
+    return errors
+
+
+def _type_errors(kind: str, path: str) -> Errors:
+    if problem := qualified_name_problem(kind):
+        return [invalid(path, kind, problem)]
+    if "/" not in kind and kind not in _TYPES:
+        return [invalid(path, kind, "must be a standard limit type or fully qualified")]
+    return []
+
+
+def _item_errors(kind: str, lists: Mapping[str, Quantities], path: str) -> Errors:
+    errors: Errors = []
+    name_problem = container_resource_problem if kind in ("Pod", "Container") else any_resource_problem
+    for name, amounts in lists.items():
+        if kind == "Pod" and name.startswith("default") and amounts:
+            errors.append(forbidden(f"{path}.{name}", "may not be specified when `type` is 'Pod'"))
+        else:
+            errors += amounts_errors(amounts, f"{path}.{name}", name_problem)
+    if kind == "PersistentVolumeClaim" and not ("storage" in lists["min"] or "storage" in lists["max"]):
+        problem = "either minimum or maximum storage value is required, but neither was provided"
+        errors.append(required(f"{path}.limits", problem))
+    if errors:
+        return errors  # amounts that are none cannot be compared
+    resources = sorted({resource for amounts in lists.values() for resource in amounts})
+    return [error for resource in resources for error in _contradictions(resource, lists, path)]
+
+
+def _contradictions(resource: str, lists: Mapping[str, Quantities], path: str) -> Errors:
+    given = {name: amounts[resource] for name, amounts in lists.items() if resource in amounts}
+    errors: Errors = []
+    for smaller, larger, wrong, words in _ORDER:
+        if smaller in given and larger in given and parse_quantity(given[smaller]) > parse_quantity(given[larger]):
+            problem = words.format(canonical_quantity(given[smaller]), canonical_quantity(given[larger]))
+            errors.append(invalid(f"{path}.{wrong}[{resource}]", canonical_quantity(given[wrong]), problem))
+    errors += (invalid(f"{path}.maxLimitRequestRatio[{resource}]", *told) for told in _ratio_problems(given))
+    if not may_overcommit(resource) and {"default", "defaultRequest"} <= given.keys():
+        limit, request = given["default"], given["defaultRequest"]
+        if parse_quantity(limit) != parse_quantity(request):
+            shown = canonical_quantity(request)
+            problem = (
+                f"default value {canonical_quantity(limit)} must equal to defaultRequest value {shown} in {resource}"
+            )
+            errors.append(invalid(f"{path}.defaultRequest[{resource}]", shown, problem))
+    return errors
+
+
+def _ratio_problems(given: Mapping[str, Quantity]) -> Iterator[tuple[str, str]]:
+    if "maxLimitRequestRatio" not in given:
+        return
+    ratio = parse_quantity(given["maxLimitRequestRatio"])
+    shown = canonical_quantity(given["maxLimitRequestRatio"])
+    if ratio < 1:
+        yield shown, f"ratio {shown} is less than 1"
+    if "min" in given and "max" in given and (least := parse_quantity(given["min"])):
+        widest = parse_quantity(given["max"]) / least
+        if ratio > widest:
+            yield shown, f"ratio {shown} is greater than max/min = {float(widest):f}"
+
+
+LIMIT_RANGE_RULES: Final[Mapping[str, KindRules]] = {"LimitRange": KindRules(LimitRange, _limit_range_errors)}
