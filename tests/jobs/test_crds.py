@@ -14,6 +14,8 @@ import yaml
 
 from pilotage.model import KINDS, kueue
 from pilotage.model.workloads import PodTemplate
+from pilotage.sandbox.http.tables.custom import custom_kind
+from pilotage.sandbox.http.tables.kueue import KUEUE
 from pilotage.sandbox.kinds.builtin_kinds import builtin_registry
 from pilotage.sandbox.kinds.crds import definition_errors, types_of
 from pilotage.sandbox.kinds.resources import ResourceRegistry
@@ -57,6 +59,25 @@ def test_a_server_without_the_kind_accepts_it_and_serves_what_the_sandbox_has_bu
     )
     for field in ("kind", "singular", "namespaced", "short_names", "subresources"):
         assert getattr(made, field) == getattr(known, field), field
+
+
+@pytest.mark.parametrize("plural", PLURALS)
+def test_kubectl_prints_the_same_columns_as_in_the_sandbox(plural: str) -> None:
+    asked = custom_kind(definition(plural)["spec"]["versions"][0]["additionalPrinterColumns"])
+    built_in = KUEUE[KINDS[plural].kind]
+    assert asked.columns == built_in.columns
+    obj = {
+        "metadata": {"name": "x", "creationTimestamp": "1970-01-01T00:00:00Z"},
+        "value": 7,
+        "spec": {"queueName": "lq", "cohortName": "c", "parentName": "p", "clusterQueue": "cq", "controllerName": "k"},
+        "status": {
+            "admission": {"clusterQueue": "cq"},
+            "pendingWorkloads": 1,
+            "admittedWorkloads": 2,
+            "conditions": [{"type": one, "status": "True"} for one in ("Active", "Admitted", "Finished")],
+        },
+    }
+    assert asked.cells(obj, 60.0) == built_in.cells(obj, 60.0)
 
 
 @pytest.mark.parametrize("plural", PLURALS)

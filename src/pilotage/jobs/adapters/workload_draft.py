@@ -48,7 +48,7 @@ class WorkloadDraft:
                 "namespace": self.namespace,
                 "labels": dict(self.labels),
                 "ownerReferences": msgspec.to_builtins(self.owners),
-                "finalizers": [marks.WORKLOAD_FINALIZER],
+                "finalizers": [marks.IN_USE],
             },
             "spec": self.spec(),
         }

@@ -12,6 +12,7 @@ from typing import Any, Final
 from pilotage.cycle.inbox import Inbox
 from pilotage.jobs.adapters.batch_job import queue_of
 from pilotage.jobs.adapters.marks import DEFAULT_QUEUE
+from pilotage.jobs.controller.in_use import KEPT, is_deleted
 from pilotage.jobs.controller.objects import Objects, Subject, subject_of_pod, subject_of_workload
 from pilotage.jobs.controller.reconciler import Reconciler
 from pilotage.jobs.surface import QueueingEngine
@@ -38,6 +39,8 @@ class Intake:
         self._reconciler = reconciler
         self.engine: QueueingEngine | None = None
         self.dirty: dict[Subject, None] = {}
+        self._deleted: dict[Subject, None] = {}
+        """What waits for nobody needing it any more: to be looked at when a workload or a queue changes."""
         self.on_workload: Callable[[Any, bool], None] = lambda workload, is_gone: None
         """Told every workload, after the engine."""
 
@@ -101,6 +104,7 @@ class Intake:
             for obj in self._objects.of(kind).values():
                 self._tell_engine(kind, obj, is_gone=False)
         self.dirty.update(dict.fromkeys(self._objects.subjects()))
+        self.dirty.update((Subject(kind, key), None) for kind in KEPT for key in self._objects.of(kind))
 
     def _tell_engine(self, kind: str, obj: Any, *, is_gone: bool) -> None:
         if self.engine is None:
@@ -127,11 +131,24 @@ class Intake:
             subject = subject_of_workload(obj)
             if subject is not None:
                 self.dirty[subject] = None
+            self.dirty.update(self._deleted)
         elif kind == "Namespace" or (kind == "LocalQueue" and obj.name == DEFAULT_QUEUE):
             # It may decide about jobs that name no queue.
             name = obj.name if kind == "Namespace" else obj.namespace
             jobs = (job for job in self._objects.jobs.values() if job.namespace == name)
             self.dirty.update((Subject("Job", job.key), None) for job in jobs if not queue_of(job))
+        elif kind in KEPT:
+            self._mark_kept(Subject(kind, obj.key))
         elif kind in _CLASSES:
             # A job may have waited for its class; there are few classes, and they change seldom.
             self.dirty.update(dict.fromkeys(self._objects.subjects()))
+
+    def _mark_kept(self, subject: Subject) -> None:
+        obj = self._objects.of(subject.kind).get(subject.key)
+        if obj is not None and is_deleted(obj):
+            self._deleted[subject] = None
+        else:
+            self._deleted.pop(subject, None)
+        self.dirty[subject] = None
+        # A queue may have been the last that needed a flavor or a check.
+        self.dirty.update(self._deleted)

@@ -10,7 +10,7 @@ from pilotage.calls.object_event import ObjectEvent, ObjectEventFacts, Regarding
 from pilotage.clock import Clock, rfc3339_micro
 from pilotage.jobs.controller.steps import Note, Subject
 from pilotage.jobs.effects import Event
-from pilotage.model.kueue import Workload
+from pilotage.model.pod import Pod
 from pilotage.model.workloads import Job
 
 REPORTER = "pilotage-workload-queueing"
@@ -69,10 +69,10 @@ class Notes:
 
 def _regarding(subject: Subject) -> Regarding:
     match subject:
-        case Workload():
-            kind, api_version = "Workload", "kueue.x-k8s.io/v1beta2"
         case Job():
             kind, api_version = "Job", "batch/v1"
-        case _:
+        case Pod():
             kind, api_version = "Pod", "v1"
+        case _:
+            kind, api_version = type(subject).__name__, "kueue.x-k8s.io/v1beta2"
     return Regarding(api_version, kind, subject.namespace, subject.name, subject.uid)

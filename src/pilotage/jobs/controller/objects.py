@@ -20,7 +20,7 @@ OwnerT = TypeVar("OwnerT", bound=Hashable)
 
 class Subject(NamedTuple):
     kind: str
-    """Job, Pod, Group or Workload."""
+    """Job, Pod, Group, Workload, or the kind of an object that is kept as long as it is needed."""
     key: str
 
 

@@ -9,6 +9,7 @@ from pilotage.jobs.adapters import batch_job, marks, plain_pods
 from pilotage.jobs.configuration.kinds import QueueingConfiguration
 from pilotage.jobs.controller import drafts
 from pilotage.jobs.controller.ancestry import TooDeep, ancestors, child_job_steps, child_pod_steps, too_deep
+from pilotage.jobs.controller.in_use import KEPT, steps_of_kept
 from pilotage.jobs.controller.job_plan import job_steps
 from pilotage.jobs.controller.objects import Objects, Subject
 from pilotage.jobs.controller.pod_plan import pod_steps, steps_without_pods
@@ -75,6 +76,8 @@ class Reconciler:
             yield from self._job(subject)
         elif subject.kind == "Workload":
             yield from self._unowned(subject)
+        elif subject.kind in KEPT:
+            yield from steps_of_kept(subject, self._objects)
         else:
             yield from self._pods(subject)
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from pilotage.jobs.adapters.workload_draft import WorkloadDraft
-from pilotage.model.kueue import Workload
+from pilotage.model.kueue import AdmissionCheck, ClusterQueue, ResourceFlavor, Workload
 from pilotage.model.pod import Pod
 from pilotage.model.workloads import Job
 
-Subject = Job | Pod | Workload
+Subject = Job | Pod | Workload | ClusterQueue | ResourceFlavor | AdmissionCheck
 
 
 @dataclass(frozen=True, slots=True)

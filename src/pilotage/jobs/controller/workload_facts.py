@@ -6,7 +6,7 @@ from typing import Any
 
 from pilotage.jobs.adapters import marks
 from pilotage.model.kueue import Workload
-from pilotage.model.meta import TimedCondition
+from pilotage.model.meta import ApiObject, TimedCondition
 
 
 def condition(workload: Workload, type_: str) -> TimedCondition | None:
@@ -40,10 +40,20 @@ def why_stopped(workload: Workload) -> str:
     return "Not admitted by cluster queue"
 
 
-def release_patch(workload: Workload) -> dict[str, Any] | None:
-    """Let a workload go; None if we do not hold it."""
-    if marks.WORKLOAD_FINALIZER not in workload.metadata.finalizers:
+def hold_patch(obj: ApiObject) -> dict[str, Any] | None:
+    """Keep an object from going before we let it; None if we hold it already."""
+    finalizers = obj.metadata.finalizers
+    return None if marks.IN_USE in finalizers else _finalizers_patch(obj, [*finalizers, marks.IN_USE])
+
+
+def release_patch(obj: ApiObject) -> dict[str, Any] | None:
+    """Let an object go; None if we do not hold it."""
+    finalizers = obj.metadata.finalizers
+    if marks.IN_USE not in finalizers:
         return None
-    rest = [one for one in workload.metadata.finalizers if one != marks.WORKLOAD_FINALIZER]
-    identity = {"uid": workload.uid, "resourceVersion": workload.resource_version}
-    return {"metadata": {**identity, "finalizers": rest or None}}
+    return _finalizers_patch(obj, [one for one in finalizers if one != marks.IN_USE])
+
+
+def _finalizers_patch(obj: ApiObject, finalizers: list[str]) -> dict[str, Any]:
+    identity = {"uid": obj.uid, "resourceVersion": obj.resource_version}
+    return {"metadata": {**identity, "finalizers": finalizers or None}}

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from typing import Final
 
 from pilotage.api.calls import ApiCall, is_conflict, is_not_found
 from pilotage.api.conditions import PodCondition
 from pilotage.calls.job_change import JobChange
 from pilotage.calls.pod_release import PodRelease
+from pilotage.calls.queueing_object_change import QueueingObjectChange
 from pilotage.calls.victim_eviction import VictimEviction
 from pilotage.calls.workload_change import WorkloadChange
 from pilotage.calls.workload_creation import WorkloadCreation
@@ -19,11 +21,18 @@ from pilotage.jobs.controller.notes import Calls, Notes
 from pilotage.jobs.controller.objects import Subject
 from pilotage.jobs.controller.retries import Retries
 from pilotage.jobs.controller.steps import Change, CreateWorkload, Note, RemovePod, RemoveWorkload
-from pilotage.model.kueue import Workload
+from pilotage.model import KINDS
+from pilotage.model.kueue import AdmissionCheck, ClusterQueue, ResourceFlavor, Workload
 from pilotage.model.pod import Pod
 from pilotage.model.workloads import Job
 
 log = logging.getLogger(__name__)
+
+_PLURALS: Final = {
+    ClusterQueue: "clusterqueues",
+    ResourceFlavor: "resourceflavors",
+    AdmissionCheck: "admissionchecks",
+}
 
 Write = Change | CreateWorkload | RemoveWorkload | RemovePod
 
@@ -124,6 +133,8 @@ class Writes:
                 return PodRelease(pod, write.patch)
             case Change(subject=Job() as job):
                 return JobChange(job, write.patch, write.subresource)
+            case Change(subject=kept):
+                return QueueingObjectChange(KINDS[_PLURALS[type(kept)]], kept.name, kept.uid, write.patch)
             case _:
                 raise TypeError(f"nobody can write {write!r}")
 

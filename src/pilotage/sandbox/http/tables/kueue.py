@@ -15,6 +15,8 @@ def _condition(name: str) -> dict[str, Any]:
     return _column(name, f".status.conditions[?(@.type=='{name}')].status")
 
 
+_AGE: Final = _column("Age", ".metadata.creationTimestamp", "date")
+
 KUEUE: Final = {
     "Workload": custom_kind(
         [
@@ -22,7 +24,7 @@ KUEUE: Final = {
             _column("Reserved in", ".status.admission.clusterQueue"),
             _condition("Admitted"),
             _condition("Finished"),
-            _column("Age", ".metadata.creationTimestamp", "date"),
+            _AGE,
         ]
     ),
     "LocalQueue": custom_kind(
@@ -40,5 +42,8 @@ KUEUE: Final = {
             _column("Admitted Workloads", ".status.admittedWorkloads", "integer", 1),
         ]
     ),
+    "Cohort": custom_kind([_column("Parent", ".spec.parentName"), _AGE]),
+    "AdmissionCheck": custom_kind([_column("Controller", ".spec.controllerName"), _condition("Active"), _AGE]),
+    "ResourceFlavor": custom_kind([_AGE]),
     "WorkloadPriorityClass": custom_kind([_column("Value", ".value", "integer")]),
 }
