@@ -27,6 +27,7 @@ from pilotage.jobs.controller.meters import Meters
 from pilotage.jobs.controller.notes import Calls, Notes
 from pilotage.jobs.controller.objects import Objects, Subject, subject_of_workload
 from pilotage.jobs.controller.reconciler import Reconciler
+from pilotage.jobs.controller.retention import Retention, removal
 from pilotage.jobs.controller.standby_view import StandbyView
 from pilotage.jobs.controller.status_writes import StatusWrites
 from pilotage.jobs.controller.steps import (
@@ -80,6 +81,7 @@ class QueueingController:
         self._writes = Writes(calls, self._notes, clock, self._mark)
         self._statuses: StatusWrites | None = None
         self._flapping = Flapping(clock)
+        self._retention = Retention(configuration.object_retention_policies.workloads, clock)
         self._changed_queues: dict[tuple[str, str], None] = {}
         self._queues_due = float("-inf")
         self._meters = Meters(metrics)
@@ -130,6 +132,7 @@ class QueueingController:
         statuses.try_again()
         self.intake.dirty.update(dict.fromkeys(self._writes.retries.take_due()))
         self._reconcile(engine, statuses)
+        self._clear_away(engine)
         has_more = False
         for _ in range(_CYCLES_PER_TURN):
             has_more = engine.cycle()
@@ -141,10 +144,11 @@ class QueueingController:
     async def _rest(self, tasks: asyncio.TaskGroup, engine: QueueingEngine, statuses: StatusWrites) -> None:
         """Sleep until there is news or something is due."""
         timers, now = engine.next_due(), self._clock.monotonic()
+        kept = self._retention.next_due()
         due = [statuses.retries.next_due(), self._writes.retries.next_due()]
         due += [self._queues_due] if self._changed_queues else []
         delays = [time - now for time in due if time is not None]
-        delays += [] if timers is None else [timers - self._clock.time()]
+        delays += [time - self._clock.time() for time in (timers, kept) if time is not None]
         sleeper = tasks.create_task(self._wake_after(min(delays)), name="queueing timer") if delays else None
         await self.inbox.arrival()
         if sleeper is not None:
@@ -168,6 +172,14 @@ class QueueingController:
             except Exception:
                 log.exception("cannot be reconciled, is tried again: subject=%s/%s", *subject)
                 self._writes.retries.failed(subject)
+
+    def _clear_away(self, engine: QueueingEngine) -> None:
+        """Delete what need not be kept any longer."""
+        for key in self._retention.take_due():
+            workload = engine.workload(key)
+            if workload is not None and self._retention.is_over(workload):
+                for step in removal(workload, self._objects):
+                    self._writes.carry_out(step, subject_of_workload(workload) or Subject("Workload", key))
 
     def _take_step(self, step: Step, subject: Subject, engine: QueueingEngine, statuses: StatusWrites) -> None:
         match step:
@@ -260,11 +272,13 @@ class QueueingController:
             return
         if is_gone:
             self._statuses.gone(workload.key)
+            self._retention.forget(workload.key)
             self._flapping.forget(workload.key)
             self._writes.gone(workload.uid)
             self._notes.forget(workload.uid)
         else:
             self._statuses.seen(workload)
+            self._retention.see(workload)
         self._writes.seen(workload.key)
 
     def _newest(self, key: str) -> Workload | None:

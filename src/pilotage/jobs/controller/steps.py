@@ -48,6 +48,12 @@ class RemoveWorkload:
 
 
 @dataclass(frozen=True, slots=True)
+class RemoveJob:
+    job: Job
+    note: Note | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class RemovePod:
     """Delete a pod, and say in its status why."""
 
@@ -98,6 +104,7 @@ Step = (
     | Change
     | CreateWorkload
     | RemoveWorkload
+    | RemoveJob
     | RemovePod
     | TellReady
     | TellGone

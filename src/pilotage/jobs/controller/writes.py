@@ -10,6 +10,7 @@ from typing import Final
 from pilotage.api.calls import ApiCall, is_conflict, is_not_found
 from pilotage.api.conditions import PodCondition
 from pilotage.calls.job_change import JobChange
+from pilotage.calls.job_deletion import JobDeletion
 from pilotage.calls.pod_release import PodRelease
 from pilotage.calls.queueing_object_change import QueueingObjectChange
 from pilotage.calls.victim_eviction import VictimEviction
@@ -20,7 +21,7 @@ from pilotage.clock import Clock, rfc3339
 from pilotage.jobs.controller.notes import Calls, Notes
 from pilotage.jobs.controller.objects import Subject
 from pilotage.jobs.controller.retries import Retries
-from pilotage.jobs.controller.steps import Change, CreateWorkload, Note, RemovePod, RemoveWorkload
+from pilotage.jobs.controller.steps import Change, CreateWorkload, Note, RemoveJob, RemovePod, RemoveWorkload
 from pilotage.model import KINDS
 from pilotage.model.kueue import AdmissionCheck, ClusterQueue, ResourceFlavor, Workload
 from pilotage.model.pod import Pod
@@ -34,7 +35,7 @@ _PLURALS: Final = {
     AdmissionCheck: "admissionchecks",
 }
 
-Write = Change | CreateWorkload | RemoveWorkload | RemovePod
+Write = Change | CreateWorkload | RemoveWorkload | RemoveJob | RemovePod
 
 
 class Writes:
@@ -78,6 +79,8 @@ class Writes:
                 return f"{write.draft.namespace}/{write.draft.name}" in self._created
             case RemoveWorkload():
                 return self._outdated.get(write.workload.uid) == write.workload.resource_version
+            case RemoveJob():
+                return self._outdated.get(write.job.uid) == write.job.resource_version
             case RemovePod():
                 return write.pod.is_terminating or self._outdated.get(write.pod.uid) == write.pod.resource_version
 
@@ -114,6 +117,8 @@ class Writes:
                 self._created.add(f"{write.draft.namespace}/{write.draft.name}")
             case RemoveWorkload():
                 self._outdated[write.workload.uid] = write.workload.resource_version
+            case RemoveJob():
+                self._outdated[write.job.uid] = write.job.resource_version
             case RemovePod():
                 self._outdated[write.pod.uid] = write.pod.resource_version
 
@@ -123,6 +128,8 @@ class Writes:
                 return WorkloadCreation(write.draft.manifest())
             case RemoveWorkload():
                 return WorkloadDeletion(write.workload)
+            case RemoveJob():
+                return JobDeletion(write.job)
             case RemovePod():
                 now = rfc3339(self._clock.time())
                 condition = PodCondition("TerminationTarget", "True", write.reason, write.message, 0, now)
@@ -147,5 +154,7 @@ def _place(write: Write) -> str:
             return f"{write.draft.namespace}/{write.draft.name}"
         case RemoveWorkload():
             return f"{write.workload.uid}/deletion"
+        case RemoveJob():
+            return f"{write.job.uid}/deletion"
         case RemovePod():
             return write.pod.uid
