@@ -37,6 +37,8 @@ VISIBILITY = "/apis/visibility.kueue.x-k8s.io"
 OF_CQ = f"{VISIBILITY}/v1beta2/clusterqueues/cq/pendingworkloads"
 OF_LQ = f"{VISIBILITY}/v1beta2/namespaces/default/localqueues/lq/pendingworkloads"
 
+_DELETED = {"$patch": "delete", "apiVersion": "v1", "kind": "Any", "metadata": {"name": "any"}}
+
 
 @dataclass(frozen=True, slots=True)
 class Installed:
@@ -111,6 +113,8 @@ def _overlay(port: int, trusts: bytes) -> dict[str, Any]:
         "patches": [
             {"target": {"kind": "Service", "name": "pilotage-visibility"}, "patch": yaml.safe_dump(away)},
             {"target": {"kind": "APIService"}, "patch": yaml.safe_dump(leads_here)},
+            # The rules for Kueue's kinds come and go with the kinds.
+            {"target": {"group": "admissionregistration.k8s.io"}, "patch": yaml.safe_dump(_DELETED)},
         ],
     }
 
