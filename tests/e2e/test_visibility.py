@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
-from .processes import SandboxProcess, eventually
+from .processes import Background, SandboxProcess, eventually, free_port, status
 from .test_workload_queueing import JOB, QUEUES
 
 pytestmark = pytest.mark.e2e
@@ -73,3 +75,28 @@ def test_other_commands_are_not_disturbed(sandbox: SandboxProcess) -> None:
     assert sandbox.kubectl("get", "localqueue/team", "-o", "name").stdout == "localqueue.kueue.x-k8s.io/team\n"
     assert raw(sandbox, f"{GROUP}/v1beta2")["kind"] == "APIResourceList"
     assert raw(sandbox, GROUP)["kind"] == "APIGroup"
+
+
+def test_run_serves_it_on_its_own_port_to_those_who_may(tmp_path: Path) -> None:
+    """What the aggregation layer of a cluster asks, asked directly."""
+    sandbox = SandboxProcess(tmp_path / "kubeconfig", "--nodes", "1", "--no-scheduler")
+    secure, plain = free_port(), free_port()
+    runner = Background(
+        "run", "--kubeconfig", sandbox.kubeconfig, "--workload-queueing", "--leader-elect=false",
+        f"--secure-port={secure}", f"--insecure-port={plain}",
+    )  # fmt: skip
+    try:
+        sandbox.kubectl("apply", "-f", "-", stdin=QUEUES)
+        eventually("the queue is known", lambda: status(plain, OF_RESEARCH) == 200)
+        token = yaml.safe_load(sandbox.kubeconfig.read_text())["users"][0]["user"]["token"]
+        assert status(secure, OF_RESEARCH, scheme="https", token=token) == 200
+        assert status(secure, OF_RESEARCH, scheme="https") == 403
+        assert status(secure, OF_RESEARCH, scheme="https", token="nobody's") == 401
+        assert [status(plain, path) for path in ("/apis", GROUP, f"{GROUP}/v1beta2")] == [200, 200, 200]
+        assert status(plain, OF_RESEARCH.replace("research", "nope")) == 404
+        unknown = sandbox.kubectl("get", "--raw", OF_RESEARCH)
+        assert "(NotFound)" in unknown.stderr, "nobody has told this API server of it"
+    finally:
+        code = runner.end()
+        sandbox.end()
+    assert code == 0 and "Traceback" not in runner.stderr, runner.stderr

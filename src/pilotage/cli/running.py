@@ -244,6 +244,12 @@ class Running:
             if not values.boolean("authentication-tolerate-lookup-failure"):
                 raise Refused([f"the cluster's client CA cannot be read: {error}"]) from error
             log.info("client certificates are not accepted: the cluster's client CA cannot be read: %s", error)
+            if self._options.queueing is not None:
+                log.warning(
+                    "the visibility API cannot be asked through the API server, whose certificate is not known (%s); "
+                    "bind the role kube-system/extension-apiserver-authentication-reader",
+                    error,
+                )
 
 
 def _file_of(values: FlagValues, flag: str) -> bytes:

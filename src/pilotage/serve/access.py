@@ -78,7 +78,9 @@ class DelegatedAuthorizer:
         try:
             answer = await self._transport.request("POST", _ACCESS_REVIEWS, body=msgspec.json.encode(review))
             if answer.status >= 300:
-                raise CannotDecide(f"the API server refuses to review access (HTTP {answer.status})")
+                raise CannotDecide(
+                    f"the API server refuses to review access (HTTP {answer.status}); bind system:auth-delegator"
+                )
             status = msgspec.json.decode(answer.body, type=_AccessReview).status
         except (TransportError, msgspec.DecodeError) as error:
             raise CannotDecide(f"access cannot be reviewed: {error}") from error
