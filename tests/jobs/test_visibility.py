@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from pilotage.jobs.queue_lines import Window
+from pilotage.jobs.reports import QueueLine
 from pilotage.jobs.visibility import VisibilityApi
 from pilotage.jobs.visibility_discovery import GROUP, aggregated_document, resource_list
 from pilotage.model.meta import OwnerReference
@@ -163,6 +165,22 @@ def test_a_thousand_unless_more_are_asked_for(query: dict[str, Any], length: int
         world.stage.apply(named("workload", fields))
     world.settle()
     assert len(world.names(**query)) == length
+
+
+@pytest.mark.parametrize(
+    ("limit", "asked"), [("99999", 99_999), ("100000", 100_000), ("100001", 100_000), ("9" * 18, 100_000)]
+)
+def test_nobody_gets_more_than_a_hundred_thousand(limit: str, asked: int) -> None:
+    windows: list[Window] = []
+
+    class Engine:
+        def lines_of_cluster_queue(self, name: str, window: Window) -> list[QueueLine]:
+            windows.append(window)
+            return []
+
+    engine: Any = Engine()
+    assert VisibilityApi(lambda: engine).answer("GET", OF_MAIN, {"limit": limit}).code == 200
+    assert windows == [Window(0, asked)]
 
 
 @pytest.mark.parametrize("text", ["x", "1.5", "", " 1", "1_0", "٣", "9" * 30])
