@@ -90,6 +90,14 @@ class UnsignedFilter(Plugin, VectorFilter):
             yield nodes.pod_count > 0, FULL
 
 
+class StubbornFilter(Plugin, VectorFilter):
+    """Asked for every pod, and refuses the same nodes most of the time."""
+
+    def filter_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Iterator[tuple[Mask, Reason]]:
+        digit = "1" if pod.name.endswith("7") else "2"
+        yield nodes.rows_of(frozenset(name for name in nodes.names if digit in name)), FULL
+
+
 MIXES = [
     (ColumnFilter, NodeFilter, ColumnScore, NodeScore, ColumnScoreNormalized),
     (ColumnFilter, NodeScore),
@@ -100,6 +108,9 @@ MIXES = [
     (ColumnFilter, NodeScoreNormalized, ColumnScore),
     (UnsignedScore, ColumnScoreNormalized),
     (NodeFilter, UnsignedFilter, UnsignedScore, ColumnScore),
+    (StubbornFilter, NodeFilter, NodeScore),
+    (StubbornFilter, ColumnFilter, ColumnScore, UnsignedScore),
+    (StubbornFilter, NodeFilter, NodeScoreNormalized, ColumnScore),
 ]
 
 

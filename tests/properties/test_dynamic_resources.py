@@ -23,7 +23,7 @@ from pilotage.plugins.dynamic_resources.counters import counters_left
 from pilotage.plugins.dynamic_resources.errors import AllocationError
 from pilotage.plugins.dynamic_resources.objections import objection
 from pilotage.plugins.dynamic_resources.pools import pools_for
-from pilotage.plugins.dynamic_resources.requests import prepare
+from pilotage.plugins.dynamic_resources.requests import Questions
 from pilotage.plugins.dynamic_resources.search import Search
 from pilotage.plugins.dynamic_resources.slices import SliceIndex
 from pilotage.plugins.dynamic_resources.state import POD_CLAIMS
@@ -202,7 +202,7 @@ def test_what_explain_holds_against_a_device_is_what_the_search_holds_against_it
     world = World(published, wanted)
     for obj in wanted[:-1]:
         world.place(obj.name)
-    asked = [prepare(wanted[-1], {"gpu": device_class()}.get)]
+    asked = [Questions().prepare(wanted[-1], {"gpu": device_class()}.get)]
     for name in NODES:
         target = world.cluster.node(name)
         assert target is not None
@@ -211,8 +211,9 @@ def test_what_explain_holds_against_a_device_is_what_the_search_holds_against_it
             for pool, candidate in pools.candidates:
                 against = objection(Search(target, pools, world.book.ledger, asked), 0, one, pool, candidate, str)
                 try:
-                    selectable = Search(target, pools, world.book.ledger, asked)
-                    could = selectable._is_selectable(one, candidate) and selectable._take(0, one, pool, candidate)
+                    search = Search(target, pools, world.book.ledger, asked)
+                    is_selectable = search._is_selectable(asked[0], one, candidate)
+                    could = is_selectable and search._take(0, one, pool, candidate)
                 except AllocationError:
                     could = False
                 assert (against is None) == could, (against, candidate.id)

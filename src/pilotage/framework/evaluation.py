@@ -23,7 +23,7 @@ from pilotage.framework.node_questions import NodeQuestions
 from pilotage.framework.node_walk import FOUND, NodeWalk
 from pilotage.framework.plan import Plan, plan_for
 from pilotage.framework.profile import Profile, name_of
-from pilotage.framework.ranking import Best, can_be_ranked
+from pilotage.framework.ranking import Best, Ranking, can_be_ranked
 from pilotage.framework.refusal_memory import RefusalMemory
 from pilotage.framework.score_answers import MAX_SCORE
 from pilotage.framework.shared_columns import ColumnCache, SharedColumns
@@ -56,9 +56,9 @@ class Evaluator:
         plan = plan_for(self._profile, pod)
         shared = self._shared(state, pod, plan)
         feasible = self._feasible(state, pod, plan, shared, allowed)
-        is_ranked = feasible is shared.feasible and self._walk is None
-        if is_ranked and can_be_ranked(len(self._nodes), self._most_points):
-            return self._best_ranked(state, pod, plan, shared)
+        ranking = self._ranking(shared, feasible)
+        if ranking is not None:
+            return self._best_ranked(state, pod, plan, shared, ranking)
         if self._walk is None and not feasible.any():
             return None
         totals = self._totals(state, pod, plan, shared, feasible, allowed)
@@ -127,7 +127,9 @@ class Evaluator:
             return feasible
         rows = _rows_of(feasible)
         passing = self._questions.passing(state, pod, fresh, self._questions.table_of(rows), rows)
-        return feasible if passing.all() else _mask(rows[passing], len(self._nodes))
+        if passing.all():
+            return feasible
+        return passing if len(rows) == len(feasible) else _mask(rows[passing], len(feasible))
 
     def _spared(self, state: CycleState, pod: Pod, feasible: Mask) -> Mask:
         """Without the rows where the pod fits only because the nominated pods are not there yet."""
@@ -142,18 +144,28 @@ class Evaluator:
 
     # --- which of them is best ---------------------------------------------------------------------------------
 
-    def _best_ranked(self, state: CycleState, pod: Pod, plan: Plan, shared: SharedColumns) -> Best | None:
-        """The choice among all rows on which equal pods fit."""
-        ranking = shared.ranking(self._nodes)
-        if shared.feasible_count < 2 or not (shared.told or plan.asks_fresh_scores):
+    def _ranking(self, shared: SharedColumns, feasible: Mask) -> Ranking | None:
+        """The ranking of the feasible rows, if there is one."""
+        if self._walk is not None or not can_be_ranked(len(self._nodes), self._most_points):
+            return None
+        return (
+            shared.ranking(self._nodes)
+            if feasible is shared.feasible
+            else shared.narrowed_ranking(self._nodes, feasible)
+        )
+
+    def _best_ranked(
+        self, state: CycleState, pod: Pod, plan: Plan, shared: SharedColumns, ranking: Ranking
+    ) -> Best | None:
+        """The choice among the rows of a ranking."""
+        if len(ranking.rows) < 2 or not (shared.told or plan.asks_fresh_scores):
             return ranking.best()
-        rows = shared.rows()
         keys: Scores | None = None
-        for points, weight in self._points(state, pod, plan, shared, rows):
+        for points, weight in self._points(state, pod, plan, shared, ranking.rows):
             more = points * (weight << ranking.bits)
             # What is shared is not written to; what was made here is.
-            keys = np.add(more, ranking.keys_of(rows) if keys is None else keys, out=more)
-        return ranking.best() if keys is None else ranking.best_of(keys, rows)
+            keys = np.add(more, ranking.keys_of_rows() if keys is None else keys, out=more)
+        return ranking.best() if keys is None else ranking.best_of(keys)
 
     def _totals(
         self, state: CycleState, pod: Pod, plan: Plan, shared: SharedColumns, feasible: Mask, allowed: Mask | None
@@ -189,7 +201,9 @@ class Evaluator:
         for name, plugin in plan.fresh_scores:
             if name not in state.skip_score:
                 raw = self._questions.raw_scores(state, pod, plugin, some, rows)
-                yield self._questions.points(state, pod, plugin, raw), weights[name]
+                points = self._questions.points(state, pod, plugin, raw)
+                if points.any():
+                    yield points, weights[name]
 
 
 def _rows_of(mask: Mask) -> Rows:

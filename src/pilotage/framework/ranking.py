@@ -30,10 +30,13 @@ class Best(NamedTuple):
 class Ranking:
     """Keys of all rows for one class of pods; void as soon as another set of rows is feasible."""
 
-    __slots__ = ("_order", "_places", "bits", "keys")
+    __slots__ = ("_order", "_places", "bits", "feasible", "keys", "rows")
 
     def __init__(self, nodes: NodeTable, feasible: Mask, totals: Scores) -> None:
         self.bits = len(nodes).bit_length()
+        self.feasible = feasible
+        self.rows: Rows = np.flatnonzero(feasible)
+        """The feasible ones."""
         self._order = nodes.positions
         self._places = places(feasible, nodes)
         self.keys: Scores = np.where(feasible, (totals << self.bits) | self._places, REFUSED)
@@ -43,11 +46,12 @@ class Ranking:
         return self._order is nodes.positions
 
     def set_total(self, row: int, total: int) -> None:
-        """Of a feasible row that stays feasible."""
-        self.keys[row] = (total << self.bits) | self._places.item(row)
+        """A row that is not feasible is left alone."""
+        if self.keys.item(row) != REFUSED:
+            self.keys[row] = (total << self.bits) | self._places.item(row)
 
     def set_totals(self, rows: Rows, totals: Scores) -> None:
-        """The same of several; those that are not feasible are left alone."""
+        """The same of several."""
         feasible = self.keys[rows] != REFUSED
         rows = rows[feasible]
         self.keys[rows] = (totals[feasible] << self.bits) | self._places[rows]
@@ -58,14 +62,14 @@ class Ranking:
         key = self.keys.item(row)
         return None if key == REFUSED else Best(row, key >> self.bits)
 
-    def keys_of(self, rows: Rows) -> Scores:
-        """Not to be written to."""
-        return self.keys if len(rows) == len(self.keys) else self.keys[rows]
+    def keys_of_rows(self) -> Scores:
+        """Those of the feasible rows; not to be written to."""
+        return self.keys if len(self.rows) == len(self.keys) else self.keys[self.rows]
 
-    def best_of(self, keys: Scores, rows: Rows) -> Best:
-        """The same of feasible rows to whose keys something was added."""
+    def best_of(self, keys: Scores) -> Best:
+        """The same after something was added to the keys of the feasible rows."""
         at = int(keys.argmax())
-        return Best(rows.item(at), keys.item(at) >> self.bits)
+        return Best(self.rows.item(at), keys.item(at) >> self.bits)
 
 
 def can_be_ranked(node_count: int, most_points: int) -> bool:

@@ -43,17 +43,11 @@ class SharedColumns:
     """Weighted sum of the scores that are final per node."""
     raw: dict[str, Scores]
     """Scores that are normalised over the feasible nodes, by plugin."""
-    feasible_count: int
     told: set[str] = field(default_factory=set)
     """Those whose raw scores have not always been 0 everywhere: the others cannot change the choice."""
     _ranking: Ranking | None = None
-    _rows: Rows | None = None
-
-    def rows(self) -> Rows:
-        """The rows on which the pod fits."""
-        if self._rows is None:
-            self._rows = np.flatnonzero(self.feasible)
-        return self._rows
+    _narrowed: Ranking | None = None
+    _narrowed_to: Mask | None = None
 
     def ranking(self, nodes: NodeTable) -> Ranking:
         """The rows ranked by `fixed`."""
@@ -62,23 +56,40 @@ class SharedColumns:
             known = self._ranking = Ranking(nodes, self.feasible, self.fixed)
         return known
 
+    def narrowed_ranking(self, nodes: NodeTable, feasible: Mask) -> Ranking | None:
+        """Only these rows ranked by `fixed`; None if the last pod had others.
+
+        What narrows the rows is asked for every pod. Often its answers change now and then only, but where each pod
+        changes them a ranking would not be worth its while.
+        """
+        before, self._narrowed_to = self._narrowed_to, feasible
+        if before is None or not np.array_equal(before, feasible):
+            self._narrowed = None
+            return None
+        known = self._narrowed
+        if known is None or not known.is_valid(nodes):
+            known = self._narrowed = Ranking(nodes, feasible, self.fixed)
+        return known
+
     def set_row(self, row: int, is_feasible: bool, total: int) -> None:
         self.fixed[row] = total
         if is_feasible != self.feasible.item(row):
             self.feasible[row] = is_feasible
-            self.feasible_count += 1 if is_feasible else -1
-            self._ranking = self._rows = None
-        elif is_feasible and self._ranking is not None:
+            self._ranking = None
+        if self._ranking is not None:
             self._ranking.set_total(row, total)
+        if self._narrowed is not None:
+            self._narrowed.set_total(row, total)
 
     def set_rows(self, rows: Rows, feasible: Mask, totals: Scores) -> None:
         self.fixed[rows] = totals
         if (feasible != self.feasible[rows]).any():
             self.feasible[rows] = feasible
-            self.feasible_count = int(np.count_nonzero(self.feasible))
-            self._ranking = self._rows = None
-        elif self._ranking is not None:
+            self._ranking = None
+        if self._ranking is not None:
             self._ranking.set_totals(rows, totals)
+        if self._narrowed is not None:
+            self._narrowed.set_totals(rows, totals)
 
     def set_raw(self, name: str, row: int, score: int) -> None:
         if score or name in self.told:
@@ -131,9 +142,8 @@ class ColumnCache:
         rows = np.arange(len(nodes))
         feasible = self._questions.passing(state, pod, plan.shared_filters, nodes, rows)
         fixed, raw = self._sums(state, pod, plan.shared_scores, nodes, rows)
-        count = int(np.count_nonzero(feasible))
         told = {name for name, scores in raw.items() if scores.any()}
-        return SharedColumns(nodes.structure, versions, nodes.mark, feasible, fixed, raw, count, told)
+        return SharedColumns(nodes.structure, versions, nodes.mark, feasible, fixed, raw, told)
 
     def _refresh(self, state: CycleState, pod: Pod, plan: Plan, columns: SharedColumns, rows: Rows) -> None:
         some = NodeRows(self._nodes, rows)

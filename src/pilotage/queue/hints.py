@@ -11,7 +11,8 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from pilotage.api import points
 from pilotage.api.events import Action, ClusterEvent, Hint, Resource
@@ -31,6 +32,7 @@ class Retry(IntEnum):
 
 
 Judges = Mapping[str, Sequence[HintFunction | None]]
+_NO_JUDGES: Judges = MappingProxyType({})
 
 _CAN_REFUSE = (
     points.PreEnqueue,
@@ -58,6 +60,15 @@ UNREGISTERED = tuple(
     )
 )
 """What a plugin hears of that registers nothing; kube-scheduler's list."""
+
+
+class Route(NamedTuple):
+    """Whom an event is told in one profile."""
+
+    scheduler: str
+    judges: Judges
+    narrowed: Mapping[str, Sequence[NarrowFunction]]
+    """For each plugin that narrows the event down: how."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,33 +101,44 @@ class HintTable:
         self.metrics = metrics
         self.failures = 0
         """How many hints have raised so far."""
-        self._judges: dict[tuple[str, ClusterEvent], Judges] = {}
-        self._is_wanted: dict[ClusterEvent, bool] = {}
-        self._narrowing: dict[tuple[str, ClusterEvent], tuple[str, ...]] = {}
-        self._narrows: dict[tuple[str, str, ClusterEvent], tuple[NarrowFunction, ...]] = {}
+        self._routes: dict[ClusterEvent, tuple[Route, ...]] = {}
 
-    def scheduler_names(self) -> Sequence[str]:
-        return list(self._registrations)
+    def routes(self, event: ClusterEvent) -> Sequence[Route]:
+        """The profiles in which plugins registered for an event."""
+        known = self._routes.get(event)
+        if known is None:
+            routes = (self._route(name, event) for name in self._registrations)
+            known = self._routes[event] = tuple(route for route in routes if route.judges)
+        return known
 
     def wants(self, event: ClusterEvent) -> bool:
         """Did any plugin of any profile register for it?"""
-        known = self._is_wanted.get(event)
-        if known is None:
-            is_registered = any(self.judges(name, event) for name in self._registrations)
-            known = self._is_wanted[event] = event.is_wildcard or is_registered
-        return known
+        return event.is_wildcard or bool(self.routes(event))
 
     def judges(self, scheduler_name: str, event: ClusterEvent) -> Judges:
         """Plugins that registered for an event, each with its hints; empty if none did."""
-        key = (scheduler_name, event)
-        known = self._judges.get(key)
-        if known is None:
-            found: dict[str, list[HintFunction | None]] = {}
-            for plugin, registration in self._registrations.get(scheduler_name, ()):
-                if registration.event.covers(event):
-                    found.setdefault(plugin, []).append(registration.hint)
-            known = self._judges[key] = found
-        return known
+        for route in self.routes(event):
+            if route.scheduler == scheduler_name:
+                return route.judges
+        return _NO_JUDGES
+
+    def _route(self, scheduler_name: str, event: ClusterEvent) -> Route:
+        judges: dict[str, list[HintFunction | None]] = {}
+        for plugin, registration in self._registrations[scheduler_name]:
+            if registration.event.covers(event):
+                judges.setdefault(plugin, []).append(registration.hint)
+        narrowings = {plugin: self._narrowings(scheduler_name, plugin, event) for plugin in judges}
+        return Route(scheduler_name, judges, {plugin: narrows for plugin, narrows in narrowings.items() if narrows})
+
+    def _narrowings(self, scheduler_name: str, plugin: str, event: ClusterEvent) -> tuple[NarrowFunction, ...]:
+        """Empty if one of the plugin's registrations for the event is not narrowed: it then concerns all pods."""
+        covering = [
+            [n.narrow for n in registration.narrowings if n.event.covers(event)]
+            for name, registration in self._registrations[scheduler_name]
+            if name == plugin and registration.event.covers(event)
+        ]
+        each_once = dict.fromkeys(narrow for narrows in covering for narrow in narrows)
+        return tuple(each_once) if all(covering) else ()
 
     # --- which pods --------------------------------------------------------------------------------------------
 
@@ -124,54 +146,29 @@ class HintTable:
         """Must this plugin be asked for every pod, even for equal ones?"""
         return plugin in self._per_pod.get(scheduler_name, ())
 
-    def concerned(
-        self, scheduler_name: str, event: ClusterEvent, old: Any, new: Any
-    ) -> dict[str, frozenset[str] | None]:
+    def concerned(self, route: Route, event: ClusterEvent, old: Any, new: Any) -> dict[str, frozenset[str] | None]:
         """For each plugin that registered for the event, keys of the pods that it can concern; None: all.
 
         Each plugin speaks for itself only. Several narrowings of one plugin add up, and "all" of one of them is all.
         """
-        keys: dict[str, frozenset[str] | None] = dict.fromkeys(self.judges(scheduler_name, event))
+        keys: dict[str, frozenset[str] | None] = dict.fromkeys(route.judges)
         if old is not None or new is not None:
-            for plugin in self._narrowing_plugins(scheduler_name, event):
-                keys[plugin] = self._concerned(scheduler_name, plugin, event, old, new)
+            for plugin, narrows in route.narrowed.items():
+                keys[plugin] = self._concerned(plugin, narrows, event, old, new)
         return keys
 
     def is_narrowed(self, event: ClusterEvent) -> bool:
         """Does any plugin narrow this event down?"""
-        return any(self._narrowing_plugins(name, event) for name in self._registrations)
-
-    def _narrowing_plugins(self, scheduler_name: str, event: ClusterEvent) -> tuple[str, ...]:
-        key = (scheduler_name, event)
-        known = self._narrowing.get(key)
-        if known is None:
-            judges = self.judges(scheduler_name, event)
-            known = tuple(plugin for plugin in judges if self._narrowings(scheduler_name, plugin, event))
-            self._narrowing[key] = known
-        return known
+        return any(route.narrowed for route in self.routes(event))
 
     def _concerned(
-        self, scheduler_name: str, plugin: str, event: ClusterEvent, old: Any, new: Any
+        self, plugin: str, narrows: Sequence[NarrowFunction], event: ClusterEvent, old: Any, new: Any
     ) -> frozenset[str] | None:
         keys: frozenset[str] | None = frozenset()
-        for narrow in self._narrowings(scheduler_name, plugin, event):
+        for narrow in narrows:
             affected = self._narrowed(plugin, narrow, event, old, new)
             keys = None if keys is None or affected is None else keys | affected
         return keys
-
-    def _narrowings(self, scheduler_name: str, plugin: str, event: ClusterEvent) -> tuple[NarrowFunction, ...]:
-        """Empty if one of the plugin's registrations for the event is not narrowed: it then concerns all pods."""
-        key = (scheduler_name, plugin, event)
-        known = self._narrows.get(key)
-        if known is None:
-            covering = [
-                [n.narrow for n in registration.narrowings if n.event.covers(event)]
-                for name, registration in self._registrations.get(scheduler_name, ())
-                if name == plugin and registration.event.covers(event)
-            ]
-            each_once = dict.fromkeys(narrow for narrows in covering for narrow in narrows)
-            known = self._narrows[key] = tuple(each_once) if all(covering) else ()
-        return known
 
     def _narrowed(
         self, plugin: str, narrow: NarrowFunction, event: ClusterEvent, old: Any, new: Any

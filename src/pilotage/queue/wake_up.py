@@ -14,7 +14,7 @@ from pilotage.clock import Clock
 from pilotage.model import Pod
 from pilotage.observe.decision_log import DecisionLog, shorten
 from pilotage.queue.entry import Entry
-from pilotage.queue.hints import HintTable, Judges, Retry
+from pilotage.queue.hints import HintTable, Retry, Route
 from pilotage.queue.pool import Group, WaitingPool, group_of
 
 Keys = frozenset[str] | None
@@ -41,10 +41,9 @@ class WakeUp:
             named = self._pool if new is None else filter(None, [self._pool.get(new.uid)])
             return [(entry, Retry.AFTER_BACKOFF) for entry in named]
         helped: dict[str, tuple[Entry, Retry]] = {}
-        for scheduler in self._hints.scheduler_names():
-            judges = self._hints.judges(scheduler, event)
-            keys = self._hints.concerned(scheduler, event, old, new)
-            for plugin, entry in self._queued(scheduler, judges, keys, event, old, new):
+        for route in self._hints.routes(event):
+            keys = self._hints.concerned(route, event, old, new)
+            for plugin, entry in self._queued(route, keys, event, old, new):
                 if _is_itself(entry, event, old, new):
                     continue
                 retry = _retry(entry, plugin)
@@ -54,11 +53,12 @@ class WakeUp:
         return list(helped.values())
 
     def _queued(
-        self, scheduler: str, judges: Judges, keys: dict[str, Keys], event: ClusterEvent, old: Any, new: Any
+        self, route: Route, keys: dict[str, Keys], event: ClusterEvent, old: Any, new: Any
     ) -> Iterator[tuple[str, Entry]]:
         """Plugins that say Queue, with the pods for which they say it."""
+        scheduler = route.scheduler
         refusing = self._pool.refusing(scheduler)
-        for plugin, hints in judges.items():
+        for plugin, hints in route.judges.items():
             if plugin not in refusing:
                 continue
             groups = self._alike(scheduler, plugin, keys)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-import numpy as np
-
 from pilotage.api import Detail, Handle, Mask, NodeTable, NodeView, Reason, Refusal, Reject
 from pilotage.model import Node, Pod
 from pilotage.model.resource import ResourceClaim
@@ -17,7 +15,7 @@ from pilotage.plugins.dynamic_resources.errors import AllocationError, NodeAlloc
 from pilotage.plugins.dynamic_resources.extended_claim import container_requests, with_requests
 from pilotage.plugins.dynamic_resources.objections import objections
 from pilotage.plugins.dynamic_resources.pools import NodePools, pools_for
-from pilotage.plugins.dynamic_resources.requests import PreparedClaim, prepare
+from pilotage.plugins.dynamic_resources.requests import PreparedClaim, Questions
 from pilotage.plugins.dynamic_resources.search import Picks, Search
 from pilotage.plugins.dynamic_resources.slices import SliceIndex
 from pilotage.plugins.dynamic_resources.state import NodeOutcome, PodClaims
@@ -45,8 +43,13 @@ class NodeAllocator:
     def __init__(self, handle: Handle, args: DynamicResourcesArgs) -> None:
         self._handle = handle
         self._args = args
+        self._questions = Questions()
         self._pools: dict[str, tuple[Node, tuple[int, int], NodePools]] = {}
         self._columns = Columns(handle, self._search)
+
+    def prepare(self, claim: ResourceClaim) -> PreparedClaim:
+        """A claim with what it asks for; MissingClass for the first class that is not there."""
+        return self._questions.prepare(claim, self._handle.objects("DeviceClass").get)
 
     def refusals(self, claims: PodClaims, pod: Pod, nodes: NodeTable) -> Iterator[tuple[Mask, Reason]]:
         """The same for many nodes; claims that ask for the same share the answers."""
@@ -54,8 +57,7 @@ class NodeAllocator:
             yield from self._one_by_one(claims, pod, nodes)
             return
         column = claims.column = self._columns.of(claims.to_allocate)
-        rows = nodes.pick(np.arange(len(self._handle.nodes)))
-        codes = column.codes(claims.to_allocate, rows)
+        codes = column.codes(claims.to_allocate, nodes)
         for number, refusal in enumerate(column.refusals, start=1):
             mask = codes == number
             if mask.any():
@@ -110,7 +112,7 @@ class NodeAllocator:
         if not requests:
             return claims.to_allocate
         claim = with_requests(extended, requests, served_by_devices)
-        return [*claims.to_allocate, prepare(claim, self._handle.objects("DeviceClass").get)]
+        return [*claims.to_allocate, self.prepare(claim)]
 
     def _is_available(self, claim: ResourceClaim, node: Node) -> bool:
         """Can a claim that has its devices already be used on this node?"""

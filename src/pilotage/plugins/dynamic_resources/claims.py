@@ -6,9 +6,10 @@ generated claim's name is then in the pod's status. A generated claim must belon
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from pilotage.model import Pod
+from pilotage.model.meta import controller_of
 from pilotage.model.pod import PodResourceClaim
 from pilotage.model.resource import ResourceClaim
 
@@ -20,19 +21,8 @@ class ClaimProblem(Exception):
     """A claim that is not there yet, or that the pod must not use; the text is what users see."""
 
 
-def claim_names(pod: Pod) -> Iterator[tuple[PodResourceClaim, str]]:
-    """The entries of the pod with the names of their claims; entries that need no claim are left out.
-
-    Raises ClaimProblem for a claim that was not generated yet.
-    """
-    for entry in pod.spec.resource_claims:
-        name = claim_name(pod, entry)
-        if name is not None:
-            yield entry, name
-
-
 def claim_name(pod: Pod, entry: PodResourceClaim) -> str | None:
-    """The claim's name; None if the controller found that no claim is needed."""
+    """The claim's name; None if the controller found that no claim is needed, ClaimProblem if it is not known yet."""
     if entry.resource_claim_name is not None:
         return entry.resource_claim_name
     for status in pod.status.resource_claim_statuses:
@@ -42,8 +32,16 @@ def claim_name(pod: Pod, entry: PodResourceClaim) -> str | None:
 
 
 def claims_of(pod: Pod, lookup: ClaimLookup) -> list[ResourceClaim]:
-    """The claims of the pod, in its own order; ClaimProblem for the first that cannot be used."""
-    return [_usable(pod, entry, name, lookup) for entry, name in claim_names(pod)]
+    """The claims of the pod, in its own order; ClaimProblem for the first that cannot be used.
+
+    Entries that need no claim are left out.
+    """
+    claims = []
+    for entry in pod.spec.resource_claims:
+        name = claim_name(pod, entry)
+        if name is not None:
+            claims.append(_usable(pod, entry, name, lookup))
+    return claims
 
 
 def _usable(pod: Pod, entry: PodResourceClaim, name: str, lookup: ClaimLookup) -> ResourceClaim:
@@ -59,8 +57,8 @@ def _usable(pod: Pod, entry: PodResourceClaim, name: str, lookup: ClaimLookup) -
 
 def is_made_for(claim: ResourceClaim, pod: Pod) -> bool:
     """Is the pod the controller of the claim?"""
-    controllers = (owner.uid for owner in claim.metadata.owner_references if owner.controller)
-    return claim.namespace == pod.namespace and next(controllers, None) == pod.uid
+    controller = controller_of(claim.metadata.owner_references)
+    return controller is not None and controller.uid == pod.uid and claim.namespace == pod.namespace
 
 
 def is_newer(claim: ResourceClaim, than: ResourceClaim) -> bool:

@@ -70,11 +70,11 @@ def _request(
             free += 1
         else:
             found.setdefault(against, []).append(device.id.device)
-    return free, _grouped(wanted, found, free)
+    where = f"claim {search.claims[place].claim.key}, request {wanted.label}"
+    return free, _grouped(where, wanted, found, free)
 
 
-def _grouped(wanted: Wanted, found: dict[Objection, list[str]], free: int) -> Iterator[Detail]:
-    where = f"claim {wanted.claim_key}, request {wanted.label}"
+def _grouped(where: str, wanted: Wanted, found: dict[Objection, list[str]], free: int) -> Iterator[Detail]:
     for (code, message), devices in sorted(found.items(), key=lambda item: (-len(item[1]), item[0])):
         yield Detail(code, f"{where}: {message}", tuple(devices[:_MOST_EXAMPLES]), len(devices))
     if free < wanted.count and not wanted.wants_all:

@@ -54,7 +54,7 @@ from pilotage.plugins.dynamic_resources.deallocation import free_one_claim
 from pilotage.plugins.dynamic_resources.errors import AllocationError
 from pilotage.plugins.dynamic_resources.extended_claim import claim_in_memory
 from pilotage.plugins.dynamic_resources.referencing_pods import ReferencingPods
-from pilotage.plugins.dynamic_resources.requests import MissingClass, prepare
+from pilotage.plugins.dynamic_resources.requests import MissingClass
 from pilotage.plugins.dynamic_resources.reservation import Reservations
 from pilotage.plugins.dynamic_resources.scoring import has_alternatives, preference
 from pilotage.plugins.dynamic_resources.state import NO_CLAIMS, POD_CLAIMS, PodClaims
@@ -138,7 +138,6 @@ class DynamicResources(
 
     def _prepared(self, pod: Pod, claims: list[ResourceClaim], extended: Mapping[str, str | None]) -> PodClaims:
         book = self._book
-        classes = self._handle.objects("DeviceClass").get
         to_allocate = []
         for claim in claims:
             if claim.status.allocation is not None:
@@ -147,7 +146,7 @@ class DynamicResources(
             if pending is not None:
                 pending.turned_away[pod.uid] = pod
                 raise ClaimProblem(f"resource claim {claim.key} is in the process of being allocated")
-            to_allocate.append(prepare(claim, classes))
+            to_allocate.append(self._allocator.prepare(claim))
         extended_claim = self._extended_claim(pod) if extended else None
         return PodClaims(claims, to_allocate, extended, extended_claim)
 

@@ -1,4 +1,7 @@
-"""Requests of claims, prepared for the search: with their device class, and all alternatives alike."""
+"""Requests of claims, prepared for the search: with their device class, and all alternatives alike.
+
+Claims made from one template differ in nothing but their names: they ask the same `Question`, which is prepared once.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +22,14 @@ from pilotage.model.resource import (
 from pilotage.plugins.dynamic_resources.errors import AllocationError
 
 MAX_RESULTS = 32
+_KEPT_QUESTIONS = 256
+_encode = msgspec.json.Encoder().encode
 ClassLookup = Callable[[str], DeviceClass | None]
 
 
 class Wanted(msgspec.Struct, frozen=True, eq=False):
     """One request, or one alternative of a request that lists several."""
 
-    claim_key: str
     request: str
     alternative: str
     """"" if the request has no alternatives."""
@@ -42,45 +46,75 @@ class Wanted(msgspec.Struct, frozen=True, eq=False):
         """What an allocation says it is for."""
         return f"{self.request}/{self.alternative}" if self.alternative else self.request
 
-    @property
-    def where(self) -> str:
-        """How messages name the request."""
-        return f"claim {self.claim_key}, request {self.alternative or self.request}"
+
+Requests = tuple[tuple[Wanted, ...], ...]
+"""The alternatives of each request; a plain request has just one."""
+
+
+class Question(msgspec.Struct, frozen=True, eq=False):
+    """What a claim asks for: everything that an answer depends on besides devices and nodes."""
+
+    requests: Requests
+
+    def has_current(self, classes: ClassLookup) -> bool:
+        """Are the device classes still the same?"""
+        for alternatives in self.requests:
+            for wanted in alternatives:
+                if classes(wanted.device_class.name) is not wanted.device_class:
+                    return False
+        return True
 
 
 class PreparedClaim(msgspec.Struct, frozen=True, eq=False):
-    """A claim with the alternatives of each of its requests; a plain request has just one."""
+    """A claim with what it asks for."""
 
     claim: ResourceClaim
-    requests: tuple[tuple[Wanted, ...], ...]
+    question: Question
+
+    @property
+    def requests(self) -> Requests:
+        return self.question.requests
+
+    def where(self, wanted: Wanted) -> str:
+        """How messages name a request of the claim."""
+        return f"claim {self.claim.key}, request {wanted.alternative or wanted.request}"
 
 
 class MissingClass(Exception):
     """A request for a class that is not there (yet)."""
 
 
-def prepare(claim: ResourceClaim, classes: ClassLookup) -> PreparedClaim:
-    """MissingClass for the first class that is not there."""
-    requests = claim.spec.devices.requests
-    return PreparedClaim(claim, tuple(tuple(_alternatives(claim, request, classes)) for request in requests))
+class Questions:
+    """The questions that were asked lately, by what the claims say."""
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, Question] = {}
+
+    def prepare(self, claim: ResourceClaim, classes: ClassLookup) -> PreparedClaim:
+        """MissingClass for the first class that is not there."""
+        key = _encode(claim.spec.devices)
+        question = self._known.get(key)
+        if question is None or not question.has_current(classes):
+            if len(self._known) >= _KEPT_QUESTIONS:
+                self._known.clear()
+            requests = claim.spec.devices.requests
+            question = Question(tuple(tuple(_alternatives(claim, request, classes)) for request in requests))
+            self._known[key] = question
+        return PreparedClaim(claim, question)
 
 
 def _alternatives(claim: ResourceClaim, request: DeviceRequest, classes: ClassLookup) -> Iterator[Wanted]:
     if request.exactly is not None:
-        yield _wanted(claim, request.name, "", request.exactly, classes)
+        yield _wanted(request.name, "", request.exactly, classes)
     elif request.first_available:
         for alternative in request.first_available:
-            yield _wanted(claim, request.name, alternative.name, alternative, classes)
+            yield _wanted(request.name, alternative.name, alternative, classes)
     else:
         raise MissingClass(f"resource claim {claim.key}, request {request.name}: unknown request type")
 
 
 def _wanted(
-    claim: ResourceClaim,
-    request: str,
-    alternative: str,
-    exact: ExactDeviceRequest | DeviceSubRequest,
-    classes: ClassLookup,
+    request: str, alternative: str, exact: ExactDeviceRequest | DeviceSubRequest, classes: ClassLookup
 ) -> Wanted:
     name = exact.device_class_name
     device_class = classes(name)
@@ -88,7 +122,6 @@ def _wanted(
         label = f"{request}/{alternative}" if alternative else request
         raise MissingClass(f"request {label}: device class {name} does not exist")
     return Wanted(
-        claim.key,
         request,
         alternative,
         device_class,

@@ -87,34 +87,34 @@ class Search:
     # --- before the search -------------------------------------------------------------------------------------
 
     def _check_size(self, claim: PreparedClaim) -> None:
-        least = sum(min(self._size(wanted) for wanted in alternatives) for alternatives in claim.requests)
+        least = sum(min(self._size(claim, wanted) for wanted in alternatives) for alternatives in claim.requests)
         if least > MAX_RESULTS:
             raise AllocationError(
                 f"claim {claim.claim.key}: number of requested devices {least} exceeds the claim limit of {MAX_RESULTS}"
             )
 
-    def _size(self, wanted: Wanted) -> int:
+    def _size(self, claim: PreparedClaim, wanted: Wanted) -> int:
         """How many devices a request gets; for all devices, that has to be found out first."""
         if not wanted.wants_all:
             return wanted.count
         if wanted not in self._all:
-            self._all[wanted] = self._all_devices(wanted)
+            self._all[wanted] = self._all_devices(claim, wanted)
         return len(self._all[wanted])
 
-    def _all_devices(self, wanted: Wanted) -> list[Candidate]:
+    def _all_devices(self, claim: PreparedClaim, wanted: Wanted) -> list[Candidate]:
         found: list[Candidate] = []
         for pool in self._pools.pools:
             state = "being updated" if not pool.is_complete else "invalid" if pool.problem is not None else ""
             if state:
                 raise AllocationError(
-                    f"{wanted.where}: asks for all devices, but resource pool {pool.id} is currently {state}"
+                    f"{claim.where(wanted)}: asks for all devices, but resource pool {pool.id} is currently {state}"
                 )
-            found += [(pool, device) for device in pool.devices if self._is_wanted(wanted, device)]
+            found += [(pool, device) for device in pool.devices if self._is_wanted(claim, wanted, device)]
         return found
 
-    def _is_wanted(self, wanted: Wanted, device: PoolDevice) -> bool:
+    def _is_wanted(self, claim: PreparedClaim, wanted: Wanted, device: PoolDevice) -> bool:
         """Does the device belong to "all"? One that is too small for the request does not."""
-        return self._is_selectable(wanted, device) and self.is_large_enough(wanted, device)
+        return self._is_selectable(claim, wanted, device) and self.is_large_enough(wanted, device)
 
     # --- the search --------------------------------------------------------------------------------------------
 
@@ -129,7 +129,7 @@ class Search:
         return any(self._alternative(claim, place, wanted) for wanted in requests[place])
 
     def _alternative(self, claim: int, place: int, wanted: Wanted) -> bool:
-        size = self._size(wanted)
+        size = self._size(self.claims[claim], wanted)
         if (wanted.wants_all and not size) or len(self._picks[claim]) + size > MAX_RESULTS:
             return False
         candidates = self._all[wanted] if wanted.wants_all else self._pools.candidates
@@ -144,8 +144,12 @@ class Search:
             return self._request(claim, place + 1)
         # Of all devices each must be had: there is no other choice than the next one.
         end = start + 1 if wanted.wants_all else len(candidates)
+        is_taken, may_share = self._ledger.is_taken, wanted.admin_access
         for position in range(start, end):
             pool, device = candidates[position]
+            # On a busy node most devices are taken: they are passed over without much ado.
+            if is_taken(device.id) and not may_share:
+                continue
             if not self._take(claim, wanted, pool, device):
                 continue
             if self._device(claim, place, wanted, candidates, missing - 1, position + 1):
@@ -158,7 +162,7 @@ class Search:
     def _take(self, claim: int, wanted: Wanted, pool: Pool, device: PoolDevice) -> bool:
         if self.is_in_use(claim, wanted, device):
             return False
-        if not wanted.wants_all and not self._is_selectable(wanted, device):
+        if not wanted.wants_all and not self._is_selectable(self.claims[claim], wanted, device):
             return False
         taken = consumption(device.device, wanted.capacity)
         if taken is None or not self._has_capacity(device, taken):
@@ -210,20 +214,13 @@ class Search:
             self._counters.give_back(pool, device)
         return could
 
-    def _is_selectable(self, wanted: Wanted, device: PoolDevice) -> bool:
-        selected = self._matches(device, wanted.device_class.spec.selectors, f"class {wanted.device_class.name}")
-        if not selected or not self._matches(device, wanted.selectors, f"claim {wanted.claim_key}"):
+    def _is_selectable(self, claim: PreparedClaim, wanted: Wanted, device: PoolDevice) -> bool:
+        of_class = wanted.device_class.spec.selectors
+        if of_class and not _matches(device, of_class, f"class {wanted.device_class.name}"):
+            return False
+        if wanted.selectors and not _matches(device, wanted.selectors, f"claim {claim.claim.key}"):
             return False
         return not device.per_device_nodes or device_is_for(device, self.node)
-
-    def _matches(self, device: PoolDevice, selectors: Sequence[DeviceSelector], where: str) -> bool:
-        for place, expression in enumerate(expressions(selectors, where)):
-            try:
-                if not device.satisfies(expression):
-                    return False
-            except CelError as error:
-                raise _selector_error(where, place, device, error) from error
-        return True
 
     def _has_capacity(self, device: PoolDevice, taken: Amounts) -> bool:
         if not device.device.allow_multiple_allocations:
@@ -245,8 +242,9 @@ class Search:
             for earlier in taken_by:
                 earlier.remove(wanted.request, wanted.alternative)
             if wanted.wants_all:
+                where = self.claims[claim].where(wanted)
                 raise AllocationError(
-                    f"{wanted.where}: cannot add device {device.id} because a claim constraint would not be satisfied"
+                    f"{where}: cannot add device {device.id} because a claim constraint would not be satisfied"
                 )
             return False
         return True
@@ -255,6 +253,16 @@ class Search:
         consumed = self._consumed.setdefault(device, {})
         for name, amount in amounts.items():
             consumed[name] = consumed.get(name, Fraction(0)) + sign * amount
+
+
+def _matches(device: PoolDevice, selectors: Sequence[DeviceSelector], where: str) -> bool:
+    for place, expression in enumerate(expressions(selectors, where)):
+        try:
+            if not device.satisfies(expression):
+                return False
+        except CelError as error:
+            raise _selector_error(where, place, device, error) from error
+    return True
 
 
 def _selector_error(where: str, place: int, device: PoolDevice, error: CelError) -> AllocationError:

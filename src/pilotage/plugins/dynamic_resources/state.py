@@ -11,7 +11,7 @@ from pilotage.api import StateKey
 from pilotage.model.resource import AllocationResult, ResourceClaim
 from pilotage.plugins.dynamic_resources.claim_update import ClaimUpdate
 from pilotage.plugins.dynamic_resources.requests import PreparedClaim
-from pilotage.plugins.dynamic_resources.search import Pick, Picks
+from pilotage.plugins.dynamic_resources.search import Picks
 from pilotage.plugins.dynamic_resources.verdicts import Column
 
 
@@ -63,22 +63,8 @@ class PodClaims(msgspec.Struct, eq=False):
         if known is None and self.column is not None:
             picks = self.column.picks(node_name)
             if picks is not None:
-                known = self.outcomes[node_name] = NodeOutcome(self.to_allocate, _for_these(self.to_allocate, picks))
+                known = self.outcomes[node_name] = NodeOutcome(self.to_allocate, picks)
         return known
-
-
-def _for_these(claims: Sequence[PreparedClaim], picks: Picks) -> Picks:
-    """The same devices, given to other claims that ask for the same."""
-    given = []
-    for claim, devices in zip(claims, picks, strict=True):
-        wanted = {(w.request, w.alternative): w for alternatives in claim.requests for w in alternatives}
-        given.append(
-            tuple(
-                Pick(wanted[pick.wanted.request, pick.wanted.alternative], pick.device, pick.consumed)
-                for pick in devices
-            )
-        )
-    return tuple(given)
 
 
 NO_CLAIMS: Final = PodClaims((), ())

@@ -8,17 +8,16 @@ searched again for the next pod.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from pilotage.api import ClusterIndex, Handle, Reject
+from pilotage.api import ClusterIndex, Handle, NodeTable, Reject
 from pilotage.model import Node
 from pilotage.plugins.dynamic_resources.change_log import ChangeLog
 from pilotage.plugins.dynamic_resources.claim_book import ClaimBook
-from pilotage.plugins.dynamic_resources.requests import PreparedClaim
+from pilotage.plugins.dynamic_resources.requests import PreparedClaim, Question
 from pilotage.plugins.dynamic_resources.search import Picks
 from pilotage.plugins.dynamic_resources.slices import SliceIndex
 
@@ -54,6 +53,7 @@ class Column:
         self._sources = handle.index(SliceIndex), handle.index(NodeRoster), handle.index(ClaimBook).ledger
         self._rows: dict[str, int] = {}
         self._codes: NDArray[np.int16] = np.zeros(0, dtype=np.int16)
+        self._all_rows: NDArray[np.int64] = np.arange(0)
         self._picks: dict[str, Picks] = {}
         self._version = 0
         self._positions = (0, 0, 0)
@@ -61,12 +61,15 @@ class Column:
         """Refusal number n has the code n + 1."""
         self._forget_all()
 
-    def codes(self, claims: Sequence[PreparedClaim], rows: NDArray[np.int64]) -> NDArray[np.int16]:
-        """0 where the claims can be served, n + 1 for refusal number n; for these rows of all nodes."""
+    def codes(self, claims: Sequence[PreparedClaim], nodes: NodeTable) -> NDArray[np.int16]:
+        """0 where the claims can be served, n + 1 for refusal number n; not to be written to."""
         self._catch_up()
-        codes = self._codes[rows]
-        for place in np.flatnonzero(codes == _UNKNOWN).tolist():
-            codes[place] = self._codes[rows[place]] = self._ask(claims, int(rows[place]))
+        codes = nodes.pick(self._codes)
+        unknown = np.flatnonzero(codes == _UNKNOWN)
+        if len(unknown):
+            for row in nodes.pick(self._all_rows)[unknown].tolist():
+                self._codes[row] = self._ask(claims, row)
+            codes = nodes.pick(self._codes)
         return codes
 
     def picks(self, node_name: str) -> Picks | None:
@@ -110,6 +113,7 @@ class Column:
         self._positions = (roster.relabelled.end, index.log.end, ledger.log.end)
         self._rows = {name: row for row, name in enumerate(self._handle.nodes.names)}
         self._codes = np.full(len(self._rows), _UNKNOWN, dtype=np.int16)
+        self._all_rows = np.arange(len(self._rows))
         self._picks.clear()
 
 
@@ -119,10 +123,10 @@ class Columns:
     def __init__(self, handle: Handle, search: SearchNode) -> None:
         self._handle = handle
         self._search = search
-        self._columns: OrderedDict[Hashable, Column] = OrderedDict()
+        self._columns: OrderedDict[tuple[Question, ...], Column] = OrderedDict()
 
     def of(self, claims: Sequence[PreparedClaim]) -> Column:
-        key = tuple(_question(claim) for claim in claims)
+        key = tuple([claim.question for claim in claims])
         column = self._columns.get(key)
         if column is None:
             column = self._columns[key] = Column(self._handle, self._search)
@@ -131,10 +135,3 @@ class Columns:
         else:
             self._columns.move_to_end(key)
         return column
-
-
-def _question(claim: PreparedClaim) -> Hashable:
-    """Everything that the answer depends on besides devices and nodes."""
-    classes = {w.device_class.name: w.device_class for alternatives in claim.requests for w in alternatives}
-    versions = tuple((cls.name, cls.uid, cls.resource_version) for cls in classes.values())
-    return msgspec.json.encode(claim.claim.spec.devices), versions
