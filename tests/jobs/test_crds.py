@@ -27,6 +27,7 @@ SHARED_STRUCTS = {
     # Structs that several kinds share have fields that not all of them need.
     ".spec.parameters.namespace",
     ".status.fairSharing",
+    ".status.fairSharing.admissionFairSharingStatus",
     ".status.flavorsReservation[].resources[].borrowed",
     ".status.flavorsUsage[].resources[].borrowed",
 }

@@ -31,7 +31,13 @@ _QUEUE_STATUS = {
     "admittedWorkloads": 3,
     "flavorsReservation": _USAGE,
     "flavorsUsage": _USAGE,
-    "fairSharing": {"weightedShare": 5},
+    "fairSharing": {
+        "weightedShare": 5,
+        "admissionFairSharingStatus": {
+            "consumedResources": {"cpu": "3"},
+            "lastUpdate": "2026-01-01T00:00:00Z",
+        },
+    },
 }
 
 _DEVICE_SELECTORS = [{"cel": {"expression": "true"}}]
@@ -352,7 +358,15 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
     },
     "cohorts": {
         "spec": {"parentName": "root", "resourceGroups": _GROUPS, "fairSharing": {"weight": 1}},
-        "status": {"fairSharing": {"weightedShare": 5}},
+        "status": {
+            "fairSharing": {
+                "weightedShare": 5,
+                "admissionFairSharingStatus": {
+                    "consumedResources": {"cpu": "3"},
+                    "lastUpdate": "2026-01-01T00:00:00Z",
+                },
+            }
+        },
     },
     "resourceflavors": {"spec": {"nodeLabels": {"pool": "p"}, "nodeTaints": [TAINT], "tolerations": [TOLERATION]}},
     "workloadpriorityclasses": {"value": 5, "description": "d"},

@@ -338,7 +338,7 @@ class AdmissionCycle:
         record.chosen_counts = tuple(one.count for one in entry.assignment.pod_sets)
         record.resumption = AFRESH
         if not queue.is_strict:
-            queue.pending.sticky = record
+            queue.pending.stick(record)
         self._say(record, Refusal(c.WAITING_FOR_PREEMPTED, detail=f"Waiting for {len(uids)} preempted workload(s)"))
 
     def _skip(self, entry: Entry) -> None:
@@ -387,7 +387,7 @@ class AdmissionCycle:
         self._say(record, refusal)
         if record is not group.first:
             # A preemptor that no longer fits: those before it have not been judged yet.
-            queue.pending.sticky = None
+            queue.pending.unstick()
             self._world.stir(queue)
             return
         queue.pending.put_aside(record, Known(refusal, wake))

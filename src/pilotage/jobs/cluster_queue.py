@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pilotage.jobs.admission_shares import USAGE_BASED
 from pilotage.jobs.pending import PendingWorkloads
 from pilotage.jobs.quota import FlavorResource, QuotaNode, quotas_of
 from pilotage.jobs.record import Record
+from pilotage.jobs.shared_pending import SharedPending
 from pilotage.model.kueue import AdmissionCheckRule, ClusterQueue, LocalQueue
 from pilotage.model.quantity import parse_quantity
 
@@ -32,7 +34,7 @@ class QueueState:
 
     def __init__(self, obj: ClusterQueue) -> None:
         self.name = obj.name
-        self.pending = PendingWorkloads()
+        self.pending: PendingWorkloads | SharedPending = PendingWorkloads()
         self.holders: dict[str, Record] = {}
         self.by_priority: dict[FlavorResource, dict[int, int]] = {}
         """What workloads of each priority hold."""
@@ -90,6 +92,12 @@ class QueueState:
     @property
     def is_stopped(self) -> bool:
         return self.obj.spec.stop_policy in ("Hold", "HoldAndDrain")
+
+    @property
+    def wants_shares(self) -> bool:
+        """Its LocalQueues are to be served by what they have used."""
+        scope = self.obj.spec.admission_scope
+        return scope is not None and scope.admission_mode == USAGE_BASED
 
     @property
     def is_strict(self) -> bool:

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from pilotage.clock import Clock
 from pilotage.jobs import conditions as c
 from pilotage.jobs.admission import AdmissionCycle
+from pilotage.jobs.admission_shares import AdmissionShares
 from pilotage.jobs.configuration.kinds import QueueingConfiguration
 from pilotage.jobs.effects import Effect
 from pilotage.jobs.invariants import check_invariants
@@ -168,10 +169,24 @@ class JobQueueing:
         now = self._world.now()
         while (record := self._world.timers.pop(now)) is not None:
             self._stopping.expire(record)
+        if self._world.shares is not None:
+            self._sample(self._world.shares, now)
+
+    def _sample(self, shares: AdmissionShares, now: int) -> None:
+        """Who is next may be somebody else after it."""
+        world = self._world
+        for key in shares.sample(now, world.admitted_amounts):
+            world.changed_local_queues[key] = None
+            local = world.local_queues[key].obj
+            queue = world.queues.get(local.spec.cluster_queue) if local is not None else None
+            if queue is not None and queue.pending.active_count:
+                world.stir(queue)
 
     def next_due(self) -> int | None:
         """When the next timer fires, in epoch seconds."""
-        return self._world.timers.next_due()
+        due = self._world.timers.next_due()
+        sample = None if self._world.shares is None else self._world.shares.next_due()
+        return sample if due is None else due if sample is None else min(due, sample)
 
     # --- what comes of it ---------------------------------------------------------------------------------------------
 

@@ -50,6 +50,8 @@ class Lifecycle:
         record.waits_for, record.chosen_counts = frozenset(), ()
         record.refusal = None
         checks.sync(record, queue, now)
+        if self._world.shares is not None:
+            self._world.shares.charge(record.local_queue_key, assignment.usage)
         self.hold(record, queue, {pair: amount for pair, amount in assignment.usage.items() if amount})
         if self._world.pods_ready is not None:
             conditions.set(c.PODS_READY, False, c.WAIT_FOR_START, "Not all pods are ready or succeeded", now)

@@ -101,7 +101,7 @@ class PendingWorkloads:
         """The generation, and the last head under it. Whoever was put aside before that one has had its turn."""
         self._on_any_release: dict[int, Group] = {}
         self.backoff: dict[str, Record] = {}
-        self.sticky: Record | None = None
+        self._sticky: Record | None = None
         """The preemptor that waits for its victims: before all others."""
         self.active_count = 0
         self.aside_count = 0
@@ -136,8 +136,8 @@ class PendingWorkloads:
         self.backoff[record.uid] = record
 
     def remove(self, record: Record) -> None:
-        if self.sticky is record:
-            self.sticky = None
+        if self._sticky is record:
+            self._sticky = None
         if self.backoff.pop(record.uid, None) is not None:
             return
         group, key = record.group, self._keys.pop(record.uid)
@@ -157,12 +157,29 @@ class PendingWorkloads:
         elif at == 0 and not group.is_aside:
             self._offer(group)
 
+    def holds(self, record: Record) -> bool:
+        return record.uid in self._keys or record.uid in self.backoff
+
+    def is_sticky(self, record: Record) -> bool:
+        return self._sticky is record
+
+    def stick(self, record: Record) -> None:
+        """Before all others until it gets quota, is found unfit, or goes."""
+        self._sticky = record
+
+    def unstick(self) -> None:
+        self._sticky = None
+
+    def key_of(self, record: Record) -> OrderKey:
+        """Of one that is not in back-off."""
+        return self._keys[record.uid]
+
     # --- who is next --------------------------------------------------------------------------------------------------
 
     def head(self) -> Record | None:
         """The first of the active workloads."""
-        if self.sticky is not None and self.sticky.group is not None and not self.sticky.group.is_aside:
-            return self.sticky
+        if self._sticky is not None and self._sticky.group is not None and not self._sticky.group.is_aside:
+            return self._sticky
         while self._heads:
             key, _, group = self._heads[0]
             if group.members and not group.is_aside and group.front == key:
@@ -179,8 +196,8 @@ class PendingWorkloads:
         """The whole group of a workload that was refused."""
         group = record.group
         assert group is not None and not group.is_aside
-        if self.sticky is record:
-            self.sticky = None
+        if self._sticky is record:
+            self._sticky = None
         group.is_aside = True
         group.known = known
         group.refused_key = self._keys[record.uid]
@@ -237,7 +254,7 @@ class PendingWorkloads:
                 found = _first_within(by_priority[priority], reach(pair, priority), passed, found)
         if found is None:
             self._searched_at = generation
-        elif self.sticky is None and ((head := self.head()) is None or found.front < self._keys[head.uid]):
+        elif self._sticky is None and ((head := self.head()) is None or found.front < self._keys[head.uid]):
             self.wake(found)
 
     def begin(self, head: Record, generation: int) -> None:
@@ -245,7 +262,7 @@ class PendingWorkloads:
         the meantime does not begin it anew, or preemptors could chase each other for ever."""
         key = self._keys[head.uid]
         since, last = self._passed
-        if head is not self.sticky and (since != generation or last is None or last < key):
+        if head is not self._sticky and (since != generation or last is None or last < key):
             self._passed = (generation, key)
 
     def wake_on_release(self) -> None:
@@ -270,12 +287,12 @@ class PendingWorkloads:
 
     def in_order(self, order_key: Callable[[Record], OrderKey]) -> Iterator[Record]:
         """All that wait, as they come; who asks for the first few does not pay for the rest."""
-        if self.sticky is not None:
-            yield self.sticky
+        if self._sticky is not None:
+            yield self._sticky
         late = sorted(((order_key(record), record) for record in self.backoff.values()), key=_key_of)
         runs = [group.members for group in self._groups.values()]
         for _, record in heapq.merge(*runs, late, key=_key_of):
-            if record is not self.sticky:
+            if record is not self._sticky:
                 yield record
 
     def check(self) -> None:
@@ -294,7 +311,7 @@ class PendingWorkloads:
         fronts = [group.front for group in self._groups.values() if not group.is_aside]
         head = self.head()
         assert (head is None) == (not fronts), "whoever is active is found"
-        if head is not None and head is not self.sticky:
+        if head is not None and head is not self._sticky:
             assert self._keys[head.uid] == min(fronts), "the head is the first"
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pilotage.jobs import conditions as c
 from pilotage.jobs.cluster_queue import QueueState
+from pilotage.jobs.pending import PendingWorkloads
 from pilotage.jobs.record import Place, Record
 from pilotage.jobs.refusals import Refusal
+from pilotage.jobs.shared_pending import SharedPending
 from pilotage.jobs.world import World
 
 _AFTER_RESTART = {
@@ -27,7 +29,7 @@ class Queueing:
         """Put a workload that holds no quota where it belongs now."""
         world = self._world
         queue = world.queue_of(record)
-        is_sticky = queue is not None and queue.pending.sticky is record
+        is_sticky = queue is not None and queue.pending.is_sticky(record)
         self.unqueue(record)
         record.cluster_queue = queue.name if queue is not None else ""
         self._end_backoff(record, queue)
@@ -40,7 +42,7 @@ class Queueing:
         else:
             queue.pending.add(record, world.order_key(record))
             if is_sticky:
-                queue.pending.sticky = record
+                queue.pending.stick(record)
             world.stir(queue)
         if obstacle is not None or not self._join_refused(record, queue):
             self._say(record, obstacle)
@@ -66,6 +68,15 @@ class Queueing:
             self._world.touch(record)
             record.place = Place.UNQUEUED
         self._world.timers.set(record, None)
+
+    def exchange(self, queue: QueueState, pending: PendingWorkloads | SharedPending) -> None:
+        """Let everybody who waits in a queue wait in another order."""
+        records = list(queue.pending.records())
+        for record in records:
+            self.unqueue(record)
+        queue.pending = pending
+        for record in records:
+            self.place(record)
 
     def tell_refusal(self, record: Record, refusal: Refusal) -> bool:
         """As `tell`; amounts that change all the time are told now and then."""
@@ -162,7 +173,7 @@ class Queueing:
         """Anything may have become possible in this queue."""
         queue.generation += 1
         if queue.is_strict:
-            queue.pending.sticky = None
+            queue.pending.unstick()
         queue.pending.wake_all()
         if queue.pending.active_count:
             self._world.stir(queue)

@@ -10,12 +10,15 @@ from collections.abc import Mapping
 
 from pilotage.jobs import checks
 from pilotage.jobs import conditions as c
+from pilotage.jobs.admission_shares import AdmissionShares
 from pilotage.jobs.cluster_queue import QueueState
 from pilotage.jobs.flavors import Flavor
 from pilotage.jobs.lifecycle import Lifecycle
+from pilotage.jobs.pending import PendingWorkloads
 from pilotage.jobs.queueing import Queueing
 from pilotage.jobs.quota import QuotaNode
 from pilotage.jobs.record import Place, Record
+from pilotage.jobs.shared_pending import SharedPending
 from pilotage.jobs.stopping import Stopping
 from pilotage.jobs.world import World
 from pilotage.model.kueue import AdmissionCheck, ClusterQueue, Cohort, LocalQueue, ResourceFlavor
@@ -168,6 +171,8 @@ class Reconfiguration:
         was_active = {queue.name: queue.is_active for queue in world.queues.values()}
         world.rebuild()
         touched = self._touched()
+        if world.shares is not None:
+            self._share_admission(world.shares)
         self._house()
         for queue in touched:
             self._stop_holders(queue)
@@ -196,6 +201,17 @@ class Reconfiguration:
             if queue.obj.spec.cohort_name in cohorts:
                 roots.add(id(queue.node.root))
         return [queue for queue in self._world.queues.values() if id(queue.node.root) in roots]
+
+    def _share_admission(self, shares: AdmissionShares) -> None:
+        """Have one line per LocalQueue where the ClusterQueue wants that, and keep account of those."""
+        queues = self._world.queues
+        for queue in queues.values():
+            if queue.wants_shares is not isinstance(queue.pending, SharedPending):
+                lines = SharedPending(shares.share) if queue.wants_shares else PendingWorkloads()
+                self._queueing.exchange(queue, lines)
+        known = [local.obj for local in self._world.local_queues.values() if local.obj is not None]
+        wanting = {queue.name for queue in queues.values() if queue.wants_shares}
+        shares.keep((obj for obj in known if obj.spec.cluster_queue in wanting), self._world.now())
 
     def _house(self) -> None:
         """Book what workloads hold in ClusterQueues that are known by now."""

@@ -127,7 +127,13 @@ class Reporting:
             admitted_workloads=report.admitted,
             flavors_reservation=_flavor_usage(queue, report.reserved_usage, is_local=True),
             flavors_usage=_flavor_usage(queue, report.admitted_usage, is_local=True),
+            fair_sharing=self._admission_share(key),
         )
+
+    def _admission_share(self, key: str) -> FairSharingStatus | None:
+        shares = self._world.shares
+        found = shares.status(key) if shares is not None else None
+        return None if found is None else FairSharingStatus(admission_fair_sharing_status=found)
 
     # --- workloads ----------------------------------------------------------------------------------------------------
 

@@ -87,7 +87,7 @@ class Workloads:
             self._queueing.place(record)
             waited_for_victims = pending_reason(record)[0] == c.WAITING_FOR_PREEMPTED
             if waited_for_victims and queue is not None and record.place is Place.QUEUED and not queue.is_strict:
-                queue.pending.sticky = record
+                queue.pending.stick(record)
 
     def _take_over(self, record: Record) -> None:
         """It had quota before this engine began."""

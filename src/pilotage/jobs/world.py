@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from pilotage.clock import Clock
+from pilotage.jobs.admission_shares import AdmissionShares
 from pilotage.jobs.cluster_queue import READY, LocalQueueState, QueueState
 from pilotage.jobs.configuration.kinds import QueueingConfiguration, WaitForPodsReady
 from pilotage.jobs.flavors import Flavor
@@ -32,6 +33,8 @@ class World:
         self.timestamp: RequeuingTimestamp = "Eviction" if ready is None else ready.requeuing_strategy.timestamp
         self._sorts_by_priority = configuration.feature_gates.get("PrioritySortingWithinCohort", True)
         self.blocks_admission = ready is not None and ready.block_admission
+        sharing = configuration.admission_fair_sharing
+        self.shares = AdmissionShares(sharing) if sharing is not None else None
         self.outbox = Outbox()
         self.timers = Timers()
         self.records: dict[str, Record] = {}
@@ -95,6 +98,15 @@ class World:
         """All ClusterQueues that share quota with this one, itself included."""
         for leaf in queue.node.root.leaves():
             yield self.queues[leaf.name]
+
+    def admitted_amounts(self, local_queue: str) -> dict[str, int]:
+        """What the admitted workloads of a LocalQueue use, by resource."""
+        total: dict[str, int] = {}
+        for record in self.local_queue(local_queue).members.values():
+            if record.is_admitted:
+                for (_, resource), amount in record.usage.items():
+                    total[resource] = total.get(resource, 0) + amount
+        return total
 
     def stir(self, queue: QueueState) -> None:
         self.stirred[queue.name] = None

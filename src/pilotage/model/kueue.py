@@ -189,8 +189,16 @@ class FlavorUsage(Shape, frozen=True):
     resources: tuple[ResourceUsage, ...] = ()
 
 
+class AdmissionFairSharingStatus(Shape, frozen=True):
+    """What a LocalQueue has used lately."""
+
+    consumed_resources: dict[str, Quantity] = msgspec.field(default_factory=dict)
+    last_update: str | None = None
+
+
 class FairSharingStatus(Shape, frozen=True):
     weighted_share: int = 0
+    admission_fair_sharing_status: AdmissionFairSharingStatus | None = None
 
 
 class QueueStatus(Shape, frozen=True):

@@ -31,7 +31,7 @@ from pilotage.simulate.scenario_file import ScenarioError, Step
 Json = dict[str, Any]
 
 _KEYS: Final = frozenset({"id", "kind", "title", "tier", "features", "basis", "config", "steps", "given", "expect"})
-_CONFIG: Final = frozenset({"waitForPodsReady", "fairSharing", "featureGates"})
+_CONFIG: Final = frozenset({"waitForPodsReady", "fairSharing", "admissionFairSharing", "featureGates"})
 _NAMED: Final = ("pods_ready", "pods_not_ready", "finish", "finish_eviction")
 _STEPS: Final = frozenset({"apply", "patch", "delete", "advance", "check", "reclaim", "job_status", "expect", *_NAMED})
 EXPECTED: Final = frozenset(

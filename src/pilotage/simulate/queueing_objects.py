@@ -114,11 +114,14 @@ def _cluster_queue(s: Json) -> ClusterQueue:
         "stopPolicy": s.get("stopPolicy", "None"),
         "fairSharing": {"weight": str(s.get("fairWeight", 1))},
     }
+    if "admissionMode" in s:
+        spec["admissionScope"] = {"admissionMode": s["admissionMode"]}
     return msgspec.convert({"metadata": _metadata(s), "spec": spec}, ClusterQueue)
 
 
 def _local_queue(s: Json) -> LocalQueue:
-    spec = {"clusterQueue": s["clusterQueue"], "stopPolicy": s.get("stopPolicy", "None")}
+    spec: Json = {"clusterQueue": s["clusterQueue"], "stopPolicy": s.get("stopPolicy", "None")}
+    spec["fairSharing"] = {"weight": str(s.get("fairWeight", 1))}
     return msgspec.convert({"metadata": _metadata(s, namespaced=True), "spec": spec}, LocalQueue)
 
 
@@ -189,10 +192,12 @@ SHORTS: Final[Mapping[str, Short]] = {
     "flavor": Short(_fields("labels taints tolerations"), _flavor),
     "cohort": Short(_fields("parent groups fairWeight"), _cohort),
     "clusterQueue": Short(
-        _fields("cohort strategy groups namespaceSelector preemption fungibility checks stopPolicy fairWeight"),
+        _fields(
+            "cohort strategy groups namespaceSelector preemption fungibility checks stopPolicy fairWeight admissionMode"
+        ),
         _cluster_queue,
     ),
-    "localQueue": Short(_fields("clusterQueue namespace stopPolicy"), _local_queue, True),
+    "localQueue": Short(_fields("clusterQueue namespace stopPolicy fairWeight"), _local_queue, True),
     "admissionCheck": Short(_fields(""), _admission_check),
     "priorityClass": Short(_fields("value"), _priority_class),
     "workload": Short(

@@ -23,6 +23,8 @@ OLDER_API_VERSION: Final = f"{API_GROUP}/v1beta1"
 DEFAULT_TIMEOUT_SECONDS: Final = 1800.0
 OLDER_DEFAULT_TIMEOUT_SECONDS: Final = 300.0
 
+DEFAULT_SAMPLING_SECONDS: Final = 300.0
+
 RequeuingTimestamp = Literal["Eviction", "Creation"]
 PreemptionStrategy = Literal["LessThanOrEqualToFinalShare", "LessThanInitialShare"]
 PREEMPTION_STRATEGIES: Final[tuple[PreemptionStrategy, ...]] = ("LessThanOrEqualToFinalShare", "LessThanInitialShare")
@@ -80,6 +82,28 @@ class FairSharing:
     """Its presence switches fair sharing on."""
 
     preemption_strategies: tuple[PreemptionStrategy, ...] = PREEMPTION_STRATEGIES
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionFairSharing:
+    """Serve LocalQueues by what they have used lately, where a ClusterQueue wants that (admissionScope)."""
+
+    usage_half_life_time: Duration = 0.0
+    """After so long usage counts half; 0: nothing is remembered."""
+    usage_sampling_interval: Duration = DEFAULT_SAMPLING_SECONDS
+    resource_weights: Mapping[str, float] = field(default_factory=dict)
+    """1 for those that are not named."""
+
+    def problems(self) -> Problems:
+        if self.usage_half_life_time < 0:
+            shown = go_duration(self.usage_half_life_time)
+            yield "usageHalfLifeTime", f'Invalid value: "{shown}": must not be negative'
+        if self.usage_sampling_interval <= 0:
+            shown = go_duration(self.usage_sampling_interval)
+            yield "usageSamplingInterval", f'Invalid value: "{shown}": must be greater than 0'
+        for name, weight in self.resource_weights.items():
+            if weight < 0:
+                yield f"resourceWeights[{name}]", f"Invalid value: {weight:g}: must not be negative"
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +195,8 @@ class QueueingConfiguration:
     """None: off."""
     integrations: Integrations = Integrations()
     fair_sharing: FairSharing | None = None
+    admission_fair_sharing: AdmissionFairSharing | None = None
+    """None: off."""
     resources: Resources = Resources()
     object_retention_policies: ObjectRetentionPolicies = ObjectRetentionPolicies()
     metrics: MetricsOptions = MetricsOptions()

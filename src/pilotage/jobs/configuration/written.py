@@ -17,6 +17,7 @@ from pilotage.jobs.configuration.kinds import (
     OLDER_API_VERSION,
     OLDER_DEFAULT_TIMEOUT_SECONDS,
     PREEMPTION_STRATEGIES,
+    AdmissionFairSharing,
     FairSharing,
     Integrations,
     MetricsOptions,
@@ -32,6 +33,7 @@ from pilotage.model.durations import Duration
 from pilotage.model.selectors import LabelSelector
 
 _GATE_THAT_SWITCHES_OFF: Final = "DisableWaitForPodsReady"
+_GATE_OF_SHARES: Final = "AdmissionFairSharing"
 _DEFAULTS: Final = QueueingConfiguration()
 
 
@@ -97,6 +99,7 @@ class WrittenConfiguration:
     wait_for_pods_ready: _Readiness | None = None
     integrations: Integrations = _DEFAULTS.integrations
     fair_sharing: _FairSharing | None = None
+    admission_fair_sharing: AdmissionFairSharing | None = None
     resources: Resources = _DEFAULTS.resources
     object_retention_policies: ObjectRetentionPolicies = _DEFAULTS.object_retention_policies
     metrics: MetricsOptions = _DEFAULTS.metrics
@@ -114,7 +117,6 @@ class WrittenConfiguration:
     internal_cert_management: Any = None
     multi_kueue: Any = None
     queue_visibility: Any = None
-    admission_fair_sharing: Any = None
 
     def problems(self) -> Problems:
         selector = self.managed_jobs_namespace_selector
@@ -122,6 +124,7 @@ class WrittenConfiguration:
             yield "managedJobsNamespaceSelector", f"Invalid value: {problem}"
         parts = {
             "waitForPodsReady": self.wait_for_pods_ready,
+            "admissionFairSharing": self.admission_fair_sharing,
             "integrations": self.integrations,
             "resources": self.resources,
             "objectRetentionPolicies.workloads": self.object_retention_policies.workloads,
@@ -138,11 +141,15 @@ class WrittenConfiguration:
             wait_for_pods_ready=self._readiness(),
             integrations=self.integrations,
             fair_sharing=self.fair_sharing.effective() if self.fair_sharing is not None else None,
+            admission_fair_sharing=self._admission_sharing(),
             resources=self.resources,
             object_retention_policies=self.object_retention_policies,
             metrics=self.metrics,
             feature_gates=self.feature_gates,
         )
+
+    def _admission_sharing(self) -> AdmissionFairSharing | None:
+        return self.admission_fair_sharing if self.feature_gates.get(_GATE_OF_SHARES, True) else None
 
     def _readiness(self) -> WaitForPodsReady | None:
         is_older = self.api_version == OLDER_API_VERSION

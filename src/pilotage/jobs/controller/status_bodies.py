@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from pilotage.model.kueue import FlavorUsage, QueueStatus, WorkloadStatus
+from pilotage.model.kueue import FairSharingStatus, FlavorUsage, QueueStatus, WorkloadStatus
 from pilotage.model.meta import TimedCondition
 
 
@@ -67,9 +67,17 @@ def queue_status(status: QueueStatus, *, tells_borrowed: bool) -> dict[str, Any]
         "flavorsReservation": _usage(status.flavors_reservation, tells_borrowed),
         "flavorsUsage": _usage(status.flavors_usage, tells_borrowed),
     }
-    if tells_borrowed:
-        share = status.fair_sharing
-        body["fairSharing"] = None if share is None else {"weightedShare": share.weighted_share}
+    share = status.fair_sharing
+    if tells_borrowed or share is not None:
+        body["fairSharing"] = None if share is None else _fair_sharing(share)
+    return body
+
+
+def _fair_sharing(share: FairSharingStatus) -> dict[str, Any]:
+    body: dict[str, Any] = {"weightedShare": share.weighted_share}
+    if (used := share.admission_fair_sharing_status) is not None:
+        consumed = dict(used.consumed_resources)
+        body["admissionFairSharingStatus"] = {"consumedResources": consumed, "lastUpdate": used.last_update}
     return body
 
 
