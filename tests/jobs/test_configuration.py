@@ -161,3 +161,19 @@ def test_jobs_without_a_queue_are_managed_where_the_selector_says(
     labels = {"kubernetes.io/metadata.name": namespace}
     assert queueing_of(value).manages_namespace(labels) is is_managed
     assert not QueueingConfiguration().manages_namespace(labels)
+
+
+def test_strategies_of_fair_sharing_are_those_that_make_sense_together() -> None:
+    default = queueing_of({"fairSharing": {}}).fair_sharing
+    assert default is not None and queueing_of({"fairSharing": {"preemptionStrategies": []}}).fair_sharing == default
+    [told] = problems(V2 + "fairSharing: {preemptionStrategies: [LessThanInitialShare, LessThanOrEqualToFinalShare]}")
+    assert "fairSharing.preemptionStrategies: Invalid value" in told
+
+
+def test_what_a_resource_counts_as_has_to_be_an_amount() -> None:
+    rules = (
+        "resources: {transformations: [{input: a.com/b, outputs: {c.com/d: lots}}, {input: x.io/y, outputs: {z: -1}}]}"
+    )
+    first, second = problems(V2 + rules)
+    assert 'resources.transformations[0].outputs[c.com/d]: Invalid value: "lots"' in first
+    assert 'resources.transformations[1].outputs[z]: Invalid value: "-1"' in second

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import Final
 
 import msgspec
 from msgspec.structs import replace
 
 from pilotage.jobs import conditions as c
+from pilotage.jobs.counted_resources import ALL_AS_ASKED, CountingRules
 from pilotage.jobs.refusals import Obstacle
 from pilotage.model.limit_ranges import Breach, LimitRangeSpec, container_defaults, pod_breaches
 from pilotage.model.pod_spec import Container, PodSpecFields, ResourceRequirements, TemplateSpec
@@ -30,9 +30,8 @@ class Surroundings(msgspec.Struct, array_like=True, frozen=True):
     """Of its namespace, by name."""
     overheads: dict[str, dict[str, Quantity] | None] = msgspec.field(default_factory=dict)
     """Of the RuntimeClasses that it names; None if there is no such class."""
-
-
-NOTHING_AROUND: Final = Surroundings()
+    counting: CountingRules = ALL_AS_ASKED
+    """What of its requests counts, and as what."""
 
 
 def effective_spec(spec: TemplateSpec, around: Surroundings) -> PodSpecFields:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from pilotage.jobs.effective_pods import NOTHING_AROUND, Surroundings
+from pilotage.jobs.configuration.kinds import Resources
+from pilotage.jobs.counted_resources import counting_rules
+from pilotage.jobs.effective_pods import Surroundings
 from pilotage.jobs.record import Record
 from pilotage.jobs.shapes import Shape, shape_of
 from pilotage.model.kueue import PodSet, Workload
@@ -18,7 +20,8 @@ _Index = dict[str, dict[str, Record]]
 
 
 class PodRules:
-    def __init__(self) -> None:
+    def __init__(self, resources: Resources) -> None:
+        self._plain = Surroundings(counting=counting_rules(resources))
         self._limit_ranges: dict[str, dict[str, LimitRange]] = {}
         self._classes: dict[str, RuntimeClass] = {}
         self._in_namespace: _Index = {}
@@ -30,11 +33,11 @@ class PodRules:
         ranges = self._limit_ranges.get(workload.namespace)
         classes = _classes_of(pod_sets)
         if ranges is None and not classes:
-            return shape_of(pod_sets, NOTHING_AROUND)
+            return shape_of(pod_sets, self._plain)
         known = tuple((name, one.spec) for name, one in sorted(ranges.items())) if ranges is not None else ()
         found = {name: self._classes.get(name) for name in classes}
         overheads = {name: None if one is None else one.overhead.pod_fixed for name, one in found.items()}
-        return shape_of(pod_sets, Surroundings(known, overheads))
+        return shape_of(pod_sets, Surroundings(known, overheads, self._plain.counting))
 
     # --- whom it concerns ---------------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from pilotage.jobs.counted_resources import CountingRules, counted
 from pilotage.jobs.effective_pods import Surroundings, effective_spec, problems_of
 from pilotage.jobs.refusals import Obstacle
 from pilotage.model.interning import Shared
@@ -75,19 +76,20 @@ def _made(content: bytes) -> Shape:
     problems: list[Obstacle] = []
     for one in sets:
         effective = effective_spec(one.spec, around)
-        needs.append(_need(one, effective))
+        needs.append(_need(one, effective, around.counting))
         problems += problems_of(one.name, one.spec, effective, around)
     return Shape(tuple(needs), tuple(problems))
 
 
-def _need(one: _Content, effective: PodSpecFields) -> PodSetNeed:
+def _need(one: _Content, effective: PodSpecFields, counting: CountingRules) -> PodSetNeed:
     affinity = one.spec.affinity.node_affinity if one.spec.affinity is not None else None
     required = affinity.required if affinity is not None else None
+    asked = {resource: max(0, amount) for resource, amount in pod_requests(shared_spec(effective)).items()}
     return PodSetNeed(
         name=one.name,
         count=one.count,
         min_count=one.min_count,
-        per_pod={resource: max(0, amount) for resource, amount in pod_requests(shared_spec(effective)).items()},
+        per_pod=counted(asked, counting),
         node_selector=one.spec.node_selector,
         affinity=required.node_selector_terms if required is not None else None,
         tolerations=one.spec.tolerations,

@@ -44,7 +44,7 @@ class World:
         self.flavors: dict[str, Flavor] = {}
         self.checks: dict[str, AdmissionCheck] = {}
         self.namespaces: dict[str, Mapping[str, str]] = {}
-        self.pod_rules = PodRules()
+        self.pod_rules = PodRules(configuration.resources)
         self.unready: dict[str, Record] = {}
         """Holders of quota whose pods are not ready."""
         self.stirred: dict[str, None] = {}

@@ -13,6 +13,7 @@ from typing import Any, Final, Literal
 
 from pilotage.config.kinds import Problems
 from pilotage.model.durations import Duration, go_duration
+from pilotage.model.quantity import parse_quantity
 from pilotage.model.selectors import LabelSelector, LabelSelectorRequirement
 
 KIND: Final = "Configuration"
@@ -83,6 +84,12 @@ class FairSharing:
 
     preemption_strategies: tuple[PreemptionStrategy, ...] = PREEMPTION_STRATEGIES
 
+    def problems(self) -> Problems:
+        given = self.preemption_strategies
+        if len(given) > 1 and given != PREEMPTION_STRATEGIES:
+            allowed = f"one strategy, or {PREEMPTION_STRATEGIES[0]} and then {PREEMPTION_STRATEGIES[1]}"
+            yield "preemptionStrategies", f"Invalid value: {', '.join(given)}: write {allowed}"
+
 
 @dataclass(frozen=True, slots=True)
 class AdmissionFairSharing:
@@ -147,6 +154,17 @@ class Resources:
             if transformation.input in seen:
                 yield f"transformations[{at}].input", f'Duplicate value: "{transformation.input}"'
             seen.add(transformation.input)
+            for name, amount in transformation.outputs.items():
+                if not _is_amount(amount):
+                    path = f"transformations[{at}].outputs[{name}]"
+                    yield path, f'Invalid value: "{amount}": is not a quantity that is not negative, such as 2 or 500Mi'
+
+
+def _is_amount(text: str | int | float) -> bool:
+    try:
+        return parse_quantity(text) >= 0
+    except ValueError:
+        return False
 
 
 @dataclass(frozen=True, slots=True)

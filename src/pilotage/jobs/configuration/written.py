@@ -86,7 +86,7 @@ class _FairSharing:
     preemption_strategies: tuple[PreemptionStrategy, ...] = PREEMPTION_STRATEGIES
 
     def effective(self) -> FairSharing | None:
-        return FairSharing(self.preemption_strategies) if self.enable else None
+        return FairSharing(self.preemption_strategies or PREEMPTION_STRATEGIES) if self.enable else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +125,7 @@ class WrittenConfiguration:
         parts = {
             "waitForPodsReady": self.wait_for_pods_ready,
             "admissionFairSharing": self.admission_fair_sharing,
+            "fairSharing": None if self.fair_sharing is None else self.fair_sharing.effective(),
             "integrations": self.integrations,
             "resources": self.resources,
             "objectRetentionPolicies.workloads": self.object_retention_policies.workloads,
