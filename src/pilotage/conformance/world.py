@@ -14,7 +14,7 @@ from pilotage.cluster.state import Cluster
 from pilotage.conformance.cases import Case, CaseError, Object
 from pilotage.cycle.handle import SchedulerHandle
 from pilotage.cycle.placement import ProfileEngine
-from pilotage.model import Pod, kind_of
+from pilotage.model import DecodeError, Pod, kind_of
 from pilotage.rng import seeded
 
 
@@ -32,9 +32,9 @@ def load_cluster(objects: list[Object]) -> Cluster:
     """All objects of a case; finished pods are left out, waiting ones keep their nominations."""
     cluster = Cluster()
     for raw in objects:
-        kind = kind_of(raw["kind"])
+        kind = kind_of(raw.get("kind", ""))
         if kind is None:
-            raise CaseError(f"unknown kind {raw['kind']}")
+            raise CaseError(f"an object of the unknown kind {raw.get('kind')!r}")
         obj = kind.decode(msgspec.json.encode(raw))
         if isinstance(obj, Pod):
             _put_pod(cluster, obj)
@@ -43,6 +43,14 @@ def load_cluster(objects: list[Object]) -> Cluster:
         if kind.kind == "Node":
             cluster.put_node(obj)
     return cluster
+
+
+def cluster_of(case: Case) -> Cluster:
+    """The cluster of a case; CaseError names the case if an object cannot be read."""
+    try:
+        return load_cluster(case.objects)
+    except (CaseError, DecodeError) as error:
+        raise CaseError(f"{case.name}: {error}") from error
 
 
 def _put_pod(cluster: Cluster, pod: Pod) -> None:
@@ -56,14 +64,22 @@ def _put_pod(cluster: Cluster, pod: Pod) -> None:
 
 
 def load_world(case: Case, options: SchedulerOptions) -> World:
-    cluster = load_cluster(case.objects)
+    cluster = cluster_of(case)
     clock, rng = SystemClock(), seeded(0)
     handle = SchedulerHandle(cluster, Dispatcher(NoApi()), clock, rng)
     profiles = build_profiles(options, handle)
-    pod: Pod = cluster.objects("Pod")[case.pod]
+    pod = _asked(case, cluster)
     profile = profiles.get(pod.spec.scheduler_name)
     if profile is None:
         raise CaseError(f"{case.name}: no profile for scheduler name {pod.spec.scheduler_name}")
     engine = ProfileEngine(profile, cluster)
     handle.engines = {profile.scheduler_name: engine}
     return World(cluster, handle, engine, pod)
+
+
+def _asked(case: Case, cluster: Cluster) -> Pod:
+    """The pod that the case is about."""
+    pod: Pod | None = cluster.objects("Pod").get(case.pod)
+    if pod is None:
+        raise CaseError(f"{case.name}: no pod {case.pod} among the objects that has not ended yet")
+    return pod
