@@ -236,6 +236,12 @@ def test_devices_elsewhere_that_consume_what_nobody_declared_make_the_pool_inval
 # --- capacity ---------------------------------------------------------------------------------------------------------
 
 
+def test_a_device_that_is_shared_no_longer_is_not_given_away_while_somebody_has_a_share() -> None:
+    share = allocated("x", "a", shareID="s", consumedCapacity={})
+    assert given([claim("c", exactly())], plain("a", "b", **SHARED), taken=[share]) == [["a"]]
+    assert given([claim("c", exactly())], plain("a", "b"), taken=[share]) == [["b"]]
+
+
 def test_shares_of_a_device_fit_together() -> None:
     published = device_slice("n", device("a", capacity={"gb": "10"}, **SHARED))
     four = exactly(capacity={"requests": {"gb": "4"}})

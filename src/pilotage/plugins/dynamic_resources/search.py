@@ -198,7 +198,10 @@ class Search:
             return claim in self._takers.get(device.id, ())
         if self._ledger.is_taken(device.id):
             return True
-        return device.id in self._takers and not device.device.allow_multiple_allocations
+        if device.device.allow_multiple_allocations:
+            return False
+        # A driver may have stopped sharing a device of which somebody still has a share.
+        return device.id in self._takers or self._ledger.is_shared(device.id)
 
     def is_large_enough(self, wanted: Wanted, device: PoolDevice) -> bool:
         """Has the device what the request asks of its capacity?"""
