@@ -309,7 +309,7 @@ class AdmissionCycle:
         """blockAdmission: nobody gets quota while somebody is not ready. Judged afresh when that changes."""
         first = next(iter(self._world.unready.values()))
         text = f"Waiting for all admitted workloads to be ready; {first.key} is not"
-        entry.record.resumption = AFRESH
+        entry.record.resumption = entry.record.resumption.after({}, entry.queue.generation, self._number)
         self._book(entry.queue, entry.usage)
         self._say(entry.record, Refusal(c.WAITING_FOR_PODS_READY, detail=text))
 

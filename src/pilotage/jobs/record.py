@@ -62,21 +62,22 @@ class Resumption:
 
     tried: Tried = field(default_factory=dict)
     before: frozenset[tuple[tuple[tuple[int, str], int], ...]] = frozenset()
-    """Where it went on since it began: pod sets with several flavors each must not take turns for ever."""
+    """Where it went on since quota became free: neither pod sets with several flavors each, nor the heads of several
+    queues, must take turns for ever."""
     generation: int = -1
     """Of the ClusterQueue's free quota at that time."""
     cycle: int = -1
 
     def after(self, tried: Tried, generation: int, cycle: int) -> Resumption:
-        """The next step of the search; `AFRESH` if there is none."""
+        """The next step of the search; nothing is tried if it is over."""
         place = tuple(sorted(tried.items()))
         if place in self.before or all(at < 0 for at in tried.values()):
-            return AFRESH
+            return Resumption({}, self.before, generation, cycle) if self.before else AFRESH
         return Resumption(tried, self.before | {place}, generation, cycle)
 
     def is_outdated(self, generation: int, cycle: int) -> bool:
-        """Quota became free since, and there was a cycle in between."""
-        return cycle > self.cycle + 1 and generation != self.generation
+        """Quota became free since, and the search is over or there was a cycle in between."""
+        return generation != self.generation and (cycle > self.cycle + 1 or not self.tried)
 
 
 AFRESH: Final = Resumption()

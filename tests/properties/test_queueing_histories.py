@@ -1,0 +1,46 @@
+"""Wide random histories of workload queueing: quota is kept in whole trees, and everybody is in one place."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.properties.queueing_history import WideHistory
+
+STEPS = 60
+FOUND = (94, 181, 402, 521)
+"""Seeds that once failed."""
+
+
+def play(seed: int) -> None:
+    history = WideHistory(seed)
+    before = history.excess()
+    for _ in range(STEPS):
+        changes = history.changes
+        history.step()
+        after = history.excess()
+        if history.changes == changes:
+            assert all(amount <= before[name] for name, amount in after.items()), (seed, before, after)
+        before = after
+
+
+@settings(max_examples=30, deadline=None, derandomize=True)
+@given(st.integers(0, 2**32))
+def test_quota_is_kept_in_every_node_of_the_tree(seed: int) -> None:
+    play(seed)
+
+
+@pytest.mark.parametrize("seed", FOUND)
+def test_what_was_found_once(seed: int) -> None:
+    play(seed)
+
+
+def test_the_same_seed_gives_the_same_pictures() -> None:
+    pictures = []
+    for _ in range(2):
+        history = WideHistory(20261)
+        for _ in range(STEPS):
+            history.step()
+        pictures.append(history.picture())
+    assert pictures[0] == pictures[1]
