@@ -230,7 +230,7 @@ class AdmissionCycle:
     def _in_order(self, entries: list[Entry]) -> Iterable[Entry]:
         if self._is_fair:
             return drawn(entries)
-        return sorted(entries, key=lambda entry: (entry.assignment.level, entry.rank))
+        return sorted(entries, key=Entry.standing)
 
     # --- serving one head ---------------------------------------------------------------------------------------------
 

@@ -33,6 +33,15 @@ class Entry:
     def has_victims(self) -> bool:
         return bool(self.record.waits_for)
 
+    def standing(self) -> tuple[bool, bool, int, OrderKey]:
+        """Inside the own quota first, then what borrows least far away, then priority and age.
+
+        Of those that borrow, one for whom others had to go is before the rest: or its victims, who may borrow from
+        nearer, take their place back, are preempted again, and so on without end.
+        """
+        borrows = self.assignment.level > 0
+        return borrows, borrows and not self.has_victims, self.assignment.level, self.rank
+
     @property
     def leaving(self) -> Sequence[Amounts]:
         held = (self.queue.holders.get(uid) for uid in sorted(self.record.waits_for))
