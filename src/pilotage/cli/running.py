@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import platform
 import socket
@@ -39,7 +40,7 @@ from pilotage.kube.preflight import (
 from pilotage.kube.transport import Transport
 from pilotage.model import KINDS
 from pilotage.rng import fresh_seed, random_uid, seeded
-from pilotage.serve.authorities import LookupFailed, cluster_authorities
+from pilotage.serve.authorities import LookupFailed, PublishedAuthorities
 from pilotage.serve.client_certificates import ClientCertificates
 from pilotage.serve.component_pages import About
 from pilotage.serve.endpoints import EndpointOptions, Reviewers, endpoints
@@ -48,6 +49,7 @@ from pilotage.serve.needs import BINDING, QUEUEING_WRITES, WRITES, lease_permiss
 from pilotage.serve.pages import SiteFacts, build_site
 from pilotage.serve.service import SchedulerService
 from pilotage.serve.tls import CertificateError, ServerTls, TlsOptions
+from pilotage.tasks import sole_error
 from pilotage.workload_queueing import WATCHED_FOR_QUEUEING
 
 log = logging.getLogger(__name__)
@@ -95,7 +97,8 @@ class Running:
             side = self._transport(stack, self.connections.scheduler)
             tls = self._tls()
             certificates = self._certificates(tls)
-            service = self._service(client, side, certificates)
+            authorities = self._published_authorities(side, certificates)
+            service = self._service(client, side, authorities)
             site = build_site(service, self._clock, self._facts(service))
             reviewers = Reviewers(
                 self._reviewing(stack, self.connections.authentication, side),
@@ -105,7 +108,17 @@ class Running:
             entering = endpoints(site, self._endpoint_options(), tls, reviewers, self._clock)
             for url in await stack.enter_async_context(entering):
                 log.info("serving health, metrics and debug pages at %s", url)
-            await until_stopped(service.run(), service.stop)
+            await self._serve(service, authorities)
+
+    async def _serve(self, service: SchedulerService, authorities: PublishedAuthorities | None) -> None:
+        with sole_error():
+            async with asyncio.TaskGroup() as tasks:
+                following = None
+                if authorities is not None:
+                    following = tasks.create_task(authorities.follow(self._clock), name="client authorities")
+                await until_stopped(service.run(), service.stop)
+                if following is not None:
+                    following.cancel()
 
     # --- parts -------------------------------------------------------------------------------------------------
 
@@ -119,14 +132,16 @@ class Running:
     def _reviewing(self, stack: AsyncExitStack, connection: Connection, side: Transport) -> Transport:
         return side if connection is self.connections.scheduler else self._transport(stack, connection)
 
-    def _service(self, client: KubeClient, side: Transport, certificates: ClientCertificates) -> SchedulerService:
+    def _service(
+        self, client: KubeClient, side: Transport, authorities: PublishedAuthorities | None
+    ) -> SchedulerService:
         elector = self._elector(KubeClient(side))
         writer = None if elector is None else FencedWriter(client, lambda: elector.is_leading)
         process = scheduler_process(client, self._clock, self._rng, self._options, writer, self._metrics)
         delays_cache = self._settings.configuration.scheduler.delay_cache_until_active
 
         async def prepare() -> None:
-            await self._check_server(client, side, certificates)
+            await self._check_server(client, authorities)
 
         return SchedulerService(process, elector, prepare=prepare, delays_cache=delays_cache)
 
@@ -181,6 +196,13 @@ class Running:
             )
         return certificates
 
+    def _published_authorities(self, side: Transport, certificates: ClientCertificates) -> PublishedAuthorities | None:
+        values = self._settings.values
+        users, proxy = (not values.text(name) for name in ("client-ca-file", "requestheader-client-ca-file"))
+        if values.boolean("authentication-skip-lookup") or not (users or proxy):
+            return None
+        return PublishedAuthorities(side, certificates, with_users=users, with_proxy=proxy)
+
     def _endpoint_options(self) -> EndpointOptions:
         values = self._settings.values
         return EndpointOptions(
@@ -196,7 +218,7 @@ class Running:
 
     # --- before anything is scheduled --------------------------------------------------------------------------
 
-    async def _check_server(self, client: KubeClient, side: Transport, certificates: ClientCertificates) -> None:
+    async def _check_server(self, client: KubeClient, authorities: PublishedAuthorities | None) -> None:
         """Say at the start what would otherwise only show as pods that stay pending."""
         queueing = () if self._options.queueing is None else WATCHED_FOR_QUEUEING
         kinds = [KINDS[resource] for resource in dict.fromkeys((*WATCHED, *queueing))]
@@ -207,7 +229,8 @@ class Running:
         await self._check_writing(client)
         if self._options.queueing is not None and not await has_kind(client, KINDS["workloads"]):
             log.warning("nothing can be queued: this cluster lacks Kueue's kinds; kubectl apply -f deploy/crds")
-        await self._look_up_authorities(side, certificates)
+        if authorities is not None:
+            await self._look_up(authorities)
         address = urlsplit(self.connections.scheduler.server)
         say(f"scheduling at {address.netloc} ({server.git_version}); Ctrl-C ends it")
 
@@ -229,19 +252,11 @@ class Running:
         for permission in lacking:
             log.warning("%s", missing(permission))
 
-    async def _look_up_authorities(self, side: Transport, certificates: ClientCertificates) -> None:
-        values = self._settings.values
-        given = [bool(values.text(name)) for name in ("client-ca-file", "requestheader-client-ca-file")]
-        if all(given) or values.boolean("authentication-skip-lookup"):
-            return
+    async def _look_up(self, authorities: PublishedAuthorities) -> None:
         try:
-            published = await cluster_authorities(side)
-            if published.users and not given[0]:
-                certificates.trust_users(published.users)
-            if published.proxy is not None and not given[1]:
-                certificates.trust_proxy(published.proxy)
+            await authorities.look_up()
         except (LookupFailed, CertificateError) as error:
-            if not values.boolean("authentication-tolerate-lookup-failure"):
+            if not self._settings.values.boolean("authentication-tolerate-lookup-failure"):
                 raise Refused([f"the cluster's client CA cannot be read: {error}"]) from error
             log.info("client certificates are not accepted: the cluster's client CA cannot be read: %s", error)
             if self._options.queueing is not None:
