@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pilotage.explain.workload_text import render_workload
 from tests.jobs.world import World, groups
 
 
@@ -15,7 +16,7 @@ def test_a_missing_flavor_is_named_and_its_arrival_starts_the_workload() -> None
     world.add("clusterQueue", "main", groups=groups(later=4))
     world.add("localQueue", "lq-main", clusterQueue="main")
     world.submit("a", "main")
-    assert condition(world, "main")[0] == "FlavorNotFound" and "later" in condition(world, "main")[1]
+    assert condition(world, "main")[0] == "FlavorNotFound" and condition(world, "main")[1].endswith(": later")
     assert world.why("a")[0] == "Suspended" and "later" in world.why("a")[1]
     world.add("flavor", "later")
     assert world.state("a") == "admitted"
@@ -56,6 +57,38 @@ def test_a_quota_lowered_below_its_use_evicts_nobody_admits_nobody_and_is_told()
     assert "usage exceeds the quota: cpu in flavor std by 2" in condition(world, "main")[1]
     world.finish("big")
     assert world.state("small") == "admitted"
+
+
+def test_after_a_quota_cut_nothing_is_admitted_before_use_is_below_the_quota_again() -> None:
+    world = World()
+    world.queue("main", std=6)
+    for name in ("a", "b", "c"):
+        world.submit(name, "main", 2)
+    world.change("clusterQueue", "main", groups=groups(std=3))
+    world.submit("small", "main", 1)
+    [shortage] = world.explain("small").shortages
+    assert (shortage.have, shortage.exceeded_by) == (0, 3000)
+    text = render_workload(world.explain("small"), 0.0, "pending")
+    assert "std: pod set main needs 1 cpu, 0 free: 3 more in use than there is quota, so 4 must be given back" in text
+    [quota] = world.engine.cluster_queues()[0].quotas
+    assert (quota.used, quota.borrowed, quota.available) == (6000, 0, 0), "nobody lends it anything"
+    world.finish("a")
+    assert world.state("small") == "pending" and world.explain("small").shortages[0].exceeded_by == 1000
+    assert [world.state(name) for name in ("b", "c")] == ["admitted", "admitted"]
+    world.finish("b")
+    assert world.state("small") == "admitted" and condition(world, "main")[1] == "Can admit new workloads"
+
+
+def test_a_quota_cut_in_a_cohort_is_told_by_the_queue_that_uses_too_much() -> None:
+    world = World()
+    world.queue("lender", "ring", std=4)
+    world.queue("borrower", "ring", std=1)
+    world.submit("big", "borrower", 5)
+    world.change("clusterQueue", "lender", groups=groups(std=2))
+    assert "usage exceeds the quota: cpu in flavor std by 2" in condition(world, "borrower")[1]
+    assert condition(world, "lender")[1] == "Can admit new workloads", "it uses nothing"
+    world.submit("own", "lender", 1)
+    assert (world.state("big"), world.state("own")) == ("admitted", "pending")
 
 
 def test_a_resource_in_two_groups_makes_a_queue_unusable() -> None:

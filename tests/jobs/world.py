@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pilotage.jobs.configuration.load import queueing_of
+from pilotage.jobs.reports import WorkloadReport
 from pilotage.model.kueue import Workload
 from pilotage.simulate.queueing_expectations import state
 from pilotage.simulate.queueing_file import Named
@@ -54,6 +55,11 @@ class World:
 
     def state(self, name: str) -> str:
         return state(self.workload(name))
+
+    def explain(self, name: str) -> WorkloadReport:
+        found = self.engine.explain(f"ns/{name}")
+        assert found is not None
+        return found
 
     def why(self, name: str) -> tuple[str, str]:
         """Reason and message of QuotaReserved."""

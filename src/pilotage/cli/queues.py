@@ -61,9 +61,10 @@ def document(cluster_queues: list[ClusterQueueReport], local_queues: list[LocalQ
         plain = {name: getattr(queue, name) for name in queue.__slots__ if not name.endswith("_usage")}
         plain["reserved_usage"] = _usage_list(queue)
         locals_.append(plain)
-    # Which of the waiting ones were tried in vain is known to the running controller alone.
+    # What happened in its cycles is known to the running controller alone.
+    unknown = ("inadmissible", "preemption_skips")
     queues = [
-        {name: getattr(queue, name) for name in queue.__slots__ if name != "inadmissible"} for queue in cluster_queues
+        {name: getattr(queue, name) for name in queue.__slots__ if name not in unknown} for queue in cluster_queues
     ]
     return {"clusterQueues": queues, "localQueues": locals_}
 

@@ -53,6 +53,9 @@ def _shortage_line(one: Shortage) -> str:
     text = f"{where}pod set {one.pod_set} needs {need} {one.resource}, {have} free"
     if one.code == "ExceedsMaxQuota":
         return f"{text}; it could never have more than {readable(one.resource, one.most)}"
+    if one.exceeded_by:
+        over, missing = readable(one.resource, one.exceeded_by), readable(one.resource, one.need + one.exceeded_by)
+        return f"{text}: {over} more in use than there is quota, so {missing} must be given back first"
     return text
 
 

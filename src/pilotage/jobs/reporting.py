@@ -179,6 +179,7 @@ class Reporting:
         if queue is not None and obstacle.code == c.WAITING_FOR_QUOTA:
             for other in self._world.tree_of(queue):
                 holders += [(one.key, one.usage[pair]) for one in other.holders.values() if pair in one.usage]
+        free = queue.node.available(pair) if queue is not None else obstacle.have
         return Shortage(
             pod_set=obstacle.pod_set,
             flavor=obstacle.flavor,
@@ -186,8 +187,9 @@ class Reporting:
             code=obstacle.code,
             message=obstacle.sentence,
             need=obstacle.need,
-            have=max(0, queue.node.available(pair)) if queue is not None else obstacle.have,
+            have=max(0, free),
             most=obstacle.most,
+            exceeded_by=max(0, -free),
             holders=tuple(sorted(holders, key=lambda item: (-item[1], item[0]))),
         )
 
@@ -237,7 +239,7 @@ def _quota(queue: QueueState, pair: FlavorResource, admitted: Amounts) -> QuotaR
         borrowing_limit=quota.borrowing_limit,
         lending_limit=quota.lending_limit,
         used=node.used(pair),
-        borrowed=node.borrowed(pair),
+        borrowed=node.borrowed(pair) if node.parent is not None else 0,
         available=max(0, node.available(pair)),
         admitted=admitted.get(pair, 0),
     )
@@ -245,9 +247,9 @@ def _quota(queue: QueueState, pair: FlavorResource, admitted: Amounts) -> QuotaR
 
 def _overdrawn(queue: QueueState) -> str:
     """More is in use than there is: the quota was lowered. Nobody is evicted for it, but people should see it."""
-    if queue.node.parent is not None:
-        return ""
-    over = [(pair, -queue.node.available(pair)) for pair in queue.node.quotas if queue.node.available(pair) < 0]
+    node = queue.node
+    above = [pair for pair in node.quotas if node.borrowed(pair)]
+    over = [(pair, -node.available(pair)) for pair in above if node.available(pair) < 0]
     if not over:
         return ""
     amounts = (f"{resource} in flavor {flavor} by {shown(resource, amount)}" for (flavor, resource), amount in over)
@@ -265,7 +267,7 @@ def _flavor_usage(queue: QueueState | None, usage: Amounts, *, is_local: bool = 
             for resource in covered:
                 used = usage.get((flavor, resource), 0)
                 nominal = queue.node.quota((flavor, resource)).nominal
-                borrowed = 0 if is_local else max(0, used - nominal)
+                borrowed = 0 if is_local or queue.node.parent is None else max(0, used - nominal)
                 resources.append(ResourceUsage(resource, shown(resource, used), shown(resource, borrowed)))
             found.append(FlavorUsage(flavor, tuple(resources)))
     return tuple(found)

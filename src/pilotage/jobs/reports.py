@@ -152,6 +152,8 @@ class Shortage:
     have: int = 0
     most: int = 0
     """What the flavor could give if nobody else used it."""
+    exceeded_by: int = 0
+    """How much more is in use than there is quota: it was lowered."""
     holders: tuple[tuple[str, int], ...] = ()
     """Who uses it: (workload key, amount), largest first."""
 

@@ -176,17 +176,14 @@ class World:
             return "Stopped", "Can't admit new workloads: is stopped"
         missing = [name for name in queue.flavor_names if name not in self.flavors]
         if missing:
-            return "FlavorNotFound", f"Can't admit new workloads: references missing ResourceFlavor(s): {missing}"
+            return "FlavorNotFound", _missing("references missing ResourceFlavor(s)", missing)
         checks = {rule.name: self.checks.get(rule.name) for rule in queue.check_rules}
         unknown = [name for name, check in checks.items() if check is None]
         if unknown:
-            return (
-                "AdmissionCheckNotFound",
-                f"Can't admit new workloads: references missing AdmissionCheck(s): {unknown}",
-            )
+            return "AdmissionCheckNotFound", _missing("references missing AdmissionCheck(s)", unknown)
         idle = [name for name, check in checks.items() if check is not None and not _is_active(check)]
         if idle:
-            return "AdmissionCheckInactive", f"Can't admit new workloads: references inactive AdmissionCheck(s): {idle}"
+            return "AdmissionCheckInactive", _missing("references inactive AdmissionCheck(s)", idle)
         ring = self._cyclic.get(queue.obj.spec.cohort_name)
         if ring:
             circle = " -> ".join((*ring, ring[0]))
@@ -195,6 +192,10 @@ class World:
         if twice:
             return "Misconfigured", f"Can't admit new workloads: in more than one resource group: {', '.join(twice)}"
         return READY, "Can admit new workloads"
+
+
+def _missing(what: str, names: list[str]) -> str:
+    return f"Can't admit new workloads: {what}: {', '.join(names)}"
 
 
 def _is_active(check: AdmissionCheck) -> bool:
