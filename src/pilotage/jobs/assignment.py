@@ -39,6 +39,8 @@ class PodSetChoice:
     count: int
     flavors: dict[str, str] = field(default_factory=dict)
     usage: dict[str, int] = field(default_factory=dict)
+    passed_over: list[Obstacle] = field(default_factory=list)
+    """Why flavors that come before the chosen ones were not taken."""
 
 
 @dataclass(slots=True)
@@ -150,6 +152,7 @@ class _Search:
         found = self._found
         found.mode = min(found.mode, best.mode)
         found.level = max(found.level, best.level)
+        choice.passed_over += obstacles
         if best.mode is not Mode.FIT:
             found.obstacles += obstacles
             self._reasons.append(c.WAITING_FOR_QUOTA)

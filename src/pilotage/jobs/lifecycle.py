@@ -55,7 +55,8 @@ class Lifecycle:
         self.hold(record, queue, {pair: amount for pair, amount in assignment.usage.items() if amount})
         if self._world.pods_ready is not None:
             conditions.set(c.PODS_READY, False, c.WAIT_FOR_START, "Not all pods are ready or succeeded", now)
-        self._outbox.event(record, "Normal", "QuotaReserved", f"Quota reserved in {queue.name}, waited {waited}s")
+        text = f"Quota reserved in {queue.name}, waited {waited}s; flavors considered: {_considered(assignment)}"
+        self._outbox.event(record, "Normal", "QuotaReserved", text)
         labels = queue_labels(record)
         self._outbox.count("quota_reserved_workloads_total", *labels)
         self._outbox.observe("quota_reserved_wait_time_seconds", waited, labels)
@@ -255,6 +256,17 @@ class Lifecycle:
         queue.book(record)
         self._world.touch(record)
         self._queueing.released(queue)
+
+
+def _considered(assignment: Assignment) -> str:
+    """Which flavors were passed over, and which were taken."""
+    told = []
+    for one in assignment.pod_sets:
+        refused = {obstacle.flavor: f"{obstacle.flavor} ({obstacle.sentence})" for obstacle in one.passed_over}
+        taken = dict.fromkeys(one.flavors.values())
+        passed = [text for flavor, text in refused.items() if flavor not in taken]
+        told.append(f"{one.name}: {', '.join([*passed, *taken]) or 'none'}")
+    return "; ".join(told)
 
 
 def queue_labels(record: Record) -> Labels:

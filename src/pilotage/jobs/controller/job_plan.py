@@ -28,7 +28,7 @@ from pilotage.jobs.controller.steps import (
     TellReady,
     TellReclaimable,
 )
-from pilotage.jobs.controller.workload_changes import followed, priority_followed, same_reclaimable
+from pilotage.jobs.controller.workload_changes import checks_told, followed, priority_followed, same_reclaimable
 from pilotage.jobs.controller.workload_facts import (
     holds_quota,
     is_leaving,
@@ -137,6 +137,7 @@ def _stopped(job: Job, facts: RunFacts, workload: Workload, drafting: Drafting) 
         yield from _stop(job, facts, workload, why_stopped(workload))
     elif isinstance(draft := drafting(), WorkloadDraft):
         yield from followed(job, workload, draft)
+        yield from checks_told(job, workload)
     else:
         yield Note(job, draft.reason, draft.message, "Warning")
     if facts.is_suspended and not facts.has_active_pods and is_true(workload, "Evicted") and holds_quota(workload):

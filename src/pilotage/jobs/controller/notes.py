@@ -38,8 +38,8 @@ class Notes:
 
     def record(self, note: Note) -> None:
         regarding = _regarding(note.subject)
-        if note.type == "Warning":
-            # Warnings are found again with every look at the object.
+        if note.type == "Warning" or note.is_told_once:
+            # Warnings too are found again with every look at the object.
             if self._last.get(regarding.uid) == (note.reason, note.message):
                 return
             self._last[regarding.uid] = (note.reason, note.message)

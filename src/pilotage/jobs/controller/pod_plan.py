@@ -25,7 +25,7 @@ from pilotage.jobs.controller.steps import (
     TellReady,
     TellReplacement,
 )
-from pilotage.jobs.controller.workload_changes import followed, priority_followed
+from pilotage.jobs.controller.workload_changes import checks_told, followed, priority_followed
 from pilotage.jobs.controller.workload_facts import (
     condition,
     holds_quota,
@@ -139,6 +139,7 @@ def _stopped(members: Group, workload: Workload, drafting: Drafting) -> Iterator
     elif members.is_complete and isinstance(draft := drafting(), WorkloadDraft):
         yield from _removals(plain_pods.excess(members), *_TOO_MANY)
         yield from followed(members.pods[0], workload, draft)
+        yield from checks_told(members.pods[0], workload)
     if not plain_pods.run_facts(members).has_active_pods and is_true(workload, "Evicted") and holds_quota(workload):
         yield TellGone(workload.key)
 

@@ -22,6 +22,8 @@ class Note:
     reason: str
     message: str
     type: Literal["Normal", "Warning"] = "Normal"
+    is_told_once: bool = False
+    """It is found again with every look at the object, and is told only if it differs from what was told last."""
 
 
 @dataclass(frozen=True, slots=True)

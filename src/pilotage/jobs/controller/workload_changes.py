@@ -8,7 +8,7 @@ from typing import Any
 from pilotage.jobs.adapters import marks
 from pilotage.jobs.adapters.workload_draft import Drafting, DraftProblem, WorkloadDraft, same_pod_sets
 from pilotage.jobs.controller.steps import Change, Note, RemoveWorkload, Step, Subject
-from pilotage.jobs.controller.workload_facts import holds_quota
+from pilotage.jobs.controller.workload_facts import holds_quota, is_true
 from pilotage.model.kueue import Workload
 
 _ALWAYS = ("priority", "priorityClassRef")
@@ -68,6 +68,14 @@ def _differences(workload: Workload, draft: WorkloadDraft) -> dict[str, Any]:
     if spec.maximum_execution_time_seconds != draft.maximum_execution_seconds:
         differences["maximumExecutionTimeSeconds"] = draft.maximum_execution_seconds
     return differences
+
+
+def checks_told(owner: Subject, workload: Workload) -> Iterator[Note]:
+    """What admission checks say that are not ready yet."""
+    pending = [one for one in workload.status.admission_checks if one.state == "Pending" and one.message]
+    if pending and holds_quota(workload) and not is_true(workload, "Evicted"):
+        text = "; ".join(f"{one.name}: {one.message}" for one in pending)
+        yield Note(owner, "UpdatedAdmissionCheck", text, is_told_once=True)
 
 
 def same_reclaimable(workload: Workload, counts: Mapping[str, int]) -> bool:
