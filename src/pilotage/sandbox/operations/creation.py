@@ -28,6 +28,7 @@ from pilotage.sandbox.rules.validation import validate_create, validate_metadata
 from pilotage.sandbox.storage.records import Key, Record
 
 _NAME_ATTEMPTS: Final = 8
+_ADMITTED_LAST: Final = frozenset({"pods", "persistentvolumeclaims"})
 
 
 class Creation:
@@ -112,7 +113,8 @@ class Creation:
         errors = validate_create(resource_type.kind, obj) or self._own_rules(resource_type, obj)
         if errors:
             raise invalid(resource_type.kind, resource_type.group, obj["metadata"]["name"], errors)
-        admit_valid(resource_type.kind, obj, self._lookup)
+        if resource_type.storage in _ADMITTED_LAST:
+            admit_valid(resource_type.kind, obj, self._lookup)
         if resource_type.storage == "pods":
             merge_label_keys(obj)
 

@@ -32,6 +32,8 @@ from pilotage.sandbox.storage.records import Record
 
 # Their metadata is completed from the rest or the other way round, or their spec decides whether they may go.
 _WHOLE: Final = frozenset({"namespaces", "replicationcontrollers", CRD_RESOURCE})
+# What may change how much an object asks for; of a pod nothing but a resize.
+_ASKING: Final = frozenset({("pods", "resize"), ("persistentvolumeclaims", "")})
 
 
 class Updates:
@@ -59,7 +61,8 @@ class Updates:
         check_shape(resource_type, new)
         _identify(resource_type, record, old, new)
         new = self._merged(resource_type, old, new, subresource)
-        if _asks_for_resources(resource_type, subresource) and not new["metadata"].get("deletionTimestamp"):
+        is_asking = (resource_type.storage, subresource) in _ASKING
+        if is_asking and not new["metadata"].get("deletionTimestamp"):
             admit_valid(resource_type.kind, new, self._lookup)
         return self.store(resource_type, record, old, new, dry_run=dry_run)
 
@@ -130,12 +133,6 @@ class Updates:
         if resource_type.schema:
             return schema_errors(resource_type.schema, new)
         return []
-
-
-def _asks_for_resources(resource_type: ResourceType, subresource: str) -> bool:
-    """Of a pod only a resize does; what else it asks for cannot be changed."""
-    wanted = {"pods": "resize", "persistentvolumeclaims": ""}.get(resource_type.storage)
-    return wanted is not None and wanted == subresource
 
 
 def has_separate_spec(resource_type: ResourceType) -> bool:

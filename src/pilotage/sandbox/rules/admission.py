@@ -55,9 +55,7 @@ def admit_create(kind: str, obj: Json, lookup: Lookup) -> None:
 
 
 def admit_valid(kind: str, obj: Json, lookup: Lookup) -> None:
-    """Refuse an object that is right in itself, but not here."""
-    if not is_builtin(obj):
-        return
+    """Refuse a pod or a claim that is right in itself, but not here."""
     refuse_beyond_limits(kind, obj, lookup)
     if kind == "Pod":
         refuse_own_overhead(obj, lookup)

@@ -40,9 +40,7 @@ def set_default_resources(pod: Json, lookup: Lookup) -> None:
 
 
 def refuse_beyond_limits(kind: str, obj: Json, lookup: Lookup) -> None:
-    """ApiError if a pod or claim breaks a bound; of several LimitRanges the first that is broken is told."""
-    if kind not in _RESOURCES:
-        return
+    """ApiError if the pod or claim breaks a bound; of several LimitRanges the first that is broken is told."""
     for limit_range in _limit_ranges(obj, lookup):
         problems = list(dict.fromkeys(breach.sentence for breach in _breaches(kind, obj, limit_range)))
         if problems:
