@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -46,6 +47,32 @@ spec:
       restartPolicy: Never
       containers: [{name: c, image: i, resources: {requests: {cpu: 1}}}]
 """
+LIMITED = """
+apiVersion: v1
+kind: Namespace
+metadata: {name: limited}
+---
+apiVersion: v1
+kind: LimitRange
+metadata: {name: bounds, namespace: limited}
+spec:
+  limits: [{type: Container, max: {cpu: 500m}, defaultRequest: {cpu: 250m}}]
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ClusterQueue
+metadata: {name: small}
+spec:
+  namespaceSelector: {}
+  resourceGroups:
+  - coveredResources: [cpu]
+    flavors: [{name: std, resources: [{name: cpu, nominalQuota: 2}]}]
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: LocalQueue
+metadata: {name: team, namespace: limited}
+spec: {clusterQueue: small}
+"""
+OVER_THE_LIMIT = '{"spec": {"containers": [{"name": "p", "image": "i", "resources": {"limits": {"cpu": "1"}}}]}}'
 CONFIGURATION = """
 apiVersion: config.kueue.x-k8s.io/v1beta2
 kind: Configuration
@@ -92,6 +119,33 @@ def test_jobs_run_one_after_the_other_and_the_commands_say_why(sandbox: SandboxP
     events = sandbox.kubectl("get", "events").stdout
     for reason in ("CreatedWorkload", "QuotaReserved", "Admitted", "Started", "FinishedWorkload"):
         assert reason in events, reason
+
+
+def test_limits_of_a_namespace_count_for_its_jobs_and_are_told(sandbox: SandboxProcess) -> None:
+    """What kubectl is told about a pod, the queue says about a job before its pods are tried."""
+    sandbox.kubectl("apply", "-f", "-", stdin=LIMITED)
+    pod = sandbox.kubectl("run", "p", "--image=i", "-n", "limited", "--overrides", OVER_THE_LIMIT)
+    assert 'pods "p" is forbidden: maximum cpu usage per Container is 500m, but limit is 1' in pod.stderr
+    sandbox.kubectl("apply", "-n", "limited", "-f", "-", stdin=JOB % {"name": "wide", "seconds": 1})
+    bare = (JOB % {"name": "bare", "seconds": 60}).replace(", resources: {requests: {cpu: 1}}", "")
+    sandbox.kubectl("apply", "-n", "limited", "-f", "-", stdin=bare)
+    place = ["-n", "limited", "--kubeconfig", str(sandbox.kubeconfig)]
+    eventually("the wide one is told", lambda: "Misconfigured" in pilotage("jobs", *place).stdout)
+    explained = pilotage("explain", "workload/wide", *place)
+    assert explained.returncode == 1
+    bound = "maximum cpu usage per Container is 500m, but request is 1 (container c, LimitRange bounds)"
+    assert f"pod set main: {bound}" in explained.stdout
+    eventually("the bare one runs", lambda: len(_running(sandbox)) == 2)
+    assert [one["spec"]["containers"][0]["resources"]["requests"] for one in _running(sandbox)] == [{"cpu": "250m"}] * 2
+    queues = json.loads(pilotage("queues", "small", *place[2:], "-o", "json").stdout)
+    assert queues["clusterQueues"][0]["quotas"][0]["used"] == 500
+    sandbox.kubectl("delete", "limitrange", "bounds", "-n", "limited")
+    eventually("the wide one is queued for quota", lambda: "WaitingForQuota" in pilotage("jobs", *place).stdout)
+
+
+def _running(sandbox: SandboxProcess) -> list[Any]:
+    told = sandbox.kubectl("get", "pods", "-n", "limited", "-l", "job-name=bare", "-o", "json").stdout
+    return [one for one in json.loads(told)["items"] if one["status"]["phase"] == "Running"]
 
 
 def test_run_queues_workloads_of_a_cluster_that_has_no_scheduler(tmp_path: Path) -> None:

@@ -8,11 +8,14 @@ import msgspec
 import pytest
 
 from pilotage.jobs.effective_pods import Surroundings
+from pilotage.jobs.effects import Event, StatusChanged
+from pilotage.jobs.engine import JobQueueing
 from pilotage.jobs.shapes import Shape, shape_of
 from pilotage.model import KINDS
 from pilotage.model.kueue import PodSet, Workload
 from pilotage.model.limit_ranges import LimitRange, LimitRangeSpec
 from pilotage.model.policy import RuntimeClass
+from pilotage.rng import seeded
 from tests.jobs.world import World, groups
 
 Json = dict[str, Any]
@@ -155,11 +158,14 @@ def test_equal_content_has_one_shape_only_where_the_rules_are_equal() -> None:
 
 
 def told(spec: Json, *ranges: Json) -> list[str]:
-    return [one.detail for one in shape(spec, *ranges).problems]
+    refusal = shape(spec, *ranges).refusal
+    return [] if refusal is None else [one.detail for one in refusal.obstacles]
 
 
 def test_a_request_above_a_default_limit_names_both() -> None:
-    [problem] = shape({"containers": [container(requests={"cpu": "2"})]}, {"default": {"cpu": "1"}}).problems
+    refusal = shape({"containers": [container(requests={"cpu": "2"})]}, {"default": {"cpu": "1"}}).refusal
+    assert refusal is not None
+    [problem] = refusal.obstacles
     assert problem.detail == (
         "pod set main: container c requests 2 cpu, more than its limit of 1 (the default of LimitRange r0)"
     )
@@ -211,7 +217,9 @@ def test_in_a_strict_queue_it_blocks_those_behind_it() -> None:
     put(world, bounds)
     submit(world, "a-wide", container(limits={"cpu": "2"}))
     submit(world, "b-fine", container(limits={"cpu": "1"}))
+    submit(world, "c-wide", container(limits={"cpu": "3"}))
     assert (world.why("a-wide")[0], world.why("b-fine")[0]) == ("Misconfigured", "PendingEvaluation")
+    assert "limit is 3" in world.why("c-wide")[1], "nobody has to wait for the turn of a job that can never run"
     remove(world, bounds)
     assert (world.state("a-wide"), world.state("b-fine")) == ("admitted", "admitted")
 
@@ -259,6 +267,22 @@ def test_of_two_limit_ranges_the_first_by_name_goes_first_whenever_it_came() -> 
     put(world, limit_range("b", defaultRequest={"cpu": "2"}), limit_range("a", defaultRequest={"cpu": "1"}))
     submit(world, "w", container())
     assert used(world) == 1000
+
+
+def test_a_restart_repeats_no_event_and_keeps_the_reason() -> None:
+    world = World()
+    world.queue("main", std=2)
+    put(world, limit_range(max={"cpu": "1"}))
+    submit(world, "w", container(limits={"cpu": "2"}))
+    fresh = JobQueueing(world.stage.clock, seeded(0), world.stage.configuration)
+    fresh.set_namespace("ns", {})
+    for obj in (limit_range(max={"cpu": "1"}), *world.stage.objects(), world.workload("w")):
+        fresh.upsert(obj)
+    while fresh.cycle():
+        pass
+    assert [one for one in fresh.take_effects() if isinstance(one, StatusChanged | Event)] == []
+    found = fresh.workload("ns/w")
+    assert found is not None and found.status == world.workload("w").status
 
 
 def test_whoever_has_quota_keeps_it_as_it_is_and_is_judged_anew_after_an_eviction() -> None:

@@ -118,3 +118,31 @@ def test_a_finished_job_frees_its_quota_for_the_next(api: Client) -> None:
          "lastProbeTime": STARTED, "lastTransitionTime": STARTED},
     ])  # fmt: skip
     eventually("the second runs", lambda: not is_suspended(api, "second"))
+
+
+def test_a_limit_range_stops_a_job_until_it_is_gone(api: Client) -> None:
+    ranges = "/api/v1/namespaces/default/limitranges"
+    limits = [{"type": "Container", "max": {"cpu": "500m"}}]
+    body = {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "bounds"}, "spec": {"limits": limits}}
+    api.request("POST", ranges, body)
+    try:
+        api.request("POST", JOBS, job("wide", suspend=True))
+        eventually("it is told", lambda: conditions(api).get("QuotaReserved") == "False/Misconfigured")
+        assert is_suspended(api, "wide")
+    finally:
+        api.request("DELETE", f"{ranges}/bounds")
+    eventually("it is started", lambda: not is_suspended(api, "wide"))
+
+
+def test_a_job_waits_for_its_runtime_class(api: Client) -> None:
+    classes = "/apis/node.k8s.io/v1/runtimeclasses"
+    boxed = job("boxed", suspend=True)
+    boxed["spec"]["template"]["spec"]["runtimeClassName"] = "kata"
+    api.request("POST", JOBS, boxed)
+    eventually("it is told", lambda: conditions(api).get("QuotaReserved") == "False/Misconfigured")
+    head = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "kata"}, "handler": "box"}
+    api.request("POST", classes, {**head, "overhead": {"podFixed": {"cpu": "500m"}}})
+    try:
+        eventually("it counts", lambda: conditions(api).get("QuotaReserved") == "False/ExceedsMaxQuota")
+    finally:
+        api.request("DELETE", f"{classes}/kata")

@@ -139,8 +139,8 @@ class AdmissionCycle:
             text = f"The namespace doesn't match the namespace selector of ClusterQueue {queue.name}"
             self._put_aside(record, queue, Refusal(c.MISCONFIGURED, detail=text), NEVER)
             return None
-        if record.shape.problems:
-            self._refuse_pods(record, queue)
+        if record.shape.refusal is not None:
+            self._turn_away(record, queue, record.shape.refusal)
             return None
         if record.is_barred:
             self._bar(record, queue)
@@ -149,12 +149,6 @@ class AdmissionCycle:
             record.resumption = AFRESH
         assignment, victims = self._judge(record, queue)
         return Entry(record, queue, self._world.head_key(record), assignment, victims)
-
-    def _refuse_pods(self, record: Record, queue: QueueState) -> None:
-        """The API server would not create its pods: only another LimitRange, RuntimeClass or workload helps."""
-        problems = record.shape.problems
-        refusal = Refusal(c.MISCONFIGURED, problems, "; ".join(one.detail for one in problems))
-        self._turn_away(record, queue, refusal)
 
     def _bar(self, record: Record, queue: QueueState) -> None:
         names = [name for name, check in record.checks.items() if check.state in (checks.RETRY, checks.REJECTED)]

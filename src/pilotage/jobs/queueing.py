@@ -114,13 +114,16 @@ class Queueing:
             return c.MISCONFIGURED, f"ClusterQueue {local.obj.spec.cluster_queue} doesn't exist"
         if not queue.is_active:
             return c.SUSPENDED, f"ClusterQueue {queue.name} is inactive: {queue.message}"
+        if record.shape.refusal is not None:
+            return c.MISCONFIGURED, record.shape.refusal.message
         if record.conditions.is_true(c.WAITING_FOR_REPLACEMENT_PODS):
             return c.ADMISSION_GATED, "The pod group waits for replacement pods"
         return None
 
     def _say(self, record: Record, obstacle: tuple[str, str] | None) -> None:
         if obstacle is not None:
-            self.tell(record, *obstacle)
+            if self.tell(record, *obstacle) and record.shape.refusal is not None:
+                self._world.outbox.event(record, "Warning", *obstacle)
             return
         known = record.conditions.get(c.QUOTA_RESERVED)
         if known is None or known.is_true or known.reason in _SET_BY_QUEUES:

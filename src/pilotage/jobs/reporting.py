@@ -144,7 +144,8 @@ class Reporting:
         queue = self._world.queues.get(record.cluster_queue)
         reason, message = pending_reason(record)
         is_queued = queue is not None and record.place in (Place.QUEUED, Place.BACKOFF)
-        refusal = record.refusal if isinstance(record.refusal, Refusal) else None
+        told = record.refusal if isinstance(record.refusal, Refusal) else None
+        refusal = record.shape.refusal or told
         by_uid = {other.uid: other.key for other in self._world.records.values()} if record.waits_for else {}
         return WorkloadReport(
             key=record.key,
@@ -202,7 +203,7 @@ def _events(record: Record, reason: str) -> tuple[str, ...]:
         return ("spec.active set to true",)
     if record.place not in (Place.UNQUEUED, Place.QUEUED):
         return ()
-    if reason == c.MISCONFIGURED and record.shape.problems and record.place is Place.QUEUED:
+    if reason == c.MISCONFIGURED and record.shape.refusal is not None and record.place is Place.QUEUED:
         return ("a LimitRange of its namespace or its RuntimeClass changes", "the workload asks for something else")
     return {
         c.WAITING_FOR_QUOTA: ("quota released in the cohort tree", "quota raised"),

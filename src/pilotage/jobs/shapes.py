@@ -12,9 +12,10 @@ from typing import Final
 
 import msgspec
 
+from pilotage.jobs import conditions as c
 from pilotage.jobs.counted_resources import CountingRules, counted
 from pilotage.jobs.effective_pods import Surroundings, effective_spec, problems_of
-from pilotage.jobs.refusals import Obstacle
+from pilotage.jobs.refusals import Obstacle, Refusal
 from pilotage.model.interning import Shared
 from pilotage.model.kueue import PodSet
 from pilotage.model.pod import shared_spec
@@ -45,8 +46,8 @@ class Shape:
     """Compared by identity: there is one per content."""
 
     pod_sets: tuple[PodSetNeed, ...]
-    problems: tuple[Obstacle, ...] = ()
-    """Why the API server would refuse the pods."""
+    refusal: Refusal | None = None
+    """Why nobody gets quota for this, if nobody does: the API server would refuse the pods."""
 
     @property
     def can_shrink(self) -> bool:
@@ -78,7 +79,10 @@ def _made(content: bytes) -> Shape:
         effective = effective_spec(one.spec, around)
         needs.append(_need(one, effective, around.counting))
         problems += problems_of(one.name, one.spec, effective, around)
-    return Shape(tuple(needs), tuple(problems))
+    if not problems:
+        return Shape(tuple(needs))
+    text = "; ".join(one.detail for one in problems)
+    return Shape(tuple(needs), Refusal(c.MISCONFIGURED, tuple(problems), text))
 
 
 def _need(one: _Content, effective: PodSpecFields, counting: CountingRules) -> PodSetNeed:
