@@ -107,6 +107,18 @@ def test_explain_tells_what_can_never_fit_and_what_is_wrong(file: str, capsys: p
     assert capsys.readouterr().out.startswith("workload default/running is admitted in cq")
 
 
+def test_explain_names_the_head_of_a_strict_queue(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    strict = cluster_queue(queueingStrategy="StrictFIFO")
+    objects = [flavor("std"), strict, local_queue(), workload("running", 3, admitted=True)]
+    objects += [workload("large", 2, priority=1), workload("small", 1)]
+    path = tmp_path / "queues.yaml"
+    path.write_text(yaml.safe_dump_all(objects))
+    assert call(["explain", "workload/small", "-f", str(path)]) == 1
+    text = capsys.readouterr().out
+    assert "behind default/large: in a StrictFIFO queue nobody passes the first" in text
+    assert "when: default/large is admitted, or leaves the queue" in text
+
+
 def test_explain_names_the_bound_of_the_limit_range(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     limits = {"limits": [{"type": "Container", "max": {"cpu": "2"}}]}
     bounds = {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "bounds"}, "spec": limits}

@@ -202,3 +202,15 @@ def test_with_the_gate_off_a_borrower_that_made_way_is_behind_its_preemptor() ->
     world.stage.advance(1)
     world.submit("younger", "west", 2, priority=10)
     assert [world.state(name) for name in ("older", "younger")] == ["pending", "admitted"]
+
+
+def test_explain_names_the_head_that_a_strict_queue_waits_for() -> None:
+    world = World()
+    world.queue("main", std=4, strategy="StrictFIFO")
+    world.submit("holder", "main", 3)
+    world.submit("first", "main", 2)
+    world.submit("second", "main", 1)
+    reports = [world.engine.explain(f"ns/{name}") for name in ("holder", "first", "second")]
+    assert [one and one.behind for one in reports] == ["", "", "ns/first"]
+    world.change("clusterQueue", "main", strategy="BestEffortFIFO")
+    assert world.state("second") == "admitted"

@@ -41,6 +41,8 @@ def _reasons(report: WorkloadReport) -> Iterator[str]:
     if report.message and report.state not in ("admitted", "reserved", "finished"):
         yield report.message
     yield f"queue {report.local_queue or '(none)'}, priority {report.priority}"
+    if report.behind:
+        yield f"behind {report.behind}: in a StrictFIFO queue nobody passes the first, whether it would fit or not"
     if report.requeue_count:
         yield f"its pods were not ready in time {report.requeue_count} time{'s' if report.requeue_count > 1 else ''}"
 
@@ -75,6 +77,8 @@ def _retries(report: WorkloadReport, now: float) -> Iterator[str]:
     if report.requeue_at is not None:
         yield f"not before {rfc3339(report.requeue_at)} (in {max(report.requeue_at - now, 0):.0f}s)"
     yield from (f"when: {event}" for event in report.waits_for)
+    if report.behind:
+        yield f"when: {report.behind} is admitted, or leaves the queue"
     if report.next_due is not None and report.state == "admitted":
         yield f"its pods must be ready, or it must end, by {rfc3339(report.next_due)}"
 

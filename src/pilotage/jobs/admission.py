@@ -145,7 +145,7 @@ class AdmissionCycle:
         if record.is_barred:
             self._bar(record, queue)
             return None
-        if record.resumption.is_outdated(queue.generation, self._number):
+        if record.resumption is not AFRESH and record.resumption.is_outdated(queue.generation, self._number):
             record.resumption = AFRESH
         assignment, victims = self._judge(record, queue)
         return Entry(record, queue, self._world.head_key(record), assignment, victims)

@@ -70,9 +70,11 @@ class Resumption:
 
     def after(self, tried: Tried, generation: int, cycle: int) -> Resumption:
         """The next step of the search; nothing is tried if it is over."""
+        if not self.before and all(at < 0 for at in tried.values()):
+            return AFRESH
         place = tuple(sorted(tried.items()))
         if place in self.before or all(at < 0 for at in tried.values()):
-            return Resumption({}, self.before, generation, cycle) if self.before else AFRESH
+            return Resumption({}, self.before, generation, cycle)
         return Resumption(tried, self.before | {place}, generation, cycle)
 
     def is_outdated(self, generation: int, cycle: int) -> bool:
@@ -159,7 +161,7 @@ class Record:
     @property
     def is_barred(self) -> bool:
         """An admission check has said no before there was a reservation: it is not tried until that changes."""
-        return any(check.state in ("Retry", "Rejected") for check in self.checks.values())
+        return bool(self.checks) and any(check.state in ("Retry", "Rejected") for check in self.checks.values())
 
     def count_of(self, pod_set: int) -> int:
         """Pods of a pod set that still need quota."""

@@ -165,6 +165,7 @@ class Reporting:
             shortages=tuple(self._shortage(queue, one) for one in refusal.obstacles) if refusal and is_queued else (),
             victims=tuple(by_uid[uid] for uid in sorted(record.waits_for) if uid in by_uid),
             blocked_by=self._blockers() if reason == c.WAITING_FOR_PODS_READY else (),
+            behind=_strict_head(queue, record) if is_queued and queue is not None else "",
         )
 
     def _position(self, queue: QueueState, record: Record) -> int:
@@ -193,6 +194,14 @@ class Reporting:
             exceeded_by=max(0, -free),
             holders=tuple(sorted(holders, key=lambda item: (-item[1], item[0]))),
         )
+
+
+def _strict_head(queue: QueueState, record: Record) -> str:
+    """Who keeps a workload from being tried, if somebody does."""
+    if not queue.is_strict or queue_place(record) != "active":
+        return ""
+    head = queue.pending.head()
+    return head.key if head is not None and head is not record else ""
 
 
 def _events(record: Record, reason: str) -> tuple[str, ...]:

@@ -182,3 +182,5 @@ class WorkloadReport:
     """Workloads on their way out that it waits for."""
     blocked_by: tuple[str, ...] = ()
     """With blockAdmission: whose pods are not ready."""
+    behind: str = ""
+    """In a StrictFIFO queue: the first, which nobody passes."""

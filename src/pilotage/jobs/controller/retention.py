@@ -28,9 +28,12 @@ class Retention:
         self._clock = clock
         self._due: dict[str, float] = {}
         self._heap: list[tuple[float, str]] = []
+        self._is_off = policy == WorkloadRetention()
 
     def see(self, workload: Workload) -> None:
         """A new version of a workload."""
+        if self._is_off:
+            return
         due = self._until(workload)
         if due is None:
             self._due.pop(workload.key, None)
