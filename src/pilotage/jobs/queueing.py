@@ -114,15 +114,16 @@ class Queueing:
             return c.MISCONFIGURED, f"ClusterQueue {local.obj.spec.cluster_queue} doesn't exist"
         if not queue.is_active:
             return c.SUSPENDED, f"ClusterQueue {queue.name} is inactive: {queue.message}"
-        if record.shape.refusal is not None:
-            return c.MISCONFIGURED, record.shape.refusal.message
+        if (fault := _fault_of_pods(record)) is not None:
+            return fault
         if record.conditions.is_true(c.WAITING_FOR_REPLACEMENT_PODS):
             return c.ADMISSION_GATED, "The pod group waits for replacement pods"
         return None
 
     def _say(self, record: Record, obstacle: tuple[str, str] | None) -> None:
         if obstacle is not None:
-            if self.tell(record, *obstacle) and record.shape.refusal is not None:
+            # A queue that is missing or stopped is not the workload's fault; what its pods are like is.
+            if self.tell(record, *obstacle) and obstacle == _fault_of_pods(record):
                 self._world.outbox.event(record, "Warning", *obstacle)
             return
         known = record.conditions.get(c.QUOTA_RESERVED)
@@ -180,3 +181,9 @@ class Queueing:
         queue.pending.wake_all()
         if queue.pending.active_count:
             self._world.stir(queue)
+
+
+def _fault_of_pods(record: Record) -> tuple[str, str] | None:
+    """Why the API server would refuse its pods."""
+    refusal = record.shape.refusal
+    return None if refusal is None else (refusal.reason, refusal.message)
