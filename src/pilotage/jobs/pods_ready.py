@@ -3,12 +3,36 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
+from typing import Final
 
 from pilotage.jobs import conditions as c
 from pilotage.jobs.configuration.kinds import RequeuingStrategy, WaitForPodsReady
 from pilotage.jobs.record import Record
+from pilotage.model.durations import parse_duration
 
 _JITTER = 0.0001
+TIMEOUT_ANNOTATION: Final = "queueing.pilotage.dev/pods-ready-timeout"
+"""On a workload or its job: how long its own pods may take to start, instead of the administrator's timeout."""
+
+
+def own_timeout(annotations: Mapping[str, str]) -> float | None:
+    """Seconds, None if the usual timeout counts; ValueError if what is written is no duration above 0."""
+    text = annotations.get(TIMEOUT_ANNOTATION)
+    if text is None:
+        return None
+    seconds = parse_duration(text)
+    if seconds <= 0:
+        raise ValueError(text)
+    return seconds
+
+
+def start_timeout(record: Record, settings: WaitForPodsReady) -> float:
+    try:
+        own = own_timeout(record.seen.metadata.annotations)
+    except ValueError:
+        return settings.timeout
+    return settings.timeout if own is None else own
 
 
 def condition(record: Record, is_ready: bool) -> tuple[bool, str, str]:
@@ -34,7 +58,7 @@ def deadline(record: Record, settings: WaitForPodsReady) -> tuple[int, str] | No
         return (ready.since + _ceil(limit), c.WAIT_FOR_RECOVERY) if limit else None
     admitted = record.conditions.get(c.ADMITTED)
     assert admitted is not None
-    return admitted.since + _ceil(settings.timeout), c.WAIT_FOR_START
+    return admitted.since + _ceil(start_timeout(record, settings)), c.WAIT_FOR_START
 
 
 def _ceil(seconds: float) -> int:

@@ -70,7 +70,8 @@ class Stopping:
         at = int(self._world.now() + pods_ready.backoff_seconds(requeues, strategy, self._rng))
         record.requeue_count = requeues
         record.requeue_at = max(record.requeue_at or 0, at)
-        seconds = settings.timeout if cause == c.WAIT_FOR_START else settings.effective_recovery_timeout
+        is_start = cause == c.WAIT_FOR_START
+        seconds = pods_ready.start_timeout(record, settings) if is_start else settings.effective_recovery_timeout
         self._lifecycle.evict(record, c.PODS_READY_TIMEOUT, f"Exceeded the PodsReady timeout of {seconds:g}s", cause)
 
     def _execution_limit(self, record: Record) -> None:

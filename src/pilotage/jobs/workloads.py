@@ -107,6 +107,8 @@ class Workloads:
         if record.is_finished:
             return
         self._spec_changed(record, old, obj)
+        if record.place is Place.HOLDING and old.metadata.annotations != obj.metadata.annotations:
+            self._lifecycle.set_timer(record)
         if old.status is not obj.status and old.status != obj.status:
             self._status_changed(record, old.status, obj.status)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pilotage.jobs.pods_ready import TIMEOUT_ANNOTATION
 from tests.jobs.live.world import cluster_queue, flavor, job, living, local_queue, node, priority_class, queue
 
 
@@ -102,3 +103,32 @@ async def test_back_off_survives_a_restart() -> None:
             assert cluster.is_suspended("never")
             await cluster.run(45)
             assert not cluster.is_suspended("never"), "the back-off is over"
+
+
+async def test_a_job_may_have_a_timeout_of_its_own() -> None:
+    async with living(configuration=waiting(30, base=1000)) as cluster:
+        slow = {TIMEOUT_ANNOTATION: "2m"}
+        cluster.create(*queue(cpu=4), job("slow", is_ready=False, annotations=slow), job("usual", is_ready=False))
+        await cluster.run(40)
+        assert cluster.condition("usual", "Evicted") == "True/PodsReadyTimeout"
+        assert cluster.condition("slow", "Evicted") == "" and not cluster.is_suspended("slow")
+        await cluster.run(70)
+        assert not cluster.is_suspended("slow")
+        name = cluster.workload("slow")["metadata"]["name"]
+        cluster.change("Workload", name, {"metadata": {"annotations": {TIMEOUT_ANNOTATION: "3m"}}})
+        await cluster.run(40)
+        assert not cluster.is_suspended("slow"), "it can be changed while it runs"
+        await cluster.run(40)
+        assert cluster.condition("slow", "Evicted") == "True/PodsReadyTimeout"
+        evicted = next(one for one in cluster.workload("slow")["status"]["conditions"] if one["type"] == "Evicted")
+        assert evicted["message"] == "Exceeded the PodsReady timeout of 180s"
+
+
+async def test_a_timeout_that_is_none_is_told() -> None:
+    async with living() as cluster:
+        cluster.create(*queue(), job("typo", annotations={TIMEOUT_ANNOTATION: "soon"}))
+        await cluster.run(5)
+        assert "ErrWorkloadCompose" in cluster.events("typo") and cluster.objects("Workload") == []
+        cluster.change("Job", "typo", {"metadata": {"annotations": {TIMEOUT_ANNOTATION: "1m"}}})
+        await cluster.run(5)
+        assert not cluster.is_suspended("typo")

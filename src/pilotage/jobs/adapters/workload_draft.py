@@ -37,6 +37,7 @@ class WorkloadDraft:
     maximum_execution_seconds: int | None = None
     owners: tuple[OwnerReference, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
 
     def manifest(self) -> dict[str, Any]:
         """The object to be created."""
@@ -47,6 +48,7 @@ class WorkloadDraft:
                 "name": self.name,
                 "namespace": self.namespace,
                 "labels": dict(self.labels),
+                **({"annotations": dict(self.annotations)} if self.annotations else {}),
                 "ownerReferences": msgspec.to_builtins(self.owners),
                 "finalizers": [marks.IN_USE],
             },

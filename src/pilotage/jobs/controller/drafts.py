@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pilotage.jobs.adapters import batch_job, marks, plain_pods
 from pilotage.jobs.adapters.plain_pods import Group
 from pilotage.jobs.adapters.workload_draft import DraftProblem, Priority, WorkloadDraft, workload_name
+from pilotage.jobs.pods_ready import TIMEOUT_ANNOTATION, own_timeout
 from pilotage.model.kueue import PriorityClassRef, WorkloadPriorityClass
 from pilotage.model.meta import OwnerReference
 from pilotage.model.policy import PriorityClass
@@ -49,6 +50,8 @@ def job_draft(job: Job, classes: PriorityClasses, queue_name: str) -> WorkloadDr
     priority = classes.priority(job.labels, template.spec.priority_class_name)
     if isinstance(priority, DraftProblem):
         return priority
+    if (problem := _timeout_problem(job.annotations)) is not None:
+        return problem
     return WorkloadDraft(
         namespace=job.namespace,
         name=job_workload_name(job),
@@ -58,6 +61,7 @@ def job_draft(job: Job, classes: PriorityClasses, queue_name: str) -> WorkloadDr
         maximum_execution_seconds=_seconds(job.labels),
         owners=(OwnerReference("batch/v1", "Job", job.name, job.uid, controller=True, block_owner_deletion=True),),
         labels={marks.JOB_UID: job.uid},
+        annotations=_copied(job.annotations),
     )
 
 
@@ -71,6 +75,8 @@ def group_draft(members: Group, classes: PriorityClasses) -> WorkloadDraft | Dra
     priority = classes.priority(first.labels, first.spec.priority_class_name)
     if isinstance(priority, DraftProblem):
         return priority
+    if (problem := _timeout_problem(first.annotations)) is not None:
+        return problem
     owners: tuple[OwnerReference, ...] = ()
     labels = {marks.GROUP_NAME: members.name}
     if not members.name:
@@ -85,9 +91,23 @@ def group_draft(members: Group, classes: PriorityClasses) -> WorkloadDraft | Dra
         maximum_execution_seconds=_seconds(first.labels),
         owners=owners,
         labels=labels,
+        annotations=_copied(first.annotations),
     )
 
 
 def _seconds(labels: Mapping[str, str]) -> int | None:
     text = labels.get(marks.MAX_EXECUTION_SECONDS, "")
     return int(text) if text.isdecimal() and int(text) > 0 else None
+
+
+def _copied(annotations: Mapping[str, str]) -> dict[str, str]:
+    return {name: annotations[name] for name in (TIMEOUT_ANNOTATION,) if name in annotations}
+
+
+def _timeout_problem(annotations: Mapping[str, str]) -> DraftProblem | None:
+    try:
+        own_timeout(annotations)
+    except ValueError:
+        text = f'annotation {TIMEOUT_ANNOTATION} is "{annotations[TIMEOUT_ANNOTATION]}"; write a duration such as 10m'
+        return DraftProblem("ErrWorkloadCompose", text)
+    return None
