@@ -159,6 +159,17 @@ def test_everybody_gets_a_turn_with_both_strategies(strategy: str) -> None:
     assert {order[0][:-1], order[1][:-1]} == {"team", "other"}, "one each, though a team of three was before the other"
 
 
+def test_a_preemptor_that_waits_for_its_victims_is_not_overtaken() -> None:
+    """Else its victims would have their place back while a rival with less usage is tried in vain."""
+    made = world(preemption={"withinClusterQueue": "LowerPriority"})
+    submit(made, "other1", "other2", eviction="manual")
+    submit(made, "other3", priority=5)
+    assert made.state("other1") == "evicting" or made.state("other2") == "evicting"
+    submit(made, "team1", requests={"cpu": 9})
+    submit(made, "team2", priority=9)
+    assert waiting(made)[0] == "other3"
+
+
 def test_the_mode_can_be_changed_while_workloads_wait() -> None:
     made = world(admissionMode="NoAdmissionFairSharing")
     submit(made, "team1", "team2")

@@ -11,7 +11,7 @@ changed nothing is left alone until something happens again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from pilotage.jobs import checks
 from pilotage.jobs import conditions as c
@@ -19,13 +19,14 @@ from pilotage.jobs.assignment import Assigner, Assignment, Mode
 from pilotage.jobs.cluster_queue import QueueState
 from pilotage.jobs.entry import Entry, owed, wake_for
 from pilotage.jobs.fair_sharing import FairPreemption, drawn
+from pilotage.jobs.judging import Judge
 from pilotage.jobs.lifecycle import Lifecycle
 from pilotage.jobs.pending import NEVER, Known, Wake
-from pilotage.jobs.preemption import Preemption, Victim, Want, removed
+from pilotage.jobs.preemption import Preemption, Want, removed
 from pilotage.jobs.queueing import Queueing
 from pilotage.jobs.quota import Amounts, FlavorResource, QuotaNode
 from pilotage.jobs.reach import Reach
-from pilotage.jobs.record import AFRESH, Record
+from pilotage.jobs.record import AFRESH, Chosen, Record
 from pilotage.jobs.refusals import Refusal
 from pilotage.jobs.status import pending_reason
 from pilotage.jobs.world import World
@@ -45,6 +46,7 @@ class AdmissionCycle:
             else FairPreemption(world, self._reach, sharing.preemption_strategies)
         )
         self._assigner = Assigner(world, self._preemption)
+        self._judge = Judge(world, self._assigner, self._preemption)
         self._booked: list[tuple[QuotaNode, Amounts]] = []
         self._leaving: dict[str, tuple[QueueState, Record]] = {}
         """Victims of this cycle, by UID."""
@@ -147,7 +149,7 @@ class AdmissionCycle:
             return None
         if record.resumption is not AFRESH and record.resumption.is_outdated(queue.generation, self._number):
             record.resumption = AFRESH
-        assignment, victims = self._judge(record, queue)
+        assignment, victims = self._judge.judge(record, queue)
         return Entry(record, queue, self._world.head_key(record), assignment, victims)
 
     def _bar(self, record: Record, queue: QueueState) -> None:
@@ -157,69 +159,11 @@ class AdmissionCycle:
 
     def _turn_away(self, record: Record, queue: QueueState, refusal: Refusal) -> None:
         """Not judged at all; no release of quota helps."""
-        record.waits_for, record.chosen_counts = frozenset(), ()
+        record.waits_for, record.chosen = frozenset(), None
         if queue.is_strict:
             self._say(record, refusal)
         else:
             self._put_aside(record, queue, refusal, NEVER)
-
-    def _judge(self, record: Record, queue: QueueState) -> tuple[Assignment, list[Victim]]:
-        if record.chosen_counts:
-            # At its full size it might borrow, and those it made way for would go before it again.
-            assignment = self._assigner.assign(record, queue, record.chosen_counts)
-            if assignment.mode is Mode.FIT:
-                return assignment, []
-            if (waiting := self._still_waiting(record, queue)) is not None:
-                return waiting
-        counts = [record.count_of(index) for index in range(len(record.shape.pod_sets))]
-        assignment = self._assigner.assign(record, queue, counts)
-        victims = self._victims(record, queue, assignment)
-        if assignment.mode is Mode.FIT or victims or not record.shape.can_shrink:
-            return assignment, victims
-        return self._shrunk(record, queue, counts) or (assignment, victims)
-
-    def _still_waiting(self, record: Record, queue: QueueState) -> tuple[Assignment, list[Victim]] | None:
-        """Victims that are on their way out count as gone, whatever their queue uses by now: if that is enough, nobody
-        else has to go, and the preemptor does not lose its place."""
-        leaving = [
-            (other, holder)
-            for other in self._world.tree_of(queue)
-            for uid in sorted(record.waits_for)
-            if (holder := other.holders.get(uid)) is not None and holder.is_evicted
-        ]
-        if not leaving:
-            return None
-        with removed(leaving):
-            assignment = self._assigner.assign(record, queue, record.chosen_counts)
-        if assignment.mode is not Mode.FIT:
-            return None
-        assignment.mode = Mode.PREEMPT
-        return assignment, [Victim(holder, other, "") for other, holder in leaving]
-
-    def _victims(self, record: Record, queue: QueueState, assignment: Assignment) -> list[Victim]:
-        if assignment.mode in (Mode.FIT, Mode.NO_FIT):
-            return []
-        return self._preemption.victims(Want(record, queue, frozenset(assignment.preempting), assignment.usage))
-
-    def _shrunk(
-        self, record: Record, queue: QueueState, counts: Sequence[int]
-    ) -> tuple[Assignment, list[Victim]] | None:
-        """The largest number of pods that fits or finds victims, between minCount and count."""
-        needs = record.shape.pod_sets
-        index = next(i for i, need in enumerate(needs) if need.min_count is not None and need.min_count < need.count)
-        least = min(needs[index].min_count or 0, counts[index])
-        best = None
-        low, high = 1, counts[index] - least
-        while low <= high:
-            cut = (low + high) // 2
-            smaller = [*counts[:index], counts[index] - cut, *counts[index + 1 :]]
-            assignment = self._assigner.assign(record, queue, smaller)
-            victims = self._victims(record, queue, assignment)
-            if assignment.mode is Mode.FIT or victims:
-                best, high = (assignment, victims), cut - 1
-            else:
-                low = cut + 1
-        return best
 
     def _in_order(self, entries: list[Entry]) -> Iterable[Entry]:
         if self._is_fair:
@@ -329,7 +273,7 @@ class AdmissionCycle:
         """Stays at the head until its victims are gone."""
         record, queue = entry.record, entry.queue
         record.waits_for = frozenset(uids)
-        record.chosen_counts = tuple(one.count for one in entry.assignment.pod_sets)
+        record.chosen = Chosen(tuple(one.count for one in entry.assignment.pod_sets), record.resumption)
         record.resumption = AFRESH
         if not queue.is_strict:
             queue.pending.stick(record)
@@ -353,7 +297,7 @@ class AdmissionCycle:
         self._remember(entry)
         told = self._whole(entry) if not record.resumption.tried else entry.assignment
         refusal = Refusal(told.reason, tuple(told.obstacles))
-        record.waits_for, record.chosen_counts = frozenset(), ()
+        record.waits_for, record.chosen = frozenset(), None
         if record.resumption.tried:
             self._world.stir(queue)
             self._say(record, refusal)

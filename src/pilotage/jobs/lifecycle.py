@@ -47,7 +47,7 @@ class Lifecycle:
             if old is not None and old.is_true:
                 conditions.set(kind, False, "QuotaReserved", f"Previously: {old.message}", now)
         record.resumption = AFRESH
-        record.waits_for, record.chosen_counts = frozenset(), ()
+        record.waits_for, record.chosen = frozenset(), None
         record.refusal = None
         checks.sync(record, queue, now)
         if self._world.shares is not None:

@@ -163,6 +163,9 @@ class PendingWorkloads:
     def is_sticky(self, record: Record) -> bool:
         return self._sticky is record
 
+    def sticky(self) -> Record | None:
+        return self._sticky
+
     def stick(self, record: Record) -> None:
         """Before all others until it gets quota, is found unfit, or goes."""
         self._sticky = record

@@ -85,6 +85,14 @@ class Resumption:
 AFRESH: Final = Resumption()
 
 
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    counts: tuple[int, ...]
+    """Pods of each pod set."""
+    resumption: Resumption
+    """Where the search for flavors had begun."""
+
+
 @dataclass(slots=True, eq=False)
 class Record:
     seen: Workload
@@ -118,8 +126,8 @@ class Record:
     """When its next timer fires."""
     waits_for: frozenset[str] = frozenset()
     """UIDs of the workloads on their way out that this one waits for."""
-    chosen_counts: tuple[int, ...] = ()
-    """For how many pods (of each pod set) victims were chosen: it is judged at that size until they are gone."""
+    chosen: Chosen | None = None
+    """What victims were chosen for: it is judged so until they are gone."""
     resumption: Resumption = AFRESH
     told_at: int = 0
     """When its reason for waiting was last written."""

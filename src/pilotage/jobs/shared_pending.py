@@ -1,8 +1,9 @@
 """The workloads that wait in a ClusterQueue with admission fair sharing: one line per LocalQueue.
 
-Who is next is the first of the line whose LocalQueue has used least; lines with equal usage are one line. Usage changes
-with every reservation and every sample, and nothing has to be sorted anew for that. It offers what `PendingWorkloads`
-offers.
+Who is next is the first of the line whose LocalQueue has used least; lines with equal usage are one line. Only a
+preemptor that waits for its victims is before all: they would take their place back while others are tried. Usage
+changes with every reservation and every sample, and nothing has to be sorted anew for that. It offers what
+`PendingWorkloads` offers.
 """
 
 from __future__ import annotations
@@ -76,12 +77,12 @@ class SharedPending:
     # --- who is next --------------------------------------------------------------------------------------------------
 
     def head(self) -> Record | None:
-        found: tuple[float, bool, OrderKey] | None = None
+        found: tuple[bool, float, OrderKey] | None = None
         head: Record | None = None
         for name, line in self._lines.items():
             first = line.head()
             if first is not None:
-                standing = (self._share(name), not line.is_sticky(first), line.key_of(first))
+                standing = (not line.is_sticky(first), self._share(name), line.key_of(first))
                 if found is None or standing < found:
                     found, head = standing, first
         return head
@@ -121,11 +122,13 @@ class SharedPending:
             yield from line.kinds()
 
     def in_order(self, order_key: Callable[[Record], OrderKey]) -> Iterator[Record]:
+        sticky = [record for line in self._lines.values() if (record := line.sticky()) is not None]
+        yield from sorted(sticky, key=order_key)
         by_share = sorted((self._share(name), name) for name in self._lines)
         for _, names in groupby(by_share, key=lambda item: item[0]):
-            lines = [self._lines[name] for _, name in names]
-            runs = [line.in_order(order_key) for line in lines]
-            yield from heapq.merge(*runs, key=lambda record: (not self.is_sticky(record), order_key(record)))
+            runs = [self._lines[name].in_order(order_key) for _, name in names]
+            others = [(record for record in run if record not in sticky) for run in runs]
+            yield from heapq.merge(*others, key=order_key)
 
     def check(self) -> None:
         for name, line in self._lines.items():
