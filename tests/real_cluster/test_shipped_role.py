@@ -19,8 +19,11 @@ from .claims import (
     pod_with_volume,
     volume_claim,
 )
+from .client import Client
 from .objects import node, pod, priority_class
-from .servers import RealServer, Server
+from .queueing_kinds import GROUP, queueing_kinds
+from .servers import RealServer, Server, eventually
+from .test_workload_queueing import create_queue, job
 from .world import World
 
 ROOT = Path(__file__).parents[2]
@@ -39,6 +42,45 @@ def test_everything_that_a_scheduler_does_is_allowed(world: World, overlay: str)
         schedule_all_sorts_of_pods(world, plane.kubeconfig("shipped", {"token": token}), LEASES[overlay])
     finally:
         kubectl(server, "delete", "-k", str(ROOT / "deploy" / "overlays" / overlay), "--wait=false")
+
+
+@pytest.mark.real_server
+def test_everything_that_queueing_reads_and_writes_is_allowed(world: World) -> None:
+    assert isinstance(world.server, RealServer), "the sandbox has no roles"
+    server, plane = world.server, world.server.plane
+    overlay, role = (
+        ROOT / "deploy" / "overlays" / "second-scheduler",
+        ROOT / "deploy" / "workload-queueing" / "rbac.yaml",
+    )
+    kubectl(server, "apply", "-k", str(overlay))
+    kubectl(server, "apply", "-f", str(role))
+    try:
+        token = kubectl(server, "create", "token", "pilotage", "-n", "kube-system").strip()
+        with queueing_kinds(server) as client:
+            queue_a_job(world, client, plane.kubeconfig("queueing", {"token": token}))
+    finally:
+        kubectl(server, "delete", "-f", str(role))
+        kubectl(server, "delete", "-k", str(overlay), "--wait=false")
+
+
+def queue_a_job(world: World, client: Client, kubeconfig: Path) -> None:
+    """One that the limits of its namespace stop at first."""
+    jobs, ranges = "/apis/batch/v1/namespaces/default/jobs", "/api/v1/namespaces/default/limitranges"
+    limits = [{"type": "Container", "max": {"cpu": "500m"}}]
+    head = {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "bounds"}}
+    client.request("POST", ranges, {**head, "spec": {"limits": limits}})
+    create_queue(client)
+    scheduler = world.start_scheduler("--workload-queueing", kubeconfig=kubeconfig)
+    client.request("POST", jobs, job("train"))
+    try:
+        eventually("it is stopped", lambda: client.request("GET", f"{jobs}/train")["spec"].get("suspend"))
+        eventually("it is told", lambda: "Misconfigured" in str(client.request("GET", f"{GROUP}/workloads")))
+        client.request("DELETE", f"{ranges}/bounds")
+        eventually("it is started", lambda: not client.request("GET", f"{jobs}/train")["spec"].get("suspend"))
+    finally:
+        world.end_schedulers()
+        client.request("DELETE", f"{jobs}/train", {"propagationPolicy": "Background"})
+    assert "forbidden" not in scheduler.said()
 
 
 def test_the_static_pod_would_be_accepted(world: World) -> None:
