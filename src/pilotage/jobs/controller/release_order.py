@@ -60,16 +60,19 @@ class ReleaseOrder:
     def note(self, workload: Workload) -> list[str]:
         """The engine has decided on this status. Returns the workloads that need not wait any more."""
         before = self._stored.get(workload.key)
-        if before is not None and held_quota(workload) == before:
+        if before is None:
+            return []
+        held = held_quota(workload)
+        if held == before:
             # It got back what it had before anybody wrote that it was gone.
             return self._over(workload.key)
-        self._note_release(workload)
+        self._note_release(workload.key, held)
         return []
 
-    def _note_release(self, workload: Workload) -> None:
-        before = self._stored.get(workload.key)
-        if before is not None and held_quota(workload) != before:
-            self._releases[workload.key] = self._tree_of(before.cluster_queue)
+    def _note_release(self, key: str, held: Admission | None) -> None:
+        before = self._stored.get(key)
+        if before is not None and held != before:
+            self._releases[key] = self._tree_of(before.cluster_queue)
 
     def exchanges(self, workload: Workload) -> bool:
         """Whether this status would put one admission in the place of another."""
@@ -78,8 +81,8 @@ class ReleaseOrder:
 
     def may_go(self, workload: Workload) -> bool:
         """Whether this status may be sent now; if not, `stored` or `gone` will name it."""
-        self._note_release(workload)
         key, held = workload.key, held_quota(workload)
+        self._note_release(key, held)
         if held is None or key in self._stored:
             self._waiting.pop(key, None)
             return True

@@ -23,12 +23,12 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class StatusChange:
-    """A write of the status: the raw statuses, the shape of the new one, and the spec as it is written."""
+    """A write of the status: the raw statuses, the shape of the new one, and the spec, which may be JSON text."""
 
     old: Json
     new: Json
     after: Any
-    spec: bytes
+    spec: Any
 
 
 def no_rule(_: Any) -> Errors:

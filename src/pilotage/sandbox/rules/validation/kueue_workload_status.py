@@ -6,7 +6,7 @@ the workload is admitted. The spec is read only if the status speaks of its pod 
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -86,12 +86,17 @@ class _Spec(msgspec.Struct, rename="camel"):
     pod_sets: list[_PodSet] = []
 
 
-_read_spec = msgspec.json.Decoder(_Spec).decode
+_decode_spec = msgspec.json.Decoder(_Spec).decode
 
 
 def is_true(status: Json, kind: str) -> bool:
     conditions = dicts_in(status, "conditions")
     return any(one.get("type") == kind and one.get("status") == "True" for one in conditions)
+
+
+def _pod_sets(spec: Any) -> list[_PodSet]:
+    text = spec if isinstance(spec, msgspec.Raw) else msgspec.json.encode(spec or {})
+    return _decode_spec(text).pod_sets
 
 
 def workload_status_errors(change: StatusChange) -> Errors:
@@ -152,7 +157,7 @@ def _admission_errors(change: StatusChange, admission: Admission) -> Errors:
     errors: Errors = []
     if problem := subdomain_problem(admission.cluster_queue or ""):
         errors.append(invalid("status.admission.clusterQueue", admission.cluster_queue, problem))
-    known = [one.name for one in _read_spec(change.spec).pod_sets]
+    known = [one.name for one in _pod_sets(change.spec)]
     assigned = [one.name or "" for one in admission.pod_set_assignments or ()]
     path = "status.admission.podSetAssignments"
     if len(assigned) != len(known):
@@ -167,7 +172,7 @@ def _reclaimable_errors(change: StatusChange, pods: list[ReclaimablePod]) -> Err
     now = {one.name: one.count or 0 for one in pods}
     errors: Errors = []
     if change.new.get("reclaimablePods") != change.old.get("reclaimablePods"):
-        counts = {one.name: one.count for one in _read_spec(change.spec).pod_sets}
+        counts = {one.name: one.count for one in _pod_sets(change.spec)}
         for index, one in enumerate(pods):
             path = f"status.reclaimablePods[{index}]"
             if one.name not in counts:

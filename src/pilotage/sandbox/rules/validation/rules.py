@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-import msgspec
-
 from pilotage.sandbox.errors import FieldError
 from pilotage.sandbox.kinds.builtin_groups import group_of, is_builtin
 from pilotage.sandbox.rules.json_fields import Json, dict_or_empty
@@ -100,9 +98,8 @@ def validate_status(kind: str, old: Json, new: Json) -> list[FieldError]:
     after = read_shape(rules.status_shape, {"status": status})
     if isinstance(after, FieldError):
         return [after]
-    spec = new.get("spec")
-    text = bytes(spec) if isinstance(spec, msgspec.Raw) else msgspec.json.encode(spec or {})
-    return rules.status(StatusChange(dict_or_empty(old.get("status")), dict_or_empty(status), after.status, text))
+    before = dict_or_empty(old.get("status"))
+    return rules.status(StatusChange(before, dict_or_empty(status), after.status, new.get("spec")))
 
 
 def _has_new_content(old: Json, new: Json) -> bool:
