@@ -143,6 +143,14 @@ def test_what_the_api_server_would_refuse_is_refused_with_the_field(sandbox: San
         assert told.returncode != 0 and expected in told.stderr
 
 
+def test_a_misspelt_field_is_refused(sandbox: SandboxProcess) -> None:
+    wrong = yaml.safe_dump(cluster_queue("misspelt", "std", cohrtName="ring"))
+    told = sandbox.kubectl("apply", "-f", "-", stdin=wrong)
+    assert told.returncode != 0 and 'unknown field "spec.cohrtName"' in told.stderr
+    described = sandbox.kubectl("explain", "cq.spec.cohortName").stdout
+    assert "Queues of one cohort lend each other what they do not use" in described
+
+
 def test_short_names_columns_and_the_older_version(sandbox: SandboxProcess) -> None:
     older = obj("ClusterQueue", "old", version="kueue.x-k8s.io/v1beta1", spec={"cohort": "ring"})
     apply(sandbox, older, obj("Cohort", "ring"), obj("WorkloadPriorityClass", "high", value=7))

@@ -46,3 +46,24 @@ def test_unknown_fields_of_custom_kinds(schema: Any, obj: dict[str, Any], unknow
 
 def test_the_report_has_an_end() -> None:
     assert len(unknown_fields(REGISTRY.of("pods"), {f"x{at}": 1 for at in range(100)})) == 20
+
+
+@pytest.mark.parametrize(
+    ("version", "spec", "unknown"),
+    [
+        ("v1beta2", {"cohortName": "c", "preemption": {"withinClusterQueue": "Never"}}, []),
+        ("v1beta2", {"cohrtName": "c", "preemption": {"within": 1}}, ["spec.cohrtName", "spec.preemption.within"]),
+        ("v1beta2", {"cohort": "c"}, ["spec.cohort"]),
+        ("v1beta1", {"cohort": "c", "admissionChecks": ["a"]}, []),
+        ("v1beta1", {"cohortName": "c"}, ["spec.cohortName"]),
+    ],
+)
+def test_kueues_kinds_are_known_in_both_versions(version: str, spec: dict[str, Any], unknown: list[str]) -> None:
+    kind = builtin_registry().find("kueue.x-k8s.io", version, "clusterqueues")
+    assert unknown_fields(kind, {"metadata": {"name": "q"}, "spec": spec}) == unknown
+
+
+def test_the_pods_of_a_workload_may_have_any_field() -> None:
+    kind = builtin_registry().find("kueue.x-k8s.io", "v1beta2", "workloads")
+    template = {"spec": {"containers": [], "made": {"up": 1}}}
+    assert unknown_fields(kind, {"spec": {"podSets": [{"template": template, "cout": 1}]}}) == ["spec.podSets[0].cout"]

@@ -18,6 +18,7 @@ from pilotage.sandbox.errors import no_such_path
 from pilotage.sandbox.http.exchange import encode_json
 from pilotage.sandbox.kinds.api_descriptions import COMMON, FIELDS, KINDS
 from pilotage.sandbox.kinds.api_schemas import OBJECT_META, api_schemas, element, is_required, schema_name
+from pilotage.sandbox.kinds.kueue_schemas import schema_of
 from pilotage.sandbox.kinds.resources import ResourceRegistry, ResourceType
 
 Document = dict[str, Any]
@@ -143,7 +144,8 @@ def _add_schema(schemas: Document, resource_type: ResourceType, references: str)
 
 
 def _custom_schema(resource_type: ResourceType, references: str) -> Document:
-    own: Document = msgspec.to_builtins(resource_type.schema or {})
+    schema = schema_of(resource_type)
+    own: Document = msgspec.to_builtins(schema or {})
     own["type"] = "object"
     own["properties"] = {
         **(own.get("properties") or {}),
@@ -151,7 +153,7 @@ def _custom_schema(resource_type: ResourceType, references: str) -> Document:
         "kind": {"type": "string"},
         "metadata": {"allOf": [{"$ref": f"{references}{_public(OBJECT_META)}"}]},
     }
-    if resource_type.schema is None:
+    if schema is None:
         own["x-kubernetes-preserve-unknown-fields"] = True
         own["properties"].update(spec={"type": "object"}, status={"type": "object"})
     return own

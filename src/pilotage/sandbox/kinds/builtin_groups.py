@@ -36,6 +36,9 @@ BUILTIN_GROUPS: Final = frozenset(
     }
 )
 
+KUEUE_GROUP: Final = "kueue.x-k8s.io"
+"""Built in too, but custom kinds like any others."""
+
 
 def group_of(api_version: str) -> str:
     """`apps` of `apps/v1`, the empty string of `v1`."""

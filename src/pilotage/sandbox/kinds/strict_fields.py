@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from pilotage.sandbox.kinds.api_schemas import OBJECT_META, SCALARS, api_schemas, element, schema_name
+from pilotage.sandbox.kinds.kueue_schemas import schema_of
 from pilotage.sandbox.kinds.resources import ResourceType
 
 _MOST_REPORTED: Final = 20
@@ -22,7 +23,7 @@ def unknown_fields(resource_type: ResourceType, obj: Mapping[str, Any]) -> list[
     if name is not None:
         found = _in_type(name, obj, "")
     else:
-        found = _in_custom(resource_type.schema, obj)
+        found = _in_custom(schema_of(resource_type), obj)
     return [path for path, _ in zip(found, range(_MOST_REPORTED), strict=False)]
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from pilotage.sandbox.errors import FieldError, bad_request, conflict, invalid, modified
+from pilotage.sandbox.kinds.builtin_groups import KUEUE_GROUP
 from pilotage.sandbox.kinds.crds import CRD_RESOURCE, accept_definition, definition_errors
 from pilotage.sandbox.kinds.resources import ResourceType
 from pilotage.sandbox.kinds.shapes import check_metadata_shape, check_shape
@@ -19,7 +20,6 @@ from pilotage.sandbox.operations.deletion import Deletion, is_held
 from pilotage.sandbox.operations.lookup import CachedLookup
 from pilotage.sandbox.rules.admission import admit_update, admit_valid
 from pilotage.sandbox.rules.defaults import apply_defaults
-from pilotage.sandbox.rules.kueue_defaults import KUEUE_GROUP
 from pilotage.sandbox.rules.nulls import drop_nulls
 from pilotage.sandbox.rules.object_meta import carry_over, check_type, metadata_of, place_in_namespace
 from pilotage.sandbox.rules.validation import (

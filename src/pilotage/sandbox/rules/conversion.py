@@ -11,9 +11,9 @@ from typing import Any, Final
 
 import msgspec
 
+from pilotage.sandbox.kinds.builtin_groups import KUEUE_GROUP
 from pilotage.sandbox.kinds.resources import ResourceType
 from pilotage.sandbox.rules.kueue_conversion import to_newer, to_older
-from pilotage.sandbox.rules.kueue_defaults import KUEUE_GROUP
 from pilotage.sandbox.storage.records import Record, decode_fields
 
 Object = dict[str, Any]

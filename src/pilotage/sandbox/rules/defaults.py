@@ -11,10 +11,10 @@ import base64
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from pilotage.sandbox.kinds.builtin_groups import group_of, is_builtin
+from pilotage.sandbox.kinds.builtin_groups import KUEUE_GROUP, group_of, is_builtin
 from pilotage.sandbox.rules.job_defaults import default_cron_job, default_job
 from pilotage.sandbox.rules.json_fields import Json, child, dict_or_empty, dicts_in, fill, nested
-from pilotage.sandbox.rules.kueue_defaults import KUEUE_GROUP, default_kueue
+from pilotage.sandbox.rules.kueue_defaults import default_kueue
 from pilotage.sandbox.rules.nulls import drop_nulls
 from pilotage.sandbox.rules.pod_defaults import default_pod, default_pod_spec
 

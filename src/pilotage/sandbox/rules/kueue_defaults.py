@@ -7,7 +7,6 @@ from typing import Final
 
 from pilotage.sandbox.rules.json_fields import Json, child, dict_or_empty, dicts_in, fill
 
-KUEUE_GROUP: Final = "kueue.x-k8s.io"
 _OF_TEMPLATES: Final = ("labels", "annotations")
 
 

@@ -17,9 +17,8 @@ from pilotage.sandbox.http.tables.pods import PODS, row_conditions
 from pilotage.sandbox.http.tables.services import SERVICES
 from pilotage.sandbox.http.tables.storage import STORAGE
 from pilotage.sandbox.http.tables.workloads import WORKLOADS
-from pilotage.sandbox.kinds.builtin_groups import group_of, is_builtin
+from pilotage.sandbox.kinds.builtin_groups import KUEUE_GROUP, group_of, is_builtin
 from pilotage.sandbox.rules.json_fields import Json, dict_or_empty
-from pilotage.sandbox.rules.kueue_defaults import KUEUE_GROUP
 
 Include = Literal["Metadata", "Object", "None"]
 

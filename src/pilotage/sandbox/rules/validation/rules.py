@@ -10,9 +10,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from pilotage.sandbox.errors import FieldError
-from pilotage.sandbox.kinds.builtin_groups import group_of, is_builtin
+from pilotage.sandbox.kinds.builtin_groups import KUEUE_GROUP, group_of, is_builtin
 from pilotage.sandbox.rules.json_fields import Json, dict_or_empty
-from pilotage.sandbox.rules.kueue_defaults import KUEUE_GROUP
 from pilotage.sandbox.rules.validation.config_data import CONFIG_DATA_RULES
 from pilotage.sandbox.rules.validation.devices import DEVICE_RULES
 from pilotage.sandbox.rules.validation.jobs import JOB_RULES
