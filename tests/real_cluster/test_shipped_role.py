@@ -48,10 +48,8 @@ def test_everything_that_a_scheduler_does_is_allowed(world: World, overlay: str)
 def test_everything_that_queueing_reads_and_writes_is_allowed(world: World) -> None:
     assert isinstance(world.server, RealServer), "the sandbox has no roles"
     server, plane = world.server, world.server.plane
-    overlay, role = (
-        ROOT / "deploy" / "overlays" / "second-scheduler",
-        ROOT / "deploy" / "workload-queueing" / "rbac.yaml",
-    )
+    overlay = ROOT / "deploy" / "overlays" / "second-scheduler"
+    role = ROOT / "deploy" / "workload-queueing" / "rbac.yaml"
     kubectl(server, "apply", "-k", str(overlay))
     kubectl(server, "apply", "-f", str(role))
     try:
@@ -65,17 +63,17 @@ def test_everything_that_queueing_reads_and_writes_is_allowed(world: World) -> N
 
 def queue_a_job(world: World, client: Client, kubeconfig: Path) -> None:
     """One that the limits of its namespace stop at first."""
-    jobs, ranges = "/apis/batch/v1/namespaces/default/jobs", "/api/v1/namespaces/default/limitranges"
+    jobs = "/apis/batch/v1/namespaces/default/jobs"
     limits = [{"type": "Container", "max": {"cpu": "500m"}}]
-    head = {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "bounds"}}
-    client.request("POST", ranges, {**head, "spec": {"limits": limits}})
+    head = {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "bounds", "namespace": "default"}}
+    world.create({**head, "spec": {"limits": limits}})
     create_queue(client)
     scheduler = world.start_scheduler("--workload-queueing", kubeconfig=kubeconfig)
     client.request("POST", jobs, job("train"))
     try:
         eventually("it is stopped", lambda: client.request("GET", f"{jobs}/train")["spec"].get("suspend"))
         eventually("it is told", lambda: "Misconfigured" in str(client.request("GET", f"{GROUP}/workloads")))
-        client.request("DELETE", f"{ranges}/bounds")
+        world.api.delete("limitranges", "bounds")
         eventually("it is started", lambda: not client.request("GET", f"{jobs}/train")["spec"].get("suspend"))
     finally:
         world.end_schedulers()

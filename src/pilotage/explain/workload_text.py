@@ -14,8 +14,8 @@ _MANY_HOLDERS = 5
 def render_workload(report: WorkloadReport, now: float, told_state: str) -> str:
     """`told_state`: the state that the API server has; another one than the report's is what would happen next."""
     lines = [_answer(report, told_state)]
-    lines += _section("Why", _reasons(report))
     refused = [one for one in report.shortages if one.code == "Misconfigured"]
+    lines += _section("Why", _reasons(report, is_listed=bool(refused) and report.reason == "Misconfigured"))
     lines += _section("The API server would refuse its pods", tuple(one.message for one in refused))
     lines += _section("Flavors", (_shortage_line(one) for one in report.shortages if one not in refused))
     lines += _section("Held by", _holders(report.shortages))
@@ -37,8 +37,9 @@ def _answer(report: WorkloadReport, told_state: str) -> str:
     return f"{name} is {report.state}" + (f": {report.reason}" if report.reason else "")
 
 
-def _reasons(report: WorkloadReport) -> Iterator[str]:
-    if report.message and report.state not in ("admitted", "reserved", "finished"):
+def _reasons(report: WorkloadReport, *, is_listed: bool) -> Iterator[str]:
+    """`is_listed`: what the message says follows line by line."""
+    if report.message and not is_listed and report.state not in ("admitted", "reserved", "finished"):
         yield report.message
     yield f"queue {report.local_queue or '(none)'}, priority {report.priority}"
     if report.behind:

@@ -1,8 +1,9 @@
 """The engine of workload queueing. How it is used, and what the shell must keep to, is told in `surface`.
 
 The parts: `world` keeps the objects, `queueing` and `pending` who waits, `lifecycle` the books, `stopping` what ends a
-reservation, `workloads` what others change, `reconfiguration` what administrators change, `admission` the scheduling
-cycle (with `assignment`, `preemption`, `fair_sharing` over the `quota` trees), `reporting` answers.
+reservation, `workloads` what others change, `reconfiguration` what administrators change, `pod_rules` what the API
+server makes of pods, `admission` the scheduling cycle (with `assignment`, `preemption`, `fair_sharing` over the `quota`
+trees), `reporting` answers.
 """
 
 from __future__ import annotations
