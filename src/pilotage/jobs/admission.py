@@ -296,6 +296,11 @@ class AdmissionCycle:
         record, queue = entry.record, entry.queue
         self._remember(entry)
         told = self._whole(entry) if not record.resumption.tried else entry.assignment
+        if told.mode is Mode.FIT:
+            # With flavors that it had lost to others before: they are to be had again, so it is not put aside.
+            self._skipped.append(queue)
+            self._say(record, Refusal(c.WAITING_FOR_QUOTA, tuple(entry.assignment.obstacles)))
+            return
         refusal = Refusal(told.reason, tuple(told.obstacles))
         record.waits_for, record.chosen = frozenset(), None
         if record.resumption.tried:
@@ -311,8 +316,7 @@ class AdmissionCycle:
         assignment = entry.assignment
         if not assignment.resumed:
             return assignment
-        afresh = self._assigner.assign(entry.record, entry.queue, [one.count for one in assignment.pod_sets])
-        return assignment if afresh.mode is Mode.FIT else afresh
+        return self._assigner.assign(entry.record, entry.queue, [one.count for one in assignment.pod_sets])
 
     def _remember(self, entry: Entry) -> None:
         """Where the search ended."""

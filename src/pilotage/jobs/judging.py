@@ -50,16 +50,21 @@ class Judge:
     ) -> tuple[Assignment, list[Victim]] | None:
         """Victims that are on their way out count as gone, whatever their queue uses by now: if that is enough, nobody
         else has to go, and the preemptor does not lose its place."""
-        leaving = [
+        evicted = [
             (other, holder)
             for other in self._world.tree_of(queue)
-            for uid in sorted(record.waits_for)
-            if (holder := other.holders.get(uid)) is not None and holder.is_evicted
+            for holder in other.holders.values()
+            if holder.is_evicted
         ]
+        leaving = [(other, holder) for other, holder in evicted if holder.uid in record.waits_for]
         if not leaving:
             return None
         with removed(leaving):
             assignment = self._as_chosen(record, queue, chosen)
+        if assignment is None and len(evicted) > len(leaving):
+            # Others may have got what they left, because somebody else's victims are going to make room for all.
+            with removed(evicted):
+                assignment = self._as_chosen(record, queue, chosen)
         if assignment is None:
             return None
         assignment.mode = Mode.PREEMPT

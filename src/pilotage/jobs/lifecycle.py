@@ -205,9 +205,6 @@ class Lifecycle:
 
     def _enqueue(self, record: Record) -> None:
         if record.is_active:
-            queue = self._world.queue_of(record)
-            if queue is not None and checks.sync(record, queue, self._world.now()):
-                self._outbox.changed(record)
             self._queueing.place(record)
         else:
             record.place = Place.INACTIVE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pilotage.jobs import checks
 from pilotage.jobs import conditions as c
 from pilotage.jobs.cluster_queue import QueueState
 from pilotage.jobs.pending import PendingWorkloads
@@ -32,6 +33,8 @@ class Queueing:
         is_sticky = queue is not None and queue.pending.is_sticky(record)
         self.unqueue(record)
         record.cluster_queue = queue.name if queue is not None else ""
+        if queue is not None and checks.sync(record, queue, world.now()):
+            world.outbox.changed(record)
         self._end_backoff(record, queue)
         obstacle = self._obstacle(record, queue)
         if queue is None or self._is_out(record):

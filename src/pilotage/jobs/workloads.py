@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from pilotage.jobs import checks
 from pilotage.jobs import conditions as c
 from pilotage.jobs.lifecycle import Lifecycle
 from pilotage.jobs.queueing import Queueing
@@ -82,8 +81,6 @@ class Workloads:
             self._stopping.deactivated(record)
         else:
             queue = self._world.queue_of(record)
-            if queue is not None:
-                checks.sync(record, queue, self._world.now())
             self._queueing.place(record)
             waited_for_victims = pending_reason(record)[0] == c.WAITING_FOR_PREEMPTED
             if waited_for_victims and queue is not None and record.place is Place.QUEUED and not queue.is_strict:
