@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pilotage.simulate.queueing_stage import is_true
 from tests.properties.queueing_history import WideHistory
 
 STEPS = 60
@@ -34,6 +35,15 @@ def test_quota_is_kept_in_every_node_of_the_tree(seed: int) -> None:
 @pytest.mark.parametrize("seed", FOUND)
 def test_what_was_found_once(seed: int) -> None:
     play(seed)
+
+
+def test_nobody_who_could_have_quota_is_put_aside() -> None:
+    """A workload lost its flavors to others and went on with the next ones; those for which it had to begin anew fitted
+    it, but its search was over."""
+    history = WideHistory(854)
+    for _ in range(49):
+        history.step()
+    assert is_true(history.stage.workloads["ns/w015"], "QuotaReserved")
 
 
 def test_the_same_seed_gives_the_same_pictures() -> None:

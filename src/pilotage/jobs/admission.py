@@ -178,9 +178,9 @@ class AdmissionCycle:
             self._refuse(entry)
             return
         if assignment.mode is not Mode.FIT and not entry.victims:
+            self._refuse(entry)
             if entry.queue.obj.spec.preemption.reclaim_within_cohort != "Any":
                 self._book(entry.queue, owed(entry))
-            self._refuse(entry)
             return
         if any(victim.record.uid in self._leaving for victim in entry.victims) and not self._choose_again(entry):
             return
@@ -301,6 +301,9 @@ class AdmissionCycle:
             self._skipped.append(queue)
             self._say(record, Refusal(c.WAITING_FOR_QUOTA, tuple(entry.assignment.obstacles)))
             return
+        if told is not entry.assignment:
+            # Under the present usage another search may go on elsewhere than the one that has just ended.
+            record.resumption = record.resumption.after(told.tried, queue.generation, self._number)
         refusal = Refusal(told.reason, tuple(told.obstacles))
         record.waits_for, record.chosen = frozenset(), None
         if record.resumption.tried:
