@@ -116,12 +116,9 @@ class _Needs:
         pair = (obstacle.flavor, obstacle.resource)
         held = self._of_quota.get(pair)
         if held is None:
-            tree = self._world.tree_of(self._queue)
             holders = [
-                Holder(record.key, other.name, record.usage[pair])
-                for other in tree
-                for record in other.holders.values()
-                if pair in record.usage
+                Holder(record.key, other.name, amount)
+                for other, record, amount in self._world.holders_of(pair, self._queue)
             ]
             held = self._of_quota[pair] = self._shown(c.WAITING_FOR_QUOTA, holders)
         return Need(

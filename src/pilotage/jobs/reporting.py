@@ -179,8 +179,7 @@ class Reporting:
         pair = (obstacle.flavor, obstacle.resource)
         holders: list[tuple[str, int]] = []
         if queue is not None and obstacle.code == c.WAITING_FOR_QUOTA:
-            for other in self._world.tree_of(queue):
-                holders += [(one.key, one.usage[pair]) for one in other.holders.values() if pair in one.usage]
+            holders = [(record.key, amount) for _, record, amount in self._world.holders_of(pair, queue)]
         free = queue.node.available(pair) if queue is not None else obstacle.have
         return Shortage(
             pod_set=obstacle.pod_set,

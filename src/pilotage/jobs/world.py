@@ -16,7 +16,7 @@ from pilotage.jobs.flavors import Flavor
 from pilotage.jobs.ordering import OrderKey, RequeuingTimestamp, order_key, queue_timestamp
 from pilotage.jobs.outbox import Outbox
 from pilotage.jobs.pod_rules import PodRules
-from pilotage.jobs.quota import QuotaNode, quotas_of
+from pilotage.jobs.quota import FlavorResource, QuotaNode, quotas_of
 from pilotage.jobs.record import Record
 from pilotage.jobs.timers import Timers
 from pilotage.model.kueue import AdmissionCheck, Cohort
@@ -98,6 +98,13 @@ class World:
         """All ClusterQueues that share quota with this one, itself included."""
         for leaf in queue.node.root.leaves():
             yield self.queues[leaf.name]
+
+    def holders_of(self, pair: FlavorResource, queue: QueueState) -> Iterator[tuple[QueueState, Record, int]]:
+        """Who holds how much of what this ClusterQueue shares with others."""
+        for other in self.tree_of(queue):
+            for record in other.holders.values():
+                if pair in record.usage:
+                    yield other, record, record.usage[pair]
 
     def admitted_amounts(self, local_queue: str) -> dict[str, int]:
         """What the admitted workloads of a LocalQueue use, by resource."""

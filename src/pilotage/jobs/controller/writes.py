@@ -9,14 +9,13 @@ from typing import Final
 
 from pilotage.api.calls import ApiCall, is_conflict, is_not_found
 from pilotage.api.conditions import PodCondition
+from pilotage.calls.deletions import JobDeletion, WorkloadDeletion
 from pilotage.calls.job_change import JobChange
-from pilotage.calls.job_deletion import JobDeletion
 from pilotage.calls.pod_release import PodRelease
 from pilotage.calls.queueing_object_change import QueueingObjectChange
 from pilotage.calls.victim_eviction import VictimEviction
 from pilotage.calls.workload_change import WorkloadChange
 from pilotage.calls.workload_creation import WorkloadCreation
-from pilotage.calls.workload_deletion import WorkloadDeletion
 from pilotage.clock import Clock, rfc3339
 from pilotage.jobs.controller.notes import Calls, Notes
 from pilotage.jobs.controller.objects import Subject
