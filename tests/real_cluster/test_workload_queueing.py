@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from .client import MERGE, Client, Json
+from .client import MERGE, Client, Json, Refused
 from .queueing_kinds import GROUP, queueing_kinds
 from .servers import Server, eventually
 from .world import World
@@ -146,3 +146,33 @@ def test_a_job_waits_for_its_runtime_class(api: Client) -> None:
         eventually("it counts", lambda: conditions(api).get("QuotaReserved") == "False/ExceedsMaxQuota")
     finally:
         api.request("DELETE", f"{classes}/kata")
+
+
+def test_a_deleted_queue_and_its_flavor_stay_until_they_are_not_needed(api: Client) -> None:
+    queue, flavor = f"{GROUP}/clusterqueues/cq", f"{GROUP}/resourceflavors/spot"
+    api.request("POST", JOBS, job("train", suspend=True))
+    eventually("it is started", lambda: not is_suspended(api, "train"))
+    for path in (queue, flavor):
+        eventually("it is held", lambda path=path: bool(api.request("GET", path)["metadata"].get("finalizers")))
+        api.request("DELETE", path, {})
+
+    def is_terminating() -> bool:
+        told = api.request("GET", queue).get("status", {}).get("conditions") or [{}]
+        return told[0].get("reason") == "Terminating"
+
+    eventually("the queue says that it is going", is_terminating)
+    assert not is_suspended(api, "train") and api.request("GET", flavor)["metadata"]["deletionTimestamp"]
+    api.request("DELETE", f"{JOBS}/train", {"propagationPolicy": "Background"})
+    for workload in api.request("GET", f"{GROUP}/namespaces/default/workloads")["items"]:
+        # Nobody collects garbage at a bare API server.
+        api.request("DELETE", f"{GROUP}/namespaces/default/workloads/{workload['metadata']['name']}", {})
+    eventually("the queue is gone", lambda: _is_gone(api, queue))
+    eventually("the flavor is gone", lambda: _is_gone(api, flavor))
+
+
+def _is_gone(api: Client, path: str) -> bool:
+    try:
+        api.request("GET", path)
+    except Refused as refused:
+        return refused.code == 404
+    return False

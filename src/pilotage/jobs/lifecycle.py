@@ -149,7 +149,8 @@ class Lifecycle:
         now = self._world.now()
         at_once = evicted.reason in (c.PREEMPTED, c.NODE_FAILURES)
         record.conditions.set(c.REQUEUED, at_once, evicted.reason, evicted.message, now)
-        labels = (("cluster_queue", record.cluster_queue), ("reason", evicted.reason))
+        # Of a deactivation the condition names the cause too.
+        labels = (("cluster_queue", record.cluster_queue), ("reason", evicted.reason.partition("DueTo")[0]))
         self._outbox.observe("workload_eviction_latency_seconds", now - evicted.since, labels)
         self.end_reservation(record, c.PENDING_EVALUATION, "The workload waits for its turn")
         self._enqueue(record)

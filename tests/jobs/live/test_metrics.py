@@ -150,6 +150,10 @@ async def test_amounts_and_reasons_are_told_as_they_are() -> None:
     assert metrics.local_queue_resource_usage.value("lq", "default", "std", "cpu", ROLE) == 2.0
     assert metrics.unadmitted_workloads.value("cq", "WaitingForQuota", "", ROLE) == 1
     assert metrics.local_queue_unadmitted_workloads.value("lq", "default", "WaitingForQuota", "", ROLE) == 1
+    assert {labels[:2] for labels in metrics.workload_eviction_latency_seconds.lines()} == {
+        ("cq", "Preempted"),
+        ("other", "Deactivated"),
+    }
     assert metrics.preempted_workloads_total.values() == {("cq", "InClusterQueue", ROLE): 1}
     assert metrics.cohort_weighted_share.values() == {("ring", ROLE): 0}
     attempts = metrics.admission_attempts_total.values()
