@@ -268,6 +268,11 @@ class WideHistory:
         yield from ((f"cohort {name}", one) for name, one in self.cohorts.items() if one["parent"] == cohort)
         yield from ((name, one) for name, one in self.queues.items() if one["cohort"] == cohort)
 
+    def wake(self, queue: str) -> None:
+        """Have everybody tried again."""
+        self._patch("clusterQueue", queue, fairWeight=3 + self.rng.random())
+        self._patch("clusterQueue", queue, fairWeight=self.queues[queue]["fairWeight"])
+
     def picture(self) -> str:
         """Everything that can be seen."""
         waiting = {name: [one.key for one in self.stage.engine.pending(name)] for name in self.queues}

@@ -202,6 +202,7 @@ class Lifecycle:
         if self._world.blocks_admission and not self._world.unready:
             for queue in self._world.queues.values():
                 if queue.pending.active_count:
+                    queue.generation += 1  # what was found out while nobody could have quota is void
                     self._world.stir(queue)
 
     def _enqueue(self, record: Record) -> None:

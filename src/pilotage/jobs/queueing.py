@@ -6,7 +6,7 @@ from pilotage.jobs import checks
 from pilotage.jobs import conditions as c
 from pilotage.jobs.cluster_queue import QueueState
 from pilotage.jobs.pending import PendingWorkloads
-from pilotage.jobs.record import Place, Record
+from pilotage.jobs.record import AFRESH, Place, Record
 from pilotage.jobs.refusals import Refusal
 from pilotage.jobs.shared_pending import SharedPending
 from pilotage.jobs.world import World
@@ -70,6 +70,7 @@ class Queueing:
                 self._world.stir(queue)
             self._world.touch(record)
             record.place = Place.UNQUEUED
+            record.resumption = AFRESH
         self._world.timers.set(record, None)
 
     def exchange(self, queue: QueueState, pending: PendingWorkloads | SharedPending) -> None:
