@@ -141,6 +141,17 @@ async def test_jobs_that_name_no_queue_are_queued_only_if_and_where_the_configur
             assert not cluster.is_suspended("train")
 
 
+async def test_labels_of_a_job_are_copied_to_its_workload() -> None:
+    async with living(configuration={"integrations": {"labelKeysToCopy": ["team", "absent"]}}) as cluster:
+        labelled = job("train")
+        labelled["metadata"]["labels"] |= {"team": "vision", "other": "x"}
+        cluster.create(*queue(), labelled)
+        await cluster.run(5)
+        labels = cluster.workload("train")["metadata"]["labels"]
+        assert labels.pop("kueue.x-k8s.io/job-uid") and labels == {"team": "vision"}
+        assert not cluster.is_suspended("train")
+
+
 # --- fair sharing -----------------------------------------------------------------------------------------------------
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from pilotage.jobs.adapters import batch_job, marks, plain_pods
 from pilotage.jobs.adapters.plain_pods import Group
-from pilotage.jobs.adapters.workload_draft import DraftProblem, Priority, WorkloadDraft, workload_name
+from pilotage.jobs.adapters.workload_draft import Drafting, DraftProblem, Priority, WorkloadDraft, workload_name
 from pilotage.jobs.pods_ready import TIMEOUT_ANNOTATION, own_timeout
 from pilotage.model.kueue import PriorityClassRef, WorkloadPriorityClass
 from pilotage.model.meta import OwnerReference
@@ -111,3 +112,13 @@ def _timeout_problem(annotations: Mapping[str, str]) -> DraftProblem | None:
         text = f'annotation {TIMEOUT_ANNOTATION} is "{annotations[TIMEOUT_ANNOTATION]}"; write a duration such as 10m'
         return DraftProblem("ErrWorkloadCompose", text)
     return None
+
+
+def with_labels(drafting: Drafting, labels: Mapping[str, str]) -> Drafting:
+    """The same drafts with more labels."""
+
+    def draft() -> WorkloadDraft | DraftProblem:
+        made = drafting()
+        return made if isinstance(made, DraftProblem) else replace(made, labels={**labels, **made.labels})
+
+    return draft

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
 from pilotage.jobs.adapters import batch_job, marks, plain_pods
+from pilotage.jobs.adapters.workload_draft import Drafting
 from pilotage.jobs.configuration.kinds import QueueingConfiguration
 from pilotage.jobs.controller import drafts
 from pilotage.jobs.controller.ancestry import TooDeep, ancestors, child_job_steps, child_pod_steps, too_deep
@@ -101,8 +102,14 @@ class Reconciler:
                 note = Note(job, "QueueNameDefaulted", f"Goes to the LocalQueue {queue}, as it names none")
                 yield Change(job, patch, note=note)
             return
-        drafting = partial(drafts.job_draft, job, self._objects.classes, queue)
+        drafting = self._labelled(job.labels, partial(drafts.job_draft, job, self._objects.classes, queue))
         yield from job_steps(job, own, drafting, self._objects.flavors)
+
+    def _labelled(self, labels: Mapping[str, str], drafting: Drafting) -> Drafting:
+        """The draft with the labels of the job that the configuration wants on workloads too."""
+        keys = self._configuration.integrations.label_keys_to_copy
+        copied = {key: labels[key] for key in keys if key in labels}
+        return drafts.with_labels(drafting, copied) if copied else drafting
 
     def _ancestor(self, obj: Job | Pod) -> Job | None:
         """The topmost managed Job above; None if there is none."""
@@ -126,7 +133,8 @@ class Reconciler:
         yield from self._others(subject, own)
         if pods:
             members = plain_pods.group(name, pods)
-            drafting = partial(drafts.group_draft, members, self._objects.classes)
+            draft = partial(drafts.group_draft, members, self._objects.classes)
+            drafting = self._labelled(members.pods[0].labels, draft)
             yield from pod_steps(members, own, drafting, self._objects.flavors)
         elif own is not None:
             yield from steps_without_pods(own)
