@@ -24,6 +24,9 @@ from pilotage.sandbox.kinds.resources import ResourceRegistry
 CRDS = Path(__file__).parents[2] / "deploy" / "crds"
 PLURALS = sorted(plural for plural, info in KINDS.items() if info.group == "kueue.x-k8s.io")
 
+SAME_IN_BOTH_VERSIONS = ("admissionchecks", "localqueues", "resourceflavors", "workloadpriorityclasses")
+"""What users write: the API server converts nothing by itself, so that only these can be served in both."""
+
 SHARED_STRUCTS = {
     # Structs that several kinds share have fields that not all of them need.
     ".spec.parameters.namespace",
@@ -55,7 +58,8 @@ def test_a_server_without_the_kind_accepts_it_and_serves_what_the_sandbox_has_bu
     builtin = builtin_registry()
     others = ResourceRegistry(one for one in builtin if one.group != "kueue.x-k8s.io")
     assert definition_errors(definition(plural), others) == []
-    [made] = types_of(definition(plural))
+    made, *older = types_of(definition(plural))
+    assert [one.version for one in older] == (["v1beta1"] if plural in SAME_IN_BOTH_VERSIONS else [])
     known = next(
         one for one in builtin if one.group == made.group and one.plural == plural and one.version == "v1beta2"
     )

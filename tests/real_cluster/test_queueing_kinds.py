@@ -94,3 +94,17 @@ def test_nonsense_is_refused(api: Client) -> None:
         workload(api, "no-priority", priorityClassRef={"group": "kueue.x-k8s.io", "kind": "X", "name": "x"})
     with pytest.raises(Refused):
         create(api, "localqueues", "LocalQueue", "nowhere", spec={})
+
+
+def test_kinds_that_are_the_same_in_the_older_version_may_be_written_in_it(api: Client) -> None:
+    for plural, kind, fields in (
+        ("localqueues", "LocalQueue", {"spec": {"clusterQueue": "cq", "stopPolicy": "Hold"}}),
+        ("resourceflavors", "ResourceFlavor", {"spec": {"nodeLabels": {"a": "b"}}}),
+        ("workloadpriorityclasses", "WorkloadPriorityClass", {"value": 7}),
+        ("admissionchecks", "AdmissionCheck", {"spec": {"controllerName": "example.com/c"}}),
+    ):
+        older = {"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": kind, "metadata": {"name": "older"}, **fields}
+        api.request("POST", path(plural).replace("v1beta2", "v1beta1"), older)
+        read = api.request("GET", path(plural, "older"))
+        assert read["apiVersion"] == "kueue.x-k8s.io/v1beta2"
+        assert {name: read[name] for name in fields} == fields
