@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.properties.queueing_history import WideHistory
 
 STEPS = 60
-FOUND = (94, 181, 402, 521, 557, 3836, 4558, 4750, 4852, 6514)
+FOUND = (94, 181, 402, 521, 557, 3836, 4558, 4750, 4852, 6514, 3080, 3559)
 """Seeds that once failed."""
 
 

@@ -273,7 +273,10 @@ class AdmissionCycle:
         """Stays at the head until its victims are gone."""
         record, queue = entry.record, entry.queue
         record.waits_for = frozenset(uids)
-        record.chosen = Chosen(tuple(one.count for one in entry.assignment.pod_sets), record.resumption)
+        begun = record.resumption
+        if record.chosen is not None and not begun.tried:
+            begun = record.chosen.resumption  # it waits still
+        record.chosen = Chosen(tuple(one.count for one in entry.assignment.pod_sets), begun)
         record.resumption = AFRESH
         if not queue.is_strict:
             queue.pending.stick(record)

@@ -63,7 +63,8 @@ class Judge:
             assignment = self._as_chosen(record, queue, chosen)
         if assignment is None and len(evicted) > len(leaving):
             # Others may have got what they left, because somebody else's victims are going to make room for all.
-            with removed(evicted):
+            leaving = evicted
+            with removed(leaving):
                 assignment = self._as_chosen(record, queue, chosen)
         if assignment is None:
             return None
