@@ -123,9 +123,11 @@ class Evaluator:
     def _passing_fresh(self, state: CycleState, pod: Pod, plan: Plan, feasible: Mask) -> Mask:
         """Without the rows that are refused by filters that must be asked for every pod."""
         fresh = tuple((name, plugin) for name, plugin in plan.fresh_filters if name not in state.skip_filter)
-        if not fresh or not feasible.any():
+        if not fresh:
             return feasible
         rows = _rows_of(feasible)
+        if not len(rows):
+            return feasible
         passing = self._questions.passing(state, pod, fresh, self._questions.table_of(rows), rows)
         if passing.all():
             return feasible

@@ -63,7 +63,7 @@ class SharedColumns:
         changes them a ranking would not be worth its while.
         """
         before, self._narrowed_to = self._narrowed_to, feasible
-        if before is None or not np.array_equal(before, feasible):
+        if before is None or (before != feasible).any():
             self._narrowed = None
             return None
         known = self._narrowed

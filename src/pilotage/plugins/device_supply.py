@@ -64,7 +64,7 @@ class DeviceSupply:
         for device in usable_devices(self._handle.index(SliceIndex), node):
             if _selects(device_class, device):
                 capacity += 1
-                taken += ledger.is_taken(device.id) or ledger.is_shared(device.id)
+                taken += device.id in ledger.taken or ledger.is_shared(device.id)
         return capacity, taken
 
 

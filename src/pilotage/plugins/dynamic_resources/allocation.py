@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import Final
 
 from pilotage.api import Detail, Handle, Mask, NodeTable, NodeView, Reason, Refusal, Reject
@@ -46,6 +47,14 @@ class NodeAllocator:
         self._questions = Questions()
         self._pools: dict[str, tuple[Node, tuple[int, int], NodePools]] = {}
         self._columns = Columns(handle, self._search)
+
+    @cached_property
+    def _book(self) -> ClaimBook:
+        return self._handle.index(ClaimBook)
+
+    @cached_property
+    def _slices(self) -> SliceIndex:
+        return self._handle.index(SliceIndex)
 
     def prepare(self, claim: ResourceClaim) -> PreparedClaim:
         """A claim with what it asks for; MissingClass for the first class that is not there."""
@@ -140,9 +149,9 @@ class NodeAllocator:
         wanted = self._wanted(claims, pod, node)
         if isinstance(wanted, Reject) or not wanted or not isinstance(self._search(wanted, node.node), Reject):
             return
-        pools, book = self._pools_of(node.node), self._handle.index(ClaimBook)
-        search = Search(node.node, pools, book.ledger, wanted)
-        details = list(objections(search, pools, wanted, lambda device: _held_text(book.holders(device))))
+        pools = self._pools_of(node.node)
+        search = Search(node.node, pools, self._book.ledger, wanted)
+        details = list(objections(search, pools, wanted, lambda device: _held_text(self._book.holders(device))))
         yield from details[:_MOST_DETAILS]
         if len(details) > _MOST_DETAILS:
             yield Detail("More", f"and {len(details) - _MOST_DETAILS} more such reasons")
@@ -150,8 +159,7 @@ class NodeAllocator:
     # --- devices -----------------------------------------------------------------------------------------------
 
     def _search(self, claims: Sequence[PreparedClaim], node: Node) -> Picks | Reject:
-        ledger = self._handle.index(ClaimBook).ledger
-        search = Search(node, self._pools_of(node), ledger, claims, self._deadline(node.name))
+        search = Search(node, self._pools_of(node), self._book.ledger, claims, self._deadline(node.name))
         try:
             picks = search.run()
         except NodeAllocationError as error:
@@ -159,12 +167,11 @@ class NodeAllocator:
         return _NO_DEVICES if picks is None else picks
 
     def _pools_of(self, node: Node) -> NodePools:
-        index = self._handle.index(SliceIndex)
-        version = index.version(node.name)
+        version = self._slices.version(node.name)
         known = self._pools.get(node.name)
         if known is not None and known[0] is node and known[1] == version:
             return known[2]
-        pools = pools_for(index, node)
+        pools = pools_for(self._slices, node)
         self._pools[node.name] = (node, version, pools)
         return pools
 

@@ -20,6 +20,8 @@ _MILLI = Fraction(1, 1000)
 def consumption(device: Device, wanted: CapacityRequirements | None) -> Amounts | None:
     """What a request takes of a device, by capacity name; None if the device cannot serve such a request."""
     requests = wanted.requests if wanted is not None else {}
+    if not requests and not device.capacity:
+        return {}
     if any(name not in device.capacity for name in requests):
         return None
     taken: Amounts = {}

@@ -54,7 +54,7 @@ def counters_left(pool: Pool, ledger: DeviceLedger) -> Counters:
     """The counters of a pool without what taken devices consume."""
     left = pool.counters()
     for device in pool.all_devices():
-        if not (ledger.is_taken(device.id) or ledger.is_shared(device.id)):
+        if not (device.id in ledger.taken or ledger.is_shared(device.id)):
             continue
         for name, counter, amount in _consumption(device):
             if counter in left.get(name, {}):

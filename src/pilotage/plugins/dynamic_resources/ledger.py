@@ -22,15 +22,12 @@ class DeviceLedger:
 
     def __init__(self) -> None:
         self._entries: dict[str, AllocationResult] = {}
-        self._dedicated: dict[DeviceID, int] = {}
+        self.taken: dict[DeviceID, int] = {}
+        """Devices that somebody has for itself."""
         self._shares: dict[DeviceID, int] = {}
         self._consumed: dict[DeviceID, dict[str, Fraction]] = {}
         self.log: ChangeLog[PoolID] = ChangeLog()
         """Pools in which something was taken or given back: for those who remember what was free."""
-
-    def is_taken(self, device: DeviceID) -> bool:
-        """Somebody has the device for itself."""
-        return device in self._dedicated
 
     def is_shared(self, device: DeviceID) -> bool:
         """Somebody has a share of the device."""
@@ -67,7 +64,7 @@ class DeviceLedger:
             if result.admin_access:
                 continue
             device = device_of(result)
-            _add(self._dedicated if result.share_id is None else self._shares, device, sign)
+            _add(self.taken if result.share_id is None else self._shares, device, sign)
             if result.share_id is not None:
                 self._consume(device, result.consumed_capacity, sign)
             self.log.append(PoolID(result.driver, result.pool))
@@ -81,7 +78,7 @@ class DeviceLedger:
 
     def devices(self) -> Iterator[DeviceID]:
         """Every device of which anything is taken."""
-        yield from self._dedicated
+        yield from self.taken
         yield from self._shares
 
     def check(self) -> None:
@@ -89,7 +86,7 @@ class DeviceLedger:
         fresh = DeviceLedger()
         for uid, allocation in self._entries.items():
             fresh.put(uid, allocation)
-        assert fresh._dedicated == self._dedicated, "dedicated devices are those of the entries"
+        assert fresh.taken == self.taken, "dedicated devices are those of the entries"
         assert fresh._shares == self._shares, "shared devices are those of the entries"
         assert fresh._consumed == self._consumed, "consumed capacity is that of the entries"
 

@@ -55,6 +55,8 @@ class Question(msgspec.Struct, frozen=True, eq=False):
     """What a claim asks for: everything that an answer depends on besides devices and nodes."""
 
     requests: Requests
+    least: int | None
+    """How many devices it takes at least; None if that depends on how many a node has."""
 
     def has_current(self, classes: ClassLookup) -> bool:
         """Are the device classes still the same?"""
@@ -97,10 +99,16 @@ class Questions:
         if question is None or not question.has_current(classes):
             if len(self._known) >= _KEPT_QUESTIONS:
                 self._known.clear()
-            requests = claim.spec.devices.requests
-            question = Question(tuple(tuple(_alternatives(claim, request, classes)) for request in requests))
-            self._known[key] = question
+            asked = claim.spec.devices.requests
+            requests = tuple(tuple(_alternatives(claim, request, classes)) for request in asked)
+            question = self._known[key] = Question(requests, _least(requests))
         return PreparedClaim(claim, question)
+
+
+def _least(requests: Requests) -> int | None:
+    if any(wanted.wants_all for alternatives in requests for wanted in alternatives):
+        return None
+    return sum(min(wanted.count for wanted in alternatives) for alternatives in requests)
 
 
 def _alternatives(claim: ResourceClaim, request: DeviceRequest, classes: ClassLookup) -> Iterator[Wanted]:

@@ -10,7 +10,7 @@ have enough capacity; leave no counter below zero; have its taints tolerated; an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
 import msgspec
@@ -31,6 +31,7 @@ from pilotage.plugins.dynamic_resources.published import PoolDevice
 from pilotage.plugins.dynamic_resources.requests import MAX_RESULTS, PreparedClaim, Wanted, expressions
 
 _NOTHING: Amounts = {}
+_NOBODY: Mapping[DeviceID, int] = {}
 
 
 class Pick(msgspec.Struct, frozen=True):
@@ -77,7 +78,8 @@ class Search:
         Raises AllocationError for claims that cannot be dealt with, NodeAllocationError for a node with bad pools.
         """
         for claim in self.claims:
-            self._check_size(claim)
+            if claim.question.least is None or claim.question.least > MAX_RESULTS:
+                self._check_size(claim)
         if self._claim(0):
             return tuple(tuple(picks) for picks in self._picks)
         if self._pools.has_problems:
@@ -144,13 +146,11 @@ class Search:
             return self._request(claim, place + 1)
         # Of all devices each must be had: there is no other choice than the next one.
         end = start + 1 if wanted.wants_all else len(candidates)
-        is_taken, may_share = self._ledger.is_taken, wanted.admin_access
+        # On a busy node most devices are taken: they are passed over without much ado.
+        taken = _NOBODY if wanted.admin_access else self._ledger.taken
         for position in range(start, end):
             pool, device = candidates[position]
-            # On a busy node most devices are taken: they are passed over without much ado.
-            if is_taken(device.id) and not may_share:
-                continue
-            if not self._take(claim, wanted, pool, device):
+            if device.id in taken or not self._take(claim, wanted, pool, device):
                 continue
             if self._device(claim, place, wanted, candidates, missing - 1, position + 1):
                 return True
@@ -167,10 +167,11 @@ class Search:
         taken = consumption(device.device, wanted.capacity)
         if taken is None or not self._has_capacity(device, taken):
             return False
-        if self._is_charged(device) and not self._counters.take(pool, device):
+        is_charged = self._is_charged(device)
+        if is_charged and not self._counters.take(pool, device):
             return False
         if not are_tolerated(device.taints, wanted.tolerations) or not self._constrain(claim, wanted, device):
-            if self._is_charged(device):
+            if is_charged:
                 self._counters.give_back(pool, device)
             return False
         self._takers.setdefault(device.id, []).append(claim)
@@ -196,7 +197,7 @@ class Search:
     def is_in_use(self, claim: int, wanted: Wanted, device: PoolDevice) -> bool:
         if wanted.admin_access:
             return claim in self._takers.get(device.id, ())
-        if self._ledger.is_taken(device.id):
+        if device.id in self._ledger.taken:
             return True
         if device.device.allow_multiple_allocations:
             return False
@@ -226,6 +227,8 @@ class Search:
         return not device.per_device_nodes or device_is_for(device, self.node)
 
     def _has_capacity(self, device: PoolDevice, taken: Amounts) -> bool:
+        if not taken:
+            return True
         if not device.device.allow_multiple_allocations:
             return fits(device.device, taken)
         return fits(device.device, taken, self._ledger.consumed(device.id), self._consumed.get(device.id, _NOTHING))
