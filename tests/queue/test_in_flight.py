@@ -37,7 +37,7 @@ def test_a_ticket_has_missed_what_came_after_it() -> None:
     record(flights, "e3")
     assert missed(flights, first) == ["e1", "e2", "e3"]
     assert missed(flights, second) == ["e3"]
-    assert list(flights.tickets()) == [first, second] and first.uid in flights
+    assert list(flights.tickets()) == [first, second] and first.uid in flights.uids
 
 
 def test_events_are_dropped_from_the_head_up_to_the_next_ticket() -> None:
@@ -74,7 +74,7 @@ def test_releasing_a_used_ticket_does_not_touch_a_newer_one_of_the_pod() -> None
     second = take(flights, "a")
     record(flights, "e1")
     flights.release(first)
-    assert second.uid in flights and missed(flights, second) == ["e1"]
+    assert second.uid in flights.uids and missed(flights, second) == ["e1"]
     assert not first.is_open and second.is_open
 
 

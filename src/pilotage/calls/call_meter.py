@@ -8,10 +8,8 @@ from pilotage.api.calls import Lane
 from pilotage.calls.dispatcher import Dispatcher
 from pilotage.calls.report import pending_by_kind
 from pilotage.calls.slot import Place
-from pilotage.observe.instruments import Distribution, Labels
+from pilotage.observe.instruments import Labels
 from pilotage.observe.metrics import Metrics
-
-_RESULTS = {True: "success", False: "error"}
 
 
 class CallMeter:
@@ -19,14 +17,10 @@ class CallMeter:
 
     def __init__(self, metrics: Metrics) -> None:
         self._duration = metrics.async_api_call_execution_duration_seconds
-        self._lines: dict[tuple[str, bool], Distribution] = {}
         metrics.async_api_call_execution_total.read_from(self._totals)
 
     def executed(self, kind: str, is_success: bool, seconds: float) -> None:
-        line = self._lines.get((kind, is_success))
-        if line is None:
-            line = self._lines[kind, is_success] = self._duration.child(kind, _RESULTS[is_success])
-        line.observe(seconds)
+        self._duration.observe(seconds, kind, "success" if is_success else "error")
 
     def _totals(self) -> dict[Labels, float]:
         return {labels: float(line.count) for labels, line in self._duration.lines().items()}

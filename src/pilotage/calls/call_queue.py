@@ -163,15 +163,17 @@ class CallQueue:
     def done(self, slot: CallSlot, version: str | None = None) -> Lane | None:
         """The call was done, and made this version of the object; returns the lane of the call that waited for it."""
         self._land(slot)
-        if self.is_in_doubt(slot):
-            del self._doubts[slot.key]
-        follower = self._pending.get(slot.key)
+        key, call = slot.key, slot.call
+        if self._doubts and self.is_in_doubt(slot):
+            del self._doubts[key]
         is_seen = version is not None and is_at_least(slot.seen_version, version)
         if version is not None and not is_seen:
-            self._unseen.add_change(slot.key, version, slot.call.applied_to)
-        if follower is not None and follower.call.kind == slot.call.kind and not is_seen:
-            follower.call.follow(slot.call)
-        lane = self._release(follower)
+            self._unseen.add_change(key, version, call.applied_to)
+        lane, follower = None, self._pending.get(key)
+        if follower is not None:
+            if follower.call.kind == call.kind and not is_seen:
+                follower.call.follow(call)
+            lane = self._release(follower)
         slot.tell_done()
         return lane
 
@@ -256,13 +258,14 @@ class CallQueue:
     def sync(self, key: str, obj: Any) -> Any:
         """An object arrived by watch; returns it as it will be after the calls on their way."""
         pending, flying = self._pending.get(key), self._in_flight.get(key)
-        if pending is None and flying is None and key not in self._unseen:
+        if pending is None and flying is None and key not in self._unseen.keys:
             return obj
-        self._unseen.arrived(key, obj.resource_version)
+        version = obj.resource_version
+        self._unseen.arrived(key, version)
         try:
             known = self._unseen.laid_over(key, obj)
             if flying is not None:
-                flying.seen_version = obj.resource_version
+                flying.seen_version = version
                 flying.call.rebase(known)
             if pending is not None:
                 pending.call.rebase(known)
@@ -276,9 +279,10 @@ class CallQueue:
         """The object as it will be after the calls on their way, and after those that it does not show yet."""
         try:
             obj = self._unseen.laid_over(key, obj)
-            for slot in (self._in_flight.get(key), self._pending.get(key)):
-                if slot is not None:
-                    obj = slot.call.applied_to(obj)
+            if (flying := self._in_flight.get(key)) is not None:
+                obj = flying.call.applied_to(obj)
+            if (pending := self._pending.get(key)) is not None:
+                obj = pending.call.applied_to(obj)
         except Exception:
             log.exception("an API call cannot be applied to its object: object=%s", key)
         return obj

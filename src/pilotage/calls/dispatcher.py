@@ -20,7 +20,7 @@ from typing import Final
 
 import msgspec
 
-from pilotage.api.calls import ApiCall, ApiWriter, CallDropped, Lane, OnOutcome, Outcome
+from pilotage.api.calls import ApiCall, ApiWriter, CallDropped, Ending, Lane, OnOutcome, Outcome
 from pilotage.calls.call_queue import CallQueue
 from pilotage.calls.lane_limit import LaneLimit
 from pilotage.calls.report import CallsReport, calls_report
@@ -112,7 +112,9 @@ class Dispatcher:
                 ended.set_result(outcome)
 
         self.submit(call, tell)
-        (await ended).raise_if_not_as_wanted(call)
+        outcome = await ended
+        if outcome.ending is not Ending.DONE:
+            outcome.raise_if_not_as_wanted(call)
 
     def allowed(self, lane: Lane) -> int:
         """How many calls of the lane may be in flight at once at present."""
@@ -202,30 +204,31 @@ class Dispatcher:
 
     async def _send(self, lane: Lane, slot: CallSlot, worker: asyncio.Task[object] | None) -> Lane | None:
         """One try; returns the lane of a call that waited for it."""
-        call, limit = slot.call, self._limits[lane]
-        started = self._clock.monotonic()
-        this = self._tries[slot.key] = _Try(lane, started, worker)
+        call, key, queue, monotonic = slot.call, slot.key, self.queue, self._clock.monotonic
+        started = monotonic()
+        this = self._tries[key] = _Try(lane, started, worker)
         try:
-            if self.queue.is_in_doubt(slot):
+            if queue.is_in_doubt(slot):
                 seen = await call.look(self.writer)
-                self.queue.looked(slot, seen)
+                queue.looked(slot, seen)
                 if seen.has_happened:
-                    return self.queue.done(slot, None if seen.object is None else seen.object.resource_version)
+                    return queue.done(slot, None if seen.object is None else seen.object.resource_version)
             version = await call.perform(self.writer)
         except Exception as error:
             return self._failed(lane, slot, error, started)
         except asyncio.CancelledError:
             if not this.is_overdue or this.task is None or this.task.uncancel():
                 raise
-            seconds = self._policies[lane].try_seconds
-            return self._failed(lane, slot, TimeoutError(f"no answer after {seconds:g} s"), started)
+            patience = self._policies[lane].try_seconds
+            return self._failed(lane, slot, TimeoutError(f"no answer after {patience:g} s"), started)
         finally:
-            del self._tries[slot.key]
-        now = self._clock.monotonic()
-        limit.answered(now - started, now)
+            del self._tries[key]
+        now = monotonic()
+        seconds = now - started
+        self._limits[lane].answered(seconds, now)
         if self._on_executed is not None:
-            self._on_executed(call.kind, True, now - started)
-        return self.queue.done(slot, version)
+            self._on_executed(call.kind, True, seconds)
+        return queue.done(slot, version)
 
     def _failed(self, lane: Lane, slot: CallSlot, error: Exception, started: float) -> Lane | None:
         now = self._clock.monotonic()

@@ -7,7 +7,7 @@ or a whole object that was read.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, KeysView
 from typing import Any
 
 from pilotage.calls.versions import is_at_least
@@ -21,9 +21,8 @@ class Unseen:
 
     def __init__(self) -> None:
         self._by_key: dict[str, list[tuple[str, Layer]]] = {}
-
-    def __contains__(self, key: str) -> bool:
-        return key in self._by_key
+        self.keys: KeysView[str] = self._by_key.keys()
+        """Of the objects that something is known of; always up to date."""
 
     def __len__(self) -> int:
         return len(self._by_key)
@@ -51,8 +50,11 @@ class Unseen:
 
     def laid_over(self, key: str, obj: Any) -> Any:
         """The object as it is known to be on the server."""
+        layers = self._by_key.get(key)
+        if layers is None:
+            return obj
         version = obj.resource_version
-        for at, layer in self._by_key.get(key, ()):
+        for at, layer in layers:
             if not is_at_least(version, at):
                 obj = layer(obj)
         return obj

@@ -52,6 +52,8 @@ class Nominations:
         after = new.status.nominated_node_name
         if not before and not after:
             after = self._node_of.get(new.uid, "")
+            if not after:
+                return
         self.nominate(new, after)
 
     def node_of(self, uid: str) -> str:

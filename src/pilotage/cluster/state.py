@@ -51,7 +51,8 @@ class Cluster:
         self._objects: dict[str, dict[str, Any]] = {}
         self._received: dict[tuple[str, str], Any] = {}
         """By kind and key, as the API server last told: only those that are shown otherwise."""
-        self._indexes: dict[type[ClusterIndex], ClusterIndex] = {}
+        self._indexes: dict[type[ClusterIndex], Any] = {}
+        """Each is an object of the class that is its key."""
         self._counting: list[ClusterIndex] = []
         """Those that want to hear of pods."""
         self._listening: dict[str, list[ClusterIndex]] = {}
@@ -186,7 +187,7 @@ class Cluster:
 
     def index(self, cls: type[IndexT]) -> IndexT:
         """The index of this class; made and filled on first use."""
-        known = self._indexes.get(cls)
+        known: IndexT | None = self._indexes.get(cls)
         if known is None:
             known = cls()
             for row in range(len(self.nodes)):
@@ -197,7 +198,6 @@ class Cluster:
             self._indexes[cls] = known
             if cls.pod_added is not ClusterIndex.pod_added or cls.pod_removed is not ClusterIndex.pod_removed:
                 self._counting.append(known)
-        assert isinstance(known, cls)
         return known
 
     def _tell_of_objects(self, index: ClusterIndex) -> None:
@@ -230,13 +230,16 @@ class Cluster:
 
     def put_object(self, kind: str, obj: Any, received: Any | None = None) -> Any | None:
         """Keep the newest version; returns the one before. `received` is what was told, if `obj` is what will be."""
+        key = obj.key
         if received is not None and received is not obj:
-            self._received[kind, obj.key] = received
+            self._received[kind, key] = received
         elif self._received:
-            self._received.pop((kind, obj.key), None)
-        known = self._objects.setdefault(kind, {})
-        old = known.get(obj.key)
-        known[obj.key] = obj
+            self._received.pop((kind, key), None)
+        known = self._objects.get(kind)
+        if known is None:
+            known = self._objects[kind] = {}
+        old = known.get(key)
+        known[key] = obj
         for index in self._listening.get(kind, ()):
             index.object_put(kind, old, obj)
         return old

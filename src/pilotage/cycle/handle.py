@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 from pilotage.api.calls import ApiCall, ApiWriter, OnOutcome
@@ -85,14 +85,13 @@ class SchedulerHandle:
     def submit(self, call: ApiCall, on_outcome: OnOutcome | None = None) -> None:
         self.calls.submit(call, on_outcome)
 
-    async def perform(self, call: ApiCall) -> None:
-        await self.calls.perform(call)
+    def perform(self, call: ApiCall) -> Coroutine[Any, Any, None]:
+        return self.calls.perform(call)
 
-    async def bind(self, pod: Pod, node_name: str) -> None:
+    def bind(self, pod: Pod, node_name: str) -> Coroutine[Any, Any, None]:
         if self.scheduler is not None:
-            await self.scheduler.writes.bind(pod, node_name)
-        else:
-            await self.calls.perform(PodBinding(pod, node_name))
+            return self.scheduler.writes.bind(pod, node_name)
+        return self.calls.perform(PodBinding(pod, node_name))
 
     def patch_status(self, pod: Pod, *conditions: PodCondition, nomination: str | None = None) -> Pod:
         if self.scheduler is None:

@@ -44,11 +44,10 @@ _RESOURCES = {
     "ResourceSlice": Resource.RESOURCE_SLICE,
     "DeviceClass": Resource.DEVICE_CLASS,
 }
-_EVENTS = {
-    (kind, action): ClusterEvent(resource, action)
-    for kind, resource in _RESOURCES.items()
+_ADDED, _UPDATED, _DELETED = (
+    {kind: ClusterEvent(resource, action) for kind, resource in _RESOURCES.items()}
     for action in (Action.ADD, Action.UPDATE, Action.DELETE)
-}
+)
 _ACTIONS = {"ADDED": "Add", "MODIFIED": "Update", "DELETED": "Delete"}
 _POD_ADDED = ClusterEvent(Resource.ASSIGNED_POD, Action.ADD)
 _POD_DELETED = ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE)
@@ -101,17 +100,18 @@ class Intake:
                 self._upsert(kind, obj)
 
     def _apply(self, kind: str, events: Sequence[WatchEvent]) -> None:
-        before = self._clock.monotonic()
+        monotonic, is_pod = self._clock.monotonic, kind == "Pod"
+        before = monotonic()
         for event in events:
-            if isinstance(event.object, DecodeError):
+            obj, type_ = event.object, event.type
+            if isinstance(obj, DecodeError):
                 continue
-            if event.type == "DELETED":
-                self._removal(kind, event.object)
+            if type_ == "DELETED":
+                self._removal(kind, obj)
             else:
-                self._upsert(kind, event.object)
-            after = self._clock.monotonic()
-            is_assigned = kind == "Pod" and event.object.node_name != ""
-            self._durations(kind, event.type, is_assigned).observe(after - before)
+                self._upsert(kind, obj)
+            after = monotonic()
+            self._durations(kind, type_, is_pod and obj.node_name != "").observe(after - before)
             before = after
 
     def _upsert(self, kind: str, obj: Any) -> None:
@@ -121,7 +121,9 @@ class Intake:
             return
         received, obj = obj, self._calls.sync(obj.uid, obj)
         old = self._cluster.put_object(kind, obj, received)
-        self._tell(kind, Action.ADD if old is None else Action.UPDATE, old, obj)
+        event = (_ADDED if old is None else _UPDATED).get(kind)
+        if event is not None:
+            self._queue.on_event(event, old, obj)
 
     def _removal(self, kind: str, obj: Any) -> None:
         specific = self._removals.get(kind)
@@ -130,12 +132,9 @@ class Intake:
             return
         if self._cluster.remove_object(kind, obj.key) is not None:
             self._calls.forget(obj.uid)
-            self._tell(kind, Action.DELETE, obj, None)
-
-    def _tell(self, kind: str, action: Action, old: Any, new: Any) -> None:
-        event = _EVENTS.get((kind, action))
-        if event is not None:
-            self._queue.on_event(event, old, new)
+            event = _DELETED.get(kind)
+            if event is not None:
+                self._queue.on_event(event, obj, None)
 
     # --- nodes -------------------------------------------------------------------------------------------------
 
@@ -181,11 +180,12 @@ class Intake:
         self._queue.on_event(_POD_ADDED, None, pod)
 
     def _put_pending(self, old: Pod | None, pod: Pod) -> None:
-        if not self._cluster.is_assumed(pod.uid):
+        is_assumed = self._cluster.is_assumed(pod.uid)
+        if not is_assumed:
             self._cluster.nominations.follow(old, pod)
         if old is None:
             self._queue.add(pod)
-        elif self._cluster.is_assumed(pod.uid):
+        elif is_assumed:
             if pod.is_terminating and not old.is_terminating:
                 self._release_assumed(pod.uid)
         elif old.resource_version != pod.resource_version:

@@ -81,6 +81,7 @@ class PluginMeter:
         self._profile = profile
         self._runner = runner
         self._metrics = metrics
+        self._point_durations = metrics.framework_extension_point_duration_seconds
         self._clock = clock
         self._own: dict[str, tuple[Plugin, ...]] = {}
         self._timed: dict[str, tuple[Plugin, ...]] = {}
@@ -220,8 +221,7 @@ class PluginMeter:
         nested.clear()
 
     def _observe_point(self, point: str, seconds: float, status: str) -> None:
-        profile = self._profile.scheduler_name
-        self._metrics.framework_extension_point_duration_seconds.observe(seconds, point, status, profile)
+        self._point_durations.observe(seconds, point, status, self._profile.scheduler_name)
 
     # --- points that are not part of a cycle -------------------------------------------------------------------
 

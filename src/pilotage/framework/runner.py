@@ -61,18 +61,22 @@ class Runner:
 
     def look_up_methods(self) -> None:
         """Asked for every pod: names and methods are looked up once, and again when they were replaced."""
-        self._pre_filters = tuple((name_of(plugin), plugin.pre_filter) for plugin in self.profile.pre_filter)
+        profile = self.profile
+        self._pre_enqueues = tuple((name_of(plugin), plugin.pre_enqueue) for plugin in profile.pre_enqueue)
+        self._pre_filters = tuple((name_of(plugin), plugin.pre_filter) for plugin in profile.pre_filter)
 
     def pre_enqueue(self, pod: Pod) -> Refused | None:
         """The first plugin that gates the pod; one that raises gates it too."""
-        for plugin in self.profile.pre_enqueue:
+        for name, pre_enqueue in self._pre_enqueues:
             try:
-                answer = _call(plugin, "PreEnqueue", plugin.pre_enqueue, pod)
-                refusal = None if answer is None else _refusal(plugin, "PreEnqueue", answer)
-            except PluginError as error:
-                refusal = Reject(Reason("PluginError", str(error)))
-            if refusal is not None:
-                return Refused(name_of(plugin), refusal)
+                answer: object = pre_enqueue(pod)
+            except Exception as error:
+                return Refused(name, Reject(Reason("PluginError", str(_failed(name, "PreEnqueue", error)))))
+            if answer is None:
+                continue
+            if isinstance(answer, Reject | Pending):
+                return Refused(name, answer)
+            return Refused(name, Reject(Reason("PluginError", str(_unexpected(name, "PreEnqueue", answer)))))
         return None
 
     def pre_filter(self, state: CycleState, pod: Pod) -> PreFilterOutcome:
@@ -197,14 +201,14 @@ class Runner:
         groups: list[list[points.PreBind]] = [[]]
         for plugin in self.profile.pre_bind:
             answer = _pre_flight(plugin, state, pod, node_name)
-            working = [plugin]
             if isinstance(answer, Skip):
                 state.skip_prebind.add(name_of(plugin))
-                working = []
-            if answer.allow_parallel:
-                groups[-1] += working
+                if not answer.allow_parallel:
+                    groups.append([])
+            elif answer.allow_parallel:
+                groups[-1].append(plugin)
             else:
-                groups += [working, []]
+                groups += [[plugin], []]
         return [group for group in groups if group]
 
     async def pre_bind(
@@ -212,7 +216,10 @@ class Runner:
     ) -> Refused | None:
         """Groups one after another; inside a group side by side, and the first failure ends the others."""
         for group in groups:
-            refused = await self._pre_bind_group(group, state, pod, node_name)
+            if len(group) == 1:
+                refused = await _pre_bind_one(group[0], state, pod, node_name)
+            else:
+                refused = await self._pre_bind_group(group, state, pod, node_name)
             if refused is not None:
                 return refused
         return None
@@ -220,8 +227,6 @@ class Runner:
     async def _pre_bind_group(
         self, group: Sequence[points.PreBind], state: CycleState, pod: Pod, node_name: str
     ) -> Refused | None:
-        if len(group) == 1:
-            return await _pre_bind_one(group[0], state, pod, node_name)
         try:
             async with asyncio.TaskGroup() as tasks:
                 for plugin in group:
@@ -236,14 +241,14 @@ class Runner:
     async def bind(self, state: CycleState, pod: Pod, node_name: str) -> Refused | None:
         """The first plugin that does not skip is final."""
         for plugin in self.profile.bind:
-            name = name_of(plugin)
             try:
                 answer = await plugin.bind(state, pod, node_name)
             except Exception as error:
-                raise PluginError(name, "Bind", f'running Bind plugin "{name}": {error}') from error
-            if isinstance(answer, Skip):
-                continue
-            return None if answer is None else Refused(name, _refusal(plugin, "Bind", answer))
+                raise _failed(name_of(plugin), "Bind", error) from error
+            if answer is None:
+                return None
+            if not isinstance(answer, Skip):
+                return Refused(name_of(plugin), _refusal(plugin, "Bind", answer))
         raise PluginError("", "Bind", "all bind plugins skipped the pod")
 
     async def post_bind(self, state: CycleState, pod: Pod, node_name: str) -> None:
@@ -256,24 +261,25 @@ class Runner:
 
 
 def _pre_flight(plugin: points.PreBind, state: CycleState, pod: Pod, node_name: str) -> PreFlight | Skip:
-    name, point = name_of(plugin), "PreBindPreFlight"
+    point = "PreBindPreFlight"
     try:
         answer: object = plugin.pre_bind_pre_flight(state, pod, node_name)
     except Exception as error:
+        name = name_of(plugin)
         raise PluginError(name, point, f'running {point} "{name}": {error}') from error
-    if isinstance(answer, PreFlight | Skip):
+    if isinstance(answer, PreFlight) or isinstance(answer, Skip):  # noqa: SIM101  (a union is made anew each time)
         return answer
+    name = name_of(plugin)
     text = f'{point} {name} returned "{answer!r}", which is unsupported. It is supposed to return PreFlight or Skip'
     raise PluginError(name, point, text)
 
 
 async def _pre_bind_one(plugin: points.PreBind, state: CycleState, pod: Pod, node_name: str) -> Refused | None:
-    name = name_of(plugin)
     try:
         refusal = await plugin.pre_bind(state, pod, node_name)
     except Exception as error:
-        raise PluginError(name, "PreBind", f'running PreBind plugin "{name}": {error}') from error
-    return None if refusal is None else Refused(name, _refusal(plugin, "PreBind", refusal))
+        raise _failed(name_of(plugin), "PreBind", error) from error
+    return None if refusal is None else Refused(name_of(plugin), _refusal(plugin, "PreBind", refusal))
 
 
 class _RefusedBeside(Exception):

@@ -6,9 +6,10 @@ and what to do about a conflict belong to the callers, who alone know whether do
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -72,6 +73,9 @@ class _Status(msgspec.Struct):
 
 _status = msgspec.json.Decoder(_Status)
 
+Answer: TypeAlias = Coroutine[Any, Any, bytes]
+"""What a call comes to; nothing is sent before it is awaited."""
+
 
 class KubeClient:
     """One API server. Every method raises ApiStatusError when the server says no, TransportError without an answer."""
@@ -79,8 +83,8 @@ class KubeClient:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
-    async def get(self, kind: KindInfo, namespace: str, name: str) -> bytes:
-        return await self._call("GET", kind.path(namespace, name))
+    def get(self, kind: KindInfo, namespace: str, name: str) -> Answer:
+        return self._call("GET", kind.path(namespace, name))
 
     async def list_page(self, kind: KindInfo, options: ListOptions | None = None) -> ListPage:
         """One page; `continue_token` of the page leads to the next, "" if it was the last."""
@@ -94,13 +98,13 @@ class KubeClient:
             raise
         return kind.decode_list(body)
 
-    async def create(self, kind: KindInfo, namespace: str, body: bytes) -> bytes:
-        return await self._call("POST", kind.path(namespace), body=body)
+    def create(self, kind: KindInfo, namespace: str, body: bytes) -> Answer:
+        return self._call("POST", kind.path(namespace), body=body)
 
-    async def update(self, kind: KindInfo, namespace: str, name: str, body: bytes, *, subresource: str = "") -> bytes:
-        return await self._call("PUT", _object_path(kind, namespace, name, subresource), body=body)
+    def update(self, kind: KindInfo, namespace: str, name: str, body: bytes, *, subresource: str = "") -> Answer:
+        return self._call("PUT", _object_path(kind, namespace, name, subresource), body=body)
 
-    async def patch(
+    def patch(
         self,
         kind: KindInfo,
         namespace: str,
@@ -109,13 +113,13 @@ class KubeClient:
         *,
         content_type: str = MERGE_PATCH,
         subresource: str = "",
-    ) -> bytes:
+    ) -> Answer:
         path = _object_path(kind, namespace, name, subresource)
-        return await self._call("PATCH", path, body=body, content_type=content_type)
+        return self._call("PATCH", path, body=body, content_type=content_type)
 
-    async def delete(self, kind: KindInfo, namespace: str, name: str, options: bytes | None = None) -> bytes:
+    def delete(self, kind: KindInfo, namespace: str, name: str, options: bytes | None = None) -> Answer:
         """`options` is an encoded DeleteOptions."""
-        return await self._call("DELETE", kind.path(namespace, name), body=options)
+        return self._call("DELETE", kind.path(namespace, name), body=options)
 
     async def bind(self, namespace: str, pod: str, uid: str, node: str) -> None:
         """Assign a pod to a node. The server refuses if the pod is bound or is another one than `uid`."""

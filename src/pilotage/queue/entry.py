@@ -34,8 +34,6 @@ INCOMING_NAMES = {**QUEUE_NAMES, Home.GATED: "unschedulable"}
 
 POD_ADDED = ClusterEvent(Resource.UNSCHEDULED_POD, Action.ADD)
 
-ClassKey = tuple[str, int, int]
-
 
 @dataclass(slots=True, eq=False)
 class Entry:
@@ -68,11 +66,6 @@ class Entry:
         """The story of a pod that came into the active queue and (if it was popped) was tried for the first time."""
         steps: list[Step] = [(self.first_attempt_at or self.timestamp, "moved", Home.ACTIVE.value, POD_ADDED.label)]
         return steps if popped_at is None else [*steps, (popped_at, "tried", 1, "")]
-
-    @property
-    def class_key(self) -> ClassKey:
-        """Pods with equal keys get the same answer from every hint."""
-        return self.pod.namespace, id(self.pod.spec), id(self.pod.labels)
 
 
 @dataclass(slots=True, eq=False)

@@ -157,15 +157,12 @@ class HintTable:
                 keys[plugin] = self._concerned(plugin, narrows, event, old, new)
         return keys
 
-    def is_narrowed(self, event: ClusterEvent) -> bool:
-        """Does any plugin narrow this event down?"""
-        return any(route.narrowed for route in self.routes(event))
-
     def _concerned(
         self, plugin: str, narrows: Sequence[NarrowFunction], event: ClusterEvent, old: Any, new: Any
     ) -> frozenset[str] | None:
-        keys: frozenset[str] | None = frozenset()
-        for narrow in narrows:
+        first, *others = narrows
+        keys = self._narrowed(plugin, first, event, old, new)
+        for narrow in others:
             affected = self._narrowed(plugin, narrow, event, old, new)
             keys = None if keys is None or affected is None else keys | affected
         return keys

@@ -9,7 +9,7 @@ that is past Permit has no rejectors when it fails, and needs no events: it keep
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, KeysView
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -30,12 +30,11 @@ class InFlight:
 
     def __init__(self) -> None:
         self._tickets: dict[str, Ticket] = {}
+        self.uids: KeysView[str] = self._tickets.keys()
+        """Of the pods in flight; always up to date."""
         self._listening: dict[str, Ticket] = {}
         self._events: deque[RecordedEvent] = deque()
         self._first_number = 0
-
-    def __contains__(self, uid: str) -> bool:
-        return uid in self._tickets
 
     def __len__(self) -> int:
         return len(self._tickets)
@@ -60,7 +59,8 @@ class InFlight:
 
     def take(self, entry: Entry, now: float) -> Ticket:
         ticket = Ticket(entry, now, self._first_number + len(self._events))
-        self._tickets[ticket.uid] = self._listening[ticket.uid] = ticket
+        uid = entry.pod.uid
+        self._tickets[uid] = self._listening[uid] = ticket
         return ticket
 
     def record(self, event: ClusterEvent, old: Any, new: Any) -> None:
@@ -75,14 +75,16 @@ class InFlight:
 
     def stop_listening(self, ticket: Ticket) -> None:
         """The pod is still in flight, but whatever happens cannot matter when it comes back."""
-        if self._listening.get(ticket.uid) is ticket:
-            del self._listening[ticket.uid]
+        uid = ticket.uid
+        if self._listening.get(uid) is ticket:
+            del self._listening[uid]
             self._drop_unneeded()
 
     def release(self, ticket: Ticket) -> None:
         """The ticket is used up; forget the events that only it could have asked for."""
-        if self._tickets.get(ticket.uid) is ticket:
-            del self._tickets[ticket.uid]
+        uid = ticket.uid
+        if self._tickets.get(uid) is ticket:
+            del self._tickets[uid]
         ticket.is_open = False
         self.stop_listening(ticket)
 
@@ -90,9 +92,9 @@ class InFlight:
         # Tickets are kept in the order in which they were given out, so the first one needs the oldest events.
         oldest = next(iter(self._listening.values()), None)
         keep_from = self._first_number + len(self._events) if oldest is None else oldest.events_from
-        for _ in range(keep_from - self._first_number):
+        while self._first_number < keep_from:
             self._events.popleft()
-        self._first_number = max(self._first_number, keep_from)
+            self._first_number += 1
 
     def check(self) -> None:
         """Verify the invariants; for tests."""

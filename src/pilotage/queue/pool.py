@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from pilotage.queue.entry import ClassKey, Entry
+from pilotage.model import Pod
+from pilotage.queue.entry import Entry
 
-Group = tuple[ClassKey, str]
-"""Pods that get the same answer from every hint and wait behind the same gate (or none)."""
+Group = tuple[str, int, int, str]
+"""Pods that get the same answer from every hint and wait behind the same gate (or none, "")."""
 
 
 class _Filed(NamedTuple):
@@ -48,33 +49,42 @@ class WaitingPool:
         return self._entries.get(uid)
 
     def add(self, entry: Entry) -> None:
-        uid = entry.pod.uid
+        pod = entry.pod
+        uid, key, scheduler, group = pod.uid, pod.key, pod.spec.scheduler_name, group_of(entry)
         self._entries[uid] = entry
         # The entry's own fields may change while it is filed; remember where it was put.
-        filed = _Filed(entry.pod.key, entry.rejectors, entry.pod.spec.scheduler_name, group_of(entry))
-        self._filed_under[uid] = filed
-        self._by_key[filed.key] = entry
-        by_rejector = self._by_rejector.setdefault(filed.scheduler, {})
-        for rejector in sorted(filed.rejectors):
-            by_rejector.setdefault(rejector, {}).setdefault(filed.group, {})[uid] = entry
+        self._filed_under[uid] = _Filed(key, entry.rejectors, scheduler, group)
+        self._by_key[key] = entry
+        by_rejector = self._by_rejector.setdefault(scheduler, {})
+        for rejector in sorted(entry.rejectors):
+            by_rejector.setdefault(rejector, {}).setdefault(group, {})[uid] = entry
 
     def remove(self, uid: str) -> Entry | None:
         entry = self._entries.pop(uid, None)
         if entry is None:
             return None
-        filed = self._filed_under.pop(uid)
+        key, rejectors, scheduler, group = self._filed_under.pop(uid)
         # A pod that was recreated under the same name may have been filed before the old one was removed.
-        if self._by_key.get(filed.key) is entry:
-            del self._by_key[filed.key]
-        by_rejector = self._by_rejector[filed.scheduler]
-        for rejector in filed.rejectors:
+        if self._by_key.get(key) is entry:
+            del self._by_key[key]
+        by_rejector = self._by_rejector[scheduler]
+        for rejector in rejectors:
             groups = by_rejector[rejector]
-            del groups[filed.group][uid]
-            if not groups[filed.group]:
-                del groups[filed.group]
-            if not groups:
-                del by_rejector[rejector]
+            alike = groups[group]
+            del alike[uid]
+            if not alike:
+                del groups[group]
+                if not groups:
+                    del by_rejector[rejector]
         return entry
+
+    def update(self, entry: Entry, pod: Pod) -> None:
+        """The pod of an entry has changed; most changes leave it where it was put."""
+        was_at = self._filed_under[pod.uid]
+        entry.pod = pod
+        if was_at.group != group_of(entry) or was_at.rejectors != entry.rejectors:
+            self.remove(pod.uid)
+            self.add(entry)
 
     def with_key(self, key: str) -> Entry | None:
         """The waiting pod of this key ("namespace/name")."""
@@ -104,4 +114,5 @@ class WaitingPool:
 
 
 def group_of(entry: Entry) -> Group:
-    return entry.class_key, entry.gated_by
+    pod = entry.pod
+    return pod.namespace, id(pod.spec), id(pod.labels), entry.gated_by

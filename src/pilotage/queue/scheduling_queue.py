@@ -93,7 +93,7 @@ class SchedulingQueue:
     # --- looking -----------------------------------------------------------------------------------------------
 
     def __contains__(self, uid: str) -> bool:
-        return uid in self._entries or uid in self._in_flight
+        return uid in self._entries or uid in self._in_flight.uids
 
     def size(self, home: Home) -> int:
         return len(self._in_flight) if home is Home.IN_FLIGHT else self._sizes[home]
@@ -128,16 +128,16 @@ class SchedulingQueue:
 
     def add(self, pod: Pod) -> None:
         """A pending pod was seen for the first time; seen again, it still has one place only."""
-        if pod.uid in self:
+        uid = pod.uid
+        if uid in self._entries or uid in self._in_flight.uids:
             self.update(pod, (), pod)
             return
-        entry = Entry(pod, self._clock.time())
-        self._entries[pod.uid] = entry
+        entry = self._entries[uid] = Entry(pod, self._clock.time())
         self._settle(entry, Home.ACTIVE, POD_ADDED.label)
 
     def update(self, new: Pod, events: Iterable[ClusterEvent], old: Pod) -> None:
         """The pod itself changed: that may be what it was waiting for."""
-        if new.uid in self._in_flight:
+        if new.uid in self._in_flight.uids:
             for event in events:
                 self._in_flight.record(event, old, new)
             return
@@ -149,9 +149,7 @@ class SchedulingQueue:
             entry.pod = new
             self._heaps.push(entry)
             return
-        self._pool.remove(new.uid)
-        entry.pod = new
-        self._pool.add(entry)
+        self._pool.update(entry, new)
         for event in events:
             retry = self._wake_up.worth_retrying(entry, event, old, new)
             if retry is not Retry.SKIP and self._requeue(entry, retry, event.label):
@@ -308,10 +306,10 @@ class SchedulingQueue:
         """Put the entry where the answer says; True if it left the pool."""
         if entry.home is not Home.IN_FLIGHT:
             self._unfile(entry)
-        waits = retry is Retry.AFTER_BACKOFF and not self._backoff.is_over(entry.backoff_until, self._clock.time())
+        until = entry.backoff_until
         if retry is Retry.SKIP:
             self._place(entry, Home.GATED if entry.gated_by else Home.UNSCHEDULABLE, why)
-        elif waits and entry.backoff_until:
+        elif until and retry is Retry.AFTER_BACKOFF and not self._backoff.is_over(until, self._clock.time()):
             home = Home.BACKOFF if entry.rejectors else Home.ERROR_BACKOFF
             # What is not popped from there is asked at the gate when its backoff is over.
             (self._settle if self._pops_backoff else self._place)(entry, home, why)
@@ -334,13 +332,14 @@ class SchedulingQueue:
     def _place(self, entry: Entry, home: Home, why: str) -> None:
         entry.home = home
         self._sizes[home] += 1
+        now = self._clock.time()
         if entry.history is not None:
-            entry.history.append((self._clock.time(), "moved", home.value, why))
+            entry.history.append((now, "moved", home, why))
         elif home is not Home.ACTIVE:
-            entry.history = [(self._clock.time(), "moved", home.value, why)]
+            entry.history = [(now, "moved", home, why)]
         if home in HEAPS:
             if home is Home.ACTIVE and entry.first_attempt_at is None:
-                entry.first_attempt_at = self._clock.time()
+                entry.first_attempt_at = now
             self._heaps.push(entry)
         else:
             self._pool.add(entry)
@@ -348,8 +347,9 @@ class SchedulingQueue:
             tell(entry, why)
 
     def _unfile(self, entry: Entry) -> None:
-        self._sizes[entry.home] -= 1
-        if entry.home in HEAPS:
+        home = entry.home
+        self._sizes[home] -= 1
+        if home in HEAPS:
             self._heaps.remove(entry)
         else:
             self._pool.remove(entry.pod.uid)
@@ -362,7 +362,7 @@ class SchedulingQueue:
             if home is not Home.IN_FLIGHT:
                 assert self._sizes[home] == sum(e.home is home for e in self._entries.values()), home
         for uid, entry in self._entries.items():
-            assert uid not in self._in_flight, "a pod has exactly one home"
+            assert uid not in self._in_flight.uids, "a pod has exactly one home"
             in_heap = self._heaps.holds(entry)
             assert in_heap or uid in self._pool, "a pod has a home"
             assert not (in_heap and uid in self._pool), "a pod has exactly one home"

@@ -6,7 +6,7 @@ about those that its narrowing named. What another plugin says of the same event
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from pilotage.api.events import ClusterEvent, Hint, Resource
@@ -34,16 +34,19 @@ class WakeUp:
 
     def helped(self, event: ClusterEvent, old: Any, new: Any) -> list[tuple[Entry, Retry]]:
         """The waiting pods that are worth a retry, each with the best answer that it got."""
-        if not len(self._pool) and not self._hints.is_narrowed(event):
-            # Narrowings are asked, and counted, even if nobody waits: they may keep books of their own.
-            return []
         if event.is_wildcard:
             named = self._pool if new is None else filter(None, [self._pool.get(new.uid)])
             return [(entry, Retry.AFTER_BACKOFF) for entry in named]
         helped: dict[str, tuple[Entry, Retry]] = {}
         for route in self._hints.routes(event):
+            refusing = self._pool.refusing(route.scheduler)
+            if not refusing and not route.narrowed:
+                continue
+            # Narrowings are asked, and counted, even if nobody waits: they may keep books of their own.
             keys = self._hints.concerned(route, event, old, new)
-            for plugin, entry in self._queued(route, keys, event, old, new):
+            if not refusing:
+                continue
+            for plugin, entry in self._queued(route, refusing, keys, event, old, new):
                 if _is_itself(entry, event, old, new):
                     continue
                 retry = _retry(entry, plugin)
@@ -53,11 +56,10 @@ class WakeUp:
         return list(helped.values())
 
     def _queued(
-        self, route: Route, keys: dict[str, Keys], event: ClusterEvent, old: Any, new: Any
+        self, route: Route, refusing: Collection[str], keys: dict[str, Keys], event: ClusterEvent, old: Any, new: Any
     ) -> Iterator[tuple[str, Entry]]:
         """Plugins that say Queue, with the pods for which they say it."""
         scheduler = route.scheduler
-        refusing = self._pool.refusing(scheduler)
         for plugin, hints in route.judges.items():
             if plugin not in refusing:
                 continue
@@ -85,19 +87,28 @@ class WakeUp:
 
     def _measure(self, plugin: str, event: ClusterEvent, started: float, asked: int, queued: int, failed: int) -> None:
         """All questions of a round took the same time on average; each question on its own would cost too much."""
-        seconds, label = (self._clock.monotonic() - started) / asked, event.label
-        for hint, times in (("Queue", queued - failed), ("QueueSkip", asked - queued), ("Error", failed)):
-            if times:
-                self._durations.child(plugin, label, hint).observe_alike(seconds * times, times)
+        seconds, label, line = (self._clock.monotonic() - started) / asked, event.label, self._durations.child
+        if times := queued - failed:
+            line(plugin, label, "Queue").observe_alike(seconds * times, times)
+        if times := asked - queued:
+            line(plugin, label, "QueueSkip").observe_alike(seconds * times, times)
+        if failed:
+            line(plugin, label, "Error").observe_alike(seconds * failed, failed)
 
     def _answer_note(self, plugin: str, answer: Hint, event: ClusterEvent, subject: str) -> tuple[float, str, str, str]:
-        return self._clock.time(), "asked", f"{plugin}: {answer.value}", f"{event.label} {subject}".rstrip()
+        said = "Queue" if answer is Hint.QUEUE else "QueueSkip"
+        return self._clock.time(), "asked", f"{plugin}: {said}", f"{event.label} {subject}".rstrip()
 
     def _alike(self, scheduler: str, plugin: str, keys: Mapping[str, Keys]) -> list[Mapping[str, Entry]]:
         """The pods that the plugin refused and the event can concern, in groups that get the same answer."""
         named = keys[plugin]
         groups = self._pool.refusing(scheduler)[plugin] if named is None else self._named(scheduler, plugin, named)
-        reached = [part for (_, gate), pods in groups.items() if (part := self._let_in(gate, pods, keys))]
+        reached = [
+            part
+            for (*_, gate), pods in groups.items()
+            # What a gate says of its own pods, it has said already.
+            if (part := pods if gate == plugin else self._let_in(gate, pods, keys))
+        ]
         if self._hints.asks_per_pod(scheduler, plugin):
             return [{uid: entry} for pods in reached for uid, entry in pods.items()]
         return reached
@@ -161,8 +172,10 @@ def _keep(entry: Entry, note: tuple[float, str, str, str]) -> None:
 
 def _is_itself(entry: Entry, event: ClusterEvent, old: Any, new: Any) -> bool:
     """Is it the pod itself that took or gave up a place? That makes room for others, never for itself."""
+    if event.resource is not Resource.ASSIGNED_POD:
+        return False
     subject = new if old is None else old
-    return event.resource is Resource.ASSIGNED_POD and isinstance(subject, Pod) and subject.uid == entry.pod.uid
+    return isinstance(subject, Pod) and subject.uid == entry.pod.uid
 
 
 def _retry(entry: Entry, plugin: str) -> Retry:

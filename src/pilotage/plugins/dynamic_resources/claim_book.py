@@ -69,9 +69,12 @@ class ClaimBook(ClusterIndex):
 
     def reserve(self, claim: ResourceClaim, allocation: AllocationResult, pod_uid: str) -> None:
         """The pod is going to write this allocation."""
-        entry = self._pending.setdefault(claim.uid, PendingAllocation(allocation))
+        uid = claim.uid
+        entry = self._pending.get(uid)
+        if entry is None:
+            entry = self._pending[uid] = PendingAllocation(allocation)
         entry.sharers.add(pod_uid)
-        self.ledger.put(claim.uid, entry.allocation)
+        self.ledger.put(uid, entry.allocation)
 
     def unreserve(self, uid: str, pod_uid: str) -> list[Pod]:
         """The pod is not going to write it after all; the devices are free when nobody else is.
@@ -94,22 +97,24 @@ class ClaimBook(ClusterIndex):
 
     def assume(self, claim: ResourceClaim) -> None:
         """This is what the API server has now, although no watch has said so yet."""
-        known = self._known.get(claim.key)
-        if known is None or known.uid != claim.uid or not is_newer(claim, known):
+        key, uid = claim.key, claim.uid
+        known = self._known.get(key)
+        if known is None or known.uid != uid or not is_newer(claim, known):
             return
-        self._assumed[claim.key] = claim
-        self._recount(claim.uid)
+        self._assumed[key] = claim
+        self._recount(uid)
 
     # --- keeping up --------------------------------------------------------------------------------------------
 
     def object_put(self, kind: str, old: Any | None, new: ResourceClaim) -> None:
-        if old is not None and old.uid != new.uid:
+        metadata = new.metadata
+        key, uid = new.key, metadata.uid
+        if old is not None and old.uid != uid:
             self.object_removed(kind, old)
-        key, uid = new.key, new.uid
         self._known[key] = new
         self._keys[uid] = key
-        if new.annotations.get(ANNOTATION) == "true" and new.metadata.controller is not None:
-            self._extended[new.metadata.controller.uid] = key
+        if metadata.annotations.get(ANNOTATION) == "true" and metadata.controller is not None:
+            self._extended[metadata.controller.uid] = key
         assumed = self._assumed.get(key)
         if assumed is not None and not is_newer(assumed, new):
             del self._assumed[key]
@@ -125,10 +130,10 @@ class ClaimBook(ClusterIndex):
 
     def _recount(self, uid: str) -> None:
         """Let the ledger hold what the claim has, or is going to have."""
-        claim = self.get(self._keys[uid]) if uid in self._keys else None
-        entry = self._pending.get(uid)
-        allocation = claim.status.allocation if claim is not None else None
-        if allocation is None and entry is not None:
+        key = self._keys.get(uid)
+        claim = None if key is None else self.get(key)
+        allocation = None if claim is None else claim.status.allocation
+        if allocation is None and (entry := self._pending.get(uid)) is not None:
             allocation = entry.allocation
         if allocation is None:
             self.ledger.remove(uid)

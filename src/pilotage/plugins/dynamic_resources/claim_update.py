@@ -10,7 +10,7 @@ kept. A patch that only takes pods off is right for any version.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from typing import Any, ClassVar, Final
 
 import msgspec
@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from pilotage.api.calls import ApiCall, ApiWriter, Lane, Relevance, Seen, is_not_found
 from pilotage.model import KINDS
-from pilotage.model.resource import ResourceClaim
+from pilotage.model.resource import AllocationResult, ResourceClaim
 from pilotage.plugins.dynamic_resources.claim_wishes import Granted, Wish, gone, grant
 from pilotage.plugins.dynamic_resources.claims import is_newer
 
@@ -80,6 +80,8 @@ class ClaimUpdate(ApiCall):
 
     def failure_of(self, part: ApiCall) -> Exception | None:
         assert isinstance(part, ClaimUpdate)
+        if not self._failures:
+            return None
         return next((self._failures[w.pod.uid] for w in part._wishes if w.pod.uid in self._failures), None)
 
     # --- what the server has -----------------------------------------------------------------------------------
@@ -134,12 +136,12 @@ class ClaimUpdate(ApiCall):
     async def _update(
         self, writer: ApiWriter, claim: ResourceClaim, granted: Granted, changes: dict[str, Any]
     ) -> ResourceClaim:
-        is_new = "allocation" in changes and granted.allocation is not None
-        if is_new and FINALIZER not in claim.metadata.finalizers:
+        new: AllocationResult | None = changes.get("allocation")
+        if new is not None and FINALIZER not in claim.metadata.finalizers:
             claim = await _protect(writer, claim)
-        status: dict[str, Any] = {"reservedFor": [msgspec.to_builtins(user) for user in granted.users.values()] or None}
-        if is_new:
-            status["allocation"] = {**msgspec.to_builtins(granted.allocation), "allocationTimestamp": self._now}
+        status: dict[str, Any] = {"reservedFor": list(granted.users.values()) or None}
+        if new is not None:
+            status["allocation"] = replace(new, allocation_timestamp=self._now)
         elif granted.allocation is None:
             status |= {"allocation": None, "devices": None}
         elif granted.allocation.allocation_timestamp is None and self._now:
@@ -153,10 +155,11 @@ def _changes(claim: ResourceClaim, granted: Granted) -> dict[str, Any]:
     changes: dict[str, Any] = {}
     if granted.allocation is not claim.status.allocation:
         changes["allocation"] = granted.allocation
-    if granted.users.keys() - had:
-        changes["reserved"] = granted.users.keys() - had
-    if had - granted.users.keys():
-        changes["released"] = sorted(had - granted.users.keys())
+    users = granted.users.keys()
+    if joining := users - had:
+        changes["reserved"] = joining
+    if leaving := had - users:
+        changes["released"] = sorted(leaving)
     return changes
 
 
@@ -171,12 +174,12 @@ async def read_claim(writer: ApiWriter, known: ResourceClaim) -> ResourceClaim |
     return found if found.uid == known.uid else None
 
 
-async def write_claim(
+def write_claim(
     writer: ApiWriter, claim: ResourceClaim, patch: dict[str, Any], subresource: str = ""
-) -> ResourceClaim:
+) -> Coroutine[Any, Any, ResourceClaim]:
     """Patch this version of the claim; returns what became of it."""
     metadata = {**patch.get("metadata", {}), "resourceVersion": claim.resource_version}
-    return await _send(writer, claim, {**patch, "metadata": metadata}, _MERGE_PATCH, subresource)
+    return _send(writer, claim, {**patch, "metadata": metadata}, _MERGE_PATCH, subresource)
 
 
 async def _protect(writer: ApiWriter, claim: ResourceClaim) -> ResourceClaim:
@@ -201,10 +204,10 @@ async def _send(
     return written
 
 
-async def _patch(
+def _patch(
     writer: ApiWriter, claim: ResourceClaim, patch: dict[str, Any], content_type: str, subresource: str
-) -> bytes:
-    body = msgspec.json.encode(patch)
-    return await writer.patch(
-        _CLAIMS, claim.namespace, claim.name, body, content_type=content_type, subresource=subresource
+) -> Coroutine[Any, Any, bytes]:
+    body, metadata = msgspec.json.encode(patch), claim.metadata
+    return writer.patch(
+        _CLAIMS, metadata.namespace, metadata.name, body, content_type=content_type, subresource=subresource
     )

@@ -56,13 +56,15 @@ def grant(claim: ResourceClaim, wishes: Sequence[Wish]) -> Granted:
     """What is to become of a claim. Who leaves goes first, and who would free the devices comes last."""
     status = claim.status
     granted = Granted({user.uid: user for user in status.reserved_for}, status.allocation)
-    for wish in _of(wishes, Act.RELEASE):
-        granted.users.pop(wish.pod.uid, None)
-    for wish in _of(wishes, Act.RESERVE):
-        problem = _reserve(claim, granted, wish)
-        if problem:
+    for wish in wishes:
+        if wish.act is Act.RELEASE:
+            granted.users.pop(wish.pod.uid, None)
+    for wish in wishes:
+        if wish.act is Act.RESERVE and (problem := _reserve(claim, granted, wish)):
             granted.failures[wish.pod.uid] = AllocationError(f"claim {claim.key} {problem}")
-    for wish in _of(wishes, Act.FREE):
+    for wish in wishes:
+        if wish.act is not Act.FREE:
+            continue
         if granted.users.keys() - {wish.pod.uid}:
             granted.failures[wish.pod.uid] = AllocationError(f"claim {claim.key} is in use by another pod")
         else:
@@ -74,7 +76,7 @@ def grant(claim: ResourceClaim, wishes: Sequence[Wish]) -> Granted:
 def gone(claim: ResourceClaim, wishes: Iterable[Wish]) -> dict[str, AllocationError]:
     """Who does not get what it wants because there is no such claim any more: those who would use it."""
     text = f"claim {claim.key} got deleted in the meantime"
-    return {wish.pod.uid: AllocationError(text) for wish in _of(wishes, Act.RESERVE)}
+    return {wish.pod.uid: AllocationError(text) for wish in wishes if wish.act is Act.RESERVE}
 
 
 def _reserve(claim: ResourceClaim, granted: Granted, wish: Wish) -> str:
@@ -93,10 +95,6 @@ def _reserve(claim: ResourceClaim, granted: Granted, wish: Wish) -> str:
             return f"is reserved for {MOST_CONSUMERS} pods already, which is the most that there can be"
         granted.users[pod.uid] = ClaimConsumer(resource="pods", name=pod.name, uid=pod.uid)
     return ""
-
-
-def _of(wishes: Iterable[Wish], act: Act) -> list[Wish]:
-    return [wish for wish in wishes if wish.act is act]
 
 
 def _same_devices(one: AllocationResult, other: AllocationResult | None) -> bool:

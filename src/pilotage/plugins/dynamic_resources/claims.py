@@ -45,9 +45,10 @@ def claims_of(pod: Pod, lookup: ClaimLookup) -> list[ResourceClaim]:
 
 
 def _usable(pod: Pod, entry: PodResourceClaim, name: str, lookup: ClaimLookup) -> ResourceClaim:
-    claim = lookup(f"{pod.namespace}/{name}")
+    key = f"{pod.namespace}/{name}"
+    claim = lookup(key)
     if claim is None:
-        raise ClaimProblem(f'could not find ResourceClaim "{pod.namespace}/{name}"')
+        raise ClaimProblem(f'could not find ResourceClaim "{key}"')
     if claim.metadata.deletion_timestamp is not None:
         raise ClaimProblem(f'resourceclaim "{claim.name}" is being deleted')
     if entry.resource_claim_name is None and not is_made_for(claim, pod):
@@ -57,13 +58,15 @@ def _usable(pod: Pod, entry: PodResourceClaim, name: str, lookup: ClaimLookup) -
 
 def is_made_for(claim: ResourceClaim, pod: Pod) -> bool:
     """Is the pod the controller of the claim?"""
-    controller = controller_of(claim.metadata.owner_references)
-    return controller is not None and controller.uid == pod.uid and claim.namespace == pod.namespace
+    metadata = claim.metadata
+    controller = controller_of(metadata.owner_references)
+    return controller is not None and controller.uid == pod.uid and metadata.namespace == pod.namespace
 
 
 def is_newer(claim: ResourceClaim, than: ResourceClaim) -> bool:
     """Is this a later version of the claim?"""
+    one, other = claim.metadata.resource_version, than.metadata.resource_version
     try:
-        return int(claim.resource_version) > int(than.resource_version)
+        return int(one) > int(other)
     except ValueError:
-        return claim.resource_version != than.resource_version
+        return one != other

@@ -52,5 +52,8 @@ def used_claims(pod: Pod) -> list[str]:
     if not pod.spec.resource_claims:
         return []
     generated = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
-    names = (entry.resource_claim_name or generated.get(entry.name) for entry in pod.spec.resource_claims)
-    return [f"{pod.namespace}/{name}" for name in names if name]
+    return [
+        f"{pod.namespace}/{name}"
+        for entry in pod.spec.resource_claims
+        if (name := entry.resource_claim_name or generated.get(entry.name))
+    ]

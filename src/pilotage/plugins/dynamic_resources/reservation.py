@@ -99,7 +99,9 @@ class Reservations:
     async def write(self, claims: PodClaims, pod: Pod) -> None:
         """Reserve all claims for the pod and wait until their devices are ready; raises what went wrong."""
         planned = {reserved.claim.uid: reserved.allocation for reserved in claims.reserved}
-        written = [await self._write_one(claims, claim, planned.get(claim.uid), pod) for claim in claims.claims]
+        written = []
+        for claim in claims.claims:
+            written.append(await self._write_one(claims, claim, planned.get(claim.uid), pod))
         for reserved in claims.reserved:
             if reserved.claim.name == NAME_IN_MEMORY:
                 written.append(await self._write_extended(claims, reserved, pod))
@@ -111,13 +113,14 @@ class Reservations:
     async def _write_one(
         self, claims: PodClaims, claim: ResourceClaim, planned: AllocationResult | None, pod: Pod
     ) -> ResourceClaim:
-        current = self._book.get(claim.key)
+        key = claim.key
+        current = self._book.get(key)
         if current is None or current.uid != claim.uid:
-            raise AllocationError(f"claim {claim.key} got deleted in the meantime")
+            raise AllocationError(f"claim {key} got deleted in the meantime")
         allocation = claim.status.allocation if planned is None else planned
         wish = Wish(Act.RESERVE, pod, allocation, is_new=planned is not None)
         await self._reserve(claims, current, wish)
-        return self._book.get(claim.key) or current
+        return self._book.get(key) or current
 
     async def _reserve(self, claims: PodClaims, current: ResourceClaim, wish: Wish) -> ResourceClaim:
         call = claims.sent[current.uid] = ClaimUpdate(current, wish, now=rfc3339(self._handle.clock.time()))
