@@ -36,17 +36,16 @@ class Extensions:
 
     def __init__(self) -> None:
         self._groups: dict[str, ExtensionGroup] = {}
-        self._paths: tuple[str, ...] = ()
+        self.paths: tuple[str, ...] = ()
+        """How the paths of all groups begin; other paths need not be looked for."""
 
     def __iter__(self) -> Iterator[ExtensionGroup]:
         return iter(self._groups.values())
 
     def add(self, group: ExtensionGroup) -> None:
         self._groups[group.path] = group
-        self._paths = tuple(self._groups)
+        self.paths = tuple(self._groups)
 
     def find(self, path: str) -> ExtensionGroup | None:
         """Who answers this path."""
-        if not path.startswith(self._paths):
-            return None
         return self._groups.get("/".join(path.split("/", 3)[:3]))

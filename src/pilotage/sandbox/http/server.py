@@ -73,11 +73,13 @@ class ApiServer:
 
     async def respond(self, request: Request) -> Response | Watch:
         """Like `handle`, but the answer to a write waits until the write is durable."""
-        return await self._settled(request, self.handle(request))
+        answer = self.handle(request)
+        return await self._settled(request, answer) if self.api.store.has_journal else answer
 
     async def respond_trusted(self, request: Request) -> Response | Watch:
         """Like `respond`, for callers in this process: no token is asked for."""
-        return await self._settled(request, self.dispatch(request))
+        answer = self.dispatch(request)
+        return await self._settled(request, answer) if self.api.store.has_journal else answer
 
     async def run(self, every_seconds: float = _TICK_SECONDS) -> None:
         """What time brings: bookmarks, ends of watches, old events. Runs until cancelled."""
@@ -101,7 +103,7 @@ class ApiServer:
             return error_response(internal_error(f"{type(error).__name__}: {error}"))
 
     async def _settled(self, request: Request, answer: Response | Watch) -> Response | Watch:
-        if self.api.store.has_journal and request.method not in _READ_METHODS:
+        if request.method not in _READ_METHODS:
             try:
                 await self.api.store.durable(self.api.store.revision)
             except Exception as error:
@@ -116,9 +118,10 @@ class ApiServer:
         return hmac.compare_digest(given, self._expected)
 
     def _route(self, request: Request) -> Response | Watch:
-        extension = self._extensions.find(request.path)
-        if extension is not None:
-            return extension.answer(request)
+        if request.path.startswith(self._extensions.paths):
+            extension = self._extensions.find(request.path)
+            if extension is not None:
+                return extension.answer(request)
         target = self._paths.target_of(request.path)
         if target is None and request.path in self._added and request.method in _READ_METHODS:
             return self._added[request.path](request)

@@ -61,6 +61,8 @@ class Watch:
         self._scope = scope
         self._hub = hub
         self._sent = scope.start
+        is_about_all = scope.namespace is None and scope.selection.is_everything
+        self._takes_lines_as_they_are = is_about_all and scope.presentation.is_verbatim
         self._known_matches: dict[int, bool] = {}
         self._wake = asyncio.Event()
         self._is_over = False
@@ -129,7 +131,7 @@ class Watch:
         changes = self._store.changes_since(storage, self._sent) if revision > self._sent else ()
         for change in changes:
             self._sent = change.revision
-            line = self._line_of(change)
+            line = change.line if self._takes_lines_as_they_are else self._line_of(change)
             if line:
                 yield line
         self._sent = max(self._sent, revision)

@@ -94,6 +94,11 @@ class PodFacts(Facts, frozen=True, gc=False, kw_only=True):
         return not self.is_deleting and not self.is_finished
 
 
+class ClaimFacts(Facts, frozen=True, gc=False, kw_only=True):
+    consumers: tuple[str, ...] = ()
+    """The uids of those that reserved the ResourceClaim."""
+
+
 class _Meta(msgspec.Struct, rename="camel"):
     owner_references: tuple[Owner, ...] | None = None
     finalizers: tuple[str, ...] | None = None
@@ -170,10 +175,24 @@ class _Pod(msgspec.Struct):
     status: _PodStatus | None = None
 
 
+class _Consumer(msgspec.Struct):
+    uid: str = ""
+
+
+class _ClaimStatus(msgspec.Struct, rename="camel"):
+    reserved_for: list[_Consumer] | None = None
+
+
+class _Claim(msgspec.Struct):
+    metadata: _Meta
+    status: _ClaimStatus | None = None
+
+
 _NO_STATUS: Final = _PodStatus()
 _decode_head = msgspec.json.Decoder(_Head).decode
 _decode_node = msgspec.json.Decoder(_Node).decode
 _decode_pod = msgspec.json.Decoder(_Pod).decode
+_decode_claim = msgspec.json.Decoder(_Claim).decode
 
 # Looking for these words takes less time than decoding, and most objects have none of them.
 _OWNERS: Final = b'"ownerReferences"'
@@ -192,6 +211,8 @@ def read_facts(record: Record) -> Facts:
                 return _pod_facts(record)
             case "nodes":
                 return _node_facts(record)
+            case "resourceclaims.resource.k8s.io":
+                return _claim_facts(record)
             case _ if _OWNERS not in record.body and _FINALIZERS not in record.body and _DELETED not in record.body:
                 return Facts(record.key, record.uid)
             case _:
@@ -213,10 +234,17 @@ def _node_facts(record: Record) -> NodeFacts:
     )
 
 
+def _claim_facts(record: Record) -> ClaimFacts:
+    claim = _decode_claim(record.body)
+    reserved = claim.status.reserved_for if claim.status is not None else None
+    consumers = tuple([one.uid for one in reserved]) if reserved else ()
+    return ClaimFacts(*_head_of(record, claim.metadata), consumers=consumers)
+
+
 def _pod_facts(record: Record) -> PodFacts:
     pod = _decode_pod(record.body)
     meta, spec, status = pod.metadata, pod.spec, pod.status or _NO_STATUS
-    ready = next((c for c in status.conditions or () if c.type == "Ready" and c.status == "True"), None)
+    ready = _ready_condition(status.conditions) if status.conditions else None
     annotations = meta.annotations
     return PodFacts(
         *_head_of(record, meta),
@@ -226,13 +254,20 @@ def _pod_facts(record: Record) -> PodFacts:
         phase=sys.intern(status.phase or "Pending"),
         is_ready=ready is not None,
         ready_since=sys.intern(ready.last_transition_time or "") if ready is not None else "",
-        restarts=sum(c.restart_count for c in status.container_statuses or ()),
+        restarts=sum(c.restart_count for c in status.container_statuses) if status.container_statuses else 0,
         grace_seconds=meta.deletion_grace_period_seconds or 0,
         restart_policy=sys.intern(spec.restart_policy or "Always"),
         annotations=NO_ANNOTATIONS if annotations is None or annotations == NO_ANNOTATIONS else annotations,
         has_claims=bool(spec.resource_claims),
-        has_ephemeral_volumes=any(v.ephemeral is not None for v in spec.volumes or ()),
+        has_ephemeral_volumes=any(v.ephemeral is not None for v in spec.volumes) if spec.volumes else False,
     )
+
+
+def _ready_condition(conditions: list[_Condition]) -> _Condition | None:
+    for condition in conditions:
+        if condition.type == "Ready" and condition.status == "True":
+            return condition
+    return None
 
 
 def _head_of(record: Record, meta: _Meta) -> tuple[Key, str, tuple[Owner, ...], Owner | None, bool, tuple[str, ...]]:

@@ -19,7 +19,7 @@ from typing import Final, TypeAlias
 from pilotage.clock import Clock
 from pilotage.sandbox.api import Api
 from pilotage.sandbox.errors import ApiError
-from pilotage.sandbox.life.controllers.controller import ALL_RESOURCES, Controller, Interest, World
+from pilotage.sandbox.life.controllers.controller import ALL_RESOURCES, Controller, Due, Interest, World
 from pilotage.sandbox.life.controllers.deployment import DeploymentController
 from pilotage.sandbox.life.controllers.disruption import DisruptionController
 from pilotage.sandbox.life.controllers.ephemeral_volumes import EphemeralVolumeController
@@ -131,12 +131,17 @@ class Life:
         self.world.index.check()
 
     def _mark(self, seen: Seen) -> None:
+        for number, interest in self._interested_in(seen.facts.key.resource):
+            concerned = interest(seen)
+            if concerned:
+                self._add(number, concerned)
+
+    def _add(self, number: int, concerned: Iterable[Due]) -> None:
         now = self._clock.monotonic()
-        for number, interest in self._interested_in(seen.key.resource):
-            for key, after in interest(seen):
-                self._queue.add((number, key), now + after)
-                if self._asleep_until is None or now + after < self._asleep_until:
-                    self._bell.set()
+        for key, after in concerned:
+            self._queue.add((number, key), now + after)
+            if self._asleep_until is None or now + after < self._asleep_until:
+                self._bell.set()
 
     def _interested_in(self, resource: str) -> list[tuple[int, Interest]]:
         known = self._interests_in.get(resource)

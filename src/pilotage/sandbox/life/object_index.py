@@ -10,7 +10,9 @@ Iteration orders are those in which objects appeared, never those of a set: they
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final
+
+import msgspec
 
 from pilotage.sandbox.life.brood import NO_BROOD, Brood
 from pilotage.sandbox.life.facts import Facts, NodeFacts, PodFacts, read_facts
@@ -20,7 +22,7 @@ UNINTERESTING: Final = frozenset({"events", "events.events.k8s.io"})
 """Written in great numbers, owned by nobody, owning nothing."""
 
 
-class Seen(NamedTuple):
+class Seen(msgspec.Struct, frozen=True, gc=False):
     """One change: what was known before (None: the object is new) and after it (None: the object is gone)."""
 
     old: Facts | None

@@ -38,7 +38,6 @@ class History:
         self._limit = limit
         self._start = start
         self._ring: deque[Change] = deque()
-        self._lines: deque[Change] = deque()
         self._by_resource: dict[str, deque[Change]] = {}
         self._floors: dict[str, int] = {}
 
@@ -48,12 +47,12 @@ class History:
         if queue is None:
             queue = self._by_resource[resource] = deque()
         queue.append(change)
-        self._ring.append(change)
-        if len(self._ring) > self._limit:
+        ring = self._ring
+        ring.append(change)
+        if len(ring) > self._limit:
             self._drop_oldest()
-        self._lines.append(change)
-        if len(self._lines) > _LINES_KEPT:
-            self._lines.popleft().forget_line()
+        if len(ring) > _LINES_KEPT:
+            ring[-1 - _LINES_KEPT].forget_line()
 
     def since(self, resource: str, revision: int) -> list[Change]:
         """Every change of `resource` after `revision`, oldest first; Expired if one of them is gone."""

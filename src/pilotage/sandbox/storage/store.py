@@ -224,25 +224,23 @@ class Store:
         if self._journal is not None:
             self._journal.append(change)
         self._revision = record.revision
-        shelf = self._shelf(record.key.resource)
+        resource = record.key.resource
+        shelf = self._shelves.get(resource) or self._shelf(resource)
         if kind == "DELETED":
             shelf.remove(record.key)
         else:
             shelf.put(record)
         self._history.append(change)
-        if self._audience_of(record.key.resource):
-            self._outbox.append(change)
-            if not self._is_delivering:
-                self._deliver()
+        self._outbox.append(change)
+        if not self._is_delivering:
+            self._deliver()
 
     def _deliver(self) -> None:
         self._is_delivering = True
         try:
             while self._outbox:
                 change = self._outbox.popleft()
-                resource = change.record.key.resource
-                for subscription in self._audience_of(resource):
-                    _notify(subscription, change)
+                _announce(change, self._audience_of(change.record.key.resource))
         finally:
             self._is_delivering = False
 
@@ -255,12 +253,14 @@ class Store:
         return audience
 
 
-def _notify(subscription: _Subscription, change: Change) -> None:
-    # Subscribed by a listener while this change waited: its list already showed the change.
-    if not subscription.is_active or change.revision <= subscription.since:
-        return
-    try:
-        subscription.listener(change)
-    except Exception:
-        # The write has happened and its author must not be told otherwise by somebody else's listener.
-        _log.exception("a listener failed on %s of %s", change.type, change.record.key)
+def _announce(change: Change, audience: tuple[_Subscription, ...]) -> None:
+    revision = change.revision
+    for subscription in audience:
+        # Subscribed by a listener while this change waited: its list already showed the change.
+        if not subscription.is_active or revision <= subscription.since:
+            continue
+        try:
+            subscription.listener(change)
+        except Exception:
+            # The write has happened and its author must not be told otherwise by somebody else's listener.
+            _log.exception("a listener failed on %s of %s", change.type, change.record.key)

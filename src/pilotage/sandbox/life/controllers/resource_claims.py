@@ -24,7 +24,7 @@ from pilotage.sandbox.life.controllers.controller import (
     controller_reference,
     drop_finalizer,
 )
-from pilotage.sandbox.life.facts import Facts, PodFacts
+from pilotage.sandbox.life.facts import ClaimFacts, Facts, PodFacts
 from pilotage.sandbox.life.object_index import Seen
 from pilotage.sandbox.operations.lookup import CachedLookup
 from pilotage.sandbox.storage.store import Key
@@ -65,22 +65,26 @@ class ResourceClaimController:
         return (Due(pod.key),) if seen.old is None else ()
 
     def _claim_seen(self, seen: Seen) -> Iterable[Due]:
-        record = self._world.api.store.get(seen.key) if seen.new is not None else None
-        if record is not None:
-            self._claims.put(record)
-            return () if self._is_settled(seen.facts) else (Due(seen.key),)
+        claim = seen.new
+        if isinstance(claim, ClaimFacts):
+            self._claims.put(claim)
+            return () if self._is_settled(claim) else (Due(claim.key),)
         self._claims.remove(seen.key)
+        if claim is not None:
+            # It breaks the rules of its kind.
+            return ()
         owner = seen.facts.controller
         if owner is None or owner.kind != "Pod":
             return ()
         return (Due(Key("pods", seen.key.namespace, owner.name)),)
 
-    def _is_settled(self, claim: Facts) -> bool:
+    def _is_settled(self, claim: ClaimFacts) -> bool:
         """Nothing is to be done for a claim in use or to be used: when its users end, that is seen of the users."""
-        consumers = self._claims.consumers_of(claim.key)
-        if claim.is_deleting or not all(map(self._is_alive, consumers)):
+        if claim.is_deleting:
             return False
-        return bool(consumers) or not self._is_left_over(claim)
+        if claim.consumers:
+            return all(map(self._is_alive, claim.consumers))
+        return not self._is_left_over(claim)
 
     def _is_alive(self, uid: str) -> bool:
         pod = self._world.index.by_uid(uid)
@@ -164,8 +168,10 @@ class ResourceClaimController:
         owner = claim.controller
         if owner is None or owner.kind != "Pod":
             return False
-        pod = self._world.index.pod(Key("pods", claim.key.namespace, owner.name))
-        return pod is not None and pod.uid == owner.uid and _is_done(pod)
+        pod = self._world.index.by_uid(owner.uid)
+        if not isinstance(pod, PodFacts) or not _is_done(pod):
+            return False
+        return pod.key.namespace == claim.key.namespace and pod.key.name == owner.name
 
     def _is_consumer(self, namespace: str, consumer: Object) -> bool:
         """Whether the reservation still counts; those of other things than pods are none of our business."""
