@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pilotage.sandbox.life.facts import NO_ANNOTATIONS, NodeFacts, PodFacts, read_facts
+from pilotage.sandbox.life.facts import NO_ANNOTATIONS, ClaimFacts, NodeFacts, PodFacts, read_facts
 from pilotage.sandbox.life.object_index import ObjectIndex, Seen
 from pilotage.sandbox.storage.store import Key, Store
 
@@ -119,6 +119,19 @@ def test_facts_of_a_node() -> None:
     facts = read_facts(store.create(Key("nodes", "", "n"), body))
     assert isinstance(facts, NodeFacts)
     assert (facts.is_simulated, facts.address, facts.has_ready_condition) == (True, "1.2.3.4", False)
+
+
+def test_facts_of_a_resource_claim() -> None:
+    store = Store(history=10)
+    claim = Key("resourceclaims.resource.k8s.io", "default", "c")
+    metadata = {"name": "c", "uid": "u", "finalizers": ["f"], "ownerReferences": [OWNER]}
+    facts = read_facts(store.create(claim, {"metadata": metadata}))
+    assert isinstance(facts, ClaimFacts)
+    assert (facts.consumers, facts.finalizers) == ((), ("f",))
+    assert facts.controller is not None and facts.controller.name == "rs"
+    reserved = [{"resource": "pods", "name": name, "uid": f"u-{name}"} for name in ("a", "b")]
+    facts = read_facts(store.update(claim, {"metadata": metadata, "status": {"reservedFor": reserved}}))
+    assert isinstance(facts, ClaimFacts) and facts.consumers == ("u-a", "u-b")
 
 
 def test_brood_counts_its_pods_as_they_change() -> None:

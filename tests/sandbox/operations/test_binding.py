@@ -2,8 +2,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
+from pilotage.sandbox.storage.records import Key
 from tests.sandbox.api_world import MERGE, PODS, World, pod
 
 
@@ -25,10 +27,11 @@ def binding(name: str = "p", node: str = "node-1", **metadata: Any) -> dict[str,
 
 @pytest.mark.parametrize("path", [f"{PODS}/p/binding", "/api/v1/namespaces/default/bindings"])
 def test_a_binding_gives_the_pod_its_node(world: World, path: str) -> None:
+    unbound = world.ok("GET", f"{PODS}/p")
     answer = world.send("POST", path, binding())
     assert answer.status == 201
     bound = world.ok("GET", f"{PODS}/p")
-    assert bound["spec"]["nodeName"] == "node-1"
+    assert bound["spec"] == {**unbound["spec"], "nodeName": "node-1"}
     [condition] = [c for c in bound["status"]["conditions"] if c["type"] == "PodScheduled"]
     assert condition == {"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
     assert bound["metadata"]["generation"] == 1
@@ -90,6 +93,23 @@ def test_a_gated_pod_is_not_bound(world: World) -> None:
     world.ok("POST", PODS, pod("gated", schedulingGates=[{"name": "example.com/wait"}]))
     status = world.refused("POST", f"{PODS}/gated/binding", binding("gated"))
     assert status["code"] == 409 and "schedulingGates" in status["message"]
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"nodeName": "", "hostname": "h"},
+        {"schedulingGates": []},
+        {"nodeSelector": {"nodeName": "any", "schedulingGates": "open"}},
+    ],
+)
+def test_a_pod_that_only_mentions_nodes_and_gates_is_bound(world: World, spec: dict[str, Any]) -> None:
+    world.ok("POST", PODS, pod("q", **spec))
+    before = world.ok("GET", f"{PODS}/q")["spec"]
+    world.ok("POST", f"{PODS}/q/binding", binding("q", node='a "node"'))
+    assert world.ok("GET", f"{PODS}/q")["spec"] == {**before, "nodeName": 'a "node"'}
+    record = world.store.get(Key("pods", "default", "q"))
+    assert record is not None and msgspec.json.encode(record.object()) == record.body, "no field is there twice"
 
 
 def test_a_dry_run_binds_nothing(world: World) -> None:

@@ -68,6 +68,9 @@ def test_null_in_a_patch_of_metadata_removes(world: World) -> None:
     ("change", "subresource", "code"),
     [
         ({"metadata": {"labels": {"a b": "c"}}}, "", 422),
+        ({"metadata": {"annotations": {"a b": "c"}}}, "", 422),
+        ({"metadata": {"finalizers": ["a b"]}}, "", 422),
+        ({"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "q", "uid": ""}]}}, "", 422),
         ({"metadata": {"labels": "a"}}, "", 400),
         ({"metadata": {"name": "q"}}, "", 400),
         ({"metadata": {"uid": "another"}}, "", 409),
@@ -86,6 +89,18 @@ def test_a_wrong_patch_is_refused_and_changes_nothing(
     with pytest.raises(ApiError) as refusal:
         _patch(world, change, subresource)
     assert (refusal.value.code, world.store.revision) == (code, before)
+
+
+def test_metadata_that_a_patch_leaves_alone_is_not_judged_anew(world: World) -> None:
+    key = Key("pods", "default", "p")
+    record = world.store.get(key)
+    assert record is not None
+    obj = record.object()
+    obj["metadata"]["annotations"] = {"a b": "from a time when this was allowed"}
+    world.store.update(key, obj)
+    assert _patch(world, {"metadata": {"labels": {"a": "b"}}})["metadata"]["labels"] == {"a": "b"}
+    with pytest.raises(ApiError):
+        _patch(world, {"metadata": {"annotations": {"c": "d"}}})
 
 
 def test_a_json_patch_of_the_status_may_test_the_spec(world: World) -> None:

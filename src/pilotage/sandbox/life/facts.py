@@ -238,7 +238,8 @@ def _claim_facts(record: Record) -> ClaimFacts:
     claim = _decode_claim(record.body)
     reserved = claim.status.reserved_for if claim.status is not None else None
     consumers = tuple([one.uid for one in reserved]) if reserved else ()
-    return ClaimFacts(*_head_of(record, claim.metadata), consumers=consumers)
+    key, uid, owners, controller, is_deleting, finalizers = _head_of(record, claim.metadata)
+    return ClaimFacts(key, uid, owners, controller, is_deleting, finalizers, consumers=consumers)
 
 
 def _pod_facts(record: Record) -> PodFacts:
@@ -246,8 +247,15 @@ def _pod_facts(record: Record) -> PodFacts:
     meta, spec, status = pod.metadata, pod.spec, pod.status or _NO_STATUS
     ready = _ready_condition(status.conditions) if status.conditions else None
     annotations = meta.annotations
+    # Spelled out: every write of a pod comes here, and a star beside keywords makes a tuple and a dict of them first.
+    key, uid, owners, controller, is_deleting, finalizers = _head_of(record, meta)
     return PodFacts(
-        *_head_of(record, meta),
+        key,
+        uid,
+        owners,
+        controller,
+        is_deleting,
+        finalizers,
         labels=record.labels,
         created=sys.intern(meta.creation_timestamp or ""),
         node_name=sys.intern(spec.node_name or ""),

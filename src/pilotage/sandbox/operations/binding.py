@@ -15,11 +15,12 @@ from pilotage.sandbox.errors import ApiError, FieldError, conflict, invalid, not
 from pilotage.sandbox.operations.backend import Backend, Object
 from pilotage.sandbox.storage.records import Key, decode_fields
 
-_ABSENT: Final = msgspec.Raw(b"null")
 _NOT_CARRIED: Final = ("reason", "message", "lastProbeTime")
-
+_NODE_NAME: Final = b'"nodeName"'
+_GATES: Final = b'"schedulingGates"'
 
 _decode = msgspec.json.Decoder().decode
+_encode = msgspec.json.Encoder().encode
 
 
 def bind_pod(
@@ -30,11 +31,10 @@ def bind_pod(
     if record is None:
         raise not_found("pods", name)
     pod = record.outline()
-    pod["spec"] = decode_fields(pod["spec"])
     problem = _problem(pod, name, record.uid, uid)
     if problem:
         raise conflict("pods/binding", name, problem)
-    pod["spec"]["nodeName"] = node_name
+    pod["spec"] = _assigned(bytes(pod["spec"]), node_name)
     status = pod.get("status") or {}
     pod["status"] = status
     status.pop("nominatedNodeName", None)
@@ -60,13 +60,27 @@ def _problem(pod: Mapping[str, Any], name: str, actual_uid: str, uid: str | None
         return f"Precondition failed: UID in precondition: {uid}, UID in object meta: {actual_uid}"
     if pod["metadata"].get("deletionTimestamp"):
         return f"pod {name} is being deleted, cannot be assigned to a host"
-    spec: Mapping[str, msgspec.Raw] = pod["spec"]
-    node_name = _decode(spec.get("nodeName", _ABSENT))
+    return _hold(bytes(pod["spec"]), name)
+
+
+def _hold(spec: bytes, name: str) -> str:
+    # Looking for the words takes less time than decoding, and most pods that are bound have none of them.
+    if _NODE_NAME not in spec and _GATES not in spec:
+        return ""
+    fields = decode_fields(spec)
+    node_name = _decode(fields["nodeName"]) if "nodeName" in fields else ""
     if node_name:
         return f'pod {name} is already assigned to node "{node_name}"'
-    if _decode(spec.get("schedulingGates", _ABSENT)):
+    if "schedulingGates" in fields and _decode(fields["schedulingGates"]):
         return f"pod {name} has non-empty .spec.schedulingGates"
     return ""
+
+
+def _assigned(spec: bytes, node_name: str) -> msgspec.Raw | Object:
+    """The spec with its node: added at the end, unless the spec may have one already (an empty one, for instance)."""
+    if _NODE_NAME in spec or spec == b"{}":
+        return {**decode_fields(spec), "nodeName": node_name}
+    return msgspec.Raw(b'%b,"nodeName":%b}' % (spec[:-1], _encode(node_name)))
 
 
 def _set_scheduled(status: Object, now: str) -> None:

@@ -120,7 +120,7 @@ class Creation:
 
     def _complete_metadata(self, resource_type: ResourceType, obj: Object) -> None:
         """The same for an object of which the rest is complete and accepted already."""
-        drop_nulls(obj)
+        drop_nulls(obj["metadata"])
         errors = validate_metadata(resource_type.kind, obj)
         if errors:
             raise invalid(resource_type.kind, resource_type.group, obj["metadata"]["name"], errors)

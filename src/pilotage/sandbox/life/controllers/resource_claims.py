@@ -33,6 +33,20 @@ POD_CLAIM_NAME: Final = "resource.kubernetes.io/pod-claim-name"
 DELETE_PROTECTION: Final = "resource.kubernetes.io/delete-protection"
 
 
+class _Wish(msgspec.Struct, rename="camel"):
+    """One entry of spec.resourceClaims."""
+
+    name: str
+    resource_claim_template_name: str | None = None
+
+
+class _PodSpec(msgspec.Struct, rename="camel"):
+    resource_claims: list[_Wish] | None = None
+
+
+_decode_pod_spec = msgspec.json.Decoder(_PodSpec).decode
+
+
 class ResourceClaimController:
     name = "resource-claim"
 
@@ -45,13 +59,14 @@ class ResourceClaimController:
         return {"pods": self._pod_seen, RESOURCE_CLAIMS: self._claim_seen, TEMPLATES: self._template_seen}
 
     def reconcile(self, key: Key) -> float | None:
-        obj = self._world.read(key)
-        if obj is None:
-            return None
         if key.resource == "pods":
-            self._make_claims(key, obj)
+            pod = self._world.outline(key)
+            if pod is not None:
+                self._make_claims(key, pod)
         else:
-            self._sync_claim(key, obj)
+            claim = self._world.read(key)
+            if claim is not None:
+                self._sync_claim(key, claim)
         return None
 
     def _pod_seen(self, seen: Seen) -> Iterable[Due]:
@@ -94,37 +109,38 @@ class ResourceClaimController:
         return () if seen.new is None else [Due(pod) for pod in self._claims.stop_waiting(seen.key)]
 
     def _make_claims(self, key: Key, pod: Object) -> None:
+        """See to the claims of a pod, given in outline."""
         facts = self._world.index.pod(key)
         if facts is None or facts.is_deleting or facts.is_finished:
             return
         status: Object = pod.setdefault("status", {})
         told = {entry["name"]: entry.get("resourceClaimName") for entry in status.get("resourceClaimStatuses") or ()}
         names: dict[str, str] = {}
-        for entry in pod["spec"].get("resourceClaims") or ():
-            if entry.get("resourceClaimTemplateName"):
-                name = self._claim_name(pod, entry, told.get(entry["name"]))
+        for wish in _decode_pod_spec(pod["spec"]).resource_claims or ():
+            if wish.resource_claim_template_name:
+                name = self._claim_name(pod, wish.name, wish.resource_claim_template_name, told.get(wish.name))
                 if name is not None:
-                    names[entry["name"]] = name
+                    names[wish.name] = name
         if any(told.get(entry) != name for entry, name in names.items()):
             told.update(names)
             entries = [{"name": entry, **({"resourceClaimName": name} if name else {})} for entry, name in told.items()]
             status["resourceClaimStatuses"] = entries
             self._world.write_status(key, pod)
 
-    def _claim_name(self, pod: Object, entry: Object, told: str | None) -> str | None:
+    def _claim_name(self, pod: Object, entry: str, template_name: str, told: str | None) -> str | None:
         """The name of the claim for one entry, which is made if it is missing; None if its template is."""
         namespace, uid = pod["metadata"]["namespace"], pod["metadata"]["uid"]
         if told and self._world.index.get(Key(RESOURCE_CLAIMS, namespace, told)) is not None:
             return told
         for facts in self._world.index.dependents(uid):
-            if facts.key.resource == RESOURCE_CLAIMS and self._is_for(facts, entry["name"]):
+            if facts.key.resource == RESOURCE_CLAIMS and self._is_for(facts, entry):
                 return facts.key.name
-        template_key = Key(TEMPLATES, namespace, entry["resourceClaimTemplateName"])
+        template_key = Key(TEMPLATES, namespace, template_name)
         template = self._lookup.get(*template_key)
         if template is None:
             self._claims.wait(Key("pods", namespace, pod["metadata"]["name"]), template_key)
             return None
-        claim = _claim(pod, entry["name"], template)
+        claim = _claim(pod, entry, template)
         self._world.create(RESOURCE_CLAIMS, namespace, claim)
         name: str = claim["metadata"]["name"]
         return name

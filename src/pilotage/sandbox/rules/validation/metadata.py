@@ -75,6 +75,19 @@ def common_errors(metadata: Metadata, path: str) -> Errors:
     return errors
 
 
+def changed_metadata_errors(kind: str, old: Metadata | None, new: Metadata | None) -> Errors:
+    """What is wrong with the metadata after an update: what was accepted once is not judged anew."""
+    if old is None or new is None or old.name != new.name or old.namespace != new.namespace:
+        return metadata_errors(kind, new)
+    changed = Metadata(
+        labels=None if old.labels == new.labels else new.labels,
+        annotations=None if old.annotations == new.annotations else new.annotations,
+        finalizers=None if old.finalizers == new.finalizers else new.finalizers,
+        owner_references=None if old.owner_references == new.owner_references else new.owner_references,
+    )
+    return common_errors(changed, "metadata")
+
+
 def metadata_update_errors(old: Metadata | None, new: Metadata | None) -> Errors:
     """What an update may not change."""
     if old is None or new is None:

@@ -19,7 +19,12 @@ from pilotage.sandbox.rules.validation.kind_rules import Change, KindRules, Stat
 from pilotage.sandbox.rules.validation.kueue_queues import KUEUE_QUEUE_RULES
 from pilotage.sandbox.rules.validation.kueue_workloads import KUEUE_WORKLOAD_RULES
 from pilotage.sandbox.rules.validation.limit_ranges import LIMIT_RANGE_RULES
-from pilotage.sandbox.rules.validation.metadata import AnyObject, metadata_errors, metadata_update_errors
+from pilotage.sandbox.rules.validation.metadata import (
+    AnyObject,
+    changed_metadata_errors,
+    metadata_errors,
+    metadata_update_errors,
+)
 from pilotage.sandbox.rules.validation.nodes import NODE_RULES
 from pilotage.sandbox.rules.validation.pods import POD_RULES
 from pilotage.sandbox.rules.validation.policies import POLICY_RULES
@@ -81,11 +86,11 @@ def validate_metadata_update(kind: str, old: Json, new: Json) -> list[FieldError
     after = read_shape(AnyObject, new)
     if isinstance(after, FieldError):
         return [after]
-    errors = metadata_errors(kind, after.metadata)
     before = read_shape(AnyObject, old)
-    return (
-        errors if isinstance(before, FieldError) else errors + metadata_update_errors(before.metadata, after.metadata)
-    )
+    if isinstance(before, FieldError):
+        return metadata_errors(kind, after.metadata)
+    errors = changed_metadata_errors(kind, before.metadata, after.metadata)
+    return errors + metadata_update_errors(before.metadata, after.metadata)
 
 
 def validate_status(kind: str, old: Json, new: Json) -> list[FieldError]:
