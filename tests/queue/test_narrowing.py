@@ -234,7 +234,7 @@ def test_a_plugin_that_registers_nothing_hears_of_what_kube_scheduler_tells_such
             return None
 
     table = HintTable({"default-scheduler": [Silent()]}, Metrics())
-    heard = {resource for resource in Resource if table.wants(ClusterEvent(resource, Action.ADD))}
+    heard = {resource for resource in Resource if table.routes(ClusterEvent(resource, Action.ADD))}
     assert heard == {event.resource for event in UNREGISTERED}
     assert not heard & {Resource.RESOURCE_SLICE, Resource.VOLUME_ATTACHMENT}
 
@@ -248,5 +248,5 @@ def test_a_plugin_that_says_that_it_wants_nothing_hears_of_nothing(caplog: pytes
             return []
 
     table = HintTable({"default-scheduler": [Deaf()]}, Metrics())
-    assert not any(table.wants(ClusterEvent(resource, Action.ADD)) for resource in Resource)
+    assert not any(table.routes(ClusterEvent(resource, Action.ADD)) for resource in Resource)
     assert not caplog.records

@@ -177,10 +177,10 @@ class Dispatcher:
 
     def _next(self, lane: Lane) -> CallSlot | None:
         """The call to send now, None if there is none or none may be sent; then an alarm brings the worker back."""
-        if not self.queue.ready(lane):
-            return None
         limit = self._limits[lane]
         if limit.is_troubled or self._bucket is not None:
+            if not self.queue.ready(lane):
+                return None
             now = self._clock.monotonic()
             if limit.paused_until > now:
                 self._wake_at(limit.paused_until)

@@ -116,7 +116,7 @@ class Cluster:
             self._place(pod, is_assumed=False)
             return old
         self._replace(old, pod)
-        self._placed[pod.uid] = _Placed(pod, is_assumed=False)
+        placed.pod, placed.is_assumed = pod, False
         return old
 
     def remove_pod(self, uid: str) -> Pod | None:

@@ -167,7 +167,10 @@ class Runner:
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Refused | None:
         for plugin in self.profile.reserve:
-            refusal = _call(plugin, "Reserve", plugin.reserve, state, pod, node_name)
+            try:
+                refusal = plugin.reserve(state, pod, node_name)
+            except Exception as error:
+                raise _failed(name_of(plugin), "Reserve", error) from error
             if refusal is not None:
                 return Refused(name_of(plugin), _refusal(plugin, "Reserve", refusal))
         return None

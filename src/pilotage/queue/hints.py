@@ -111,10 +111,6 @@ class HintTable:
             known = self._routes[event] = tuple(route for route in routes if route.judges)
         return known
 
-    def wants(self, event: ClusterEvent) -> bool:
-        """Did any plugin of any profile register for it?"""
-        return event.is_wildcard or bool(self.routes(event))
-
     def judges(self, scheduler_name: str, event: ClusterEvent) -> Judges:
         """Plugins that registered for an event, each with its hints; empty if none did."""
         for route in self.routes(event):
@@ -153,18 +149,12 @@ class HintTable:
         """
         keys: dict[str, frozenset[str] | None] = dict.fromkeys(route.judges)
         if old is not None or new is not None:
-            for plugin, narrows in route.narrowed.items():
-                keys[plugin] = self._concerned(plugin, narrows, event, old, new)
-        return keys
-
-    def _concerned(
-        self, plugin: str, narrows: Sequence[NarrowFunction], event: ClusterEvent, old: Any, new: Any
-    ) -> frozenset[str] | None:
-        first, *others = narrows
-        keys = self._narrowed(plugin, first, event, old, new)
-        for narrow in others:
-            affected = self._narrowed(plugin, narrow, event, old, new)
-            keys = None if keys is None or affected is None else keys | affected
+            for plugin, (first, *others) in route.narrowed.items():
+                named = self._narrowed(plugin, first, event, old, new)
+                for narrow in others:
+                    more = self._narrowed(plugin, narrow, event, old, new)
+                    named = None if named is None or more is None else named | more
+                keys[plugin] = named
         return keys
 
     def _narrowed(

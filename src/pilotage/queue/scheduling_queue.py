@@ -242,10 +242,11 @@ class SchedulingQueue:
 
         With `up_to_priority`, more important pods are left where they are: the event means nothing to them.
         """
-        if not self._hints.wants(event):
+        routes = self._hints.routes(event)
+        if not routes and not event.is_wildcard:
             return 0
         moved = 0
-        for entry, retry in self._wake_up.helped(event, old, new):
+        for entry, retry in self._wake_up.helped(event, routes, old, new):
             if up_to_priority is None or entry.pod.priority <= up_to_priority:
                 moved += self._requeue(entry, retry, event.label)
         self._in_flight.record(event, old, new)

@@ -6,7 +6,7 @@ about those that its narrowing named. What another plugin says of the same event
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pilotage.api.events import ClusterEvent, Hint, Resource
@@ -32,13 +32,13 @@ class WakeUp:
         self._log = log
         self._durations = hints.metrics.queueing_hint_execution_duration_seconds
 
-    def helped(self, event: ClusterEvent, old: Any, new: Any) -> list[tuple[Entry, Retry]]:
+    def helped(self, event: ClusterEvent, routes: Sequence[Route], old: Any, new: Any) -> list[tuple[Entry, Retry]]:
         """The waiting pods that are worth a retry, each with the best answer that it got."""
         if event.is_wildcard:
             named = self._pool if new is None else filter(None, [self._pool.get(new.uid)])
             return [(entry, Retry.AFTER_BACKOFF) for entry in named]
         helped: dict[str, tuple[Entry, Retry]] = {}
-        for route in self._hints.routes(event):
+        for route in routes:
             refusing = self._pool.refusing(route.scheduler)
             if not refusing and not route.narrowed:
                 continue

@@ -97,9 +97,9 @@ class ClaimBook(ClusterIndex):
 
     def assume(self, claim: ResourceClaim) -> None:
         """This is what the API server has now, although no watch has said so yet."""
-        key, uid = claim.key, claim.uid
+        key, uid = claim.key, claim.metadata.uid
         known = self._known.get(key)
-        if known is None or known.uid != uid or not is_newer(claim, known):
+        if known is None or known.metadata.uid != uid or not is_newer(claim, known):
             return
         self._assumed[key] = claim
         self._recount(uid)
@@ -109,7 +109,7 @@ class ClaimBook(ClusterIndex):
     def object_put(self, kind: str, old: Any | None, new: ResourceClaim) -> None:
         metadata = new.metadata
         key, uid = new.key, metadata.uid
-        if old is not None and old.uid != uid:
+        if old is not None and old.metadata.uid != uid:
             self.object_removed(kind, old)
         self._known[key] = new
         self._keys[uid] = key

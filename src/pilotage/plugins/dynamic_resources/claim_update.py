@@ -39,10 +39,18 @@ class _Written(msgspec.Struct):
 _written: Final = msgspec.json.Decoder(_Written)
 
 
+class _Plan(msgspec.Struct, frozen=True, eq=False):
+    """What the call would do to this version of the claim."""
+
+    claim: ResourceClaim
+    granted: Granted
+    changes: dict[str, Any]
+
+
 class ClaimUpdate(ApiCall):
     """PATCH a claim's status, after its finalizer if it gets its devices."""
 
-    __slots__ = ("_failures", "_now", "_parts", "_wishes", "claim")
+    __slots__ = ("_failures", "_now", "_parts", "_plan", "_wishes", "claim")
 
     kind: ClassVar[str] = "claim_update"
     lane: ClassVar[Lane] = Lane.VOLUME
@@ -57,6 +65,7 @@ class ClaimUpdate(ApiCall):
         self._wishes = wishes
         self._now = now
         self._parts = parts
+        self._plan: _Plan | None = None
         self._failures: Mapping[str, Exception] = {}
 
     @property
@@ -95,8 +104,8 @@ class ClaimUpdate(ApiCall):
         self.rebase(done.claim)
 
     def is_pointless(self) -> bool:
-        granted = grant(self.claim, self._wishes)
-        return not granted.failures and not _changes(self.claim, granted)
+        plan = self._planned()
+        return not plan.granted.failures and not plan.changes
 
     async def look(self, writer: ApiWriter) -> Seen:
         found = await read_claim(writer, self.claim)
@@ -113,11 +122,18 @@ class ClaimUpdate(ApiCall):
 
     # --- writing -----------------------------------------------------------------------------------------------
 
+    def _planned(self) -> _Plan:
+        """Asked when the call is submitted and when it is sent: mostly nothing has happened between."""
+        plan, claim = self._plan, self.claim
+        if plan is None or plan.claim is not claim:
+            granted = grant(claim, self._wishes)
+            plan = self._plan = _Plan(claim, granted, _changes(claim, granted))
+        return plan
+
     async def perform(self, writer: ApiWriter) -> str | None:
-        claim = self.claim
-        granted = grant(claim, self._wishes)
+        plan = self._planned()
+        claim, granted, changes = plan.claim, plan.granted, plan.changes
         self._failures = granted.failures
-        changes = _changes(claim, granted)
         if not changes:
             return None
         try:

@@ -10,6 +10,7 @@ from pilotage.clock import rfc3339
 from pilotage.model import Node, Pod
 from pilotage.model.resource import AllocationResult, ResourceClaim
 from pilotage.plugins.args import DynamicResourcesArgs
+from pilotage.plugins.dynamic_resources.binding_conditions import drivers_to_wait_for
 from pilotage.plugins.dynamic_resources.claim_book import ClaimBook
 from pilotage.plugins.dynamic_resources.claim_update import ClaimUpdate
 from pilotage.plugins.dynamic_resources.claim_wishes import Act, Wish
@@ -107,7 +108,7 @@ class Reservations:
                 written.append(await self._write_extended(claims, reserved, pod))
         for reserved in claims.reserved:
             self._book.settle(reserved.claim.uid)
-        if self._args.binding_timeout is not None:
+        if self._args.binding_timeout is not None and any(map(drivers_to_wait_for, written)):
             await Readiness(self._handle, self._args.binding_timeout, pod).wait(written)
 
     async def _write_one(
