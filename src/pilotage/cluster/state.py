@@ -16,8 +16,9 @@ server last told, which comes back if the call fails.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, TypeVar
+
+import msgspec
 
 from pilotage.api.indexes import ClusterIndex
 from pilotage.cluster.node_table import NodeTable
@@ -34,8 +35,7 @@ class AssumeError(Exception):
     """The pod is on a node already: two decisions for one pod."""
 
 
-@dataclass(slots=True)
-class _Placed:
+class _Placed(msgspec.Struct, eq=False):
     pod: Pod
     is_assumed: bool
 

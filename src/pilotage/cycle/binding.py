@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass
+
+import msgspec
 
 from pilotage.api.events import Action, ClusterEvent, Resource
 from pilotage.api.points import PreBind
@@ -34,8 +35,7 @@ _TURNS_OF_A_QUICK_PRE_BIND = 8
 _POD_DELETED = ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE)
 
 
-@dataclass(slots=True)
-class Decision:
+class Decision(msgspec.Struct, eq=False):
     """A pod that has its node and now must be bound."""
 
     ticket: Ticket

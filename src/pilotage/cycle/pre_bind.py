@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from dataclasses import dataclass
 from typing import Any, TypeVar
+
+import msgspec
 
 T = TypeVar("T")
 
@@ -18,8 +19,7 @@ class PreemptedInPreBind(Exception):
     """A pod of higher priority needs the place that this pod was about to take."""
 
 
-@dataclass(slots=True)
-class _Running:
+class _Running(msgspec.Struct, eq=False):
     task: asyncio.Task[Any]
     reason: str = ""
 

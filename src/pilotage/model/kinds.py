@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -27,6 +27,11 @@ class KindInfo:
     kind: str
     namespaced: bool
     codec: Codec[Any]
+    _root: str = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # Every request begins with it.
+        object.__setattr__(self, "_root", f"/{'apis' if self.group else 'api'}/{self.api_version}")
 
     @property
     def api_version(self) -> str:
@@ -47,9 +52,11 @@ class KindInfo:
 
     def path(self, namespace: str | None = None, name: str | None = None) -> str:
         """The URL path of the collection (in all namespaces or one) or of one object."""
-        root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
-        scope = f"/namespaces/{namespace}" if self.namespaced and namespace else ""
-        return f"{root}{scope}/{self.plural}" + (f"/{name}" if name else "")
+        if namespace and self.namespaced:
+            collection = f"{self._root}/namespaces/{namespace}/{self.plural}"
+        else:
+            collection = f"{self._root}/{self.plural}"
+        return f"{collection}/{name}" if name else collection
 
 
 def kind_of(kind: str) -> KindInfo | None:

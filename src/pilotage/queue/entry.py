@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import StrEnum
+
+import msgspec
 
 from pilotage.api.events import Action, ClusterEvent, Resource
 from pilotage.model import Pod
@@ -35,8 +36,7 @@ INCOMING_NAMES = {**QUEUE_NAMES, Home.GATED: "unschedulable"}
 POD_ADDED = ClusterEvent(Resource.UNSCHEDULED_POD, Action.ADD)
 
 
-@dataclass(slots=True, eq=False)
-class Entry:
+class Entry(msgspec.Struct, eq=False):
     """Everything that the queue remembers of a pod between its attempts."""
 
     pod: Pod
@@ -68,8 +68,7 @@ class Entry:
         return steps if popped_at is None else [*steps, (popped_at, "tried", 1, "")]
 
 
-@dataclass(slots=True, eq=False)
-class Ticket:
+class Ticket(msgspec.Struct, eq=False):
     """Given out by `pop`, handed back by `give_back` or `done`. Keyed by UID, so a recreated pod is another ticket."""
 
     entry: Entry
@@ -78,7 +77,7 @@ class Ticket:
     """Events recorded from this number on happened while the pod was in flight."""
     started: float = 0.0
     """When its scheduling began, on the clock that never goes backwards: what durations are measured from."""
-    is_open: bool = field(default=True)
+    is_open: bool = True
 
     @property
     def pod(self) -> Pod:
