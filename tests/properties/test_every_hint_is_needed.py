@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import pytest
@@ -18,7 +18,7 @@ from pilotage.api.events import Action, ClusterEvent, Resource
 from pilotage.assembly import SchedulerOptions
 from pilotage.observe.metrics import Metrics
 from pilotage.plugins import DEFAULT_PLUGINS
-from pilotage.queue.hints import HintTable, Judges
+from pilotage.queue.hints import HintTable, Route
 from pilotage.simulate.shorthands import SHORTHANDS, full_object, merge_patch
 from pilotage.simulate.stage import Stage
 from tests.default_plugins import default
@@ -54,17 +54,22 @@ NOT_SHOWN = {
 """Why there is no case."""
 
 
-_judges = HintTable.judges
+_routes = HintTable.routes
 
 
-def deaf(plugin: str, label: str) -> Callable[[HintTable, str, ClusterEvent], Judges]:
-    """The judges of events, without this plugin for this event."""
+def deaf(plugin: str, label: str) -> Callable[[HintTable, ClusterEvent], Sequence[Route]]:
+    """The routes of events, without this plugin for this event."""
 
-    def judges(table: HintTable, scheduler_name: str, event: ClusterEvent) -> Judges:
-        found = _judges(table, scheduler_name, event)
-        return {p: hints for p, hints in found.items() if (p, event.label) != (plugin, label)}
+    def routes(table: HintTable, event: ClusterEvent) -> Sequence[Route]:
+        known = _routes(table, event)
+        return [_without(route, plugin) for route in known] if event.label == label else known
 
-    return judges
+    return routes
+
+
+def _without(route: Route, plugin: str) -> Route:
+    judges = {name: hints for name, hints in route.judges.items() if name != plugin}
+    return Route(route.scheduler, judges, {name: how for name, how in route.narrowed.items() if name != plugin})
 
 
 async def _outcome(case: Case) -> tuple[frozenset[str], bool]:
@@ -112,7 +117,7 @@ def test_pod_is_woken_by_this_plugin_and_by_nobody_else(
     refused_by, is_placed = asyncio.run(_outcome(CASES[plugin, label]))
     assert plugin in refused_by
     assert is_placed, "a wake-up was missed"
-    monkeypatch.setattr(HintTable, "judges", deaf(plugin, label))
+    monkeypatch.setattr(HintTable, "routes", deaf(plugin, label))
     assert asyncio.run(_outcome(CASES[plugin, label])) == (refused_by, False), "the case proves nothing"
 
 
