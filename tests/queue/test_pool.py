@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from pilotage.queue.entry import Entry
 from pilotage.queue.pool import WaitingPool
 from pilotage.testing import PodBuilder, pod
@@ -53,6 +55,19 @@ def test_a_pod_is_removed_from_where_it_was_filed_even_if_it_has_changed_since()
     pool.remove(waiting.pod.uid)
     pool.check()
     assert names(pool, "Fit") == [] and names(pool, "Taint") == []
+
+
+def test_an_update_keeps_a_pod_in_its_place_unless_it_is_another_class_now() -> None:
+    pool = WaitingPool()
+    first, second = entry(pod("a"), "Fit"), entry(pod("b"), "Fit")
+    pool.add(first)
+    pool.add(second)
+    newer = replace(first.pod, resource_version="2")
+    pool.update(first, newer)
+    assert first.pod is newer and names(pool, "Fit") == [["a", "b"]]
+    pool.update(first, replace(newer, labels=pod("a").label("x", "y").build().labels))
+    pool.check()
+    assert names(pool, "Fit") == [["b"], ["a"]]
 
 
 def test_a_pod_without_rejectors_is_kept_but_not_indexed() -> None:
