@@ -89,6 +89,8 @@ DEVICE_WORKLOADS = (
         make_pod=_claiming_pod,
         make_objects=_objects,
         controllers=(ResourceClaimController,),
+        # What an event costs for pods that it cannot help shows only while many wait.
+        comes_at_once=True,
         contrast_gate="SchedulerPreQueueingHints",
     ),
 )

@@ -29,7 +29,8 @@ class InProcessBench:
         workload, stage = self._workload, self._stage
         timeline = stage.timeline = Timeline()
         own_before, cpu_before = stage.own_cpu_seconds(), cpu_seconds()
-        await stage.schedule("pods", (workload.make_pod(number) for number in range(workload.pods)))
+        pods = (workload.make_pod(number) for number in range(workload.pods))
+        await stage.schedule("pods", pods, at_once=workload.comes_at_once)
         stage.progress.finish(f"pods: {workload.pods:,} bound")
         await stage.all_written()
         cpu, own = cpu_seconds() - cpu_before, stage.own_cpu_seconds() - own_before

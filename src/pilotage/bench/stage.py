@@ -141,14 +141,14 @@ class Stage:
         cycles, intake = metrics.cycle_cpu_seconds_total.total(), metrics.intake_cpu_seconds_total.total()
         return cycles + intake + _seconds(self._pod_codec)
 
-    async def schedule(self, step: str, pods: Iterable[Object]) -> None:
-        """Create the pods and wait until all have been dealt with."""
+    async def schedule(self, step: str, pods: Iterable[Object], *, at_once: bool = False) -> None:
+        """Create the pods, side by side with their scheduling or all at once, and wait until all are dealt with."""
         self._bound.clear()
         created = 0
         for pod in pods:
             await self._create(pod)
             created += 1
-            if created % _CREATIONS_PER_TURN == 1:
+            if created % _CREATIONS_PER_TURN == 1 and not at_once:
                 await self._clock.sleep(0)
                 self.progress.show(step, len(self._bound), created)
         await self._all_bound(step, created)

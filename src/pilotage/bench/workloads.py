@@ -40,6 +40,8 @@ class Workload:
     """What else is there before the first pod: classes, devices, claims, volumes; with their status."""
     controllers: Sequence[ControllerFactory] = ()
     """Which of the sandbox's controllers take part; over HTTP all of them do."""
+    comes_at_once: bool = False
+    """All measured pods are created before the first is tried, instead of while others are scheduled."""
     contrast_gate: str = ""
     """A feature gate whose worth this workload shows: it is run a second time with the gate off."""
 
