@@ -36,6 +36,19 @@ async def test_every_pod_gets_a_device_of_its_own() -> None:
     assert len(given) == len(set(given)) == 4 * 10 // 2 + 20
 
 
+async def test_all_pods_with_claims_are_there_before_the_first_claim_is_made() -> None:
+    run = _small(_CLAIMS, nodes=4, init_pods=0, pods=20)
+    await run.run()
+    store = run.api.store
+    pods = [change.revision for change in store.changes_since("pods", 0) if change.type == "ADDED"]
+    claims = [
+        change.revision
+        for change in store.changes_since("resourceclaims.resource.k8s.io", 0)
+        if change.type == "ADDED" and b'"ownerReferences"' in change.record.body
+    ]
+    assert len(pods) == len(claims) == 20 and max(pods) < min(claims)
+
+
 async def test_more_pods_than_devices_by_default_get_more_devices() -> None:
     assert (await _small(_CLAIMS, nodes=2, init_pods=0, pods=30).run()).pods == 30
 
