@@ -150,11 +150,9 @@ class Evaluator:
         """The ranking of the feasible rows, if there is one."""
         if self._walk is not None or not can_be_ranked(len(self._nodes), self._most_points):
             return None
-        return (
-            shared.ranking(self._nodes)
-            if feasible is shared.feasible
-            else shared.narrowed_ranking(self._nodes, feasible)
-        )
+        if feasible is shared.feasible:
+            return shared.ranking(self._nodes)
+        return shared.narrowed_ranking(self._nodes, feasible)
 
     def _best_ranked(
         self, state: CycleState, pod: Pod, plan: Plan, shared: SharedColumns, ranking: Ranking

@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -25,6 +25,8 @@ from pilotage.framework.profile import Profile, name_of
 from pilotage.model import Pod
 
 log = logging.getLogger(__name__)
+
+_PRE_FLIGHT: Final = (PreFlight, Skip)
 
 MAX_PERMIT_SECONDS = 15 * 60.0
 
@@ -270,7 +272,7 @@ def _pre_flight(plugin: points.PreBind, state: CycleState, pod: Pod, node_name: 
     except Exception as error:
         name = name_of(plugin)
         raise PluginError(name, point, f'running {point} "{name}": {error}') from error
-    if isinstance(answer, PreFlight) or isinstance(answer, Skip):  # noqa: SIM101  (a union is made anew each time)
+    if isinstance(answer, _PRE_FLIGHT):
         return answer
     name = name_of(plugin)
     text = f'{point} {name} returned "{answer!r}", which is unsupported. It is supposed to return PreFlight or Skip'

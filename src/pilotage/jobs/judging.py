@@ -50,22 +50,19 @@ class Judge:
     ) -> tuple[Assignment, list[Victim]] | None:
         """Victims that are on their way out count as gone, whatever their queue uses by now: if that is enough, nobody
         else has to go, and the preemptor does not lose its place."""
-        evicted = [
-            (other, holder)
-            for other in self._world.tree_of(queue)
-            for holder in other.holders.values()
-            if holder.is_evicted
-        ]
-        leaving = [(other, holder) for other, holder in evicted if holder.uid in record.waits_for]
+        holders = [(other, holder) for other in self._world.tree_of(queue) for holder in other.holders.values()]
+        leaving = [(other, holder) for other, holder in holders if holder.uid in record.waits_for and holder.is_evicted]
         if not leaving:
             return None
         with removed(leaving):
             assignment = self._as_chosen(record, queue, chosen)
-        if assignment is None and len(evicted) > len(leaving):
+        if assignment is None:
             # Others may have got what they left, because somebody else's victims are going to make room for all.
-            leaving = evicted
-            with removed(leaving):
-                assignment = self._as_chosen(record, queue, chosen)
+            evicted = [(other, holder) for other, holder in holders if holder.is_evicted]
+            if len(evicted) > len(leaving):
+                leaving = evicted
+                with removed(leaving):
+                    assignment = self._as_chosen(record, queue, chosen)
         if assignment is None:
             return None
         assignment.mode = Mode.PREEMPT
