@@ -11,6 +11,7 @@ import msgspec
 from pilotage.clock import Clock
 from pilotage.jobs.configuration.kinds import QueueingConfiguration
 from pilotage.jobs.engine import JobQueueing
+from pilotage.jobs.filling import FOR_THE_ENGINE, NAMESPACE, fill
 from pilotage.jobs.reports import PendingWorkload, WorkloadReport
 from pilotage.kube.client import KubeClient, ListOptions
 from pilotage.kube.errors import ApiStatusError
@@ -20,17 +21,7 @@ from pilotage.rng import seeded
 
 _PAGE: Final = 500
 _NOT_FOUND: Final = 404
-_READ: Final = (
-    "namespaces",
-    "runtimeclasses",
-    "limitranges",
-    "resourceflavors",
-    "cohorts",
-    "admissionchecks",
-    "clusterqueues",
-    "localqueues",
-    "workloads",
-)
+_READ: Final = tuple(kind.plural for name in (NAMESPACE, *FOR_THE_ENGINE) if (kind := kind_of(name)) is not None)
 _MOST_CYCLES: Final = 10_000
 
 
@@ -78,11 +69,7 @@ def view_of_objects(objects: Iterable[Any], clock: Clock, configuration: Queuein
     for obj in objects:
         by_kind.setdefault(type(obj).__name__, []).append(obj)
     engine = JobQueueing(clock, seeded(0), configuration)
-    for namespace in by_kind.get("Namespace", ()):
-        engine.set_namespace(namespace.name, namespace.labels)
-    for resource in _READ[1:]:
-        for obj in by_kind.get(KINDS[resource].kind, ()):
-            engine.upsert(obj)
+    fill(engine, lambda kind: by_kind.get(kind, ()))
     return QueueingView(engine, {one.key: one for one in by_kind.get("Workload", ())})
 
 

@@ -15,20 +15,10 @@ from pilotage.jobs.adapters.marks import DEFAULT_QUEUE
 from pilotage.jobs.controller.in_use import KEPT, is_deleted
 from pilotage.jobs.controller.objects import Objects, Subject, subject_of_pod, subject_of_workload
 from pilotage.jobs.controller.reconciler import Reconciler
+from pilotage.jobs.filling import FOR_THE_ENGINE, fill
 from pilotage.jobs.surface import QueueingEngine
 from pilotage.model import DecodeError, WatchEvent
 
-FOR_THE_ENGINE: Final = (
-    "RuntimeClass",
-    "LimitRange",
-    "ResourceFlavor",
-    "Cohort",
-    "AdmissionCheck",
-    "ClusterQueue",
-    "LocalQueue",
-    "Workload",
-)
-"""In the order in which a new engine gets them: what is referred to comes first."""
 _CLASSES: Final = ("PriorityClass", "WorkloadPriorityClass")
 
 
@@ -98,11 +88,9 @@ class Intake:
     def begin(self, engine: QueueingEngine) -> None:
         """Hand everything that is known to a new engine, and look at every subject."""
         self.engine = engine
-        for namespace in self._objects.of("Namespace").values():
-            engine.set_namespace(namespace.name, namespace.labels)
-        for kind in FOR_THE_ENGINE:
-            for obj in self._objects.of(kind).values():
-                self._tell_engine(kind, obj, is_gone=False)
+        fill(engine, lambda kind: self._objects.of(kind).values())
+        for workload in self._objects.workloads.values():
+            self.on_workload(workload, False)
         self.dirty.update(dict.fromkeys(self._objects.subjects()))
         self.dirty.update((Subject(kind, key), None) for kind in KEPT for key in self._objects.of(kind))
 

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import Final
 
 from pilotage.clock import Clock
-from pilotage.jobs.controller.intake import FOR_THE_ENGINE
 from pilotage.jobs.controller.objects import Objects
+from pilotage.jobs.filling import fill
 from pilotage.jobs.surface import QueueingEngine
 
 _KEPT_SECONDS: Final = 5.0
@@ -34,11 +34,7 @@ class StandbyView:
 
     def _made(self) -> QueueingEngine:
         engine = self._make_engine()
-        for namespace in self._objects.of("Namespace").values():
-            engine.set_namespace(namespace.name, namespace.labels)
-        for kind in FOR_THE_ENGINE:
-            for obj in self._objects.of(kind).values():
-                engine.upsert(obj)
+        fill(engine, lambda kind: self._objects.of(kind).values())
         for _ in range(_MOST_CYCLES):
             if not engine.cycle():
                 break
