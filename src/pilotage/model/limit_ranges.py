@@ -15,6 +15,7 @@ from typing import Final, Literal, NamedTuple
 import msgspec
 
 from pilotage.model.meta import ApiObject, Shape
+from pilotage.model.pod_resources import summed
 from pilotage.model.pod_spec import Container, PodSpecFields, ResourceRequirements
 from pilotage.model.quantity import (
     Format,
@@ -218,21 +219,7 @@ def _pod_level(resources: ResourceList) -> dict[str, _Amount]:
 
 def _total(spec: PodSpecFields, resources_of: Callable[[Container], ResourceList]) -> dict[str, _Amount]:
     """As requests are summed for scheduling, but without the overhead."""
-    total: dict[str, _Amount] = {}
-    sidecars: dict[str, _Amount] = {}
-    highest: dict[str, _Amount] = {}
-    for container in spec.containers:
-        _add(total, _amounts(resources_of(container)))
-    for container in spec.init_containers:
-        own = _amounts(resources_of(container))
-        step = dict(sidecars)
-        _add(step, own)
-        if container.is_sidecar:
-            _add(total, own)
-            sidecars = step
-        _raise_to(highest, step)
-    _raise_to(total, highest)
-    return total
+    return summed(spec, lambda container: _amounts(resources_of(container)), _add, _raise_to)
 
 
 def _add(total: dict[str, _Amount], more: Mapping[str, _Amount]) -> None:

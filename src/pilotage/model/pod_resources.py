@@ -13,17 +13,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from typing import TypeVar
 
 import msgspec
 
 from pilotage.model.pod import Pod
-from pilotage.model.pod_spec import Container, PodSpec
+from pilotage.model.pod_spec import Container, PodSpec, PodSpecFields
 from pilotage.model.pod_status import ContainerStatus, PodStatus
 from pilotage.model.quantity import MAX_INT64, Quantity, parse_quantity
 
 DEFAULT_CPU_MILLIS = 100
 DEFAULT_MEMORY_BYTES = 200 * 1024 * 1024
 
+A = TypeVar("A")
+T = TypeVar("T")
 ResourceList = Mapping[str, Quantity]
 _Totals = dict[str, Fraction]
 _RequestsOf = Callable[[Container], ResourceList]
@@ -94,20 +97,30 @@ def _spec_totals(spec: PodSpec, defaults: ResourceList) -> _Totals:
 
 
 def _container_totals(spec: PodSpec, requests_of: _RequestsOf, defaults: ResourceList) -> _Totals:
-    totals: _Totals = {}
-    sidecars: _Totals = {}
-    largest_step: _Totals = {}
+    return summed(spec, lambda container: {**defaults, **requests_of(container)}, _add, _raise_to)
+
+
+def summed(
+    spec: PodSpecFields,
+    amounts_of: Callable[[Container], Mapping[str, A]],
+    add: Callable[[dict[str, T], Mapping[str, A | T]], None],
+    raise_to: Callable[[dict[str, T], dict[str, T]], None],
+) -> dict[str, T]:
+    """The sum over all containers, however amounts are added and compared."""
+    totals: dict[str, T] = {}
+    sidecars: dict[str, T] = {}
+    largest_step: dict[str, T] = {}
     for container in spec.containers:
-        _add(totals, {**defaults, **requests_of(container)})
+        add(totals, amounts_of(container))
     for container in spec.init_containers:
-        requests = {**defaults, **requests_of(container)}
+        amounts = amounts_of(container)
         step = dict(sidecars)
-        _add(step, requests)
+        add(step, amounts)
         if container.is_sidecar:
-            _add(totals, requests)
+            add(totals, amounts)
             sidecars = step
-        _raise_to(largest_step, step)
-    _raise_to(totals, largest_step)
+        raise_to(largest_step, step)
+    raise_to(totals, largest_step)
     return totals
 
 
