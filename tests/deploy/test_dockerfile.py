@@ -69,7 +69,9 @@ def test_the_user_is_the_one_of_the_manifests(dockerfile: str) -> None:
 
 
 def test_python_is_one_that_the_package_allows(dockerfile: str) -> None:
-    version = instruction(dockerfile, "ARG").partition("=")[2]
+    found = re.search(r"^ARG BASE=\S+/python:([\d.]+)-slim(@sha256:[0-9a-f]{64})?$", dockerfile, re.M)
+    assert found is not None
+    version = found[1]
     least = PROJECT["requires-python"].removeprefix(">=")
     assert tuple(map(int, version.split("."))) >= tuple(map(int, least.split(".")))
 

@@ -58,6 +58,20 @@ def test_containers_are_hardened(overlay: tuple[str, dict[str, Any]]) -> None:
     }
 
 
+def test_memory_is_bounded_and_the_pages_are_not_for_every_pod_of_the_cluster(
+    overlay: tuple[str, dict[str, Any]],
+) -> None:
+    _, objects = overlay
+    (container,) = pod_spec(objects)["containers"]
+    assert set(container["resources"]["limits"]) == {"memory"}
+    policy = objects["NetworkPolicy/pilotage"]["spec"]
+    labels = objects["Deployment/pilotage"]["spec"]["template"]["metadata"]["labels"]
+    assert policy["podSelector"]["matchLabels"].items() <= labels.items() and policy["policyTypes"] == ["Ingress"]
+    (rule,) = policy["ingress"]
+    assert rule["ports"] == [{"protocol": "TCP", "port": "https"}]
+    assert rule["from"] == [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}]
+
+
 def test_flags_exist_and_what_they_name_is_mounted(overlay: tuple[str, dict[str, Any]]) -> None:
     _, objects = overlay
     (container,) = pod_spec(objects)["containers"]

@@ -57,3 +57,7 @@ def test_roles_grant_what_is_served(objects: Objects) -> None:
     assert {resource for rule in rules for resource in rule["resources"]} == served
     assert all(rule["apiGroups"] == [GROUP] and rule["verbs"] == ["get"] for rule in rules)
     assert "--workload-queueing" in pod_spec(objects)["containers"][0]["args"]
+
+
+def test_the_api_server_is_let_in_from_wherever_it_comes(objects: Objects) -> None:
+    assert objects["NetworkPolicy/pilotage"]["spec"]["ingress"] == [{"ports": [{"protocol": "TCP", "port": "https"}]}]
