@@ -3,18 +3,21 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+SEEDS ?= 0-1999
+# The tests start the command hundreds of times: let Python keep what it has compiled, whatever the environment says.
+export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check format lint types unit bench cluster-assets cluster-test lock clean
+.PHONY: help install demo test check format lint types unit bench soak cluster-assets cluster-test lock sbom audit image-digest clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
-$(STAMP): pyproject.toml requirements/dev.lock
+$(STAMP): pyproject.toml requirements/dev.lock requirements/build.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Pilotage needs Python 3.11 or newer; set PYTHON=/path/to/python3.11" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --require-hashes -r requirements/dev.lock
-	$(BIN)/pip install --quiet --no-deps --editable .
+	$(BIN)/pip install --quiet --require-hashes -r requirements/dev.lock -r requirements/build.lock
+	$(BIN)/pip install --quiet --no-deps --no-build-isolation --no-index --editable .
 	@touch $@
 
 install: $(STAMP) ## create .venv and leave the command at .venv/bin/pilotage
@@ -42,6 +45,12 @@ unit:
 bench: install ## the benchmark that the README quotes
 	$(BIN)/pilotage bench --workload SchedulingBasic
 
+soak: install ## two thousand seeds of the simulation (SEEDS=0-1999), kill sweep, durability sweep, memory
+	$(BIN)/python -m tests.simulation --seeds $(SEEDS) --jobs 2
+	$(BIN)/python -m tests.soak.kill_sweep
+	$(BIN)/python -m tests.soak.durability_sweep
+	$(BIN)/python -m tests.soak.memory_soak
+
 cluster-assets: install ## build etcd, kube-apiserver and kube-scheduler from their Go modules, once (KUBERNETES=v1.36.3)
 	$(BIN)/python tools/cluster_assets.py $(KUBERNETES)
 
@@ -52,6 +61,20 @@ lock: install ## resolve the dependencies anew
 	$(BIN)/pip install --quiet uv
 	$(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --python-version 3.11 pyproject.toml -o requirements/runtime.lock
 	$(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --python-version 3.11 --extra dev pyproject.toml -o requirements/dev.lock
+	$(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --python-version 3.11 --constraint requirements/dev.lock requirements/build.in -o requirements/build.lock
+	$(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --python-version 3.11 requirements/audit.in -o requirements/audit.lock
+
+sbom: install ## what a release is made of, as CycloneDX in dist/
+	@mkdir -p dist
+	$(BIN)/python tools/sbom.py > dist/pilotage.cdx.json
+
+audit: install ## known vulnerabilities of everything that is locked (exits with 3 where no database can be reached)
+	$(PYTHON) -m venv $(VENV)/audit
+	$(VENV)/audit/bin/pip install --quiet --require-hashes -r requirements/audit.lock
+	$(BIN)/python tools/audit.py $(VENV)/audit/bin/pip-audit requirements/runtime.lock requirements/dev.lock requirements/build.lock
+
+image-digest: ## pin the base image of deploy/Dockerfile by digest (REGISTRY=URL for a mirror; exits with 3 if none answers)
+	$(PYTHON) tools/image_digest.py deploy/Dockerfile $(REGISTRY)
 
 clean: ## remove the virtual environment and caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache

@@ -1,6 +1,6 @@
 """How fast the sandbox's server takes objects over HTTP, and how much memory a large cluster in it takes.
 
-    .venv/bin/python benchmarks/sandbox_http.py [--nodes 5000] [--pods 100000] [--connections 8]
+    .venv/bin/python benchmarks/sandbox_http.py [--nodes 5000] [--pods 100000] [--connections 8] [--data-dir D]
 
 The server runs in a process of its own; this one is the client: several keep-alive connections that create pods one
 after the other, and one watch. Printed are creations per second for small pods and for pods of 4 KB, watch events per
@@ -27,6 +27,7 @@ from pilotage.rng import seeded
 from pilotage.sandbox.api import Api
 from pilotage.sandbox.http.asgi import serve
 from pilotage.sandbox.http.server import ApiServer
+from pilotage.sandbox.storage.journal import open_journal
 from pilotage.sandbox.storage.store import Store
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -39,8 +40,9 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=5_000)
     parser.add_argument("--pods", type=int, default=100_000)
     parser.add_argument("--connections", type=int, default=8)
+    parser.add_argument("--data-dir", type=Path, help="a new directory: every write is then on disk before its answer")
     options = parser.parse_args()
-    with server_process() as (port, memory):
+    with server_process(options.data_dir) as (port, memory):
         uvloop.run(measure(options, port, memory))
 
 
@@ -81,9 +83,8 @@ class Client:
             nonlocal count
             reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
             for body in waiting:
-                head = (
-                    f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
-                )
+                head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+                head += f"Content-Type: application/json\r\nContent-Length: {len(body)}"
                 writer.write(head.encode() + b"\r\n\r\n" + body)
                 status, _ = await _answer(reader)
                 if status != 201:
@@ -98,7 +99,7 @@ class Client:
 
     async def revision(self) -> int:
         reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
-        writer.write(f"GET {PODS}?limit=1 HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        writer.write(f"GET {PODS}?limit=1 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
         _, body = await _answer(reader)
         writer.close()
         return int(json.loads(body)["metadata"]["resourceVersion"])
@@ -107,7 +108,7 @@ class Client:
         """Events per second from the first to the last of `count`."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self._port, limit=2**24)
         query = f"watch=1&resourceVersion={since}"
-        writer.write(f"GET {PODS}?{query} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        writer.write(f"GET {PODS}?{query} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
         await reader.readuntil(b"\r\n\r\n")
         seen, start = 0, perf_seconds()
         while seen < count:
@@ -151,11 +152,11 @@ def node(at: int) -> bytes:
 
 
 @contextmanager
-def server_process() -> Iterator[tuple[int, Callable[[], int]]]:
+def server_process(data_dir: Path | None) -> Iterator[tuple[int, Callable[[], int]]]:
     """Port of a new server, and how to ask for its resident memory in bytes."""
     context = get_context("spawn")
     here, there = context.Pipe()
-    process = context.Process(target=run_server, args=(there,), daemon=True)
+    process = context.Process(target=run_server, args=(there, data_dir), daemon=True)
     process.start()
     port = here.recv()
 
@@ -170,10 +171,11 @@ def server_process() -> Iterator[tuple[int, Callable[[], int]]]:
         process.join()
 
 
-def run_server(parent: Connection) -> None:
+def run_server(parent: Connection, data_dir: Path | None) -> None:
     async def serving() -> None:
         clock = SystemClock()
-        server = ApiServer(Api(Store(history=HISTORY), clock=clock, rng=seeded(1)), token=None, clock=clock)
+        store = Store(history=HISTORY, journal=open_journal(data_dir) if data_dir else None)
+        server = ApiServer(Api(store, clock=clock, rng=seeded(1)), token=None, clock=clock)
         async with serve(server) as running:
             parent.send(running.port)
             await asyncio.Event().wait()

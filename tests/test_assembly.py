@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import msgspec
 
 from pilotage.api import CycleState, Handle, Plugin, PostBind, QueuedPod, QueueSort
-from pilotage.assembly import contained
+from pilotage.assembly import SchedulerOptions, SchedulerProcess, contained
+from pilotage.kube.client import KubeClient
 from pilotage.model import KINDS, Pod
+from pilotage.model.kinds import WATCHED
 from pilotage.observe.metrics import Metrics
-from pilotage.testing import node, pod
+from pilotage.observe.plugin_errors import PluginErrors
+from pilotage.rng import seeded
+from pilotage.sandbox.embedded import EmbeddedCluster, EmbeddedOptions
+from pilotage.testing import VirtualClock, node, pod
 from tests.cycle.live_scheduler import live
 
 
@@ -21,7 +28,7 @@ class Touchy(Plugin, QueueSort):
 
 def test_queue_sort_that_raises_falls_back_to_priority_and_is_counted() -> None:
     metrics = Metrics()
-    sort_key = contained(Touchy(), metrics)
+    sort_key = contained(Touchy(), PluginErrors(metrics))
     assert sort_key(QueuedPod(pod("good").build(), 5.0, 0)) == (5.0,)
     assert sort_key(QueuedPod(pod("bad").priority(7).build(), 5.0, 0)) == (-7, 5.0)
     assert metrics.plugin_errors_total.value("Touchy") == 1
@@ -47,3 +54,20 @@ async def test_handle_offers_events_counters_and_the_api_server() -> None:
         assert ("Blinked", "the lights of a blinked") in world.notes("p")
         assert ("Sent", "by hand") in world.notes("p")
         assert world.scheduler.metrics.plugin_counter_total.values() == {("blinks_total",): 3}
+
+
+async def test_the_age_of_the_last_contact_is_told_for_every_kind_that_is_watched() -> None:
+    clock = VirtualClock()
+    async with EmbeddedCluster.running(EmbeddedOptions(nodes=1, port=None), clock, seeded(1)) as cluster:
+        process = SchedulerProcess(KubeClient(cluster.transport()), clock, seeded(1), SchedulerOptions())
+        ages = process.scheduler.metrics.watch_contact_age_seconds
+        assert ages.values() == {}, "nobody watches yet"
+        async with asyncio.TaskGroup() as tasks:
+            running = tasks.create_task(process.run())
+            highest = 0.0
+            for _ in range(60):
+                await clock.advance(5.0)
+                highest = max(highest, *ages.values().values())
+            assert {resource for (resource,) in ages.values()} == set(WATCHED)
+            assert highest <= 70.0, "a bookmark every minute"
+            running.cancel()

@@ -8,7 +8,7 @@ import pytest
 
 from tests.source_tree import Module, imported_names, modules, parse
 
-_GROUND = {"clock", "rng", "tasks"}
+_GROUND = {"clock", "escaping", "rng", "tasks"}
 _MODEL = {"model"} | _GROUND
 _API = {"api"} | _MODEL
 _STATE = {"calls", "cluster", "framework", "observe", "queue"}
@@ -18,6 +18,7 @@ _TOOLS = {"bench", "conformance", "explain", "simulate"}
 ALLOWED: dict[str, set[str]] = {
     "__init__": set(),
     "clock": set(),
+    "escaping": set(),
     "rng": set(),
     "tasks": set(),
     "model": _GROUND,
@@ -33,17 +34,18 @@ ALLOWED: dict[str, set[str]] = {
     "kube": _MODEL | {"observe"},
     "sandbox": _MODEL,
     "jobs": _API | _STATE | {"config", "cycle"},
-    "testing": _API | {"cluster", "framework"},
+    "testing": _API | {"cluster", "framework", "observe"},
     "workload_queueing": _API | _STATE | {"config", "jobs", "kube"},
     "assembly": _API | _STATE | {"config", "cycle", "jobs", "kube", "plugins", "workload_queueing"},
     "simulate": _API | _STATE | _RUNNING | {"testing"},
     "bench": _API | _STATE | _RUNNING | {"testing"},
     "conformance": _API | _STATE | _RUNNING,
     "explain": _API | _STATE | _RUNNING,
-    "library": _API | _STATE | _RUNNING | {"explain"},
+    "library": _API | _STATE | _RUNNING | {"explain", "serve"},
     "serve": _API | _STATE | _RUNNING | {"explain"},
+    "supervise": _API | _STATE | {"cycle", "kube", "serve"},
     "web": _API | _STATE | _RUNNING | _TOOLS,
-    "cli": _API | _STATE | _RUNNING | _TOOLS | {"serve", "testing", "web"},
+    "cli": _API | _STATE | _RUNNING | _TOOLS | {"serve", "supervise", "testing", "web"},
     "__main__": {"cli"},
 }
 
@@ -57,7 +59,7 @@ EXCEPTIONS = {
 }
 
 _THIRD_PARTY_AT_THE_EDGE = {
-    "aiohttp": {"serve"},
+    "aiohttp": set(),
     "click": {"cli"},
     "rich": {"cli"},
     "uvicorn": {"sandbox", "web"},

@@ -12,6 +12,8 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from targeted_alterations import TARGETED, tweak
+
 Object = dict[str, Any]
 Case = dict[str, Any]
 Place = tuple[str, ...]
@@ -19,6 +21,8 @@ Place = tuple[str, ...]
 MOST_ALTERATIONS = 6
 KEPT_FIELDS = frozenset({"nodeName", "schedulerName", "claimRef", "volumeName", "phase"})
 """What ties objects together, or makes a pod one that nobody schedules."""
+SERVED = ("nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection")
+"""A ResourceSlice has exactly one of these."""
 MERGED = "LabelKeys"
 """The recorded selectors have these merged in; elsewhere they would say something else."""
 
@@ -46,7 +50,16 @@ def key(obj: Object) -> tuple[str, str, str]:
 def _is_sound(case: Case) -> bool:
     keys = {key(obj) for obj in case["objects"]}
     has_nodes = any(kind == "Node" for kind, _, _ in keys)
-    return has_nodes and len(keys) == len(case["objects"])
+    return has_nodes and len(keys) == len(case["objects"]) and not any(map(_is_impossible, case["objects"]))
+
+
+def _is_impossible(obj: Object) -> bool:
+    """A pod without a node whose containers a kubelet has reported on; a slice that says in two ways whom it serves."""
+    if obj["kind"] == "ResourceSlice":
+        return sum(bool(obj["spec"].get(field)) for field in SERVED) != 1
+    if obj["kind"] != "Pod" or obj["spec"].get("nodeName"):
+        return False
+    return any("ontainerStatuses" in field for field in obj.get("status", {}))
 
 
 def _pending(case: Case) -> Object:
@@ -110,8 +123,9 @@ def _remove(rng: random.Random, case: Case, other: Case) -> None:
     pending = key(_pending(case))
     kinds = sorted({obj["kind"] for obj in case["objects"]} - {"Namespace"})
     kind = rng.choice(kinds)
-    gone = rng.choice([obj for obj in case["objects"] if obj["kind"] == kind])
-    if key(gone) == pending:
+    alike = [obj for obj in case["objects"] if obj["kind"] == kind]
+    gone = rng.choice(alike)
+    if key(gone) == pending or (kind == "Node" and len(alike) == 1):
         return
     case["objects"].remove(gone)
     if kind == "Node":
@@ -153,6 +167,7 @@ _CLUSTER_CHANGES: dict[Callable[[random.Random, Case, Case], None], int] = {
     _add: 3,
     _move: 1,
     _reprioritize: 1,
+    **TARGETED,
 }
 
 
@@ -171,6 +186,8 @@ def _change_hint(rng: random.Random, case: Case, other: Case) -> None:
         _put(event[1], place, _part(event[0], place))
     elif chance < 0.8:
         _take_part(rng, _pending(case), donors)
+    elif chance < 0.85:
+        tweak(rng, case, other)
     elif chance < 0.9:
         case["plugin"] = other["plugin"]
     else:

@@ -17,8 +17,18 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from pilotage.api import CycleState, NodeTable, NodeView, Plugin, Score, Scores, VectorScore
-from pilotage.model import Pod, non_zero_requests, pod_requests
+from pilotage.api import (
+    CycleState,
+    NodeTable,
+    NodeView,
+    Plugin,
+    Pod,
+    Score,
+    Scores,
+    VectorScore,
+    non_zero_requests,
+    pod_requests,
+)
 
 MOST_POINTS = 100
 

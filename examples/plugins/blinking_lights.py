@@ -8,8 +8,7 @@ How many lights a node has is said by its label example.com/blinking-lights.
 
 from __future__ import annotations
 
-from pilotage.api import CycleState, NodeView, NormalizeScore, Plugin, Score, Scores
-from pilotage.model import Pod
+from pilotage.api import CycleState, NodeView, NormalizeScore, Plugin, Pod, Score, Scores
 
 LABEL = "example.com/blinking-lights"
 MOST_POINTS = 100

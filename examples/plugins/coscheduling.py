@@ -29,9 +29,11 @@ from pilotage.api import (
     CycleState,
     Handle,
     Hint,
+    Node,
     NodeTable,
     Permit,
     Plugin,
+    Pod,
     PostBind,
     PostFilter,
     PreFilter,
@@ -44,7 +46,6 @@ from pilotage.api import (
     Wait,
     on_event,
 )
-from pilotage.model import Node, Pod
 
 GANG = "example.com/gang"
 SIZE = "example.com/gang-size"
@@ -111,6 +112,7 @@ class Coscheduling(Plugin, PreFilter, PostFilter, Reserve, Permit, PostBind):
     """All members of a gang or none."""
 
     args_type = CoschedulingArgs
+    pure_hints = True
 
     def __init__(self, handle: Handle, args: CoschedulingArgs) -> None:
         self._handle = handle
@@ -121,7 +123,9 @@ class Coscheduling(Plugin, PreFilter, PostFilter, Reserve, Permit, PostBind):
         """A turn that nobody ends (its pods failed for other reasons) is over then."""
         self._reserved: set[str] = set()
         self._gave_up: dict[Gang, int] = {}
-        """Gangs that had to give up, with the room that there was."""
+        """Gangs that had to give up, with the room that there was when they last tried."""
+        self._tried: dict[Gang, int] = {}
+        """Gangs that try, with the room that there is."""
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Refusal | None:
         gang = gang_of(pod)
@@ -137,6 +141,7 @@ class Coscheduling(Plugin, PreFilter, PostFilter, Reserve, Permit, PostBind):
         if self._turn not in (None, gang) and now < self._turn_ends:
             return Reject(Reason("GangWaitsForTurn", "another gang takes its places", unresolvable=True))
         self._turn, self._turn_ends = gang, now + self._timeout
+        self._tried[gang] = self._members.room
         return None
 
     def post_filter(self, state: CycleState, pod: Pod, rejected: RejectedNodes) -> Refusal:
@@ -172,6 +177,7 @@ class Coscheduling(Plugin, PreFilter, PostFilter, Reserve, Permit, PostBind):
             if gang_of(held.pod) == gang:
                 held.allow(self.plugin_name())
         self._gave_up.pop(gang, None)
+        self._tried.pop(gang, None)
         self._end_turn(gang)
         return None
 
@@ -200,7 +206,7 @@ class Coscheduling(Plugin, PreFilter, PostFilter, Reserve, Permit, PostBind):
 
     def _give_up(self, gang: Gang, why: str) -> None:
         """Send the waiting members back; each comes through `unreserve`, and the last one ends the turn."""
-        self._gave_up[gang] = self._members.room
+        self._gave_up[gang] = self._tried.get(gang, self._members.room)
         waiting = [held for held in self._handle.waiting_pods if gang_of(held.pod) == gang]
         for held in waiting:
             held.reject(self.plugin_name(), why)

@@ -18,15 +18,19 @@ from typing import Any, ClassVar
 import msgspec
 
 from pilotage.api import (
+    KINDS,
     Action,
     ApiCall,
+    ApiWriter,
     CycleState,
     Filter,
     Handle,
     Hint,
     Lane,
+    Node,
     NodeView,
     Plugin,
+    Pod,
     PreBind,
     PreFlight,
     Reason,
@@ -37,8 +41,6 @@ from pilotage.api import (
     Skip,
     on_event,
 )
-from pilotage.api.calls import ApiWriter
-from pilotage.model import KINDS, Node, Pod
 
 WANTED = "example.com/scratch-space"
 ABLE = "example.com/makes-volumes"
@@ -57,6 +59,7 @@ class VolumeProvisioning(Plugin, Filter, PreBind):
     """Scratch space for pods that ask for it."""
 
     args_type = VolumeProvisioningArgs
+    pure_hints = True
 
     def __init__(self, handle: Handle, args: VolumeProvisioningArgs) -> None:
         self._handle = handle

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from pilotage.api.calls import ApiWriter
-from pilotage.api.plugin import Plugin
+from pilotage.api.kinds import WatchedKinds
+from pilotage.api.plugin import RAISED, Plugin
 from pilotage.api.points import QueueSort
 from pilotage.api.views import QueuedPod
 from pilotage.calls.call_meter import CallMeter, read_call_gauges
@@ -20,12 +23,14 @@ from pilotage.clock import Clock
 from pilotage.cluster.state import Cluster
 from pilotage.config.feature_gates import FeatureGates
 from pilotage.config.kinds import PluginRef, SchedulerConfiguration
+from pilotage.cycle.cycle_budget import CycleBudgets
 from pilotage.cycle.handle import SchedulerHandle
 from pilotage.cycle.live_gauges import read_live_gauges
 from pilotage.cycle.placement import ProfileEngine
 from pilotage.cycle.scheduler import Scheduler
 from pilotage.cycle.scheduler_parts import SchedulerParts
 from pilotage.framework.diagnosis import refusal_text
+from pilotage.framework.errors import PluginError, ProfileError, shown
 from pilotage.framework.node_walk import NodeWalk
 from pilotage.framework.plugin_files import LoadedPlugin, given_plugins, refuse_duplicates
 from pilotage.framework.plugin_meter import PluginMeter
@@ -37,9 +42,11 @@ from pilotage.jobs.configuration.kinds import QueueingConfiguration
 from pilotage.kube.client import KubeClient
 from pilotage.kube.reflector import Reflector
 from pilotage.model import KINDS, Pod
-from pilotage.model.kinds import KindInfo
+from pilotage.model.kinds import WATCHED, KindInfo
+from pilotage.model.suggestions import suggestion
 from pilotage.observe.facts import tell_facts
 from pilotage.observe.metrics import Metrics
+from pilotage.observe.plugin_errors import PluginErrors
 from pilotage.plugins import DEFAULT_PLUGINS, GATED_PLUGINS, NOT_BUILT_YET
 from pilotage.plugins.args import ARGS_OF_DEFAULT_PLUGINS, GATED_ARGS
 from pilotage.queue.backoff import BackoffPolicy
@@ -52,27 +59,10 @@ from pilotage.workload_queueing import QueueingProcess
 
 log = logging.getLogger(__name__)
 
-WATCHED = (
-    "nodes",
-    "pods",
-    "namespaces",
-    "services",
-    "replicationcontrollers",
-    "replicasets",
-    "statefulsets",
-    "poddisruptionbudgets",
-    "persistentvolumes",
-    "persistentvolumeclaims",
-    "storageclasses",
-    "csinodes",
-    "csidrivers",
-    "csistoragecapacities",
-    "volumeattachments",
-    "resourceclaims",
-    "resourceslices",
-    "deviceclasses",
-    "devicetaintrules",
-)
+WRITTEN = frozenset({"pods", "resourceclaims", "persistentvolumes", "persistentvolumeclaims", "workloads"})
+"""What a leader writes, and the next one has to know before it decides anything."""
+LONGEST_CATCH_UP_SECONDS = 30.0
+_NUMBERS = frozenset((int, float))
 _UNFINISHED = "status.phase!=Succeeded,status.phase!=Failed"
 
 
@@ -116,6 +106,8 @@ class SchedulerOptions:
 
     profiles: Mapping[str, ProfileRecipe] = field(default_factory=default_recipes)
     extra_plugins: Sequence[type[Plugin]] = ()
+    origins: Sequence[LoadedPlugin] = ()
+    """Where these come from, as far as it is known."""
     backoff: BackoffPolicy = field(default_factory=BackoffPolicy)
     max_wait_seconds: float = DEFAULT_MAX_WAIT_SECONDS
     feature_gates: FeatureGates = field(default_factory=FeatureGates)
@@ -125,6 +117,8 @@ class SchedulerOptions:
     calls_per_second: float = 0.0
     """Client-side limit of API calls; 0 for none."""
     call_burst: int = 1
+    cycle_budget_seconds: float = math.inf
+    """CPU time that one scheduling cycle may take. In virtual time there is no limit: results must not depend on it."""
     reports_gated_pods: bool = True
     """Write into the status of a pod that PreEnqueue holds it back; kube-scheduler does not."""
 
@@ -144,6 +138,7 @@ def options_from_configuration(
     return SchedulerOptions(
         profiles=recipes_of(configuration, catalog_for(configuration, loaded, gates, installed)),
         extra_plugins=tuple(plugin.cls for plugin in (*loaded, *installed)),
+        origins=(*loaded, *installed),
         backoff=BackoffPolicy(
             scheduler.pod_initial_backoff_seconds,
             scheduler.pod_max_backoff_seconds,
@@ -152,6 +147,7 @@ def options_from_configuration(
         feature_gates=gates,
         calls_per_second=scheduler.client_connection.calls_per_second,
         call_burst=scheduler.client_connection.calls_at_once,
+        cycle_budget_seconds=configuration.additions.cycle_budget,
     )
 
 
@@ -168,26 +164,48 @@ class SchedulerProcess:
         metrics: Metrics | None = None,
     ) -> None:
         """`writer` is what writes go through, if not the client itself."""
+        self._clock = clock
         self.scheduler = build_scheduler(writer or client, clock, rng, options, metrics)
         self.reflectors = [
             Reflector(
                 client,
-                options.kinds[resource],
+                kind,
                 self.scheduler.intake,
                 clock,
                 rng,
                 field_selector=_UNFINISHED if resource == "pods" else "",
+                on_contact=self.scheduler.note_pods_watch if resource == "pods" else None,
+                skipped=self.scheduler.metrics.skipped,
             )
-            for resource in WATCHED
+            for resource, kind in self.scheduler.cluster.kinds.own.items()
         ]
-        self.scheduler.metrics.undecodable_objects_total.read_from(self._undecodable)
+        self.reflectors += [
+            Reflector(
+                client,
+                kind,
+                self.scheduler.intake,
+                clock,
+                rng,
+                skipped=self.scheduler.metrics.skipped,
+                explains_absence=True,
+            )
+            for kind in self.scheduler.cluster.kinds.foreign.values()
+        ]
+        self.scheduler.metrics.watch_contact_age_seconds.read_from(self._contact_ages)
         self.queueing: QueueingProcess | None = None
         if options.queueing is not None:
-            self.queueing = QueueingProcess(client, self.scheduler.dispatcher, clock, rng, options.queueing)
+            self.queueing = QueueingProcess(
+                client, self.scheduler.dispatcher, clock, rng, options.queueing, self.scheduler.metrics
+            )
 
-    def _undecodable(self) -> dict[tuple[str, ...], float]:
-        skipped = {(one.kind.plural,): float(one.undecodable.skipped_total) for one in self.reflectors}
-        return {labels: count for labels, count in skipped.items() if count}
+    def _contact_ages(self) -> dict[tuple[str, ...], float]:
+        """Of each kind, the watch that was heard of longest ago: workload queueing watches some kinds again."""
+        ages: dict[tuple[str, ...], float] = {}
+        for one in (*self.reflectors, *(self.queueing.reflectors if self.queueing is not None else ())):
+            if (age := one.contact_age) is not None:
+                label = (one.kind.plural,)
+                ages[label] = max(age, ages.get(label, 0.0))
+        return ages
 
     async def run(self) -> None:
         """Watch and schedule until cancelled."""
@@ -211,6 +229,30 @@ class SchedulerProcess:
             if self.queueing is not None:
                 tasks.create_task(self.queueing.follow(), name="standby queueing")
 
+    async def catch_up(self) -> None:
+        """List anew what schedulers write, and take it in: watches may lag behind what the last leader wrote.
+
+        Without that, a place that it gave away in its last moment would be given away again. If the API server cannot
+        tell for too long, the watches have to do.
+        """
+        async with asyncio.TaskGroup() as tasks:
+            following = tasks.create_task(self.follow(), name="catching up")
+            listing = tasks.create_task(self._relist(), name="lists of a new leader")
+            timer = tasks.create_task(self._clock.sleep(LONGEST_CATCH_UP_SECONDS), name="catching up for too long")
+            await asyncio.wait([listing, timer], return_when=asyncio.FIRST_COMPLETED)
+            if not listing.done():
+                log.warning("leads without new lists, which take too long: seconds=%g", LONGEST_CATCH_UP_SECONDS)
+            for task in (following, listing, timer):
+                task.cancel()
+
+    async def _relist(self) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            for one in (*self.reflectors, *(self.queueing.reflectors if self.queueing is not None else ())):
+                if one.kind.plural in WRITTEN:
+                    tasks.create_task(one.relist(), name=f"list {one.kind.plural}")
+        while not self.scheduler.inbox.is_empty:
+            await self._clock.sleep(0)
+
     def watch(self, tasks: asyncio.TaskGroup) -> list[asyncio.Task[None]]:
         """Start the watches; what they see waits in the inbox until the scheduler takes it."""
         own = [tasks.create_task(one.run(), name=f"watch {one.kind.plural}") for one in self.reflectors]
@@ -223,6 +265,25 @@ class SchedulerProcess:
     @property
     def has_synced(self) -> bool:
         return all(reflector.has_synced for reflector in self.reflectors)
+
+
+def watched_kinds(options: SchedulerOptions) -> WatchedKinds:
+    """What such a scheduler watches: its own kinds, and those of the plugins that some profile enables.
+
+    Objects of its own kinds keep their JSON if a plugin asks for it. ProfileError if one asks for what is not watched.
+    """
+    classes = {cls.plugin_name(): cls for cls in options.extra_plugins}
+    enabled = dict.fromkeys(choice.name for recipe in options.profiles.values() for choice in recipe.plugins)
+    running = {name: classes[name] for name in enabled if name in classes}
+    own = {resource: options.kinds[resource] for resource in WATCHED}
+    resources = {info.kind: resource for resource, info in own.items()}
+    for name, cls in running.items():
+        for kind in sorted(cls.raw_kinds):
+            if kind not in resources:
+                near = suggestion(kind, resources)
+                raise ProfileError(f'plugin "{name}": raw_kinds: the scheduler does not watch "{kind}"{near}')
+            own[resources[kind]] = options.kinds[resources[kind]].keeping_json()
+    return WatchedKinds({name: cls.watches for name, cls in running.items()}, own)
 
 
 def metrics_for(options: SchedulerOptions) -> Metrics:
@@ -239,7 +300,7 @@ def build_scheduler(
 ) -> Scheduler:
     """Put the parts together; nothing runs yet."""
     metrics = metrics or metrics_for(options)
-    cluster = Cluster()
+    cluster = Cluster(metrics.skipped, watched_kinds(options))
     gates = options.feature_gates
     dispatcher = _dispatcher(client, clock, rng, options, metrics)
     handle = SchedulerHandle(cluster, dispatcher, clock, rng, metrics)
@@ -250,7 +311,9 @@ def build_scheduler(
     engines = {name: ProfileEngine(profile, cluster, walk) for name, profile in profiles.items()}
     handle.engines = engines
     meters = {name: PluginMeter(one.profile, one.runner, metrics, clock) for name, one in engines.items()}
-    queue = _queue(clock, options, engines, _gatekeeper(engines, meters, handle, options.reports_gated_pods), metrics)
+    errors = PluginErrors(metrics)
+    gatekeeper = _gatekeeper(engines, meters, handle, errors, options.reports_gated_pods)
+    queue = _queue(clock, options, engines, gatekeeper, metrics, errors, cluster.kinds)
     scheduler = Scheduler(
         SchedulerParts(
             clock,
@@ -261,9 +324,12 @@ def build_scheduler(
             handle.waiting_pods,
             metrics,
             meters,
+            CycleBudgets(options.cycle_budget_seconds, clock, metrics),
+            errors,
             announces_places=gates["NominatedNodeNameForExpectation"],
             calls_in_place=in_place,
             waits_for_victims=not gates["SchedulerAsyncPreemption"],
+            plugin_tasks=handle.background,
         )
     )
     handle.scheduler = scheduler
@@ -290,26 +356,37 @@ def _dispatcher(
 
 
 def _gatekeeper(
-    engines: Mapping[str, ProfileEngine], meters: Mapping[str, PluginMeter], handle: SchedulerHandle, reports: bool
+    engines: Mapping[str, ProfileEngine],
+    meters: Mapping[str, PluginMeter],
+    handle: SchedulerHandle,
+    errors: PluginErrors,
+    reports: bool,
 ) -> Gatekeeper:
     """Asks the PreEnqueue plugins, and lets people know of a refusal if it `reports`."""
 
     def gatekeeper(pod: Pod) -> tuple[str, str] | None:
         name = pod.spec.scheduler_name
-        refused = meters[name].gate(engines[name].runner.pre_enqueue, pod)
-        if refused is None:
-            return None
-        message = refusal_text(refused.refusal)
+        try:
+            refused = meters[name].gate(engines[name].runner.pre_enqueue, pod)
+            if refused is None:
+                return None
+            gate = refused.plugin, refusal_text(refused.refusal)
+        except PluginError as error:
+            errors.note(error.plugin, error.point, error.__cause__ or error, pod.key)
+            gate = error.plugin, str(error)
         if reports:
             handle.note_gated(pod)
-        return refused.plugin, message
+        return gate
 
     return gatekeeper
 
 
 def build_profiles(options: SchedulerOptions, handle: SchedulerHandle) -> dict[str, Profile]:
     registry = Registry([*(cls for cls, _ in DEFAULT_PLUGINS), *options.extra_plugins])
-    return {name: build_profile(name, recipe, registry, handle) for name, recipe in options.profiles.items()}
+    return {
+        name: build_profile(name, recipe, registry, partial(handle.for_plugin, name))
+        for name, recipe in options.profiles.items()
+    }
 
 
 def _queue(
@@ -318,17 +395,20 @@ def _queue(
     engines: Mapping[str, ProfileEngine],
     gatekeeper: Gatekeeper,
     metrics: Metrics,
+    errors: PluginErrors,
+    kinds: WatchedKinds,
 ) -> SchedulingQueue:
     gates = options.feature_gates
     hints = HintTable(
         {name: engine.profile.plugins for name, engine in engines.items()},
         metrics,
         HintSwitches(gates["SchedulerQueueingHints"], gates["SchedulerPreQueueingHints"]),
+        kinds,
     )
     first = next(iter(engines.values())).profile
     queue = SchedulingQueue(
         clock,
-        sort_key=contained(first.queue_sort[0], metrics),
+        sort_key=contained(first.queue_sort[0], errors),
         gatekeeper=gatekeeper,
         hints=hints,
         backoff=options.backoff,
@@ -339,16 +419,27 @@ def _queue(
     return queue
 
 
-def contained(plugin: QueueSort, metrics: Metrics) -> SortKey:
-    """The plugin's order; a pod for which it raises is sorted as PrioritySort would, and the error is counted."""
+def contained(plugin: QueueSort, errors: PluginErrors) -> SortKey:
+    """The plugin's order; a pod for which it has none is sorted as PrioritySort would, and the error is counted."""
     name = name_of(plugin)
 
     def sort_key(queued: QueuedPod) -> tuple[float, ...]:
         try:
-            return plugin.sort_key(queued)
-        except Exception:
-            metrics.plugin_errors_total.add(name)
-            log.exception("plugin failed, pod is sorted by priority: plugin=%s pod=%s", name, queued.pod.key)
+            return _comparable(plugin.sort_key(queued))
+        except RAISED as error:
+            errors.note(name, "QueueSort", error, queued.pod.key)
             return (-queued.pod.priority, queued.timestamp)
 
     return sort_key
+
+
+def _comparable(key: object) -> tuple[float, ...]:
+    """A sort key that any other one can be compared with: a tuple of numbers."""
+    # Asked for each pod that comes or moves: a set of the types is the fastest look at all of them.
+    if type(key) is tuple and _NUMBERS.issuperset(map(type, key)):
+        for part in key:
+            if part != part:
+                break
+        else:
+            return key
+    raise TypeError(f"expected a tuple of numbers as sort key, got {shown(key)}")

@@ -83,10 +83,15 @@ def rfc3339_micro(epoch_seconds: float) -> str:
     return f"{_second_text(int(second) + carried)}.{micros:06}Z"
 
 
+_FIRST_SECOND = -62_135_596_800
+_LAST_SECOND = 253_402_300_799
+
+
 @lru_cache(maxsize=64)
 def _second_text(second: int) -> str:
     """Much happens within the same second, and is stamped with it."""
-    return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    # Years are written with four digits: what lies outside of them is the first or the last moment that can be said.
+    return datetime.fromtimestamp(min(max(second, _FIRST_SECOND), _LAST_SECOND), UTC).isoformat()[:19]
 
 
 def parse_rfc3339(text: str) -> float:

@@ -18,6 +18,7 @@ from pilotage.jobs.visibility import VisibilityApi
 from pilotage.kube.client import KubeClient
 from pilotage.kube.reflector import Reflector
 from pilotage.model import KINDS
+from pilotage.observe.metrics import Metrics
 from pilotage.observe.workload_metrics import WorkloadMetrics
 from pilotage.rng import seeded
 
@@ -50,7 +51,10 @@ class QueueingProcess:
         clock: Clock,
         rng: random.Random,
         configuration: QueueingConfiguration,
+        faults: Metrics | None = None,
     ) -> None:
+        """`faults`: where skipped objects and failed rounds are kept."""
+        faults = faults or Metrics()
         for name in configuration.integrations.frameworks:
             if name not in KNOWN_FRAMEWORKS:
                 log.warning("no integration for jobs of this kind: framework=%s known=%s", name, KNOWN_FRAMEWORKS)
@@ -59,7 +63,7 @@ class QueueingProcess:
         own_chance = seeded(0)
         own_chance.setstate(rng.getstate())
         self.controller = QueueingController(
-            lambda: JobQueueing(clock, own_chance, configuration), calls, clock, configuration, self.metrics
+            lambda: JobQueueing(clock, own_chance, configuration), calls, clock, configuration, self.metrics, faults
         )
         self.reflectors = [
             Reflector(
@@ -70,6 +74,7 @@ class QueueingProcess:
                 own_chance,
                 # Of all pods only those are of interest that ask for a queue.
                 label_selector=marks.QUEUE_NAME if resource == "pods" else "",
+                skipped=faults.skipped,
             )
             for resource in WATCHED_FOR_QUEUEING
         ]

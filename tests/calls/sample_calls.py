@@ -80,6 +80,13 @@ class Looking(Binding):
         return seen
 
 
+class Settling(Looking):
+    """Nothing may overtake it while it is in doubt."""
+
+    __slots__ = ()
+    kind, settles_doubt = "settling", True
+
+
 @dataclass(frozen=True)
 class Note:
     """An object with one field that calls write, and one that others do."""

@@ -19,7 +19,7 @@ from pilotage.kube.errors import ApiStatusError
 from pilotage.kube.transport import TransportError
 from pilotage.rng import seeded
 from pilotage.testing import VirtualClock
-from tests.calls.sample_calls import Binding, Deletion, Event, Looking, SampleCall, SlowServer, Status
+from tests.calls.sample_calls import Binding, Deletion, Event, Looking, SampleCall, Settling, SlowServer, Status
 
 TWO = {lane: replace(policy, workers=2) for lane, policy in DEFAULT_POLICIES.items()}
 
@@ -325,6 +325,33 @@ async def test_a_lost_answer_to_a_call_that_cannot_be_repeated_is_a_failure(offi
     await office.finish("binding a", CUT)
     await office.clock.advance(60)
     assert office.server.begun == ["binding a"] and office.told == [("binding a", repr(CUT))]
+
+
+@pytest.mark.parametrize(("has_happened", "told"), [(True, "done"), (False, "overwritten")])
+async def test_whoever_settles_a_doubt_is_not_overtaken(office: Office, has_happened: bool, told: str) -> None:
+    """Simulation, seed 85: an eviction took the place of a binding that had happened, and the place was given away."""
+    await office.submit(Settling("a"))
+    await office.submit(Deletion("a"))
+    office.server.sees = Seen(has_happened)
+    await office.finish("settling a", CUT)
+    assert office.told == [] and office.server.begun == ["settling a"], "nobody knows yet"
+    await office.clock.advance(1)
+    assert office.server.looked == ["settling a"]
+    assert office.server.begun == ["settling a", "deletion a"]
+    assert office.told == [("settling a", told)]
+
+
+async def test_a_doubt_that_cannot_be_settled_is_a_failure(office: Office) -> None:
+    async def look(call: SampleCall) -> Seen:
+        raise UNSENT
+
+    office.server.look = look  # type: ignore[method-assign]
+    await office.submit(Settling("a"))
+    await office.submit(Deletion("a"))
+    await office.finish("settling a", CUT)
+    await office.clock.advance(10)
+    assert office.told == [("settling a", repr(CUT))]
+    assert office.server.begun == ["settling a", "deletion a"]
 
 
 async def test_looking_is_tried_again_too(office: Office) -> None:

@@ -9,6 +9,7 @@ import pytest
 from pilotage.api.calls import Lane
 from pilotage.calls.dispatcher import Dispatcher
 from pilotage.calls.event import EventCreation, EventFacts, shortened
+from pilotage.calls.object_event import ObjectEvent, ObjectEventFacts, Regarding
 from pilotage.calls.recorder import EventRecorder
 from pilotage.testing import VirtualClock, pod
 from tests.calls.captured_writes import CapturedWrites
@@ -52,6 +53,16 @@ async def test_an_event_is_about_one_version_of_a_pod() -> None:
     }
 
 
+async def test_a_pod_with_the_longest_name_has_events_too() -> None:
+    writer, long = CapturedWrites(), "p" * 253
+    await EventCreation(pod(long).build(), FACTS).perform(writer)
+    regarding = Regarding("batch/v1", "Job", "default", long, "u")
+    facts = ObjectEventFacts("Normal", "Started", "Start", "begun", "pilotage", "pilotage-host", FACTS.time, "18a")
+    await ObjectEvent(regarding, facts).perform(writer)
+    assert [write.body["metadata"]["name"] for write in writer.writes] == ["p" * 249 + ".18a"] * 2
+    assert [write.body["regarding"]["name"] for write in writer.writes] == [long, long]
+
+
 @pytest.mark.parametrize(
     ("note", "result"),
     [
@@ -84,3 +95,22 @@ async def test_the_recorder_sends_events_in_the_background_under_names_that_diff
     body = writer.writes[0].body
     assert body["reportingController"] == "mine" and body["reportingInstance"].startswith("mine-")
     assert body["eventTime"] == "2026-01-01T00:00:00.000000Z"
+
+
+async def test_while_pods_wait_for_their_turn_an_event_is_held_back_for_a_second_and_no_longer() -> None:
+    clock, writer = VirtualClock(), CapturedWrites()
+    dispatcher = Dispatcher(writer, clock)
+    recorder = EventRecorder(dispatcher, clock)
+    async with asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(dispatcher.run())
+        recorder.catch_up(is_busy=True)
+        recorder.record(pod("p").build(), "Normal", "Scheduled", "Binding", "bound")
+        for _ in range(7):
+            await clock.advance(0.125)
+            recorder.catch_up(is_busy=True)
+        assert writer.writes == []
+        await clock.advance(0.125)
+        recorder.catch_up(is_busy=True)
+        await clock.settle()
+        assert [write.body["reason"] for write in writer.writes] == ["Scheduled"]
+        running.cancel()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pilotage.api.calls import Lane
+from pilotage.api.calls import Lane, ObjectChanged
 from pilotage.calls.lane_limit import LaneLimit
 from pilotage.calls.retry import DEFAULT_POLICIES, LanePolicy, Verdict, judge
 from pilotage.calls.token_bucket import TokenBucket
@@ -114,6 +114,11 @@ def test_what_a_failed_try_means(error: Exception, verdict: Verdict) -> None:
 
 def test_a_conflict_is_no_answer_to_a_call_that_is_right_for_any_version() -> None:
     assert judge(ApiStatusError(409, "", ""), Anytime("a")) is Verdict.UNCLEAR
+
+
+def test_conflict_with_another_object_of_the_same_name_is_final_for_every_call() -> None:
+    """Looked at again and again, it stays another one: a status was tried for ten minutes after its pod was gone."""
+    assert judge(ObjectChanged("another one"), Anytime("a")) is Verdict.FINAL
 
 
 def test_pauses_grow_are_spread_and_respect_what_the_server_asks_for() -> None:

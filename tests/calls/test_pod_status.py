@@ -221,7 +221,8 @@ async def test_a_pod_that_cannot_be_bound_any_more_is_an_error(found: PodBuilder
 async def test_looking_tells_whether_a_victim_goes(found: PodBuilder | None, has_happened: bool) -> None:
     call = VictimEviction(pod("p").uid("u").build(), condition(type="DisruptionTarget"))
     seen = await call.look(Reader(found))
-    assert seen.has_happened is has_happened and call.was_there is has_happened
+    assert seen.has_happened is has_happened and call.departure.was_there is has_happened
+    assert call.departure.is_gone is (has_happened and seen.object is None)
 
 
 def test_a_gated_pod_is_told_about_only_if_nobody_does() -> None:

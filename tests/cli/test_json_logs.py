@@ -12,6 +12,7 @@ import pytest
 from pilotage.cli.errors import report
 from pilotage.cli.logs import log_as_json, logs_are_json, set_up_logging
 from pilotage.cli.main import call
+from pilotage.observe.verbosity import level_of
 
 log = logging.getLogger("pilotage.test")
 
@@ -70,6 +71,14 @@ def test_errors_carry_what_went_wrong_and_details_the_stack(capsys: pytest.Captu
         "KeyError: 'gone'",
     )
     assert "Traceback" in line["stacktrace"] and "v" not in line
+
+
+@pytest.mark.parametrize("verbosity", [2, 4, 5])
+def test_an_object_tells_its_verbosity(verbosity: int, capsys: pytest.CaptureFixture[str]) -> None:
+    set_up_logging(level_of(verbosity))
+    log_as_json()
+    log.log(level_of(verbosity), "pod bound: pod=%s", "d/p")
+    assert [(line["level"], line["v"], line["pod"]) for line in lines(capsys)] == [("info", verbosity, "d/p")]
 
 
 def test_what_ends_the_command_is_an_object_too(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import logging
 import subprocess
 import sys
 from pathlib import Path
@@ -11,40 +13,48 @@ import pytest
 
 from pilotage.cli.errors import ExitCode
 from pilotage.cli.main import call
+from pilotage.cli.scheduler_flags import SchedulerFlags
 
 CONFIGS = Path(__file__).parents[1] / "data" / "configs"
 LIGHTS = str(CONFIGS / "blinking_lights.py")
+DIGEST = hashlib.sha256(Path(LIGHTS).read_bytes()).hexdigest()
 
 
 def rows(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> list[list[str]]:
     assert call(["plugin", "list", *arguments]) == ExitCode.OK
     heading, *lines = capsys.readouterr().out.splitlines()
-    assert heading.split() == ["PROFILE", "POINT", "ORDER", "PLUGIN", "WEIGHT", "ORIGIN"]
+    assert heading.split() == ["PROFILE", "POINT", "ORDER", "PLUGIN", "WEIGHT", "ORIGIN", "SHA256"]
     return [line.split() for line in lines]
 
 
 def test_the_default_plugins_are_listed_point_by_point(capsys: pytest.CaptureFixture[str]) -> None:
     found = rows([], capsys)
-    assert found[0] == ["default-scheduler", "preEnqueue", "1", "SchedulingGates", "-", "built-in"]
+    assert found[0] == ["default-scheduler", "preEnqueue", "1", "SchedulingGates", "-", "built-in", "-"]
     filters = [row for row in found if row[1] == "filter"]
     assert [row[2] for row in filters] == [str(at) for at in range(1, len(filters) + 1)]
     assert [row[3] for row in filters][:3] == ["NodeName", "NodeUnschedulable", "TaintToleration"]
-    assert ["default-scheduler", "score", "1", "TaintToleration", "3", "built-in"] in found
+    assert ["default-scheduler", "score", "1", "TaintToleration", "3", "built-in", "-"] in found
 
 
 def test_order_weight_and_origin_follow_the_configuration(capsys: pytest.CaptureFixture[str]) -> None:
     found = rows(["--config", str(CONFIGS / "own_list_of_scores.yaml"), "--plugin", LIGHTS], capsys)
     assert [row[2:] for row in found if row[1] == "score"] == [
-        ["1", "NodeResourcesFit", "2", "built-in"],
-        ["2", "TaintToleration", "1", "built-in"],
+        ["1", "NodeResourcesFit", "2", "built-in", "-"],
+        ["2", "TaintToleration", "1", "built-in", "-"],
     ]
     # The configuration switches all other scores off, so the loaded plugin serves nowhere.
-    assert ["default-scheduler", "-", "-", "BlinkingLights", "-", LIGHTS] in found
+    assert ["default-scheduler", "-", "-", "BlinkingLights", "-", LIGHTS, DIGEST[:12]] in found
 
 
 def test_a_loaded_plugin_is_the_last_of_its_point(capsys: pytest.CaptureFixture[str]) -> None:
     scores = [row for row in rows(["--plugin", LIGHTS], capsys) if row[1] == "score"]
-    assert scores[-1][3:] == ["BlinkingLights", "1", LIGHTS]
+    assert scores[-1][3:] == ["BlinkingLights", "1", LIGHTS, DIGEST[:12]]
+
+
+def test_what_is_loaded_is_logged_with_its_origin_and_hash(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO):
+        SchedulerFlags(plugins=(Path(LIGHTS),)).options()
+    assert f"plugin loaded: plugin=BlinkingLights origin={LIGHTS} sha256={DIGEST}" in caplog.messages
 
 
 def test_the_list_can_be_had_as_json(capsys: pytest.CaptureFixture[str]) -> None:
@@ -52,7 +62,7 @@ def test_the_list_can_be_had_as_json(capsys: pytest.CaptureFixture[str]) -> None
     found = msgspec.json.decode(capsys.readouterr().out)
     assert {row["profile"] for row in found} == {"default-scheduler", "no-scoring-scheduler"}
     assert not [row for row in found if row["profile"] == "no-scoring-scheduler" and row["point"] == "score"]
-    assert set(found[0]) == {"profile", "point", "order", "plugin", "weight", "origin"}
+    assert set(found[0]) == {"profile", "point", "order", "plugin", "weight", "origin", "sha256"}
 
 
 def test_a_gated_plugin_is_not_listed_when_its_gate_is_off(capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pilotage.calls.dispatcher import Dispatcher
-from pilotage.calls.no_api import NoApi
+from pilotage.api import CycleState, Permit, Plugin, Wait
 from pilotage.calls.report import CallReport, CallsReport, LaneReport
 from pilotage.cli.errors import CommandError, ExitCode
 from pilotage.cli.main import call
@@ -18,11 +17,13 @@ from pilotage.cli.sandbox import schedule
 from pilotage.cli.scheduler_flags import SchedulerFlags
 from pilotage.clock import SystemClock
 from pilotage.cycle.report import SchedulerReport
+from pilotage.model import Pod
 from pilotage.queue.report import QueueReport
 from pilotage.rng import seeded
 from pilotage.sandbox.embedded import EmbeddedCluster, EmbeddedOptions
 from pilotage.sandbox.http.exchange import Request, Response
-from pilotage.testing import pod
+from pilotage.testing import node, pod
+from tests.cycle.live_scheduler import live
 from tests.queue.test_report import full_room, report
 
 
@@ -30,13 +31,13 @@ def test_a_row_for_each_pod_below_the_counts() -> None:
     lines = render(report(full_room())).splitlines()
     assert lines[0] == "2 active, 2 backoff, 1 unschedulable, 1 gated, 2 in flight"
     rows = [line.split() for line in lines[2:]]
-    assert rows[0] == ["QUEUE", "POD", "PRIORITY", "ATTEMPTS", "WAITING", "BACKOFF", "WAITS", "FOR", "MESSAGE"]
-    assert rows[1] == ["in", "flight", "default/bound", "9", "1", "0s", "-", "binding", "-"]
-    assert rows[2] == ["in", "flight", "default/tried", "9", "1", "0s", "-", "scheduling", "-"]
-    assert rows[5] == ["backoff", "default/backing-off", "0", "1", "0s", "2s", "Fit", "-"]
-    assert rows[6] == ["error", "backoff", "default/failed", "0", "1", "0s", "2s", "-", "-"]
-    assert rows[7] == ["unschedulable", "default/stuck", "8", "1", "0s", "-", "Claims,Fit", "-"]
-    assert rows[8] == ["gated", "default/gated", "0", "0", "0s", "-", "Gate", "held", "by", "Gate"]
+    assert rows[0] == ["QUEUE", "POD", "PODS", "PRIORITY", "ATTEMPTS", "WAITING", "BACKOFF", "WAITS", "FOR", "MESSAGE"]
+    assert rows[1] == ["in", "flight", "default/bound", "1", "9", "1", "0s", "-", "binding", "-"]
+    assert rows[2] == ["in", "flight", "default/tried", "1", "9", "1", "0s", "-", "scheduling", "-"]
+    assert rows[5] == ["backoff", "default/backing-off", "1", "0", "1", "0s", "2s", "Fit", "-"]
+    assert rows[6] == ["error", "backoff", "default/failed", "1", "0", "1", "0s", "2s", "-", "-"]
+    assert rows[7] == ["unschedulable", "default/stuck", "1", "8", "1", "0s", "-", "Claims,Fit", "-"]
+    assert rows[8] == ["gated", "default/gated", "1", "0", "0", "0s", "-", "Gate", "held", "by", "Gate"]
 
 
 def test_calls_on_their_way_are_shown_below_the_pods() -> None:
@@ -61,11 +62,27 @@ def test_an_empty_queue_is_one_line() -> None:
     assert render(QueueReport(0.0, {"active": 0, "gated": 0})) == "0 active, 0 gated"
 
 
-def test_the_document_holds_the_report() -> None:
-    room = full_room()
-    answer = queue_document(room.queue, Dispatcher(NoApi()))
-    assert decode_report(answer(Request("GET", QUEUE_PATH)).body).counts["active"] == 2
-    assert len(decode_report(answer(Request("GET", QUEUE_PATH, {"limit": "1"})).body).active) == 1
+class Hold(Plugin, Permit):
+    def permit(self, state: CycleState, pod: Pod, node_name: str) -> Wait:
+        return Wait(60)
+
+
+async def test_the_document_holds_the_report_and_names_the_plugin_that_holds_a_pod() -> None:
+    async with live(Hold) as world:
+        await world.put(node("n").cpu(4), *(pod(f"p{number}").requests(cpu=1) for number in range(3)))
+        answer = queue_document(world.scheduler)
+
+        def asked(**query: str) -> SchedulerReport:
+            return decode_report(answer(Request("GET", QUEUE_PATH, query)).body)
+
+        assert asked().counts["in_flight"] == 3 and len(asked(limit="1").in_flight) == 1
+        assert [(one.held_by, one.node) for one in asked().in_flight] == [(("Hold",), "n")] * 3
+        (row,) = asked(group="true").in_flight
+        assert (row.count, row.held_by) == (3, ("Hold",))
+        assert asked(namespace="elsewhere").in_flight == ()
+        rows = [line.split() for line in render(asked(group="true")).splitlines()[2:]]
+        assert rows[1][:3] == ["in", "flight", "default/p0"] and rows[1][3] == "3"
+        assert rows[1][-3:] == ["permit:", "Hold", "-"]
 
 
 async def test_a_sandbox_serves_the_queue_of_its_scheduler() -> None:

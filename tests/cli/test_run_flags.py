@@ -93,11 +93,12 @@ def test_every_flag_has_help_or_a_reason_why_it_has_no_effect() -> None:
 def test_configuration_is_written_as_it_would_be_used(tmp_path: Path, form: str) -> None:
     written = tmp_path / "out.yaml"
     assert call(["run", *form.split(), "--profiling", "-v=2", f"--write-config-to={written}"]) == 0
-    content = yaml.safe_load(written.read_text())
+    content, _ = yaml.safe_load_all(written.read_text())
     assert content["leaderElection"]["leaderElect"] is False and content["enableProfiling"] is True
 
 
 def test_flag_that_may_stand_alone_is_true(tmp_path: Path) -> None:
     written = tmp_path / "out.yaml"
     assert call(["run", "--leader-elect", f"--write-config-to={written}"]) == 0
-    assert yaml.safe_load(written.read_text())["leaderElection"]["leaderElect"] is True
+    content, _ = yaml.safe_load_all(written.read_text())
+    assert content["leaderElection"]["leaderElect"] is True

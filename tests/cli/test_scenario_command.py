@@ -119,3 +119,60 @@ def test_a_queueing_file_that_makes_no_sense_is_refused(
     path.write_text(QUEUEING.replace(old, new))
     assert call(["scenario", str(path)]) == ExitCode.BAD_INPUT
     assert problem in capsys.readouterr().err
+
+
+SUNNY = """\
+from pilotage.api import CycleState, Filter, Handle, NodeView, Plugin, Pod, Reason, Reject
+
+
+class Sunny(Plugin, Filter):
+    raw_kinds = frozenset(["Pod"])
+
+    def __init__(self, handle: Handle) -> None:
+        self._handle = handle
+        self._sun = False
+        handle.run_in_background(self._rise)
+
+    async def _rise(self) -> None:
+        await self._handle.clock.sleep(30)
+        self._sun = True
+
+    def filter(self, state: CycleState, pod: Pod, node: NodeView):
+        assert self._handle.raw(pod)["metadata"]["name"] == pod.name
+        return None if self._sun else Reject(Reason("Night", "it is night"))
+"""
+NIGHT = """\
+version: 1
+kind: scheduling
+scenarios:
+- id: night
+  steps:
+  - apply: [{node: {name: n}}, {pod: {name: p}}]
+  - expect: {pods: {p: {queue: unschedulable, rejectedBy: [Sunny]}}}
+  - advance: 31
+  - update: [{node: n, set: {labels: {a: b}}}]
+  - advance: 1
+  - expect: {pods: {p: {node: n}}}
+"""
+
+
+@pytest.mark.parametrize("by_flag", [True, False])
+def test_plugins_of_files_play_along(tmp_path: Path, by_flag: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "sunny.py").write_text(SUNNY)
+    path = tmp_path / "night.yaml"
+    path.write_text(NIGHT if by_flag else NIGHT.replace("- id: night\n", "- id: night\n  pluginFiles: [sunny.py]\n"))
+    flags = ["--plugin", str(tmp_path / "sunny.py")] if by_flag else []
+    assert call(["scenario", str(path), *flags]) == ExitCode.OK, capsys.readouterr().out
+    assert call(["scenario", str(path), "--plugin", str(tmp_path / "sunny.py")]) == ExitCode.OK, (
+        "named twice, loaded once"
+    )
+
+
+def test_a_plugin_file_that_cannot_be_used_ends_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "night.yaml"
+    path.write_text(NIGHT)
+    assert call(["scenario", str(path), "--plugin", str(tmp_path / "none.py")]) == ExitCode.BAD_INPUT
+    assert "none.py: there is no such file" in capsys.readouterr().err
+    path.write_text(NIGHT.replace("- id: night\n", "- id: night\n  pluginFiles: [none.py]\n"))
+    assert call(["scenario", str(path)]) == ExitCode.BAD_INPUT
+    assert "night: " in capsys.readouterr().err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pilotage.api.budget import UNLIMITED
 from pilotage.cluster.node_table import NodeTable
 from pilotage.cluster.pod_classes import PodClasses
 from pilotage.testing import PodBuilder, node, pod
@@ -47,6 +48,6 @@ def test_counts_are_spread_over_the_rows_of_a_table() -> None:
     for name in ("a", "b", "c"):
         table.put_node(node(name).build())
     classes = classes_of(WEB, WEB, WEB.node("c"), WEB.node("unknown"), WEB.label("app", "db").node("b"))
-    web = classes.where(lambda c: c.labels.get("app") == "web")
-    assert PodClasses.count_per_row(web, table).tolist() == [2, 0, 1]
-    assert PodClasses.count_per_row([], table).tolist() == [0, 0, 0]
+    weights = classes.weigh_per_row(lambda c: 5 if c.labels.get("app") == "web" else 0, table, UNLIMITED)
+    assert weights.tolist() == [10, 0, 5]
+    assert classes.weigh_per_row(lambda _: 0, table, UNLIMITED).tolist() == [0, 0, 0]

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from pilotage.config.feature_gates import FEATURE_GATES, FeatureGateError, FeatureGates, parse_feature_gates
+from pilotage.config.feature_gates import FEATURE_GATES, HONOURED, FeatureGateError, FeatureGates, parse_feature_gates
+from pilotage.plugins import GATED_PLUGINS
+from pilotage.plugins.args import GATED_ARGS
+from tests.source_tree import ROOT
 
 
 def test_gates_of_the_keps_are_on_and_pod_groups_are_off() -> None:
@@ -62,3 +67,26 @@ def test_gates_compare_by_what_is_on() -> None:
 
 def test_every_dependency_names_a_gate() -> None:
     assert [name for gate in FEATURE_GATES.values() for name in gate.needs if name not in FEATURE_GATES] == []
+
+
+def test_a_gate_that_changes_nothing_here_is_named() -> None:
+    assert FeatureGates().without_effect() == []
+    chosen = {"GenericWorkload": True, "NodeDeclaredFeatures": False, "PodLevelResources": False}
+    assert FeatureGates(chosen).without_effect() == [
+        "feature gate PodLevelResources=false has no effect: Pilotage works as if it were true",
+        "feature gate GenericWorkload=true has no effect: Pilotage works as if it were false",
+    ]
+    assert FeatureGates({"PodLevelResources": True, "DRAListTypeAttributes": False}).without_effect() == []
+
+
+def test_gates_that_a_stage_sets_are_named_one_by_one() -> None:
+    told = FeatureGates({"AllAlpha": True, "GenericWorkload": True}).without_effect()
+    assert any(line.startswith("feature gate DRAListTypeAttributes=true has no effect") for line in told)
+    assert not any("SchedulerPreQueueingHints" in line for line in told)
+
+
+def test_gates_with_an_effect_are_those_that_the_code_asks_for() -> None:
+    sources = (file.read_text() for file in ROOT.rglob("*.py"))
+    asked = {name for source in sources for name in re.findall(r'gates\["(\w+)"\]', source)}
+    arguments = (gate for fields in GATED_ARGS.values() for gates in fields.values() for gate in gates)
+    assert asked | {*GATED_PLUGINS.values(), *arguments} == HONOURED

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import gzip
-import importlib.util
 import json
 from itertools import islice
 from pathlib import Path
@@ -13,15 +12,13 @@ from typing import Any
 
 import pytest
 
+from tests.conformance.tools import tool
+
 ROOT = Path(__file__).parents[2]
 
 
 def _tool() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("case_alterations", ROOT / "tools" / "case_alterations.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return tool("case_alterations")
 
 
 def _recorded(theme: str) -> list[dict[str, Any]]:
@@ -29,7 +26,7 @@ def _recorded(theme: str) -> list[dict[str, Any]]:
         return [json.loads(line) for line in islice(lines, 20)]
 
 
-@pytest.mark.parametrize("theme", ["mixed", "hints"])
+@pytest.mark.parametrize("theme", ["mixed", "hints", "preemption"])
 def test_cases_are_new_sound_and_the_same_for_a_seed(theme: str) -> None:
     tool, cases = _tool(), _recorded(theme)
     before = copy.deepcopy(cases)
@@ -51,3 +48,15 @@ def test_after_an_event_the_cluster_has_the_new_object() -> None:
         new = case["newObject"]
         if new is not None:
             assert [obj for obj in case["objects"] if tool.key(obj) == tool.key(new)] in ([new], [])
+
+
+def test_alterations_lead_where_differences_were_found() -> None:
+    made = list(islice(_tool().altered(_recorded("mixed"), 5), 300))
+    text = [json.dumps(case) for case in made]
+    for part in ('"disabled": [{"name": "*"}]', '"azureDisk"', '"kind": "VolumeAttachment"', "us-east1-b__us-east1-c"):
+        assert any(part in case for case in text), part
+    pods = [obj for case in made for obj in case["objects"] if obj["kind"] == "Pod"]
+    assert any("deletionTimestamp" in pod["metadata"] for pod in pods)
+    assert any(pod["status"].get("nominatedNodeName") for pod in pods if "status" in pod)
+    waiting = [pod for pod in pods if not pod["spec"].get("nodeName")]
+    assert not any("containerStatuses" in pod.get("status", {}) for pod in waiting), "no kubelet has seen them"

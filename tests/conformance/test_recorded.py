@@ -16,6 +16,7 @@ import pytest
 
 from pilotage.conformance.cases import Case, load_cases
 from pilotage.conformance.replay import Result, replay
+from pilotage.testing import node, pod
 
 ROOT = Path(__file__).parents[2]
 _SHARED, _OWN = ROOT.parent / "shared" / "parity", ROOT / "tests" / "data" / "parity"
@@ -74,3 +75,17 @@ def test_the_cases_ask_about_every_plugin_often_enough() -> None:
                 scored.update(list(score["raw"]))
     assert {plugin: refused[plugin] for plugin, least in REFUSED_AT_LEAST.items() if refused[plugin] < least} == {}
     assert {plugin: scored[plugin] for plugin, least in SCORED_AT_LEAST.items() if scored[plugin] < least} == {}
+
+
+def test_without_score_plugins_every_node_that_fits_has_a_total_of_one() -> None:
+    """As kube-scheduler's `prioritizeNodes` says; no recorded case is without score plugins."""
+    profile = {"schedulerName": "default-scheduler", "plugins": {"score": {"disabled": [{"name": "*"}]}}}
+    config = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [profile],
+    }
+    objects = [node("a").json(), node("b").unschedulable().json(), pod("p").json()]
+    (result,) = replay([Case("own-1", "filter-score", objects, "default/p", {}, config)])
+    assert result.answer["scores"] == {"a": {"total": 1, "plugins": {}, "raw": {}}}
+    assert result.answer["choice"] == ["a"]

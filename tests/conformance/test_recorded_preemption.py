@@ -9,8 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from pilotage.api.state import CycleState
 from pilotage.conformance.cases import Case, load_cases
-from pilotage.conformance.replay import replay
+from pilotage.conformance.preemption import answer_preemption
+from pilotage.conformance.replay import load, replay
+from pilotage.cycle.placement import Unplaced, place
+from pilotage.testing import node, pod
 
 RECORDED = Path(__file__).parents[1] / "data" / "parity" / "preemption.jsonl.gz"
 
@@ -45,3 +49,47 @@ def test_a_wrong_answer_would_be_found(field: str) -> None:
     spoilt = dataclasses.replace(case, expected={**case.expected, field: "something else"})
     (result,) = replay([spoilt])
     assert [path for path, _, _ in result.differences] == [field]
+
+
+FREED = "deallocation of ResourceClaim completed, "
+
+
+def test_a_claim_that_only_the_search_found_in_the_way_is_not_freed() -> None:
+    """The recordings searched for victims before PostFilter; a scheduler does it after DynamicResources' turn."""
+    freed = [case for case in cases() if case.expected["message"].startswith(FREED)]
+    assert len(freed) == 5
+    for case in freed:
+        answer = answer_preemption(load(case), searched_before=False)
+        assert answer["message"] == case.expected["message"].removeprefix(FREED)
+        world = load(case)
+        placed = place(world.engine, CycleState(), world.pod)
+        assert isinstance(placed, Unplaced)
+        assert placed.diagnosis.post_filter_message == answer["message"]
+
+
+def test_a_claim_is_not_freed_because_of_a_node_that_another_filter_rejected() -> None:
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "x"}}}
+    shy = (
+        pod("shy")
+        .node("a")
+        .spec(affinity={"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}})
+    )
+    elsewhere = {"key": "kubernetes.io/hostname", "operator": "In", "values": ["gone"]}
+    claim = {
+        "kind": "ResourceClaim",
+        "metadata": {"namespace": "default", "name": "c", "uid": "c"},
+        "spec": {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu", "count": 1}}]}},
+        "status": {
+            "allocation": {
+                "devices": {"results": [{"request": "r", "driver": "d", "pool": "p", "device": "0"}]},
+                "nodeSelector": {"nodeSelectorTerms": [{"matchExpressions": [elsewhere]}]},
+            }
+        },
+    }
+    waiting = pod("p").label("app", "x").requests(cpu="1")
+    waiting = waiting.spec(resourceClaims=[{"name": "c", "resourceClaimName": "c"}])
+    objects = [node("a").json(), node("small").cpu("0").json(), shy.json(), waiting.json(), claim]
+    world = load(Case("own-1", "preemption", objects, "default/p", {}))
+    placed = place(world.engine, CycleState(), world.pod)
+    assert isinstance(placed, Unplaced)
+    assert placed.diagnosis.post_filter_message.startswith("preemption: 0/2 nodes are available")

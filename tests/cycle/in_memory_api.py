@@ -48,6 +48,10 @@ class InMemoryApi:
         self.deletions: list[str] = []
         """Names of the pods that the scheduler has deleted."""
         self.watch_is_cut = False
+        self.answers_are_unreadable = False
+        """Of deletions."""
+        self.deletion_attempts = 0
+        self._held: list[tuple[str, str, Json]] | None = None
 
     # --- the watch ---------------------------------------------------------------------------------------------
 
@@ -62,7 +66,25 @@ class InMemoryApi:
         self._intake.replace("Node", [self._decoded("nodes", obj) for obj in self.nodes.values()])
         self._intake.replace("Pod", [self._decoded("pods", obj) for obj in self.pods.values()])
 
+    def hold_watch(self) -> None:
+        """From now on the watch of pods lags: what happens is told when `release_watch` is called."""
+        self._held = []
+
+    def create_pod_shown_at_once(self, *builders: PodBuilder) -> None:
+        """Create pods that the watch shows at once, although it lags."""
+        held, self._held = self._held, None
+        self.create_pod(*builders)
+        self._held = held
+
+    def release_watch(self) -> None:
+        held, self._held = self._held or [], None
+        for news in held:
+            self._tell(*news)
+
     def _tell(self, change: str, resource: str, obj: Json) -> None:
+        if self._held is not None and resource == "pods":
+            self._held.append((change, resource, obj))
+            return
         if self._intake is not None and not self.watch_is_cut:
             self._intake.apply(KINDS[resource].kind, [WatchEvent(change, self._decoded(resource, obj))])
 
@@ -170,6 +192,7 @@ class InMemoryApi:
     async def delete(self, kind: KindInfo, namespace: str, name: str, options: bytes | None = None) -> bytes:
         """A pod with a grace period stays and is marked; without one (as pods are here by default) it goes at once."""
         assert kind.plural == "pods"
+        self.deletion_attempts += 1
         if self.latency:
             await self._clock.sleep(self.latency)
         if self.refuse_deletions:
@@ -177,12 +200,15 @@ class InMemoryApi:
         wanted = msgspec.json.decode(options or b"{}")
         obj = self._current(namespace, name, wanted["preconditions"]["uid"])
         self.deletions.append(name)
-        if obj["spec"].get("terminationGracePeriodSeconds"):
-            marked = {**obj["metadata"], "deletionTimestamp": rfc3339(self._clock.time())}
-            self._save("MODIFIED", self._stamped({**obj, "metadata": marked}))
-        else:
-            self.delete_pod(name, namespace)
-        return b""
+        if grace := obj["spec"].get("terminationGracePeriodSeconds"):
+            marked = {"deletionTimestamp": rfc3339(self._clock.time()), "deletionGracePeriodSeconds": grace}
+            self._save("MODIFIED", self._stamped({**obj, "metadata": {**obj["metadata"], **marked}}))
+            return self._answer({"kind": "Pod", **self.pods[f"{namespace}/{name}"]})
+        self.delete_pod(name, namespace)
+        return self._answer({"kind": "Status", "status": "Success"})
+
+    def _answer(self, obj: Json) -> bytes:
+        return b"" if self.answers_are_unreadable else msgspec.json.encode(obj)
 
     def _current(self, namespace: str, name: str, uid: str) -> Json:
         obj = self.pods.get(f"{namespace}/{name}")

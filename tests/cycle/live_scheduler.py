@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 from pilotage.api import Plugin
 from pilotage.assembly import build_scheduler, options_from_configuration
 from pilotage.config.feature_gates import FeatureGates
-from pilotage.config.kinds import SchedulerConfiguration
+from pilotage.config.kinds import PilotageConfiguration, SchedulerConfiguration
 from pilotage.rng import seeded
 from pilotage.testing import NodeBuilder, PodBuilder, VirtualClock
 from tests.cycle.in_memory_api import InMemoryApi
@@ -31,6 +33,9 @@ class LiveScheduler:
         options = options_from_configuration(
             configuration or SchedulerConfiguration(), plugins, None if gates is None else FeatureGates(gates)
         )
+        if configuration is None or configuration.additions == PilotageConfiguration():
+            # A collection of garbage in a process full of tests may take longer than any cycle.
+            options = replace(options, cycle_budget_seconds=math.inf)
         self.scheduler = build_scheduler(client, self.clock, seeded(1), options)
         self.queue = self.scheduler.queue
         self.cluster = self.scheduler.cluster

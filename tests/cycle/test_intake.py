@@ -8,18 +8,21 @@ import msgspec
 import pytest
 
 from pilotage.api.events import ClusterEvent
+from pilotage.assembly import WATCHED
 from pilotage.calls.call_queue import CallQueue
+from pilotage.clock import Clock
 from pilotage.cluster.state import Cluster
 from pilotage.cycle.inbox import Inbox
 from pilotage.cycle.intake import Intake
 from pilotage.framework.waiting_pods import WaitingPods
-from pilotage.model import KINDS, DecodeError, WatchEvent
+from pilotage.model import KINDS, DecodeError, Node, Pod, WatchEvent
 from pilotage.observe.metrics import Metrics
 from pilotage.plugins import PrioritySort
 from pilotage.queue.entry import Home
 from pilotage.queue.hints import HintTable
 from pilotage.queue.scheduling_queue import SchedulingQueue
 from pilotage.testing import NodeBuilder, PodBuilder, VirtualClock, node, pod
+from tests.cycle.test_inbox import SlowClock
 
 
 class ListeningQueue(SchedulingQueue):
@@ -36,7 +39,8 @@ class ListeningQueue(SchedulingQueue):
 class Gateway:
     """An intake with its cluster and queue; what is put in takes effect at once."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock | None = None) -> None:
+        """With a clock, what is put in takes effect in slices of time."""
         self.cluster = Cluster()
         self.queue = ListeningQueue(
             VirtualClock(),
@@ -45,7 +49,7 @@ class Gateway:
             hints=HintTable({"default-scheduler": ()}, Metrics()),
         )
         self.queue.heard = []
-        self.inbox = Inbox()
+        self.inbox = Inbox(clock=clock)
         self.metrics = Metrics()
         self.intake = Intake(
             self.cluster,
@@ -53,9 +57,10 @@ class Gateway:
             self.inbox,
             ["default-scheduler"],
             WaitingPods(),
-            VirtualClock(),
+            clock or VirtualClock(),
             self.metrics.event_handling_duration_seconds,
             CallQueue(),
+            self.metrics.skipped,
         )
         self._version = 0
 
@@ -135,7 +140,7 @@ def test_one_change_of_a_node_may_be_several_events() -> None:
 
 
 def test_a_pending_pod_of_ours_is_queued(gate: Gateway) -> None:
-    assert gate.see(P) == [] and gate.home(P) is Home.ACTIVE
+    assert gate.see(P) == ["UnscheduledPodAdd"] and gate.home(P) is Home.ACTIVE
 
 
 def test_a_pending_pod_of_another_scheduler_is_not(gate: Gateway) -> None:
@@ -161,9 +166,9 @@ def test_the_same_version_again_changes_nothing(gate: Gateway) -> None:
 
 def test_a_pending_pod_that_goes_leaves_the_queue(gate: Gateway) -> None:
     gate.see(P)
-    assert gate.lose(P) == [] and gate.home(P) is None
+    assert gate.lose(P) == ["UnscheduledPodDelete"] and gate.home(P) is None
     gate.see(P)
-    assert gate.see(P.phase("Failed")) == [] and gate.home(P) is None
+    assert gate.see(P.phase("Failed")) == ["UnscheduledPodDelete"] and gate.home(P) is None
 
 
 def test_a_recreated_pod_takes_the_place_of_its_namesake(gate: Gateway) -> None:
@@ -245,7 +250,8 @@ def test_an_assumed_pod_that_goes_frees_its_place_at_once(gate: Gateway, how: st
 
 def test_what_is_not_in_a_fresh_list_is_gone(gate: Gateway) -> None:
     gate.see(P, pod("q").node("a"))
-    assert gate.list("Pod", pod("new").version(99)) == ["AssignedPodDelete"]
+    heard = gate.list("Pod", pod("new").version(99))
+    assert heard == ["UnscheduledPodDelete", "AssignedPodDelete", "UnscheduledPodAdd"]
     assert gate.home(P) is None and gate.home(pod("new")) is Home.ACTIVE
     assert gate.list("Node", node("b").version(98)) == ["NodeDelete"]
     assert list(gate.cluster.nodes.names) == ["b"]
@@ -260,7 +266,7 @@ def test_a_list_of_what_is_known_is_no_news(gate: Gateway) -> None:
 
 def test_a_fresh_list_may_hold_a_recreated_pod(gate: Gateway) -> None:
     gate.see(ON_A.uid("old"))
-    assert gate.list("Pod", P.uid("new").version(99)) == ["AssignedPodDelete"]
+    assert gate.list("Pod", P.uid("new").version(99)) == ["AssignedPodDelete", "UnscheduledPodAdd"]
     assert gate.home(P.uid("new")) is Home.ACTIVE and gate.requested == {"a": 0, "b": 0}
 
 
@@ -286,10 +292,78 @@ def test_other_objects_are_kept_and_told_by_their_kind(gate: Gateway) -> None:
     assert heard == [f"PersistentVolumeClaim{action}" for action in ("Add", "Update", "Delete")]
 
 
-def test_objects_that_no_event_is_about_are_only_kept(gate: Gateway) -> None:
-    service = KINDS["services"].decode(_json({"metadata": {"name": "s", "namespace": "default"}, "spec": {}}))
-    gate.intake.apply("Service", [WatchEvent("ADDED", service)])
-    assert gate.see() == [] and gate.cluster.objects("Service") == {"default/s": service}
+@pytest.mark.parametrize("resource", [resource for resource in WATCHED if resource not in ("pods", "nodes")])
+def test_whatever_is_watched_raises_events(gate: Gateway, resource: str) -> None:
+    """A kind whose changes nobody can hear of would be a lost wake-up for whoever reads it."""
+    if resource == "devicetaintrules":
+        return  # They are changes of slices, see below.
+    kind = KINDS[resource]
+    obj = kind.decode(_json({"metadata": {"name": "x", "namespace": "default" if kind.namespaced else ""}}))
+    gate.intake.apply(kind.kind, [WatchEvent(type_, obj) for type_ in ("ADDED", "MODIFIED", "DELETED")])
+    name = f"{kind.group}/{kind.kind}" if kind.group else kind.kind
+    assert gate.see() == [f"{name}{action}" for action in ("Add", "Update", "Delete")]
+
+
+def test_a_recreated_pending_pod_and_one_of_another_scheduler(gate: Gateway) -> None:
+    gate.see(P)
+    assert gate.see(P.uid("new")) == ["UnscheduledPodDelete", "UnscheduledPodAdd"]
+    assert gate.see(pod("q").scheduler("other")) == gate.lose(pod("q").scheduler("other")) == []
+
+
+# --- device taint rules -----------------------------------------------------------------------------------------------
+
+
+def _slice(name: str, driver: str, *devices: str) -> Any:
+    spec = {"driver": driver, "pool": {"name": name}, "devices": [{"name": device} for device in devices]}
+    return KINDS["resourceslices"].decode(_json({"metadata": {"name": name}, "spec": spec}))
+
+
+def _rule(name: str = "r", key: str = "broken", **selector: str) -> Any:
+    spec = {"deviceSelector": selector, "taint": {"key": key, "effect": "NoSchedule"}}
+    return KINDS["devicetaintrules"].decode(_json({"metadata": {"name": name}, "spec": spec}))
+
+
+class TaintRules:
+    """A gate with two slices, and what a rule does to them."""
+
+    def __init__(self) -> None:
+        self.gate = Gateway()
+        for one in (_slice("s1", "d", "d0", "d1"), _slice("s2", "e", "d0")):
+            self.gate.intake.apply("ResourceSlice", [WatchEvent("ADDED", one)])
+        self.gate.see()
+        self.changed: list[tuple[str, list[str], list[str]]] = []
+        self.gate.queue.on_event = self._on_event  # type: ignore[method-assign, assignment]
+
+    def _on_event(self, event: ClusterEvent, old: Any, new: Any) -> int:
+        assert event.label == "resource.k8s.io/ResourceSliceUpdate"
+        self.changed.append((new.name, _taints(old), _taints(new)))
+        return 0
+
+    def see(self, rule: Any, type_: str = "MODIFIED") -> list[tuple[str, list[str], list[str]]]:
+        self.gate.intake.apply("DeviceTaintRule", [WatchEvent(type_, rule)])
+        self.gate.inbox.drain()
+        changed, self.changed = self.changed, []
+        return changed
+
+
+def _taints(published: Any) -> list[str]:
+    return [",".join(taint.key for taint in device.taints) for device in published.spec.devices]
+
+
+def test_a_device_taint_rule_changes_the_slices_that_it_taints() -> None:
+    world = TaintRules()
+    assert world.see(_rule(driver="d", device="d1")) == [("s1", ["", ""], ["", "broken"])]
+    assert world.see(_rule(driver="d", device="d1")) == [], "nothing that matters has changed"
+    assert world.see(_rule(driver="d", pool="s1", device="d1")) == [], "the same devices"
+    assert world.see(_rule(key="worn", driver="d", device="d1")) == [("s1", ["", "broken"], ["", "worn"])]
+    assert world.see(_rule(key="worn", device="d0")) == [("s1", ["", "worn"], ["worn", ""]), ("s2", [""], ["worn"])]
+    assert world.see(_rule(), "DELETED") == [("s1", ["worn", ""], ["", ""]), ("s2", ["worn"], [""])]
+    assert world.see(_rule(), "DELETED") == []
+
+
+def test_a_device_taint_rule_for_devices_that_are_not_there_changes_nothing() -> None:
+    world = TaintRules()
+    assert world.see(_rule(driver="f")) == world.see(_rule("other", driver="d", device="d7")) == []
 
 
 def _json(obj: dict[str, Any]) -> bytes:
@@ -301,18 +375,90 @@ def _json(obj: dict[str, Any]) -> bytes:
 
 def test_a_promise_that_ends_is_told_to_pods_that_are_not_more_important(gate: Gateway) -> None:
     promised = pod("p").priority(7).nominated("n")
-    assert gate.see(promised) == []
+    assert gate.see(promised) == ["UnscheduledPodAdd"]
     assert gate.see(promised.label("a", "b")) == []
     assert gate.see(promised.nominated("m")) == ["AssignedPodDelete up to 7"]
-    assert gate.lose(promised.nominated("m")) == ["AssignedPodDelete up to 7"]
+    assert gate.lose(promised.nominated("m")) == ["AssignedPodDelete up to 7", "UnscheduledPodDelete"]
 
 
 def test_a_promise_that_the_api_server_never_heard_of_is_told_too(gate: Gateway) -> None:
     gate.see(pod("p").priority(7))
     gate.cluster.nominations.nominate(pod("p").priority(7).build(), "n")
-    assert gate.lose(pod("p").priority(7)) == ["AssignedPodDelete up to 7"]
+    assert gate.lose(pod("p").priority(7)) == ["AssignedPodDelete up to 7", "UnscheduledPodDelete"]
 
 
 def test_without_a_promise_there_is_nothing_to_tell(gate: Gateway) -> None:
     gate.see(pod("p"))
-    assert gate.lose(pod("p")) == []
+    assert gate.lose(pod("p")) == ["UnscheduledPodDelete"]
+
+
+# --- objects that cannot be taken in --------------------------------------------------------------------------------
+
+
+def test_an_object_that_cannot_be_taken_in_is_skipped_and_its_neighbours_take_effect(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    gateway = Gateway()
+    put = gateway.queue.add
+
+    def add(pod: Pod) -> None:
+        put(pod)
+        if pod.name == "odd":
+            raise RuntimeError("half done")
+
+    monkeypatch.setattr(gateway.queue, "add", add)
+    pods = [pod(name).version(1).build() for name in ("before", "odd", "after")]
+    gateway.intake.apply("Pod", [WatchEvent("ADDED", one) for one in pods])
+    gateway.inbox.drain()
+    assert [one.uid in gateway.queue for one in pods] == [True, False, True]
+    assert set(gateway.cluster.objects("Pod")) == {"default/before", "default/after"}
+    assert gateway.metrics.skipped_objects_total.values() == {("Pod", "intake"): 1}
+    assert [one.key for one in gateway.metrics.skipped] == ["default/odd"]
+    monkeypatch.undo()
+    gateway.see(pod("odd"))
+    assert pods[1].uid in gateway.queue and not len(gateway.metrics.skipped)
+
+
+def test_a_node_that_cannot_be_taken_in_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    gateway = Gateway()
+    put = gateway.cluster.nodes.put_node
+
+    def put_node(node: Node) -> None:
+        put(node)
+        if node.name == "odd":
+            raise OverflowError("int too large")
+
+    monkeypatch.setattr(gateway.cluster.nodes, "put_node", put_node)
+    gateway.see(node("odd"), node("fine"))
+    assert list(gateway.cluster.nodes.names) == ["fine"] and set(gateway.cluster.objects("Node")) == {"fine"}
+    assert gateway.metrics.skipped_objects_total.values() == {("Node", "intake"): 1}
+
+
+def test_news_that_fails_does_not_stop_the_news_behind_it() -> None:
+    errors, done = Metrics(), []
+    inbox = Inbox(errors.task_errors)
+
+    def fail() -> None:
+        raise KeyError("gone")
+
+    for news in (lambda: done.append(1), fail, lambda: done.append(2)):
+        inbox.put(news)
+    assert inbox.drain() == 3 and done == [1, 2]
+    assert errors.task_errors_total.values() == {("inbox",): 1}
+
+
+@pytest.mark.parametrize("is_list", [True, False])
+def test_many_objects_take_effect_in_slices_and_all_of_them(is_list: bool) -> None:
+    """Pods that can be scheduled do not wait until a flood is over."""
+    world = Gateway(SlowClock())
+    nodes = [node(f"n{number}").version(1 + number).build() for number in range(12)]
+    if is_list:
+        world.intake.replace("Node", nodes)
+    else:
+        world.intake.apply("Node", [WatchEvent("ADDED", one) for one in nodes])
+    seen = []
+    while not world.inbox.is_empty:
+        world.inbox.drain()
+        seen.append(len(world.cluster.nodes))
+    assert len(seen) > 2 and seen == sorted(seen)
+    assert list(world.cluster.nodes.names) == [one.name for one in nodes]

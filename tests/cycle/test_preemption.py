@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any, ClassVar
 
 from pilotage.api import CycleState, Permit, Plugin, PreBind, Wait
@@ -196,12 +197,37 @@ async def test_two_preemptors_do_not_count_on_the_same_place() -> None:
 # --- what goes wrong --------------------------------------------------------------------------------------------------
 
 
+FORBIDDEN = ApiStatusError(403, "Forbidden", "not allowed")
+
+
 async def test_a_deletion_that_fails_makes_the_preemptor_try_again() -> None:
     async with live() as world:
-        world.api.refuse_deletions.append(ApiStatusError(403, "Forbidden", "not allowed"))
+        world.api.refuse_deletions.append(FORBIDDEN)
         await world.put(NODE, low("low"), high())
+        assert (world.api.deletions, home(world, "high")) == ([], Home.ERROR_BACKOFF)
+        await world.after(3.0)
         assert world.api.deletions == ["low"] and world.node_of("high") == "n"
         assert world.notes("low") == [("Preempted", "Preempted by pod uid-default-high on node n")]
+
+
+async def test_a_preemptor_whose_victims_cannot_be_evicted_backs_off_longer_and_longer_and_says_so() -> None:
+    """Nothing else is to do, and other pods leave all the time: neither is a reason to try again at once."""
+    async with live() as world:
+        world.api.refuse_deletions.extend([FORBIDDEN] * 1000)
+        await world.put(NODE, low("low"), high())
+        seconds = []
+        for second in range(60):
+            before = world.api.deletion_attempts
+            world.api.create_pod(pod(f"passer-{second}").node("n"))
+            world.api.delete_pod(f"passer-{second}")
+            await world.after(1.0)
+            if world.api.deletion_attempts > before:
+                assert world.api.deletion_attempts == before + 1
+                seconds.append(second)
+        pauses = [after - before for before, after in itertools.pairwise(seconds)]
+        assert pauses[:3] == sorted(pauses[:3]) and len(set(pauses[:3])) == 3, "1, 2, 4 ... s and what rounding adds"
+        assert max(pauses) <= 12 and world.api.deletion_attempts <= 12
+        assert ("FailedPreemption", f"cannot evict pod default/low from node n: {FORBIDDEN}") in world.notes("high")
 
 
 async def test_if_some_of_several_deletions_fail_the_preemptor_gets_its_place_all_the_same() -> None:
@@ -221,6 +247,116 @@ async def test_a_victim_that_is_gone_before_its_turn_leaves_no_event_and_no_pod_
         await world.after(10.0)
         assert (world.api.deletions, world.node_of("high")) == ([], "n")
         assert world.notes("low-1") == world.notes("low-2") == []
+
+
+async def test_a_victim_that_is_gone_counts_as_evicted_before_the_watch_tells() -> None:
+    """Its preemptor used to choose it again and again, as fast as the API server answered 404."""
+    async with live() as world:
+        await world.put(NODE, low("low"))
+        world.api.hold_watch()
+        world.api.delete_pod("low")
+        world.api.create_pod_shown_at_once(high())
+        await world.settle()
+        assert world.api.patches.count("low") == 1 and world.node_of("high") == "n"
+        world.api.release_watch()
+        await world.settle()
+        assert world.requested() == {"n": 4000}, "what the watch told late of the victim changes nothing"
+        assert world.notes("low") == []
+
+
+async def test_what_the_watch_tells_late_of_a_deleted_victim_is_history() -> None:
+    async with live() as world:
+        await world.put(NODE, low("low"))
+        world.api.hold_watch()
+        world.api.create_pod_shown_at_once(high("now"))
+        await world.settle()
+        assert (world.api.deletions, world.node_of("now")) == (["low"], "n")
+        world.api.release_watch()
+        await world.settle()
+        assert world.requested() == {"n": 4000}
+        world.api.create_pod(low("low", cpu=1).uid("another"))
+        await world.settle()
+        assert world.requested() == {"n": 5000}, "a pod recreated under the name counts"
+
+
+async def test_preemptors_do_not_choose_again_while_the_watch_lags() -> None:
+    """Each victim that the watch shows leaving woke all preemptors, whose own victims still seemed to be there."""
+    async with live() as world:
+        await world.put(*(node(f"n{i}").cpu(4) for i in range(20)))
+        await world.put(*(graceful(low(f"low-{i}")).node(f"n{i}") for i in range(20)))
+        world.api.hold_watch()
+        for i in range(10):
+            world.api.create_pod_shown_at_once(high(f"high-{i}"))
+            await world.after(2.0)
+        assert len(world.api.deletions) == 10
+        for _ in range(5):
+            world.scheduler.activate([f"uid-default-high-{i}" for i in range(10)])
+            await world.after(5.0)
+        assert len(world.api.deletions) == 10 and world.api.deletion_attempts == 10
+        world.api.release_watch()
+        await world.settle()
+        for name in list(world.api.deletions):
+            world.api.delete_pod(name)
+        await world.after(15.0)
+        assert all(world.node_of(f"high-{i}") for i in range(10)) and len(world.api.deletions) == 10
+
+
+async def test_a_victim_keeps_its_place_until_it_is_gone_even_if_the_watch_has_not_shown_its_binding() -> None:
+    async with live() as world:
+        await world.put(NODE)
+        world.api.hold_watch()
+        world.api.create_pod_shown_at_once(graceful(pod("low").requests(cpu=4).priority(1)))
+        await world.settle()
+        assert world.node_of("low") == "n"
+        world.api.create_pod_shown_at_once(high())
+        await world.after(20.0)
+        assert is_leaving(world, "low") and world.node_of("high") == "", "the node is not free yet"
+        world.api.release_watch()
+        await world.after(20.0)
+        assert world.node_of("high") == ""
+        world.api.delete_pod("low")
+        await world.after(20.0)
+        assert world.node_of("high") == "n" and world.api.deletions == ["low"]
+
+
+async def test_a_preemptor_whose_deletions_are_answered_unreadably_waits_for_the_watch_but_not_for_ever() -> None:
+    async with live() as world:
+        world.api.answers_are_unreadable = True
+        await world.put(NODE, graceful(low("low")))
+        world.api.hold_watch()
+        world.api.create_pod_shown_at_once(high())
+        await world.settle()
+        for _ in range(25):
+            world.scheduler.activate(["uid-default-high"])
+            await world.after(1.0)
+        assert world.api.deletion_attempts == 1 and home(world, "high") is Home.GATED
+        world.scheduler.activate(["uid-default-high"])
+        await world.after(400.0)
+        assert world.api.deletion_attempts > 1, "it goes by what it sees in the end"
+
+
+async def test_nobody_is_evicted_while_the_watch_of_pods_is_interrupted() -> None:
+    async with live() as world:
+        await world.put(NODE, low("low"))
+        world.scheduler.note_pods_watch(False)
+        await world.put(high())
+        assert world.api.deletion_attempts == 0
+        assert "waiting for the watch of pods, which is interrupted." in world.condition("high")[2]
+        await world.after(5.0)
+        world.scheduler.note_pods_watch(True)
+        await world.after(2.0)
+        assert world.api.deletions == ["low"] and world.node_of("high") == "n"
+
+
+async def test_an_interrupted_watch_holds_preemptors_for_half_a_minute_at_most() -> None:
+    async with live() as world:
+        await world.put(NODE, low("low"))
+        world.scheduler.note_pods_watch(False)
+        await world.put(high())
+        await world.after(29.0)
+        assert world.api.deletion_attempts == 0
+        await world.after(3.0)
+        assert world.api.deletions == ["low"]
 
 
 async def test_a_preemptor_that_is_deleted_meanwhile_is_forgotten() -> None:
@@ -290,6 +426,17 @@ async def test_a_victim_whose_binding_is_on_its_way_is_deleted() -> None:
         await world.put(NODE, pod("low").requests(cpu=4).priority(1))
         await world.put(high())
         assert world.api.bindings == []
+        await world.after(20.0)
+        assert world.api.deletions == ["low"] and world.node_of("high") == "n"
+
+
+async def test_a_victim_whose_binding_fails_makes_room_for_the_preemptor_before_it_is_deleted() -> None:
+    """Its deletion will change nothing on the node, and so wake nobody."""
+    async with live() as world:
+        world.api.latency = 2.0
+        world.api.refuse_bindings.append(ApiStatusError(422, "Invalid", "no"))
+        await world.put(NODE, pod("low").requests(cpu=4).priority(1))
+        await world.put(high())
         await world.after(20.0)
         assert world.api.deletions == ["low"] and world.node_of("high") == "n"
 

@@ -57,7 +57,11 @@ class Explosive(Plugin, Filter, Score):
 async def test_a_plugin_that_raises_costs_one_pod_its_attempt_and_nobody_else() -> None:
     async with live(Explosive) as world:
         await world.put(node("a"), node("b"), pod("p").label("mark", "filter"), pod("q"))
-        assert world.condition("p") == ("False", "SchedulerError", 'running "Explosive" filter plugin: boom')
+        assert world.condition("p") == (
+            "False",
+            "SchedulerError",
+            'running "Explosive" filter plugin: RuntimeError: boom',
+        )
         assert world.queue.size(Home.ERROR_BACKOFF) == 1 and world.node_of("q") != ""
         assert world.scheduler.metrics.plugin_errors_total.values() == {("Explosive",): 1}
         await world.after(3)
@@ -148,7 +152,10 @@ async def test_a_refused_reservation_gives_the_place_back() -> None:
 async def test_an_error_while_reserving_gives_the_place_back() -> None:
     async with live(Ledger) as world:
         await world.put(A, P.label("mark", "raise"))
-        assert world.condition("p")[1:] == ("SchedulerError", 'running Reserve plugin "Ledger": out of ink')
+        assert world.condition("p")[1:] == (
+            "SchedulerError",
+            'running Reserve plugin "Ledger": RuntimeError: out of ink',
+        )
         assert world.requested() == {"a": 0} and world.queue.size(Home.ERROR_BACKOFF) == 1
 
 
@@ -229,7 +236,7 @@ async def test_a_refusal_before_binding_is_an_unschedulable_pod_in_error_backoff
 async def test_an_error_before_binding_gives_everything_back() -> None:
     async with live(Customs) as world:
         await world.put(A, P.label("mark", "raise"))
-        assert world.condition("p")[1:] == ("SchedulerError", 'running PreBind plugin "Customs": closed')
+        assert world.condition("p")[1:] == ("SchedulerError", 'running PreBind plugin "Customs": RuntimeError: closed')
         assert world.requested() == {"a": 0} and world.queue.size(Home.ERROR_BACKOFF) == 1
 
 

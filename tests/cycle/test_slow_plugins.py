@@ -6,11 +6,14 @@ import logging
 import sys
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from pilotage.api import CycleState, Filter, NodeView, Plugin, PreEnqueue, Refusal
-from pilotage.cycle.slow_plugins import SlowPlugins
+from pilotage.api.budget import UNLIMITED, Budget, BudgetExceeded
+from pilotage.clock import SystemClock
+from pilotage.cycle.slow_plugins import SlowPlugins, is_foreign
 from pilotage.model import Pod
 from pilotage.observe.metrics import Metrics
 from pilotage.testing import node, pod
@@ -51,7 +54,7 @@ class Watched:
 
     def __init__(self, *seconds: float) -> None:
         self.clock, self.metrics = HandClock(), Metrics()
-        self.slow = SlowPlugins(self.clock, self.metrics)
+        self.slow = SlowPlugins(self.clock, self.metrics, UNLIMITED)
         self.seconds = seconds
         self.plugin = Slow(self.work)
 
@@ -111,7 +114,7 @@ def test_a_real_thread_sees_a_plugin_that_waits(caplog: pytest.LogCaptureFixture
     reported = threading.Event()
 
     clock, metrics = HandClock(), Metrics()
-    slow = SlowPlugins(clock, metrics, limit_seconds=0.01)
+    slow = SlowPlugins(clock, metrics, UNLIMITED, limit_seconds=0.01)
 
     def wait() -> None:
         clock.now = 5.0
@@ -138,3 +141,51 @@ class _Signal(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         self._event.set()
+
+
+def spin() -> None:
+    while True:
+        pass
+
+
+@pytest.mark.parametrize("is_in_cycle", [True, False])
+def test_somebody_elses_plugin_is_interrupted_in_a_cycle_only(is_in_cycle: bool) -> None:
+    """Outside of a cycle (hints, gates) an exception at any place could leave the queue half-changed."""
+    budget = Budget(0.01)
+    slow = SlowPlugins(SystemClock(), Metrics(), budget, limit_seconds=0.02)
+    looks = 0
+
+    def work() -> None:
+        nonlocal looks
+        while looks < 5 or is_in_cycle:
+            looks += 1
+            threading.Event().wait(0.03)
+
+    with slow.watching():
+        budget.begin(0.01)
+        slow.begin()
+        slow.may_interrupt = is_in_cycle
+        if is_in_cycle:
+            with pytest.raises(BudgetExceeded):
+                Slow(spin).filter(CycleState(budget), pod("p").build(), node_view(node("a")))
+        else:
+            Slow(work).filter(CycleState(budget), pod("p").build(), node_view(node("a")))
+        slow.may_interrupt = False
+        slow.end()
+
+
+def test_our_own_code_is_never_cut_short() -> None:
+    verdicts = []
+
+    def ask() -> None:
+        verdicts.append(is_foreign(sys._getframe()))
+
+    plugin = Slow(ask)
+    plugin.filter(CycleState(), pod("p").build(), node_view(node("a")))
+    ours: dict[str, Any] = {
+        "__name__": "pilotage.cluster.node_table",
+        "ask": lambda frame: verdicts.append(is_foreign(frame)),
+    }
+    exec("import sys\ndef column(): ask(sys._getframe())", ours)
+    Slow(ours["column"]).filter(CycleState(), pod("p").build(), node_view(node("a")))
+    assert verdicts == [True, False]

@@ -66,6 +66,13 @@ def status(port: int, path: str, *, scheme: str = "http", token: str = "") -> in
         return 0
 
 
+def body(port: int, path: str) -> str:
+    """What stands on a page of the port for this machine."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
+        text: str = answer.read().decode()
+        return text
+
+
 class Background:
     """A command that runs until it is told to end."""
 
@@ -81,6 +88,16 @@ class Background:
             env=environment(),
             cwd="/",
         )
+
+    def workers(self) -> list[int]:
+        """The processes that it has started itself, such as the scheduler below its supervisor."""
+        pid = self.process.pid
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+    def signal_all(self, number: signal.Signals) -> None:
+        """As Ctrl-Z or a frozen machine would: to everybody at once."""
+        for pid in (self.process.pid, *self.workers()):
+            os.kill(pid, number)
 
     def end(self, number: signal.Signals = signal.SIGTERM) -> int:
         """Send a signal and return the exit code."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,13 +12,23 @@ import pytest
 
 CONFIGS = Path(__file__).parents[1] / "data" / "configs"
 COMMAND = Path(sys.executable).parent / "pilotage"
+KUBECONFIG = """
+apiVersion: v1
+kind: Config
+current-context: nowhere
+clusters: [{name: nowhere, cluster: {server: "http://127.0.0.1:9"}}]
+users: [{name: nobody, user: {}}]
+contexts: [{name: nowhere, context: {cluster: nowhere, user: nobody}}]
+"""
 
 pytestmark = pytest.mark.e2e
 
 
-def pilotage(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+def pilotage(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
     command = [str(part) for part in (COMMAND, *arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=120, env={**os.environ, **environment}
+    )
 
 
 def test_a_plugin_named_in_a_configuration_runs_in_a_scheduler_of_its_own(tmp_path: Path) -> None:
@@ -51,7 +62,9 @@ def test_a_plugin_named_in_a_configuration_runs_in_a_scheduler_of_its_own(tmp_pa
 def test_a_plugin_file_with_a_mistake_is_refused_before_anything_starts(command: str, tmp_path: Path) -> None:
     plugin = tmp_path / "broken.py"
     plugin.write_text("from pilotage.api import Filter, Plugin\nclass X(Plugin, Filter):\n    def fitler(self): ...\n")
-    done = pilotage(command, "--plugin", plugin)
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(KUBECONFIG)
+    done = pilotage(command, "--plugin", plugin, KUBECONFIG=str(kubeconfig))
     assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr.startswith(f"error: {plugin}:3: X does not implement filter(self, state, pod, node)")

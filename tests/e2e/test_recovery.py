@@ -98,7 +98,8 @@ def test_scheduling_begins_when_the_server_comes_up(cluster: Cluster) -> None:
     cluster.kubectl("apply", "-f", "-", stdin=NODE)
     cluster.create_pods("a")
     eventually("the pod is bound", lambda: cluster.all_bound(1))
-    assert status(pages, "/readyz") == 200
+    # The scheduler reports its health to the supervisor twice a second.
+    eventually("it is ready", lambda: status(pages, "/readyz") == 200)
     assert scheduler.end() == 0
     assert "waiting for the API server: cannot reach" in scheduler.stderr
 
@@ -114,7 +115,7 @@ def test_short_absence_of_the_server_is_survived_and_the_lease_kept(cluster: Clu
     cluster.server.start()
     cluster.create_pods("b")
     eventually("the second is bound", lambda: cluster.all_bound(2))
-    assert status(pages, "/readyz") == 200
+    eventually("it is ready", lambda: status(pages, "/readyz") == 200)
     assert scheduler.process.poll() is None
     assert scheduler.end() == 0
 
@@ -155,10 +156,10 @@ def test_leader_that_was_frozen_for_longer_than_its_lease_writes_nothing_when_it
     eventually("the first leads", lambda: cluster.all_bound(1))
     second, pages = cluster.scheduler()
     eventually("the second stands by", lambda: status(pages, "/readyz") == 200)
-    first.process.send_signal(signal.SIGSTOP)
+    first.signal_all(signal.SIGSTOP)
     cluster.create_pods("b")
     eventually("the second leads", lambda: cluster.all_bound(2))
-    first.process.send_signal(signal.SIGCONT)
+    first.signal_all(signal.SIGCONT)
     eventually("the first has ended", lambda: first.process.poll() is not None)
     assert first.end() == 1 and "leaderelection lost" in first.stderr
     assert cluster.scheduled_events() == ["a", "b"]

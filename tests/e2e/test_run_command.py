@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from .processes import Background, SandboxProcess, eventually, free_port, pilotage, status
+from .processes import Background, SandboxProcess, body, eventually, free_port, pilotage, status
 
 pytestmark = pytest.mark.e2e
 
@@ -28,6 +28,7 @@ def changed(sandbox: SandboxProcess, path: Path, **server: str) -> Path:
     content["clusters"][0]["cluster"].update({key: value for key, value in server.items() if key == "server"})
     content["users"][0]["user"].update({key: value for key, value in server.items() if key == "token"})
     path.write_text(yaml.safe_dump(content))
+    path.chmod(0o600)
     return path
 
 
@@ -41,6 +42,52 @@ def test_it_schedules_the_pods_of_a_cluster_from_outside(sandbox: SandboxProcess
     assert scheduler.end() == 0
     sandbox.kubectl("scale", "deployment", "web", "--replicas=6")
     eventually("the sixth waits", lambda: len(sandbox.get("pods", "--field-selector=spec.nodeName=")) == 1)
+
+
+TICKER = """\
+from pathlib import Path
+
+from pilotage.api import Handle, Plugin, PostBind
+
+
+class Ticker(Plugin, PostBind):
+    def __init__(self, handle: Handle, args) -> None:
+        self._handle, self._path = handle, Path(args["path"])
+        self._ticks = handle.metrics.counter("ticker_ticks_total", "Ticks.")
+        handle.run_in_background(self._tick)
+
+    async def _tick(self) -> None:
+        self._ticks.add()
+        raise RuntimeError("once more")
+
+    async def post_bind(self, state, pod, node_name) -> None: ...
+
+    async def close(self) -> None:
+        self._path.write_text(self._handle.profile_name)
+"""
+
+
+def test_tasks_metrics_and_close_of_a_plugin(sandbox: SandboxProcess, tmp_path: Path) -> None:
+    """Also where lease and pages are in a process of their own."""
+    (tmp_path / "ticker.py").write_text(TICKER)
+    config = tmp_path / "config.yaml"
+    config.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        f"profiles: [{{pluginConfig: [{{name: Ticker, args: {{path: {tmp_path / 'closed'}}}}}]}}]\n"
+        "---\napiVersion: config.pilotage.dev/v1alpha1\nkind: PilotageConfiguration\npluginFiles: [ticker.py]\n"
+    )
+    pages = free_port()
+    flags = ("--secure-port=0", f"--insecure-port={pages}", "--config", config)
+    scheduler = Background("run", "--kubeconfig", sandbox.kubeconfig, *flags)
+
+    def ticks() -> float:
+        lines = body(pages, "/metrics").splitlines() if status(pages, "/readyz") == 200 else []
+        return float(next((line.split()[1] for line in lines if line.startswith("ticker_ticks_total ")), 0))
+
+    eventually("it was run again after an error", lambda: ticks() >= 2)
+    assert scheduler.end() == 0
+    assert (tmp_path / "closed").read_text() == "default-scheduler"
+    assert scheduler.stderr.count("point=Background _tick") == 1
 
 
 def test_a_server_that_does_not_answer_is_waited_for(sandbox: SandboxProcess, tmp_path: Path) -> None:

@@ -186,7 +186,9 @@ def test_the_queue_of_the_scheduler_can_be_looked_at(sandbox: SandboxProcess) ->
     where = ("--kubeconfig", sandbox.kubeconfig)
     eventually("the pod was tried", lambda: "1 unschedulable" in pilotage("queue", *where).stdout)
     shown = pilotage("queue", *where)
-    assert re.search(r"^unschedulable +default/waiting +0 +1 +\d+s +- +NodeResourcesFit +0/4 nodes", shown.stdout, re.M)
+    assert re.search(
+        r"^unschedulable +default/waiting +1 +0 +1 +\d+s +- +NodeResourcesFit +0/4 nodes", shown.stdout, re.M
+    )
     report = json.loads(pilotage("queue", *where, "-o", "json").stdout)
     assert [pod["name"] for pod in report["unschedulable"]] == ["waiting"]
     sandbox.kubectl("delete", "pod", "waiting")

@@ -14,14 +14,10 @@ from .processes import Background, SandboxProcess, eventually, pilotage
 
 pytestmark = pytest.mark.e2e
 
-QUEUES = """
-apiVersion: kueue.x-k8s.io/v1beta2
-kind: ResourceFlavor
-metadata: {name: std}
----
+TWO_CORES = """
 apiVersion: kueue.x-k8s.io/v1beta2
 kind: ClusterQueue
-metadata: {name: research}
+metadata: {name: %(queue)s}
 spec:
   namespaceSelector: {}
   resourceGroups:
@@ -30,9 +26,18 @@ spec:
 ---
 apiVersion: kueue.x-k8s.io/v1beta2
 kind: LocalQueue
-metadata: {name: team, namespace: default}
-spec: {clusterQueue: research}
+metadata: {name: team, namespace: %(namespace)s}
+spec: {clusterQueue: %(queue)s}
 """
+QUEUES = (
+    """
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ResourceFlavor
+metadata: {name: std}
+---
+"""
+    + TWO_CORES % {"queue": "research", "namespace": "default"}
+)
 JOB = """
 apiVersion: batch/v1
 kind: Job
@@ -47,7 +52,8 @@ spec:
       restartPolicy: Never
       containers: [{name: c, image: i, resources: {requests: {cpu: 1}}}]
 """
-LIMITED = """
+LIMITED = (
+    """
 apiVersion: v1
 kind: Namespace
 metadata: {name: limited}
@@ -58,20 +64,9 @@ metadata: {name: bounds, namespace: limited}
 spec:
   limits: [{type: Container, max: {cpu: 500m}, defaultRequest: {cpu: 250m}}]
 ---
-apiVersion: kueue.x-k8s.io/v1beta2
-kind: ClusterQueue
-metadata: {name: small}
-spec:
-  namespaceSelector: {}
-  resourceGroups:
-  - coveredResources: [cpu]
-    flavors: [{name: std, resources: [{name: cpu, nominalQuota: 2}]}]
----
-apiVersion: kueue.x-k8s.io/v1beta2
-kind: LocalQueue
-metadata: {name: team, namespace: limited}
-spec: {clusterQueue: small}
 """
+    + TWO_CORES % {"queue": "small", "namespace": "limited"}
+)
 OVER_THE_LIMIT = '{"spec": {"containers": [{"name": "p", "image": "i", "resources": {"limits": {"cpu": "1"}}}]}}'
 CONFIGURATION = """
 apiVersion: config.kueue.x-k8s.io/v1beta2

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from pilotage.assembly import options_from_configuration
+from pilotage.config.load import configuration_of
 from pilotage.explain.explainer import UnknownNode, explain
 from pilotage.explain.render import render
 from pilotage.testing import node, pod
@@ -21,6 +23,17 @@ def test_pod_that_fits_names_the_node_and_the_scores_of_the_best() -> None:
     assert report.best[0].total == sum(report.best[0].plugins.values())
     assert report.best[0].plugins["NodeResourcesFit"] > report.best[1].plugins["NodeResourcesFit"]
     assert [(group.plugin, group.nodes) for group in report.refusals] == [("NodeUnschedulable", 1)]
+
+
+def test_without_score_plugins_every_node_that_fits_has_one_point() -> None:
+    profile = {"schedulerName": "default-scheduler", "plugins": {"score": {"disabled": [{"name": "*"}]}}}
+    configuration = configuration_of(
+        {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration", "profiles": [profile]},
+        "no scores",
+    )
+    engine = engine_of(node("a"), node("b"), options=options_from_configuration(configuration))
+    report = explain(engine, pod("p").build())
+    assert [(score.node, score.total, score.plugins) for score in report.best] == [("a", 1, {}), ("b", 1, {})]
 
 
 def test_ties_are_told() -> None:

@@ -10,9 +10,9 @@ from pilotage.explain.engine import put, thinking_engines
 from pilotage.testing import NodeBuilder, PodBuilder
 
 
-def engine_of(*things: NodeBuilder | PodBuilder) -> ProfileEngine:
+def engine_of(*things: NodeBuilder | PodBuilder, options: SchedulerOptions | None = None) -> ProfileEngine:
     """The engine of the default profile over these nodes and pods."""
     cluster = Cluster()
     for thing in things:
         put(cluster, "Node" if isinstance(thing, NodeBuilder) else "Pod", thing.build())
-    return thinking_engines(cluster, SystemClock(), SchedulerOptions())["default-scheduler"]
+    return thinking_engines(cluster, SystemClock(), options or SchedulerOptions())["default-scheduler"]

@@ -34,7 +34,7 @@ def test_an_example_is_a_plugin(source: str, tmp_path: Path) -> None:
 
 
 def test_the_other_examples_run() -> None:
-    assert len(PLUGINS) == 4
+    assert len(PLUGINS) == 8
     for example in EXAMPLES:
         if example not in PLUGINS:
             exec(example, {})

@@ -86,6 +86,20 @@ def test_filters_of_both_kinds_are_joined_and_per_node_ones_see_only_what_is_lef
     assert world.totals()[1] == REFUSED and asked == ["n0", "n2"]
 
 
+def test_of_a_node_that_one_filter_rejected_the_next_is_not_asked() -> None:
+    """As node by node: what the second notes or where it fails must not depend on nodes that it never sees."""
+    seen: list[list[int]] = []
+
+    def note(state: CycleState, pod: Pod, nodes: NodeTable) -> list[Any]:
+        seen.append(numbers(nodes).tolist())
+        return [(numbers(nodes) == 2, SMALL)]
+
+    first = scripted("A", filter_all=lambda state, pod, nodes: [(numbers(nodes) == 1, SMALL)])
+    world = World(first, scripted("B", filter_all=note), nodes=4)
+    assert [total == REFUSED for total in world.totals()] == [False, True, True, False]
+    assert seen == [[0, 2, 3]]
+
+
 def test_scores_are_weighted_and_added() -> None:
     world = World(
         scripted("A", score=lambda state, pod, view: number_of(view)),
@@ -252,26 +266,26 @@ BROKEN = RuntimeError("it broke")
 @pytest.mark.parametrize(
     ("answers", "text"),
     [
-        ({"filter": BROKEN}, 'running "A" filter plugin: it broke'),
-        ({"filter_all": BROKEN}, 'running "A" filter plugin: it broke'),
+        ({"filter": BROKEN}, 'running "A" filter plugin: RuntimeError: it broke'),
+        ({"filter_all": BROKEN}, 'running "A" filter plugin: RuntimeError: it broke'),
         ({"filter": "no"}, 'running "A" filter plugin: '),
         ({"filter_all": lambda *_: [(np.zeros(2, dtype=bool), SMALL)]}, 'running "A" filter plugin: '),
         ({"filter_all": lambda *_: [True]}, 'running "A" filter plugin: '),
-        ({"score": BROKEN}, 'running Score plugins: plugin "A" failed with: it broke'),
+        ({"score": BROKEN}, 'running Score plugins: plugin "A" failed with: RuntimeError: it broke'),
         ({"score": None}, 'running Score plugins: plugin "A" failed with: '),
-        ({"score_all": BROKEN}, 'running Score plugins: plugin "A" failed with: it broke'),
+        ({"score_all": BROKEN}, 'running Score plugins: plugin "A" failed with: RuntimeError: it broke'),
         ({"score_all": lambda *_: np.zeros(2)}, 'running Score plugins: plugin "A" failed with: '),
         (
             {"score": lambda *_: 1, "normalize": BROKEN},
-            'running Normalize on Score plugins: plugin "A" failed with: it broke',
+            'running Normalize on Score plugins: plugin "A" failed with: RuntimeError: it broke',
         ),
         (
             {"score": lambda *_: 1, "normalize": lambda *_: np.zeros(7)},
             'running Normalize on Score plugins: plugin "A" failed with: ',
         ),
-        ({"score": lambda *_: 1, "pre_score": BROKEN}, 'running PreScore plugin "A": it broke'),
+        ({"score": lambda *_: 1, "pre_score": BROKEN}, 'running PreScore plugin "A": RuntimeError: it broke'),
         ({"score": lambda *_: 1, "pre_score": NO}, 'running PreScore plugin "A": unexpected '),
-        ({"filter": None, "sign": BROKEN}, 'running Sign plugin "A": it broke'),
+        ({"filter": None, "sign": BROKEN}, 'running Sign plugin "A": RuntimeError: it broke'),
         ({"filter": None, "sign": lambda pod: []}, 'running Sign plugin "A": '),
     ],
     ids=[

@@ -150,8 +150,9 @@ HEAD = "from pilotage.api import *\nfrom pilotage.api import Plugin, Filter, Sco
         ),
         (
             HEAD + "class X(Plugin, Filter):\n    def filter(self, s, p, n): ...\n"
+            "    always_queue_on = (ClusterEvent(Resource.NODE, Action.ADD),)\n"
             "    @narrows(Resource.NODE, Action.ADD)\n    def concerned(self, pod, old, new): ...\n",
-            ":5: X.concerned is under @narrows and must take (self, old, new), not (self, pod, old, new)",
+            ":6: X.concerned is under @narrows and must take (self, old, new), not (self, pod, old, new)",
         ),
         (
             HEAD
@@ -270,7 +271,7 @@ def test_installed_packages_offer_plugins_by_entry_points(monkeypatch: pytest.Mo
     entries = [entry_point("tests.framework.test_plugin_files:Fine")]
     monkeypatch.setattr(plugin_files, "entry_points", lambda group: entries if group == "pilotage.plugins" else [])
     loaded = installed_plugins()
-    assert [(plugin.name, plugin.origin) for plugin in loaded] == [("Fine", "package an installed package")]
+    assert [(plugin.name, plugin.origin) for plugin in loaded] == [("Fine", "an installed package")]
 
 
 @pytest.mark.parametrize(
@@ -289,3 +290,81 @@ def test_an_entry_point_that_leads_nowhere_is_refused(
     with pytest.raises(PluginFileError, match=problem) as raised:
         installed_plugins()
     assert raised.value.file.startswith("entry point weather of ")
+
+
+# --- what would have no effect ----------------------------------------------------------------------------------------
+
+
+IDLE = {
+    "NormalizeScore": (
+        "class Idle(Plugin, NormalizeScore, Filter):\n"
+        "    def filter(self, state, pod, node): return None\n"
+        "    def normalize(self, state, pod, scores): return scores\n",
+        "derives from NormalizeScore without Score or VectorScore: nobody would ever call it",
+    ),
+    "PreFilterExtensions": (
+        "class Idle(Plugin, Filter, PreFilterExtensions):\n"
+        "    def filter(self, state, pod, node): return None\n"
+        "    def add_pod(self, state, pod, added, node): pass\n"
+        "    def remove_pod(self, state, pod, removed, node): pass\n",
+        "derives from PreFilterExtensions without PreFilter: nobody would ever call it; derive from PreFilter too",
+    ),
+    "Details": (
+        "class Idle(Plugin, PreFilter, Details):\n"
+        "    def pre_filter(self, state, pod, nodes): return None\n"
+        "    def details(self, state, pod, node): return []\n",
+        "derives from Details without Filter or VectorFilter",
+    ),
+    "narrows": (
+        "class Idle(Plugin, Filter):\n"
+        "    def filter(self, state, pod, node): return None\n"
+        "    @on_event(Resource.NODE, Action.ADD)\n"
+        "    def hint(self, pod, old, new): return Hint.QUEUE\n"
+        "    @narrows(Resource.NODE, Action.DELETE)\n"
+        "    def narrow(self, old, new): return Affected.all()\n",
+        "Idle.narrow narrows events (Node, Delete) of which the plugin does not hear; put a hint for them under @on_",
+    ),
+    "raw kinds": (
+        "class Idle(Plugin, Filter):\n    raw_kinds = 'Pod'\n    def filter(self, state, pod, node): return None\n",
+        "Idle.raw_kinds must be a set of kinds, such as frozenset([\"Pod\"]), not 'Pod'",
+    ),
+    "close": (
+        "class Idle(Plugin, Filter):\n    def filter(self, state, pod, node): return None\n    def close(self): pass\n",
+        "Idle.close must be written as async def close(self)",
+    ),
+}
+IMPORTS = (
+    "from pilotage.api import (Action, Affected, Details, Filter, Hint, NormalizeScore, Plugin, PreFilter,"
+    " PreFilterExtensions, Resource, narrows, on_event)\n"
+)
+
+
+@pytest.mark.parametrize("case", IDLE)
+def test_what_nobody_would_ever_call_is_an_error(case: str, file: Path) -> None:
+    source, problem = IDLE[case]
+    found = problems_of(file, IMPORTS + source)
+    assert len(found) == 1 and problem in found[0]
+
+
+@pytest.mark.parametrize(
+    ("heard", "narrowed"),
+    [
+        ("Resource.POD, Action.DELETE", "Resource.ASSIGNED_POD, Action.DELETE"),
+        ("Resource.ASSIGNED_POD, Action.ALL", "Resource.POD, Action.ADD"),
+        ("Resource.ANY, Action.ALL", "Resource.NODE, Action.ADD"),
+    ],
+)
+def test_a_narrowing_of_some_of_the_events_is_all_right(heard: str, narrowed: str, file: Path) -> None:
+    source, _ = IDLE["narrows"]
+    source = source.replace("Resource.NODE, Action.ADD", heard).replace("Resource.NODE, Action.DELETE", narrowed)
+    file.write_text(IMPORTS + source)
+    assert load_plugin_file(file)
+
+
+def test_classes_that_look_like_plugins_and_are_none_are_told(file: Path, caplog: pytest.LogCaptureFixture) -> None:
+    file.write_text(GOOD + "\nclass Forgotten(Filter):\n    def filter(self, state, pod, node):\n        return None\n")
+    assert [cls.plugin_name() for cls in load_plugin_file(file)] == ["SunnyNodes", "Rainy"]
+    assert [record.message.removeprefix(str(file)) for record in caplog.records] == [
+        ":4: Base is no plugin itself, because _Private, Sunny, Rainy derives from it; call it _Base if that is meant",
+        ":18: Forgotten is no plugin, because it does not derive from Plugin; call it _Forgotten if that is meant",
+    ]

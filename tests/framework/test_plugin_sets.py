@@ -238,3 +238,28 @@ def test_plugins_that_are_not_built_yet_are_skipped_with_a_warning(caplog: pytes
         layout = laid_out(text)
     assert "Someday" not in layout.plugins
     assert caplog.messages == ['profile "s": plugin "Someday" does not exist here yet, skipped']
+
+
+# --- points that a plugin loses because others are named --------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("{score: {enabled: [{name: Other}]}}", "is named at score only: it does not serve filter, permit;"),
+        ("{score: {enabled: [{name: Other}]}, filter: {disabled: [{name: Other}]}}", "it does not serve permit;"),
+        (
+            "{filter: {disabled: [{name: Other}]}}",
+            "is only disabled, and runs nowhere: it does not serve score, permit;",
+        ),
+        ("{multiPoint: {enabled: [{name: Other}]}, filter: {disabled: [{name: Other}]}}", ""),
+        ("{multiPoint: {enabled: [{name: Other}]}, score: {enabled: [{name: Other, weight: 5}]}}", ""),
+        ("{multiPoint: {disabled: [{name: Other}]}, score: {enabled: [{name: Other}]}}", ""),
+        ("{score: {enabled: [{name: Third}]}}", ""),
+        ("{score: {enabled: [{name: A, weight: 9}]}}", ""),
+    ],
+)
+def test_points_that_a_plugin_loses_are_told(text: str, told: str, caplog: pytest.LogCaptureFixture) -> None:
+    laid_out(text)
+    warnings = [record.message for record in caplog.records if record.levelno == logging.WARNING]
+    assert [told in warning for warning in warnings] == ([True] if told else [])

@@ -28,7 +28,7 @@ def built(*classes: type[Plugin], **args: Any) -> Profile:
     chosen = [PluginChoice(cls.plugin_name(), args=args) for cls in classes]
     needed = [cls for cls in (PrioritySort, NullBinder) if cls not in classes]
     chosen += [PluginChoice(cls.plugin_name()) for cls in needed]
-    return build_profile("mine", ProfileRecipe(tuple(chosen)), Registry([*classes, *needed]), HANDLE)
+    return build_profile("mine", ProfileRecipe(tuple(chosen)), Registry([*classes, *needed]), lambda _: HANDLE)
 
 
 def test_plugins_serve_the_points_that_they_implement_in_their_order() -> None:
@@ -80,7 +80,7 @@ def test_plugins_are_made_once_with_what_they_ask_for() -> None:
 def test_weights_come_with_the_choice() -> None:
     chosen = (PluginChoice("TaintToleration", 3), PluginChoice("PrioritySort"), PluginChoice("NullBinder"))
     registry = Registry([TaintToleration, PrioritySort, NullBinder])
-    profile = build_profile("mine", ProfileRecipe(chosen), registry, HANDLE)
+    profile = build_profile("mine", ProfileRecipe(chosen), registry, lambda _: HANDLE)
     assert profile.weights["TaintToleration"] == 3 and profile.weights["PrioritySort"] == 1
 
 
@@ -137,4 +137,4 @@ def test_a_plugin_that_cannot_be_made_stops_the_start_with_a_clear_word(cls: typ
 def test_an_unknown_plugin_stops_the_start() -> None:
     recipe = ProfileRecipe((PluginChoice("NodeNam"),))
     with pytest.raises(ProfileError, match=r'unknown plugin "NodeNam" \(did you mean "NodeName"\?\)'):
-        build_profile("mine", recipe, Registry([NodeName]), HANDLE)
+        build_profile("mine", recipe, Registry([NodeName]), lambda _: HANDLE)

@@ -203,7 +203,7 @@ def test_a_profile_may_have_its_own_percentage() -> None:
 
 
 def built(recipe: ProfileRecipe) -> Profile:
-    return build_profile("s", recipe, REGISTRY, HANDLE)
+    return build_profile("s", recipe, REGISTRY, lambda _: HANDLE)
 
 
 def test_a_profile_serves_each_point_in_the_order_of_its_recipe() -> None:
@@ -250,9 +250,9 @@ def test_a_constructor_that_raises_is_named() -> None:
 
     registry = Registry([Moody, Greedy])
     with pytest.raises(ProfileError, match='profile "s": plugin "Moody" cannot be made: RuntimeError: not today'):
-        build_profile("s", ProfileRecipe((PluginChoice("Moody"),)), registry, HANDLE)
+        build_profile("s", ProfileRecipe((PluginChoice("Moody"),)), registry, lambda _: HANDLE)
     with pytest.raises(ProfileError, match='plugin "Greedy" asks for everything'):
-        build_profile("s", ProfileRecipe((PluginChoice("Greedy"),)), registry, HANDLE)
+        build_profile("s", ProfileRecipe((PluginChoice("Greedy"),)), registry, lambda _: HANDLE)
 
 
 def test_a_broken_arguments_class_is_contained() -> None:

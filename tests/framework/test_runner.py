@@ -46,14 +46,14 @@ def test_pre_enqueue_stops_at_the_first_refusal(calls: list[str]) -> None:
 @pytest.mark.parametrize(
     ("answer", "text"),
     [
-        (BROKEN, 'running PreEnqueue plugin "A": it broke'),
+        (BROKEN, 'running PreEnqueue plugin "A": RuntimeError: it broke'),
         (True, 'running PreEnqueue plugin "A": unexpected answer True'),
     ],
 )
-def test_pre_enqueue_gates_a_pod_whose_gate_is_broken(answer: object, text: str) -> None:
-    refused = runner_of(scripted("A", pre_enqueue=answer)).pre_enqueue(POD)
-    assert refused is not None and refused.plugin == "A"
-    assert [reason.message for reason in refused.refusal.reasons] == [text]
+def test_pre_enqueue_names_a_gate_that_is_broken(answer: object, text: str) -> None:
+    with pytest.raises(PluginError) as caught:
+        runner_of(scripted("A", pre_enqueue=answer)).pre_enqueue(POD)
+    assert (caught.value.plugin, caught.value.point, str(caught.value)) == ("A", "PreEnqueue", text)
 
 
 # --- PreFilter --------------------------------------------------------------------------------------------------------
@@ -176,7 +176,7 @@ def test_post_filter_names_the_first_that_could_not_help(answers: list[Any], ref
 def test_post_filter_that_raises_ends_the_stage_and_leaves_the_nomination_alone(calls: list[str]) -> None:
     outcome, message = post_filtered(Nominate("", "nothing helps"), BROKEN, NO)
     assert (outcome.nomination, outcome.refused_by, message) == (Nominate(), "B", "it broke")
-    assert str(outcome.error) == 'running PostFilter plugin "B": it broke'
+    assert str(outcome.error) == 'running PostFilter plugin "B": RuntimeError: it broke'
     assert calls == ["A.post_filter", "B.post_filter"]
 
 
@@ -226,7 +226,9 @@ def test_unreserve_runs_all_in_reverse_whatever_they_raise(calls: list[str]) -> 
     runner = runner_of(scripted("A", unreserve=None), scripted("B", unreserve=BROKEN), scripted("C", unreserve=None))
     errors = runner.unreserve(CycleState(), POD, "a")
     assert calls == ["C.unreserve", "B.unreserve", "A.unreserve"]
-    assert [(error.plugin, str(error)) for error in errors] == [("B", 'running Unreserve plugin "B": it broke')]
+    assert [(error.plugin, str(error)) for error in errors] == [
+        ("B", 'running Unreserve plugin "B": RuntimeError: it broke')
+    ]
 
 
 def test_permit_collects_who_wants_to_wait_and_cuts_long_waits() -> None:

@@ -52,15 +52,21 @@ def test_booking_passes_on_what_is_not_kept_and_back() -> None:
     assert (node.available(CPU), other.available(CPU)) == (10, 7)
 
 
-def test_a_refused_write_gives_the_reservation_back() -> None:
+def test_a_refused_write_gives_the_reservation_back_for_a_while() -> None:
+    """Given again at once it would be refused at once: hundreds of times a second while a permission is missing."""
     world = World()
     world.queue("main", std=1)
     world.engine.upsert(_workload("a"))
     world.engine.cycle()
     assert [one.reserving for one in world.engine.cluster_queues()] == [1]
-    world.engine.write_refused("ns/a", "gone")
+    world.engine.write_refused("ns/a", "gone", 8.0)
+    world.engine.cycle()
     assert [(one.reserving, one.pending) for one in world.engine.cluster_queues()] == [(0, 1)]
     world.engine.check()
+    world.stage.clock.step(9.0)
+    world.engine.fire_timers()
+    world.engine.cycle()
+    assert [one.reserving for one in world.engine.cluster_queues()] == [1]
 
 
 def test_an_old_echo_is_no_news() -> None:

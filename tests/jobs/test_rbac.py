@@ -6,8 +6,8 @@ from pathlib import Path
 
 import yaml
 
-from pilotage.assembly import WATCHED
 from pilotage.model import KINDS
+from pilotage.model.kinds import WATCHED
 from pilotage.serve.needs import QUEUEING_WRITES
 from pilotage.workload_queueing import WATCHED_FOR_QUEUEING
 

@@ -6,10 +6,11 @@ from collections.abc import Iterable
 from typing import Any
 
 import msgspec
+import pytest
 
 from pilotage.jobs.effects import Deactivate, Event
 from pilotage.jobs.engine import JobQueueing
-from pilotage.model.kueue import AdmissionCheckState, ClusterQueue, LocalQueue, Workload
+from pilotage.model.kueue import AdmissionCheckState, ClusterQueue, LocalQueue, RequeueState, Workload
 from pilotage.rng import seeded
 from tests.jobs.world import World
 
@@ -100,6 +101,39 @@ def test_a_holder_that_was_deactivated_meanwhile_is_told_as_evicted() -> None:
     assert condition(engine, "Evicted") == "True/Deactivated"
     reasons = [one.reason for one in engine.take_effects() if isinstance(one, Event)]
     assert "EvictedDueToDeactivated" in reasons
+
+
+@pytest.mark.parametrize(
+    ("written", "taken"), [("2026-01-01T01:01:05Z", "2026-01-01T00:01:07Z"), ("2026-01-01T00:01:05Z",) * 2]
+)
+def test_a_backoff_that_a_clock_ahead_of_ours_wrote_lasts_no_longer_than_a_backoff(written: str, taken: str) -> None:
+    world = World(waitForPodsReady={"timeout": "5s"})
+    world.queue("main")
+    world.submit("a", "main")
+    world.stage.advance(6)
+    world.settle()
+    workload, replace = world.workload("a"), msgspec.structs.replace
+    status = replace(workload.status, requeue_state=RequeueState(1, written))
+    engine = successor(world, world.stage.objects(), replace(workload, status=status))
+    found = engine.workload("ns/a")
+    assert found is not None and found.status.requeue_state == RequeueState(1, taken)
+    world.stage.advance(61)
+    engine.fire_timers()
+    engine.cycle()
+    assert condition(engine, "Admitted") == "True/Admitted"
+
+
+def test_an_admission_of_a_clock_ahead_of_ours_has_not_lasted_for_less_than_no_time() -> None:
+    """The API server would reject the status, and with it the release of the quota."""
+    world = admitted()
+    workload, replace = world.workload("a"), msgspec.structs.replace
+    conditions = tuple(replace(one, last_transition_time="2026-01-01T01:00:00Z") for one in workload.status.conditions)
+    ahead = replace(workload, status=replace(workload.status, conditions=conditions))
+    engine = successor(world, stopped(world, ClusterQueue, "HoldAndDrain"), ahead)
+    engine.pods_gone("ns/a")
+    found = engine.workload("ns/a")
+    assert found is not None and condition(engine, "QuotaReserved").startswith("False/")
+    assert not found.status.accumulated_past_execution_time_seconds
 
 
 def test_a_preemptor_keeps_its_place_when_its_queue_is_changed() -> None:

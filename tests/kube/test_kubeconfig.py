@@ -149,7 +149,14 @@ BAD = [
     pytest.param(
         config(cluster_fields={"server": 5}), "clusters[0].cluster.server: expected string, got integer", id="type"
     ),
-    pytest.param(config(cluster_fields={"proxy-url": "http://p"}), "proxy-url: proxies are not supported", id="proxy"),
+    pytest.param(
+        config(cluster_fields={"proxy-url": "ftp://a:secret@p"}), "proxy-url: '***@p' is no usable proxy", id="proxy"
+    ),
+    pytest.param(
+        config(cluster_fields={"proxy-url": "https://a:secret@p:8443"}),
+        "proxy-url: https://p:8443: proxies that are spoken to in TLS are not supported",
+        id="tls-proxy",
+    ),
     pytest.param(
         config(cluster_fields={"certificate-authority-data": "%%%"}),
         "certificate-authority-data: is not base64",

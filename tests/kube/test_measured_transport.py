@@ -81,3 +81,9 @@ async def test_stream_that_is_refused_is_counted_by_its_answer(outcome: Exceptio
         async with transport.stream("/api"):
             pass
     assert metrics.rest_client_requests_total.values() == {(code, "GET", HOST): 1}
+
+
+async def test_a_write_that_is_refused_is_counted_by_verb_resource_and_reason() -> None:
+    transport, metrics = measured(Response(403, {}, b""))
+    await transport.request("DELETE", "/api/v1/namespaces/default/pods/p")
+    assert metrics.refused_writes_total.values() == {("delete", "pods", "Forbidden"): 1}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pilotage.assembly import WATCHED
+from pilotage.api import Kind
 from pilotage.kube.client import KubeClient, ServerVersion
 from pilotage.kube.errors import ApiStatusError
 from pilotage.kube.preflight import (
@@ -19,6 +19,7 @@ from pilotage.kube.preflight import (
 )
 from pilotage.kube.transport import NoIdentity, Response, TransportError
 from pilotage.model import KINDS
+from pilotage.model.kinds import WATCHED
 
 from .manual_clock import HurriedClock
 
@@ -28,8 +29,9 @@ WATCHED_KINDS = [KINDS[resource] for resource in WATCHED]
 class SomeServer:
     """Answers with a given code for some paths; may not answer at all for a while."""
 
-    def __init__(self, codes: Mapping[str, int], silent: int = 0) -> None:
+    def __init__(self, codes: Mapping[str, int], silent: int = 0, bodies: Mapping[str, bytes] | None = None) -> None:
         self.codes = codes
+        self.bodies = bodies or {}
         self.silent = silent
         self.asked: list[str] = []
 
@@ -42,6 +44,8 @@ class SomeServer:
         if code != 200:
             status = {"kind": "Status", "reason": "Some", "message": "not for you", "code": code}
             return Response(code, {}, json.dumps(status).encode())
+        if path in self.bodies:
+            return Response(200, {}, self.bodies[path])
         if path == "/version":
             return Response(200, {}, b'{"gitVersion": "v1.36.0", "major": "1", "minor": "36+"}')
         if path == "/apis/storage.k8s.io/v1":
@@ -70,6 +74,25 @@ async def test_everything_that_is_watched_is_listed_once() -> None:
 
 async def test_kind_that_the_server_does_not_have_is_no_obstacle() -> None:
     await check(SomeServer({WATCHED_KINDS[-1].path(): 404}))
+
+
+async def test_a_plugins_kind_that_we_may_not_read_is_named_with_the_plugin_and_the_rule() -> None:
+    groups = Kind("podgroups.scheduling.x-k8s.io", "v1alpha1").info
+    root = "/apis/scheduling.x-k8s.io/v1alpha1"
+    served = SomeServer({groups.path(): 403}, bodies={root: b'{"resources": [{"name": "podgroups"}]}'})
+    client: Any = served
+    with pytest.raises(Refused) as raised:
+        await await_server(KubeClient(client), [groups], HurriedClock(), Waits(), {groups.kind: ["Coscheduling"]})
+    assert raised.value.problems == (
+        "not for you (plugin Coscheduling wants to watch podgroups.v1alpha1.scheduling.x-k8s.io); add to the role: "
+        '- {apiGroups: ["scheduling.x-k8s.io"], resources: ["podgroups"], verbs: ["list", "watch"]}',
+    )
+
+
+async def test_a_plugins_kind_that_is_not_installed_is_no_obstacle() -> None:
+    groups = Kind("podgroups.scheduling.x-k8s.io", "v1alpha1").info
+    client: Any = SomeServer({groups.path(): 403, "/apis/scheduling.x-k8s.io/v1alpha1": 404})
+    await await_server(KubeClient(client), [groups], HurriedClock(), Waits(), {groups.kind: ["Coscheduling"]})
 
 
 async def test_server_that_does_not_answer_is_waited_for_with_growing_pauses() -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import pytest
 
 from pilotage.kube.client import KubeClient
 from pilotage.kube.http_transport import HttpSettings, HttpTransport
-from pilotage.kube.reflector import Reflector
+from pilotage.kube.reflector import WATCH_SECONDS, Reflector
 from pilotage.model.kinds import KINDS
 from pilotage.rng import seeded
 
@@ -35,20 +35,30 @@ from .scripted_server import (
 
 
 class World:
-    def __init__(self, server: ScriptedServer, stale_seconds: float = 60.0) -> None:
+    def __init__(
+        self, server: ScriptedServer, stale_seconds: float = 60.0, on_contact: Callable[[bool], None] | None = None
+    ) -> None:
         self.server = server
         self.sink = StateSink()
         self.clock = HurriedClock()
         self.transport = HttpTransport(server.connection(), HttpSettings(stale_seconds=stale_seconds))
         self.reflector = Reflector(
-            KubeClient(self.transport), KINDS["nodes"], self.sink, self.clock, seeded(1), page_size=2
+            KubeClient(self.transport),
+            KINDS["nodes"],
+            self.sink,
+            self.clock,
+            seeded(1),
+            page_size=2,
+            on_contact=on_contact,
         )
 
 
 @asynccontextmanager
-async def running(server: ScriptedServer, *, stale_seconds: float = 60.0) -> AsyncIterator[World]:
+async def running(
+    server: ScriptedServer, *, stale_seconds: float = 60.0, on_contact: Callable[[bool], None] | None = None
+) -> AsyncIterator[World]:
     async with serving(server):
-        world = World(server, stale_seconds)
+        world = World(server, stale_seconds, on_contact)
         try:
             async with asyncio.TaskGroup() as group:
                 task = group.create_task(world.reflector.run())
@@ -98,6 +108,30 @@ async def test_a_watch_that_ends_goes_on_after_the_last_event_without_a_new_list
         assert world.sink.state == {"b": 11, "c": 12, "d": 14}
         assert server.watched_from == ["10", "12", "13"]
         assert len(server.listed) == 1
+
+
+async def test_a_list_that_is_asked_for_is_made_at_once_and_the_watch_goes_on_from_it() -> None:
+    server = ScriptedServer(
+        [page(10, node("a", 3)), page(20, node("b", 15), more="t"), page(20, node("c", 16)), page(30, node("d", 25))],
+        [stream(added("z", 11), ending="silence"), stream(ending="silence"), stream(ending="silence")],
+    )
+    async with running(server) as world:
+        await world.sink.until(lambda state: "z" in state)
+        await world.reflector.relist()
+        assert world.sink.state == {"b": 15, "c": 16}
+        await server.until_watched(2)
+        await world.reflector.relist()
+        assert world.sink.state == {"d": 25}
+        await server.until_watched(3)
+        assert server.watched_from == ["10", "20", "30"]
+
+
+async def test_of_a_kind_that_is_not_served_there_is_nothing_to_list() -> None:
+    server = ScriptedServer([refusal(404, "NotFound")] * 6 + [page(10)] * 9)
+    async with running(server) as world:
+        await world.reflector.wait_synced()
+        await world.reflector.relist()
+        assert world.sink.state == {}
 
 
 async def test_an_unfinished_last_line_is_dropped_and_its_event_asked_for_again() -> None:
@@ -178,7 +212,9 @@ async def test_a_failed_page_is_asked_for_again_and_not_the_whole_list() -> None
 async def test_delays_grow_with_failures_up_to_a_limit_and_start_small_again_after_success() -> None:
     server = ScriptedServer(
         [page(10)],
-        [refusal(500, "InternalError")] * 3 + [stream(added("a", 11), ending="cut"), refusal(500, "InternalError")],
+        [refusal(500, "InternalError")] * 2
+        + [refusal(429, "TooManyRequests")]
+        + [stream(added("a", 11), ending="cut"), refusal(500, "InternalError")],
     )
     async with running(server) as world:
         await server.until_watched(6)
@@ -241,6 +277,46 @@ async def test_a_server_that_keeps_talking_nonsense_is_asked_for_a_new_list_in_t
         await world.sink.until(lambda state: "b" in state)
         assert set(server.watched_from[1:3]) == {"11"}, "one bad line is first met with a resume"
         assert len(server.listed) == 2
+
+
+@pytest.mark.parametrize("code", [500, 503])
+async def test_a_server_that_fails_to_watch_three_times_is_asked_for_a_new_list(code: int) -> None:
+    """It took eight failures before, which is a quarter of a minute of decisions by what was."""
+    server = ScriptedServer([page(10, node("a", 5)), page(20, node("b", 15))], [refusal(code, "InternalError")] * 3)
+    async with running(server) as world:
+        await world.sink.until(lambda state: "b" in state)
+        await server.until_watched(4)
+        assert server.watched_from == ["10", "10", "10", "20"]
+        assert sum(world.clock.naps) < 1.0
+
+
+async def test_a_server_that_lists_but_cannot_watch_is_asked_for_lists_ever_more_rarely() -> None:
+    rounds = 8
+    server = ScriptedServer([page(10 + i) for i in range(rounds)], [refusal(500, "InternalError")] * 3 * (rounds - 1))
+    async with running(server) as world:
+        await server.until_watched(3 * (rounds - 1) + 1)
+        before_lists = world.clock.naps[2::3]
+        assert len(server.listed) == rounds and len(before_lists) == rounds - 1
+        for step, nap in enumerate(before_lists):
+            assert 0.05 * 2**step <= nap <= 0.15 * 2**step, "doubling, and spread by chance"
+
+
+async def test_interruptions_are_told_once_and_so_is_their_end() -> None:
+    told: list[bool] = []
+    server = ScriptedServer(
+        [page(10)], [refusal(503, "ServiceUnavailable")] * 2 + [stream(added("a", 11), ending="silence")]
+    )
+    async with running(server, on_contact=told.append) as world:
+        await world.sink.until(lambda state: "a" in state)
+        assert told == [False, True]
+
+
+async def test_a_watch_that_ends_in_time_is_no_interruption() -> None:
+    told: list[bool] = []
+    server = ScriptedServer([page(10)], [stream(added("a", 11)), stream(added("b", 12), ending="silence")])
+    async with running(server, on_contact=told.append) as world:
+        await world.sink.until(lambda state: "b" in state)
+        assert told == []
 
 
 async def test_events_before_a_bad_line_of_the_same_chunk_count() -> None:
@@ -380,3 +456,31 @@ async def test_a_cancelled_reflector_closes_its_stream() -> None:
         async with asyncio.timeout(20):
             await server.stream_was_left.wait()
         await world.transport.close()
+
+
+async def test_a_kind_that_the_server_does_not_have_is_heard_of_too() -> None:
+    server = ScriptedServer([refusal(404, "NotFound")] * 6 + [page(10)])
+    async with running(server) as world:
+        assert (world.reflector.contact_age or 0.0) == 0.0
+        await server.until_watched(1)
+        assert (world.reflector.contact_age or 0.0) < 1.0
+
+
+async def test_the_age_of_the_last_contact_grows_while_nothing_is_heard_and_a_bookmark_ends_that() -> None:
+    server = ScriptedServer([page(10)], [stream(bookmark(11), ending="silence")])
+    async with serving(server):
+        world = World(server)
+        assert world.reflector.contact_age is None, "nobody watches yet"
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(world.reflector.run())
+            await server.until_watched(1)
+            while world.reflector._position != "11":  # noqa: ASYNC110 - nobody is told of a bookmark
+                await asyncio.sleep(0.01)
+            world.clock.now += 50.0
+            assert world.reflector.contact_age == 50.0
+            task.cancel()
+        await world.transport.close()
+
+
+def test_a_silent_stream_is_given_up_soon_after_the_longest_watch() -> None:
+    assert WATCH_SECONDS[1] < HttpSettings().stale_seconds <= WATCH_SECONDS[1] + 60

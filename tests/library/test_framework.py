@@ -13,6 +13,7 @@ from pilotage.config.problems import ConfigError
 from pilotage.library import Framework
 from pilotage.model import Pod
 from pilotage.testing import node, pod
+from tests.cycle.foreign_kinds_world import PlainTickets, Tickets, ticket
 
 
 class Sober(Plugin, Filter):
@@ -93,3 +94,18 @@ def test_a_bad_configuration_is_refused(tmp_path: Path) -> None:
     file.write_text("profils: []\n")
     with pytest.raises(ConfigError, match="Required value"):
         Framework(config=file)
+
+
+def test_objects_of_a_kind_that_a_plugin_watches_are_put_in_as_json_or_as_its_type() -> None:
+    framework = Framework(node("a").json(), plugins=[Tickets, PlainTickets])
+    wanted = pod("p").json()
+    assert framework.fits(wanted).reasons == {"a": ["no open ticket"]}
+    framework.put(ticket("p"))
+    assert framework.fits(wanted).best == "a"
+    framework.remove(ticket("p"))
+    assert not framework.fits(wanted)
+
+
+def test_an_object_of_a_kind_that_no_plugin_watches_is_refused() -> None:
+    with pytest.raises(ValueError, match="does not read objects of kind 'Ticket', and no plugin watches them"):
+        Framework(node("a").json(), ticket("p"))

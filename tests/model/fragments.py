@@ -45,7 +45,7 @@ IN_TREE = {
     "awsElasticBlockStore": {"volumeID": "vol", "partition": 1, "readOnly": True},
     "iscsi": {"targetPortal": "1.2.3.4", "iqn": "iqn.1", "lun": 1, "readOnly": True},
     "rbd": {"monitors": ["m"], "image": "i", "pool": "p", "readOnly": True},
-    "azureDisk": {"diskName": "d", "diskURI": "uri", "readOnly": True},
+    "azureDisk": {"diskName": "d", "diskURI": "uri", "kind": "Managed", "readOnly": True},
     "azureFile": {"shareName": "s", "secretName": "t", "readOnly": True},
     "cinder": {"volumeID": "vol", "readOnly": True},
     "vsphereVolume": {"volumePath": "path"},

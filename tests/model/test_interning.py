@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from weakref import ref
+
+from pilotage.model.frozen_map import FrozenMap
 from pilotage.model.interning import Shared
 
 
@@ -33,3 +36,25 @@ def test_what_is_not_used_is_forgotten() -> None:
     for number in range(30):
         shared.get(str(number).encode())
     assert shared.get(b"first") is not first
+
+
+def test_what_is_kept_is_bounded_in_bytes_too() -> None:
+    shared: Shared[list[int]] = Shared(lambda content: [len(content)])
+    for number in range(20_000):
+        shared.get(number.to_bytes(4) * 2_500)
+    assert len(shared) * 10_000 < 20 * 2**20
+
+
+def test_large_content_is_found_again_only_while_somebody_uses_it() -> None:
+    shared: Shared[FrozenMap] = Shared(lambda content: FrozenMap({"size": str(len(content))}))
+    used = shared.get(b"x" * 100_000)
+    assert shared.get(b"x" * 100_000) is used
+    assert len(shared) == 0
+    gone = ref(used)
+    del used
+    assert gone() is None
+
+
+def test_large_content_that_cannot_be_watched_is_made_anew() -> None:
+    shared: Shared[tuple[int, ...]] = Shared(lambda content: (len(content),))
+    assert shared.get(b"x" * 100_000) == shared.get(b"x" * 100_000) == (100_000,)

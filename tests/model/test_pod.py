@@ -269,3 +269,16 @@ def test_refused_content_is_refused_again() -> None:
     for _ in range(2):
         with pytest.raises(DecodeError, match=r"spec\.priority"):
             _decode(body)
+
+
+def test_equal_large_specs_are_one_while_in_use_and_gone_with_their_pods() -> None:
+    selector = {f"key-{number}.example.com/k": "v" for number in range(5_000)}
+    first, second = (
+        _decode(_pod("a", spec={"nodeSelector": selector})),
+        _decode(_pod("b", spec={"nodeSelector": selector})),
+    )
+    assert first.spec is second.spec
+    spec = weakref.ref(first.spec)
+    first.spec.memo["derived"] = [selector]
+    del first, second
+    assert spec() is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import msgspec
@@ -236,3 +237,26 @@ def test_sidecars_are_resized_too() -> None:
     reported = {"initContainerStatuses": [{"name": "side", "allocatedResources": {"cpu": "4"}}]}
     pod = Pod(name="a", spec=spec, status=msgspec.convert(reported, PodStatus))
     assert assigned_requests(pod) == {"cpu": 5000}
+
+
+def test_requests_are_those_of_the_largest_step_whatever_order_sidecars_come_in() -> None:
+    """Against the rule as it is written: each init container runs beside the sidecars that were started before it."""
+    rng = random.Random(4)
+    names = ("cpu", "memory", "a__x", "b__x")
+    for _ in range(300):
+        wanted = [{name: str(rng.randrange(5)) for name in names if rng.random() < 0.5} for _ in range(6)]
+        sidecars = [rng.random() < 0.5 for _ in range(5)]
+        steps = [_container(f"i{at}", sidecar=one, **wanted[at]) for at, one in enumerate(sidecars)]
+        spec = _spec(_container(**wanted[5]), initContainers=steps)
+        expected = {}
+        for name in names:
+            amounts = [int(one.get(name, "0")) for one in wanted]
+            beside = [
+                sum(a for a, is_sidecar in zip(amounts[:at], sidecars, strict=False) if is_sidecar) for at in range(5)
+            ]
+            running = amounts[5] + sum(a for a, is_sidecar in zip(amounts, sidecars, strict=False) if is_sidecar)
+            expected[name.replace("__", "/")] = max(running, *(a + b for a, b in zip(amounts, beside, strict=False)))
+        expected["cpu"] *= 1000
+        assert {name: amount for name, amount in expected.items() if amount} == {
+            name: amount for name, amount in pod_requests(spec).items() if amount
+        }

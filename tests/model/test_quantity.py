@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import pytest
 
+from pilotage.model import quantity
 from pilotage.model.quantity import (
     MAX_INT64,
     Format,
@@ -142,3 +143,25 @@ def test_format_quantity_writes_the_canonical_text(value: Fraction | int, form: 
 )
 def test_canonical_quantity_keeps_the_notation(text: Quantity, canonical: str) -> None:
     assert canonical_quantity(text) == canonical
+
+
+@pytest.mark.parametrize("digits", [5_000, 100_000])
+def test_numbers_of_thousands_of_digits_are_read(digits: int) -> None:
+    assert quantity_value("0" * digits + "7") == 7
+    assert quantity_value("0." + "0" * digits + "1") == 1, "some of it is not none of it"
+    assert quantity_milli("1." + "9" * digits + "Ki") == 2_048_000
+    assert quantity_value("9" * digits) == quantity_milli("9" * digits + "Ei") == MAX_INT64
+    assert quantity_value("-" + "9" * digits) == -MAX_INT64
+
+
+@pytest.mark.parametrize("text", ["9" * 400, "9" * 5_000 + "Ei", "9" * 1_000 + "e999", "0." + "1" * 5_000])
+def test_the_longest_numbers_can_be_added_and_written(text: str) -> None:
+    value = parse_quantity(text)
+    assert quantity_value(format_quantity(value + value)) == min(-(-2 * value // 1), MAX_INT64)
+
+
+def test_long_texts_are_not_remembered() -> None:
+    before = quantity._known_nanos.cache_info().currsize
+    for number in range(100):
+        quantity_value("0" * 1000 + str(number))
+    assert quantity._known_nanos.cache_info().currsize == before

@@ -34,6 +34,12 @@ def test_images_of_a_pod_add_up_and_the_best_grows_with_their_number() -> None:
     assert world.raw_scores(running("x", "y"))["b"] == 100 * (x - 23) // (2 * 1000 - 23)
 
 
+def test_of_an_image_that_a_node_reports_twice_the_first_counts() -> None:
+    twice = [{"names": ["big:latest"], "sizeBytes": size * MIB} for size in (400, 800)]
+    world = with_handle(ImageLocality, node("a").status(images=twice))
+    assert world.raw_scores(running("big")) == {"a": 100 * (400 - 23) // (1000 - 23)}
+
+
 def test_score_stays_within_bounds() -> None:
     world = with_handle(ImageLocality, having("small", x=5), having("huge", y=5000))
     assert world.raw_scores(running("x")) == {"small": 0, "huge": 0}

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
+from pilotage.api.budget import UNLIMITED
 from pilotage.api.results import SKIP
 from pilotage.plugins import NodeVolumeLimits
+from pilotage.plugins.node_volume_limits.attachments import AttachedVolumes
+from pilotage.plugins.node_volume_limits.volumes import CannotCount
 from pilotage.testing import node, pod
 from tests.plugins.volume_world import (
     Object,
@@ -16,11 +20,13 @@ from tests.plugins.volume_world import (
     claim,
     csi_driver,
     csi_node,
+    decoded,
     mounting,
     storage_class,
     using,
     volume,
 )
+from tests.soak.reachable import container_sizes
 
 DRIVER = "csi.example.com"
 EBS = "ebs.csi.aws.com"
@@ -75,6 +81,22 @@ def test_volumes_that_are_still_attached_count() -> None:
     assert world.refused(using("c2")) == ["n"]
     world.remove(left_over)
     assert world.refused(using("c2")) == []
+
+
+def test_an_attached_volume_is_known_by_attacher_and_handle() -> None:
+    world = world_with(2, "c0")
+    world.put(csi_volume("twin") | {"spec": csi_volume("v0")["spec"]})
+    world.put(attachment("a0", "n", "twin", DRIVER))
+    assert world.refused(using("c2")) == [], "another PersistentVolume of the same disk"
+    world.put(attachment("a0", "n", "v0", "other.example.com"))
+    assert world.refused(using("c2")) == [], "another driver's"
+    world.put(attachment("a0", "n", "v1", ""))
+    assert world.refused(using("c2")) == [], "attached by nobody"
+    in_tree = volume("old", awsElasticBlockStore={"volumeID": "vol-1"})
+    world.put(in_tree, attachment("a0", "n", "old", DRIVER))
+    assert world.refused(using("c2")) == [], "an in-tree volume does not count by its attachment"
+    world.put(volume("blank", csi={"driver": DRIVER, "volumeHandle": ""}), attachment("a0", "n", "blank", DRIVER))
+    assert world.refused(using("c2")) == ["n"], "what has no handle counts as well"
 
 
 def test_a_claim_without_volume_counts_for_the_driver_of_its_class() -> None:
@@ -133,6 +155,77 @@ def test_in_tree_volumes_count_for_their_csi_driver() -> None:
     assert world.refused(mounting("p", {"awsElasticBlockStore": {"volumeID": "vol-1"}})) == [], "the same volume"
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ({"awsElasticBlockStore": {"volumeID": "zone/vol-1"}}, {"awsElasticBlockStore": {"volumeID": "vol-1"}}, False),
+        ({"portworxVolume": {"volumeID": "p"}}, {"portworxVolume": {"volumeID": "p"}}, True),
+        ({"portworxVolume": {"volumeID": "p"}}, {"portworxVolume": {"volumeID": "q"}}, False),
+        ({"vsphereVolume": {"volumePath": "p"}}, {"vsphereVolume": {"volumePath": "q"}}, True),
+    ],
+    ids=["not a url", "portworx, same", "portworx", "never migrated"],
+)
+def test_handles_of_inline_volumes(one: Object, other: Object, same: bool) -> None:
+    world = VolumeWorld(NodeVolumeLimits, node("n"))
+    world.put(csi_node("n", {EBS: 1, "pxd.portworx.com": 1, "csi.vsphere.vmware.com": 1}))
+    world.cluster.put_pod(mounting("u", one).node("n").build())
+    assert world.refused(mounting("p", other)) == ([] if same else ["n"])
+
+
+REGIONAL = {"topology.kubernetes.io/zone": "us-east1-c", "failure-domain.beta.kubernetes.io/zone": "us-east1-b"}
+
+
+def test_the_old_zone_label_of_a_disk_has_the_first_word() -> None:
+    world = VolumeWorld(NodeVolumeLimits, node("n"))
+    world.put(csi_node("n", {"pd.csi.storage.gke.io": 1}))
+    disk: Object = {"gcePersistentDisk": {"pdName": "d"}}
+    world.put(volume("v", labels=REGIONAL, **disk), claim("c", volume_name="v"))
+    world.put(volume("w", labels={"topology.kubernetes.io/zone": "us-east1-b"}, **disk), claim("d", volume_name="w"))
+    world.cluster.put_pod(using("c", name="u").node("n").build())
+    assert world.refused(using("d")) == []
+
+
+UNTRANSLATABLE: Object = {"azureDisk": {"diskURI": "d", "kind": "Dedicated"}}
+CONVERTING = "converting volume(v0) from inline to csi: kind(Dedicated) is not supported in csi migration"
+
+
+def test_a_volume_that_cannot_be_translated_does_not_count() -> None:
+    world = VolumeWorld(NodeVolumeLimits, node("n"))
+    world.put(csi_node("n", {"disk.csi.azure.com": 0}), volume("v", **UNTRANSLATABLE), claim("c", volume_name="v"))
+    assert world.refused(using("c")) == []
+
+
+def test_an_inline_volume_that_cannot_be_translated_is_an_error_where_it_would_count() -> None:
+    world = VolumeWorld(NodeVolumeLimits, node("bare"))
+    assert world.refused(mounting("p", UNTRANSLATABLE)) == []
+    world.cluster.put_node(node("n").build())
+    world.put(csi_node("n", {DRIVER: 1}))
+    with pytest.raises(CannotCount, match=re.escape(CONVERTING)):
+        world.refused(mounting("p", UNTRANSLATABLE))
+
+
+@pytest.mark.parametrize("limits", [{}, {DRIVER: 5}], ids=["no limits", "limits"])
+def test_a_pod_whose_volumes_cannot_be_counted_matters_where_there_are_limits(limits: dict[str, int | None]) -> None:
+    world = world_with(5)
+    world.put(csi_node("n", limits))
+    world.cluster.put_pod(mounting("u", UNTRANSLATABLE).node("n").build())
+    if not limits:
+        assert world.refused(using("c0")) == []
+        return
+    with pytest.raises(CannotCount, match=re.escape(CONVERTING)):
+        world.refused(using("c0"))
+    world.cluster.remove_pod(mounting("u", UNTRANSLATABLE).build().uid)
+    assert world.refused(using("c0")) == []
+
+
+def test_a_claim_that_belongs_to_another_pod_is_an_error() -> None:
+    world = world_with(5)
+    world.put(claim("p-scratch", volume_name="v0"))
+    borrowed = pod("p").spec(volumes=[{"name": "scratch", "ephemeral": {}}])
+    with pytest.raises(CannotCount, match="PVC default/p-scratch was not created for pod default/p"):
+        world.refused(borrowed)
+
+
 @pytest.mark.parametrize(("prevents", "refused"), [(True, ["without", "bare"]), (False, [])])
 def test_a_driver_may_insist_on_being_installed(prevents: bool, refused: list[str]) -> None:
     world = VolumeWorld(NodeVolumeLimits, node("with"), node("without"), node("bare"))
@@ -164,3 +257,26 @@ def test_a_missing_claim_is_named() -> None:
 )
 def test_pods_without_attachable_volumes_are_skipped(waiting: Any) -> None:
     assert VolumeWorld(NodeVolumeLimits, node("n")).pre_filter(waiting) is SKIP
+
+
+def test_what_is_gone_is_not_kept() -> None:
+    attached = AttachedVolumes()
+    assert not attached.too_full_for({"v": DRIVER}, UNLIMITED)
+    empty = container_sizes({"index": attached}, lambda _: False)
+    for number in range(10):
+        user = using(f"c{number}", name=f"u{number}").node("n").build()
+        objects = [
+            csi_volume(f"v{number}"),
+            claim(f"c{number}", volume_name=f"v{number}"),
+            attachment(f"a{number}", "n", f"v{number}", DRIVER),
+        ]
+        for one in objects:
+            attached.object_put(one["kind"], None, decoded(one))
+        attached.pod_added(user, "n")
+        assert not attached.too_full_for({"v": DRIVER}, UNLIMITED)
+        attached.pod_removed(user, "n")
+        for one in objects:
+            attached.object_removed(one["kind"], decoded(one))
+        assert not attached.too_full_for({"v": DRIVER}, UNLIMITED)
+    left = container_sizes({"index": attached}, lambda _: False) - empty
+    assert left == {"AttachedVolumes._usage": 1}, "only that the node has nothing"

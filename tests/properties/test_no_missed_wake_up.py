@@ -1,14 +1,15 @@
 """No missed wake-up: with the sweep of leftovers off, every pod that could be scheduled is scheduled in the end.
 
-Random small clusters live for a while under the real scheduler with all default plugins: nodes, pods, volumes, claims
-and devices come, change and go. When all is quiet, every pod that still waits is tried once more by force. If that
-places one, something had happened that helped it, and nobody woke it.
+Random small clusters live for a while under the real scheduler with all default plugins: nodes, pods, volumes, claims,
+devices, namespaces and services come, change and go. When all is quiet, every pod that still waits is tried once more
+by force. If that places one, something had happened that helped it, and nobody woke it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +17,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotage.assembly import SchedulerOptions
+from pilotage.api import Action, CycleState, Filter, Hint, NodeView, Plugin, Reason, Refusal, Reject, Resource, on_event
+from pilotage.assembly import SchedulerOptions, options_from_configuration
+from pilotage.config.kinds import SchedulerConfiguration
+from pilotage.config.load import parse_configuration
+from pilotage.model import Node, Pod
 from pilotage.simulate.memory_api import Key
 from pilotage.simulate.shorthands import SHORTHANDS, full_object, merge_patch
 from pilotage.simulate.stage import Stage
@@ -35,6 +40,9 @@ NAMES = {
     "claim": ("c1", "c2"),
     "deviceClass": ("device",),
     "slice": ("s1", "s2"),
+    "taintRule": ("r1", "r2"),
+    "namespace": ("default",),
+    "service": ("web",),
 }
 ZONE = "topology.kubernetes.io/zone"
 LONGEST_BACKOFF_SECONDS = 30
@@ -59,6 +67,12 @@ terms = st.lists(st.fixed_dictionaries({"match": pod_labels, "key": keys}), min_
 constraint = st.fixed_dictionaries(
     {"match": pod_labels, "key": keys},
     optional={"minDomains": st.just(2), "nodeTaintsPolicy": st.just("Honor")},
+)
+
+taint_rules = st.builds(
+    lambda selected, effect: {"driver": "d", **selected, "taint": f"broken:{effect}"},
+    st.sampled_from([{}, {"node": "n1"}, {"device": "d0"}]),
+    st.sampled_from(["NoSchedule", "NoExecute", "None"]),
 )
 
 Fields = dict[str, st.SearchStrategy[Any]]
@@ -94,11 +108,27 @@ def histories(
     pod_fields: Fields, node_fields: Fields, *others: st.SearchStrategy[Deed]
 ) -> st.SearchStrategy[list[Deed]]:
     """A few nodes and pods to begin with, and then all kinds of changes."""
-    new_node = deed("put", "node", some(IN_ANY_NODE | node_fields, 1))
-    new_pod = deed("put", "pod", some(IN_ANY_POD | pod_fields, 2, 1))
-    node_change = deed("set", "node", some(IN_ANY_NODE | node_fields, 1, 1))
     changes: Fields = {"labels": pod_labels, "tolerations": tolerations, "cpu": st.just(1), "gates": st.just([])}
-    pod_change = deed("set", "pod", some(changes, 1, 1))
+    return lives_of(
+        some(IN_ANY_NODE | node_fields, 1),
+        some(IN_ANY_POD | pod_fields, 2, 1),
+        some(IN_ANY_NODE | node_fields, 1, 1),
+        some(changes, 1, 1),
+        *others,
+    )
+
+
+def lives_of(
+    node: st.SearchStrategy[Json],
+    pod: st.SearchStrategy[Json],
+    node_changes: st.SearchStrategy[Json],
+    pod_changes: st.SearchStrategy[Json],
+    *others: st.SearchStrategy[Deed],
+    first: Sequence[st.SearchStrategy[Deed]] = (),
+) -> st.SearchStrategy[list[Deed]]:
+    """`first` is done before there are pods."""
+    new_node, new_pod = deed("put", "node", node), deed("put", "pod", pod)
+    node_change, pod_change = deed("set", "node", node_changes), deed("set", "pod", pod_changes)
     deeds = st.one_of(
         *(new_node, node_change, node_change, gone("node")),
         *(new_pod, new_pod, pod_change, gone("pod")),
@@ -109,6 +139,7 @@ def histories(
     return st.builds(
         lambda *parts: [deed for part in parts for deed in part],
         st.lists(new_node, min_size=1, max_size=3),
+        st.tuples(*first),
         st.lists(new_pod, min_size=1, max_size=5),
         st.lists(deeds, min_size=1, max_size=8),
     )
@@ -155,13 +186,50 @@ devices = histories(
     deed("put", "slice", st.sampled_from([_devices_of(n) for n in NODES])),
     gone("slice"),
 )
+# One slice for each pool: that a pool becomes usable when a slice too many goes is overlooked, as by kube-scheduler.
+slices: list[Deed] = [("put", "slice", f"s{number}", _devices_of(node)) for number, node in enumerate(NODES, 1)]
+tainted_devices = lives_of(
+    st.just({}),
+    st.fixed_dictionaries({"claims": st.lists(st.sampled_from(NAMES["claim"]), min_size=1, max_size=1)}),
+    some(IN_ANY_NODE, 1),
+    some(IN_ANY_POD, 1),
+    *[deed("put", "taintRule", taint_rules), deed("set", "taintRule", taint_rules), gone("taintRule")] * 2,
+    *(st.sampled_from(slices), gone("slice")),
+    first=[
+        *(deed("put", "deviceClass", st.just({})), *map(st.just, slices)),
+        *[deed("put", "claim", st.just({"class": "device"}))] * 2,
+        deed("put", "taintRule", taint_rules),
+    ],
+)
+stage_labels = st.fixed_dictionaries({"stage": st.sampled_from(["test", "live"])})
+selecting_terms = st.lists(
+    st.fixed_dictionaries({"match": pod_labels, "key": keys, "namespaceLabels": stage_labels}), min_size=1, max_size=1
+)
+namespaces = histories(
+    {"affinity": selecting_terms, "antiAffinity": selecting_terms},
+    {},
+    deed("put", "namespace", st.fixed_dictionaries({"labels": stage_labels})),
+    *[deed("set", "namespace", st.fixed_dictionaries({"labels": stage_labels}))] * 2,
+    gone("namespace"),
+)
+a_service = st.fixed_dictionaries({"match": pod_labels})
+zoned = st.fixed_dictionaries({"labels": st.fixed_dictionaries({ZONE: zones}), "unschedulable": st.booleans()})
+labelled = st.fixed_dictionaries({"labels": pod_labels})
+services = lives_of(
+    *(zoned, labelled, zoned, labelled),
+    *[deed("put", "service", a_service), deed("set", "service", a_service), gone("service"), gone("service")],
+    first=[deed("put", "service", a_service)],
+)
+wishes = st.fixed_dictionaries({"annotations": st.fixed_dictionaries({"pool": pools})})
+in_a_pool = st.fixed_dictionaries({"labels": st.fixed_dictionaries({"pool": st.sampled_from(["a", "b", "c"])})})
+annotated = lives_of(st.just({"labels": {"pool": "c"}}), wishes, in_a_pool, wishes)
 
 
 class World:
     """A stage on which deeds are done if they are possible."""
 
-    def __init__(self, tasks: asyncio.TaskGroup) -> None:
-        self.stage = Stage(replace(SchedulerOptions(), max_wait_seconds=math.inf), tasks)
+    def __init__(self, tasks: asyncio.TaskGroup, options: SchedulerOptions) -> None:
+        self.stage = Stage(replace(options, max_wait_seconds=math.inf), tasks)
         self.api = self.stage.api
 
     async def do(self, deed: Deed) -> None:
@@ -230,11 +298,11 @@ def _key(short: str, name: str) -> Key:
     return entry.kind, "default" if entry.is_namespaced else "", name
 
 
-async def _live(history: list[Deed]) -> dict[str, list[str]]:
+async def _live(history: list[Deed], options: SchedulerOptions) -> dict[str, list[str]]:
     stranded: dict[str, list[str]] = {}
     try:
         async with asyncio.TaskGroup() as tasks:
-            world = World(tasks)
+            world = World(tasks, options)
             await world.stage.clock.settle()
             for deed in history:
                 await world.do(deed)
@@ -249,11 +317,14 @@ class _Over(Exception):
     pass
 
 
-def check(history: list[Deed]) -> None:
-    assert asyncio.run(_live(history)) == {}
+def check(history: list[Deed], options: SchedulerOptions | None = None) -> None:
+    # A collection of garbage in a process full of tests would use up the budget of an innocent cycle.
+    unlimited = replace(options or SchedulerOptions(), cycle_budget_seconds=math.inf)
+    assert asyncio.run(_live(history, unlimited)) == {}
 
 
 lives = settings(max_examples=200, deadline=None)
+shorter = settings(max_examples=100, deadline=None)
 
 
 @lives
@@ -280,10 +351,83 @@ def test_pods_that_wait_for_devices_or_behind_gates_are_woken(history: list[Deed
     check(history)
 
 
+@shorter
+@given(tainted_devices)
+def test_pods_that_wait_for_tainted_devices_are_woken(history: list[Deed]) -> None:
+    check(history)
+
+
+@shorter
+@given(namespaces)
+def test_pods_that_select_namespaces_by_labels_are_woken(history: list[Deed]) -> None:
+    check(history)
+
+
+HARD_DEFAULTS = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- pluginConfig:
+  - name: PodTopologySpread
+    args:
+      defaultingType: List
+      defaultConstraints: [{maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: DoNotSchedule}]
+"""
+
+
+@shorter
+@given(services)
+def test_pods_that_default_constraints_hold_back_are_woken(history: list[Deed]) -> None:
+    check(history, options_from_configuration(parse_configuration(HARD_DEFAULTS)))
+
+
+class PoolOfChoice(Plugin, Filter):
+    """Pods choose a pool by an annotation: nothing that pods of a class share tells which."""
+
+    pure_hints = True
+
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+        return None if self._suits(pod, node.labels) else Reject(Reason("WrongPool", "node(s) were in another pool"))
+
+    @on_event(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)
+    def after_node_change(self, pod: Pod, old: Node | None, new: Node) -> Hint:
+        return Hint.QUEUE if self._suits(pod, new.labels) else Hint.SKIP
+
+    @on_event(Resource.TARGET_POD, Action.UPDATE)
+    def after_own_change(self, pod: Pod, old: Pod, new: Pod) -> Hint:
+        return Hint.QUEUE if old.annotations != new.annotations else Hint.SKIP
+
+    def _suits(self, pod: Pod, labels: Mapping[str, str]) -> bool:
+        return pod.annotations.get("pool") in (None, labels.get("pool"))
+
+
+@shorter
+@given(annotated)
+def test_pods_that_differ_in_annotations_only_are_woken(history: list[Deed]) -> None:
+    check(history, options_from_configuration(SchedulerConfiguration(), [PoolOfChoice]))
+
+
 KEEPS_RED_OUT = {"antiAffinity": [{"match": {"app": "red"}, "key": ZONE}]}
 SPREAD_RED = {"labels": {"app": "red"}, "spread": [{"match": {"app": "red"}, "key": ZONE}]}
 WANTS_POOL_B = {"nodeSelector": {"pool": "b"}, "tolerations": ["gpu"]}
+WAITS_FOR_A_DEVICE: list[Deed] = [
+    ("put", "node", "n1", {}),
+    ("put", "deviceClass", "device", {}),
+    ("put", "slice", "s1", _devices_of("n1")),
+    ("put", "taintRule", "r1", {"driver": "d", "taint": "broken:NoSchedule"}),
+    ("put", "claim", "c1", {"class": "device"}),
+    ("put", "pod", "p1", {"claims": ["c1"]}),
+]
 FOUND: dict[str, list[Deed]] = {
+    "the rule that taints the device is deleted": [*WAITS_FOR_A_DEVICE, ("gone", "taintRule", "r1", {})],
+    "the rule only informs from now on": [
+        *WAITS_FOR_A_DEVICE,
+        ("set", "taintRule", "r1", {"driver": "d", "taint": "broken:None"}),
+    ],
+    "the rule is about other devices from now on": [
+        *WAITS_FOR_A_DEVICE,
+        ("set", "taintRule", "r1", {"driver": "d", "device": "d7", "taint": "broken:NoSchedule"}),
+    ],
     "kept out by the anti-affinity of another pod, and a node joins": [
         ("put", "node", "n1", {"labels": {ZONE: "z1"}}),
         ("put", "pod", "p1", KEEPS_RED_OUT),

@@ -174,7 +174,7 @@ class ClusterLives(RuleBasedStateMachine):
         codes, sets = table.taint_sets()
         taints = {name: [t.key for t in sets[code]] for name, code in zip(table.names, codes, strict=True)}
         assert taints == {name: [t["key"] for t in spec.get("taints", [])] for name, spec in specs.items()}
-        for label in table._labels:
+        for label in LABELS:
             codes, values = table.labels(label)
             found = {n: None if c < 0 else values[c] for n, c in zip(table.names, codes, strict=True)}
             assert found == {name: built.build().labels.get(label) for name, built in self.nodes.items()}

@@ -189,7 +189,7 @@ class PlainRules:
     def _included(self, wanted: TopologySpreadConstraint, node: Node) -> bool:
         if wanted.node_affinity_policy != "Ignore" and not node_matches(self._pod, node):
             return False
-        untolerated = first_untolerated(node.spec.taints, self._pod.spec.tolerations)
+        untolerated = first_untolerated(node.spec.taints, self._pod.spec)
         return wanted.node_taints_policy != "Honor" or untolerated is None
 
     def refusals(self) -> dict[str, str]:

@@ -17,6 +17,7 @@ ZONE = "topology.kubernetes.io/zone"
 RED, BLUE = {"app": "red"}, {"app": "blue"}
 IN_Z1, IN_Z2 = {ZONE: "z1"}, {ZONE: "z2"}
 LIKES_RED = [{"match": RED, "key": ZONE}]
+LIKES_RED_IN_LIVE = [{"match": RED, "key": ZONE, "namespaceLabels": {"stage": "live"}}]
 FEATURE = "UserNamespacesHostNetworkSupport"
 
 
@@ -26,6 +27,10 @@ def node(name: str = "n1", **fields: Any) -> Json:
 
 def pod(name: str = "p", **fields: Any) -> Json:
     return {"pod": {"name": name, **fields}}
+
+
+def namespace(stage: str) -> Json:
+    return {"namespace": {"name": "default", "labels": {"stage": stage}}}
 
 
 def pv(name: str = "v1", **fields: Any) -> Json:
@@ -128,6 +133,19 @@ CASES: dict[tuple[str, str], Case] = {
     ("NodeResourcesFit", "AssignedPodUpdatePodScaleDown"): (
         [node(cpu=2), pod("other", node="n1", cpu=2), pod(cpu=1)],
         change("pod", "other", cpu=1),
+    ),
+    # --- namespaces -----------------------------------------------------------------------------------------------
+    ("InterPodAffinity", "NamespaceAdd"): (
+        [node(labels=IN_Z1), OCCUPIED, pod(affinity=LIKES_RED_IN_LIVE)],
+        put(namespace("live")),
+    ),
+    ("InterPodAffinity", "NamespaceUpdate"): (
+        [namespace("test"), node(labels=IN_Z1), OCCUPIED, pod(affinity=LIKES_RED_IN_LIVE)],
+        change("namespace", "default", labels={"stage": "live"}),
+    ),
+    ("InterPodAffinity", "NamespaceDelete"): (
+        [namespace("live"), node(labels=IN_Z1), OCCUPIED, pod(antiAffinity=LIKES_RED_IN_LIVE)],
+        gone("namespace", "default"),
     ),
     # --- the pod itself -------------------------------------------------------------------------------------------
     ("PodTopologySpread", "TargetPodUpdatePodLabel"): (ONE_RED_IN_Z1, change("pod", "p", labels=BLUE)),

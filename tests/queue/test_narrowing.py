@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -205,24 +204,6 @@ def test_narrowing_is_told_in_the_debug_log(caplog: pytest.LogCaptureFixture) ->
     assert [record.getMessage() for record in caplog.records] == [
         "PreQueueingHint narrowed pod set: plugin=Narrow event=NodeUpdateNodeLabel pods=1"
     ]
-
-
-@pytest.mark.parametrize(("is_per_pod", "expected"), [(False, ["a"]), (True, ["a", "b"])])
-def test_equal_pods_are_asked_for_one_by_one_if_the_plugin_says_so(is_per_pod: bool, expected: Sequence[str]) -> None:
-    asked: list[str] = []
-
-    class Choosy(Plugin):
-        hints_per_pod = is_per_pod
-
-        @on_event(Resource.NODE, Action.UPDATE_NODE_LABEL)
-        def judged(self, pod: Pod, old: Any, new: Any) -> Hint:
-            asked.append(pod.name)
-            return Hint.QUEUE if pod.name == "b" else Hint.SKIP
-
-    room = Room(Choosy())
-    room.rejected("Choosy", "a", "b")
-    assert room.woken(*CHANGED) == (["b"] if is_per_pod else [])
-    assert asked == expected
 
 
 # --- plugins that register nothing ------------------------------------------------------------------------------------

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from pilotage.queue.report import QueuedPodReport, QueueReport, queue_report
-from pilotage.testing import pod
+from typing import Any
+
+from pilotage.queue.report import Held, QueuedPodReport, QueueReport, Selection, queue_report
+from pilotage.testing import PodBuilder, pod
 from tests.queue.waiting_room import WaitingRoom, judge
 
 
@@ -28,8 +30,8 @@ def full_room() -> WaitingRoom:
     return room
 
 
-def report(room: WaitingRoom, limit: int = 100) -> QueueReport:
-    return queue_report(room.queue, room.clock.now + 0.5, limit)
+def report(room: WaitingRoom, limit: int = 100, **selected: Any) -> QueueReport:
+    return queue_report(room.queue, room.clock.now + 0.5, Selection(limit, **selected))
 
 
 def test_every_part_has_its_pods() -> None:
@@ -70,3 +72,65 @@ def test_the_time_left_is_the_time_until_the_pod_is_free() -> None:
     (failed,) = report(room).backoff
     assert room.after(0.5 + failed.backoff_seconds - 0.1) == 0
     assert room.after(0.1) == 1
+
+
+def rows(pods: tuple[QueuedPodReport, ...]) -> list[tuple[str, int]]:
+    return [(found.name, found.count) for found in pods]
+
+
+def replica(name: str, owner: str, cpu: int = 1) -> PodBuilder:
+    reference = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": owner, "uid": owner, "controller": True}
+    obj = pod(name).requests(cpu=cpu).json()
+    obj["metadata"]["ownerReferences"] = [reference]
+    return PodBuilder(obj)
+
+
+def test_equal_pods_that_wait_for_the_same_are_one_row() -> None:
+    room = WaitingRoom(judge("Fit"), judge("Ports"))
+    for number in range(3):
+        room.add_rejected(replica(f"web-{number}", "web"), "Fit")
+    room.add_rejected(replica("db-0", "db"), "Fit")
+    room.add_rejected(replica("new-web", "web", cpu=2), "Fit")
+    room.add_rejected(replica("odd-web", "web"), "Ports")
+    found = report(room, is_grouped=True)
+    assert rows(found.unschedulable) == [("db-0", 1), ("new-web", 1), ("odd-web", 1), ("web-0", 3)]
+    assert found.counts["unschedulable"] == 6
+    assert rows(report(room).unschedulable)[3:] == [("web-0", 1), ("web-1", 1), ("web-2", 1)]
+
+
+def test_a_row_tells_the_longest_wait_and_the_most_attempts() -> None:
+    room = WaitingRoom(judge("Fit"))
+    room.add_rejected(replica("web-0", "web"), "Fit")
+    room.after(5)
+    room.add_rejected(replica("web-1", "web"), "Fit")
+    (row,) = report(room, is_grouped=True).unschedulable
+    assert (row.name, row.count, row.waiting_seconds, row.attempts) == ("web-0", 2, 5.5, 1)
+
+
+def test_pods_without_an_owner_are_equal_if_their_labels_are() -> None:
+    room = WaitingRoom(judge("Fit"))
+    for name, app in (("a", "x"), ("b", "x"), ("c", "y")):
+        room.add_rejected(pod(name).label("app", app), "Fit")
+    assert rows(report(room, is_grouped=True).unschedulable) == [("a", 2), ("c", 1)]
+
+
+def test_the_limit_counts_rows_and_a_namespace_chooses_before_it() -> None:
+    room = WaitingRoom(judge("Fit"))
+    for number in range(4):
+        room.add_rejected(pod(f"p{number}").requests(cpu=number + 1), "Fit")
+    room.add_rejected(pod("other").namespace("shop"), "Fit")
+    assert len(report(room, 2, is_grouped=True).unschedulable) == 2
+    assert names(report(room, 1, namespace="shop").unschedulable) == ["other"]
+
+
+def test_who_holds_a_pod_in_permit_is_told_and_tells_rows_apart() -> None:
+    room = WaitingRoom()
+    room.add(*(replica(f"web-{number}", "web") for number in range(3)))
+    first, second, third = (room.pop() for _ in range(3))
+    held = {
+        first.uid: Held("n", ("Quota",)),
+        second.uid: Held("m", ("Quota",)),
+        third.uid: Held("n", ("Gang", "Quota")),
+    }
+    found = report(room, is_grouped=True, held=held).in_flight
+    assert [(one.held_by, one.node, one.count) for one in found] == [(("Quota",), "n", 2), (("Gang", "Quota"), "n", 1)]

@@ -56,21 +56,6 @@ def test_the_judge_sees_the_objects_of_the_event() -> None:
     assert seen == [("p", None, new)]
 
 
-def test_equal_pods_are_asked_for_once() -> None:
-    asked: list[str] = []
-
-    def count(p: Pod, old: Any, new: Any) -> Hint:
-        asked.append(p.name)
-        return Hint.QUEUE
-
-    room = WaitingRoom(judge("Fit", count))
-    for number in range(5):
-        room.add_rejected(pod(f"p{number}").label("app", "x"), "Fit")
-    room.add_rejected(pod("other").namespace("elsewhere").label("app", "x"), "Fit")
-    assert room.event() == 6
-    assert asked == ["p0", "other"]
-
-
 def test_an_event_that_nobody_registered_moves_nothing() -> None:
     room = WaitingRoom(judge("Fit"))
     uid = room.add_rejected(pod("p"), "Fit")
@@ -431,3 +416,18 @@ def test_every_move_is_told_with_what_caused_it() -> None:
         ("error backoff", "ScheduleAttemptFailure"),
         ("active", "ForceActivate"),
     ]
+
+
+# --- pending pods that come and go ------------------------------------------------------------------------------------
+
+
+def test_a_new_pending_pod_may_help_others_but_never_itself() -> None:
+    """As the last member of a gang does."""
+    came = ClusterEvent(Resource.UNSCHEDULED_POD, Action.ADD)
+    room = WaitingRoom(judge("Gang", always, came))
+    room.gates["new"] = "Gang"
+    first = room.add_rejected(pod("first"), "Gang")
+    new = pod("new").build()
+    room.add(pod("new"))
+    assert room.event(came, None, new) == 1
+    assert (room.home(first), room.home(new.uid)) == (Home.BACKOFF, Home.GATED)

@@ -6,10 +6,14 @@ from collections.abc import Callable
 
 import pytest
 
+from pilotage.api import QueuedPod
+from pilotage.observe.metrics import Metrics
 from pilotage.queue.backoff import BackoffPolicy
 from pilotage.queue.entry import Home
+from pilotage.queue.hints import HintTable
+from pilotage.queue.scheduling_queue import SchedulingQueue
 from pilotage.testing import PodBuilder, pod
-from tests.queue.waiting_room import NODE_ADDED, OWN_LABEL, WaitingRoom, always, judge, never
+from tests.queue.waiting_room import NODE_ADDED, OWN_LABEL, StoppedClock, WaitingRoom, always, judge, never
 
 # --- order ------------------------------------------------------------------------------------------------------------
 
@@ -83,6 +87,34 @@ def test_a_pod_in_error_backoff_is_never_popped_early() -> None:
     room.add_rejected(pod("p"))
     assert room.queue.pop() is None
     assert room.after(2) == 1 and room.pop().pod.name == "p"
+
+
+def test_a_pod_that_backs_off_is_not_popped_early_and_waits_longer_each_time() -> None:
+    """What followed its attempt failed: another attempt at once would fail in the same way."""
+    room = WaitingRoom(judge("Fit"))
+    uid = room.add_rejected(pod("p"), "Fit")
+    waits = []
+    for _ in range(6):
+        room.clock.now += 3600
+        room.queue.back_off([uid])
+        room.event()
+        assert room.home(uid) is Home.ERROR_BACKOFF and room.queue.pop() is None
+        waits.append(room.queue.entry(uid).backoff_until - room.clock.now)
+        room.after(20)
+        room.reject(room.pop(), "Fit")
+    assert waits == [1, 2, 4, 8, 10, 10], "from when it failed, not from the attempt"
+    assert room.home(uid) is Home.UNSCHEDULABLE, "the next attempt is one like any other"
+
+
+def test_a_pod_that_backs_off_while_it_is_in_flight_does_so_when_it_comes_back() -> None:
+    room = WaitingRoom(judge("Fit"))
+    room.add(pod("p"))
+    ticket = room.pop()
+    room.queue.back_off([ticket.uid])
+    room.event()
+    room.reject(ticket, "Fit")
+    assert room.home(ticket.uid) is Home.ERROR_BACKOFF
+    assert room.after(2) == 1
 
 
 def test_of_the_pods_in_backoff_the_one_that_is_free_first_goes_first() -> None:
@@ -165,6 +197,23 @@ def test_the_first_attempt_is_remembered_over_failures() -> None:
     room.clock.now = 1050.0
     room.event()
     assert entry.first_attempt_at == 1010.0
+
+
+def test_queue_sort_sees_when_a_pod_could_first_be_tried() -> None:
+    seen: list[tuple[str, float | None]] = []
+
+    def sort_key(queued: QueuedPod) -> tuple[float, ...]:
+        seen.append((queued.pod.name, queued.first_attempt_at))
+        return (queued.first_attempt_at or 0.0,)
+
+    clock = StoppedClock()
+    queue = SchedulingQueue(clock, sort_key=sort_key, gatekeeper=lambda pod: None, hints=HintTable({}, Metrics()))
+    clock.now = 1010.0
+    queue.add(pod("p").build())
+    first = clock.time()
+    clock.now = 1050.0
+    queue.add(pod("q").build())
+    assert seen == [("p", first), ("q", clock.time())] and first != clock.time()
 
 
 # --- the same pod twice -----------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import threading
 from collections import defaultdict
 from http.client import HTTPException
 
-from .client import Client
+from .client import Client, Json
 
 
 class BindingsSeen:
@@ -38,11 +38,13 @@ class BindingsSeen:
             path = f"/api/v1/pods?watch=true&resourceVersion={self._version}&timeoutSeconds=2"
             try:
                 for line in self._client.lines(path):
-                    self._note(json.loads(line)["object"])
+                    event = json.loads(line)
+                    self.note(event["type"], event["object"])
             except (OSError, HTTPException):
                 self._is_over.wait(0.1)
 
-    def _note(self, pod: dict[str, dict[str, str]]) -> None:
+    def note(self, change: str, pod: Json) -> None:
+        """An event of the watch, in the order in which the server has them."""
         metadata, node_name = pod["metadata"], pod["spec"].get("nodeName")
         self._version = metadata["resourceVersion"]
         if node_name:

@@ -24,12 +24,12 @@ from pilotage.sandbox.storage.store import Store
 HISTORY = 100_000
 
 
-async def main(folder: Path, port: int, token: str) -> None:
+async def main(folder: Path, port: int, token: str, server_type: type[ApiServer] = ApiServer) -> None:
     clock = SystemClock()
     journal = open_journal(folder / "data")
     api = Api(Store(history=HISTORY, journal=journal), clock=clock, rng=seeded(fresh_seed()))
     tls = Tls(folder / "server.crt", folder / "server.key", (folder / "ca.crt").read_bytes())
-    async with serve(ApiServer(api, token=token, clock=clock), "127.0.0.1", port, tls):
+    async with serve(server_type(api, token=token, clock=clock), "127.0.0.1", port, tls):
         await asyncio.get_running_loop().create_future()
 
 

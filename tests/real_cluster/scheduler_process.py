@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 PILOTAGE = str(Path(sys.executable).parent / "pilotage")
@@ -35,10 +36,19 @@ class SchedulerProcess:
         return self.log.read_text(errors="replace")
 
     def pause(self) -> None:
-        self._process.send_signal(signal.SIGSTOP)
+        """As a frozen machine would: everybody at once."""
+        self._signal_all(signal.SIGSTOP)
 
     def resume(self) -> None:
-        self._process.send_signal(signal.SIGCONT)
+        self._signal_all(signal.SIGCONT)
+
+    def _signal_all(self, number: signal.Signals) -> None:
+        if not self.is_running:
+            return
+        children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
+        for pid in (self.pid, *map(int, children)):
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
 
     def kill(self) -> None:
         """kill -9."""

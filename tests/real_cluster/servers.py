@@ -19,6 +19,7 @@ from .client import Client
 
 PATIENCE_SECONDS = 30.0
 REPOSITORY = Path(__file__).parents[2]
+_TOKEN = "token-of-everybody"
 
 
 def eventually(what: str, is_so: Callable[[], Any], seconds: float = PATIENCE_SECONDS) -> Any:
@@ -79,7 +80,8 @@ class RealServer:
 class SandboxServer:
     name = "sandbox"
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, module: str = "tests.real_cluster.sandbox_server") -> None:
+        """`module` is the program that serves."""
         self.folder = folder
         authority = trustme.CA()
         issued = authority.issue_cert(HOST)
@@ -88,9 +90,8 @@ class SandboxServer:
         issued.private_key_pem.write_to_path(folder / "server.key")
         issued.cert_chain_pems[0].write_to_path(folder / "server.crt")
         self._port = free_port()
-        token = "token-of-everybody"
-        self.admin = self.scheduler = self._kubeconfig(token)
-        command = [sys.executable, "-m", "tests.real_cluster.sandbox_server", folder, str(self._port), token]
+        self.admin = self.scheduler = self.kubeconfig("admin")
+        command = [sys.executable, "-m", module, folder, str(self._port), _TOKEN]
         self._program = Program(command, folder / "sandbox.log", REPOSITORY)
 
     def start(self) -> None:
@@ -110,14 +111,16 @@ class SandboxServer:
     def forget_history(self) -> None:
         """A sandbox that starts again has no history."""
 
-    def _kubeconfig(self, token: str) -> Path:
-        path = self.folder / "admin.kubeconfig"
-        cluster = {"server": f"https://{HOST}:{self._port}", "certificate-authority": str(self._authority_file)}
+    def kubeconfig(self, name: str, prefix: str = "") -> Path:
+        """A kubeconfig of that name; `prefix` comes before every path."""
+        path = self.folder / f"{name}.kubeconfig"
+        server = f"https://{HOST}:{self._port}{prefix}"
+        cluster = {"server": server, "certificate-authority": str(self._authority_file)}
         content = {
             "apiVersion": "v1",
             "kind": "Config",
             "clusters": [{"name": "sandbox", "cluster": cluster}],
-            "users": [{"name": "all", "user": {"token": token}}],
+            "users": [{"name": "all", "user": {"token": _TOKEN}}],
             "contexts": [{"name": "sandbox", "context": {"cluster": "sandbox", "user": "all"}}],
             "current-context": "sandbox",
         }

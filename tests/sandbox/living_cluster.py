@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pilotage.sandbox.api import Api
-from pilotage.sandbox.life.controllers.controller import Due, Interest, World
+from pilotage.sandbox.life.controllers.controller import MOST_PODS, Due, Interest, World
 from pilotage.sandbox.life.facts import PodFacts
 from pilotage.sandbox.life.kubelet import KubeletSettings
 from pilotage.sandbox.life.loop import DEFAULT_CONTROLLERS, Life
@@ -71,13 +71,21 @@ def _unassigned(seen: Seen) -> Iterable[Due]:
 
 class LivingCluster:
     def __init__(
-        self, *, nodes: int = 1, binds: bool = True, kubelet: KubeletSettings = PLAIN, store: Store | None = None
+        self,
+        *,
+        nodes: int = 1,
+        binds: bool = True,
+        kubelet: KubeletSettings = PLAIN,
+        store: Store | None = None,
+        most_pods: int = MOST_PODS,
     ) -> None:
         self.clock = VirtualClock()
         self.store = store or Store(history=100_000)
         self.api = Api(self.store, clock=self.clock, rng=random.Random(1))
         controllers = (*DEFAULT_CONTROLLERS, Binder) if binds else DEFAULT_CONTROLLERS
-        self.life = Life(self.api, self.clock, random.Random(2), controllers=controllers, kubelet=kubelet)
+        self.life = Life(
+            self.api, self.clock, random.Random(2), controllers=controllers, kubelet=kubelet, most_pods=most_pods
+        )
         self.life.start()
         for node in make_nodes(nodes):
             self.create(node)

@@ -29,14 +29,25 @@ class Wire:
         self._transport = transport
         self._clock = clock
         self.is_cut = False
+        self.lags = False
+        """Watches bring nothing."""
+        self.refuses_lists = False
         self.binding_seconds = 0.0
+        self.status_seconds = 0.0
+        self.event_seconds = 0.0
         self.bound: Counter[str] = Counter()
         self.refused: Counter[int] = Counter()
 
     async def request(self, method: str, path: str, **options: Any) -> Response:
         self._check()
+        if self.refuses_lists and "limit" in (options.get("query") or {}):
+            raise TransportError("no list today", sent=False)
         if path.endswith("/binding") and self.binding_seconds:
             await self._clock.sleep(self.binding_seconds)
+        if path.endswith("/status") and self.status_seconds:
+            await self._clock.sleep(self.status_seconds)
+        if path.endswith("/events") and self.event_seconds:
+            await self._clock.sleep(self.event_seconds)
         answer = await self._transport.request(method, path, **options)
         if path.endswith("/binding"):
             if answer.status < 300:
@@ -54,7 +65,13 @@ class Wire:
     async def _stream(self, path: str, query: Mapping[str, str] | None) -> AsyncIterator[AsyncIterator[bytes]]:
         self._check()
         async with self._transport.stream(path, query) as chunks:
-            yield chunks
+            yield self._in_time(chunks)
+
+    async def _in_time(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        async for chunk in chunks:
+            while self.lags:
+                await self._clock.sleep(0.5)
+            yield chunk
 
     async def close(self) -> None:
         await self._transport.close()

@@ -6,13 +6,17 @@ import json
 import logging
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pilotage.assembly import SchedulerOptions
+from pilotage.clock import SystemClock
 from pilotage.config.kinds import KubeSchedulerConfiguration, SchedulerConfiguration
-from pilotage.serve.component_pages import About
+from pilotage.framework.plugin_files import load_plugin_files
+from pilotage.observe.skipped_objects import SkippedObjects
+from pilotage.serve.component_pages import About, statusz
 from pilotage.serve.page import PageAnswer, PageRequest
 from pilotage.serve.pages import SiteFacts, build_site
 from pilotage.serve.site import Site
@@ -31,6 +35,7 @@ KUBE_SCHEDULERS = {
     "/statusz",
     "/debug/flags/v",
 }
+LIGHTS = Path(__file__).parents[1] / "data" / "configs" / "blinking_lights.py"
 FLAGS = {"secure-port": "10259", "config": ""}
 
 
@@ -111,6 +116,7 @@ async def test_status_flags_and_configuration() -> None:
         assert (
             component["kind"] == "KubeSchedulerConfiguration" and component["leaderElection"]["leaseDuration"] == "15s"
         )
+        assert service.json("/configz")["pilotage"]["cycleBudget"] == "500ms"
 
 
 async def test_queue_cache_and_reasons() -> None:
@@ -172,3 +178,12 @@ async def test_verbosity_can_be_changed_unless_profiling_is_off(kept_level: None
         assert service.site.answer(PageRequest("/debug/flags/v", "PUT", body=b"much")).status == 400
     async with served(SchedulerConfiguration(KubeSchedulerConfiguration(enable_profiling=False))) as service:
         assert service.site.answer(put).status == 404
+
+
+def test_the_status_names_origin_and_hash_of_every_plugin_from_outside() -> None:
+    (plugin,) = load_plugin_files([LIGHTS])
+    page = statusz(About("0.1.0", "1.37", "3.11", 0.0), SystemClock(), lambda: [], SkippedObjects(), [plugin])
+    shown = page(PageRequest("/statusz")).body.decode()
+    assert f"Plugin: BlinkingLights from {LIGHTS} (sha256 {plugin.sha256})\n" in shown and len(plugin.sha256) == 64
+    told = json.loads(page(PageRequest("/statusz", headers={"accept": "application/json"})).body)
+    assert told["plugins"] == [{"name": "BlinkingLights", "origin": str(LIGHTS), "sha256": plugin.sha256}]

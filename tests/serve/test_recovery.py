@@ -163,9 +163,10 @@ async def test_what_does_not_decode_is_skipped_and_told_once_and_the_rest_goes_o
                 _write_nonsense(cluster, stored)
                 await cluster.clock.advance(5.0)
                 assert cluster.node_of("p")
-                counted = process.scheduler.metrics.undecodable_objects_total.values()
-                assert counted == {("nodes",): nodes.undecodable.skipped_total} and counted["nodes",] >= 2
-        told = [record for record in caplog.records if "does not decode" in record.getMessage()]
+                counted = process.scheduler.metrics.skipped_objects_total.values()
+                assert counted == {("Node", "decode"): nodes.undecodable.skipped_total}
+                assert counted["Node", "decode"] >= 2
+        told = [record for record in caplog.records if "is skipped (decode)" in record.getMessage()]
         assert len(told) == 1 and "odd" in told[0].getMessage()
 
 

@@ -82,6 +82,37 @@ async def test_standby_takes_over_at_once_after_an_orderly_stop() -> None:
         assert second.service.is_scheduling and await cluster.unbound() == []
 
 
+async def test_a_new_leader_knows_what_the_last_one_bound_a_moment_ago_although_its_watches_lag() -> None:
+    async with world(nodes=1) as cluster:
+        first, _ = await cluster.start("first")
+        second, _ = await cluster.start("second")
+        (node,) = await cluster.objects("/api/v1/nodes")
+        cpu = node["status"]["allocatable"]["cpu"]
+        first.wire.binding_seconds = 2.0
+        await cluster.create_pods("a", "b", cpu=cpu)
+        await cluster.clock.advance(1.0)
+        second.wire.lags = True
+        first.service.stop()
+        await cluster.clock.advance(20.0)
+        assert second.service.is_scheduling and await cluster.unbound() == ["b"], "there is one place, and it is taken"
+        assert not second.wire.bound and not second.wire.refused
+        second.wire.lags = False
+
+
+async def test_a_new_leader_that_cannot_list_goes_on_with_what_its_watches_tell() -> None:
+    async with world() as cluster:
+        first, _ = await cluster.start("first")
+        second, _ = await cluster.start("second")
+        second.wire.refuses_lists = True
+        first.service.stop()
+        await cluster.clock.advance(1.0)
+        await cluster.create_pods("a")
+        await cluster.clock.advance(25.0)
+        assert await cluster.unbound() == ["a"]
+        await cluster.clock.advance(10.0)
+        assert await cluster.unbound() == []
+
+
 async def test_standby_that_is_stopped_ends_without_having_scheduled() -> None:
     async with world() as cluster:
         await cluster.start("first")
@@ -104,3 +135,21 @@ async def test_standby_that_delays_its_cache_watches_nothing_until_it_leads() ->
         await cluster.clock.advance(5.0)
         assert second.process.has_synced and second.service.is_scheduling
         assert await cluster.unbound() == []
+
+
+async def test_the_next_leader_states_for_itself_what_the_last_one_could_not_write() -> None:
+    """Killed before its Events and conditions were written, the old leader leaves pods that nobody has judged."""
+    async with world() as made:
+        leader, task = await made.start("a")
+        await made.start("bb")
+        leader.wire.status_seconds = leader.wire.event_seconds = 1e6
+        await made.create_pods("huge", cpu="10000")
+        await made.clock.advance(5.0)
+        (pod,) = await made.objects("/api/v1/namespaces/default/pods")
+        assert not pod["status"].get("conditions")
+        task.cancel()
+        await made.clock.advance(20.0)
+        (pod,) = await made.objects("/api/v1/namespaces/default/pods")
+        assert [(c["type"], c["reason"]) for c in pod["status"]["conditions"]] == [("PodScheduled", "Unschedulable")]
+        events = await made.objects("/apis/events.k8s.io/v1/namespaces/default/events")
+        assert [event["reason"] for event in events if event["regarding"]["name"] == "huge"] == ["FailedScheduling"]

@@ -56,6 +56,7 @@ class Visit:
             Site(pages),
             DelegatedAuthenticator(transport, self.clock, ClientCertificates(ServerTls(TlsOptions())), 10.0),
             DelegatedAuthorizer(transport, self.clock, allowed_seconds=10.0, refused_seconds=5.0),
+            self.clock,
         )
 
     async def status(

@@ -15,12 +15,13 @@ from pilotage.clock import SystemClock
 from pilotage.serve.client_certificates import ClientCertificates
 from pilotage.serve.front_proxy import FrontProxy
 from pilotage.serve.identity import ClientCertificate, DelegatedAuthenticator, User
-from pilotage.serve.listening import CannotListen, https, loopback_http
+from pilotage.serve.listening import CannotListen, Doors, https, loopback_http
 from pilotage.serve.page import PageRequest, text_answer
 from pilotage.serve.request_access import Access
 from pilotage.serve.site import GuardedSite, Site
 from pilotage.serve.tls import CertificateError, ServerTls, TlsOptions
 
+DOORS = Doors(SystemClock())
 SITE = Site({"/livez": lambda request: text_answer("ok")})
 
 
@@ -73,12 +74,12 @@ def unchecking() -> ssl.SSLContext:
 
 def guarded(tls: ServerTls | None = None) -> tuple[GuardedSite, Everybody]:
     everybody = Everybody(tls)
-    return GuardedSite(SITE, everybody, everybody), everybody
+    return GuardedSite(SITE, everybody, everybody, SystemClock()), everybody
 
 
 async def test_certificate_of_its_own_is_made_for_the_run() -> None:
     site, _ = guarded()
-    async with https(site, "127.0.0.1", 0, ServerTls(TlsOptions()), SystemClock()) as port:
+    async with https(site, "127.0.0.1", 0, ServerTls(TlsOptions()), Doors(SystemClock())) as port:
         assert await fetch(port, unchecking()) == (200, "ok")
 
 
@@ -95,7 +96,7 @@ async def test_given_certificate_is_served_and_renewed_while_running(tmp_path: P
     old, new = trustme.CA(), trustme.CA()
     tls = ServerTls(given_pair(tmp_path, old))
     site, _ = guarded()
-    async with https(site, "127.0.0.1", 0, tls, SystemClock()) as port:
+    async with https(site, "127.0.0.1", 0, tls, Doors(SystemClock())) as port:
         assert await fetch(port, trusting(old)) == (200, "ok")
         assert not tls.refresh()
         given_pair(tmp_path, new)
@@ -116,7 +117,7 @@ async def test_client_certificate_tells_who_asks() -> None:
     everybody.certificates.trust_users(clients.cert_pem.bytes())
     context = unchecking()
     clients.issue_cert(common_name="prometheus", organization_name="monitoring").configure_cert(context)
-    async with https(site, "127.0.0.1", 0, tls, SystemClock()) as port:
+    async with https(site, "127.0.0.1", 0, tls, Doors(SystemClock())) as port:
         await fetch(port, context)
         await fetch(port, unchecking())
     assert [user.name for user in everybody.seen] == ["prometheus", "system:anonymous"]
@@ -128,7 +129,7 @@ async def test_client_certificate_of_another_authority_is_no_identity() -> None:
     site, everybody = guarded()
     context = unchecking()
     trustme.CA().issue_cert(common_name="prometheus").configure_cert(context)
-    async with https(site, "127.0.0.1", 0, tls, SystemClock()) as port:
+    async with https(site, "127.0.0.1", 0, tls, Doors(SystemClock())) as port:
         with pytest.raises(aiohttp.ClientError):
             await fetch(port, context)
     assert everybody.seen == []
@@ -149,7 +150,7 @@ class Proxied:
         context = unchecking()
         if authority is not None:
             authority.issue_cert(common_name=name, organization_name="org").configure_cert(context)
-        async with https(self.site, "127.0.0.1", 0, self.tls, SystemClock()) as port:
+        async with https(self.site, "127.0.0.1", 0, self.tls, Doors(SystemClock())) as port:
             url = f"https://localhost:{port}/livez"
             lines = CIMultiDict(headers)
             async with aiohttp.ClientSession() as session, session.get(url, ssl=context, headers=lines) as found:
@@ -189,7 +190,7 @@ async def test_older_tls_is_refused() -> None:
     context = unchecking()
     context.maximum_version = ssl.TLSVersion.TLSv1_2
     tls = ServerTls(TlsOptions(min_version="VersionTLS13"))
-    async with https(site, "127.0.0.1", 0, tls, SystemClock()) as port:
+    async with https(site, "127.0.0.1", 0, tls, Doors(SystemClock())) as port:
         with pytest.raises(aiohttp.ClientError):
             await fetch(port, context)
 
@@ -210,7 +211,7 @@ def test_what_cannot_be_used_is_told(options: TlsOptions, problem: str) -> None:
 
 async def test_plain_http_is_for_this_machine_and_asks_nothing() -> None:
     async with (
-        loopback_http(SITE, 0) as port,
+        loopback_http(SITE, 0, DOORS) as port,
         aiohttp.ClientSession() as session,
         session.get(f"http://127.0.0.1:{port}/livez") as found,
     ):
@@ -218,9 +219,9 @@ async def test_plain_http_is_for_this_machine_and_asks_nothing() -> None:
 
 
 async def test_port_in_use_is_told() -> None:
-    async with loopback_http(SITE, 0) as port:
+    async with loopback_http(SITE, 0, DOORS) as port:
         with pytest.raises(CannotListen, match=f"port {port} on 127.0.0.1 is in use"):
-            async with loopback_http(SITE, port):
+            async with loopback_http(SITE, port, DOORS):
                 pass
 
 

@@ -45,6 +45,7 @@ class Visit:
             Site(visibility_pages(api)),
             DelegatedAuthenticator(transport, clock, certificates),
             DelegatedAuthorizer(transport, clock),
+            clock,
         )
 
     async def get(self, path: str, token: str = "p", **query: str) -> PageAnswer:

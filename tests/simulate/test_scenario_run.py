@@ -154,3 +154,35 @@ def test_other_files_are_refused(tmp_path: Path, text: str) -> None:
     path.write_text(text)
     with pytest.raises(ScenarioError, match=r"other\.yaml: is "):
         load_scenarios(path)
+
+
+TICKETS_PLUGIN = Path(__file__).parents[1] / "cycle" / "foreign_kinds_world.py"
+
+
+def ticket(is_open: object) -> dict[str, Any]:
+    metadata = {"name": "p", "namespace": "default"}
+    return {"apiVersion": "example.com/v1", "kind": "Ticket", "metadata": metadata, "spec": {"isOpen": is_open}}
+
+
+async def test_a_scenario_loads_plugin_files_and_has_objects_of_their_kinds(tmp_path: Path) -> None:
+    scenario = loaded(
+        tmp_path,
+        {"apply": [{"node": {"name": "n"}}, {"pod": {"name": "p"}}]},
+        {"expect": {"pods": {"p": {"queue": "unschedulable", "rejectedBy": ["Tickets"]}}}},
+        {"apply": [ticket(False)]},
+        {"expect": {"pods": {"p": {"queue": "unschedulable"}}, "requeued": []}},
+        {"update": [{"kind": "Ticket", "name": "p", "namespace": "default", "merge": {"spec": {"isOpen": True}}}]},
+        {"expect": {"requeued": ["p"], "pods": {"p": {"requeuedBy": "tickets.v1.example.comUpdate"}}}},
+        {"advance": 10},
+        {"expect": {"pods": {"p": {"node": "n"}}}},
+        {"delete": [{"kind": "Ticket", "name": "p", "namespace": "default"}]},
+        {"apply": [{**ticket("perhaps")}]},
+        {"expect": {"pods": {"p": {"node": "n"}}}},
+        pluginFiles=[str(TICKETS_PLUGIN)],
+    )
+    assert (await play(scenario)).difference == ""
+
+
+def test_a_plugin_file_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ScenarioError, match=r"no_such_plugin.py: there is no such file"):
+        loaded(tmp_path, {"expect": {}}, pluginFiles=["no_such_plugin.py"])

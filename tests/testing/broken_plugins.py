@@ -213,3 +213,43 @@ class NarrowsToNobody(Sunny):
     @narrows(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)
     def concerned(self, old: Node | None, new: Node) -> Affected:
         return Affected.pods([])
+
+
+class _Sunny(Plugin, Filter):
+    """What those that follow have in common."""
+
+    pure_hints = True
+
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+        return None if node.labels.get("example.com/weather") == "sun" else NO
+
+
+class CountsItsCalls(_Sunny):
+    def __init__(self) -> None:
+        self._calls = 0
+
+    @on_event(Resource.NODE, Action.ADD | Action.UPDATE)
+    def after_node_change(self, pod: Pod, old: Node | None, new: Node) -> Hint:
+        self._calls += 1
+        return Hint.QUEUE if self._calls % 3 else Hint.SKIP
+
+
+class ComparesTypes(_Sunny):
+    @on_event(Resource.NODE, Action.ADD | Action.UPDATE)
+    def after_node_change(self, pod: Pod, old: Node | None, new: Node) -> Hint:
+        return Hint.QUEUE if type(pod) is Pod else Hint.SKIP
+
+
+class ReadsAnnotations(_Sunny):
+    """Without a defect: that it reads annotations is noticed."""
+
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+        return None if node.labels.get("example.com/weather") == pod.annotations.get("example.com/weather") else NO
+
+    @on_event(Resource.NODE, Action.ADD | Action.UPDATE)
+    @on_event(Resource.TARGET_POD, Action.UPDATE)
+    def after_change(self, pod: Pod, old: object, new: Node | Pod) -> Hint:
+        if isinstance(new, Pod):
+            return Hint.QUEUE
+        wanted = pod.annotations.get("example.com/weather")
+        return Hint.QUEUE if new.labels.get("example.com/weather") == wanted else Hint.SKIP

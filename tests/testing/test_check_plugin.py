@@ -6,20 +6,17 @@ from dataclasses import dataclass
 
 import pytest
 
-from pilotage.api import CycleState, Filter, Handle, NodeView, Plugin, Reason, Refusal, Reject, Score
-from pilotage.model import Pod
+from pilotage.api import CycleState, Filter, Handle, NodeView, Plugin, Reason, Refusal, Reject, Score, UnknownKind
+from pilotage.model import ObjectMeta, Pod
 from pilotage.plugins import DEFAULT_PLUGINS
 from pilotage.testing import FakeHandle, PluginCheckFailed, check_plugin, node, pod
 from tests.testing import broken_plugins as broken
-
-# kube-scheduler's own gap, kept for parity: a pod that the anti-affinity of running pods keeps away from every node
-# is not woken by a new node, because its hint looks at the pod's own terms only.
-_KNOWN_GAPS = {"InterPodAffinity": ("hints",)}
+from tests.testing import stamp_plugins as stamps
 
 
 @pytest.mark.parametrize("cls", [cls for cls, _ in DEFAULT_PLUGINS], ids=lambda cls: cls.__name__)
 def test_a_default_plugin_keeps_its_promises(cls: type[Plugin]) -> None:
-    check_plugin(cls, skip=_KNOWN_GAPS.get(cls.__name__, ()), worlds=20)
+    check_plugin(cls, worlds=20)
 
 
 @pytest.mark.parametrize(
@@ -45,6 +42,8 @@ def test_a_default_plugin_keeps_its_promises(cls: type[Plugin]) -> None:
         (broken.UnreservesOnce, "exceptions", "KeyError"),
         (broken.MissesUpdates, "hints", "it did not register for NodeUpdateNodeLabel"),
         (broken.AsksTheOldNode, "hints", "after_node_change says QueueSkip to NodeUpdateNodeLabel"),
+        (broken.CountsItsCalls, "pure hints", "after_node_change looked at nothing but namespace, spec and labels"),
+        (broken.ComparesTypes, "pure hints", "and said Hint.SKIP"),
         (broken.NarrowsToNobody, "hints", "says QueueSkip to Node"),
     ],
     ids=lambda value: value.__name__ if isinstance(value, type) else "",
@@ -56,7 +55,7 @@ def test_a_defect_is_found_and_told(cls: type[Plugin], check: str, evidence: str
     assert evidence in str(raised.value) and f"{cls.__name__}: " in str(raised.value)
 
 
-@pytest.mark.parametrize("cls", [broken.Sunny, broken.HearsOfEverything])
+@pytest.mark.parametrize("cls", [broken.Sunny, broken.HearsOfEverything, broken.ReadsAnnotations])
 def test_a_plugin_without_a_defect_passes(cls: type[Plugin]) -> None:
     check_plugin(cls)
 
@@ -124,3 +123,43 @@ def test_samples_of_the_author_are_tried() -> None:
     check_plugin(Rare)
     with pytest.raises(PluginCheckFailed, match="three is a crowd"):
         check_plugin(Rare, nodes=[node("n").cpu(2)], pods=[pod("p").container("b").container("c")])
+
+
+# --- kinds that plugins watch ----------------------------------------------------------------------------------
+
+
+def test_a_plugin_is_tried_with_random_objects_of_the_kinds_that_it_watches() -> None:
+    check_plugin(stamps.WaitsForStamp)
+
+
+@pytest.mark.parametrize(
+    ("cls", "check", "evidence"),
+    [
+        (stamps.ForgetsStamps, "hints", "it did not register for stamps.v1.example.com"),
+        (stamps.SignsDespiteStamps, "one node", "facts_version() must change"),
+        (stamps.TrustsStamps, "exceptions", "ZeroDivisionError"),
+    ],
+)
+def test_a_defect_that_only_such_objects_show_is_found(cls: type[Plugin], check: str, evidence: str) -> None:
+    with pytest.raises(PluginCheckFailed) as raised:
+        check_plugin(cls)
+    assert check in [finding.check for finding in raised.value.findings]
+    assert evidence in str(raised.value)
+
+
+def test_samples_of_a_kind_without_a_type() -> None:
+    check_plugin(stamps.ReadsColour)
+    with pytest.raises(PluginCheckFailed, match="KeyError"):
+        check_plugin(stamps.ReadsColour, objects=[{**stamps.STAMP, "colour": "red"}, stamps.STAMP])
+
+
+def test_a_fake_handle_has_the_kinds_that_it_is_told_of() -> None:
+    handle = FakeHandle(watches=stamps.WaitsForStamp.watches)
+    handle.put({**stamps.STAMP, "worth": 3}, stamps.Stamp(metadata=ObjectMeta(name="b")))
+    assert [stamp.worth for stamp in handle.objects("stamps.example.com").values()] == [3, 0]
+    handle.remove(stamps.STAMP)
+    assert list(handle.objects(stamps.STAMPS)) == ["b"]
+    with pytest.raises(UnknownKind, match="is watched by no enabled plugin"):
+        FakeHandle().objects(stamps.STAMPS)
+    with pytest.raises(UnknownKind, match=r"example.com/v1 Stamp is not watched; write FakeHandle"):
+        FakeHandle().put(stamps.STAMP)

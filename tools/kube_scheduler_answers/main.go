@@ -1,8 +1,8 @@
 // Answers scheduling problems with the code of a published kube-scheduler.
 //
 // Problems come as JSON lines on standard input, in the form of the recorded cases; answers go as JSON lines to standard
-// output, in the form of the recorded answers as far as the public functions of the framework tell. Feature gates are in
-// the variable FEATURE_GATES. See ../fresh_cases.py.
+// output in any order, in the form of the recorded answers as far as the public functions of the framework tell. Feature
+// gates are in the variable FEATURE_GATES. See ../fresh_cases.py.
 package main
 
 import (
@@ -14,6 +14,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -22,6 +23,7 @@ import (
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/kubernetes/fake"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -34,7 +36,11 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/profile"
 )
 
-const timeout = time.Minute
+const (
+	timeout = time.Minute
+	// Most of the time of an answer is spent waiting for informers, which look ten times in a second.
+	workers = 16
+)
 
 // problem is a case, without its answer.
 type problem struct {
@@ -61,23 +67,38 @@ func main() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)
 	}
-	in, out := json.NewDecoder(bufio.NewReader(os.Stdin)), json.NewEncoder(os.Stdout)
+	problems, out := make(chan problem), json.NewEncoder(os.Stdout)
+	var writing sync.Mutex
+	var working sync.WaitGroup
+	for range workers {
+		working.Go(func() {
+			for asked := range problems {
+				given, err := solve(asked)
+				if err != nil {
+					given = answer{"cannot": err.Error()}
+				}
+				writing.Lock()
+				err = out.Encode(map[string]any{"name": asked.Name, "expected": given})
+				writing.Unlock()
+				if err != nil {
+					os.Exit(2)
+				}
+			}
+		})
+	}
+	in := json.NewDecoder(bufio.NewReader(os.Stdin))
 	for {
 		var asked problem
 		if err := in.Decode(&asked); errors.Is(err, io.EOF) {
-			return
+			break
 		} else if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(2)
 		}
-		given, err := solve(asked)
-		if err != nil {
-			given = answer{"cannot": err.Error()}
-		}
-		if err := out.Encode(map[string]any{"name": asked.Name, "expected": given}); err != nil {
-			os.Exit(2)
-		}
+		problems <- asked
 	}
+	close(problems)
+	working.Wait()
 }
 
 // solve brings up a scheduler with the problem's cluster, and asks the framework of the pod's profile.
@@ -115,7 +136,23 @@ func solve(asked problem) (answer, error) {
 	if err := made.Cache.UpdateSnapshot(klog.Background(), snapshot); err != nil {
 		return nil, err
 	}
-	return decide(ctx, chosen, asked.Kind, pod)
+	given, err := decide(ctx, chosen, asked.Kind, pod)
+	if result, asked := given["postFilter"].(answer); asked {
+		result["deleted"] = deleted(client)
+	}
+	return given, err
+}
+
+// deleted names the pods that preemption deleted.
+func deleted(client *fake.Clientset) []string {
+	names := []string{}
+	for _, action := range client.Actions() {
+		if found, is := action.(clienttesting.DeleteAction); is && action.GetResource().Resource == "pods" {
+			names = append(names, found.GetNamespace()+"/"+found.GetName())
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // cluster decodes the objects; pods that have ended are left out, which the fake server cannot do for its watchers.
@@ -192,6 +229,7 @@ func decide(ctx context.Context, chosen framework.Framework, kind string, pod *v
 	var feasible []fwk.NodeInfo
 	switch {
 	case status.IsSuccess():
+		filterNominated(ctx, chosen, state, pod, diagnosis)
 		feasible = filter(ctx, chosen, state, pod, nodes, narrowed, &diagnosis, given)
 	case status.IsRejected():
 		diagnosis.NodeToStatus.SetAbsentNodesStatus(status)
@@ -216,11 +254,17 @@ func decide(ctx context.Context, chosen framework.Framework, kind string, pod *v
 	given["message"] = (&framework.FitError{Pod: pod, NumAllNodes: len(nodes), Diagnosis: diagnosis}).Error()
 	if kind == "preemption" {
 		result, status := chosen.RunPostFilterPlugins(ctx, state, pod, diagnosis.NodeToStatus)
-		node := ""
-		if result != nil && result.NominatingInfo != nil {
-			node = result.NominatedNodeName
+		node, nomination := "", "keep"
+		if result != nil && result.NominatingInfo != nil && result.Mode() == fwk.ModeOverride {
+			node, nomination = result.NominatedNodeName, "clear"
+			if node != "" {
+				nomination = "set"
+			}
 		}
-		given["postFilter"] = answer{"code": status.Code().String(), "nominatedNode": node}
+		given["postFilter"] = answer{
+			"code": status.Code().String(), "plugin": status.Plugin(), "message": status.Message(),
+			"nominatedNode": node, "nomination": nomination,
+		}
 	}
 	return given, nil
 }
@@ -239,6 +283,22 @@ func preFilter(status *fwk.Status, narrowed *fwk.PreFilterResult, state fwk.Cycl
 	return given
 }
 
+// filterNominated asks about the nominated node first, as the scheduler does: what is said of it stays in the diagnosis
+// even if PreFilter leaves the node out.
+func filterNominated(
+	ctx context.Context, chosen framework.Framework, state fwk.CycleState, pod *v1.Pod, diagnosis framework.Diagnosis,
+) {
+	node, err := chosen.SnapshotSharedLister().NodeInfos().Get(pod.Status.NominatedNodeName)
+	if err != nil {
+		return
+	}
+	status := chosen.RunFilterPluginsWithNominatedPods(ctx, state, pod, node)
+	if status.IsRejected() {
+		diagnosis.NodeToStatus.Set(node.Node().Name, status)
+		diagnosis.AddPluginStatus(status)
+	}
+}
+
 // filter returns the nodes that are left, and notes what was said of each.
 func filter(
 	ctx context.Context, chosen framework.Framework, state fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo,
@@ -254,7 +314,7 @@ func filter(
 	for _, node := range nodes {
 		name := node.Node().Name
 		if !narrowed.AllNodes() && !narrowed.NodeNames.Has(name) {
-			verdicts[name] = verdict(leftOut)
+			verdicts[name] = verdict(diagnosis.NodeToStatus.Get(name))
 			continue
 		}
 		status := chosen.RunFilterPluginsWithNominatedPods(ctx, state, pod, node)
@@ -275,6 +335,14 @@ func filter(
 func score(
 	ctx context.Context, chosen framework.Framework, state fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo, given answer,
 ) {
+	scores := answer{}
+	given["scores"] = scores
+	if !chosen.HasScorePlugins() {
+		for _, node := range nodes {
+			scores[node.Node().Name] = answer{"plugins": map[string]int64{}, "total": 1}
+		}
+		return
+	}
 	if status := chosen.RunPreScorePlugins(ctx, state, pod, nodes); !status.IsSuccess() {
 		given["error"] = status.AsError().Error()
 		return
@@ -284,7 +352,6 @@ func score(
 		given["error"] = status.AsError().Error()
 		return
 	}
-	scores := answer{}
 	for _, node := range scored {
 		plugins := map[string]int64{}
 		for _, points := range node.Scores {
@@ -292,7 +359,6 @@ func score(
 		}
 		scores[node.Name] = answer{"plugins": plugins, "total": node.TotalScore}
 	}
-	given["scores"] = scores
 }
 
 // hint asks the plugin about the event as the scheduling queue would.

@@ -4,10 +4,24 @@ A plugin is one class in one file. It names the extension points that it serves 
 classes, and says with `@on_event` which cluster events may help a pod that it refused.
 """
 
-from pilotage.api.calls import ApiCall, ApiWriter, Ending, Lane, OnOutcome, Outcome, Relevance, Seen, Why
+from pilotage.api.budget import Budget, BudgetExceeded
+from pilotage.api.calls import (
+    ApiCall,
+    ApiWriter,
+    Ending,
+    Lane,
+    ObjectReference,
+    OnOutcome,
+    Outcome,
+    Relevance,
+    Seen,
+    Why,
+)
 from pilotage.api.conditions import PodCondition
 from pilotage.api.events import Action, ClusterEvent, Hint, Resource
 from pilotage.api.indexes import ClusterIndex, PodClass
+from pilotage.api.kinds import Kind, UnknownKind, Untyped
+from pilotage.api.metrics import CounterMetric, GaugeMetric, HistogramMetric, PluginMetrics
 from pilotage.api.plugin import Affected, Plugin, Sees, narrows, on_event
 from pilotage.api.points import (
     Bind,
@@ -28,44 +42,103 @@ from pilotage.api.points import (
     VectorFilter,
     VectorScore,
 )
-from pilotage.api.preemption import Candidate, Evicted, Eviction, VictimSearch
+from pilotage.api.preemption import Candidate, Evicted, Eviction, VictimPolicy, VictimSearch
+from pilotage.api.preemptions_under_way import PreemptionsUnderWay
 from pilotage.api.results import Detail, NodeNames, Nominate, Pending, PreFlight, Reason, Refusal, Reject, Skip, Wait
 from pilotage.api.state import CycleState, StateKey
 from pilotage.api.table import Mask, NodeTable, Rows, Scores
-from pilotage.api.views import Handle, NodeView, QueuedPod, RejectedNodes
+from pilotage.api.views import Handle, HeldPod, HeldPods, NodeView, QueuedPod, RejectedNodes
+from pilotage.api.what_if import HypotheticalNode, WhatIf
+from pilotage.clock import Clock, parse_rfc3339, rfc3339
+from pilotage.model import (
+    KINDS,
+    KindInfo,
+    LabelSelector,
+    Node,
+    NodeSelector,
+    OwnerReference,
+    Pod,
+    PodSpec,
+    PodStatus,
+    Taint,
+    format_quantity,
+    non_zero_requests,
+    parse_label_selector,
+    parse_quantity,
+    pod_limits,
+    pod_requests,
+    quantity_milli,
+    quantity_value,
+)
+from pilotage.model.durations import Duration
+from pilotage.model.meta import ApiObject, Shape
+from pilotage.model.pod import Affinity, Container, Toleration, TopologySpreadConstraint
+from pilotage.model.policy import Namespace, PodDisruptionBudget
+from pilotage.model.quantity import Quantity
+from pilotage.model.resource import ResourceClaim
+from pilotage.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 
 __all__ = [
+    "KINDS",
     "Action",
     "Affected",
+    "Affinity",
     "ApiCall",
+    "ApiObject",
     "ApiWriter",
     "Bind",
+    "Budget",
+    "BudgetExceeded",
     "Candidate",
+    "Clock",
     "ClusterEvent",
     "ClusterIndex",
+    "Container",
+    "CounterMetric",
     "CycleState",
     "Detail",
     "Details",
+    "Duration",
     "Ending",
     "Evicted",
     "Eviction",
     "Filter",
+    "GaugeMetric",
     "Handle",
+    "HeldPod",
+    "HeldPods",
     "Hint",
+    "HistogramMetric",
+    "HypotheticalNode",
+    "Kind",
+    "KindInfo",
+    "LabelSelector",
     "Lane",
     "Mask",
+    "Namespace",
+    "Node",
     "NodeNames",
+    "NodeSelector",
     "NodeTable",
     "NodeView",
     "Nominate",
     "NormalizeScore",
+    "ObjectReference",
     "OnOutcome",
     "Outcome",
+    "OwnerReference",
     "Pending",
     "Permit",
+    "PersistentVolume",
+    "PersistentVolumeClaim",
     "Plugin",
+    "PluginMetrics",
+    "Pod",
     "PodClass",
     "PodCondition",
+    "PodDisruptionBudget",
+    "PodSpec",
+    "PodStatus",
     "PostBind",
     "PostFilter",
     "PreBind",
@@ -74,6 +147,8 @@ __all__ = [
     "PreFilterExtensions",
     "PreFlight",
     "PreScore",
+    "PreemptionsUnderWay",
+    "Quantity",
     "QueueSort",
     "QueuedPod",
     "Reason",
@@ -83,18 +158,38 @@ __all__ = [
     "Relevance",
     "Reserve",
     "Resource",
+    "ResourceClaim",
     "Rows",
     "Score",
     "Scores",
     "Seen",
     "Sees",
+    "Shape",
     "Skip",
     "StateKey",
+    "StorageClass",
+    "Taint",
+    "Toleration",
+    "TopologySpreadConstraint",
+    "UnknownKind",
+    "Untyped",
     "VectorFilter",
     "VectorScore",
+    "VictimPolicy",
     "VictimSearch",
     "Wait",
+    "WhatIf",
     "Why",
+    "format_quantity",
     "narrows",
+    "non_zero_requests",
     "on_event",
+    "parse_label_selector",
+    "parse_quantity",
+    "parse_rfc3339",
+    "pod_limits",
+    "pod_requests",
+    "quantity_milli",
+    "quantity_value",
+    "rfc3339",
 ]

@@ -112,6 +112,19 @@ OnOutcome: TypeAlias = Callable[[Outcome], None]
 
 
 @dataclass(frozen=True, slots=True)
+class ObjectReference:
+    """An object that an Event is about, where the object itself is not at hand."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    """"" for an object without a namespace."""
+    name: str
+    uid: str = ""
+    resource_version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Seen:
     """What looking at the object tells about a call whose answer was lost."""
 
@@ -162,6 +175,9 @@ class ApiCall(ABC):
     """Sending it twice does no harm: it is sent again if an answer was lost and `look` cannot tell."""
     retries_conflicts: ClassVar[bool] = False
     """The call says what it changes and is right for any version of the object: after a 409 it is sent again."""
+    settles_doubt: ClassVar[bool] = False
+    """If an answer was lost, `look` comes before any other call for the object, more relevant ones too: what the others
+    do, and who counts on what, depends on whether this one took effect."""
     joins: ClassVar[bool] = False
     """Calls of this kind for one object do not take each other's place: what they want is put together, and each is
     told what became of its own part. See `still_wants`, `admits` and `failure_of`."""

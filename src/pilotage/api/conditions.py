@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
+from pilotage.escaping import visible
 from pilotage.model import Pod
 from pilotage.model.meta import Condition
+
+POD_SCHEDULED: Final = "PodScheduled"
+BUDGET_EXCEEDED: Final = "SchedulingBudgetExceeded"
+"""Why a pod is not scheduled (the reason of its condition): its last cycle cost too much, so others come first."""
+
+
+def is_put_aside(pod: Pod) -> bool:
+    """Did a scheduler put the pod aside because its cycle cost too much? Later leaders know it by this."""
+    condition = pod.status.condition(POD_SCHEDULED)
+    return condition is not None and condition.reason == BUDGET_EXCEEDED
 
 
 class PodCondition(msgspec.Struct, frozen=True):
@@ -20,6 +31,9 @@ class PodCondition(msgspec.Struct, frozen=True):
     observed_generation: int
     now: str
     """The time of transition, if the status is another one than before; as `pilotage.clock.rfc3339` writes it."""
+
+    def __post_init__(self) -> None:
+        msgspec.structs.force_setattr(self, "message", visible(self.message))
 
     def is_in(self, pod: Pod) -> bool:
         """Does the pod have it already, times aside?"""

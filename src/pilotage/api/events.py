@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum, IntFlag, StrEnum
 
+from pilotage.api.kinds import Kind
+
 
 class Resource(StrEnum):
     """The kinds of objects whose changes are events."""
@@ -28,9 +30,16 @@ class Resource(StrEnum):
     RESOURCE_CLAIM = "resource.k8s.io/ResourceClaim"
     RESOURCE_SLICE = "resource.k8s.io/ResourceSlice"
     DEVICE_CLASS = "resource.k8s.io/DeviceClass"
+    NAMESPACE = "Namespace"
+    SERVICE = "Service"
+    REPLICATION_CONTROLLER = "ReplicationController"
+    REPLICA_SET = "apps/ReplicaSet"
+    STATEFUL_SET = "apps/StatefulSet"
+    POD_DISRUPTION_BUDGET = "policy/PodDisruptionBudget"
     ANY = "*"
 
 
+_OURS: dict[str, Resource] = {resource.value: resource for resource in Resource}
 POD_RESOURCES = (Resource.ASSIGNED_POD, Resource.UNSCHEDULED_POD, Resource.TARGET_POD)
 
 
@@ -88,7 +97,8 @@ class Hint(Enum):
 class ClusterEvent:
     """Something that happened, or (in a registration) something that a plugin wants to hear of."""
 
-    resource: Resource
+    resource: Resource | str
+    """One of ours, or the name of a kind that a plugin watches."""
     action: Action
     custom_label: str = ""
     label: str = field(init=False, repr=False, compare=False)
@@ -98,7 +108,7 @@ class ClusterEvent:
 
     def __post_init__(self) -> None:
         # Events are few, and looked up and named often.
-        object.__setattr__(self, "label", self.custom_label or self.resource.value + self.action_name)
+        object.__setattr__(self, "label", self.custom_label or f"{self.resource}{self.action_name}")
         object.__setattr__(self, "is_wildcard", self.resource is Resource.ANY and self.action == Action.ALL)
         object.__setattr__(self, "_hash", hash((self.resource, self.action, self.custom_label)))
 
@@ -128,9 +138,14 @@ class ClusterEvent:
         # A generic update carries every update bit; only a registration of all updates covers it.
         return bool(self.action & incoming.action) and incoming.action <= self.action
 
+    def overlaps(self, other: ClusterEvent) -> bool:
+        """Of two registrations: can one event be of both?"""
+        same = _same_resource(self.resource, other.resource) or _same_resource(other.resource, self.resource)
+        return same and bool(self.action & other.action)
 
-def _same_resource(registered: Resource, incoming: Resource) -> bool:
-    if registered is incoming or registered is Resource.ANY:
+
+def _same_resource(registered: Resource | str, incoming: Resource | str) -> bool:
+    if registered == incoming or registered is Resource.ANY:
         return True
     return registered is Resource.POD and incoming in POD_RESOURCES
 
@@ -138,3 +153,10 @@ def _same_resource(registered: Resource, incoming: Resource) -> bool:
 def wildcard(label: str) -> ClusterEvent:
     """An event that concerns everybody, e.g. the sweep of leftovers."""
     return ClusterEvent(Resource.ANY, Action.ALL, label)
+
+
+def event_on(resource: Resource | Kind | str, action: Action) -> ClusterEvent:
+    """The event of a registration."""
+    if isinstance(resource, Kind):
+        return ClusterEvent(resource.name, action)
+    return ClusterEvent(_OURS.get(resource, resource), action)

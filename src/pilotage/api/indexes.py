@@ -4,6 +4,9 @@ An index is a small class that hears of every pod and node that comes or goes, a
 kinds. It is created on first use, filled with what is there, and kept up to date from then on:
 `handle.index(HostPorts)`.
 
+An index that raises for an object is emptied and filled again without that object, which is tried again when it
+changes: the index goes on for everything else. So what an index raises for is missing from its answers, nothing more.
+
 Questions about *which* pods match a selector are asked of pod classes: `handle.count_pods(key, wanted)`.
 """
 
@@ -13,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from pilotage.api.kinds import Kind
 from pilotage.model import Node, Pod
 
 
@@ -30,8 +34,14 @@ class PodClass:
 class ClusterIndex:
     """Override what you need. Pods are those on a known or unknown node, by node name."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset()
-    """The kinds of other objects, e.g. "Service", that this index wants to hear of."""
+    kinds: ClassVar[frozenset[str | Kind] | frozenset[str] | frozenset[Kind]] = frozenset()
+    """The kinds of other objects, e.g. "Service", that this index wants to hear of; also those of a plugin's `watches`.
+
+    The methods below get the kind as it is named here, and the `name` of a `Kind`.
+    """
+    keeps_more: ClassVar[bool] = False
+    """It keeps more than what it is told here, such as reservations or a log that others read on: it cannot be emptied
+    and filled again, so an object that it raises for is only taken out of it by the methods below."""
 
     def pod_added(self, pod: Pod, node_name: str) -> None:
         """A pod is on a node now (assumed or confirmed)."""

@@ -13,12 +13,14 @@ class SunnyNodes(Plugin, Filter):
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
-from pilotage.api.events import Action, ClusterEvent, Hint, Resource
+from pilotage.api.events import Action, ClusterEvent, Hint, Resource, event_on
+from pilotage.api.kinds import Kind, own_kind
 from pilotage.model import Pod
 
 HintFunction = Callable[[Pod, Any, Any], Hint]
@@ -35,6 +37,10 @@ class Sees(IntEnum):
     """How much is requested on the node, and by how many pods; in columns nothing but the table that is handed in."""
     PODS = 2
     """The pods on this or other nodes, or anything that follows from them."""
+
+
+RAISED: Final = (Exception, asyncio.CancelledError)
+"""What a method of a plugin may raise that is not awaited: nobody can cancel it, so a cancellation is an error too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,22 +76,25 @@ class Registration:
     """What may narrow these events down; an event that none of them covers concerns all pods."""
 
 
-def on_event(resource: Resource, action: Action) -> Callable[[Method], Method]:
-    """Mark a method `(pod, old, new) -> Hint` as the judge of these events for pods that this plugin refused."""
+def on_event(resource: Resource | Kind | str, action: Action) -> Callable[[Method], Method]:
+    """Mark a method `(pod, old, new) -> Hint` as the judge of these events for pods that this plugin refused.
+
+    `resource` is one of ours, or a kind of the plugin's `watches`, also by its name.
+    """
 
     def mark(method: Method) -> Method:
-        events = (*getattr(method, "__pilotage_events__", ()), ClusterEvent(resource, action))
+        events = (*getattr(method, "__pilotage_events__", ()), event_on(resource, action))
         method.__pilotage_events__ = events  # type: ignore[attr-defined]
         return method
 
     return mark
 
 
-def narrows(resource: Resource, action: Action) -> Callable[[Method], Method]:
+def narrows(resource: Resource | Kind | str, action: Action) -> Callable[[Method], Method]:
     """Mark a method `(old, new) -> Affected` that says which pods such an event can concern at all."""
 
     def mark(method: Method) -> Method:
-        events = (*getattr(method, "__pilotage_narrows__", ()), ClusterEvent(resource, action))
+        events = (*getattr(method, "__pilotage_narrows__", ()), event_on(resource, action))
         method.__pilotage_narrows__ = events  # type: ignore[attr-defined]
         return method
 
@@ -112,13 +121,31 @@ class Plugin:
     stay or go.
     """
 
+    watches: ClassVar[tuple[Kind, ...]] = ()
+    """Further kinds that are watched for this plugin while it is enabled in a profile."""
+
     always_queue_on: ClassVar[tuple[ClusterEvent, ...]] = ()
     """Events after which every pod that this plugin refused is worth a retry, without asking."""
 
-    hints_per_pod: ClassVar[bool] = False
-    """Do the hints look at more of a pod than its namespace, spec and labels, such as its name or status?
+    pure_hints: ClassVar[bool] = False
+    """Do the hints answer by nothing but what they read of the pod, the event, and what stays as it is meanwhile?
 
-    If not, pods that are equal in these are asked for only once per event.
+    If so, pods that share namespace, spec and labels are asked about once per event: what a hint reads is observed at
+    every call, and an answer for which it read anything else (name, UID, annotations, owners, status) holds for that
+    pod alone. Hints that keep count of their calls, or compare pods by `is`, are not pure.
+    """
+
+    serves_fields: ClassVar[tuple[str, ...]] = ()
+    """Fields of pods that the default plugins do not serve and this one does, such as "spec.schedulingGroup".
+
+    Pods that use a field that no plugin of their profile serves get an Event that says so.
+    """
+
+    raw_kinds: ClassVar[frozenset[str]] = frozenset()
+    """Kinds, such as "Pod", of which `handle.raw(obj)` is to be asked: the JSON of all their objects is then kept.
+
+    It costs the memory of that JSON (some 4 KB for a pod) and a slower intake of that kind, so only who needs fields
+    that the classes of this API leave out should ask for it.
     """
 
     def sign(self, pod: Pod) -> Hashable | None:
@@ -136,6 +163,13 @@ class Plugin:
         """
         return None
 
+    async def close(self) -> None:
+        """The scheduler comes to an orderly end: give back what is held outside of it.
+
+        Called once, after the last binding and after the plugin's background tasks were cancelled; calls that it
+        submits are still sent. Not called when the lease is lost, or the process is killed.
+        """
+
     @classmethod
     def plugin_name(cls) -> str:
         return cls.name or cls.__name__
@@ -146,14 +180,24 @@ class Plugin:
         A plugin that can refuse pods and finds nothing here hears of nearly everything, with a warning; to hear of
         nothing at all, override this and return an empty list.
         """
-        found = [Registration(event, None) for event in self.always_queue_on]
+        found = [Registration(_resolved(event, self.watches), None) for event in self.always_queue_on]
         methods = [(name, getattr(self, name)) for name in _marked_names(type(self))]
         for _, method in methods:
-            found += [Registration(event, method) for event in getattr(method, "__pilotage_events__", ())]
+            events = getattr(method, "__pilotage_events__", ())
+            found += [Registration(_resolved(event, self.watches), method) for event in events]
         narrowings = tuple(
-            Narrowing(event, method) for _, method in methods for event in getattr(method, "__pilotage_narrows__", ())
+            Narrowing(_resolved(event, self.watches), method)
+            for _, method in methods
+            for event in getattr(method, "__pilotage_narrows__", ())
         )
         return [replace(registration, narrowings=narrowings) for registration in found]
+
+
+def _resolved(event: ClusterEvent, watches: tuple[Kind, ...]) -> ClusterEvent:
+    """The event under the full name of its kind; UnknownKind if it is none of ours and none of `watches`."""
+    if isinstance(event.resource, Resource):
+        return event
+    return replace(event, resource=own_kind(event.resource, watches).name)
 
 
 def _marked_names(cls: type) -> list[str]:

@@ -5,12 +5,18 @@ Searching decides and changes nothing; evicting acts, without anybody waiting fo
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from functools import lru_cache
+from typing import Final, Protocol, TypeAlias
 
 from pilotage.api.results import Refusal
+from pilotage.clock import parse_rfc3339
 from pilotage.model import Pod
+
+_PRIORITY_OFFSET: Final = 2**31
+"""Makes every priority positive, so that a sum of priorities grows with the number of pods."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -19,11 +25,47 @@ class Candidate:
 
     node_name: str
     victims: tuple[Pod, ...]
-    """At least one, the most important first; all of lower priority than the pod."""
+    """At least one, the most important first; all of lower priority than the pod, unless a policy says otherwise."""
     violations: int
     """How many of the victims a disruption budget would protect."""
     cost: tuple[float, ...]
     """How much would be lost here: the candidate with the smallest cost is the one that kube-scheduler takes."""
+
+
+class VictimPolicy:
+    """Who may be made to go for a pod, who is spared first, and which node is the best. Override what differs.
+
+    As it stands these are kube-scheduler's rules. Answers depend on the pods that are given alone.
+    """
+
+    def may_evict(self, pod: Pod, victim: Pod) -> bool:
+        """May `victim`, on a node, be made to go for the sake of `pod`?"""
+        return victim.priority < pod.priority
+
+    def importance(self, victim: Pod) -> tuple[float, ...]:
+        """Smaller is more important. The most important ones are spared as long as the pod fits beside them."""
+        return -victim.priority, started_at(victim)
+
+    def cost(self, pod: Pod, victims: Sequence[Pod], violations: int) -> tuple[float, ...]:
+        """What it costs to take a node; the smallest is taken, the first of equals.
+
+        `victims` has the most important first; `violations` is how many of them a disruption budget would protect.
+        """
+        highest = victims[0].priority
+        earliest = min(started_at(victim) for victim in victims if victim.priority == highest)
+        priorities = sum(victim.priority + _PRIORITY_OFFSET for victim in victims)
+        return violations, highest, priorities, len(victims), -earliest
+
+
+def started_at(pod: Pod) -> float:
+    """When the kubelet started the pod, in seconds; one that it has not started yet counts as the latest of all."""
+    start_time = pod.status.start_time
+    return math.inf if start_time is None else _seconds(start_time)
+
+
+@lru_cache(maxsize=65_536)
+def _seconds(text: str) -> float:
+    return parse_rfc3339(text)
 
 
 class VictimSearch(Protocol):

@@ -9,8 +9,9 @@ numbers behind it stay numbers, so that `explain`, metrics and the pod condition
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, cast
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,9 @@ class Reject:
     reasons: tuple[Reason, ...]
 
     def __init__(self, *reasons: Reason) -> None:
+        for reason in reasons:
+            if not isinstance(reason, Reason):
+                raise TypeError(f"Reject takes Reasons, such as Reason('NotSunny', 'not sunny'), got {reason!r:.200}")
         object.__setattr__(self, "reasons", reasons)
 
     @property
@@ -58,6 +62,9 @@ class Pending:
     reasons: tuple[Reason, ...]
 
     def __init__(self, *reasons: Reason) -> None:
+        for reason in reasons:
+            if not isinstance(reason, Reason):
+                raise TypeError(f"Pending takes Reasons, such as Reason('NotSunny', 'not sunny'), got {reason!r:.200}")
         object.__setattr__(self, "reasons", reasons)
 
     @property
@@ -70,6 +77,11 @@ class Wait:
     """Only from Permit: hold the pod until it is allowed, rejected, or `timeout_seconds` have passed."""
 
     timeout_seconds: float
+
+    def __post_init__(self) -> None:
+        seconds: object = self.timeout_seconds
+        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds >= 0:
+            raise TypeError(f"Wait takes a number of seconds, got {seconds!r:.200}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +101,18 @@ SKIP_BESIDE_OTHERS: Final = Skip(allow_parallel=True)
 
 @dataclass(frozen=True, slots=True)
 class NodeNames:
-    """From PreFilter: only these nodes can be right."""
+    """From PreFilter: only these nodes can be right. Any collection of names will do."""
 
     names: frozenset[str]
+
+    def __post_init__(self) -> None:
+        names: object = self.names
+        if isinstance(names, str) or not isinstance(names, Iterable):
+            raise TypeError(f"NodeNames takes names of nodes, such as NodeNames(['a', 'b']), got {names!r:.200}")
+        if not isinstance(names, frozenset):
+            object.__setattr__(self, "names", frozenset(names))
+        if not all(isinstance(name, str) for name in self.names):
+            raise TypeError(f"NodeNames takes names of nodes, got {names!r:.200}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +121,11 @@ class Nominate:
 
     node_name: str | None = None
     message: str = ""
+
+    def __post_init__(self) -> None:
+        name, message = cast(tuple[object, object], (self.node_name, self.message))
+        if not isinstance(name, str | None) or not isinstance(message, str):
+            raise TypeError(f"Nominate takes the name of a node and a message, got {name!r:.200}, {message!r:.200}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
+from pilotage.api.budget import UNLIMITED, Budget
+
 T = TypeVar("T")
 
 
@@ -32,10 +34,12 @@ class StateKey(Generic[T]):
 class CycleState:
     """A key/value store that lives as long as one attempt to schedule one pod."""
 
-    __slots__ = ("_values", "skip_filter", "skip_prebind", "skip_score")
+    __slots__ = ("_values", "budget", "skip_filter", "skip_prebind", "skip_score")
 
-    def __init__(self) -> None:
+    def __init__(self, budget: Budget = UNLIMITED) -> None:
         self._values: dict[str, Any] = {}
+        self.budget = budget
+        """Long loops ask it on their way: `state.budget.spend()`."""
         self.skip_filter: set[str] = set()
         self.skip_score: set[str] = set()
         self.skip_prebind: set[str] = set()
@@ -55,7 +59,7 @@ class CycleState:
 
     def clone(self) -> CycleState:
         """A state for a dry run: clonable values are copied, the rest is shared."""
-        copy = CycleState()
+        copy = CycleState(self.budget)
         copy._values = {
             name: value.clone() if isinstance(value, Clonable) else value for name, value in self._values.items()
         }

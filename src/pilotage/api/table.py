@@ -25,7 +25,8 @@ Rows: TypeAlias = NDArray[np.int64]
 class NodeTable(Protocol):
     """A read-only table with a row per node."""
 
-    def __len__(self) -> int: ...
+    def __len__(self) -> int:
+        """How many nodes there are in the table."""
 
     @property
     def names(self) -> Sequence[str]:
@@ -33,6 +34,9 @@ class NodeTable(Protocol):
 
     def allocatable(self, resource: str) -> Scores:
         """What the node offers: cpu in milli-cores, everything else in units; 0 if it has none."""
+
+    def is_offered(self, resource: str) -> bool:
+        """False if no node of the cluster has any of it: one look, where a column would be all 0."""
 
     def requested(self, resource: str) -> Scores:
         """What the pods on the node have requested."""
@@ -54,8 +58,12 @@ class NodeTable(Protocol):
     def labels(self, key: str) -> tuple[Codes, Sequence[str]]:
         """Label values as small integers: codes (-1 where the label is missing) and the values they stand for.
 
-        A value keeps its code, and its place among the values, even when no node has it any more.
+        A value keeps its code, and its place among the values, even when no node has it any more, as long as `values`
+        is the same list: a change of a node may begin a new one.
         """
+
+    def has_label(self, key: str) -> bool:
+        """False if no node of the cluster has this label: one look, where a column would be all -1."""
 
     def taint_sets(self) -> tuple[Codes, Sequence[tuple[Taint, ...]]]:
         """Taints as small integers: codes and the distinct taint sets they stand for."""

@@ -17,6 +17,7 @@ class PodBinding(ApiCall):
     kind: ClassVar[str] = "pod_binding"
     lane: ClassVar[Lane] = Lane.BIND
     relevance: ClassVar[int] = Relevance.BINDING
+    settles_doubt: ClassVar[bool] = True
 
     def __init__(self, pod: Pod, node_name: str) -> None:
         self._pod = pod

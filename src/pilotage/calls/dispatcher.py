@@ -24,7 +24,16 @@ from pilotage.api.calls import ApiCall, ApiWriter, CallDropped, Ending, Lane, On
 from pilotage.calls.call_queue import CallQueue
 from pilotage.calls.lane_limit import LaneLimit
 from pilotage.calls.report import CallsReport, calls_report
-from pilotage.calls.retry import DEFAULT_POLICIES, LanePolicy, Verdict, is_lost, is_throttled, judge, retry_after
+from pilotage.calls.retry import (
+    DEFAULT_POLICIES,
+    LanePolicy,
+    NotDone,
+    Verdict,
+    is_lost,
+    is_throttled,
+    judge,
+    retry_after,
+)
 from pilotage.calls.slot import CallSlot
 from pilotage.calls.token_bucket import TokenBucket
 from pilotage.clock import Clock, SystemClock
@@ -141,8 +150,12 @@ class Dispatcher:
         end = self._clock.monotonic() + grace_seconds
         while not self.is_idle and self._clock.monotonic() < end:
             await self._clock.sleep(min(_STOP_POLL_SECONDS, grace_seconds))
+        return self.abandon("the scheduler ends")
+
+    def abandon(self, why: str) -> dict[str, int]:
+        """Give up everything that has no answer, and log it; returns how many calls of each kind that were."""
         flying = Counter(slot.call.kind for slot in self.queue.slots())
-        self.queue.drop(CallDropped("the scheduler ends"))
+        self.queue.drop(CallDropped(why))
         if flying:
             log.warning("API calls were not finished: %s", " ".join(f"{kind}={n}" for kind, n in flying.items()))
         return dict(flying)
@@ -213,7 +226,7 @@ class Dispatcher:
                 queue.looked(slot, seen)
                 if seen.has_happened:
                     return queue.done(slot, None if seen.object is None else seen.object.resource_version)
-            version = await call.perform(self.writer)
+            version = await self._perform(lane, slot) if call.settles_doubt else await call.perform(self.writer)
         except Exception as error:
             return self._failed(lane, slot, error, started)
         except asyncio.CancelledError:
@@ -229,6 +242,34 @@ class Dispatcher:
         if self._on_executed is not None:
             self._on_executed(call.kind, True, seconds)
         return queue.done(slot, version)
+
+    async def _perform(self, lane: Lane, slot: CallSlot) -> str | None:
+        """Perform a call and stay in flight until it is known whether it took effect, so that nothing overtakes it.
+
+        NotDone if it did not; the error of the last look if that cannot be found out.
+        """
+        call, tries = slot.call, slot.tries
+        try:
+            return await call.perform(self.writer)
+        except Exception as error:
+            if judge(error, call) is not Verdict.UNCLEAR:
+                raise
+            doubt = error
+        while (pause := self._policies[lane].pause(tries, doubt, self._rng)) is not None:
+            await self._clock.sleep(pause)
+            tries += 1
+            try:
+                seen = await call.look(self.writer)
+            except Exception as error:
+                if judge(error, call) is Verdict.FINAL:
+                    raise
+                continue
+            self.queue.looked(slot, seen)
+            if not seen.has_happened:
+                raise NotDone(str(doubt)) from doubt
+            return None if seen.object is None else seen.object.resource_version
+        slot.tries = tries
+        raise doubt
 
     def _failed(self, lane: Lane, slot: CallSlot, error: Exception, started: float) -> Lane | None:
         now = self._clock.monotonic()
@@ -299,7 +340,8 @@ def _is_safe_to_repeat(call: ApiCall) -> bool:
 
 def _log_failure(call: ApiCall) -> OnOutcome:
     def tell(outcome: Outcome) -> None:
-        if outcome.error is not None:
+        # What is dropped at the end is logged in one line, by kind.
+        if outcome.error is not None and not isinstance(outcome.error, CallDropped):
             log.info("API call did not succeed: call=%s object=%s error=%s", call.kind, call.object_key, outcome.error)
 
     return tell

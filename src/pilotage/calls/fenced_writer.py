@@ -1,7 +1,8 @@
 """Writes that only a leader may make.
 
 A process can be stopped for longer than a lease lasts (a paused machine, a debugger, a long collection of garbage) and
-go on in the middle of a cycle. Every write asks once more, right before it is sent, whether we still lead.
+go on in the middle of a cycle. Every write asks once more whether we still lead: here, before it is prepared, and in
+the transport (`fence`), when it has waited for a connection and its bytes go out.
 """
 
 from __future__ import annotations
@@ -16,12 +17,22 @@ class NotLeading(Exception):
     """The lease has run out: another scheduler may be at work."""
 
 
+def fence(is_leading: Callable[[], bool]) -> Callable[[], None]:
+    """Raises NotLeading unless we lead."""
+
+    def check() -> None:
+        if not is_leading():
+            raise NotLeading("not the leader any more: nothing is written")
+
+    return check
+
+
 class FencedWriter:
     """An `ApiWriter` that refuses everything while `is_leading` says no."""
 
     def __init__(self, writer: ApiWriter, is_leading: Callable[[], bool]) -> None:
         self._writer = writer
-        self._is_leading = is_leading
+        self._check = fence(is_leading)
 
     async def get(self, kind: KindInfo, namespace: str, name: str) -> bytes:
         """Reading is open to everybody."""
@@ -55,7 +66,3 @@ class FencedWriter:
     async def delete(self, kind: KindInfo, namespace: str, name: str, options: bytes | None = None) -> bytes:
         self._check()
         return await self._writer.delete(kind, namespace, name, options)
-
-    def _check(self) -> None:
-        if not self._is_leading():
-            raise NotLeading("not the leader any more: nothing is written")

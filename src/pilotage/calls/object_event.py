@@ -10,6 +10,7 @@ import msgspec
 from pilotage.api.calls import ApiCall, ApiWriter, Lane, Relevance, is_conflict
 from pilotage.calls.event import shortened
 from pilotage.model import KINDS
+from pilotage.model.names import event_name
 
 _NO_NAMESPACE = "default"
 """Where events about objects without a namespace are kept."""
@@ -62,7 +63,7 @@ class ObjectEvent(ApiCall):
         body = {
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
-            "metadata": {"name": f"{regarding.name}.{facts.name_suffix}", "namespace": namespace},
+            "metadata": {"name": event_name(regarding.name, facts.name_suffix), "namespace": namespace},
             "eventTime": facts.time,
             "reportingController": facts.reporter,
             "reportingInstance": facts.instance,

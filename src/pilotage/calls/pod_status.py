@@ -17,7 +17,6 @@ from pilotage.api.conditions import PodCondition
 from pilotage.model import KINDS, Pod
 
 STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
-POD_SCHEDULED: Final = "PodScheduled"
 
 
 class PodStatusPatch(ApiCall):

@@ -1,4 +1,4 @@
-"""Events about pods, sent in the background."""
+"""Events about pods and other objects, sent in the background."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from collections import deque
 from collections.abc import Hashable
 
 from pilotage.calls.dispatcher import Dispatcher
-from pilotage.calls.event import EventCreation, EventFacts, Repetition
+from pilotage.calls.event import EventCreation, EventFacts, Repetition, Subject
 from pilotage.calls.recent_events import RecentEvent, RecentEvents
 from pilotage.clock import Clock, rfc3339_micro
 from pilotage.model import Pod
+from pilotage.model.names import reporting_instance
 
 LONGEST_WAIT_SECONDS = 1.0
 _ONCE = frozenset({"Scheduled"})
@@ -23,7 +24,8 @@ class EventRecorder:
 
     What happens again about the same version of a pod makes the first Event a series (see `recent_events`). Events are
     the least of what is to be written, and there are more of them than of anything else: while pods wait for their
-    turn, an Event may wait too, but not for long.
+    turn, an Event may wait too, for `LONGEST_WAIT_SECONDS` at most. So a scheduler that is killed loses the Events of
+    its last second and those that the API server has not answered; one that comes to an orderly end loses none.
     """
 
     def __init__(self, dispatcher: Dispatcher, clock: Clock) -> None:
@@ -34,22 +36,35 @@ class EventRecorder:
         """Since when, and what; the oldest first."""
         self._host = socket.gethostname()
         self._last_nanos = 0
-        self._recent: RecentEvents[tuple[Pod, EventFacts]] = RecentEvents(clock.monotonic())
+        self._recent: RecentEvents[tuple[Subject, EventFacts]] = RecentEvents(clock.monotonic())
 
     def record(self, pod: Pod, type_: str, reason: str, action: str, note: str, *, related: Pod | None = None) -> None:
         """An event about `pod`. `related` is the pod for whose sake it happened, if that is another one."""
         # Whose scheduler acts reports: a victim may belong to another one, or to none.
-        reporter = (related or pod).spec.scheduler_name
+        self.record_about(pod, (related or pod).spec.scheduler_name, type_, reason, action, note, related=related)
+
+    def record_about(
+        self,
+        subject: Subject,
+        reporter: str,
+        type_: str,
+        reason: str,
+        action: str,
+        note: str,
+        *,
+        related: Pod | None = None,
+    ) -> None:
+        """An event about any object, as if this scheduler had told of it."""
         if reason in _ONCE:
-            self._create(pod, self._facts(type_, reason, action, note, reporter, related))
+            self._create(subject, self._facts(type_, reason, action, note, reporter, related))
             return
-        key = (type_, action, reason, reporter, _mark(pod), None if related is None else _mark(related))
+        key = (type_, action, reason, reporter, _mark(subject), None if related is None else _mark(related))
         now = self._clock.monotonic()
         recent = self._recent.again(key, now)
         if recent is None:
             facts = self._facts(type_, reason, action, note, reporter, related)
-            self._create(pod, facts)
-            self._recent.add(key, (pod, facts), now)
+            self._create(subject, facts)
+            self._recent.add(key, (subject, facts), now)
         elif recent.count == 2:
             recent.count_written = recent.count
             self._write_series(recent)
@@ -74,10 +89,10 @@ class EventRecorder:
         else:
             self._dispatcher.submit(creation)
 
-    def _create(self, pod: Pod, facts: EventFacts) -> None:
-        self._submit(EventCreation(pod, facts))
+    def _create(self, subject: Subject, facts: EventFacts) -> None:
+        self._submit(EventCreation(subject, facts))
 
-    def _write_series(self, recent: RecentEvent[tuple[Pod, EventFacts]]) -> None:
+    def _write_series(self, recent: RecentEvent[tuple[Subject, EventFacts]]) -> None:
         age = self._clock.monotonic() - recent.last_seen
         series = Repetition(recent.count, rfc3339_micro(self._clock.time() - age))
         self._submit(EventCreation(*recent.written, series, is_new=False))
@@ -92,13 +107,13 @@ class EventRecorder:
             action=action,
             note=note,
             reporter=reporter,
-            instance=f"{reporter}-{self._host}",
+            instance=reporting_instance(reporter, self._host),
             time=rfc3339_micro(now),
             name_suffix=f"{self._last_nanos:x}",
             related=related,
         )
 
 
-def _mark(pod: Pod) -> Hashable:
-    """What makes a reference to a pod the same: also its version, as in kube-scheduler's events."""
-    return pod.uid, pod.resource_version
+def _mark(subject: Subject) -> Hashable:
+    """What makes a reference to an object the same: also its version, as in kube-scheduler's events."""
+    return subject.uid or subject, subject.resource_version

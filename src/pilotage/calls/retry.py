@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from pilotage.api.calls import ApiCall, Lane, is_conflict
+from pilotage.api.calls import ApiCall, Lane, ObjectChanged, is_conflict
 
 _FIRST_SECONDS: Final = 0.01
 _FACTOR: Final = 5.0
@@ -28,8 +28,17 @@ class Verdict(Enum):
     UNCLEAR = "unclear"
 
 
+class NotDone(Exception):
+    """A try whose answer was lost did not take effect: somebody has looked."""
+
+
 def judge(error: Exception, call: ApiCall) -> Verdict:
     """What a failed try means for the next one."""
+    if isinstance(error, NotDone):
+        return Verdict.AGAIN
+    if isinstance(error, ObjectChanged):
+        # Somebody has looked: another object has its name, and will have it whenever one looks again.
+        return Verdict.FINAL
     sent = getattr(error, "sent", None)
     if sent is not None:
         return Verdict.UNCLEAR if sent else Verdict.AGAIN

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from pilotage.api.conditions import PodCondition
-from pilotage.calls.pod_status import POD_SCHEDULED, PodStatusPatch
+from pilotage.api.conditions import POD_SCHEDULED, PodCondition
+from pilotage.calls.pod_status import PodStatusPatch
 from pilotage.model import Pod
 
 SCHEDULING_GATED: Final = "SchedulingGated"

@@ -5,12 +5,9 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import random
-import sys
 
 import click
-import msgspec
 import uvloop
-from rich.console import Console
 from rich.table import Table
 
 from pilotage.assembly import SchedulerOptions
@@ -25,11 +22,13 @@ from pilotage.bench.workloads import Workload
 from pilotage.cli.bench_events import bench_events
 from pilotage.cli.bench_queueing import bench_queueing
 from pilotage.cli.bench_real import bench_real
+from pilotage.cli.console import PlainConsole
 from pilotage.cli.errors import ExitCode, bad_input
+from pilotage.cli.output import show, show_json
 from pilotage.cli.scheduler_flags import SchedulerFlags, scheduler_flags
 from pilotage.clock import Clock, SystemClock
-from pilotage.config.suggestions import suggestion
 from pilotage.framework.errors import ProfileError
+from pilotage.model.suggestions import suggestion
 from pilotage.rng import seeded
 
 _EPILOG = """\b
@@ -103,7 +102,7 @@ def bench(
         facts = figures.as_json()
         if contrast is not None:
             facts["contrast"] = {"featureGates": f"{gate}=false", **contrast.as_json()}
-        click.echo(msgspec.json.encode(facts).decode())
+        show_json(facts)
         return ExitCode.OK
     _print_table(figures)
     if contrast is not None:
@@ -177,14 +176,14 @@ def _print_table(figures: Figures, how: str = "") -> None:
     ]
     for name, value in rows:
         table.add_row(name, value)
-    Console(file=sys.stdout).print(table)
+    PlainConsole().print(table)
 
 
 def _print_ratio(gate: str, figures: Figures, contrast: Figures) -> None:
     pods = max(figures.pods, 1)
     with_gate, without = (run.cpu_seconds / pods * 1e3 for run in (figures, contrast))
     ratio = figures.pods_per_second / max(contrast.pods_per_second, 1e-9)
-    click.echo(
+    show(
         f"Without {gate} a pod costs {without:.2f} ms of CPU instead of {with_gate:.2f} ms; "
         f"with it {ratio:.1f} times as many pods per second are dealt with."
     )

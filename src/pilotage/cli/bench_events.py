@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 
-import click
-import msgspec
-from rich.console import Console
 from rich.table import Table
 
 from pilotage.bench.event_handling import NAME, WAITING_PODS, Figure, measure
+from pilotage.cli.console import PlainConsole
 from pilotage.cli.errors import ExitCode
+from pilotage.cli.output import show, show_json
 
 
 def bench_events(waiting_pods: int | None, output: str) -> int:
     """Measure and show; FAILED if a goal is missed."""
     pods = waiting_pods or WAITING_PODS
-    figures = list(measure(pods, lambda step: click.echo(step, err=True)))
+    figures = list(measure(pods, lambda step: show(step, err=True)))
     if output == "json":
-        click.echo(msgspec.json.encode({"workload": NAME, "waitingPods": pods, "figures": figures}).decode())
+        show_json({"workload": NAME, "waitingPods": pods, "figures": figures})
     else:
         print_figures(f"{NAME} ({pods:,} waiting pods, CPU time)", figures)
     return ExitCode.OK if all(figure.is_met for figure in figures) else ExitCode.FAILED
@@ -33,4 +31,4 @@ def print_figures(title: str, figures: Sequence[Figure]) -> None:
     for figure in figures:
         shown = f"{figure.value:,.0f}" if figure.value >= 100 else f"{figure.value:.3g}"
         table.add_row(figure.name, f"{shown} {figure.unit}", figure.goal, "yes" if figure.is_met else "NO")
-    Console(file=sys.stdout).print(table)
+    PlainConsole().print(table)

@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Iterator
 
 import click
-import msgspec
 
 from pilotage.bench import put_aside
 from pilotage.bench.event_handling import Figure
 from pilotage.bench.workload_queueing import NAME, WORKLOADS, NeverFinished, QueueingBench, QueueingFigures
 from pilotage.cli.bench_events import print_figures
 from pilotage.cli.errors import ExitCode
+from pilotage.cli.output import show, show_json
 
 _CPU_SECONDS_EACH = 120 / WORKLOADS
 
@@ -20,16 +20,16 @@ _CPU_SECONDS_EACH = 120 / WORKLOADS
 def bench_queueing(workloads: int | None, seed: int, output: str) -> int:
     """Measure and show; FAILED if a goal is missed."""
     count = workloads or WORKLOADS
-    click.echo(f"{count:,} workloads in the sandbox, in virtual time", err=True)
+    show(f"{count:,} workloads in the sandbox, in virtual time", err=True)
     try:
         # Virtual time needs the loop of the standard library: it can tell whether anybody still has something to do.
         run = asyncio.run(QueueingBench(count, seed).run())
     except NeverFinished as error:
         raise click.ClickException(str(error)) from error
-    click.echo(f"{put_aside.PUT_ASIDE:,} workloads that cannot be admitted", err=True)
+    show(f"{put_aside.PUT_ASIDE:,} workloads that cannot be admitted", err=True)
     figures = [*_figures(run), *put_aside.measure(put_aside.PUT_ASIDE)]
     if output == "json":
-        click.echo(msgspec.json.encode({"workload": NAME, "workloads": count, "figures": figures}).decode())
+        show_json({"workload": NAME, "workloads": count, "figures": figures})
     else:
         print_figures(f"{NAME} ({count:,} workloads, {run.virtual_seconds:,.0f} s of virtual time)", figures)
     return ExitCode.OK if all(figure.is_met for figure in figures) else ExitCode.FAILED

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Sequence
 from typing import Any
 
 import click
-import msgspec
 import uvloop
-from rich.console import Console
 from rich.table import Table
 
 from pilotage.bench.child_process import ChildFailed
@@ -22,7 +19,9 @@ from pilotage.bench.over_real import OverRealBench
 from pilotage.bench.program import ProgramFailed
 from pilotage.bench.stage import Stalled
 from pilotage.bench.workloads import Workload
+from pilotage.cli.console import PlainConsole
 from pilotage.cli.errors import bad_input
+from pilotage.cli.output import show, show_json
 from pilotage.cli.scheduler_flags import SchedulerFlags
 from pilotage.clock import SystemClock
 from pilotage.rng import seeded
@@ -45,7 +44,7 @@ def bench_real(workload: Workload, flags: SchedulerFlags, *, rounds: int, seed: 
         raise click.ClickException(str(error)) from error
     summaries = [summary_of(runs, name) for name in schedulers_of(runs)]
     if output == "json":
-        click.echo(msgspec.json.encode(document_of(workload, runs, summaries)).decode())
+        show_json(document_of(workload, runs, summaries))
     else:
         print_table(workload, runs, summaries)
 
@@ -85,13 +84,13 @@ def print_table(workload: Workload, runs: Sequence[Figures], summaries: Sequence
             f"{run.events or 0:,}",
             f"{run.all_cpu_seconds:.1f} s",
         )
-    Console(file=sys.stdout).print(table)
+    PlainConsole().print(table)
     if len(summaries) > 1:
         found = ratios(*summaries)
-        click.echo(
+        show(
             f"Of {summaries[1].scheduler}'s: throughput x {found['throughput']:.2f} "
             f"(x {found['throughputByCpu']:.2f} by the CPU that everything took), "
             f"scheduler CPU x {found['cpu']:.2f}, peak memory x {found['memory']:.2f}."
         )
     else:
-        click.echo("No kube-scheduler among the assets to compare with.")
+        show("No kube-scheduler among the assets to compare with.")

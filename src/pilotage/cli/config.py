@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-import dataclasses
+import logging
 from pathlib import Path
 
 import click
 
-from pilotage.assembly import catalog_for
+from pilotage.assembly import SchedulerOptions, catalog_for
 from pilotage.cli.errors import bad_input
 from pilotage.cli.options import common_options
+from pilotage.cli.output import show
 from pilotage.cli.scheduler_flags import SchedulerFlags
 from pilotage.config.feature_gates import FeatureGateError, FeatureGates
-from pilotage.config.kinds import PluginArguments, PluginRef, PluginSet, SchedulerConfiguration
+from pilotage.config.kinds import SchedulerConfiguration
 from pilotage.config.load import default_configuration, examine_configuration, read_text
-from pilotage.config.located import located
-from pilotage.config.obsolete import API_VERSION
 from pilotage.config.problems import ConfigError, Problem
-from pilotage.config.render import plain, render
-from pilotage.framework.extension_points import serves
+from pilotage.config.render import render
 from pilotage.framework.plugin_files import LoadedPlugin, installed_plugins
-from pilotage.framework.plugin_sets import Catalog
-from pilotage.framework.recipes import examine_profiles, recipes_of
+from pilotage.framework.recipes import examine_profiles
 from pilotage.jobs.configuration.load import is_queueing_text, parse_queueing
 from pilotage.model.durations import go_duration
+from pilotage.serve.complete_configuration import with_profiles
+
+log = logging.getLogger(__name__)
 
 _EPILOG = """\b
 Examples:
@@ -70,13 +70,13 @@ def check(file: Path, plugins: tuple[Path, ...]) -> None:
     if problems:
         raise bad_input(ConfigError(str(file), problems).lines)
     names = [profile.scheduler_name for profile in configuration.scheduler.profiles]
-    click.echo(f"{file} is valid: {len(names)} profile{'s' if len(names) > 1 else ''} ({', '.join(names)})")
+    show(f"{file} is valid: {len(names)} profile{'s' if len(names) > 1 else ''} ({', '.join(names)})")
 
 
 def _check_queueing(file: Path, text: str) -> None:
     readiness = parse_queueing(text, str(file)).wait_for_pods_ready
     waits = "off" if readiness is None else f"after {go_duration(readiness.timeout)}"
-    click.echo(f"{file} is valid: workload queueing, eviction of workloads that are not ready {waits}")
+    show(f"{file} is valid: workload queueing, eviction of workloads that are not ready {waits}")
 
 
 @config.command()
@@ -87,8 +87,7 @@ def defaults() -> None:
     It is what applies without a configuration file: every field, the plugins in their order with the weights of their
     scores, and the arguments of the plugins.
     """
-    catalog = catalog_for(default_configuration(), [], FeatureGates())
-    click.echo(render(_spelled_out(default_configuration(), catalog)), nl=False)
+    show(render(with_profiles(default_configuration(), SchedulerOptions())).removesuffix("\n"))
 
 
 def _plugin_problems(configuration: SchedulerConfiguration, loaded: list[LoadedPlugin]) -> list[Problem]:
@@ -98,31 +97,7 @@ def _plugin_problems(configuration: SchedulerConfiguration, loaded: list[LoadedP
     except FeatureGateError as error:
         problems += [Problem(0, "featureGates", problem) for problem in error.problems]
         gates = FeatureGates()
+    for warning in gates.without_effect():
+        log.warning("%s", warning)
     catalog = catalog_for(configuration, loaded, gates, installed_plugins())
     return [*problems, *examine_profiles(configuration, catalog)[1]]
-
-
-def _spelled_out(configuration: SchedulerConfiguration, catalog: Catalog) -> SchedulerConfiguration:
-    """The same with the plugins and arguments that the profiles have by default."""
-    recipes = recipes_of(configuration, catalog)
-    profiles = []
-    for profile in configuration.scheduler.profiles:
-        choices = recipes[profile.scheduler_name].plugins
-        refs = [
-            PluginRef(choice.name, choice.weight if serves(catalog.registry[choice.name], "score") else 0)
-            for choice in choices
-        ]
-        arguments = [
-            _arguments(choice.name, choice.args) for choice in choices if dataclasses.is_dataclass(choice.args)
-        ]
-        multi_point = PluginSet(tuple(refs))
-        profiles.append(
-            dataclasses.replace(profile, plugins={"multiPoint": multi_point}, plugin_config=tuple(arguments))
-        )
-    return dataclasses.replace(
-        configuration, scheduler=dataclasses.replace(configuration.scheduler, profiles=tuple(profiles))
-    )
-
-
-def _arguments(plugin: str, args: object) -> PluginArguments:
-    return PluginArguments(plugin, located({"apiVersion": API_VERSION, "kind": f"{plugin}Args", **plain(args)}))

@@ -11,9 +11,9 @@ from typing import BinaryIO
 
 import click
 import msgspec
-from rich.console import Console
 from rich.table import Table
 
+from pilotage.cli.console import PlainConsole
 from pilotage.conformance.cases import Case, CaseError, load_cases
 from pilotage.conformance.compare import shown
 from pilotage.conformance.replay import ANSWERERS, Result, replay
@@ -75,7 +75,7 @@ def _write(out: BinaryIO | None, result: Result) -> None:
 
 
 def _print(counts: Counter[tuple[str, bool]], different: list[Result], unanswered: Counter[str]) -> None:
-    console = Console(file=sys.stdout, highlight=False)
+    console = PlainConsole()
     table = Table("THEME")
     for name in ("CASES", "EQUAL", "DIFFERENT"):
         table.add_column(name, justify="right")
@@ -88,4 +88,4 @@ def _print(counts: Counter[tuple[str, bool]], different: list[Result], unanswere
     for result in different[:_SHOWN_CASES]:
         console.print(f"\n{result.case.name}: {len(result.differences)} differences", style="bold")
         for path, expected, actual in result.differences[:_SHOWN_DIFFERENCES]:
-            console.print(f"  {path}\n    recorded  {shown(expected)}\n    ours      {shown(actual)}", markup=False)
+            console.print(f"  {path}\n    recorded  {shown(expected)}\n    ours      {shown(actual)}")

@@ -10,10 +10,10 @@ from contextlib import closing, contextmanager
 from typing import Final
 
 import click
-from rich.console import Console
 from rich.live import Live
 
 from pilotage.assembly import SchedulerOptions
+from pilotage.cli.console import PlainConsole
 from pilotage.cli.demo_picture import Camera
 from pilotage.cli.demo_stage import Play, stage_options
 from pilotage.cli.demo_view import Moment, View
@@ -50,7 +50,7 @@ def demo(once: bool, nodes: int, flags: SchedulerFlags) -> None:
     disk, pods for the tainted pool, and one pod that fits nowhere, with the reason. Ctrl-C ends it and prints what came
     out. Without a terminal it behaves as with --once.
     """
-    console = Console(width=None if sys.stdout.isatty() else _WIDTH_WITHOUT_TERMINAL)
+    console = PlainConsole(width=None if sys.stdout.isatty() else _WIDTH_WITHOUT_TERMINAL)
     options = flags.options()
     is_live = sys.stdout.isatty() and not console.is_dumb_terminal
     show = _Show(View(console), SystemClock(), is_live=is_live, ends=once or not is_live)

@@ -66,16 +66,16 @@ class View:
 
     def _print_summary(self, moment: Moment) -> None:
         picture, console = moment.picture, self.console
-        console.print(headline(moment), style="bold", highlight=False, soft_wrap=True)
+        console.print(headline(moment), style="bold", soft_wrap=True)
         console.print()
         console.print(self._painter.nodes(picture.nodes, self._bar_width()))
         console.print()
         console.print(self._painter.workloads(picture.workloads, with_nodes=True))
         for line in picture.pending:
             console.print()
-            console.print(f"Pending: {line.key}", style="yellow", highlight=False)
+            console.print(f"Pending: {line.key}", style="yellow")
             # In a file the sentence stays on one line, so that it can be searched for.
-            console.print(line.reason or "not looked at yet", highlight=False, soft_wrap=not console.is_terminal)
+            console.print(line.reason or "not looked at yet", soft_wrap=not console.is_terminal)
 
     def _title(self, moment: Moment) -> Text:
         nodes = len(moment.picture.nodes)

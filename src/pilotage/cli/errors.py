@@ -7,12 +7,15 @@ One line per problem on stderr, each naming the thing, the fact and the way out.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+import os
+import sys
+from collections.abc import Callable, Sequence
 from enum import IntEnum
 
 import click
 
-from pilotage.cli.logs import logs_are_json
+from pilotage.cli.logs import is_verbose, logs_are_json
+from pilotage.escaping import visible
 
 log = logging.getLogger(__name__)
 
@@ -44,6 +47,30 @@ def unreachable(problem: str) -> CommandError:
     return CommandError(ExitCode.UNREACHABLE, problem)
 
 
+def exit_code_of(work: Callable[[], int]) -> int:
+    """What `work` returns; what it raises is reported and has a code, too."""
+    try:
+        return work()
+    except CommandError as error:
+        report(error.problems)
+        return error.code
+    except click.ClickException as error:
+        report([usage_problem(error)])
+        return error.exit_code
+    except click.Abort:
+        return ExitCode.FAILED
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; Python must not complain about it at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.OK
+    except Exception as error:
+        if is_verbose():
+            raise
+        problem = f"{type(error).__name__}: {one_line(str(error))}"
+        report([f"this is a bug in pilotage: {problem}; run it again with -v for the details and report them"])
+        return ExitCode.FAILED
+
+
 def report(problems: Sequence[str]) -> None:
     for problem in problems:
         if logs_are_json():
@@ -62,4 +89,5 @@ def usage_problem(error: click.ClickException) -> str:
 
 
 def one_line(text: str) -> str:
-    return " ".join(text.split())
+    """The text on one line, with nothing in it that a terminal would obey."""
+    return visible(" ".join(text.split()))

@@ -48,8 +48,8 @@ async def until_interrupted(work: Coroutine[Any, Any, None]) -> bool:
         _forget_signals(loop)
 
 
-async def until_stopped(work: Coroutine[Any, Any, None], stop: Callable[[], None]) -> None:
-    """Run `work` to its end; the first SIGINT or SIGTERM calls `stop`, which lets it end. A second one kills."""
+async def until_stopped(work: Coroutine[Any, Any, _Result], stop: Callable[[], None]) -> _Result:
+    """The outcome of `work`; the first SIGINT or SIGTERM calls `stop`, which lets it end. A second one kills."""
     loop = asyncio.get_running_loop()
 
     def interrupt() -> None:
@@ -59,7 +59,7 @@ async def until_stopped(work: Coroutine[Any, Any, None], stop: Callable[[], None
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, interrupt)
     try:
-        await work
+        return await work
     finally:
         _forget_signals(loop)
 

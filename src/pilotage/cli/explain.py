@@ -6,15 +6,15 @@ from pathlib import Path
 
 import click
 import msgspec
-import yaml
-from msgspec.structs import replace
 
-from pilotage.assembly import SchedulerOptions
+from pilotage.api.kinds import WatchedKinds
+from pilotage.assembly import SchedulerOptions, watched_kinds
 from pilotage.cli.errors import CommandError, ExitCode, bad_input, unreachable
 from pilotage.cli.event_loop import run as run_loop
 from pilotage.cli.explain_timeline import explain_timeline, show_timeline
 from pilotage.cli.explain_workload import WORKLOAD_WORDS, explain_workload
 from pilotage.cli.options import common_options
+from pilotage.cli.output import show, show_json, show_yaml
 from pilotage.cli.queue_document import QUEUE_PATH, decode_report
 from pilotage.cli.queueing_view import Source
 from pilotage.cli.scheduler_address import EXPLAIN_PAGE, SchedulerAddress, scheduler_address
@@ -24,10 +24,10 @@ from pilotage.cluster.state import Cluster
 from pilotage.explain.engine import cluster_of_manifests, cluster_of_server, thinking_engines
 from pilotage.explain.explainer import UnknownNode
 from pilotage.explain.explainer import explain as explain_pod
-from pilotage.explain.queue_place import queue_place
+from pilotage.explain.queue_place import with_queue, with_siblings
 from pilotage.explain.render import render
 from pilotage.explain.report import Report
-from pilotage.explain.subject import UnknownSubject, find_subject
+from pilotage.explain.subject import UnknownSubject, find_siblings, find_subject
 from pilotage.framework.errors import ProfileError
 from pilotage.kube.client import KubeClient, status_error
 from pilotage.kube.connection import Connection
@@ -124,7 +124,7 @@ def _of_scheduler(connection: Connection, question: dict[str, str]) -> Report:
     if answer.status == _NOT_FOUND:
         raise bad_input(status_error(answer).message)
     if answer.status != _OK:
-        raise unreachable(f"{status_error(answer)} ({connection.server})")
+        raise unreachable(f"{status_error(answer)} ({connection.shown})")
     return msgspec.json.decode(answer.body, type=Report)
 
 
@@ -138,11 +138,12 @@ def _of_cluster(
     options: SchedulerOptions,
 ) -> Report:
     queue: QueueReport | None = None
-    if files:
-        cluster = _cluster_of_files(files)
-    else:
-        cluster, queue = _cluster_of_server(kubeconfig, context_name)
     try:
+        kinds = watched_kinds(options)
+        if files:
+            cluster = _cluster_of_files(files, kinds)
+        else:
+            cluster, queue = _cluster_of_server(kubeconfig, context_name, kinds)
         pod = find_subject(cluster, subject, namespace)
         engines = thinking_engines(cluster, SystemClock(), options)
     except UnknownSubject as error:
@@ -157,21 +158,24 @@ def _of_cluster(
         report = explain_pod(engine, pod, node_name)
     except UnknownNode as error:
         raise bad_input(str(error)) from error
-    if queue is not None:
-        report = replace(report, queue=queue_place(queue, pod.uid))
-    return report
+    siblings = find_siblings(cluster, subject, pod)
+    if queue is None:
+        return with_siblings(report, pod, *siblings)
+    return with_queue(report, queue, pod, *siblings)
 
 
-def _cluster_of_files(files: tuple[Path, ...]) -> Cluster:
+def _cluster_of_files(files: tuple[Path, ...], kinds: WatchedKinds) -> Cluster:
     try:
-        return cluster_of_manifests(manifest.obj for manifest in read_manifests(files))
+        return cluster_of_manifests((manifest.obj for manifest in read_manifests(files)), kinds)
     except ManifestError as error:
         raise bad_input(error.problems) from error
     except DecodeError as error:
         raise bad_input(str(error)) from error
 
 
-def _cluster_of_server(kubeconfig: str | None, context_name: str | None) -> tuple[Cluster, QueueReport | None]:
+def _cluster_of_server(
+    kubeconfig: str | None, context_name: str | None, kinds: WatchedKinds
+) -> tuple[Cluster, QueueReport | None]:
     """The cluster, and the queue of the scheduler that runs there if it can be asked."""
     try:
         connection = load_connection(kubeconfig, context_name, clock=SystemClock())
@@ -181,7 +185,7 @@ def _cluster_of_server(kubeconfig: str | None, context_name: str | None) -> tupl
     async def load() -> tuple[Cluster, QueueReport | None]:
         transport = HttpTransport(connection)
         try:
-            cluster = await cluster_of_server(KubeClient(transport))
+            cluster = await cluster_of_server(KubeClient(transport), kinds)
             answer = await transport.request("GET", QUEUE_PATH, query={"limit": str(_WHOLE_QUEUE)})
             return cluster, decode_report(answer.body) if answer.status == _OK else None
         finally:
@@ -195,8 +199,8 @@ def _cluster_of_server(kubeconfig: str | None, context_name: str | None) -> tupl
 
 def _show(report: Report, output: str) -> None:
     if output == "json":
-        click.echo(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
+        show_json(report, indent=2)
     elif output == "yaml":
-        click.echo(yaml.safe_dump(msgspec.to_builtins(report), sort_keys=False), nl=False)
+        show_yaml(report)
     else:
-        click.echo(render(report, wide=output == "wide"))
+        show(render(report, wide=output == "wide"))

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import click
-import msgspec
-import yaml
-
 from pilotage.cli.errors import CommandError, ExitCode, bad_input, unreachable
 from pilotage.cli.event_loop import run as run_loop
+from pilotage.cli.output import show, show_json, show_yaml
 from pilotage.cli.scheduler_address import TIMELINE_PAGE, SchedulerAddress
 from pilotage.cli.timeline_document import TIMELINE_PATH, decode_timeline
 from pilotage.clock import SystemClock
@@ -46,11 +43,11 @@ def explain_timeline(
 
 def show_timeline(timeline: Timeline, output: str) -> None:
     if output == "json":
-        click.echo(msgspec.json.encode(timeline).decode())
+        show_json(timeline)
     elif output == "yaml":
-        click.echo(yaml.safe_dump(msgspec.to_builtins(timeline), sort_keys=False), nl=False)
+        show_yaml(timeline)
     else:
-        click.echo(render_timeline(timeline))
+        show(render_timeline(timeline))
 
 
 def _sandbox(kubeconfig: str | None, context_name: str | None) -> Connection:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-import click
-import msgspec
-import yaml
-
 from pilotage.cli.errors import CommandError, ExitCode
+from pilotage.cli.output import show, show_json, show_yaml
 from pilotage.cli.queueing_view import Source
 from pilotage.clock import SystemClock
-from pilotage.config.suggestions import suggestion
 from pilotage.explain.queueing import owner_of
 from pilotage.explain.workload_text import render_workload
+from pilotage.model.suggestions import suggestion
 
 WORKLOAD_WORDS: Final = ("workload", "workloads", "wl", "kwl")
 
@@ -32,9 +29,9 @@ def explain_workload(source: Source, name: str, namespace: str, output: str) -> 
     report = view.judged(workload)
     assert before is not None and report is not None
     if output == "json":
-        click.echo(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
+        show_json(report, indent=2)
     elif output == "yaml":
-        click.echo(yaml.safe_dump(msgspec.to_builtins(report), sort_keys=False), nl=False)
+        show_yaml(report)
     else:
-        click.echo(render_workload(report, clock.time(), before.state))
+        show(render_workload(report, clock.time(), before.state))
     return before.state in ("admitted", "finished")

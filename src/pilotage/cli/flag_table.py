@@ -51,6 +51,13 @@ _LEADER_ELECTION: Final = (
     Flag("leader-elect-resource-name", "kube-scheduler", "Name of the lease."),
     Flag("leader-elect-resource-namespace", "kube-system", "Namespace of the lease."),
 )
+_SUPERVISION: Final = (
+    Flag(
+        "max-silence",
+        "30s",
+        "Kill and replace a scheduler that has been stuck for so long; 0 never. (Ours.)",
+    ),
+)
 _SERVING: Final = (
     Flag("bind-address", "0.0.0.0", "Address to serve HTTPS on."),
     Flag("secure-port", "10259", "Port for HTTPS; 0 for none."),
@@ -114,7 +121,7 @@ _OTHERS: Final = (
     _ignored("log-json-info-buffer-size", _OWN_LOGS),
     _ignored("vmodule", "there is one verbosity for all modules"),
 )
-FLAGS: Final = (*_LEADER_ELECTION, *_SERVING, *_ACCESS, *_DEPRECATED, *_OTHERS)
+FLAGS: Final = (*_LEADER_ELECTION, *_SUPERVISION, *_SERVING, *_ACCESS, *_DEPRECATED, *_OTHERS)
 NOT_WITH_CONFIG: Final = tuple(flag.name for flag in _DEPRECATED)
 """Deprecated in kube-scheduler, and without effect if there is a configuration file that says the same."""
 _BY_NAME: Final = {flag.name: flag for flag in FLAGS}

@@ -7,6 +7,7 @@ import msgspec
 
 from pilotage.cli.columns import columns
 from pilotage.cli.options import common_options
+from pilotage.cli.output import show, show_json
 from pilotage.cli.queueing_view import Source, source_options
 from pilotage.clock import rfc3339
 from pilotage.explain.queueing import QueueingView, owner_of
@@ -62,11 +63,11 @@ def jobs(namespace: str | None, queue_name: str | None, state: str | None, outpu
         and (row.state == state if state is not None else row.state != "finished")
     ]
     if output == "json":
-        click.echo(msgspec.json.format(msgspec.json.encode(rows)).decode())
+        show_json(rows, indent=2)
     elif rows:
-        click.echo(columns(_HEADINGS, [_cells(row) for row in rows]))
+        show(columns(_HEADINGS, [_cells(row) for row in rows]))
     else:
-        click.echo("no workloads")
+        show("no workloads")
 
 
 def rows_of(view: QueueingView) -> list[JobRow]:

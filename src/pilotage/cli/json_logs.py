@@ -14,19 +14,20 @@ import re
 from functools import lru_cache
 from typing import Any, Final
 
+from pilotage.escaping import visible_json
+from pilotage.observe.verbosity import verbosity_of
+
 _PLACE: Final = re.compile(r"%[-#0 +]*\d*(?:\.\d+)?[a-zA-Z]")
 _PAIRS: Final = re.compile(rf"(?:^|\s+)(\w+=(?:{_PLACE.pattern})(?:\s+\w+=(?:{_PLACE.pattern}))*)$")
 _RESERVED: Final = frozenset({"ts", "caller", "msg", "v", "err", "level", "logger"})
-_DETAIL: Final = 4
-_LEVELS: Final = {logging.DEBUG: "info", logging.INFO: "info", logging.WARNING: "warning"}
 
 
 class JsonLines(logging.Formatter):
     """One object per record."""
 
     def format(self, record: logging.LogRecord) -> str:
-        message, fields = _taken_apart(record)
-        level = _LEVELS.get(record.levelno, "error")
+        message, fields = taken_apart(record)
+        level = _level_name(record.levelno)
         line: dict[str, Any] = {
             "ts": round(record.created * 1000, 3),
             "level": level,
@@ -35,17 +36,23 @@ class JsonLines(logging.Formatter):
             "msg": message,
         }
         if level != "error":
-            line["v"] = _DETAIL if record.levelno <= logging.DEBUG else 0
+            line["v"] = verbosity_of(record.levelno)
         error = record.exc_info[1] if record.exc_info else None
         if error is not None:
             line["err"] = f"{type(error).__name__}: {error}"
         if record.exc_info and logging.getLogger().isEnabledFor(logging.DEBUG):
             line["stacktrace"] = self.formatException(record.exc_info)
-        return json.dumps(line | fields, ensure_ascii=False)
+        return visible_json(json.dumps(line | fields, ensure_ascii=False))
 
 
-def _taken_apart(record: logging.LogRecord) -> tuple[str, dict[str, str]]:
-    """The sentence, and the pairs at its end."""
+def _level_name(level: int) -> str:
+    if level < logging.WARNING:
+        return "info"
+    return "warning" if level < logging.ERROR else "error"
+
+
+def taken_apart(record: logging.LogRecord) -> tuple[str, dict[str, str]]:
+    """The sentence of a record, and the pairs at its end."""
     names, sentence, places = _pairs_of(str(record.msg))
     arguments = record.args
     if not names or not isinstance(arguments, tuple) or len(arguments) < len(names):

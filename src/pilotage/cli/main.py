@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import gc
 import importlib
-import os
 import sys
+import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib.metadata import version
+from types import TracebackType
 from typing import Final
 
 import click
 
-from pilotage.cli.errors import CommandError, ExitCode, one_line, report, usage_problem
-from pilotage.cli.logs import is_verbose, set_up_logging
+from pilotage.cli.errors import ExitCode, exit_code_of
+from pilotage.cli.logs import set_up_logging
 from pilotage.cli.options import common_options
+from pilotage.escaping import visible_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,37 +108,29 @@ def cli(context: click.Context) -> None:
 
 def main() -> None:
     """The entry point of the installed command."""
+    sys.excepthook = _show_uncaught
     gc.set_threshold(*_COLLECTOR)
     sys.exit(call(sys.argv[1:]))
 
 
 def kubectl_plugin() -> None:
     """The entry point of `kubectl pilotage`, which kubectl finds as kubectl-pilotage."""
+    sys.excepthook = _show_uncaught
     sys.exit(call(sys.argv[1:], "kubectl pilotage"))
+
+
+def _show_uncaught(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Python's traceback; what an object says in the message of the error is not obeyed."""
+    click.echo(visible_text("".join(traceback.format_exception(error))), nl=False, err=True)
 
 
 def call(arguments: Sequence[str], program: str = "pilotage") -> int:
     """Run a command line; returns the exit code. `program` is what help texts call it."""
     set_up_logging()
-    try:
+
+    def work() -> int:
         outcome = cli.main(list(arguments), prog_name=program, standalone_mode=False)
         sys.stdout.flush()
         return outcome if isinstance(outcome, int) else ExitCode.OK
-    except CommandError as error:
-        report(error.problems)
-        return error.code
-    except click.ClickException as error:
-        report([usage_problem(error)])
-        return error.exit_code
-    except click.Abort:
-        return ExitCode.FAILED
-    except BrokenPipeError:
-        # Whoever read our output has seen enough; Python must not complain about it at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return ExitCode.OK
-    except Exception as error:
-        if is_verbose():
-            raise
-        problem = f"{type(error).__name__}: {one_line(str(error))}"
-        report([f"this is a bug in pilotage: {problem}; run it again with -v for the details and report them"])
-        return ExitCode.FAILED
+
+    return exit_code_of(work)

@@ -10,14 +10,20 @@ from string import Template
 from typing import Final
 
 import click
-import msgspec
 
-from pilotage.assembly import SchedulerOptions, build_profiles, catalog_for, options_from_configuration
+from pilotage.assembly import (
+    SchedulerOptions,
+    build_profiles,
+    catalog_for,
+    options_from_configuration,
+    watched_kinds,
+)
 from pilotage.calls.dispatcher import Dispatcher
 from pilotage.calls.no_api import NoApi
 from pilotage.cli.columns import columns
 from pilotage.cli.errors import bad_input
 from pilotage.cli.options import common_options
+from pilotage.cli.output import show, show_json
 from pilotage.cli.plugin_bench import plugin_bench
 from pilotage.cli.scheduler_flags import SchedulerFlags, scheduler_flags
 from pilotage.clock import SystemClock
@@ -39,9 +45,10 @@ Examples:
   pilotage plugin bench sunny_nodes.py
   pilotage plugin list --plugin sunny_nodes.py --config scheduler.yaml
 """
-_HEADINGS: Final = ("PROFILE", "POINT", "ORDER", "PLUGIN", "WEIGHT", "ORIGIN")
+_HEADINGS: Final = ("PROFILE", "POINT", "ORDER", "PLUGIN", "WEIGHT", "ORIGIN", "SHA256")
 _NAME: Final = re.compile(r"[A-Z][A-Za-z0-9]*")
-_LOADED_FROM: Final = "built-in"
+_BUILT_IN: Final = ("built-in", "")
+_SHOWN_DIGITS: Final = 12
 
 
 @click.group(epilog=_EPILOG)
@@ -60,8 +67,8 @@ plugin.add_command(plugin_bench)
 def list_plugins(flags: SchedulerFlags, output: str) -> None:
     """Show which plugins run at which extension point.
 
-    In the order in which they are called, with the weights of their scores and where they come from. Plugins that are
-    known but run nowhere are listed at the end.
+    In the order in which they are called, with the weights of their scores, where they come from, and the hash of
+    the file. Plugins that are known but run nowhere are listed at the end.
     """
     try:
         rows = _rows(flags)
@@ -69,9 +76,9 @@ def list_plugins(flags: SchedulerFlags, output: str) -> None:
         raise bad_input(error.lines) from error
     if output == "json":
         names = [heading.lower() for heading in _HEADINGS]
-        click.echo(msgspec.json.encode([dict(zip(names, row, strict=True)) for row in rows]).decode())
+        show_json([dict(zip(names, row, strict=True)) for row in rows])
     else:
-        click.echo(columns(_HEADINGS, rows))
+        show(columns(_HEADINGS, [(*row[:-1], row[-1][:_SHOWN_DIGITS] or "-") for row in rows]))
 
 
 @plugin.command()
@@ -95,8 +102,8 @@ def new(name: str, directory: Path) -> None:
     words["file"] = f"{words['module']}.py"
     _write({directory / words["file"]: "plugin.txt", directory / f"test_{words['file']}": "test.txt"}, words)
     path = directory / words["file"]
-    click.echo(f"wrote {path} and {path.parent / ('test_' + path.name)}")
-    click.echo(f"next: pilotage plugin check {path}", err=True)
+    show(f"wrote {path} and {path.parent / ('test_' + path.name)}")
+    show(f"next: pilotage plugin check {path}", err=True)
 
 
 @plugin.command()
@@ -125,14 +132,16 @@ def check(file: Path, config: Path | None, worlds: int, seed: int) -> None:
         loaded = flags.loaded(configuration)
         options = options_from_configuration(configuration, loaded, installed=installed_plugins())
         clock = SystemClock()
-        build_profiles(options, SchedulerHandle(Cluster(), Dispatcher(NoApi()), clock, seeded(0)))
+        build_profiles(
+            options, SchedulerHandle(Cluster(kinds=watched_kinds(options)), Dispatcher(NoApi()), clock, seeded(0))
+        )
     except ConfigError as error:
         raise bad_input(error.lines) from error
     except ProfileError as error:
         raise bad_input(f"{file}: {error}") from error
     for found in loaded:
         _try_out(found, options, worlds, seed)
-        click.echo(f"{found.origin}: {found.name} is all right: {_served(found)}")
+        show(f"{found.origin}: {found.name} is all right: {_served(found)}")
 
 
 def _try_out(found: LoadedPlugin, options: SchedulerOptions, worlds: int, seed: int) -> None:
@@ -142,7 +151,7 @@ def _try_out(found: LoadedPlugin, options: SchedulerOptions, worlds: int, seed: 
     try:
         check_plugin(found.cls, args=args, worlds=worlds, seed=seed)
     except PluginCheckFailed as error:
-        click.echo(str(error), err=True)
+        show(str(error), err=True)
         names = ", ".join(finding.check for finding in error.findings)
         raise bad_input(f"{found.origin}: {found.name} breaks its promises: {names}") from error
 
@@ -151,13 +160,13 @@ def _rows(flags: SchedulerFlags) -> list[tuple[str, ...]]:
     configuration = flags.configuration()
     loaded, installed = flags.loaded(configuration), installed_plugins()
     catalog = catalog_for(configuration, loaded, flags.gates(configuration), installed)
-    origins = {plugin.name: plugin.origin for plugin in (*installed, *loaded)}
+    origins = {plugin.name: (plugin.origin, plugin.sha256) for plugin in (*installed, *loaded)}
     rows: list[tuple[str, ...]] = []
     for profile, recipe in recipes_of(configuration, catalog).items():
-        rows += [(profile, *row, origins.get(row[2], _LOADED_FROM)) for row in _point_rows(recipe)]
+        rows += [(profile, *row, *origins.get(row[2], _BUILT_IN)) for row in _point_rows(recipe)]
         serving = {row[3] for row in rows if row[0] == profile}
         rows += [
-            (profile, "-", "-", name, "-", origins.get(name, _LOADED_FROM))
+            (profile, "-", "-", name, "-", *origins.get(name, _BUILT_IN))
             for name in catalog.registry
             if name not in serving
         ]
@@ -175,7 +184,8 @@ def _point_rows(recipe: ProfileRecipe) -> list[tuple[str, str, str, str]]:
 
 def _served(found: LoadedPlugin) -> str:
     served = [point for point in SERVED_BY if serves(found.cls, point)]
-    return f"it serves {', '.join(served)}"
+    watched = f", and watches {', '.join(kind.name for kind in found.cls.watches)}" if found.cls.watches else ""
+    return f"it serves {', '.join(served)}{watched}"
 
 
 def _write(targets: dict[Path, str], words: dict[str, str]) -> None:

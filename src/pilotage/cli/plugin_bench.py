@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import click
-import msgspec
 import uvloop
-from rich.console import Console
 from rich.table import Table
 
 from pilotage.bench.catalog import WORKLOADS
 from pilotage.bench.plugin_cost import DEFAULT_TURNS, PluginCost, PluginCostBench
 from pilotage.bench.stage import Stalled
 from pilotage.bench.workloads import SCHEDULING_BASIC
+from pilotage.cli.console import PlainConsole
 from pilotage.cli.errors import bad_input
 from pilotage.cli.options import common_options
+from pilotage.cli.output import show_json
 from pilotage.cli.scheduler_flags import SchedulerFlags
 from pilotage.clock import SystemClock
 from pilotage.framework.errors import ProfileError
@@ -82,7 +81,7 @@ def plugin_bench(
     except Stalled as error:
         raise click.ClickException(str(error)) from error
     if output == "json":
-        click.echo(msgspec.json.encode(cost.as_json()).decode())
+        show_json(cost.as_json())
     else:
         _print_table(cost, sorted(names))
 
@@ -113,4 +112,4 @@ def _print_table(cost: PluginCost, names: list[str]) -> None:
     for title, figure, unit in [*rows, ("scheduler's own CPU per pod", "own_micros", " us")]:
         found = cost.contrast(figure)
         table.add_row(title, f"{found.without:,.0f}{unit}", f"{found.having:,.0f}{unit}", f"{found.ratio:.3f}")
-    Console(file=sys.stdout).print(table)
+    PlainConsole().print(table)

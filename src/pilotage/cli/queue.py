@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 
 import click
-import msgspec
 
 from pilotage.calls.report import CallsReport
 from pilotage.cli.columns import columns
@@ -14,6 +12,7 @@ from pilotage.cli.errors import bad_input, unreachable
 from pilotage.cli.event_loop import run as run_loop
 from pilotage.cli.event_loop import until_interrupted
 from pilotage.cli.options import common_options
+from pilotage.cli.output import show, show_json
 from pilotage.cli.queue_document import QUEUE_PATH, decode_report
 from pilotage.cli.scheduler_address import QUEUE_PAGE, SchedulerAddress, scheduler_address
 from pilotage.clock import Clock, SystemClock
@@ -35,7 +34,7 @@ Examples:
 """
 _LOOK_AGAIN_SECONDS = 1.0
 _CALL_HEADINGS = ("CALL", "OBJECT", "LANE", "STATE", "WAITING", "TRIES")
-_HEADINGS = ("QUEUE", "POD", "PRIORITY", "ATTEMPTS", "WAITING", "BACKOFF", "WAITS FOR", "MESSAGE")
+_HEADINGS = ("QUEUE", "POD", "PODS", "PRIORITY", "ATTEMPTS", "WAITING", "BACKOFF", "WAITS FOR", "MESSAGE")
 
 
 @click.command(epilog=_EPILOG)
@@ -43,7 +42,8 @@ _HEADINGS = ("QUEUE", "POD", "PRIORITY", "ATTEMPTS", "WAITING", "BACKOFF", "WAIT
 @click.option("--context", "context_name", metavar="C", help="Context in it.  [default: its current context]")
 @scheduler_address
 @click.option("-n", "--namespace", metavar="N", help="Only pods of this namespace.  [default: all]")
-@click.option("--limit", type=click.IntRange(min=1), default=500, show_default=True, help="Pods of each part.")
+@click.option("--limit", type=click.IntRange(min=1), default=500, show_default=True, help="Rows of each part.")
+@click.option("--all", "all_pods", is_flag=True, help="A row for each pod, also for equal ones.")
 @click.option("-w", "--watch", is_flag=True, help="Look again every second until interrupted.")
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @common_options
@@ -53,20 +53,24 @@ def queue(
     address: SchedulerAddress,
     namespace: str | None,
     limit: int,
+    all_pods: bool,
     watch: bool,
     output: str,
 ) -> None:
     """Show the scheduling queue: active, in backoff, unschedulable, gated and in flight.
 
     Asks the scheduler of `pilotage run` at --scheduler, or the one that runs inside `pilotage sandbox`. Unschedulable
-    pods are shown with the plugins that refused them: only an event that one of these is interested in brings a pod
-    back.
+    pods are shown with the plugins that rejected them: only an event that one of these is interested in brings a pod
+    back. Equal pods are one row; --all and JSON have each of them.
     """
+    question = {"limit": str(limit), "namespace": namespace or ""}
+    if output == "text" and not all_pods:
+        question["group"] = "true"
     clock = SystemClock()
     if address:
-        viewer = _Viewer(address.connection(kubeconfig, context_name, clock), QUEUE_PAGE, limit, namespace, output)
+        viewer = _Viewer(address.connection(kubeconfig, context_name, clock), QUEUE_PAGE, question, output)
     else:
-        viewer = _Viewer(_sandbox(kubeconfig, context_name, clock), QUEUE_PATH, limit, namespace, output)
+        viewer = _Viewer(_sandbox(kubeconfig, context_name, clock), QUEUE_PATH, question, output)
     run_loop(until_interrupted(viewer.watch(clock) if watch else viewer.once()))
 
 
@@ -78,17 +82,16 @@ def _sandbox(kubeconfig: str | None, context_name: str | None, clock: Clock) -> 
 
 
 class _Viewer:
-    def __init__(self, connection: Connection, path: str, limit: int, namespace: str | None, output: str) -> None:
+    def __init__(self, connection: Connection, path: str, question: dict[str, str], output: str) -> None:
         self._connection = connection
         self._path = path
-        self._limit = limit
-        self._namespace = namespace
+        self._question = question
         self._output = output
 
     async def once(self) -> None:
         transport = HttpTransport(self._connection)
         try:
-            click.echo(self._shown(await self._report(transport)))
+            self._show(await self._report(transport))
         finally:
             await transport.close()
 
@@ -99,7 +102,7 @@ class _Viewer:
                 report = await self._report(transport)
                 if sys.stdout.isatty() and self._output == "text":
                     click.clear()
-                click.echo(self._shown(report))
+                self._show(report)
                 sys.stdout.flush()
                 await clock.sleep(_LOOK_AGAIN_SECONDS)
         finally:
@@ -107,7 +110,7 @@ class _Viewer:
 
     async def _report(self, transport: Transport) -> SchedulerReport:
         try:
-            response = await transport.request("GET", self._path, query={"limit": str(self._limit)})
+            response = await transport.request("GET", self._path, query=self._question)
         except TransportError as error:
             raise unreachable(f"{error} ({self._connection.origin})") from error
         if response.status == 404:
@@ -117,40 +120,19 @@ class _Viewer:
             )
         if response.status != 200:
             raise unreachable(f"{status_error(response)} ({self._connection.origin})")
-        report = decode_report(response.body)
-        return report if self._namespace is None else _of_namespace(report, self._namespace)
+        return decode_report(response.body)
 
-    def _shown(self, report: SchedulerReport) -> str:
+    def _show(self, report: SchedulerReport) -> None:
         if self._output == "json":
-            return msgspec.json.encode(report).decode()
-        return render(report)
-
-
-def _of_namespace(report: SchedulerReport, namespace: str) -> SchedulerReport:
-    def kept(pods: tuple[QueuedPodReport, ...]) -> tuple[QueuedPodReport, ...]:
-        return tuple(pod for pod in pods if pod.namespace == namespace)
-
-    return replace(
-        report,
-        active=kept(report.active),
-        backoff=kept(report.backoff),
-        unschedulable=kept(report.unschedulable),
-        gated=kept(report.gated),
-        in_flight=kept(report.in_flight),
-    )
+            show_json(report)
+        else:
+            show(render(report))
 
 
 def render(report: QueueReport) -> str:
-    """The counts in the first line, then a row for each pod."""
+    """The counts in the first line, then a row for each pod, or for each group of equal ones."""
     counts = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in report.counts.items())
-    parts = {
-        "in flight": report.in_flight,
-        "active": report.active,
-        "backoff": report.backoff,
-        "unschedulable": report.unschedulable,
-        "gated": report.gated,
-    }
-    rows = [_row(part, pod) for part, pods in parts.items() for pod in pods]
+    rows = [_row(part, pod) for part, pods in report.parts().items() for pod in pods]
     shown = [counts, *([columns(_HEADINGS, rows)] if rows else [])]
     if isinstance(report, SchedulerReport):
         shown += _calls(report.calls)
@@ -175,6 +157,7 @@ def _row(part: str, pod: QueuedPodReport) -> tuple[str, ...]:
     return (
         "error backoff" if pod.is_error else part,
         f"{pod.namespace}/{pod.name}",
+        str(pod.count),
         str(pod.priority),
         str(pod.attempts),
         f"{pod.waiting_seconds:.0f}s",
@@ -185,6 +168,8 @@ def _row(part: str, pod: QueuedPodReport) -> tuple[str, ...]:
 
 
 def _awaited(part: str, pod: QueuedPodReport) -> str:
+    if pod.held_by:
+        return f"permit: {','.join(pod.held_by)}"
     if part == "in flight":
         return "binding" if pod.is_binding else "scheduling"
     if part == "gated":

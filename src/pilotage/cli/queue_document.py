@@ -7,22 +7,21 @@ from typing import Final
 
 import msgspec
 
-from pilotage.calls.dispatcher import Dispatcher
-from pilotage.cycle.report import SchedulerReport, scheduler_report
-from pilotage.queue.scheduling_queue import SchedulingQueue
+from pilotage.cycle.report import SchedulerReport, scheduler_report, selection_of
+from pilotage.cycle.scheduler import Scheduler
+from pilotage.escaping import visible_json
 from pilotage.sandbox.http.exchange import Request, Response
 
 QUEUE_PATH: Final = "/pilotage/v1/queue"
-DEFAULT_LIMIT: Final = 500
 
 
-def queue_document(queue: SchedulingQueue, dispatcher: Dispatcher) -> Callable[[Request], Response]:
-    """Answers with the queue as it is at that moment; `?limit=N` for the pods of each part, and the calls."""
+def queue_document(scheduler: Scheduler) -> Callable[[Request], Response]:
+    """Answers with the queue as it is at that moment, and the calls; `selection_of` has the parameters."""
 
     def answer(request: Request) -> Response:
-        text = request.query.get("limit", "")
-        limit = int(text) if text.isdigit() else DEFAULT_LIMIT
-        return Response(200, msgspec.json.encode(scheduler_report(queue, dispatcher, limit)))
+        selection = selection_of(lambda name: request.query.get(name, ""))
+        document = msgspec.json.encode(scheduler_report(scheduler, selection))
+        return Response(200, visible_json(document.decode()).encode())
 
     return answer
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import click
-import msgspec
 
 from pilotage.cli.columns import columns
 from pilotage.cli.errors import bad_input
 from pilotage.cli.options import common_options
+from pilotage.cli.output import show, show_json
 from pilotage.cli.queueing_view import Source, source_options
-from pilotage.config.suggestions import suggestion
+from pilotage.escaping import visible_lines
 from pilotage.explain.amounts import readable
 from pilotage.jobs.reports import ClusterQueueReport, LocalQueueReport, QuotaReport
+from pilotage.model.suggestions import suggestion
 
 _EPILOG = """\b
 Examples:
@@ -49,9 +50,9 @@ def queues(name: str, namespace: str | None, output: str, source: Source) -> Non
     if namespace is not None:
         local_queues = [queue for queue in local_queues if queue.namespace == namespace]
     if output == "json":
-        click.echo(msgspec.json.format(msgspec.json.encode(document(cluster_queues, local_queues))).decode())
+        show_json(document(cluster_queues, local_queues), indent=2)
     else:
-        click.echo(render(cluster_queues, local_queues))
+        show(render(cluster_queues, local_queues))
 
 
 def document(cluster_queues: list[ClusterQueueReport], local_queues: list[LocalQueueReport]) -> dict[str, object]:
@@ -145,4 +146,4 @@ def _problems(cluster_queues: list[ClusterQueueReport], local_queues: list[Local
     ]
     found += [f"{queue.namespace}/{queue.name}: {queue.message}" for queue in local_queues if not queue.is_active]
     if found:
-        yield "\n".join(found)
+        yield visible_lines(found)

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import click
 
-from pilotage.cli.errors import CommandError, ExitCode, bad_input, unreachable
+from pilotage.assembly import SchedulerOptions
+from pilotage.cli.errors import CommandError, ExitCode, bad_input, exit_code_of, unreachable
 from pilotage.cli.event_loop import run as run_loop
 from pilotage.cli.flag_table import FlagValues
 from pilotage.cli.options import no_color_option
@@ -17,6 +23,7 @@ from pilotage.cli.queueing_flags import queueing_flags
 from pilotage.cli.run_flags import RunSettings, choose_log_format, kube_scheduler_flags, settings_of, verbosity
 from pilotage.cli.running import Connections, Running
 from pilotage.cli.scheduler_flags import SchedulerFlags, scheduler_flags
+from pilotage.cli.supervising import Supervising
 from pilotage.clock import Clock, SystemClock
 from pilotage.config.kinds import SchedulerConfiguration
 from pilotage.config.render import render
@@ -26,10 +33,15 @@ from pilotage.kube.credentials import StaticCredentials
 from pilotage.kube.errors import KubeconfigError
 from pilotage.kube.kubeconfig import load_connection
 from pilotage.kube.preflight import Refused
+from pilotage.kube.proxy import Proxies
+from pilotage.kube.secrets import without_user_part
 from pilotage.kube.tls import TlsSettings
-from pilotage.serve.listening import CannotListen
+from pilotage.serve.complete_configuration import complete_configuration
+from pilotage.serve.listening import CannotListen, raise_file_limit
 from pilotage.serve.service import LeadershipLost
 from pilotage.serve.tls import CertificateError
+from pilotage.supervise.scheduler_process import DUMP_SIGNAL, OwnEnd, start
+from pilotage.supervise.supervisor import SchedulerEnded
 
 log = logging.getLogger(__name__)
 
@@ -60,7 +72,7 @@ def run(
     queueing: QueueingConfiguration | None,
     flags: SchedulerFlags,
     values: FlagValues,
-) -> None:
+) -> int:
     """Schedule the pods of a cluster until interrupted.
 
     Takes the pods whose schedulerName is that of a profile (default-scheduler without a configuration). Several
@@ -68,32 +80,73 @@ def run(
     scheduler has in mind are served on port 10259. An API server that does not answer is waited for.
     """
     choose_log_format(values)
-    configuration, options = flags.load()
-    options = dataclasses.replace(options, queueing=queueing)
-    settings = settings_of(configuration, values, has_file=flags.config is not None)
-    connection = settings.configuration.scheduler.client_connection
-    options = dataclasses.replace(
-        options, calls_per_second=connection.calls_per_second, call_burst=connection.calls_at_once
-    )
+    settings = settings_of(flags.read(), values, has_file=flags.config is not None)
+    settings = dataclasses.replace(settings, has_queueing=queueing is not None)
+
+    def options() -> SchedulerOptions:
+        connection = settings.configuration.scheduler.client_connection
+        return dataclasses.replace(
+            flags.options_of(settings.configuration),
+            queueing=queueing,
+            calls_per_second=connection.calls_per_second,
+            call_burst=connection.calls_at_once,
+        )
+
     for warning in values.warnings(with_config=flags.config is not None):
         log.warning("%s", warning)
     if values.text("write-config-to"):
-        _write_configuration(settings.configuration, Path(values.text("write-config-to")))
-        return
+        _write_configuration(
+            _complete(settings, options(), flags, kubeconfig).configuration, Path(values.text("write-config-to"))
+        )
+        return ExitCode.OK
+    raise_file_limit()
     clock = SystemClock()
     connections = _connections(settings, kubeconfig, context_name, clock)
-    _schedule(Running(settings, options, connections, clock, settings.flags(kubeconfig, flags)))
+
+    def running() -> Running:
+        # Plugins are imported in the process that runs them: what they start there does not survive a fork.
+        made = options()
+        whole = _complete(settings, made, flags, kubeconfig)
+        return Running(whole, made, connections.scheduler, clock, settings.flags(kubeconfig, flags))
+
+    # Until there is a loop that listens, and in what exec plugins start: whoever asks too early must not end them.
+    signal.signal(DUMP_SIGNAL, signal.SIG_IGN)
+    with _explained(connections.scheduler.origin):
+        if not settings.needs_supervisor:
+            run_loop(running().run_alone())
+            return ExitCode.OK
+        child = start(lambda end: exit_code_of(lambda: _schedule(running, end, connections.scheduler.origin)))
+        return run_loop(Supervising(settings, connections, clock).run(child))
 
 
-def _schedule(running: Running) -> None:
+def _complete(
+    settings: RunSettings, options: SchedulerOptions, flags: SchedulerFlags, kubeconfig: str | None
+) -> RunSettings:
+    """With everything in the configuration that applies: what is shown, and written by --write-config-to."""
+    configuration = settings.configuration
+    file = os.path.abspath(kubeconfig) if kubeconfig else ""
+    whole = complete_configuration(configuration, options, flags.plugin_paths(configuration), file)
+    return dataclasses.replace(settings, configuration=whole)
+
+
+def _schedule(running: Callable[[], Running], end: OwnEnd, origin: str) -> int:
+    with _explained(origin):
+        run_loop(running().run_supervised(end))
+    return ExitCode.OK
+
+
+@contextmanager
+def _explained(origin: str) -> Iterator[None]:
+    """What can go wrong as lines for people. `origin` is where the API server's address was configured."""
     try:
-        run_loop(running.run())
+        yield
     except Refused as error:
-        origin = running.connections.scheduler.origin
         told = (problem if origin in problem else f"{problem} ({origin})" for problem in error.problems)
         raise CommandError(ExitCode.UNREACHABLE, *told) from error
     except LeadershipLost as error:
         raise CommandError(ExitCode.FAILED, f"leaderelection lost: {error}") from error
+    except SchedulerEnded as error:
+        raise CommandError(ExitCode.FAILED, str(error)) from error
     except CannotListen as error:
         raise unreachable(error.strerror or str(error)) from error
     except CertificateError as error:
@@ -118,9 +171,13 @@ def _with_master(master: str, path: str | None, context_name: str | None, clock:
     if not master:
         return load_connection(path, context_name, clock=clock)
     server = master.rstrip("/") if "://" in master else f"http://{master.rstrip('/')}"
+    parts = urlsplit(server)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise bad_input(f"--master {without_user_part(master)}: write it as https://HOST:PORT")
     if path is None and context_name is None:
-        return Connection(server, TlsSettings(), StaticCredentials(), "--master")
-    return dataclasses.replace(load_connection(path, context_name, clock=clock), server=server)
+        return Connection(server, TlsSettings(), StaticCredentials(), "--master", proxies=Proxies(environ=os.environ))
+    found = load_connection(path, context_name, clock=clock)
+    return dataclasses.replace(found, server=server, origin=f"--master, {found.origin}")
 
 
 def _write_configuration(configuration: SchedulerConfiguration, path: Path) -> None:

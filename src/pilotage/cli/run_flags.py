@@ -17,7 +17,7 @@ from pilotage.cli.logs import log_as_json, set_up_logging
 from pilotage.cli.scheduler_flags import SchedulerFlags
 from pilotage.config.kinds import ClientConnection, KubeSchedulerConfiguration, LeaderElection, SchedulerConfiguration
 from pilotage.kube.election import ElectionTiming, LeaseName
-from pilotage.serve.debug_pages import level_of
+from pilotage.observe.verbosity import level_of
 
 _VERBOSE: Final = "4"
 
@@ -61,7 +61,7 @@ def verbosity(command: Callable[..., Any]) -> Callable[..., Any]:
         is_eager=True,
         expose_value=False,
         callback=_set_verbosity,
-        help="0 to 3: what an operator acts on; 4 or no number: every detail.",
+        help="0: what an operator acts on; 2: each attempt; 4 or no number: queue moves; 5: hint answers.",
     )
     return option(command)
 
@@ -69,7 +69,7 @@ def verbosity(command: Callable[..., Any]) -> Callable[..., Any]:
 def _set_verbosity(context: click.Context, parameter: click.Parameter, value: str) -> None:
     text = value.removeprefix("=")
     if not text.isdigit():
-        raise bad_input(f'-v: "{text}" is no number; write -v=4 for every detail')
+        raise bad_input(f'-v: "{text}" is no number; write -v=4 for the moves of pods in the queue')
     # `pilotage -v run` was there first.
     if not logging.getLogger().isEnabledFor(logging.DEBUG):
         set_up_logging(level_of(int(text)))
@@ -90,6 +90,13 @@ class RunSettings:
 
     configuration: SchedulerConfiguration
     values: FlagValues
+    has_queueing: bool = False
+
+    @property
+    def needs_supervisor(self) -> bool:
+        """Is there a lease to keep, or a port to answer on?"""
+        ports = (self.values.port("secure-port"), self.values.port("insecure-port"))
+        return self.configuration.scheduler.leader_election.leader_elect or any(ports)
 
     @property
     def lease(self) -> LeaseName:

@@ -16,6 +16,7 @@ from pilotage.cli.embedding import started
 from pilotage.cli.event_loop import run, until_interrupted
 from pilotage.cli.metrics_document import METRICS_PATH, metrics_document
 from pilotage.cli.options import common_options
+from pilotage.cli.output import show
 from pilotage.cli.queue_document import QUEUE_PATH, queue_document
 from pilotage.cli.queueing_flags import queueing_flags
 from pilotage.cli.scheduler_flags import SchedulerFlags, scheduler_flags, scheduler_process
@@ -27,6 +28,7 @@ from pilotage.kube.client import KubeClient
 from pilotage.rng import fresh_seed, seeded
 from pilotage.sandbox.embedded import DEFAULT_NODES, EmbeddedCluster, EmbeddedOptions
 from pilotage.sandbox.faults import FaultError, FaultRule, parse_fault
+from pilotage.sandbox.life.controllers.controller import MOST_PODS
 
 _EPILOG = """\b
 Examples:
@@ -50,6 +52,14 @@ _FILE = click.Path(path_type=Path)
 @click.option(
     "--kubeconfig", type=_FILE, metavar="F", help="Where to write the kubeconfig.  [default: a printed place]"
 )
+@click.option(
+    "--max-pods",
+    type=click.IntRange(min=1),
+    default=MOST_PODS,
+    show_default=True,
+    metavar="N",
+    help="Controllers create no pods beyond.",
+)
 @click.option("--tls", is_flag=True, help="Serve HTTPS with a certificate made for this run.")
 @click.option(
     "--fault",
@@ -70,6 +80,7 @@ def sandbox(
     no_scheduler: bool,
     port: int,
     kubeconfig: Path | None,
+    max_pods: int,
     tls: bool,
     faults: tuple[str, ...],
     fault_seed: int | None,
@@ -93,6 +104,7 @@ def sandbox(
         kubeconfig=None if kubeconfig is None else kubeconfig.absolute(),
         faults=_fault_rules(faults),
         fault_seed=fault_seed,
+        most_pods=max_pods,
     )
     scheduler = None if no_scheduler else replace(flags.options(), queueing=queueing)
     run(until_interrupted(_live(options, scheduler)))
@@ -118,7 +130,7 @@ async def _live(options: EmbeddedOptions, scheduler: SchedulerOptions | None) ->
 async def schedule(cluster: EmbeddedCluster, clock: Clock, rng: random.Random, options: SchedulerOptions) -> None:
     """Schedule the pods of an embedded cluster without a socket, until cancelled."""
     process = scheduler_process(KubeClient(cluster.transport()), clock, rng, options)
-    cluster.server.add_document(QUEUE_PATH, queue_document(process.scheduler.queue, process.scheduler.dispatcher))
+    cluster.server.add_document(QUEUE_PATH, queue_document(process.scheduler))
     cluster.server.add_document(TIMELINE_PATH, timeline_document(process.scheduler.queue))
     cluster.server.add_document(METRICS_PATH, metrics_document(process))
     if process.queueing is not None:
@@ -128,8 +140,8 @@ async def schedule(cluster: EmbeddedCluster, clock: Clock, rng: random.Random, o
 
 def _announce(cluster: EmbeddedCluster) -> None:
     counts = f"{cluster.api.store.count('nodes')} nodes, {cluster.api.store.count('pods')} pods"
-    click.echo(f"export KUBECONFIG={shlex.quote(str(cluster.kubeconfig))}")
-    click.echo(f"# {cluster.url} ({counts})")
+    show(f"export KUBECONFIG={shlex.quote(str(cluster.kubeconfig))}")
+    show(f"# {cluster.url} ({counts})")
     sys.stdout.flush()
     if sys.stdout.isatty():
-        click.echo("Paste the export line into another shell and try: kubectl get nodes. Ctrl-C ends it.", err=True)
+        show("Paste the export line into another shell and try: kubectl get nodes. Ctrl-C ends it.", err=True)

@@ -7,6 +7,7 @@ the user's own word), and never over plain HTTP.
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,8 @@ from pilotage.kube.connection import Connection
 from pilotage.kube.credentials import StaticCredentials
 from pilotage.kube.errors import KubeconfigError
 from pilotage.kube.kubeconfig import load_connection
+from pilotage.kube.proxy import Proxies
+from pilotage.kube.secrets import without_user_part
 from pilotage.kube.source import Inline
 from pilotage.kube.tls import TlsSettings
 
@@ -44,16 +47,15 @@ class SchedulerAddress:
         """CommandError if the options do not fit together."""
         parts = urlsplit(self.url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise bad_input(f"--scheduler {self.url}: write it as https://HOST:10259")
-        server = self.url.rstrip("/")
-        if parts.scheme == "http":
-            return Connection(server, TlsSettings(), StaticCredentials(), "--scheduler")
-        tls = self._tls()
+            raise bad_input(f"--scheduler {without_user_part(self.url)}: write it as https://HOST:10259")
+        server, proxies = self.url.rstrip("/"), Proxies(environ=os.environ)
         try:
+            if parts.scheme == "http":
+                return Connection(server, TlsSettings(), StaticCredentials(), "--scheduler", proxies=proxies)
             credentials = load_connection(kubeconfig, context_name, clock=clock).credentials
+            return Connection(server, self._tls(), credentials, "--scheduler", proxies=proxies)
         except KubeconfigError as error:
             raise bad_input(str(error)) from error
-        return Connection(server, tls, credentials, "--scheduler")
 
     def _tls(self) -> TlsSettings:
         if self.is_insecure:

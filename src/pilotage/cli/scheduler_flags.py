@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -20,10 +21,12 @@ from pilotage.config.kinds import SchedulerConfiguration
 from pilotage.config.load import default_configuration, load_configuration
 from pilotage.config.problems import ConfigError
 from pilotage.framework.errors import ProfileError
-from pilotage.framework.plugin_files import LoadedPlugin, installed_plugins, load_plugin_files
+from pilotage.framework.plugin_files import LoadedPlugin, installed_plugins, load_plugin_files, named_files
 from pilotage.kube.client import KubeClient
 from pilotage.model.durations import parse_duration
 from pilotage.observe.metrics import Metrics
+
+log = logging.getLogger(__name__)
 
 _FILE = click.Path(path_type=Path)
 _MAX_WAIT = "--pod-max-in-unschedulable-pods-duration"
@@ -45,12 +48,27 @@ class SchedulerFlags:
 
     def load(self) -> tuple[SchedulerConfiguration, SchedulerOptions]:
         """The configuration and the scheduler that it asks for; CommandError if the files cannot be used."""
+        configuration = self.read()
+        return configuration, self.options_of(configuration)
+
+    def read(self) -> SchedulerConfiguration:
+        """The configuration alone, without a look at the plugins; CommandError if it cannot be used."""
         try:
-            configuration = self.configuration()
+            return self.configuration()
+        except ConfigError as error:
+            raise bad_input(error.lines) from error
+
+    def options_of(self, configuration: SchedulerConfiguration) -> SchedulerOptions:
+        """The scheduler that a configuration asks for, with the plugins of the files; CommandError."""
+        try:
             gates = self.gates(configuration)
+            for warning in gates.without_effect():
+                log.warning("%s", warning)
             loaded = self.loaded(configuration)
             options = options_from_configuration(configuration, loaded, gates, installed_plugins())
-            return configuration, replace(options, max_wait_seconds=self.max_wait_seconds(options.max_wait_seconds))
+            for one in options.origins:
+                log.info("plugin loaded: plugin=%s origin=%s sha256=%s", one.name, one.origin, one.sha256)
+            return replace(options, max_wait_seconds=self.max_wait_seconds(options.max_wait_seconds))
         except ConfigError as error:
             raise bad_input(error.lines) from error
 
@@ -76,10 +94,13 @@ class SchedulerFlags:
             raise bad_input([f"feature gates: {problem}" for problem in error.problems]) from error
 
     def loaded(self, configuration: SchedulerConfiguration) -> list[LoadedPlugin]:
-        """The plugins of the files that the configuration and the command line name; each file once."""
+        """The plugins of the files that the configuration and the command line name."""
+        return load_plugin_files(self.plugin_paths(configuration))
+
+    def plugin_paths(self, configuration: SchedulerConfiguration) -> list[Path]:
+        """The files that the configuration and the command line name, each once."""
         folder = Path(".") if self.config is None else self.config.parent
-        paths = [*(folder / name for name in configuration.additions.plugin_files), *self.plugins]
-        return load_plugin_files({path.resolve(): path for path in paths}.values())
+        return named_files(configuration.additions.plugin_files, folder, self.plugins)
 
     def arguments(self) -> list[str]:
         """The same flags for another process."""

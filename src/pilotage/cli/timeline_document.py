@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from pilotage.escaping import visible_json
 from pilotage.queue.scheduling_queue import SchedulingQueue
 from pilotage.queue.timeline import Timeline, timeline
 from pilotage.sandbox.http.exchange import Request, Response
@@ -18,7 +19,8 @@ def timeline_document(queue: SchedulingQueue) -> Callable[[Request], Response]:
     """Answers `?pod=NAMESPACE/NAME` with what is remembered; null if nothing is."""
 
     def answer(request: Request) -> Response:
-        return Response(200, msgspec.json.encode(timeline(queue, request.query.get("pod", ""))))
+        document = msgspec.json.encode(timeline(queue, request.query.get("pod", "")))
+        return Response(200, visible_json(document.decode()).encode())
 
     return answer
 

@@ -1,18 +1,22 @@
 """From two versions of an object to the cluster events that their difference means.
 
 A node update may be several events (labels *and* taints), or none at all (a heartbeat). A pod update is at least the
-generic one. The order is part of the contract: a pod is moved by the first event that helps it.
+generic one. The order is part of the contract: a pod is moved by the first event that helps it. A change of a
+DeviceTaintRule is a change of the slices whose devices it taints.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
+
+from msgspec.structs import replace
 
 from pilotage.api.events import Action, ClusterEvent, Resource
 from pilotage.cluster.node_resources import node_allocatable
 from pilotage.model import Node, Pod
 from pilotage.model.pod_resources import assigned_requests
+from pilotage.model.resource import Device, DeviceTaintRule, ResourceSlice
 
 
 def node_events(old: Node, new: Node) -> Iterator[ClusterEvent]:
@@ -54,6 +58,31 @@ def _pod_actions(old: Pod, new: Pod) -> Iterator[Action]:
             yield Action.UPDATE_POD_TOLERATION
     if old.status is not new.status and _generated_claims(old) != _generated_claims(new):
         yield Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM
+
+
+def slices_tainted_anew(
+    old: DeviceTaintRule | None, new: DeviceTaintRule | None, slices: Iterable[ResourceSlice]
+) -> Iterator[tuple[ResourceSlice, ResourceSlice]]:
+    """Each slice that a rule makes look different now, as the rule made it look before and as it does now."""
+    if old is not None and new is not None and old.spec == new.spec:
+        return
+    for published in slices:
+        before, after = _tainted(published, old), _tainted(published, new)
+        if before is not after and before.spec.devices != after.spec.devices:
+            yield before, after
+
+
+def _tainted(published: ResourceSlice, rule: DeviceTaintRule | None) -> ResourceSlice:
+    """The slice with the taint of the rule on the devices that it selects; the slice itself if it selects none."""
+    spec = published.spec
+    if rule is None or not any(rule.selects(spec.driver, spec.pool.name, device.name) for device in spec.devices):
+        return published
+
+    def tainted(device: Device) -> Device:
+        is_selected = rule.selects(spec.driver, spec.pool.name, device.name)
+        return replace(device, taints=(*device.taints, rule.spec.taint)) if is_selected else device
+
+    return replace(published, spec=replace(spec, devices=tuple(map(tainted, spec.devices))))
 
 
 def _lost(before: Mapping[str, int], after: Mapping[str, int]) -> bool:

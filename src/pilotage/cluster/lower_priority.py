@@ -6,44 +6,43 @@ table as it would be without those pods; filters that look at amounts only can b
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pilotage.api.table import Codes, Mask, NodeTable, Scores
+from pilotage.cluster.amounts import Amounts
 from pilotage.cluster.columns import Column
 from pilotage.model import Node, Pod
 from pilotage.model.node import Taint
 from pilotage.model.pod_resources import assigned_non_zero_requests, assigned_requests
 
-Amounts = tuple[Mapping[str, int], tuple[int, int]]
+Requests = tuple[Mapping[str, int], tuple[int, int]]
 """What a pod requests, and its cpu and memory as scoring counts them."""
+
+_SCORED = ("cpu", "memory")
 
 
 class LowerPriority:
     """Sums over the pods of lower priority, one entry per row."""
 
-    __slots__ = ("_capacity", "_requested", "_scored", "count", "priority")
+    __slots__ = ("_requested", "_scored", "count", "priority")
 
     def __init__(self, priority: int, capacity: int) -> None:
         self.priority = priority
         self.count = Column(np.int64, capacity)
-        self._capacity = capacity
-        self._requested: dict[str, Column] = {}
-        self._scored = {resource: Column(np.int64, capacity) for resource in ("cpu", "memory")}
+        self._requested = Amounts(capacity)
+        self._scored = Amounts(capacity)
 
-    def account(self, row: int, amounts: Amounts, sign: int) -> None:
+    def account(self, row: int, amounts: Requests, sign: int) -> None:
         """A pod of lower priority came (+1) or went (-1)."""
         requested, (cpu, memory) = amounts
         for resource, amount in requested.items():
-            column = self._requested.get(resource)
-            if column is None:
-                column = self._requested[resource] = Column(np.int64, self._capacity)
-            column.add(row, sign * amount)
-        self._scored["cpu"].add(row, sign * cpu)
-        self._scored["memory"].add(row, sign * memory)
+            self._requested.add(row, resource, sign * amount)
+        self._scored.add(row, "cpu", sign * cpu)
+        self._scored.add(row, "memory", sign * memory)
         self.count.add(row, sign)
 
     def fill(self, row: int, pods: Iterable[Pod]) -> None:
@@ -61,38 +60,35 @@ class LowerPriority:
             self.count.add(row, count - 1)
 
     def requested_at(self, row: int, resource: str) -> int:
-        column = self._requested.get(resource)
-        return 0 if column is None else column[row]
+        return self._requested.at(row, resource)
 
     def scored_at(self, row: int, resource: str) -> int:
-        column = self._scored.get(resource)
-        return self.requested_at(row, resource) if column is None else column[row]
+        return (self._scored if resource in _SCORED else self._requested).at(row, resource)
 
     def requested(self, resource: str, size: int) -> Scores | int:
-        column = self._requested.get(resource)
-        return 0 if column is None else column.values(size)
+        return self._requested.column(resource, size) if resource in self._requested else 0
 
     def scored(self, resource: str, size: int) -> Scores | int:
-        column = self._scored.get(resource)
-        return self.requested(resource, size) if column is None else column.values(size)
+        return self._scored.column(resource, size) if resource in _SCORED else self.requested(resource, size)
 
-    def columns(self) -> Iterator[Column]:
-        yield self.count
-        yield from self._requested.values()
-        yield from self._scored.values()
+    def move(self, source: int, target: int) -> None:
+        """Put what row `source` has into row `target`, and nothing into `source`."""
+        for column in (self.count, self._requested, self._scored):
+            column.move(source, target)
 
     def reserve(self, capacity: int) -> None:
-        """Columns that are made from now on must be this long, too."""
-        self._capacity = capacity
+        for column in (self.count, self._requested, self._scored):
+            column.reserve(capacity)
 
     def check(self, row: int, pods: Iterable[Pod]) -> None:
         """Verify the sums of a row; for tests."""
         lower = [pod for pod in pods if pod.priority < self.priority]
         assert self.count[row] == len(lower)
-        for resource, column in self._requested.items():
-            assert column[row] == sum(assigned_requests(pod).get(resource, 0) for pod in lower), resource
+        for resource in self._requested.names():
+            total = sum(assigned_requests(pod).get(resource, 0) for pod in lower)
+            assert self._requested.at(row, resource) == total, resource
         scored = [sum(assigned_non_zero_requests(pod)[at] for pod in lower) for at in range(2)]
-        assert [self._scored["cpu"][row], self._scored["memory"][row]] == scored
+        assert [self._scored.at(row, resource) for resource in _SCORED] == scored
 
 
 class WithoutLowerPriority:
@@ -113,6 +109,9 @@ class WithoutLowerPriority:
 
     def allocatable(self, resource: str) -> Scores:
         return self._table.allocatable(resource)
+
+    def is_offered(self, resource: str) -> bool:
+        return self._table.is_offered(resource)
 
     def requested(self, resource: str) -> Scores:
         left: Scores = self._table.requested(resource) - self._gone.requested(resource, len(self))
@@ -137,6 +136,9 @@ class WithoutLowerPriority:
 
     def labels(self, key: str) -> tuple[Codes, Sequence[str]]:
         return self._table.labels(key)
+
+    def has_label(self, key: str) -> bool:
+        return self._table.has_label(key)
 
     def taint_sets(self) -> tuple[Codes, Sequence[tuple[Taint, ...]]]:
         return self._table.taint_sets()

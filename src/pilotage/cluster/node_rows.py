@@ -41,6 +41,9 @@ class NodeRows:
     def allocatable(self, resource: str) -> Scores:
         return self._pick("allocatable", resource, self._table.allocatable)
 
+    def is_offered(self, resource: str) -> bool:
+        return self._table.is_offered(resource)
+
     def requested(self, resource: str) -> Scores:
         return self._pick("requested", resource, self._table.requested)
 
@@ -69,6 +72,9 @@ class NodeRows:
     def labels(self, key: str) -> tuple[Codes, Sequence[str]]:
         codes, values = self._table.labels(key)
         return codes[self._at], values
+
+    def has_label(self, key: str) -> bool:
+        return self._table.has_label(key)
 
     def taint_sets(self) -> tuple[Codes, Sequence[tuple[Taint, ...]]]:
         codes, sets = self._table.taint_sets()
@@ -109,6 +115,9 @@ class ViewRows:
     def allocatable(self, resource: str) -> Scores:
         return self._rows.allocatable(resource)
 
+    def is_offered(self, resource: str) -> bool:
+        return self._rows.is_offered(resource)
+
     def requested(self, resource: str) -> Scores:
         return np.array([self._view.requested(resource)], dtype=np.int64)
 
@@ -129,6 +138,9 @@ class ViewRows:
 
     def labels(self, key: str) -> tuple[Codes, Sequence[str]]:
         return self._rows.labels(key)
+
+    def has_label(self, key: str) -> bool:
+        return self._rows.has_label(key)
 
     def taint_sets(self) -> tuple[Codes, Sequence[tuple[Taint, ...]]]:
         return self._rows.taint_sets()

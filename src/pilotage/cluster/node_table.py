@@ -16,15 +16,17 @@ kube-scheduler's snapshot.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pilotage.api.table import Codes, Mask, Scores
+from pilotage.cluster.amounts import Amounts
 from pilotage.cluster.change_log import ChangeLog
 from pilotage.cluster.columns import CodedColumn, Column
+from pilotage.cluster.label_columns import LabelColumns
 from pilotage.cluster.lower_priority import LowerPriority
 from pilotage.cluster.node_resources import node_allocatable
 from pilotage.cluster.zones import ZoneTree, zone_of
@@ -36,6 +38,8 @@ _FIRST_CAPACITY = 64
 _KEPT_PRIORITIES = 8
 _MANY_NAMES = 64
 _KEPT_SETS = 32
+_SPARE_TAINT_SETS = 64
+_SCORED = ("cpu", "memory")
 
 
 class NodeTable:
@@ -48,13 +52,16 @@ class NodeTable:
         self._nodes: list[Node] = []
         self._pods: list[dict[str, Pod]] = []
         self._zones = ZoneTree()
-        self._allocatable: dict[str, Column] = {}
-        self._requested: dict[str, Column] = {}
-        self._scored: dict[str, Column] = {}
+        self._allocatable = Amounts(self._capacity)
+        self._requested = Amounts(self._capacity)
+        self._scored = Amounts(self._capacity)
+        # Asked by per-node plugins several times for every pod: the shortest way.
+        self.allocatable_at = self._allocatable.at
+        self.requested_at = self._requested.at
         self._pod_count = Column(np.int64, self._capacity)
         self._unschedulable = Column(np.bool_, self._capacity)
         self._taints: CodedColumn[tuple[Taint, ...]] = CodedColumn(self._capacity)
-        self._labels: dict[str, CodedColumn[str]] = {}
+        self._labels = LabelColumns(self._capacity)
         self._log: ChangeLog[int] = ChangeLog()
         self.renewals: ChangeLog[int] = ChangeLog()
         """Rows on which a newer version of a pod counts the same, but is another one to whoever looks for victims."""
@@ -64,8 +71,6 @@ class NodeTable:
         self._rows_of_many: dict[frozenset[str], Mask] = {}
         self.structure = 0
         """Changes whenever rows are added or removed: derived columns are void then."""
-        for resource in ("cpu", "memory"):
-            self._scored[resource] = Column(np.int64, self._capacity)
 
     # --- reading -----------------------------------------------------------------------------------------------
 
@@ -77,17 +82,20 @@ class NodeTable:
         return self._names
 
     def allocatable(self, resource: str) -> Scores:
-        return self._amounts(self._allocatable, resource)
+        return self._allocatable.column(resource, len(self))
+
+    def is_offered(self, resource: str) -> bool:
+        return resource in self._allocatable
 
     def requested(self, resource: str) -> Scores:
-        return self._amounts(self._requested, resource)
+        return self._requested.column(resource, len(self))
 
     def free(self, resource: str) -> Scores:
         free: Scores = self.allocatable(resource) - self.requested(resource)
         return free
 
     def scored_request(self, resource: str) -> Scores:
-        return self._amounts(self._scored if resource in self._scored else self._requested, resource)
+        return (self._scored if resource in _SCORED else self._requested).column(resource, len(self))
 
     @property
     def pod_count(self) -> Scores:
@@ -98,14 +106,16 @@ class NodeTable:
         return self._unschedulable.values(len(self))
 
     def labels(self, key: str) -> tuple[Codes, Sequence[str]]:
-        column = self._label_column(key)
-        return column.codes.values(len(self)), column.distinct
+        return self._labels.column(key, self._nodes)
+
+    def has_label(self, key: str) -> bool:
+        return key in self._labels
 
     def taint_sets(self) -> tuple[Codes, Sequence[tuple[Taint, ...]]]:
         return self._taints.codes.values(len(self)), self._taints.distinct
 
     def rows_of(self, names: frozenset[str]) -> Mask:
-        if len(names) < _MANY_NAMES:
+        if not _MANY_NAMES <= len(names) <= len(self):
             return self._find_rows(names)
         # Indexes hand out the same large set again and again, and a set knows its hash.
         mask = self._rows_of_many.get(names)
@@ -123,17 +133,8 @@ class NodeTable:
     def node(self, row: int) -> Node:
         return self._nodes[row]
 
-    def allocatable_at(self, row: int, resource: str) -> int:
-        column = self._allocatable.get(resource)
-        return 0 if column is None else column[row]
-
-    def requested_at(self, row: int, resource: str) -> int:
-        column = self._requested.get(resource)
-        return 0 if column is None else column[row]
-
     def scored_request_at(self, row: int, resource: str) -> int:
-        column = self._scored.get(resource)
-        return self.requested_at(row, resource) if column is None else column[row]
+        return (self._scored if resource in _SCORED else self._requested).at(row, resource)
 
     def pods_on(self, row: int) -> dict[str, Pod]:
         """Pods of a row by UID; not to be changed by the caller."""
@@ -182,6 +183,7 @@ class NodeTable:
     def put_node(self, node: Node) -> None:
         """Add a node, or replace the object of a known one."""
         row = self._row_of.get(node.name)
+        old = None if row is None else self._nodes[row]
         if row is None:
             row = self._append_row(node)
         elif (old_zone := zone_of(self._nodes[row])) != (zone := zone_of(node)):
@@ -189,7 +191,7 @@ class NodeTable:
             self._zones.add(node.name, zone)
             self._forget_order()
         self._nodes[row] = node
-        self._write_node_facts(row, node)
+        self._write_node_facts(row, old, node)
         self._log.touch(row)
 
     def remove_node(self, name: str) -> list[Pod]:
@@ -198,6 +200,7 @@ class NodeTable:
         self._zones.remove(name, zone_of(self._nodes[row]))
         pods = list(self._pods[row].values())
         last = len(self._names) - 1
+        self._labels.remove(row, self._nodes[row].labels, last, self._nodes[last].labels)
         for column in self._all_columns():
             column.move(last, row)
         self._names[row] = self._names[last]
@@ -214,10 +217,8 @@ class NodeTable:
         row = len(self._names)
         if row == self._capacity:
             self._capacity *= 2
-            for column in self._all_columns():
+            for column in (*self._all_columns(), self._labels):
                 column.reserve(self._capacity)
-            for below in self._below.values():
-                below.reserve(self._capacity)
         self._names.append(node.name)
         self._nodes.append(node)
         self._pods.append({})
@@ -226,15 +227,25 @@ class NodeTable:
         self._change_structure()
         return row
 
-    def _write_node_facts(self, row: int, node: Node) -> None:
-        offered = node_allocatable(node)
-        for resource in offered.keys() | self._allocatable.keys():
-            self._amount_column(self._allocatable, resource)[row] = offered.get(resource, 0)
+    def _write_node_facts(self, row: int, old: Node | None, node: Node) -> None:
+        if old is None or old.status.allocatable != node.status.allocatable:
+            self._write_offered(row, {} if old is None else node_allocatable(old), node_allocatable(node))
         self._unschedulable[row] = node.spec.unschedulable
+        self._write_taints(row, node)
+        self._labels.put(row, None if old is None else old.labels, node.labels)
+
+    def _write_offered(self, row: int, before: Mapping[str, int], now: Mapping[str, int]) -> None:
+        for resource in before.keys() - now.keys():
+            self._allocatable.set(row, resource, 0)
+        for resource, amount in now.items():
+            self._allocatable.set(row, resource, amount)
+
+    def _write_taints(self, row: int, node: Node) -> None:
         # Two taints that differ only in the time they were added are the same to every scheduling rule.
-        self._taints.set(row, tuple(Taint(taint.key, taint.value, taint.effect) for taint in node.spec.taints))
-        for key, column in self._labels.items():
-            column.set(row, node.labels.get(key))
+        self._taints.set(row, _taints_of(node))
+        if len(self._taints.distinct) > 2 * len(self._nodes) + _SPARE_TAINT_SETS:
+            self._taints = CodedColumn(self._capacity)
+            self._taints.fill(map(_taints_of, self._nodes))
 
     # --- pods --------------------------------------------------------------------------------------------------
 
@@ -269,10 +280,10 @@ class NodeTable:
     def _account(self, row: int, pod: Pod, sign: int) -> None:
         requested = assigned_requests(pod)
         for resource, amount in requested.items():
-            self._amount_column(self._requested, resource).add(row, sign * amount)
+            self._requested.add(row, resource, sign * amount)
         scored = assigned_non_zero_requests(pod)
-        self._scored["cpu"].add(row, sign * scored[0])
-        self._scored["memory"].add(row, sign * scored[1])
+        self._scored.add(row, "cpu", sign * scored[0])
+        self._scored.add(row, "memory", sign * scored[1])
         self._pod_count.add(row, sign)
         for below in self._below.values():
             if pod.priority < below.priority:
@@ -293,37 +304,10 @@ class NodeTable:
 
     # --- columns -----------------------------------------------------------------------------------------------
 
-    def _amounts(self, family: dict[str, Column], resource: str) -> Scores:
-        column = family.get(resource)
-        if column is None:
-            return np.zeros(len(self), dtype=np.int64)
-        return column.values(len(self))
-
-    def _amount_column(self, family: dict[str, Column], resource: str) -> Column:
-        column = family.get(resource)
-        if column is None:
-            column = family[resource] = Column(np.int64, self._capacity)
-        return column
-
-    def _label_column(self, key: str) -> CodedColumn[str]:
-        column = self._labels.get(key)
-        if column is None:
-            column = self._labels[key] = CodedColumn(self._capacity)
-            for row, node in enumerate(self._nodes):
-                column.set(row, node.labels.get(key))
-        return column
-
-    def _all_columns(self) -> Iterable[Column]:
-        yield from self._allocatable.values()
-        yield from self._requested.values()
-        yield from self._scored.values()
-        yield self._pod_count
-        yield self._unschedulable
-        yield self._taints.codes
-        for labels in self._labels.values():
-            yield labels.codes
-        for below in self._below.values():
-            yield from below.columns()
+    def _all_columns(self) -> Sequence[Column | Amounts | LowerPriority]:
+        """But the labels."""
+        amounts = (self._allocatable, self._requested, self._scored)
+        return (*amounts, self._pod_count, self._unschedulable, self._taints.codes, *self._below.values())
 
     def _change_structure(self) -> None:
         self.structure += 1
@@ -340,10 +324,15 @@ class NodeTable:
         assert sorted(self.order) == list(range(len(self))), "every node is walked once"
         for row, pods in enumerate(self._pods):
             assert self._pod_count[row] == len(pods)
-            for resource, column in self._requested.items():
-                assert column[row] == sum(assigned_requests(p).get(resource, 0) for p in pods.values()), resource
+            for resource in self._requested.names():
+                total = sum(assigned_requests(p).get(resource, 0) for p in pods.values())
+                assert self._requested.at(row, resource) == total, resource
             for below in self._below.values():
                 below.check(row, pods.values())
+
+
+def _taints_of(node: Node) -> tuple[Taint, ...]:
+    return tuple([Taint(taint.key, taint.value, taint.effect) for taint in node.spec.taints])
 
 
 def _victim_facts(pod: Pod) -> tuple[object, ...]:

@@ -6,10 +6,11 @@ node. A label selector is then matched against the classes, which are few, and n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import numpy as np
 
+from pilotage.api.budget import Budget
 from pilotage.api.indexes import PodClass
 from pilotage.api.table import Scores
 from pilotage.cluster.node_table import NodeTable
@@ -49,16 +50,20 @@ class PodClasses:
     def where(self, wanted: Callable[[PodClass], bool]) -> list[PodClass]:
         return [pod_class for pod_class in self._classes.values() if wanted(pod_class)]
 
-    @staticmethod
-    def count_per_row(classes: Iterable[PodClass], table: NodeTable) -> Scores:
-        """How many pods of these classes are on each node of the table."""
-        counts = np.zeros(len(table), dtype=np.int64)
-        for pod_class in classes:
+    def weigh_per_row(self, weigh: Callable[[PodClass], int], table: NodeTable, budget: Budget) -> Scores:
+        """What the pods on each node of the table weigh together; a class is asked for the weight of one pod."""
+        sums = np.zeros(len(table), dtype=np.int64)
+        for pod_class in self._classes.values():
+            budget.spend()
+            weight = weigh(pod_class)
+            if not weight:
+                continue
+            budget.spend(len(pod_class.on_node))
             for node_name, count in pod_class.on_node.items():
                 row = table.row(node_name)
                 if row is not None:
-                    counts[row] += count
-        return counts
+                    sums[row] += weight * count
+        return sums
 
 
 def class_key(pod: Pod) -> ClassKey:

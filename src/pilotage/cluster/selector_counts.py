@@ -16,6 +16,7 @@ from collections.abc import Callable, Hashable
 import numpy as np
 from numpy.typing import NDArray
 
+from pilotage.api.budget import UNLIMITED, Budget
 from pilotage.api.indexes import PodClass
 from pilotage.api.table import Scores
 from pilotage.cluster.node_table import NodeTable
@@ -24,6 +25,8 @@ from pilotage.model import Pod
 
 _KEPT_QUESTIONS = 1024
 _KEPT_CLASSES = 16_384
+_MOST_LABELS = 256
+"""Nothing is remembered of classes with more labels."""
 
 Question = Callable[[PodClass], bool]
 
@@ -64,21 +67,22 @@ class SelectorCounts:
         self._asked: list[_Answer] = []
         self._matched: dict[ClassKey, _Matched] = {}
 
-    def per_row(self, key: Hashable, wanted: Question) -> Scores:
+    def per_row(self, key: Hashable, wanted: Question, budget: Budget = UNLIMITED) -> Scores:
         """Number of pods of wanted classes per row, read-only. `key` identifies the question: equal keys must mean
         equal questions."""
         answer = self._answers.get(key)
         if answer is None:
-            answer = self._ask(key, wanted)
+            answer = self._ask(key, wanted, budget)
         else:
             self._answers.move_to_end(key)
         if answer.structure != self._nodes.structure:
-            self._count(answer)
+            self._count(answer, budget)
         return answer.view
 
-    def _ask(self, key: Hashable, wanted: Question) -> _Answer:
-        answer = self._answers[key] = _Answer(wanted)
-        self._count(answer)
+    def _ask(self, key: Hashable, wanted: Question, budget: Budget) -> _Answer:
+        answer = _Answer(wanted)
+        self._count(answer, budget)
+        self._answers[key] = answer
         self._asked.append(answer)
         if len(self._answers) > _KEPT_QUESTIONS:
             self._answers.popitem(last=False)[1].is_kept = False
@@ -86,8 +90,8 @@ class SelectorCounts:
             self._forget_classes()
         return answer
 
-    def _count(self, answer: _Answer) -> None:
-        counts = self._classes.count_per_row(self._classes.where(answer.wanted), self._nodes)
+    def _count(self, answer: _Answer, budget: Budget) -> None:
+        counts = self._classes.weigh_per_row(answer.wanted, self._nodes, budget)
         answer.set(self._nodes.structure, counts)
 
     def _forget_classes(self) -> None:
@@ -115,7 +119,9 @@ class SelectorCounts:
         if matched is None:
             if len(self._matched) >= _KEPT_CLASSES:
                 self._forget_classes()
-            matched = self._matched[key] = _Matched()
+            matched = _Matched()
+            if len(pod.labels) <= _MOST_LABELS:
+                self._matched[key] = matched
         if matched.judged < len(self._asked):
             pod_class = PodClass(pod.namespace, pod.labels, key[2])
             matched.answers += [a for a in self._asked[matched.judged :] if a.is_kept and a.wanted(pod_class)]

@@ -15,20 +15,21 @@ server last told, which comes back if the call fails.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
 
 import msgspec
 
-from pilotage.api.indexes import ClusterIndex
+from pilotage.api.kinds import Kind, WatchedKinds
+from pilotage.cluster.indexes import NODE, POD, Content, Indexes, IndexT
 from pilotage.cluster.node_table import NodeTable
 from pilotage.cluster.node_view import RowView
 from pilotage.cluster.nominations import Nominations
 from pilotage.cluster.pod_classes import PodClasses
 from pilotage.cluster.selector_counts import SelectorCounts
 from pilotage.model import Node, Pod
-
-IndexT = TypeVar("IndexT", bound=ClusterIndex)
+from pilotage.observe.skipped_objects import SkippedObjects
 
 
 class AssumeError(Exception):
@@ -43,20 +44,19 @@ class _Placed(msgspec.Struct, eq=False):
 class Cluster:
     """Nodes, the pods on them, and every other object that scheduling reads."""
 
-    def __init__(self) -> None:
+    def __init__(self, skipped: SkippedObjects | None = None, kinds: WatchedKinds | None = None) -> None:
+        """`skipped` is told of objects that an index of a plugin cannot take; `kinds` are those that are watched."""
+        self.kinds = kinds if kinds is not None else WatchedKinds()
+        self.skipped = skipped if skipped is not None else SkippedObjects()
         self.nodes = NodeTable()
         self.classes = PodClasses()
         self._placed: dict[str, _Placed] = {}
         self._homeless: dict[str, dict[str, Pod]] = {}
-        self._objects: dict[str, dict[str, Any]] = {}
+        self._objects: dict[str, dict[str, Any]] = {key: {} for key in self.kinds.keys}
+        self._by_name = {name: self._objects[key] for name, key in self.kinds.names.items()}
         self._received: dict[tuple[str, str], Any] = {}
         """By kind and key, as the API server last told: only those that are shown otherwise."""
-        self._indexes: dict[type[ClusterIndex], Any] = {}
-        """Each is an object of the class that is its key."""
-        self._counting: list[ClusterIndex] = []
-        """Those that want to hear of pods."""
-        self._listening: dict[str, list[ClusterIndex]] = {}
-        """Those that want to hear of other objects, by kind."""
+        self._indexes = Indexes(self._content, self.skipped, self.kinds)
         self.nominations = Nominations()
         self.counts = SelectorCounts(self.nodes, self.classes)
 
@@ -75,15 +75,13 @@ class Cluster:
         self.nodes.put_node(node)
         for pod in self._homeless.pop(node.name, {}).values():
             self.nodes.add_pod(node.name, pod)
-        for index in self._indexes.values():
-            index.node_put(old, node)
+        self._indexes.node_put(old, node)
 
     def remove_node(self, name: str) -> None:
         node = self.node(name)
         if node is None:
             return
-        for index in self._indexes.values():
-            index.node_removed(node)
+        self._indexes.node_removed(node)
         pods = self.nodes.remove_node(name)
         if pods:
             self._homeless[name] = {pod.uid: pod for pod in pods}
@@ -177,40 +175,40 @@ class Cluster:
         else:
             self.classes.remove(pod, node_name)
         self.counts.note(pod, node_name, sign)
-        for index in self._counting:
-            if sign > 0:
-                index.pod_added(pod, node_name)
-            else:
-                index.pod_removed(pod, node_name)
+        if sign > 0:
+            self._indexes.pod_added(pod)
+        else:
+            self._indexes.pod_removed(pod)
 
     # --- indexes -----------------------------------------------------------------------------------------------
 
     def index(self, cls: type[IndexT]) -> IndexT:
         """The index of this class; made and filled on first use."""
-        known: IndexT | None = self._indexes.get(cls)
-        if known is None:
-            known = cls()
-            for row in range(len(self.nodes)):
-                known.node_put(None, self.nodes.node(row))
-            for placed in self._placed.values():
-                known.pod_added(placed.pod, placed.pod.node_name)
-            self._tell_of_objects(known)
-            self._indexes[cls] = known
-            if cls.pod_added is not ClusterIndex.pod_added or cls.pod_removed is not ClusterIndex.pod_removed:
-                self._counting.append(known)
-        return known
+        return self._indexes.get(cls)
 
-    def _tell_of_objects(self, index: ClusterIndex) -> None:
-        for kind in sorted(index.kinds):
-            for obj in self.objects(kind).values():
-                index.object_put(kind, None, obj)
-            self._listening.setdefault(kind, []).append(index)
+    def settle(self) -> None:
+        """Put indexes right that could not take an object: to be called after changes, before anything is decided."""
+        self._indexes.settle()
+
+    def _content(self, kinds: Mapping[str, str]) -> Content:
+        for row in range(len(self.nodes)):
+            yield NODE, self.nodes.node(row)
+        for placed in self._placed.values():
+            yield POD, placed.pod
+        for name, key in kinds.items():
+            for obj in self.objects(key).values():
+                yield name, obj
 
     # --- everything else ---------------------------------------------------------------------------------------
 
     def objects(self, kind: str) -> Mapping[str, Any]:
         """Objects of a kind ("PersistentVolumeClaim") by key."""
         return self._objects.get(kind, {})
+
+    def watched(self, kind: str | Kind) -> Mapping[str, Any]:
+        """Objects of a kind by any of its names, by key; UnknownKind if it is not watched."""
+        known = self._by_name.get(kind)
+        return known if known is not None else self._objects[self.kinds.key(kind)]
 
     def received(self, kind: str, key: str) -> Any | None:
         """The object as the API server last told, without what is still on its way there."""
@@ -240,17 +238,28 @@ class Cluster:
             known = self._objects[kind] = {}
         old = known.get(key)
         known[key] = obj
-        for index in self._listening.get(kind, ()):
-            index.object_put(kind, old, obj)
+        self._indexes.object_put(kind, old, obj)
         return old
 
     def remove_object(self, kind: str, key: str) -> Any | None:
         old = self._objects.get(kind, {}).pop(key, None)
         if old is not None:
             self._received.pop((kind, key), None)
-            for index in self._listening.get(kind, ()):
-                index.object_removed(kind, old)
+            self._indexes.object_removed(kind, old)
         return old
+
+    def discard(self, kind: str, obj: Any) -> None:
+        """Take out what is there of an object that could not be put in as a whole; does not raise."""
+        steps: list[Callable[[], object]] = [lambda: self.remove_object(kind, obj.key)]
+        if kind == "Pod":
+            steps += [lambda: self.remove_pod(obj.uid), lambda: self.nominations.remove(obj.uid)]
+        elif kind == "Node":
+            steps.append(lambda: self.remove_node(obj.name))
+        for step in steps:
+            with suppress(Exception):
+                step()
+        self._objects.get(kind, {}).pop(obj.key, None)
+        self._placed.pop(obj.uid, None)
 
     def check(self) -> None:
         """Verify the invariants; for tests."""

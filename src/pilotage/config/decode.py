@@ -21,8 +21,8 @@ import msgspec
 
 from pilotage.config.located import Located
 from pilotage.config.problems import Problem
-from pilotage.config.suggestions import suggestion
 from pilotage.model.durations import DurationText, parse_duration
+from pilotage.model.suggestions import suggestion
 
 T = TypeVar("T")
 

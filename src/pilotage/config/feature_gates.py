@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from pilotage.config.suggestions import suggestion
+from pilotage.model.suggestions import suggestion
 
 Stage = Literal["alpha", "beta", "GA"]
 
@@ -88,6 +88,25 @@ _TABLE: Final = (
     FeatureGate("ComponentFlagz", True, "beta"),
     FeatureGate("ComponentStatusz", True, "beta"),
 )
+HONOURED: Final = frozenset(
+    {
+        "SchedulerQueueingHints",
+        "SchedulerPreQueueingHints",
+        "SchedulerAsyncAPICalls",
+        "SchedulerAsyncPreemption",
+        "SchedulerPopFromBackoffQ",
+        "NominatedNodeNameForExpectation",
+        "NodeDeclaredFeatures",
+        "StorageCapacityScoring",
+        "DynamicResourceAllocation",
+        "DRAResourceClaimDeviceStatus",
+        "DRADeviceBindingConditions",
+        "DRASchedulerFilterTimeout",
+        "ComponentFlagz",
+        "ComponentStatusz",
+    }
+)
+"""Gates that choose something here. Of the others Pilotage does what their default says, whatever is chosen."""
 FEATURE_GATES: Final[Mapping[str, FeatureGate]] = {gate.name: gate for gate in _TABLE}
 _ALL_OF_STAGE: Final[Mapping[str, Stage]] = {"AllAlpha": "alpha", "AllBeta": "beta"}
 _TRUE: Final = frozenset({"1", "t", "T", "true", "TRUE", "True"})
@@ -118,6 +137,15 @@ class FeatureGates:
 
     def __getitem__(self, name: str) -> bool:
         return self._on[name]
+
+    def without_effect(self) -> list[str]:
+        """A sentence for each gate that was set, by name or by its stage, to something that is not done here."""
+        return [
+            f"feature gate {gate.name}={str(self._on[gate.name]).lower()} has no effect: "
+            f"Pilotage works as if it were {str(gate.default).lower()}"
+            for gate in _TABLE
+            if gate.name not in HONOURED and self._on[gate.name] != gate.default
+        ]
 
     def states(self) -> Iterator[tuple[str, Stage, bool]]:
         """(name, stage, is on) of every gate."""

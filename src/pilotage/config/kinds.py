@@ -219,6 +219,12 @@ class PilotageConfiguration:
     plugin_files: tuple[str, ...] = ()
     """Python files with plugins; relative paths start from the directory of the configuration file."""
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
+    cycle_budget: Duration = 0.5
+    """CPU time that one scheduling cycle may take before the pod is put aside."""
+
+    def problems(self) -> Problems:
+        if self.cycle_budget <= 0:
+            yield "cycleBudget", f"Invalid value: {go_duration(self.cycle_budget)}: must be greater than 0"
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ from pilotage.config.kinds import (
 )
 from pilotage.config.located import Located, located, read_documents
 from pilotage.config.problems import ConfigError, Problem
-from pilotage.config.suggestions import suggestion
+from pilotage.model.suggestions import suggestion
 
 _NO_EXTENDERS: Final = (
     "Forbidden: extenders are not supported yet; remove them, or write what they do as a plugin (pilotage plugin new)"
@@ -123,7 +123,7 @@ class _PilotageFile(PilotageConfiguration):
     kind: str = ""
 
     def kept(self) -> PilotageConfiguration:
-        return PilotageConfiguration(self.plugin_files, self.feature_gates)
+        return PilotageConfiguration(self.plugin_files, self.feature_gates, self.cycle_budget)
 
 
 class _Loader:

@@ -77,11 +77,11 @@ def _pre_filter(outcome: PreFilterOutcome, state: CycleState) -> Answer:
 
 
 def _scores(world: World, state: CycleState, rows: Any) -> dict[str, Answer]:
-    breakdown = world.engine.evaluator.score_breakdown(state, world.pod, rows)
-    names = world.cluster.nodes.names
+    evaluator, names = world.engine.evaluator, world.cluster.nodes.names
+    breakdown = evaluator.score_breakdown(state, world.pod, rows)
     return {
         names[row]: {
-            "total": sum(int(weighted[place]) for _, weighted in breakdown.values()),
+            "total": evaluator.base_total + sum(int(weighted[place]) for _, weighted in breakdown.values()),
             "plugins": {plugin: int(weighted[place]) for plugin, (_, weighted) in breakdown.items()},
             "raw": {plugin: int(raw[place]) for plugin, (raw, _) in breakdown.items()},
         }

@@ -28,7 +28,7 @@ def answer_hint(world: World, case: Case) -> Answer:
     answers = [_ask(registration, world.pod, old, new) for _, registration in listening]
     says_queue = any(answer is not Hint.SKIP for answer in answers)
     return {
-        "events": sorted(f"{event.resource.value}/{event.action_name}" for event in events),
+        "events": sorted(f"{event.resource}/{event.action_name}" for event in events),
         "registered": bool(listening),
         "hint": Hint.QUEUE.value if says_queue else Hint.SKIP.value,
         "error": any(answer is None for answer in answers),

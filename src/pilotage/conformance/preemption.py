@@ -15,21 +15,29 @@ from pilotage.framework.runner import PostFiltered
 Answer = dict[str, Any]
 
 
-def answer_preemption(world: World) -> Answer:
-    """Every node where evictions would help, the one that is chosen, and what becomes of the pod's nomination."""
-    engine, pod, state = world.engine, world.pod, CycleState()
-    diagnosis = diagnose(engine, state, pod, engine.runner.pre_filter(state, pod))
+def answer_preemption(world: World, *, searched_before: bool = True) -> Answer:
+    """Every node where evictions would help, the one that is chosen, and what becomes of the pod's nomination.
+
+    In the recordings the search came first, for pods that may preempt: what filters note down about nodes on its way
+    (DynamicResources: claims that are in the way) was known to PostFilter. A scheduler asks PostFilter at once.
+    """
+    engine, pod = world.engine, world.pod
+    state, diagnosis = _filtered(world)
     answer: Answer = {"filter": node_statuses(diagnosis), "filterMessage": diagnosis.message()}
     rows = diagnosis.resolvable_rows()
-    # As in the recordings, where the search came first, for pods that may preempt: what filters note down about nodes
-    # on its way (DynamicResources: claims that are in the way) is known to PostFilter.
     tried = rows if pod.spec.preemption_policy != "Never" else rows[:0]
-    search = engine.preemption.search(state, pod, tried, wanted=len(rows) + 1)
+    state_of_search = state if searched_before else _filtered(world)[0]
+    search = engine.preemption.search(state_of_search, pod, tried, wanted=len(rows) + 1)
     outcome = engine.runner.post_filter(state, pod, diagnosis)
     was_tried = outcome.nomination.node_name is not None
     answer |= _searched(search) if was_tried else _searched(engine.preemption.search(state, pod, rows[:0], wanted=1))
     answer |= _chosen(search, outcome, diagnosis)
     return answer
+
+
+def _filtered(world: World) -> tuple[CycleState, Diagnosis]:
+    state = CycleState()
+    return state, diagnose(world.engine, state, world.pod, world.engine.runner.pre_filter(state, world.pod))
 
 
 def _searched(search: VictimSearch) -> Answer:

@@ -38,20 +38,20 @@ def _options(case: Case) -> SchedulerOptions:
     return options_from_configuration(configuration_of(case.config, case.name))
 
 
-def _world(case: Case) -> World:
+def load(case: Case) -> World:
     return load_world(case, _options(case))
 
 
 def _filter_score(case: Case) -> Answer:
-    return answer_filter_score(_world(case))
+    return answer_filter_score(load(case))
 
 
 def _preemption(case: Case) -> Answer:
-    return answer_preemption(_world(case))
+    return answer_preemption(load(case))
 
 
 def _hint(case: Case) -> Answer:
-    return answer_hint(_world(case), case)
+    return answer_hint(load(case), case)
 
 
 def _prehint(case: Case) -> Answer:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 
 import msgspec
 
@@ -13,6 +14,8 @@ from pilotage.api.state import CycleState
 from pilotage.calls.recorder import EventRecorder
 from pilotage.clock import Clock
 from pilotage.cluster.state import Cluster
+from pilotage.cycle.attempt_log import log as attempt_log
+from pilotage.cycle.attempt_log import log_binding_failed, log_bound
 from pilotage.cycle.attempt_meter import AttemptMeter
 from pilotage.cycle.cluster_writes import ClusterWrites
 from pilotage.cycle.eviction import Evictor
@@ -26,6 +29,9 @@ from pilotage.framework.runner import Runner
 from pilotage.framework.waiting_pods import PreemptedWhileWaiting, WaitingPod, WaitingPods
 from pilotage.model import Pod
 from pilotage.observe.instruments import Histogram
+from pilotage.observe.plugin_errors import PluginErrors
+from pilotage.observe.skipped_objects import SkippedObjects
+from pilotage.observe.verbosity import ATTEMPTS
 from pilotage.queue.entry import Ticket
 from pilotage.queue.scheduling_queue import SchedulingQueue
 
@@ -64,6 +70,8 @@ class BindingCycle:
         evictor: Evictor,
         clock: Clock,
         announcer: ClusterWrites | None,
+        errors: PluginErrors,
+        skipped: SkippedObjects,
     ) -> None:
         self._cluster = cluster
         self._queue = queue
@@ -76,16 +84,26 @@ class BindingCycle:
         self._evictor = evictor
         self._clock = clock
         self._announcer = announcer
+        self._errors = errors
+        self._skipped = skipped
 
     async def run(self, decision: Decision) -> None:
         try:
             failure = await self._bind(decision)
         except PluginError as error:
+            self._note(decision, error)
             failure = Failure(SCHEDULER_ERROR, str(error))
+        except asyncio.CancelledError:
+            if _is_cancelled_by_us():
+                raise
+            # Something that the plugin awaited was cancelled; the pod must not be lost with it.
+            failure = Failure(SCHEDULER_ERROR, "binding was cancelled by a plugin: asyncio.CancelledError")
         except PreemptedWhileWaiting as error:
             failure = Failure(SCHEDULER_ERROR, f"waiting on permit for pod: {error}")
         except PreemptedInPreBind as error:
             failure = Failure(SCHEDULER_ERROR, str(error))
+        except Exception as error:
+            failure = Failure(SCHEDULER_ERROR, self._skipped.skip("Pod", decision.pod.key, "binding", error).error)
         if failure is None:
             await self._succeed(decision)
         else:
@@ -155,21 +173,36 @@ class BindingCycle:
         pod = decision.pod
         self._attempts.bound(decision.ticket)
         self._queue.done(decision.ticket, pod.node_name)
-        note = f"Successfully assigned {pod.key} to {pod.node_name}"
-        self._recorder.record(pod, "Normal", "Scheduled", "Binding", note)
+        self._skipped.understood("Pod", pod.key)
+        if attempt_log.isEnabledFor(ATTEMPTS):
+            log_bound(decision.ticket, pod.node_name, self._clock.monotonic())
+        text = f"Successfully assigned {pod.key} to {pod.node_name}"
+        self._recorder.record(pod, "Normal", "Scheduled", "Binding", text)
         if decision.runner.profile.post_bind:
-            work = decision.runner.post_bind(decision.state, pod, pod.node_name)
+            note = partial(self._note, decision)
+            work = decision.runner.post_bind(decision.state, pod, pod.node_name, note)
             await decision.meter.awaited("PostBind", work)
+
+    def _note(self, decision: Decision, error: PluginError) -> None:
+        self._errors.note(error.plugin, error.point, error.__cause__ or error, decision.pod.key)
 
     def _fail(self, decision: Decision, failure: Failure) -> None:
         pod = decision.pod
         self._attempts.ended("unschedulable" if failure.reason == UNSCHEDULABLE else "error", decision.ticket)
+        if attempt_log.isEnabledFor(ATTEMPTS):
+            log_binding_failed(decision.ticket, pod.node_name, failure)
         for error in decision.runner.unreserve(decision.state, pod, pod.node_name):
-            log.error("unreserve failed: pod=%s plugin=%s error=%s", pod.key, error.plugin, error)
+            self._note(decision, error)
         if self._cluster.forget(pod.uid) is not None:
             self._queue.on_event(_POD_DELETED, pod, None)
         self._evictor.place_given_up(pod.uid)
         self._failures.handle(decision.ticket, failure)
+
+
+def _is_cancelled_by_us() -> bool:
+    """Was the task that is running asked to end?"""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def _refused(refused: Refused) -> Failure:

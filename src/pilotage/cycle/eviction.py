@@ -3,15 +3,20 @@
     waiting for permission, in PreBind   called back in memory: nothing was sent to the API server yet
     everything else                      condition and deletion, through the API server
 
-Results go through the inbox, so that they take effect between two cycles. Without the gate SchedulerAsyncPreemption the
-loop waits for them (`under_way`) before the preemptor goes back to the queue.
+Results go through the inbox, so that they take effect between two cycles. An eviction is over when our view shows the
+victim leaving: the answer to its deletion is applied at once, and only if it cannot be read the watch is waited for, up
+to `LONGEST_UNSEEN_SECONDS`. Until then the preemptor is held back: with the old view it would choose again.
+
+Without the gate SchedulerAsyncPreemption the loop waits for evictions (`under_way`) before the preemptor goes back to
+the queue.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 
 from pilotage.api.calls import Outcome, Why
 from pilotage.api.conditions import PodCondition
@@ -20,16 +25,20 @@ from pilotage.calls.dispatcher import Dispatcher
 from pilotage.calls.recorder import EventRecorder
 from pilotage.calls.victim_eviction import VictimEviction
 from pilotage.clock import Clock, rfc3339
-from pilotage.cluster.nominations import Nominations
+from pilotage.cluster.state import Cluster
+from pilotage.cycle.attempt_log import log as attempt_log
+from pilotage.cycle.attempt_log import log_preempted
 from pilotage.cycle.cluster_writes import ClusterWrites
-from pilotage.cycle.failure import OnPromiseGone
 from pilotage.cycle.inbox import Inbox
+from pilotage.cycle.intake import Intake
 from pilotage.cycle.pre_bind import PodsInPreBind
 from pilotage.framework.waiting_pods import WaitingPods
 from pilotage.model import Pod
+from pilotage.observe.verbosity import ATTEMPTS
 
 log = logging.getLogger(__name__)
 
+LONGEST_UNSEEN_SECONDS = 30.0
 _IN_MEMORY = " (in kube-scheduler memory)."
 
 
@@ -42,9 +51,18 @@ class EvictorParts:
     recorder: EventRecorder
     inbox: Inbox
     waiting_pods: WaitingPods
-    nominations: Nominations
+    cluster: Cluster
     clock: Clock
-    on_promise_gone: OnPromiseGone
+    intake: Intake
+
+
+@dataclass(frozen=True, slots=True)
+class _Unseen:
+    """An eviction that was accepted, and whose victim we do not see leaving."""
+
+    victim: Pod
+    until: float
+    over: Callable[[], None]
 
 
 class Evictor:
@@ -55,9 +73,11 @@ class Evictor:
         self._dispatcher = parts.dispatcher
         self._recorder = parts.recorder
         self._waiting_pods = parts.waiting_pods
-        self._nominations = parts.nominations
+        self._cluster = parts.cluster
+        self._nominations = parts.cluster.nominations
         self._clock = parts.clock
         self._called_back: dict[str, list[OnEvicted]] = {}
+        self._unseen: list[_Unseen] = []
         self.in_pre_bind = PodsInPreBind()
         self.under_way = 0
         """Evictions that are not over."""
@@ -105,7 +125,7 @@ class Evictor:
 
     def _tell_others_later(self, pod: Pod, node_name: str) -> None:
         # Not during the cycle of the preemptor: to it, it is no news.
-        self._parts.inbox.put(lambda: self._parts.on_promise_gone(pod, node_name))
+        self._parts.inbox.put(lambda: self._parts.intake.tell_promise_gone(pod, node_name))
 
     def _is_called_back(self, eviction: Eviction) -> bool:
         uid = eviction.victim.uid
@@ -126,15 +146,52 @@ class Evictor:
         )
 
     def _settle(self, eviction: Eviction, call: VictimEviction, outcome: Outcome, on_evicted: OnEvicted) -> None:
-        error = outcome.error
-        if error is not None:
-            log.error("eviction failed: pod=%s for=%s error=%s", eviction.victim.key, eviction.preemptor.key, error)
-        elif call.was_there:
+        if outcome.error is not None:
+            self._tell_failure(eviction, outcome.error)
+            on_evicted(Evicted(error=outcome.error))
+            return
+        departure, victim = call.departure, eviction.victim
+        if departure.was_there:
             self._record(eviction)
-        is_gone = outcome.why is Why.OBJECT_GONE or (error is None and not call.was_there)
-        on_evicted(Evicted(was_gone=is_gone, error=error))
+        if departure.is_gone:
+            self._parts.intake.take_gone(victim)
+        elif departure.leaving_at is not None:
+            self._parts.intake.take_answer(victim)
+        was_gone = outcome.why is Why.OBJECT_GONE or not departure.was_there
+        over = partial(on_evicted, Evicted(was_gone=was_gone))
+        if self._has_left(victim):
+            over()
+        else:
+            self._unseen.append(_Unseen(victim, self._clock.monotonic() + LONGEST_UNSEEN_SECONDS, over))
+
+    def tick(self) -> None:
+        """End the evictions whose victims have been seen leaving, or were waited for too long; call it every second."""
+        if not self._unseen:
+            return
+        now = self._clock.monotonic()
+        waiting, self._unseen = self._unseen, []
+        for one in waiting:
+            has_left = self._has_left(one.victim)
+            if not has_left and now < one.until:
+                self._unseen.append(one)
+                continue
+            if not has_left:
+                log.warning("a pod was evicted, and is not seen leaving: pod=%s", one.victim.key)
+            self._parts.inbox.put(one.over)
+
+    def _has_left(self, victim: Pod) -> bool:
+        known: Pod | None = self._cluster.objects("Pod").get(victim.key)
+        return known is None or known.uid != victim.uid or known.is_terminating
+
+    def _tell_failure(self, eviction: Eviction, error: Exception) -> None:
+        victim, preemptor = eviction.victim, eviction.preemptor
+        log.error("eviction failed: pod=%s for=%s error=%s", victim.key, preemptor.key, error)
+        note = f"cannot evict pod {victim.key} from node {eviction.node_name}: {error}"
+        self._recorder.record(preemptor, "Warning", "FailedPreemption", "Preempting", note)
 
     def _record(self, eviction: Eviction, suffix: str = "") -> None:
         preemptor = eviction.preemptor
+        if attempt_log.isEnabledFor(ATTEMPTS):
+            log_preempted(eviction)
         note = f"Preempted by pod {preemptor.uid} on node {eviction.node_name}{suffix}"
         self._recorder.record(eviction.victim, "Normal", "Preempted", "Preempting", note, related=preemptor)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pilotage.api.conditions import PodCondition
-from pilotage.calls.pod_status import POD_SCHEDULED
+from pilotage.api.conditions import BUDGET_EXCEEDED, POD_SCHEDULED, PodCondition
+from pilotage.calls.event import shortened
 from pilotage.calls.recorder import EventRecorder
 from pilotage.clock import Clock, rfc3339
 from pilotage.cluster.state import Cluster
@@ -18,6 +18,8 @@ from pilotage.queue.scheduling_queue import SchedulingQueue
 
 UNSCHEDULABLE = "Unschedulable"
 SCHEDULER_ERROR = "SchedulerError"
+_LONGEST_MESSAGE = 32 * 1024
+"""Bytes of a condition's message, as Kubernetes' own conditions allow."""
 
 OnPromiseGone = Callable[[Pod, str], None]
 
@@ -75,7 +77,10 @@ class FailureHandler:
         pod = self._writes.patch_status(pod, self._condition(pod, failure), nomination=failure.nomination)
         if failure.nomination is not None:
             self._cluster.nominations.nominate(pod, failure.nomination)
-        self._queue.give_back(ticket, pod, rejectors, pending)
+        if failure.reason == BUDGET_EXCEEDED:
+            self._queue.put_aside(ticket, pod)
+        else:
+            self._queue.give_back(ticket, pod, rejectors, pending)
         if promised and failure.nomination is not None and failure.nomination != promised:
             self._on_promise_gone(pod, promised)
 
@@ -84,7 +89,7 @@ class FailureHandler:
             type=POD_SCHEDULED,
             status="False",
             reason=failure.reason,
-            message=failure.message,
+            message=shortened(failure.message, _LONGEST_MESSAGE),
             observed_generation=pod.generation,
             now=rfc3339(self._clock.time()),
         )

@@ -4,30 +4,52 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Coroutine, Hashable, Iterable, Mapping, Sequence
+from copy import copy
 from typing import Any
 
+import msgspec
+
+from pilotage.api.budget import UNLIMITED, Budget
 from pilotage.api.calls import ApiCall, ApiWriter, OnOutcome
 from pilotage.api.conditions import PodCondition
+from pilotage.api.events import ClusterEvent
 from pilotage.api.indexes import PodClass
-from pilotage.api.preemption import Eviction, OnEvicted, VictimSearch
+from pilotage.api.kinds import Kind
+from pilotage.api.preemption import Eviction, OnEvicted, VictimPolicy, VictimSearch
 from pilotage.api.state import CycleState
 from pilotage.api.table import NodeTable, Rows, Scores
 from pilotage.api.views import IndexT, NodeView
 from pilotage.calls.binding import PodBinding
 from pilotage.calls.dispatcher import Dispatcher
+from pilotage.calls.event import subject_of
 from pilotage.calls.in_place import Calls
 from pilotage.clock import Clock
 from pilotage.cluster.state import Cluster
 from pilotage.cycle.placement import ProfileEngine
+from pilotage.cycle.plugin_tasks import BackgroundWork, PluginTasks
 from pilotage.cycle.scheduler import Scheduler
 from pilotage.framework.waiting_pods import WaitingPods
+from pilotage.framework.what_if import Nesting, WhatIf
 from pilotage.model import Pod
+from pilotage.model.codec import json_of
 from pilotage.observe.instruments import Counter, Histogram
 from pilotage.observe.metrics import Metrics
+from pilotage.observe.plugin_errors import PluginErrors
+from pilotage.observe.plugin_metrics import PluginMetrics
+
+
+class _Later:
+    """What needs the plugins, and so comes after them."""
+
+    __slots__ = ("engines", "scheduler")
+
+    def __init__(self) -> None:
+        self.engines: Mapping[str, ProfileEngine] = {}
+        self.scheduler: Scheduler | None = None
 
 
 class SchedulerHandle:
-    """What plugins may use of the scheduler: implements `pilotage.api.Handle`."""
+    """What plugins may use of the scheduler: implements `pilotage.api.Handle`; each plugin gets one of its own."""
 
     def __init__(
         self,
@@ -45,9 +67,34 @@ class SchedulerHandle:
         self.waiting_pods = WaitingPods()
         self.clock = clock
         self.rng = rng
-        self.engines: Mapping[str, ProfileEngine] = {}
-        self.scheduler: Scheduler | None = None
-        """Both are set once they exist: they need the plugins, and the plugins need the handle."""
+        self.metrics = PluginMetrics(self._metrics)
+        self.background = PluginTasks(clock, PluginErrors(self._metrics))
+        self.profile_name = ""
+        self._plugin = ""
+        self._nesting = Nesting()
+        self._later = _Later()
+
+    def for_plugin(self, profile_name: str, plugin: str) -> SchedulerHandle:
+        """The handle of one plugin; everything that it leads to is the same for all of them."""
+        own = copy(self)
+        own.profile_name, own._plugin = profile_name, plugin
+        return own
+
+    @property
+    def engines(self) -> Mapping[str, ProfileEngine]:
+        return self._later.engines
+
+    @engines.setter
+    def engines(self, engines: Mapping[str, ProfileEngine]) -> None:
+        self._later.engines = engines
+
+    @property
+    def scheduler(self) -> Scheduler | None:
+        return self._later.scheduler
+
+    @scheduler.setter
+    def scheduler(self, scheduler: Scheduler) -> None:
+        self._later.scheduler = scheduler
 
     @property
     def nodes(self) -> NodeTable:
@@ -56,14 +103,31 @@ class SchedulerHandle:
     def node(self, name: str) -> NodeView | None:
         return self._cluster.node_view(name)
 
-    def objects(self, kind: str) -> Mapping[str, Any]:
-        return self._cluster.objects(kind)
+    def objects(self, kind: str | Kind) -> Mapping[str, Any]:
+        return self._cluster.watched(kind)
+
+    def raw(self, obj: Any) -> Mapping[str, Any]:
+        kind = type(obj).__name__
+        data = json_of(obj)
+        if data is None:
+            # Made from what was received by somebody who did not read it from JSON.
+            received = self._cluster.received(kind, obj.key)
+            data = json_of(received) if received is not None and received.uid == obj.uid else None
+        if data is None:
+            raise LookupError(
+                f'the JSON of {kind} {obj.key} is not kept; write raw_kinds = frozenset(["{kind}"]) into {self._plugin}'
+            )
+        found: dict[str, Any] = msgspec.json.decode(data)
+        return found
 
     def index(self, cls: type[IndexT]) -> IndexT:
         return self._cluster.index(cls)
 
-    def count_pods(self, key: Hashable, wanted: Callable[[PodClass], bool]) -> Scores:
-        return self._cluster.counts.per_row(key, wanted)
+    def count_pods(self, key: Hashable, wanted: Callable[[PodClass], bool], budget: Budget = UNLIMITED) -> Scores:
+        return self._cluster.counts.per_row(key, wanted, budget)
+
+    def weigh_pods(self, weigh: Callable[[PodClass], int], budget: Budget = UNLIMITED) -> Scores:
+        return self._cluster.classes.weigh_per_row(weigh, self._cluster.nodes, budget)
 
     def nominated_pods(self, node_name: str) -> Sequence[Pod]:
         return self._cluster.nominations.on(node_name)
@@ -75,8 +139,16 @@ class SchedulerHandle:
         if self.scheduler is not None:
             self.scheduler.evictor.withdraw_nominations(pods)
 
-    def search_victims(self, state: CycleState, pod: Pod, rows: Rows, wanted: int) -> VictimSearch:
-        return self.engines[pod.spec.scheduler_name].preemption.search(state, pod, rows, wanted)
+    def what_if(self, pod: Pod, budget: Budget = UNLIMITED) -> WhatIf:
+        engine = self.engines.get(self.profile_name)
+        if engine is None:
+            raise RuntimeError("what_if: the plugins are still being made; ask from an extension point")
+        return WhatIf(engine.runner, engine.evaluator, engine.nodes, self._nesting, pod, budget)
+
+    def search_victims(
+        self, state: CycleState, pod: Pod, rows: Rows, wanted: int, policy: VictimPolicy | None = None
+    ) -> VictimSearch:
+        return self.engines[pod.spec.scheduler_name].preemption.search(state, pod, rows, wanted, policy)
 
     def evict(self, eviction: Eviction, on_evicted: OnEvicted) -> None:
         if self.scheduler is not None:
@@ -107,9 +179,15 @@ class SchedulerHandle:
     def client(self) -> ApiWriter:
         return self._dispatcher.writer
 
-    def record_event(self, pod: Pod, type_: str, reason: str, action: str, note: str) -> None:
-        if self.scheduler is not None:
-            self.scheduler.recorder.record(pod, type_, reason, action, note)
+    def record_event(self, obj: Any, type_: str, reason: str, action: str, note: str) -> None:
+        subject = subject_of(obj)
+        if self.scheduler is None:
+            return
+        reporter = subject.spec.scheduler_name if isinstance(subject, Pod) else self.profile_name
+        self.scheduler.recorder.record_about(subject, reporter, type_, reason, action, note)
+
+    def run_in_background(self, work: BackgroundWork, name: str = "") -> None:
+        self.background.add(self._plugin, work, name)
 
     def count(self, name: str, *labels: str, amount: int = 1) -> None:
         own = self._metrics.named(name)
@@ -127,6 +205,17 @@ class SchedulerHandle:
     def activate(self, pods: Iterable[Pod]) -> None:
         if self.scheduler is not None:
             self.scheduler.activate([pod.uid for pod in pods])
+
+    def requeue_on(self, event: ClusterEvent, old: Any, new: Any) -> None:
+        if self.scheduler is not None:
+            self.scheduler.requeue_on(event, old, new)
+
+    def back_off(self, pods: Iterable[Pod]) -> None:
+        if self.scheduler is not None:
+            self.scheduler.back_off([pod.uid for pod in pods])
+
+    def awaits_view(self, pod: Pod) -> bool:
+        return self.scheduler is not None and self.scheduler.view_of_pods.holds(pod.uid)
 
     def recheck_gates(self, pods: Iterable[Pod]) -> None:
         if self.scheduler is not None:

@@ -2,19 +2,24 @@
 
 Implements the sink of the reflectors. Everything is put into the inbox first and takes effect between two cycles.
 
-    pod, unassigned, ours      -> queue: add, update, delete
+    pod, unassigned, ours      -> queue: add, update, delete; event UnscheduledPod/Add or Delete
     pod, assigned              -> cluster (confirms an assumed pod), event AssignedPod/...
     node                       -> cluster, one event per precise change
+    device taint rule          -> cluster, event ResourceSlice/Update for each slice that it taints
     any other object           -> cluster, event <resource>/Add, Update or Delete
 
 Everything is shown to the call queue first: it tells what the object will be after the calls on their way.
+
+An object that cannot be taken in is taken out of cluster and queue, as far as it got there, and skipped: those before
+and after it take effect. It is tried again when it changes.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Sequence
-from functools import cache
+from contextlib import suppress
+from functools import cache, partial
 from typing import Any
 
 from msgspec.structs import replace
@@ -22,12 +27,14 @@ from msgspec.structs import replace
 from pilotage.api.events import Action, ClusterEvent, Resource
 from pilotage.calls.call_queue import CallQueue
 from pilotage.clock import Clock
-from pilotage.cluster.changes import node_events, pod_events
+from pilotage.cluster.changes import node_events, pod_events, slices_tainted_anew
 from pilotage.cluster.state import Cluster
 from pilotage.cycle.inbox import Inbox
 from pilotage.framework.waiting_pods import WaitingPods
 from pilotage.model import DecodeError, Node, Pod, WatchEvent
+from pilotage.model.resource import DeviceTaintRule
 from pilotage.observe.instruments import Histogram
+from pilotage.observe.skipped_objects import SkippedObjects
 from pilotage.queue.scheduling_queue import SchedulingQueue
 
 log = logging.getLogger(__name__)
@@ -43,6 +50,12 @@ _RESOURCES = {
     "ResourceClaim": Resource.RESOURCE_CLAIM,
     "ResourceSlice": Resource.RESOURCE_SLICE,
     "DeviceClass": Resource.DEVICE_CLASS,
+    "Namespace": Resource.NAMESPACE,
+    "Service": Resource.SERVICE,
+    "ReplicationController": Resource.REPLICATION_CONTROLLER,
+    "ReplicaSet": Resource.REPLICA_SET,
+    "StatefulSet": Resource.STATEFUL_SET,
+    "PodDisruptionBudget": Resource.POD_DISRUPTION_BUDGET,
 }
 _ADDED, _UPDATED, _DELETED = (
     {kind: ClusterEvent(resource, action) for kind, resource in _RESOURCES.items()}
@@ -51,6 +64,8 @@ _ADDED, _UPDATED, _DELETED = (
 _ACTIONS = {"ADDED": "Add", "MODIFIED": "Update", "DELETED": "Delete"}
 _POD_ADDED = ClusterEvent(Resource.ASSIGNED_POD, Action.ADD)
 _POD_DELETED = ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE)
+_PENDING_ADDED = ClusterEvent(Resource.UNSCHEDULED_POD, Action.ADD)
+_PENDING_DELETED = ClusterEvent(Resource.UNSCHEDULED_POD, Action.DELETE)
 _NODE_ADDED = ClusterEvent(Resource.NODE, Action.ADD)
 _NODE_DELETED = ClusterEvent(Resource.NODE, Action.DELETE)
 
@@ -68,6 +83,7 @@ class Intake:
         clock: Clock,
         durations: Histogram,
         calls: CallQueue,
+        skipped: SkippedObjects,
     ) -> None:
         self._cluster = cluster
         self._queue = queue
@@ -77,8 +93,26 @@ class Intake:
         self._clock = clock
         self._durations = cache(lambda kind, type_, is_assigned: durations.child(_label(kind, type_, is_assigned)))
         self._calls = calls
-        self._upserts: dict[str, Callable[[Any], None]] = {"Pod": self._put_pod, "Node": self._put_node}
-        self._removals: dict[str, Callable[[Any], None]] = {"Pod": self._remove_pod, "Node": self._remove_node}
+        self._known_gone: set[str] = set()
+        """UIDs of pods that are gone, of which the watch has still to tell."""
+        self._skipped = skipped
+        self._faulty: set[tuple[str, str]] = set()
+        """Kind and key of what was skipped here; an object that is gone without a trace is as good as mended."""
+        self._added, self._updated, self._deleted = (
+            {**events, **{key: ClusterEvent(key, action) for key in cluster.kinds.foreign}}
+            for events, action in ((_ADDED, Action.ADD), (_UPDATED, Action.UPDATE), (_DELETED, Action.DELETE))
+        )
+        """By kind; those of plugins too, whether or not a hint wants to hear of them."""
+        self._upserts: dict[str, Callable[[Any], None]] = {
+            "Pod": self._put_pod,
+            "Node": self._put_node,
+            "DeviceTaintRule": self._put_taint_rule,
+        }
+        self._removals: dict[str, Callable[[Any], None]] = {
+            "Pod": self._remove_pod,
+            "Node": self._remove_node,
+            "DeviceTaintRule": self._remove_taint_rule,
+        }
 
     # --- sink of the reflectors --------------------------------------------------------------------------------
 
@@ -93,26 +127,62 @@ class Intake:
         known = self._cluster.objects(kind)
         gone = known.keys() - {obj.key for obj in objects}
         for key in sorted(gone):
-            self._removal(kind, known[key])
-        for obj in objects:
+            self._take(kind, known[key], self._removal)
+        if kind == "Pod" and self._known_gone:
+            self._known_gone.intersection_update(obj.uid for obj in objects)
+        self._put_listed(kind, objects)
+
+    def _put_listed(self, kind: str, objects: Sequence[Any]) -> None:
+        known, monotonic = self._cluster.objects(kind), self._clock.monotonic
+        for at, obj in enumerate(objects):
             old = known.get(obj.key)
             if old is None or old.resource_version != obj.resource_version:
-                self._upsert(kind, obj)
+                self._take(kind, obj, self._upsert)
+                if self._inbox.is_slice_over(monotonic()):
+                    self._inbox.put_back(partial(self._put_listed, kind, objects[at + 1 :]))
+                    return
 
     def _apply(self, kind: str, events: Sequence[WatchEvent]) -> None:
         monotonic, is_pod = self._clock.monotonic, kind == "Pod"
         before = monotonic()
-        for event in events:
+        for at, event in enumerate(events):
             obj, type_ = event.object, event.type
             if isinstance(obj, DecodeError):
                 continue
-            if type_ == "DELETED":
-                self._removal(kind, obj)
-            else:
-                self._upsert(kind, obj)
+            self._take(kind, obj, self._removal if type_ == "DELETED" else self._upsert)
             after = monotonic()
             self._durations(kind, type_, is_pod and obj.node_name != "").observe(after - before)
             before = after
+            if self._inbox.is_slice_over(after):
+                self._inbox.put_back(partial(self._apply, kind, events[at + 1 :]))
+                return
+
+    def _take(self, kind: str, obj: Any, effect: Callable[[str, Any], None]) -> None:
+        try:
+            effect(kind, obj)
+        except Exception as error:
+            self._skipped.skip(kind, obj.key, "intake", error)
+            self._faulty.add((kind, obj.key))
+            self._discard(kind, obj)
+        else:
+            if self._faulty:
+                self._mended(kind, obj.key)
+
+    def _mended(self, kind: str, key: str) -> None:
+        if (kind, key) in self._faulty:
+            self._faulty.discard((kind, key))
+            self._skipped.understood(kind, key)
+
+    def _discard(self, kind: str, obj: Any) -> None:
+        """Take out whatever part of it is in; each step may be the one that fails."""
+        steps: tuple[Callable[[], object], ...] = (
+            lambda: self._queue.delete(obj.uid),
+            lambda: self._calls.forget(obj.uid),
+            lambda: self._cluster.discard(kind, obj),
+        )
+        for step in steps:
+            with suppress(Exception):
+                step()
 
     def _upsert(self, kind: str, obj: Any) -> None:
         specific = self._upserts.get(kind)
@@ -121,7 +191,7 @@ class Intake:
             return
         received, obj = obj, self._calls.sync(obj.uid, obj)
         old = self._cluster.put_object(kind, obj, received)
-        event = (_ADDED if old is None else _UPDATED).get(kind)
+        event = (self._added if old is None else self._updated).get(kind)
         if event is not None:
             self._queue.on_event(event, old, obj)
 
@@ -132,9 +202,22 @@ class Intake:
             return
         if self._cluster.remove_object(kind, obj.key) is not None:
             self._calls.forget(obj.uid)
-            event = _DELETED.get(kind)
+            event = self._deleted.get(kind)
             if event is not None:
                 self._queue.on_event(event, obj, None)
+
+    # --- device taint rules ------------------------------------------------------------------------------------
+
+    def _put_taint_rule(self, rule: DeviceTaintRule) -> None:
+        self._on_taint_rule(self._cluster.put_object("DeviceTaintRule", rule), rule)
+
+    def _remove_taint_rule(self, rule: DeviceTaintRule) -> None:
+        self._on_taint_rule(self._cluster.remove_object("DeviceTaintRule", rule.key), None)
+
+    def _on_taint_rule(self, old: DeviceTaintRule | None, new: DeviceTaintRule | None) -> None:
+        slices = self._cluster.objects("ResourceSlice").values()
+        for before, after in slices_tainted_anew(old, new, slices):
+            self._queue.on_event(_UPDATED["ResourceSlice"], before, after)
 
     # --- nodes -------------------------------------------------------------------------------------------------
 
@@ -155,7 +238,22 @@ class Intake:
 
     # --- pods --------------------------------------------------------------------------------------------------
 
+    def take_answer(self, pod: Pod) -> None:
+        """The call queue knows a newer version of this pod than the watch has shown: the answer to a write."""
+        received: Pod | None = self._cluster.received("Pod", pod.key)
+        if received is not None and received.uid == pod.uid:
+            self._put_pod(received)
+
+    def take_gone(self, pod: Pod) -> None:
+        """The API server says that this pod is gone: what the watch shows of it until then is history."""
+        known: Pod | None = self._cluster.objects("Pod").get(pod.key)
+        if known is not None and known.uid == pod.uid:
+            self._remove_pod(known)
+            self._known_gone.add(pod.uid)
+
     def _put_pod(self, pod: Pod) -> None:
+        if self._known_gone and pod.uid in self._known_gone:
+            return
         if pod.is_finished:
             self._remove_pod(pod)
             return
@@ -185,6 +283,7 @@ class Intake:
             self._cluster.nominations.follow(old, pod)
         if old is None:
             self._queue.add(pod)
+            self._queue.on_event(_PENDING_ADDED, None, pod)
         elif is_assumed:
             if pod.is_terminating and not old.is_terminating:
                 self._release_assumed(pod.uid)
@@ -195,6 +294,7 @@ class Intake:
                 self.tell_promise_gone(old, promised)
 
     def _remove_pod(self, pod: Pod) -> None:
+        self._known_gone.discard(pod.uid)
         known: Pod | None = self._cluster.objects("Pod").get(pod.key)
         if known is None or known.uid != pod.uid:
             return
@@ -212,8 +312,11 @@ class Intake:
         self._cluster.nominations.remove(pod.uid)
         if self._cluster.is_assumed(pod.uid):
             self._release_assumed(pod.uid)
-        elif promised:
+            return
+        if promised:
             self.tell_promise_gone(pod, promised)
+        if pod.spec.scheduler_name in self._ours:
+            self._queue.on_event(_PENDING_DELETED, pod, None)
 
     def tell_promise_gone(self, pod: Pod, node_name: str) -> None:
         """A place is not kept for this pod any more. It was never kept from more important ones."""

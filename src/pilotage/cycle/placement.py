@@ -54,6 +54,7 @@ class ProfileEngine:
         self.profile = profile
         self.nodes = cluster.nodes
         self.nominations = cluster.nominations
+        self.skipped = cluster.skipped
         self.runner = Runner(profile, cluster.nodes)
         self.evaluator = Evaluator(profile, cluster.nodes, cluster.nominations, walk)
         self.preemption = Preemption(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, replace
 
-from pilotage.calls.dispatcher import Dispatcher
 from pilotage.calls.report import CallsReport
-from pilotage.queue.report import QueueReport, queue_report
-from pilotage.queue.scheduling_queue import SchedulingQueue
+from pilotage.cycle.scheduler import Scheduler
+from pilotage.queue.report import DEFAULT_LIMIT, Held, QueueReport, Selection, queue_report
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,8 +17,20 @@ class SchedulerReport(QueueReport):
     calls: CallsReport = field(default_factory=CallsReport)
 
 
-def scheduler_report(queue: SchedulingQueue, dispatcher: Dispatcher, limit: int) -> SchedulerReport:
-    """Of each part at most `limit` pods or calls."""
-    report = queue_report(queue, queue.now(), limit)
+def selection_of(query: Callable[[str], str]) -> Selection:
+    """What a question over HTTP asks for: `limit`, `namespace`, and `group=true` for rows of equal pods."""
+    limit = query("limit")
+    return Selection(
+        int(limit) if limit.isdigit() else DEFAULT_LIMIT, query("namespace"), is_grouped=query("group") == "true"
+    )
+
+
+def scheduler_report(scheduler: Scheduler, selection: Selection) -> SchedulerReport:
+    """Of each part at most `limit` rows or calls."""
+    held = {
+        waiting.pod.uid: Held(waiting.pod.node_name, tuple(waiting.pending_plugins))
+        for waiting in scheduler.waiting_pods
+    }
+    report = queue_report(scheduler.queue, scheduler.queue.now(), replace(selection, held=held))
     parts = {part.name: getattr(report, part.name) for part in fields(report)}
-    return SchedulerReport(**parts, calls=dispatcher.report(limit))
+    return SchedulerReport(**parts, calls=scheduler.dispatcher.report(selection.limit))

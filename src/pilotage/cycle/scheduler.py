@@ -15,13 +15,20 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
+from pilotage.api.budget import UNLIMITED, BudgetExceeded
+from pilotage.api.conditions import BUDGET_EXCEEDED
+from pilotage.api.events import ClusterEvent
 from pilotage.api.state import CycleState
 from pilotage.calls.dispatcher import Dispatcher
 from pilotage.calls.recorder import EventRecorder
 from pilotage.clock import thread_cpu_seconds
 from pilotage.cluster.state import AssumeError, Cluster
+from pilotage.cycle.attempt_log import log as attempt_log
+from pilotage.cycle.attempt_log import log_failed, log_placed
 from pilotage.cycle.attempt_meter import AttemptMeter
 from pilotage.cycle.belated import Belated
 from pilotage.cycle.binding import BindingCycle, Decision
@@ -33,10 +40,14 @@ from pilotage.cycle.intake import Intake
 from pilotage.cycle.placement import NoNodes, Placed, ProfileEngine, Unplaced, place
 from pilotage.cycle.scheduler_parts import SchedulerParts
 from pilotage.cycle.slow_plugins import SlowPlugins
+from pilotage.cycle.stale_view import StaleView
+from pilotage.cycle.unserved_pods import UnservedPods
 from pilotage.framework.diagnosis import Refused, single_node_diagnosis
 from pilotage.framework.errors import PluginError
+from pilotage.framework.unserved_fields import used_fields
 from pilotage.framework.waiting_pods import WaitingPod, WaitingPods
 from pilotage.model import Pod
+from pilotage.observe.verbosity import ATTEMPTS
 from pilotage.queue.entry import Home, Ticket
 from pilotage.queue.scheduling_queue import SchedulingQueue
 
@@ -64,12 +75,15 @@ class Scheduler:
         self._cluster = parts.cluster
         self._queue = parts.queue
         self.metrics = parts.metrics
-        self.slow_plugins = SlowPlugins(parts.clock, parts.metrics)
+        self._budgets = parts.budgets
+        self.slow_plugins = SlowPlugins(parts.clock, parts.metrics, parts.budgets.budget)
         self._attempts = AttemptMeter(parts.metrics, parts.clock, parts.queue)
-        self.inbox = Inbox()
+        self.inbox = Inbox(parts.metrics.task_errors, parts.clock)
         self._is_ending = False
         self.after_search: list[Callable[[Pod], None]] = []
         """Called in every cycle once a node was found or not, before anything follows from it."""
+        self.on_cycle: list[Callable[[Pod | None], None]] = []
+        """Called with the pod when a cycle begins, and with None when there is nothing more to do for now."""
         calls = parts.dispatcher.queue
         self.intake = Intake(
             parts.cluster,
@@ -80,9 +94,11 @@ class Scheduler:
             parts.clock,
             parts.metrics.event_handling_duration_seconds,
             calls,
+            parts.metrics.skipped,
         )
         recorder = EventRecorder(parts.dispatcher, parts.clock)
         self.recorder = recorder
+        self._unserved = UnservedPods(recorder, parts.metrics)
         self.writes = ClusterWrites(
             parts.cluster, parts.calls_in_place or parts.dispatcher, calls, self.inbox, parts.clock
         )
@@ -98,11 +114,12 @@ class Scheduler:
                 recorder,
                 self.inbox,
                 parts.waiting_pods,
-                parts.cluster.nominations,
+                parts.cluster,
                 parts.clock,
-                self.intake.tell_promise_gone,
+                self.intake,
             )
         )
+        self.view_of_pods = StaleView(parts.clock, self.activate)
         self.gated: Belated[str] = Belated(self._tell_gated)
         """UIDs of pods that a PreEnqueue plugin holds back."""
         self._binding = BindingCycle(
@@ -117,6 +134,8 @@ class Scheduler:
             self.evictor,
             parts.clock,
             self.writes if parts.announces_places else None,
+            parts.plugin_errors,
+            parts.metrics.skipped,
         )
 
     @property
@@ -137,13 +156,27 @@ class Scheduler:
         return self._parts.dispatcher
 
     async def run(self) -> None:
-        """Until `end` is called or it is cancelled. Call it when the first list of every watched kind was put in."""
-        with self.slow_plugins.watching():
+        """Until `end` is called or it is cancelled. Call it when the first list of every watched kind was put in.
+
+        Whoever is cancelled may write nothing any more (its lease is lost): what that costs is logged.
+        """
+        try:
+            await self._run()
+        except asyncio.CancelledError:
+            self.recorder.catch_up(is_busy=False)
+            self._parts.dispatcher.abandon("the scheduler was stopped at once")
+            raise
+
+    async def _run(self) -> None:
+        with self.slow_plugins.watching(), self._budgets.excusing_garbage_collections():
             try:
                 async with asyncio.TaskGroup() as tasks:
                     self.start(tasks)
                     await self._loop(tasks)
-                    await self._wind_down()
+                    deadline = self._parts.clock.monotonic() + LONGEST_END_SECONDS
+                    await self._wind_down(deadline)
+                    await self._end_plugins()
+                    await self._wind_down(deadline)
                     await self._parts.dispatcher.stop(grace_seconds=0.0)
                     # Ends what is left in the group: timers, the dispatcher, pods that wait for permission.
                     raise _Ended
@@ -159,16 +192,26 @@ class Scheduler:
         """Keep cluster and queue up to date without scheduling, until cancelled: what a standby does."""
         while True:
             self.take_news()
-            await self.inbox.arrival()
+            if self.inbox.is_empty:
+                await self.inbox.arrival()
+            else:
+                await self._parts.clock.sleep(0)
 
     def start(self, tasks: asyncio.TaskGroup) -> None:
         """Start everything but the loop: for those who run the cycles themselves, one by one."""
         tasks.create_task(self._parts.dispatcher.run(), name="api call dispatcher")
         tasks.create_task(self._keep_time(), name="backoff and sweep")
+        if self._parts.plugin_tasks is not None:
+            self._parts.plugin_tasks.start(tasks)
 
-    async def _wind_down(self) -> None:
+    async def _end_plugins(self) -> None:
+        """Their tasks, then themselves; what they write at last is still sent."""
+        if self._parts.plugin_tasks is not None:
+            plugins = [plugin for engine in self._parts.engines.values() for plugin in engine.profile.plugins]
+            await self._parts.plugin_tasks.end(plugins)
+
+    async def _wind_down(self, deadline: float) -> None:
         clock = self._parts.clock
-        deadline = clock.monotonic() + LONGEST_END_SECONDS
         while self._is_at_work() and clock.monotonic() < deadline:
             await clock.sleep(_LOOK_AGAIN_SECONDS)
             self.take_news()
@@ -183,8 +226,10 @@ class Scheduler:
         while not self._is_ending:
             self.take_news()
             has_worked = await self._cycle_in_place(tasks) if waits else self._cycles(tasks)
+            for tell in self.on_cycle:
+                tell(None)
             self.recorder.catch_up(is_busy=has_worked)
-            if has_worked:
+            if has_worked or not self.inbox.is_empty:
                 # Give way to the network, to the bindings, and to the watches that fill the inbox.
                 await self._parts.clock.sleep(0)
             else:
@@ -196,6 +241,23 @@ class Scheduler:
         self._queue.activate(uids)
         self.inbox.wake()
 
+    def requeue_on(self, event: ClusterEvent, old: Any, new: Any) -> None:
+        """Something happened that no watch tells; may be called at any time from the same event loop."""
+
+        def tell() -> None:
+            self._queue.on_event(event, old, new)
+
+        self.inbox.put(tell)
+
+    def back_off(self, uids: Iterable[str]) -> None:
+        """Try these pods again when their backoff is over: what was to follow from their last attempt failed."""
+        self._queue.back_off(uids)
+        self.inbox.wake()
+
+    def note_pods_watch(self, is_up: bool) -> None:
+        """The watch of pods was interrupted, or is back; takes effect after everything that it has told so far."""
+        self.inbox.put(self.view_of_pods.resumed if is_up else self.view_of_pods.interrupted)
+
     def take_news(self) -> None:
         """Let what has arrived take effect."""
         if self.inbox.is_empty:
@@ -205,6 +267,7 @@ class Scheduler:
         started = thread_cpu_seconds()
         self.slow_plugins.begin()
         self.inbox.drain()
+        self._cluster.settle()
         self.slow_plugins.end()
         self.metrics.intake_cpu_seconds_total.add(amount=thread_cpu_seconds() - started)
 
@@ -213,14 +276,23 @@ class Scheduler:
         while True:
             await self._parts.clock.sleep(_BACKOFF_TICK_SECONDS)
             ticks += 1
-            self.recorder.tick()
+            contained = self.metrics.task_errors.contained
+            with contained("events"):
+                self.recorder.tick()
+            with contained("evictions"):
+                self.evictor.tick()
+            with contained("view of pods"):
+                self.view_of_pods.tick()
             if ticks % _TICKS_PER_MOMENT == 0:
-                self.gated.tick()
-            moved = self._queue.release_backoff()
+                with contained("gated pods"):
+                    self.gated.tick()
+            with contained("backoff"):
+                if self._queue.release_backoff():
+                    self.inbox.wake()
             if ticks % _TICKS_PER_SWEEP == 0:
-                moved += self._queue.sweep_leftovers()
-            if moved:
-                self.inbox.wake()
+                with contained("sweep of leftovers"):
+                    if self._queue.sweep_leftovers():
+                        self.inbox.wake()
 
     def _tell_gated(self, uid: str) -> None:
         entry = self._queue.entry(uid)
@@ -268,15 +340,26 @@ class Scheduler:
         if ticket is None:
             return None
         ticket.started = self.slow_plugins.begin()
+        for tell in self.on_cycle:
+            tell(ticket.pod)
         decision = self.decide(ticket)
         if decision is not None:
             tasks.create_task(self._binding.run(decision), name="binding")
         return ticket
 
     def _end_cycle(self) -> None:
-        for ticket, failure in self._failed:
-            self._failures.handle(ticket, failure)
-        self._failed.clear()
+        failed, self._failed = self._failed, []
+        for ticket, failure in failed:
+            try:
+                self._failures.handle(ticket, failure)
+            except Exception as error:
+                self._drop(ticket, error)
+
+    def _drop(self, ticket: Ticket, error: Exception) -> None:
+        """Not even its failure can be handled: it is out of the queue until its pod changes."""
+        self.metrics.skipped.skip("Pod", ticket.pod.key, "intake", error)
+        with suppress(Exception):
+            self._queue.done(ticket)
 
     def decide(self, ticket: Ticket) -> Decision | None:
         """One scheduling cycle: a decision to be bound, or None if the ticket is done or goes back after the cycle."""
@@ -284,10 +367,22 @@ class Scheduler:
         if self._is_pointless(pod):
             self._queue.done(ticket)
             return None
+        known = self._budgets.known_overrun(pod)
+        if known is not None:
+            self._fail(ticket, Failure(BUDGET_EXCEEDED, known.message()))
+            return None
         engine = self._parts.engines[pod.spec.scheduler_name]
-        state = CycleState()
+        if ticket.entry.attempts == 1 and used_fields(pod.spec):
+            self._unserved.note(pod, engine.profile)
+        state = CycleState(self._budgets.begin(pod))
+        self.slow_plugins.may_interrupt = True
         try:
-            return self._parts.meters[pod.spec.scheduler_name].run(self._placed, ticket, engine, state)
+            decision = self._parts.meters[pod.spec.scheduler_name].run(self._placed, ticket, engine, state)
+        except BudgetExceeded as error:
+            self.slow_plugins.may_interrupt = False
+            overrun = self._budgets.exceeded(pod, error)
+            log.warning("pod is put aside: pod=%s reason=%s", pod.key, overrun.message())
+            self._fail(ticket, Failure(BUDGET_EXCEEDED, overrun.message()))
         except PluginError as error:
             self._note_error(pod, error)
             self._fail(ticket, Failure(SCHEDULER_ERROR, str(error)))
@@ -295,11 +390,19 @@ class Scheduler:
             self._fail(ticket, Failure(UNSCHEDULABLE, str(error)))
         except AssumeError as error:
             self._fail(ticket, Failure(SCHEDULER_ERROR, str(error)))
+        except Exception as error:
+            found = self.metrics.skipped.skip("Pod", pod.key, "cycle", error)
+            self._fail(ticket, Failure(SCHEDULER_ERROR, found.error))
+        else:
+            # Errors of one attempt need not be those of the next.
+            self.metrics.skipped.understood("Pod", pod.key)
+            return decision
+        finally:
+            self.slow_plugins.may_interrupt = False
         return None
 
     def _note_error(self, pod: Pod, error: PluginError) -> None:
-        self.metrics.plugin_errors_total.add(error.plugin)
-        log.error("plugin failed: pod=%s plugin=%s point=%s error=%s", pod.key, error.plugin, error.point, error)
+        self._parts.plugin_errors.note(error.plugin, error.point, error.__cause__ or error, pod.key)
 
     def _is_pointless(self, pod: Pod) -> bool:
         if pod.is_terminating:
@@ -319,6 +422,8 @@ class Scheduler:
         if isinstance(placement, Unplaced):
             if placement.error is not None:
                 self._note_error(pod, placement.error)
+            if not placement.nomination.node_name:
+                state.budget.check()  # a plugin that never looks at the clock has cost as much as one that does
             message = placement.diagnosis.message()
             self._fail(ticket, Failure(UNSCHEDULABLE, message, placement.diagnosis, placement.nomination.node_name))
             return None
@@ -327,14 +432,18 @@ class Scheduler:
         self._keep_no_promise(pod, placement.node_name)
         try:
             answer = self._reserve_and_permit(engine, state, assumed)
-        except PluginError:
+        except (Exception, BudgetExceeded):
             self._give_up_place(engine, state, assumed)
             raise
+        finally:
+            state.budget = UNLIMITED  # what is awaited from here on is no part of the cycle
         if isinstance(answer, Refused):
             self._give_up_place(engine, state, assumed)
             diagnosis = single_node_diagnosis(answer.plugin, answer.refusal, assumed.node_name)
             self._fail(ticket, Failure(UNSCHEDULABLE, diagnosis.message(), diagnosis))
             return None
+        if attempt_log.isEnabledFor(ATTEMPTS):
+            log_placed(ticket, placement, answer, self._parts.clock.monotonic())
         return Decision(ticket, assumed, state, engine.runner, meter, answer)
 
     def _keep_no_promise(self, pod: Pod, node_name: str) -> None:
@@ -360,9 +469,11 @@ class Scheduler:
 
     def _give_up_place(self, engine: ProfileEngine, state: CycleState, pod: Pod) -> None:
         for error in engine.runner.unreserve(state, pod, pod.node_name):
-            log.error("unreserve failed: pod=%s plugin=%s error=%s", pod.key, error.plugin, error)
+            self._note_error(pod, error)
         self._cluster.forget(pod.uid)
 
     def _fail(self, ticket: Ticket, failure: Failure) -> None:
         self._attempts.ended("unschedulable" if failure.reason == UNSCHEDULABLE else "error", ticket)
         self._failed.append((ticket, failure))
+        if attempt_log.isEnabledFor(ATTEMPTS):
+            log_failed(ticket, failure, self._parts.clock.monotonic())

@@ -1,10 +1,14 @@
 """Plugins that keep the scheduler from going on.
 
-Cycles are synchronous: while a plugin computes, nothing else happens, and Python cannot take the thread away from it
-without risking a half-changed cluster. What can be done is to say so while it lasts, even if it never ends. The loop
-notes when it starts something (`begin`) and when it is done (`end`); a thread looks every quarter of a second. If one
-thing has taken longer than the limit, the stack of the loop tells which plugin is at work on which pod and in which
-line. That costs the loop one look at the clock per cycle, whatever number of plugins there is.
+Cycles are synchronous: while a plugin computes, nothing else happens. The loop notes when it starts something (`begin`)
+and when it is done (`end`); a thread looks every quarter of a second. If one thing has taken longer than the limit, the
+stack of the loop tells which plugin is at work on which pod and in which line. That costs the loop one look at the
+clock per cycle, whatever number of plugins there is.
+
+Default plugins look at the budget of their cycle themselves. One of somebody else that uses it up is interrupted: the
+thread sends the loop's thread a signal, whose handler raises `BudgetExceeded`, but only while the plugin's own code is
+running in a cycle. That is as if the plugin had raised, which may happen at any time; our own code is never cut short.
+What does not return to Python at all is ended by the process that keeps the lease.
 
 In virtual time nothing takes long, so that nothing is reported there.
 """
@@ -12,6 +16,7 @@ In virtual time nothing takes long, so that nothing is reported there.
 from __future__ import annotations
 
 import logging
+import signal
 import sys
 import threading
 from collections.abc import Iterator
@@ -19,6 +24,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Final
 
+from pilotage.api.budget import Budget, BudgetExceeded
 from pilotage.api.plugin import Plugin
 from pilotage.clock import Clock
 from pilotage.model import Pod
@@ -28,15 +34,22 @@ log = logging.getLogger(__name__)
 
 LIMIT_SECONDS: Final = 1.0
 _LOOKS_PER_LIMIT: Final = 4
+_WAITING_COUNTS: Final = 0.1
+"""A plugin that waits (for a lock, a disk, a network) uses no CPU time, but everybody else's: so much counts."""
+_SIGNAL: Final[int] = getattr(signal, "SIGVTALRM", 0)
 
 
 class SlowPlugins:
     """Counts and logs plugins that take longer than the limit."""
 
-    def __init__(self, clock: Clock, metrics: Metrics, limit_seconds: float = LIMIT_SECONDS) -> None:
+    def __init__(self, clock: Clock, metrics: Metrics, budget: Budget, limit_seconds: float = LIMIT_SECONDS) -> None:
+        """`budget` is that of the present cycle."""
         self._clock = clock
         self._slow = metrics.slow_plugin_total
+        self._budget = budget
         self._limit = limit_seconds
+        self.may_interrupt = False
+        """Is a plugin asked in a cycle, where it may raise? Set by the loop."""
         self._since: float | None = None
         self._reported: tuple[float, float] = (-1.0, 0.0)
         """The start of what was reported last, and how long it had taken."""
@@ -51,12 +64,16 @@ class SlowPlugins:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Watch the calling thread until the block ends."""
+        """Watch the calling thread until the block ends; only the main thread can be interrupted."""
         ended, watched = threading.Event(), threading.get_ident()
+        can_interrupt = _SIGNAL != 0 and threading.current_thread() is threading.main_thread()
+        before = signal.signal(_SIGNAL, self._interrupt) if can_interrupt else None
 
         def watch() -> None:
             while not ended.wait(self._limit / _LOOKS_PER_LIMIT):
                 self.look(sys._current_frames().get(watched))
+                if can_interrupt and self.may_interrupt and self._is_over_budget():
+                    signal.pthread_kill(watched, _SIGNAL)
 
         thread = threading.Thread(target=watch, name="slow plugins", daemon=True)
         thread.start()
@@ -65,6 +82,23 @@ class SlowPlugins:
         finally:
             ended.set()
             thread.join()
+            if can_interrupt:
+                signal.signal(_SIGNAL, before)
+
+    def _is_over_budget(self) -> bool:
+        """Has so much time passed that the budget may be used up?"""
+        since = self._since
+        return since is not None and self._clock.monotonic() - since > self._budget.limit_seconds
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        """Raise in the plugin that is at work, if it is not one of ours and has used up the budget of its cycle."""
+        since = self._since
+        if since is None or not self.may_interrupt or not is_foreign(frame):
+            return
+        waited = (self._clock.monotonic() - since) * _WAITING_COUNTS
+        spent = max(self._budget.spent_seconds, waited)
+        if spent > self._budget.limit_seconds:
+            raise BudgetExceeded(spent, self._budget.limit_seconds)
 
     def look(self, frame: FrameType | None) -> None:
         """Report the plugin that `frame` is in, if it has taken too long; again whenever it has taken twice as long."""
@@ -98,6 +132,19 @@ def _plugin_frame(frame: FrameType | None) -> FrameType | None:
     while frame is not None and not isinstance(frame.f_locals.get("self"), Plugin):
         frame = frame.f_back
     return frame
+
+
+def is_foreign(frame: FrameType | None) -> bool:
+    """Does the code that is running belong to a plugin that is not ours, or to something that it called?"""
+    while frame is not None and not isinstance(frame.f_locals.get("self"), Plugin):
+        if _is_ours(frame):
+            return False
+        frame = frame.f_back
+    return frame is not None and not _is_ours(frame)
+
+
+def _is_ours(frame: FrameType) -> bool:
+    return str(frame.f_globals.get("__name__", "")).startswith("pilotage.")
 
 
 def _pod_in(frame: FrameType) -> str:

@@ -12,6 +12,7 @@ from itertools import zip_longest
 
 import numpy as np
 
+from pilotage.api.budget import UNLIMITED, Budget, BudgetExceeded
 from pilotage.api.state import CycleState
 from pilotage.cluster.node_view import RowView
 from pilotage.cycle.placement import ProfileEngine
@@ -33,9 +34,10 @@ _TRIED_PRIORITIES = 5
 class Advisor:
     """Finds changes for one pod that fits nowhere."""
 
-    def __init__(self, engine: ProfileEngine, pod: Pod) -> None:
+    def __init__(self, engine: ProfileEngine, pod: Pod, budget: Budget = UNLIMITED) -> None:
         self._engine = engine
         self._pod = pod
+        self._budget = budget
 
     def advice(self, nearest: Sequence[NearNode]) -> tuple[Advice, ...]:
         """The smallest changes first; if there are too many, the smallest of each kind are told rather than others."""
@@ -46,13 +48,23 @@ class Advisor:
             self._one_more_node(),
             self._another_priority(),
         )
-        ordered = [sorted({advice.change: advice for advice in kind}.values(), key=_size) for kind in kinds]
+        ordered = [
+            sorted({advice.change: advice for advice in self._while_it_lasts(kind)}.values(), key=_size)
+            for kind in kinds
+        ]
         preferred = [advice for turn in zip_longest(*ordered) for advice in turn if advice is not None]
         return tuple(sorted(preferred[:_TOLD], key=_size))
 
+    def _while_it_lasts(self, kind: Iterator[Advice]) -> Iterator[Advice]:
+        """What is found before the budget is used up."""
+        try:
+            yield from kind
+        except BudgetExceeded:
+            return
+
     def _fits_somewhere(self, pod: Pod) -> str | None:
         """A node on which the (changed) pod fits."""
-        state = CycleState()
+        state = CycleState(self._budget)
         try:
             outcome = self._engine.runner.pre_filter(state, pod)
             if outcome.refused is not None:
@@ -65,7 +77,7 @@ class Advisor:
 
     def _fits_on(self, node: AlteredNode) -> bool:
         """Would the pod fit on a node that looks like this?"""
-        state = CycleState()
+        state = CycleState(self._budget)
         try:
             outcome = self._engine.runner.pre_filter(state, self._pod)
             if outcome.refused is not None:
@@ -79,6 +91,7 @@ class Advisor:
     def _less_of_a_resource(self) -> Iterator[Advice]:
         nodes = self._engine.nodes
         for resource, wanted in pod_requests(self._pod.spec).items():
+            self._budget.check()
             free = nodes.free(resource)
             for amount in sorted({int(a) for a in free if 0 < a < wanted}, reverse=True)[:_TRIED_NODES]:
                 smaller = asking_less(self._pod, resource, wanted - amount)
@@ -102,7 +115,7 @@ class Advisor:
         nodes = self._engine.nodes
         others = {pod.priority for row in range(len(nodes)) for pod in nodes.pods_on(row).values()}
         for priority in sorted(p for p in others if p >= self._pod.priority)[:_TRIED_PRIORITIES]:
-            candidate = candidate_for(self._engine, with_spec(self._pod, priority=priority + 1))
+            candidate = candidate_for(self._engine, with_spec(self._pod, priority=priority + 1), self._budget)
             if candidate is not None:
                 change = f"its priority were above {priority} instead of {self._pod.priority} (by preemption)"
                 yield Advice(change, candidate.node_name, 3.0)

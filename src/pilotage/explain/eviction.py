@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pilotage.api.budget import Budget
 from pilotage.api.preemption import Candidate
 from pilotage.api.state import CycleState
 from pilotage.cycle.placement import ProfileEngine, diagnose
@@ -28,9 +29,9 @@ def preemption_text(engine: ProfileEngine, state: CycleState, pod: Pod, diagnosi
     return f"would evict {', '.join(names[:_NAMED_VICTIMS])}{more} from {candidate.node_name}{budgets}"
 
 
-def candidate_for(engine: ProfileEngine, pod: Pod) -> Candidate | None:
+def candidate_for(engine: ProfileEngine, pod: Pod, budget: Budget) -> Candidate | None:
     """The node that preemption would choose for this pod, from scratch."""
-    state = CycleState()
+    state = CycleState(budget)
     try:
         outcome = engine.runner.pre_filter(state, pod)
         if outcome.refused is not None:

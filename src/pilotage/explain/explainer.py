@@ -10,11 +10,11 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from pilotage.api import points
+from pilotage.api.budget import UNLIMITED, Budget
 from pilotage.api.results import Reason
 from pilotage.api.state import CycleState
 from pilotage.api.table import Mask
 from pilotage.cluster.node_view import RowView
-from pilotage.config.suggestions import suggestion
 from pilotage.cycle.placement import NoNodes, ProfileEngine, diagnose
 from pilotage.explain.advice import Advisor
 from pilotage.explain.eviction import preemption_text
@@ -23,23 +23,37 @@ from pilotage.framework.choice import choose
 from pilotage.framework.diagnosis import Diagnosis
 from pilotage.framework.errors import PluginError
 from pilotage.framework.profile import name_of
+from pilotage.framework.unserved_fields import unserved_fields
 from pilotage.model import Pod
+from pilotage.model.suggestions import suggestion
 
 _EXAMPLES = 3
 _NEAREST = 3
 _BEST = 3
 _MOST_DETAILS = 20
+_MOST_SKIPPED = 10
 
 
 class UnknownNode(LookupError):
     """The node that was asked about does not exist."""
 
 
-def explain(engine: ProfileEngine, pod: Pod, node_name: str | None = None) -> Report:
-    """Everything about where the pod can go, as of now; with a node name, that node is told of in any case."""
+def explain(engine: ProfileEngine, pod: Pod, node_name: str | None = None, budget: Budget = UNLIMITED) -> Report:
+    """Everything about where the pod can go, as of now; with a node name, that node is told of in any case.
+
+    BudgetExceeded if that takes too long; advice is only looked for as long as the budget lasts.
+    """
     if node_name and engine.nodes.row(node_name) is None:
         raise UnknownNode(f'there is no node "{node_name}"{suggestion(node_name, engine.nodes.names)}')
-    blank = Report(pod=pod.key, answer="", fits=False, scheduler=pod.spec.scheduler_name, nodes=len(engine.nodes))
+    blank = Report(
+        pod=pod.key,
+        answer="",
+        fits=False,
+        scheduler=pod.spec.scheduler_name,
+        nodes=len(engine.nodes),
+        skipped=_skipped(engine, pod),
+        unserved=tuple(field.sentence(pod.spec.scheduler_name) for field in unserved_fields(pod, engine.profile)),
+    )
     if pod.node_name:
         answer = f"{pod.key} is on node {pod.node_name}."
         return replace(blank, answer=answer, fits=True, assigned_to=pod.node_name)
@@ -47,30 +61,40 @@ def explain(engine: ProfileEngine, pod: Pod, node_name: str | None = None) -> Re
     if gated:
         return replace(blank, answer=f"{pod.key} is not tried: {gated[0]}.", gated_by=gated)
     try:
-        return _placed_or_not(engine, pod, blank, node_name)
+        return _placed_or_not(engine, pod, blank, node_name, budget)
     except (PluginError, NoNodes) as error:
         return replace(blank, answer=f"{pod.key} cannot be placed: {error}.", error=str(error))
 
 
+def _skipped(engine: ProfileEngine, pod: Pod) -> tuple[str, ...]:
+    found = [one.sentence for one in engine.skipped.concerning(pod.namespace)]
+    more = [f"... and {len(found) - _MOST_SKIPPED} more"] if len(found) > _MOST_SKIPPED else []
+    return (*found[:_MOST_SKIPPED], *more)
+
+
 def _gates(engine: ProfileEngine, pod: Pod) -> tuple[str, ...]:
-    refused = engine.runner.pre_enqueue(pod)
+    try:
+        refused = engine.runner.pre_enqueue(pod)
+    except PluginError as error:
+        return (str(error),)
     return () if refused is None else tuple(reason.message for reason in refused.refusal.reasons)
 
 
-def _placed_or_not(engine: ProfileEngine, pod: Pod, blank: Report, node_name: str | None) -> Report:
+def _placed_or_not(engine: ProfileEngine, pod: Pod, blank: Report, node_name: str | None, budget: Budget) -> Report:
     if not len(engine.nodes):
         raise NoNodes
-    state = CycleState()
+    state = CycleState(budget)
     outcome = engine.runner.pre_filter(state, pod)
     diagnosis = diagnose(engine, state, pod, outcome)
     if outcome.refused is None:
         totals = engine.evaluator.totals(state, pod, outcome.allowed)
         row = choose(totals, engine.nodes)
         if row is not None:
-            return _fitting(engine, pod, replace(blank, refusals=_groups(diagnosis)), row, node_name)
+            fitting = replace(blank, refusals=_groups(diagnosis))
+            return _fitting(engine, pod, fitting, row, node_name)
     nearest = _nearest(engine, pod, state, diagnosis, node_name)
-    report = _refused(engine, pod, blank, diagnosis, nearest)
-    return replace(report, preemption=preemption_text(engine, state, pod, diagnosis))
+    blank = replace(blank, preemption=preemption_text(engine, state, pod, diagnosis), nearest=nearest)
+    return _refused(engine, pod, blank, diagnosis, budget)
 
 
 def _fitting(engine: ProfileEngine, pod: Pod, blank: Report, chosen: int, node_name: str | None) -> Report:
@@ -79,7 +103,7 @@ def _fitting(engine: ProfileEngine, pod: Pod, blank: Report, chosen: int, node_n
     rows = np.flatnonzero(engine.evaluator.feasible(state, pod, outcome.allowed))
     asked_for = engine.nodes.row(node_name or "")
     breakdown = engine.evaluator.score_breakdown(state, pod, rows)
-    totals = np.zeros(len(rows), dtype=np.int64)
+    totals = np.full(len(rows), engine.evaluator.base_total, dtype=np.int64)
     for _, weighted in breakdown.values():
         totals += weighted
     order = sorted(range(len(rows)), key=lambda at: (-int(totals[at]), rows[at] != chosen))
@@ -106,9 +130,7 @@ def _fitting(engine: ProfileEngine, pod: Pod, blank: Report, chosen: int, node_n
     )
 
 
-def _refused(
-    engine: ProfileEngine, pod: Pod, blank: Report, diagnosis: Diagnosis, nearest: tuple[NearNode, ...]
-) -> Report:
+def _refused(engine: ProfileEngine, pod: Pod, blank: Report, diagnosis: Diagnosis, budget: Budget) -> Report:
     groups = _groups(diagnosis)
     most = max(groups, key=lambda group: group.nodes, default=None)
     why = "" if most is None else f": {most.message} on {most.nodes} of {len(engine.nodes)} nodes"
@@ -117,8 +139,7 @@ def _refused(
         answer=f"{pod.key} fits on none of {len(engine.nodes)} nodes{why}.",
         message=diagnosis.message(),
         refusals=groups,
-        nearest=nearest,
-        would_fit_if=Advisor(engine, pod).advice(nearest),
+        would_fit_if=Advisor(engine, pod, budget).advice(blank.nearest),
         retried_after=_events(engine, diagnosis),
     )
 
@@ -208,5 +229,5 @@ def _events(engine: ProfileEngine, diagnosis: Diagnosis) -> tuple[RetryEvent, ..
             continue
         for registration in plugin.registrations():
             event = registration.event
-            found.append(RetryEvent(name_of(plugin), event.resource.value, event.action_names))
+            found.append(RetryEvent(name_of(plugin), str(event.resource), event.action_names))
     return tuple(found)

@@ -11,8 +11,9 @@ import msgspec
 from pilotage.clock import Clock
 from pilotage.jobs.configuration.kinds import QueueingConfiguration
 from pilotage.jobs.engine import JobQueueing
-from pilotage.jobs.filling import FOR_THE_ENGINE, NAMESPACE, fill
+from pilotage.jobs.filling import FOR_THE_ENGINE, NAMESPACE, LeftOut, filled
 from pilotage.jobs.reports import PendingWorkload, WorkloadReport
+from pilotage.jobs.surface import QueueingEngine
 from pilotage.kube.client import KubeClient, ListOptions
 from pilotage.kube.errors import ApiStatusError
 from pilotage.model import KINDS, kind_of
@@ -33,7 +34,7 @@ class NoQueueing(Exception):
 class QueueingView:
     """The queues as they are, and what would happen next."""
 
-    engine: JobQueueing
+    engine: QueueingEngine
     workloads: dict[str, Workload]
 
     def pending(self) -> Iterator[tuple[str, PendingWorkload]]:
@@ -68,8 +69,7 @@ def view_of_objects(objects: Iterable[Any], clock: Clock, configuration: Queuein
     by_kind: dict[str, list[Any]] = {}
     for obj in objects:
         by_kind.setdefault(type(obj).__name__, []).append(obj)
-    engine = JobQueueing(clock, seeded(0), configuration)
-    fill(engine, lambda kind: by_kind.get(kind, ()))
+    engine = filled(lambda: JobQueueing(clock, seeded(0), configuration), lambda kind: by_kind.get(kind, ()), LeftOut())
     return QueueingView(engine, {one.key: one for one in by_kind.get("Workload", ())})
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pilotage.escaping import visible_lines
 from pilotage.explain.amounts import readable
-from pilotage.explain.report import Advice, Lack, LackDetail, NodeScore, RefusalGroup, Report
+from pilotage.explain.report import Advice, Lack, LackDetail, NodeScore, OthersWaiting, RefusalGroup, Report
 
 _MANY_EVENTS = 8
 
@@ -13,6 +14,8 @@ _MANY_EVENTS = 8
 def render(report: Report, *, wide: bool = False) -> str:
     """Plain text, a section per question that is left."""
     lines = [report.answer]
+    if report.others is not None:
+        lines.append(_others_line(report.others))
     lines += _section("Why not", (_refusal_line(group, wide) for group in report.refusals))
     lines += _section("Not on" if report.fits else "Nearest", _near_lines(report))
     lines += _section("Best nodes", _score_lines(report))
@@ -22,9 +25,23 @@ def render(report: Report, *, wide: bool = False) -> str:
     lines += _section("Tried again after", _event_lines(report, wide))
     if report.queue:
         lines += _section("Queue", (f"{name}: {value}" for name, value in report.queue.items()))
+    lines += _section("Not served", list(report.unserved))
+    lines += _section("Skipped, not taken into account", list(report.skipped))
     if report.message:
         lines += _section("As kube-scheduler says it", [report.message])
-    return "\n".join(lines)
+    return visible_lines(lines)
+
+
+def _others_line(others: OthersWaiting) -> str:
+    pods, wait = ("pod", "waits") if others.pods == 1 else ("pods", "wait")
+    plugins = f" ({', '.join(others.plugins)})" if others.plugins else ""
+    share = ""
+    if others.workload and others.of_workload:
+        whole = others.of_workload == others.pods
+        share = f" of {others.workload}" if whole else f", {others.of_workload} of them of {others.workload}"
+    if share.startswith(" of"):
+        return f"{others.pods} other {pods}{share} {wait} for the same reason{plugins}."
+    return f"{others.pods} other {pods} {wait} for the same reason{plugins}{share}."
 
 
 def _section(title: str, rows: Iterator[str] | list[str]) -> list[str]:

@@ -73,6 +73,17 @@ class RetryEvent(msgspec.Struct, frozen=True, rename="camel"):
     actions: tuple[str, ...]
 
 
+class OthersWaiting(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """Other pods that wait for the same reason."""
+
+    pods: int
+    of_workload: int = 0
+    """How many of them are pods of the same workload."""
+    workload: str = ""
+    plugins: tuple[str, ...] = ()
+    """The plugins that they wait for, as far as a scheduler could be asked."""
+
+
 class Report(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """Everything about one pod."""
 
@@ -96,3 +107,10 @@ class Report(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     preemption: str = ""
     retried_after: tuple[RetryEvent, ...] = ()
     queue: dict[str, Any] = {}
+    held_by: tuple[str, ...] = ()
+    """Permit plugins that hold the pod on its node."""
+    others: OthersWaiting | None = None
+    unserved: tuple[str, ...] = ()
+    """What the pod asks for and no plugin serves."""
+    skipped: tuple[str, ...] = ()
+    """Objects that could not be taken in and may matter to the pod."""

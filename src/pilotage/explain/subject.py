@@ -35,11 +35,35 @@ def find_subject(cluster: Cluster, text: str, namespace: str) -> Pod:
         raise UnknownSubject(f'"{prefix}" is no kind that has pods; say pod/, deploy/, rs/, sts/ or job/')
     key = f"{namespace}/{name}"
     found = cluster.objects(kind).get(key)
+    if found is None and (skipped := cluster.skipped.about(kind, key)) is not None:
+        raise UnknownSubject(skipped.sentence)
+    if found is None and (
+        waiting := _pending_pods(cluster, _unwatched_owners(cluster, kind, name, namespace), namespace)
+    ):
+        return waiting[0]
     if found is None:
         raise UnknownSubject(f'{kind.lower()} "{name}" not found in namespace "{namespace}"{_others(cluster, kind)}')
     if isinstance(found, Pod):
         return found
-    return _pending_pod(cluster, found.uid, namespace) or _from_template(found.spec.template, namespace, name)
+    waiting = _pending_pods(cluster, _owners(cluster, found.uid), namespace)
+    return waiting[0] if waiting else _from_template(found.spec.template, namespace, name)
+
+
+def find_siblings(cluster: Cluster, text: str, pod: Pod) -> tuple[list[Pod], str]:
+    """The pending pods of the workload that `text` names, or of the owner of the pod that it names; and its name."""
+    prefix, slash, name = text.rpartition("/")
+    kind = _KINDS.get(prefix.lower(), "Pod") if slash else "Pod"
+    if kind != "Pod":
+        workload = cluster.objects(kind).get(f"{pod.namespace}/{name}")
+        if workload is None:
+            owners = _unwatched_owners(cluster, kind, name, pod.namespace)
+        else:
+            owners = _owners(cluster, workload.uid)
+        return _pending_pods(cluster, owners, pod.namespace), text
+    owner = pod.controller
+    if owner is None:
+        return [], ""
+    return _pending_pods(cluster, {owner.uid}, pod.namespace), f"{owner.kind.lower()}/{owner.name}"
 
 
 def _others(cluster: Cluster, kind: str) -> str:
@@ -47,18 +71,32 @@ def _others(cluster: Cluster, kind: str) -> str:
     return f"; there are {', '.join(keys)}" if keys else f"; there is no {kind.lower()} at all"
 
 
-def _pending_pod(cluster: Cluster, uid: str, namespace: str) -> Pod | None:
-    """A pod of the workload that waits, directly or through a ReplicaSet."""
-    owners = {uid} | {
+def _owners(cluster: Cluster, uid: str) -> set[str]:
+    """UIDs of the workload and of its ReplicaSets."""
+    return {uid} | {
         replica_set.uid
         for replica_set in cluster.objects("ReplicaSet").values()
         if any(owner.uid == uid for owner in replica_set.metadata.owner_references)
     }
-    for pod in cluster.objects("Pod").values():
-        if pod.namespace == namespace and not pod.node_name and pod.controller and pod.controller.uid in owners:
-            found: Pod = pod
-            return found
-    return None
+
+
+def _unwatched_owners(cluster: Cluster, kind: str, name: str, namespace: str) -> set[str]:
+    """UIDs of a workload that a scheduler does not watch (Deployments, Jobs), known from what it owns; and below it."""
+    owned = [
+        one.metadata.owner_references for one in cluster.objects("ReplicaSet").values() if one.namespace == namespace
+    ]
+    owned += [one.owner_references for one in cluster.objects("Pod").values() if one.namespace == namespace]
+    named = {owner.uid for owners in owned for owner in owners if (owner.kind, owner.name) == (kind, name)}
+    return {below for uid in named for below in _owners(cluster, uid)}
+
+
+def _pending_pods(cluster: Cluster, owners: set[str], namespace: str) -> list[Pod]:
+    """The pods of these owners that wait for a node."""
+    return [
+        pod
+        for pod in cluster.objects("Pod").values()
+        if pod.namespace == namespace and not pod.node_name and pod.controller and pod.controller.uid in owners
+    ]
 
 
 def _from_template(template: PodTemplate, namespace: str, name: str) -> Pod:

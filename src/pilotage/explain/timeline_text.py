@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pilotage.clock import rfc3339_micro
+from pilotage.escaping import visible_lines
 from pilotage.queue.timeline import Timeline, TimelineItem
 
 _DATE_AND_T = len("2026-11-15T")
@@ -15,7 +16,7 @@ def render_timeline(timeline: Timeline) -> str:
     lines = [f"{timeline.pod}: {_state(timeline)}", ""]
     for item in timeline.items:
         lines.append(f"{_time_of_day(item.time)}  {item.time - first:>+10.3f}s  {_sentence(item)}")
-    return "\n".join(lines)
+    return visible_lines(lines)
 
 
 def _state(timeline: Timeline) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pilotage.clock import rfc3339
+from pilotage.escaping import visible_lines
 from pilotage.explain.amounts import readable
 from pilotage.jobs.reports import Shortage, WorkloadReport
 
@@ -22,7 +23,7 @@ def render_workload(report: WorkloadReport, now: float, told_state: str) -> str:
     lines += _section("Waits for", report.victims)
     lines += _section("Not ready yet, and therefore in the way", report.blocked_by)
     lines += _section("Tried again", _retries(report, now))
-    return "\n".join(lines)
+    return visible_lines(lines)
 
 
 def _answer(report: WorkloadReport, told_state: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,8 @@ from pilotage.api.table import Mask
 ABSENT_PLUGIN = ""
 SILENT = Reason("Refused", "")
 """For a refusal that gives no reason."""
+_LONGEST_LIST: Final = 15 * 1024
+"""Bytes. Two such lists, of Filter and of preemption, fit into a condition's message (32 KiB)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +139,22 @@ class Diagnosis:
 
 
 def unavailable_text(node_count: int, reason_counts: Mapping[str, int]) -> str:
-    """How kube-scheduler sums up why no node will do."""
+    """How kube-scheduler sums up why no node will do. Reasons that would make it too long are counted."""
     counts = sorted(f"{count} {message}" for message, count in reason_counts.items())
+    told = _that_fit(counts)
+    if told < len(counts):
+        counts[told:] = [f"and {len(counts) - told} more reasons"]
     return f"{_head(node_count)} {', '.join(counts)}." if counts else _head(node_count)
+
+
+def _that_fit(texts: Sequence[str]) -> int:
+    """How many of these texts may stand in a message."""
+    length = 0
+    for place, text in enumerate(texts):
+        length += len(text.encode()) + 2
+        if length > _LONGEST_LIST:
+            return place
+    return len(texts)
 
 
 def _head(node_count: int) -> str:

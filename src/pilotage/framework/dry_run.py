@@ -6,11 +6,12 @@ and go. The node is an `ImaginedNode`, the state a clone: nothing that others se
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from pilotage.api import points
-from pilotage.api.plugin import Plugin, Sees
+from pilotage.api.budget import Budget
+from pilotage.api.plugin import RAISED, Plugin, Sees
 from pilotage.api.results import Refusal, Reject
 from pilotage.api.state import CycleState
 from pilotage.api.views import NodeView
@@ -20,12 +21,14 @@ from pilotage.cluster.node_table import NodeTable
 from pilotage.cluster.node_view import ImaginedNode, RowView, ThinnedNode
 from pilotage.cluster.nominations import Nominations
 from pilotage.framework.diagnosis import Refused
-from pilotage.framework.errors import PluginError
+from pilotage.framework.errors import PluginError, error_text
 from pilotage.framework.profile import Profile, name_of
 from pilotage.model import Pod
 from pilotage.model.pod_resources import assigned_requests
 
 Question = Callable[[CycleState, Pod, NodeView], Refusal | None]
+
+_STEPS_PER_NODE = 64
 
 
 class Asked(NamedTuple):
@@ -104,6 +107,11 @@ class Trial:
         self._state = state
         self._all = filters
 
+    @property
+    def budget(self) -> Budget:
+        """Of the cycle in which the pod is tried."""
+        return self._state.budget
+
     def place(self, row: int) -> Place:
         """A node to imagine things on; as it is to begin with."""
         return Place(self, ImaginedNode(RowView(self._nodes, row)), self.state_of_its_own(self._state))
@@ -112,10 +120,18 @@ class Trial:
         """A node without its pods of lower priority than the pod's, which are `lower`."""
         if not self.extensions:
             return Place(self, ImaginedNode(self._thinned(row)), self._state)
+        return self.place_without_pods(row, lower)
+
+    def place_without_pods(self, row: int, gone: Iterable[Pod]) -> Place:
+        """A node without any of these pods."""
         place = self.place(row)
-        for pod in lower:
+        for pod in gone:
             place.remove(pod)
         return place
+
+    def pods_on(self, row: int, is_wanted: Callable[[Pod], bool]) -> list[Pod]:
+        """The pods on a node that somebody wants."""
+        return [pod for pod in self._nodes.pods_on(row).values() if is_wanted(pod)]
 
     def lower_pods(self, row: int) -> list[Pod]:
         """The pods on a node that have a lower priority."""
@@ -142,6 +158,7 @@ class Trial:
         """What the filters say of a node if these pods were on it already; None if there are no such pods."""
         if not others:
             return None
+        self.budget.spend(_STEPS_PER_NODE)
         place = self.place(row)
         for other in others:
             place.add(other)
@@ -170,7 +187,7 @@ class Trial:
         for name, ask, _ in filters:
             try:
                 refusal = ask(state, self.pod, node)
-            except Exception as error:
+            except RAISED as error:
                 raise filter_error(name, error) from error
             if refusal is not None:
                 return Refused(name, refusal)
@@ -193,6 +210,10 @@ class Place:
         self._too_much: Mapping[str, int] | None = None
         """What could not be brought back, the node being as it is: replicas of a pod share their requests."""
 
+    @property
+    def budget(self) -> Budget:
+        return self._trial.budget
+
     def add(self, pod: Pod) -> None:
         """Imagine one more pod on the node."""
         self.node.add(pod)
@@ -202,8 +223,10 @@ class Place:
         for name, plugin in self._trial.extensions:
             try:
                 plugin.add_pod(self._state, self._trial.pod, pod, self.node)
-            except Exception as error:
-                raise PluginError(name, "AddPod", f'running AddPod on PreFilter plugin "{name}": {error}') from error
+            except RAISED as error:
+                raise PluginError(
+                    name, "AddPod", f'running AddPod on PreFilter plugin "{name}": {error_text(error)}'
+                ) from error
 
     def remove(self, pod: Pod) -> None:
         """Imagine one pod fewer on the node."""
@@ -211,8 +234,8 @@ class Place:
         for name, plugin in self._trial.extensions:
             try:
                 plugin.remove_pod(self._state, self._trial.pod, pod, self.node)
-            except Exception as error:
-                text = f'running RemovePod on PreFilter plugin "{name}": {error}'
+            except RAISED as error:
+                text = f'running RemovePod on PreFilter plugin "{name}": {error_text(error)}'
                 raise PluginError(name, "RemovePod", text) from error
 
     def refusal(self) -> Refused | None:
@@ -257,5 +280,5 @@ class Place:
         return beside
 
 
-def filter_error(name: str, error: Exception) -> PluginError:
-    return PluginError(name, "Filter", f'running "{name}" filter plugin: {error}')
+def filter_error(name: str, error: BaseException) -> PluginError:
+    return PluginError(name, "Filter", f'running "{name}" filter plugin: {error_text(error)}')

@@ -6,13 +6,15 @@ already. What the others say is asked for every pod and added; the choice is the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 import numpy as np
 
 from pilotage.api.state import CycleState
 from pilotage.api.table import Mask, Rows, Scores
+from pilotage.api.views import NodeView
+from pilotage.cluster.node_rows import NodeRows
 from pilotage.cluster.node_table import NodeTable
 from pilotage.cluster.nominations import Nominations
 from pilotage.framework.choice import REFUSED, choose
@@ -44,6 +46,8 @@ class Evaluator:
         self._nominations = nominations
         self._walk = walk if walk is not None and walk.is_for(profile) else None
         self._most_points = MAX_SCORE * sum(profile.weights.values())
+        self.base_total = 0 if profile.scores else 1
+        """The total of a feasible node before any points: without score plugins kube-scheduler gives each node 1."""
         self._questions = NodeQuestions(profile, nodes)
         self._cache = ColumnCache(profile, nodes, self._questions)
         self.dry_run = DryRun(profile, nodes, nominations)
@@ -93,6 +97,19 @@ class Evaluator:
                 breakdown[name] = (raw, points * self._profile.weights[name])
         return breakdown
 
+    def totals_on(self, state: CycleState, pod: Pod, rows: Rows, views: Sequence[NodeView]) -> Scores:
+        """Total scores of nodes as they would be: `views` of the rows, taken as if they were all that is feasible."""
+        plan = plan_for(self._profile, pod)
+        some = NodeRows(self._nodes, rows)
+        self._questions.pre_score(state, pod, [*plan.shared_pre_scores, *plan.fresh_pre_scores], some)
+        totals = np.zeros(len(rows), dtype=np.int64)
+        for plugin in self._profile.scores:
+            name = name_of(plugin)
+            if name not in state.skip_score:
+                raw = self._questions.raw_scores_on(state, pod, plugin, rows, views)
+                totals += self._questions.points(state, pod, plugin, raw) * self._profile.weights[name]
+        return totals
+
     def diagnose(
         self,
         state: CycleState,
@@ -125,13 +142,15 @@ class Evaluator:
         fresh = tuple((name, plugin) for name, plugin in plan.fresh_filters if name not in state.skip_filter)
         if not fresh:
             return feasible
-        rows = _rows_of(feasible)
-        if not len(rows):
-            return feasible
-        passing = self._questions.passing(state, pod, fresh, self._questions.table_of(rows), rows)
-        if passing.all():
-            return feasible
-        return passing if len(rows) == len(feasible) else _mask(rows[passing], len(feasible))
+        rows = all_rows = _rows_of(feasible)
+        for name_and_plugin in fresh:
+            if not len(rows):
+                break
+            # Of a row that was rejected nothing more is asked: a filter may note what it sees, or fail.
+            passing = self._questions.passing(state, pod, (name_and_plugin,), self._questions.table_of(rows), rows)
+            if not passing.all():
+                rows = rows[passing]
+        return feasible if rows is all_rows else _mask(rows, len(feasible))
 
     def _spared(self, state: CycleState, pod: Pod, feasible: Mask) -> Mask:
         """Without the rows where the pod fits only because the nominated pods are not there yet."""

@@ -13,19 +13,20 @@ from typing import Any
 import numpy as np
 
 from pilotage.api import points, table
-from pilotage.api.plugin import Plugin
+from pilotage.api.plugin import RAISED, Plugin
 from pilotage.api.results import Pending, Reason, Skip
 from pilotage.api.state import CycleState
 from pilotage.api.table import Mask, Rows, Scores
-from pilotage.cluster.node_rows import NodeRows
+from pilotage.api.views import NodeView
+from pilotage.cluster.node_rows import NodeRows, ViewRows
 from pilotage.cluster.node_table import NodeTable
 from pilotage.cluster.node_view import RowView
 from pilotage.framework.diagnosis import SILENT
 from pilotage.framework.dry_run import filter_error
-from pilotage.framework.errors import PluginError
+from pilotage.framework.errors import PluginError, error_text, shown
 from pilotage.framework.plan import Named
 from pilotage.framework.profile import Profile, name_of
-from pilotage.framework.score_answers import checked, column_of, score_error
+from pilotage.framework.score_answers import checked, column_of, reason_of, refusal_of, score_error, whole
 from pilotage.model import Pod
 
 
@@ -73,19 +74,21 @@ class NodeQuestions:
         try:
             if isinstance(plugin, points.VectorFilter):
                 for mask, reason in plugin.filter_all(state, pod, nodes):
-                    yield column_of(mask, np.bool_, len(rows)), reason, False
+                    yield column_of(mask, np.bool_, len(rows)), reason_of(reason), False
                 return
             assert isinstance(plugin, points.Filter)
             places = np.flatnonzero(candidates)
             for place, view in zip(places.tolist(), self._views_of(rows[places]), strict=True):
-                refusal = plugin.filter(state, pod, view)
-                if refusal is None:
+                state.budget.spend()
+                answer: object = plugin.filter(state, pod, view)
+                if answer is None:
                     continue
+                refusal = refusal_of(answer)
                 mask = np.zeros(len(rows), dtype=np.bool_)
                 mask[place] = True
                 for reason in refusal.reasons or (SILENT,):
                     yield mask, reason, isinstance(refusal, Pending)
-        except Exception as error:
+        except RAISED as error:
             raise filter_error(name_of(plugin), error) from error
 
     # --- Score -------------------------------------------------------------------------------------------------
@@ -97,12 +100,12 @@ class NodeQuestions:
         for name, plugin in plugins:
             try:
                 answer = plugin.pre_score(state, pod, nodes)
-            except Exception as error:
-                raise PluginError(name, "PreScore", f'running PreScore plugin "{name}": {error}') from error
+            except RAISED as error:
+                raise PluginError(name, "PreScore", f'running PreScore plugin "{name}": {error_text(error)}') from error
             if answer is None:
                 continue
             if not isinstance(answer, Skip):
-                raise PluginError(name, "PreScore", f'running PreScore plugin "{name}": unexpected {answer!r}')
+                raise PluginError(name, "PreScore", f'running PreScore plugin "{name}": unexpected {shown(answer)}')
             state.skip_score.add(name)
 
     def raw_scores(self, state: CycleState, pod: Pod, plugin: Plugin, nodes: table.NodeTable, rows: Rows) -> Scores:
@@ -111,9 +114,27 @@ class NodeQuestions:
             if isinstance(plugin, points.VectorScore):
                 return column_of(plugin.score_all(state, pod, nodes), np.int64, len(rows))
             assert isinstance(plugin, points.Score)
-            score = plugin.score
-            return np.array([score(state, pod, view) for view in self._views_of(rows)], dtype=np.int64)
-        except Exception as error:
+            score, spend = plugin.score, state.budget.spend
+            scores = np.empty(len(rows), dtype=np.int64)
+            for place, view in enumerate(self._views_of(rows)):
+                spend()
+                scores[place] = whole(score(state, pod, view))
+            return scores
+        except RAISED as error:
+            raise score_error(name_of(plugin), error) from error
+
+    def raw_scores_on(
+        self, state: CycleState, pod: Pod, plugin: Plugin, rows: Rows, views: Sequence[NodeView]
+    ) -> Scores:
+        """The same of nodes as they would be: `views` of these rows."""
+        try:
+            if isinstance(plugin, points.Score):
+                return np.array([whole(plugin.score(state, pod, view)) for view in views], dtype=np.int64)
+            assert isinstance(plugin, points.VectorScore)
+            ask = plugin.score_all
+            tables = [ViewRows(self._nodes, row, view) for row, view in zip(rows.tolist(), views, strict=True)]
+            return np.array([column_of(ask(state, pod, one), np.int64, 1)[0] for one in tables], dtype=np.int64)
+        except RAISED as error:
             raise score_error(name_of(plugin), error) from error
 
     def points(self, state: CycleState, pod: Pod, plugin: Plugin, raw: Scores) -> Scores:
@@ -122,7 +143,7 @@ class NodeQuestions:
         if isinstance(plugin, points.NormalizeScore):
             try:
                 raw = column_of(plugin.normalize(state, pod, raw), np.int64, len(raw))
-            except Exception as error:
-                text = f'running Normalize on Score plugins: plugin "{name}" failed with: {error}'
+            except RAISED as error:
+                text = f'running Normalize on Score plugins: plugin "{name}" failed with: {error_text(error)}'
                 raise PluginError(name, "NormalizeScore", text) from error
         return checked(name, raw)

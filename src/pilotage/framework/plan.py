@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from pilotage.api import points
-from pilotage.api.plugin import Plugin
+from pilotage.api.plugin import RAISED, Plugin
 from pilotage.api.results import Refusal
 from pilotage.api.state import CycleState
 from pilotage.api.table import NodeTable, Scores
 from pilotage.api.views import NodeView
-from pilotage.framework.errors import PluginError
+from pilotage.framework.errors import PluginError, error_text
 from pilotage.framework.profile import Profile, name_of
 from pilotage.model import Pod
 
@@ -120,8 +120,8 @@ def _fragment(plugin: Plugin, pod: Pod) -> Hashable | None:
     try:
         fragment = plugin.sign(pod)
         hash(fragment)
-    except Exception as error:
-        raise PluginError(name, "Sign", f'running Sign plugin "{name}": {error}') from error
+    except RAISED as error:
+        raise PluginError(name, "Sign", f'running Sign plugin "{name}": {error_text(error)}') from error
     return fragment
 
 

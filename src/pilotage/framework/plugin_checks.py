@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from difflib import get_close_matches
 from typing import Any, Final
 
 from pilotage.api import points
+from pilotage.api.events import Action, ClusterEvent, Resource
+from pilotage.api.kinds import Kind, UnknownKind, own_kind
 from pilotage.api.plugin import Plugin
 from pilotage.config.decode import unreadable_fields
 from pilotage.config.problems import Problem
 
 _INTERFACES: Final = (*points.ALL_POINTS, points.PreFilterExtensions, points.Details)
+_PART_OF: Final[dict[type, tuple[type, ...]]] = {
+    points.NormalizeScore: (points.Score, points.VectorScore),
+    points.PreFilterExtensions: (points.PreFilter,),
+    points.Details: (points.Filter, points.VectorFilter),
+}
+"""What is called only where another one is."""
 _OFFERED: Final = ("handle", "args")
 _HINT_PARAMETERS: Final = ("self", "pod", "old", "new")
 _NARROW_PARAMETERS: Final = ("self", "old", "new")
@@ -21,8 +29,9 @@ _NARROW_PARAMETERS: Final = ("self", "old", "new")
 
 def plugin_problems(cls: type[Plugin]) -> list[Problem]:
     """Everything that would keep this class from working."""
-    found = [*_name_problems(cls), *_point_problems(cls), *_missing_methods(cls)]
+    found = [*_name_problems(cls), *_point_problems(cls), *_idle_problems(cls), *_missing_methods(cls)]
     found += [*_signature_problems(cls), *_marked_problems(cls), *_init_problems(cls), *_args_problems(cls)]
+    found += _watch_problems(cls)
     return sorted(set(found))
 
 
@@ -49,6 +58,20 @@ def _point_problems(cls: type[Plugin]) -> Iterator[Problem]:
             f"such as class {cls.__name__}(Plugin, Filter)"
         )
         yield Problem(class_line(cls), "", message)
+
+
+def _idle_problems(cls: type[Plugin]) -> Iterator[Problem]:
+    """What would never be called, or never be given, without anything else that is missing."""
+    line = class_line(cls)
+    for part, wholes in _PART_OF.items():
+        if issubclass(cls, part) and not issubclass(cls, wholes):
+            names = " or ".join(whole.__name__ for whole in wholes)
+            message = f"{cls.__name__} derives from {part.__name__} without {names}: nobody would ever call it"
+            yield Problem(line, "", f"{message}; derive from {names} too")
+    kinds: object = cls.raw_kinds
+    if isinstance(kinds, str) or not isinstance(kinds, Iterable) or not all(isinstance(kind, str) for kind in kinds):
+        message = f'{cls.__name__}.raw_kinds must be a set of kinds, such as frozenset(["Pod"]), not {kinds!r}'
+        yield Problem(line, "", message)
 
 
 def _missing_methods(cls: type[Plugin]) -> Iterator[Problem]:
@@ -99,6 +122,48 @@ def _marked_problems(cls: type[Plugin]) -> Iterator[Problem]:
             if hasattr(value, attribute) and not _accepts(value, wanted):
                 message = f"{cls.__name__}.{name} is under {mark} and must take ({', '.join(wanted)})"
                 yield Problem(_line(value), "", f"{message}, not {_parameters(value)}")
+    if cls.registrations is Plugin.registrations:
+        yield from _idle_narrowings(cls)
+
+
+def _idle_narrowings(cls: type[Plugin]) -> Iterator[Problem]:
+    """Methods under @narrows for events of which the plugin does not hear."""
+    methods = inspect.getmembers_static(cls, inspect.isfunction)
+    heard = [*cls.always_queue_on]
+    for _, value in methods:
+        heard += getattr(value, "__pilotage_events__", ())
+    for name, value in methods:
+        for event in getattr(value, "__pilotage_narrows__", ()):
+            if not any(event.overlaps(other) for other in heard):
+                mark = f"{event.resource}, {'|'.join(event.action_names)}"
+                message = f"{cls.__name__}.{name} narrows events ({mark}) of which the plugin does not hear"
+                yield Problem(_line(value), "", f"{message}; put a hint for them under @on_event")
+
+
+def _watch_problems(cls: type[Plugin]) -> Iterator[Problem]:
+    """Kinds that a plugin watches, and events of kinds that it does not."""
+    watches: object = cls.watches
+    if not isinstance(watches, tuple) or not all(isinstance(kind, Kind) for kind in watches):
+        yield Problem(class_line(cls), "", f"{cls.__name__}.watches must be a tuple of Kind, not {watches!r:.200}")
+        return
+    for event in cls.always_queue_on:
+        yield from _event_problems(cls, event, class_line(cls), "always_queue_on")
+    for name, value in inspect.getmembers_static(cls, inspect.isfunction):
+        for attribute in ("__pilotage_events__", "__pilotage_narrows__"):
+            for event in getattr(value, attribute, ()):
+                yield from _event_problems(cls, event, _line(value), name)
+
+
+def _event_problems(cls: type[Plugin], event: ClusterEvent, line: int, where: str) -> Iterator[Problem]:
+    if isinstance(event.resource, Resource):
+        return
+    try:
+        own_kind(event.resource, cls.watches)
+    except UnknownKind as error:
+        yield Problem(line, "", f"{cls.__name__}.{where}: {error}; name it there, or take one of {Resource.__name__}")
+    if Action(0) != event.action & Action.UPDATE != Action.UPDATE:
+        message = "of a kind that a plugin watches there are ADD, UPDATE and DELETE only"
+        yield Problem(line, "", f"{cls.__name__}.{where}: {event.resource}: {message}")
 
 
 def _init_problems(cls: type[Plugin]) -> Iterator[Problem]:
@@ -132,7 +197,7 @@ def _args_problems(cls: type[Plugin]) -> Iterator[Problem]:
 def _methods(base: type) -> list[tuple[str, Callable[..., Any]]]:
     """What a subclass may override and the framework calls."""
     if base is Plugin:
-        return [("sign", Plugin.sign)]
+        return [("sign", Plugin.sign), ("facts_version", Plugin.facts_version), ("close", Plugin.close)]
     return [(name, value) for name, value in vars(base).items() if inspect.isfunction(value)]
 
 

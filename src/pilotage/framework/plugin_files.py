@@ -1,14 +1,17 @@
 """Plugins from outside: from a Python file, from installed packages, or handed over as classes.
 
 A file is run as a module of its own and searched for plugin classes. What is wrong with it (it cannot be read, it is
-no Python, it cannot be imported, it has no plugin, a method is missing or takes other parameters) is refused here, with
-the line and the way out, and not when the first pod arrives.
+no Python, others may write it, it cannot be imported, it has no plugin, a method is missing or takes other parameters)
+is refused here, with the line and the way out, and not when the first pod arrives.
 """
 
 from __future__ import annotations
 
 import hashlib
 import importlib.util
+import inspect
+import logging
+import os
 import re
 import sys
 import traceback
@@ -23,8 +26,11 @@ import pilotage.api
 from pilotage.api import points
 from pilotage.api.plugin import Plugin
 from pilotage.config.problems import ConfigError, Problem
-from pilotage.config.suggestions import suggestion
 from pilotage.framework.plugin_checks import class_line, plugin_problems
+from pilotage.framework.plugin_trust import distrust
+from pilotage.model.suggestions import suggestion
+
+log = logging.getLogger(__name__)
 
 ENTRY_POINT_GROUP: Final = "pilotage.plugins"
 _NOT_IN_OUR_API: Final = re.compile(r"cannot import name '(\w+)' from 'pilotage\.api'")
@@ -37,10 +43,12 @@ class PluginFileError(ConfigError):
 
 @dataclass(frozen=True, slots=True)
 class LoadedPlugin:
-    """A plugin class and where it comes from, in words."""
+    """A plugin class, where it comes from, in words, and the hash of the file that it was defined in."""
 
     cls: type[Plugin]
     origin: str
+    sha256: str = ""
+    """In hexadecimal; "" if there is no such file, or if it is our own."""
 
     @property
     def name(self) -> str:
@@ -49,12 +57,26 @@ class LoadedPlugin:
 
 def load_plugin_files(paths: Iterable[Path]) -> list[LoadedPlugin]:
     """The plugins of all files; PluginFileError for the first file that cannot be used."""
-    return [LoadedPlugin(cls, str(path)) for path in paths for cls in load_plugin_file(path)]
+    loaded = []
+    for path in paths:
+        source = _source(path)
+        digest = hashlib.sha256(source.encode()).hexdigest()
+        loaded += [LoadedPlugin(cls, str(path), digest) for cls in _classes_of(path, source)]
+    return loaded
+
+
+def named_files(names: Iterable[str], folder: Path, more: Iterable[Path] = ()) -> list[Path]:
+    """The files that a configuration in `folder` names, and more of them; each once."""
+    return list({path.resolve(): path for path in (*(folder / name for name in names), *more)}.values())
 
 
 def load_plugin_file(path: Path) -> list[type[Plugin]]:
     """The plugin classes of a file, in the order of their definition."""
-    module = _run(path, _source(path))
+    return [plugin.cls for plugin in load_plugin_files([path])]
+
+
+def _classes_of(path: Path, source: str) -> list[type[Plugin]]:
+    module = _run(path, source)
     classes = _plugin_classes(module)
     if not classes:
         raise PluginFileError(str(path), [_no_plugin(module)])
@@ -65,6 +87,8 @@ def load_plugin_file(path: Path) -> list[type[Plugin]]:
             problems.append(Problem(class_line(cls), "", f'a plugin named "{names[at]}" already exists in this file'))
     if problems:
         raise PluginFileError(str(path), problems)
+    for problem in _overlooked(module, classes):
+        log.warning("%s:%d: %s", path, problem.line, problem.message)
     return classes
 
 
@@ -81,7 +105,7 @@ def given_plugins(plugins: Iterable[type[Plugin] | LoadedPlugin]) -> list[Loaded
 def _given(cls: type[Plugin]) -> LoadedPlugin:
     where = f"{cls.__module__}.{cls.__qualname__}"
     _refuse_unusable(cls, where)
-    return LoadedPlugin(cls, where)
+    return LoadedPlugin(cls, where, _digest_of_module(cls))
 
 
 def refuse_duplicates(plugins: Sequence[LoadedPlugin]) -> None:
@@ -96,7 +120,11 @@ def refuse_duplicates(plugins: Sequence[LoadedPlugin]) -> None:
 
 def _source(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        with path.open(encoding="utf-8", newline="") as file:
+            problem = distrust(path, os.fstat(file.fileno()))
+            if problem:
+                raise PluginFileError(str(path), [Problem(0, "", f"is not loaded: {problem}")])
+            return file.read()
     except FileNotFoundError as error:
         raise PluginFileError(str(path), [Problem(0, "", f"there is no such file; {_HOW_TO_START}")]) from error
     except OSError as error:
@@ -143,9 +171,31 @@ def _import_problem(error: BaseException, file: Path) -> Problem:
 
 def _plugin_classes(module: ModuleType) -> list[type[Plugin]]:
     """Plugins defined in the file itself; private names and bases of others are the author's own business."""
-    own = [cls for cls in vars(module).values() if isinstance(cls, type) and cls.__module__ == module.__name__]
-    plugins = [cls for cls in dict.fromkeys(own) if issubclass(cls, Plugin) and not cls.__name__.startswith("_")]
+    own = _own_classes(module)
+    plugins = [cls for cls in own if issubclass(cls, Plugin) and not cls.__name__.startswith("_")]
     return [cls for cls in plugins if not any(cls in other.__mro__[1:] for other in plugins)]
+
+
+def _overlooked(module: ModuleType, plugins: Sequence[type[Plugin]]) -> list[Problem]:
+    """Public classes that look like plugins and are none."""
+    found = []
+    for cls in _own_classes(module):
+        if cls in plugins or cls.__name__.startswith("_") or not issubclass(cls, tuple(points.ALL_POINTS)):
+            continue
+        derived = [other.__name__ for other in _own_classes(module) if cls in other.__mro__[1:]]
+        if issubclass(cls, Plugin) and not inspect.isabstract(cls):
+            message = f"{cls.__name__} is no plugin itself, because {', '.join(derived)} derives from it"
+            found.append(Problem(class_line(cls), "", f"{message}; call it _{cls.__name__} if that is meant"))
+        elif not issubclass(cls, Plugin) and not derived:
+            message = f"{cls.__name__} is no plugin, because it does not derive from Plugin"
+            found.append(Problem(class_line(cls), "", f"{message}; call it _{cls.__name__} if that is meant"))
+    return found
+
+
+def _own_classes(module: ModuleType) -> list[type]:
+    return list(
+        dict.fromkeys(c for c in vars(module).values() if isinstance(c, type) and c.__module__ == module.__name__)
+    )
 
 
 def _no_plugin(module: ModuleType) -> Problem:
@@ -159,8 +209,7 @@ def _no_plugin(module: ModuleType) -> Problem:
 
 
 def _installed(entry: EntryPoint) -> LoadedPlugin:
-    package = entry.dist.name if entry.dist is not None else "an installed package"
-    origin = f"package {package}"
+    origin = f"package {entry.dist.name} {entry.dist.version}" if entry.dist is not None else "an installed package"
     where = f"entry point {entry.name} of {origin} ({entry.value})"
     try:
         cls = entry.load()
@@ -168,7 +217,16 @@ def _installed(entry: EntryPoint) -> LoadedPlugin:
         message = f"cannot be imported: {type(error).__name__}: {error}; repair or uninstall the package"
         raise PluginFileError(where, [Problem(0, "", message)]) from error
     _refuse_unusable(cls, where)
-    return LoadedPlugin(cls, origin)
+    return LoadedPlugin(cls, origin, _digest_of_module(cls))
+
+
+def _digest_of_module(cls: type[Plugin]) -> str:
+    """Of the file that defines the class; the rest of a package is the business of whoever installed it."""
+    file = getattr(sys.modules.get(cls.__module__), "__file__", None)
+    try:
+        return hashlib.sha256(Path(file).read_bytes()).hexdigest() if file else ""
+    except OSError:
+        return ""
 
 
 def _refuse_unusable(cls: object, where: str) -> None:

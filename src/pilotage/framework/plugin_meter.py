@@ -36,7 +36,7 @@ PAUSE_SECONDS: Final = 1.0
 """After a measured cycle, the next one is measured no sooner than this."""
 _OVER: Final = object()
 _FAILED: Final = object()
-_POINTS: Final = {
+POINTS: Final = {
     "pre_filter": "PreFilter",
     "filter": "Filter",
     "filter_all": "Filter",
@@ -51,6 +51,7 @@ _POINTS: Final = {
     "unreserve": "Unreserve",
     "permit": "Permit",
 }
+"""Extension points by the method that serves them in a cycle."""
 _SERVED: Final = ("pre_filter", "filters", "post_filter", "pre_score", "scores", "reserve", "permit")
 """Attributes of a profile: who serves the points of a cycle."""
 _PART_OF: Final = {"ScoreExtensionNormalize": "Score"}
@@ -136,7 +137,7 @@ class PluginMeter:
         }
         timed: dict[str, Any] = {
             method: staticmethod(makers.get(method, self._timed_call)(name, point, getattr(plugin, method)))
-            for method, point in _POINTS.items()
+            for method, point in POINTS.items()
             if hasattr(own, method)
         }
         # Methods that are not measured find the plugin's attributes, and change them there.

@@ -9,7 +9,7 @@ Everything that is wrong is collected as problems with the places where it was w
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -17,9 +17,9 @@ from pilotage.api.plugin import Plugin
 from pilotage.config import obsolete
 from pilotage.config.kinds import EVERYTHING, POINTS, PluginRef, PluginSet, ProfileConfiguration
 from pilotage.config.problems import Problem
-from pilotage.config.suggestions import suggestion
 from pilotage.framework.extension_points import SPECIFIC_POINTS, serves, title
 from pilotage.framework.registry import Registry
+from pilotage.model.suggestions import suggestion
 
 log = logging.getLogger(__name__)
 
@@ -70,6 +70,7 @@ def lay_out(profile: ProfileConfiguration, catalog: Catalog, problems: list[Prob
     named = [*multi_point, *(ref for point in SPECIFIC_POINTS for ref in sets[point].enabled)]
     weights = table.weights([*sets["score"].enabled, *multi_point])
     table.check_numbers(points)
+    table.tell_lost_points(points, [ref.name for ref in multi_point])
     return Layout(tuple(dict.fromkeys(ref.name for ref in named)), points, weights)
 
 
@@ -147,6 +148,36 @@ class _Table:
             )
         if not points["bind"]:
             self._refuse_profile(f'at least one bind plugin is needed for profile with scheduler name "{name}"')
+
+    def tell_lost_points(self, points: Mapping[str, Sequence[str]], everywhere: Collection[str]) -> None:
+        """A plugin that is named at some points only does not run at its others: that is easily overlooked."""
+        defaults = {ref.name for ref in self._catalog.defaults}
+        for name in dict.fromkeys(self._named_at(SPECIFIC_POINTS)):
+            if name in everywhere or name in defaults or name not in self._catalog.registry:
+                continue
+            if EVERYTHING in self._disabled_at("multiPoint") or name in self._disabled_at("multiPoint"):
+                continue
+            cls = self._catalog.registry[name]
+            running = [point for point in SPECIFIC_POINTS if name in points[point]]
+            lost = [point for point in SPECIFIC_POINTS if serves(cls, point) and name not in points[point]]
+            unsaid = [point for point in lost if name not in self._disabled_at(point)]
+            if unsaid or not running:
+                where = f"is named at {', '.join(running)} only" if running else "is only disabled, and runs nowhere"
+                log.warning(
+                    'profile "%s": plugin "%s" %s: it does not serve %s; name it under multiPoint, or disable it there',
+                    self._profile.scheduler_name,
+                    name,
+                    where,
+                    ", ".join(unsaid or lost),
+                )
+
+    def _named_at(self, points: Iterable[str]) -> Iterator[str]:
+        for point in points:
+            named = self._profile.plugin_set(point)
+            yield from (ref.name for ref in (*named.enabled, *named.disabled) if ref.name != EVERYTHING)
+
+    def _disabled_at(self, point: str) -> set[str]:
+        return {ref.name for ref in self._profile.plugin_set(point).disabled}
 
     def _class(self, ref: PluginRef) -> type[Plugin]:
         return self._catalog.registry[ref.name]

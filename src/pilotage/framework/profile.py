@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from pilotage.api import points
@@ -81,9 +81,13 @@ def name_of(plugin: object) -> str:
     return plugin.plugin_name()
 
 
-def build_profile(scheduler_name: str, recipe: ProfileRecipe, registry: Registry, handle: Handle) -> Profile:
-    """Instantiate every chosen plugin once, whatever number of points it serves."""
-    plugins = [make_plugin(scheduler_name, choice, registry[choice.name], handle) for choice in recipe.plugins]
+def build_profile(
+    scheduler_name: str, recipe: ProfileRecipe, registry: Registry, handle_for: Callable[[str], Handle]
+) -> Profile:
+    """Instantiate every chosen plugin once, whatever number of points it serves; each gets a handle by its name."""
+    plugins = [
+        make_plugin(scheduler_name, choice, registry[choice.name], handle_for(choice.name)) for choice in recipe.plugins
+    ]
     weights = {choice.name: choice.weight for choice in recipe.plugins}
     return Profile(scheduler_name, plugins, weights, recipe.points, recipe.percentage_of_nodes_to_score)
 

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pilotage.api.plugin import Plugin
-from pilotage.api.results import Pending, Reason, Reject
 from pilotage.api.state import CycleState
 from pilotage.api.table import Mask, Rows
 from pilotage.cluster.node_table import NodeTable
 from pilotage.cluster.nominations import Nominations
+from pilotage.framework.combined_reasons import CombinedReasons
 from pilotage.framework.contested import Contested
 from pilotage.framework.diagnosis import Refused
 from pilotage.framework.dry_run import DryRun
@@ -131,28 +131,28 @@ class RefusalMemory:
             known.note(row, trial.refusal_now(row))
 
     def _judge_in_columns(self, state: CycleState, pod: Pod, known: _Refusals, rows: Rows) -> None:
+        verdicts = np.full(len(rows), FITS, dtype=np.int32)
         for plugin in self._profile.filters:
             if name_of(plugin) in state.skip_filter:
                 continue
-            if not len(rows):
-                return
-            codes = self._codes_of(state, pod, plugin, known.refusals, rows)
-            known.codes[rows] = codes
-            rows = rows[codes == FITS]
+            places = (verdicts == FITS).nonzero()[0]
+            if not len(places):
+                break
+            verdicts[places] = self._codes_of(state, pod, plugin, known.refusals, rows[places])
+        # Only now: a cycle may be interrupted in any plugin, and half a verdict must not be remembered.
+        known.codes[rows] = verdicts
 
     def _codes_of(
         self, state: CycleState, pod: Pod, plugin: Plugin, refusals: RefusalCodes, rows: Rows
     ) -> NDArray[np.int32]:
         """What one plugin says of rows that nobody has refused so far."""
-        codes = np.full(len(rows), FITS, dtype=np.int32)
-        reasons: dict[int, tuple[Reason, ...]] = {}
+        combined = CombinedReasons(len(rows))
         everywhere = np.ones(len(rows), dtype=np.bool_)
         some, name = self._questions.table_of(rows), name_of(plugin)
         for found, reason, is_pending in self._questions.refusals(state, pod, plugin, some, rows, everywhere):
-            # A row that is refused for one more reason changes over to the combination of its reasons.
-            for code in np.unique(codes[found]).tolist():
-                joined = (*reasons.get(code, ()), reason)
-                number = refusals.number(Refused(name, Pending(*joined) if is_pending else Reject(*joined)))
-                reasons[number] = joined
-                codes[found & (codes == code)] = number
+            state.budget.spend(len(rows) // 256 + 1)
+            combined.add(found, reason, is_pending)
+        codes = np.full(len(rows), FITS, dtype=np.int32)
+        for refusal, found in combined.refusals():
+            codes[found] = refusals.number(Refused(name, refusal))
         return codes

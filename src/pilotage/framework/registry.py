@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from pilotage.api.plugin import Plugin
-from pilotage.config.suggestions import suggestion
 from pilotage.framework.errors import ProfileError
+from pilotage.model.suggestions import suggestion
 
 
 class Registry:

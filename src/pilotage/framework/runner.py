@@ -7,28 +7,28 @@ Filter and Score, which are run per node, are in `evaluation`. Every exception o
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 
 from pilotage.api import points
+from pilotage.api.plugin import RAISED
 from pilotage.api.results import NodeNames, Nominate, Pending, PreFlight, Reason, Refusal, Reject, Skip, Wait
 from pilotage.api.state import CycleState
 from pilotage.api.table import Mask
 from pilotage.cluster.node_table import NodeTable
 from pilotage.framework.diagnosis import ABSENT_PLUGIN, Diagnosis, Refused, Rejection, refusal_text
-from pilotage.framework.errors import PluginError
+from pilotage.framework.errors import PluginError, error_text, shown
 from pilotage.framework.profile import Profile, name_of
 from pilotage.model import Pod
-
-log = logging.getLogger(__name__)
 
 _PRE_FLIGHT: Final = (PreFlight, Skip)
 
 MAX_PERMIT_SECONDS = 15 * 60.0
+_STEPS_PER_PLUGIN: Final = 64
+"""What a call of a plugin counts in the budget of the cycle, in steps of a microsecond."""
 
 
 @dataclass(slots=True)
@@ -68,17 +68,17 @@ class Runner:
         self._pre_filters = tuple((name_of(plugin), plugin.pre_filter) for plugin in profile.pre_filter)
 
     def pre_enqueue(self, pod: Pod) -> Refused | None:
-        """The first plugin that gates the pod; one that raises gates it too."""
+        """The first plugin that gates the pod; PluginError if one fails, which gates it too."""
         for name, pre_enqueue in self._pre_enqueues:
             try:
                 answer: object = pre_enqueue(pod)
-            except Exception as error:
-                return Refused(name, Reject(Reason("PluginError", str(_failed(name, "PreEnqueue", error)))))
+            except RAISED as error:
+                raise _failed(name, "PreEnqueue", error) from error
             if answer is None:
                 continue
             if isinstance(answer, Reject | Pending):
                 return Refused(name, answer)
-            return Refused(name, Reject(Reason("PluginError", str(_unexpected(name, "PreEnqueue", answer)))))
+            raise _unexpected(name, "PreEnqueue", answer)
         return None
 
     def pre_filter(self, state: CycleState, pod: Pod) -> PreFilterOutcome:
@@ -88,7 +88,7 @@ class Runner:
         for name, pre_filter in self._pre_filters:
             try:
                 answer: object = pre_filter(state, pod, self._nodes)
-            except Exception as error:
+            except RAISED as error:
                 raise _failed(name, "PreFilter", error) from error
             if answer is None:
                 continue
@@ -98,7 +98,7 @@ class Runner:
                 names = answer.names if names is None else names & answer.names
                 outcome.restricting.append(name)
                 if not names:
-                    outcome.refused = Refused(ABSENT_PLUGIN, _no_node_left(outcome.restricting))
+                    outcome.refused = Refused(ABSENT_PLUGIN, no_node_left(outcome.restricting))
                     return outcome
             elif isinstance(answer, Reject):
                 outcome.refused = Refused(name, answer)
@@ -106,6 +106,8 @@ class Runner:
                     return outcome
             else:
                 raise _unexpected(name, "PreFilter", answer)
+        # Plugins that loop ask by themselves; this is for those that do not.
+        state.budget.spend(_STEPS_PER_PLUGIN * len(self._pre_filters))
         if names is not None:
             outcome.names = names
             outcome.allowed = self._nodes.rows_of(names)
@@ -144,6 +146,7 @@ class Runner:
         nomination = Nominate()
         refused_by = ""
         for plugin in self.profile.post_filter:
+            state.budget.check()
             name = name_of(plugin)
             try:
                 answer = _call(plugin, "PostFilter", plugin.post_filter, state, pod, diagnosis)
@@ -171,7 +174,7 @@ class Runner:
         for plugin in self.profile.reserve:
             try:
                 refusal = plugin.reserve(state, pod, node_name)
-            except Exception as error:
+            except RAISED as error:
                 raise _failed(name_of(plugin), "Reserve", error) from error
             if refusal is not None:
                 return Refused(name_of(plugin), _refusal(plugin, "Reserve", refusal))
@@ -256,26 +259,32 @@ class Runner:
                 return Refused(name_of(plugin), _refusal(plugin, "Bind", answer))
         raise PluginError("", "Bind", "all bind plugins skipped the pod")
 
-    async def post_bind(self, state: CycleState, pod: Pod, node_name: str) -> None:
+    async def post_bind(
+        self, state: CycleState, pod: Pod, node_name: str, on_error: Callable[[PluginError], None]
+    ) -> None:
         """All of them: the pod is bound, and what one of them raises must not keep the rest from cleaning up."""
         for plugin in self.profile.post_bind:
             try:
                 await plugin.post_bind(state, pod, node_name)
-            except Exception:
-                log.exception("PostBind failed, the pod is bound: pod=%s plugin=%s", pod.key, name_of(plugin))
+            except Exception as error:
+                failed = _failed(name_of(plugin), "PostBind", error)
+                failed.__cause__ = error
+                on_error(failed)
 
 
 def _pre_flight(plugin: points.PreBind, state: CycleState, pod: Pod, node_name: str) -> PreFlight | Skip:
     point = "PreBindPreFlight"
     try:
         answer: object = plugin.pre_bind_pre_flight(state, pod, node_name)
-    except Exception as error:
+    except RAISED as error:
         name = name_of(plugin)
-        raise PluginError(name, point, f'running {point} "{name}": {error}') from error
+        raise PluginError(name, point, f'running {point} "{name}": {error_text(error)}') from error
     if isinstance(answer, _PRE_FLIGHT):
         return answer
     name = name_of(plugin)
-    text = f'{point} {name} returned "{answer!r}", which is unsupported. It is supposed to return PreFlight or Skip'
+    text = (
+        f'{point} {name} returned "{shown(answer)}", which is unsupported. It is supposed to return PreFlight or Skip'
+    )
     raise PluginError(name, point, text)
 
 
@@ -304,12 +313,12 @@ async def _pre_bind_beside(plugin: points.PreBind, state: CycleState, pod: Pod, 
 def _call(plugin: object, point: str, method: Any, *arguments: object) -> Any:
     try:
         return method(*arguments)
-    except Exception as error:
+    except RAISED as error:
         raise _failed(name_of(plugin), point, error) from error
 
 
-def _failed(name: str, point: str, error: Exception) -> PluginError:
-    return PluginError(name, point, f'running {point} plugin "{name}": {error}')
+def _failed(name: str, point: str, error: BaseException) -> PluginError:
+    return PluginError(name, point, f'running {point} plugin "{name}": {error_text(error)}')
 
 
 def _refusal(plugin: object, point: str, answer: object) -> Refusal:
@@ -319,10 +328,11 @@ def _refusal(plugin: object, point: str, answer: object) -> Refusal:
 
 
 def _unexpected(name: str, point: str, answer: object) -> PluginError:
-    return PluginError(name, point, f'running {point} plugin "{name}": unexpected answer {answer!r}')
+    return PluginError(name, point, f'running {point} plugin "{name}": unexpected answer {shown(answer)}')
 
 
-def _no_node_left(restricting: Sequence[str]) -> Reject:
+def no_node_left(restricting: Sequence[str]) -> Reject:
+    """PreFilter plugins have left no node, or not the one that was asked about."""
     if len(restricting) == 1:
         return Reject(Reason("NotInNodeSet", f"node(s) didn't satisfy plugin {restricting[0]}", unresolvable=True))
     names = " ".join(sorted(restricting))

@@ -8,34 +8,63 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pilotage.api import points
-from pilotage.api.plugin import Plugin
+from pilotage.api.plugin import RAISED, Plugin
+from pilotage.api.results import Pending, Reason, Refusal, Reject
 from pilotage.api.state import CycleState
 from pilotage.api.table import Scores
 from pilotage.cluster.node_view import RowView
-from pilotage.framework.errors import PluginError
+from pilotage.framework.errors import PluginError, error_text, shown
 from pilotage.model import Pod
 
 MAX_SCORE: Final = 100
+_KINDS: Final[dict[type[np.generic], str]] = {np.bool_: "b", np.int64: "iu"}
+_NAMES: Final[dict[type[np.generic], str]] = {np.bool_: "True or False", np.int64: "a whole number"}
 
 
 def one_score(name: str, plugin: Plugin, state: CycleState, pod: Pod, node: RowView) -> int:
     assert isinstance(plugin, points.Score)
     try:
-        return int(plugin.score(state, pod, node))
-    except Exception as error:
+        return whole(plugin.score(state, pod, node))
+    except RAISED as error:
         raise score_error(name, error) from error
 
 
 def column_of(values: Any, dtype: type[np.generic], size: int) -> NDArray[Any]:
-    """What a plugin returned, as a column of the nodes that it was asked about."""
-    column = np.asarray(values, dtype=dtype)
+    """What a plugin returned, as a column of the nodes that it was asked about; only whole numbers are scores."""
+    column = np.asarray(values)
+    if column.dtype.kind not in _KINDS[dtype] and column.size:
+        raise TypeError(f"expected {_NAMES[dtype]} for each node, got an array of {column.dtype}: {shown(values)}")
+    column = column.astype(dtype, copy=False)
     if column.shape != (size,):
         raise ValueError(f"expected one entry for each of {size} nodes, got an array of shape {column.shape}")
     return column
 
 
-def score_error(name: str, error: Exception) -> PluginError:
-    return PluginError(name, "Score", f'running Score plugins: plugin "{name}" failed with: {error}')
+def whole(score: object) -> int:
+    """A score of one node: a whole number, of Python or NumPy."""
+    if type(score) is int:
+        return score
+    if isinstance(score, np.integer):
+        return int(score)
+    raise TypeError(f"expected a whole number as score, got {shown(score)}")
+
+
+def reason_of(reason: object) -> Reason:
+    """What a filter gives as the reason for a mask."""
+    if isinstance(reason, Reason):
+        return reason
+    raise TypeError(f"expected a Reason beside each mask, got {shown(reason)}")
+
+
+def refusal_of(answer: object) -> Refusal:
+    """What a filter said of a node, if it was not None."""
+    if isinstance(answer, Reject | Pending):
+        return answer
+    raise TypeError(f"expected None, Reject or Pending, got {shown(answer)}")
+
+
+def score_error(name: str, error: BaseException) -> PluginError:
+    return PluginError(name, "Score", f'running Score plugins: plugin "{name}" failed with: {error_text(error)}')
 
 
 def checked(name: str, scores: Scores) -> Scores:

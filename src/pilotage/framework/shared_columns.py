@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from pilotage.api import points, table
+from pilotage.api.plugin import RAISED
 from pilotage.api.state import CycleState
 from pilotage.api.table import Mask, Rows, Scores
 from pilotage.cluster.node_rows import NodeRows
@@ -24,7 +25,7 @@ from pilotage.framework.node_questions import NodeQuestions
 from pilotage.framework.plan import Named, Plan
 from pilotage.framework.profile import Profile
 from pilotage.framework.ranking import Ranking
-from pilotage.framework.score_answers import checked, checked_one, column_of, score_error
+from pilotage.framework.score_answers import checked, checked_one, column_of, score_error, whole
 from pilotage.model import Pod
 
 _KEPT_SIGNATURES = 256
@@ -180,7 +181,7 @@ class ColumnCache:
                 continue
             try:
                 scores = column_of(ask(state, pod, some), np.int64, len(rows))
-            except Exception as error:
+            except RAISED as error:
                 raise score_error(name, error) from error
             if is_final:
                 sums = [
@@ -214,7 +215,7 @@ def _fits(state: CycleState, pod: Pod, plan: Plan, node: RowView) -> bool:
         for name, ask in plan.node_filters:
             if name not in skipped and ask(state, pod, node) is not None:
                 return False
-    except Exception as error:
+    except RAISED as error:
         raise filter_error(name, error) from error
     return True
 
@@ -226,8 +227,10 @@ def _score(state: CycleState, pod: Pod, plan: Plan, columns: SharedColumns, row:
         if name in skipped:
             continue
         try:
-            score = int(ask(state, pod, node))
-        except Exception as error:
+            score = ask(state, pod, node)
+            if type(score) is not int:
+                score = whole(score)
+        except RAISED as error:
             raise score_error(name, error) from error
         if is_final:
             total += checked_one(name, score) * weight

@@ -66,12 +66,16 @@ class AdmissionCycle:
         heads = self._heads()
         for record, queue in heads:
             queue.preemption_skips = 0
+            self._world.in_hand = record
             entry = self._nominate(record, queue)
             if entry is not None:
                 entries.append(entry)
+        self._world.in_hand = None
         self._reach.forget()
         for entry in self._in_order(entries):
+            self._world.in_hand = entry.record
             self._serve(entry)
+        self._world.in_hand = None
         for node, amounts in reversed(self._booked):
             node.remove(amounts)
         self._booked.clear()
@@ -102,9 +106,11 @@ class AdmissionCycle:
         for root in trees.values():
             for leaf in root.leaves():
                 queue = world.queues[leaf.name]
+                world.in_hand = queue.obj
                 head = self._head(queue) if queue.is_active else None
                 if head is not None:
                     found.append((head, queue))
+        world.in_hand = None
         return found
 
     def _head(self, queue: QueueState) -> Record | None:
@@ -120,6 +126,7 @@ class AdmissionCycle:
             if head is None:
                 return None
             pending.begin(head, queue.generation)
+            self._world.in_hand = head
             known = self._out_of_reach(head, queue)
             if known is None:
                 return head

@@ -15,12 +15,13 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from pilotage.clock import parse_rfc3339, rfc3339
+from pilotage.clock import rfc3339
+from pilotage.jobs.conditions import epoch
 from pilotage.jobs.configuration.kinds import AdmissionFairSharing
-from pilotage.jobs.quota import Amounts, amount_of
+from pilotage.jobs.quota import Amounts, amount_of, weight_of
 from pilotage.jobs.refusals import shown
 from pilotage.model.kueue import AdmissionFairSharingStatus, LocalQueue
-from pilotage.model.quantity import Quantity, parse_quantity
+from pilotage.model.quantity import Quantity
 
 USAGE_BASED = "UsageBasedAdmissionFairSharing"
 
@@ -44,8 +45,7 @@ class AdmissionShares:
         before, self._accounts = self._accounts, {}
         for queue in queues:
             account = before.get(queue.key) or _stored(queue, now)
-            sharing = queue.spec.fair_sharing
-            account.weight = 1.0 if sharing is None or sharing.weight is None else float(parse_quantity(sharing.weight))
+            account.weight = weight_of(queue.spec.fair_sharing)
             self._accounts[queue.key] = account
 
     def share(self, key: str) -> float:
@@ -115,5 +115,5 @@ def _stored(queue: LocalQueue, now: int) -> _Account:
     if known is None:
         return _Account(1.0, now)
     used = {name: float(amount_of(name, amount)) for name, amount in known.consumed_resources.items()}
-    at = int(parse_rfc3339(known.last_update)) if known.last_update else now
+    at = epoch(known.last_update) or now
     return _Account(1.0, min(at, now), used)

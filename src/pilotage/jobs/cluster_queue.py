@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pilotage.jobs.admission_shares import USAGE_BASED
 from pilotage.jobs.pending import PendingWorkloads
-from pilotage.jobs.quota import FlavorResource, QuotaNode, quotas_of
+from pilotage.jobs.quota import FlavorResource, QuotaNode, quotas_of, weight_of
 from pilotage.jobs.record import Record
 from pilotage.jobs.shared_pending import SharedPending
 from pilotage.model.kueue import AdmissionCheckRule, ClusterQueue, LocalQueue
-from pilotage.model.quantity import parse_quantity
 
 READY = "Ready"
+_LONGEST_PROBLEM = 300
 
 
 class QueueState:
@@ -29,6 +29,7 @@ class QueueState:
         "obj",
         "pending",
         "preemption_skips",
+        "problem",
         "reason",
     )
 
@@ -46,6 +47,8 @@ class QueueState:
         self.is_active = False
         self.reason = "Unknown"
         self.message = ""
+        self.problem = ""
+        """Why its quota cannot be read."""
         self.is_gone = False
         """Deleted while workloads hold its quota: stays until they are done."""
         self.node = QuotaNode(self.name, {}, is_queue=True)
@@ -63,9 +66,13 @@ class QueueState:
     def new_node(self) -> QuotaNode:
         """A leaf with the present quota and usage, to be put into the tree."""
         held = self.node.usage
-        sharing = self.obj.spec.fair_sharing
-        weight = 1.0 if sharing is None or sharing.weight is None else float(parse_quantity(sharing.weight))
-        self.node = QuotaNode(self.name, quotas_of(self.obj.spec.resource_groups), is_queue=True, weight=weight)
+        self.problem = ""
+        try:
+            weight, quotas = weight_of(self.obj.spec.fair_sharing), quotas_of(self.obj.spec.resource_groups)
+        except (ValueError, ArithmeticError) as error:
+            self.problem = str(error)[:_LONGEST_PROBLEM]
+            weight, quotas = 1.0, {}
+        self.node = QuotaNode(self.name, quotas, is_queue=True, weight=weight)
         for pair, amount in held.items():
             self.node.account(pair).usage = amount
         return self.node

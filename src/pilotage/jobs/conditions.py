@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from pilotage.clock import parse_rfc3339, rfc3339
+from pilotage.escaping import visible
 from pilotage.model.meta import TimedCondition
 
 QUOTA_RESERVED: Final = "QuotaReserved"
@@ -59,6 +60,14 @@ LOCAL_QUEUE_RESTARTED: Final = "LocalQueueRestarted"
 _LONGEST_MESSAGE: Final = 32768
 
 
+def epoch(text: str | None) -> int:
+    """Whole seconds; 0 if there is no time, or none that can be read."""
+    try:
+        return int(parse_rfc3339(text)) if text else 0
+    except (ValueError, OverflowError):
+        return 0
+
+
 class Condition(NamedTuple):
     is_true: bool
     reason: str
@@ -90,7 +99,7 @@ class Conditions:
     def set(self, kind: str, is_true: bool, reason: str, message: str, now: int) -> bool:
         """Whether anything changed."""
         old = self._by_type.get(kind)
-        message = message[:_LONGEST_MESSAGE]
+        message = visible(message)[:_LONGEST_MESSAGE]
         if old is not None and old.is_true is is_true:
             if old.reason == reason and old.message == message:
                 return False
@@ -107,8 +116,7 @@ class Conditions:
     def take(self, written: Iterable[TimedCondition]) -> None:
         """Take over what stands in the API."""
         for one in written:
-            since = one.last_transition_time
-            time = int(parse_rfc3339(since)) if since else 0
+            time = epoch(one.last_transition_time)
             self._by_type[one.type] = Condition(one.status == "True", one.reason, one.message, time)
 
     def written(self) -> tuple[TimedCondition, ...]:

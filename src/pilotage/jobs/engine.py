@@ -8,8 +8,10 @@ trees), `reporting` answers.
 
 from __future__ import annotations
 
+import math
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from pilotage.clock import Clock
 from pilotage.jobs import conditions as c
@@ -22,7 +24,7 @@ from pilotage.jobs.lifecycle import Lifecycle
 from pilotage.jobs.queue_lines import QueueLines, Window
 from pilotage.jobs.queueing import Queueing
 from pilotage.jobs.reconfiguration import Reconfiguration
-from pilotage.jobs.record import Place
+from pilotage.jobs.record import Place, Record
 from pilotage.jobs.reporting import Reporting
 from pilotage.jobs.reports import (
     ClusterQueueReport,
@@ -77,7 +79,9 @@ class JobQueueing:
         match obj:
             case Workload():
                 change.apply()
+                self._world.in_hand = obj
                 self._workloads.upsert(obj)
+                self._world.in_hand = None
             case ClusterQueue():
                 change.set_queue(obj)
             case LocalQueue():
@@ -102,6 +106,7 @@ class JobQueueing:
             case Workload():
                 change.apply()
                 self._workloads.delete(obj.key)
+                self._world.in_hand = None
             case ClusterQueue():
                 change.delete_queue(obj.name)
             case LocalQueue():
@@ -129,33 +134,54 @@ class JobQueueing:
     def pods_ready(self, key: str, is_ready: bool) -> None:
         """Whether all pods of the workload's job are ready or succeeded."""
         self._reconfiguration.apply()
-        record = self._world.records.get(key)
-        if record is not None:
-            self._stopping.note_readiness(record, is_ready)
+        with self._looking_at(key) as record:
+            if record is not None:
+                self._stopping.note_readiness(record, is_ready)
 
     def pods_gone(self, key: str) -> None:
         """The stopped job of an evicted workload has no pods left: the eviction is complete. May be said again."""
         self._reconfiguration.apply()
-        record = self._world.records.get(key)
-        if record is not None:
-            self._lifecycle.complete(record)
+        with self._looking_at(key) as record:
+            if record is not None:
+                self._lifecycle.complete(record)
 
     def finished(self, key: str, reason: str, message: str) -> None:
         """The job ended: Succeeded, Failed, OutOfSync, OwnerNotFound or FailedToStart."""
         self._reconfiguration.apply()
-        record = self._world.records.get(key)
-        if record is not None:
-            self._lifecycle.finish(record, reason, message)
+        with self._looking_at(key) as record:
+            if record is not None:
+                self._lifecycle.finish(record, reason, message)
 
-    def write_refused(self, key: str, message: str) -> None:
-        """The API server refuses the status for good: a reservation that nobody knows of is taken back."""
+    def write_refused(self, key: str, message: str, retry_seconds: float) -> None:
+        """The API server refuses the status: a reservation that nobody knows of is taken back, and made again later."""
         self._reconfiguration.apply()
         record = self._world.records.get(key)
         if record is None or record.place is not Place.HOLDING or record.is_evicted:
             return
         written = record.seen.status.conditions
         if not any(one.type == c.QUOTA_RESERVED and one.status == "True" for one in written):
+            # Its quota is free at once: without a pause it would get it in the next cycle, and be refused again.
+            record.requeue_at = max(record.requeue_at or 0, math.ceil(self._world.now() + retry_seconds))
             self._lifecycle.withdraw(record, c.PENDING_EVALUATION, f"The reservation was not written: {message}")
+
+    @contextmanager
+    def _looking_at(self, key: str) -> Iterator[Record | None]:
+        """The workload's record. If looking at it fails it stays in hand, to be found."""
+        record = self._world.in_hand = self._world.records.get(key)
+        yield record
+        self._world.in_hand = None
+
+    def settle(self) -> None:
+        """Apply what was noted of the configuration."""
+        self._reconfiguration.apply()
+
+    @property
+    def culprit(self) -> tuple[str, str] | None:
+        """After an exception: kind and key of what was being looked at."""
+        found = self._world.in_hand
+        if found is None:
+            return None
+        return ("Workload", found.key) if isinstance(found, Record) else (type(found).__name__, found.key)
 
     # --- time ---------------------------------------------------------------------------------------------------------
 
@@ -169,7 +195,9 @@ class JobQueueing:
         self._reconfiguration.apply()
         now = self._world.now()
         while (record := self._world.timers.pop(now)) is not None:
+            self._world.in_hand = record
             self._stopping.expire(record)
+        self._world.in_hand = None
         if self._world.shares is not None:
             self._sample(self._world.shares, now)
 

@@ -54,8 +54,7 @@ def share(node: QuotaNode) -> float:
 
 def weighted_share(node: QuotaNode) -> int:
     """As the status says it."""
-    found = share(node)
-    return MOST if math.isinf(found) else math.ceil(found)
+    return math.ceil(min(share(node), MOST))
 
 
 def _lendable(parent: QuotaNode, resources: Iterable[str]) -> dict[str, int]:

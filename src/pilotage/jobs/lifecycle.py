@@ -167,7 +167,8 @@ class Lifecycle:
         if _ran_too_long(record):
             record.past_seconds = 0
         elif admitted is not None and admitted.is_true:
-            record.past_seconds += now - admitted.since
+            # Somebody may have set the clock back meanwhile; the API server rejects a time below 0.
+            record.past_seconds += max(0, now - admitted.since)
         self.release(record)
         record.admission = None
         record.conditions.set(c.QUOTA_RESERVED, False, reason, message, now)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Literal
 
+from pilotage.escaping import visible
 from pilotage.jobs.effects import Counted, Deactivate, Effect, Event, Labels, Observed, StatusChanged
 from pilotage.jobs.record import Record
 from pilotage.jobs.status import with_status
@@ -28,7 +29,7 @@ class Outbox:
         self._changed.pop(record.key, None)
 
     def event(self, record: Record, kind: Literal["Normal", "Warning"], reason: str, message: str) -> None:
-        self._effects.append(Event(record.key, record.uid, kind, reason, message[:_LONGEST_EVENT]))
+        self._effects.append(Event(record.key, record.uid, kind, reason, visible(message)[:_LONGEST_EVENT]))
 
     def count(self, metric: str, *labels: tuple[str, str]) -> None:
         self._counts[metric, labels] = self._counts.get((metric, labels), 0.0) + 1.0

@@ -67,9 +67,16 @@ def _ceil(seconds: float) -> int:
 
 def backoff_seconds(requeues: int, strategy: RequeuingStrategy, rng: random.Random) -> float:
     """How long to wait after the n-th timeout: doubling from the base up to the cap, a little spread."""
+    return _backoff(requeues, strategy) * (1 + rng.random() * _JITTER)
+
+
+def latest_requeue(record: Record, strategy: RequeuingStrategy, now: int) -> int:
+    """The end of the backoff of a workload that was too slow, if it were evicted now."""
+    return now + _ceil(_backoff(record.requeue_count or 1, strategy) * (1 + _JITTER))
+
+
+def _backoff(requeues: int, strategy: RequeuingStrategy) -> float:
     base, cap = strategy.backoff_base_seconds, strategy.backoff_max_seconds
     # Beyond 2^40 seconds the exact number means nothing, but an unlimited one would grow without end.
-    delay = float(base * 2 ** min(requeues - 1, 40))
-    if cap:
-        delay = min(delay, cap)
-    return delay * (1 + rng.random() * _JITTER)
+    delay = float(base * 2 ** min(max(requeues - 1, 0), 40))
+    return min(delay, cap) if cap else delay

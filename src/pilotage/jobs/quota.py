@@ -17,9 +17,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 
-from pilotage.model.kueue import ResourceGroup
-from pilotage.model.quantity import Quantity, quantity_milli, quantity_value
+from pilotage.model.kueue import FairSharing, ResourceGroup
+from pilotage.model.quantity import MAX_INT64, Quantity, parse_quantity, quantity_milli, quantity_value
 
 FlavorResource = tuple[str, str]
 Amounts = Mapping[FlavorResource, int]
@@ -38,6 +39,13 @@ _NONE = Quota()
 def amount_of(resource: str, quantity: Quantity) -> int:
     """cpu in thousandths, everything else in units."""
     return quantity_milli(quantity) if resource == "cpu" else quantity_value(quantity)
+
+
+def weight_of(sharing: FairSharing | None) -> float:
+    """The weight in fair sharing: 1 if none is said, never below 0; quantities end at the largest int64."""
+    if sharing is None or sharing.weight is None:
+        return 1.0
+    return float(min(max(parse_quantity(sharing.weight), Fraction(0)), Fraction(MAX_INT64)))
 
 
 def quotas_of(groups: Iterable[ResourceGroup]) -> dict[FlavorResource, Quota]:

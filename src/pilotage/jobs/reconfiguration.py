@@ -219,7 +219,9 @@ class Reconfiguration:
             queue = self._world.queues.get(record.cluster_queue)
             if queue is not None:
                 del self.homeless[record.uid]
+                self._world.in_hand = record
                 self._stopping.take_over(record, queue)
+        self._world.in_hand = None
 
     def _stop_holders(self, queue: QueueState) -> None:
         if queue.is_stopped and not queue.is_gone:
@@ -230,10 +232,12 @@ class Reconfiguration:
         local = self._world.local_queue(key)
         self._world.changed_local_queues[key] = None
         for record in list(local.members.values()):
+            self._world.in_hand = record
             if record.place in _WAITING and record.uid not in self.homeless:
                 self._queueing.place(record)
             elif record.place is Place.HOLDING and local.is_stopped:
                 self._stopping.stop_if_wanted(record)
+        self._world.in_hand = None
         if local.obj is None and not local.members:
             del self._world.local_queues[key]
 
@@ -245,9 +249,11 @@ class Reconfiguration:
     def _sync_checks(self, queue: QueueState) -> None:
         now = self._world.now()
         for record in [*queue.holders.values(), *queue.pending.records()]:
+            self._world.in_hand = record
             if checks.sync(record, queue, now):
                 self._world.outbox.changed(record)
                 self._stopping.checks_changed(record)
+        self._world.in_hand = None
 
     def _activity_changed(self, queue: QueueState) -> None:
         self._world.changed_queues[queue.name] = None

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from pilotage.jobs import conditions as c
 from pilotage.jobs.quota import QuotaNode
-from pilotage.model.quantity import format_quantity
+from pilotage.model.quantity import MAX_INT64, format_quantity
 
 _SEVERITY: Final = {c.WAITING_FOR_QUOTA: 0, c.EXCEEDS_MAX_QUOTA: 1, c.NO_MATCHING_FLAVOR: 2}
 
@@ -81,5 +81,6 @@ def most_severe(reasons: Sequence[str]) -> str:
 
 @lru_cache(maxsize=16384)
 def shown(resource: str, amount: int) -> str:
-    """An amount as people write it."""
-    return format_quantity(Fraction(amount, 1000) if resource == "cpu" else amount)
+    """An amount as people write it, and the API server takes it: sums end at the largest int64."""
+    told = min(amount, MAX_INT64)
+    return format_quantity(Fraction(told, 1000) if resource == "cpu" else told)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import cast
 
 from pilotage.clock import rfc3339
+from pilotage.escaping import visible
 from pilotage.jobs import conditions as c
 from pilotage.jobs.cluster_queue import LocalQueueState, QueueState
 from pilotage.jobs.fair_sharing import weighted_share
@@ -74,7 +75,7 @@ class Reporting:
         status = "True" if is_active else "False"
         same = before is not None and before.status == status
         since = before.last_transition_time if same and before is not None else rfc3339(self._world.now())
-        return (TimedCondition("Active", status, reason, message, last_transition_time=since),)
+        return (TimedCondition("Active", status, reason, visible(message), last_transition_time=since),)
 
     # --- LocalQueues --------------------------------------------------------------------------------------------------
 

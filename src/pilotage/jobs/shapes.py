@@ -23,6 +23,7 @@ from pilotage.model.pod_resources import pod_requests
 from pilotage.model.pod_spec import PodSpecFields, TemplateSpec, Toleration
 from pilotage.model.selectors import NodeSelectorTerm
 
+_LONGEST_REASON: Final = 200
 PODS: Final = "pods"
 """Counted if a ClusterQueue covers it: one for each pod."""
 
@@ -68,7 +69,13 @@ _decode = msgspec.msgpack.Decoder(tuple[list[_Content], Surroundings]).decode
 def shape_of(pod_sets: tuple[PodSet, ...], around: Surroundings) -> Shape:
     """The one shape of these pod sets there."""
     sets = [_Content(one.name, one.count, one.min_count, one.template.spec) for one in pod_sets]
-    return _shapes.get(_encode((sets, around)))
+    try:
+        content = _encode((sets, around))
+    except (OverflowError, ValueError) as error:  # numbers that do not fit into 64 bits
+        needs = tuple(PodSetNeed(one.name, one.count, None, {}, {}, None, ()) for one in sets)
+        problems = tuple(_unusable(one.name, error) for one in sets)
+        return Shape(needs, Refusal(c.MISCONFIGURED, problems, "; ".join(one.detail for one in problems)))
+    return _shapes.get(content)
 
 
 def _made(content: bytes) -> Shape:
@@ -76,13 +83,23 @@ def _made(content: bytes) -> Shape:
     needs: list[PodSetNeed] = []
     problems: list[Obstacle] = []
     for one in sets:
-        effective = effective_spec(one.spec, around)
-        needs.append(_need(one, effective, around.counting))
-        problems += problems_of(one.name, one.spec, effective, around)
+        try:
+            effective = effective_spec(one.spec, around)
+            needs.append(_need(one, effective, around.counting))
+            problems += problems_of(one.name, one.spec, effective, around)
+        except (ValueError, ArithmeticError) as error:
+            needs.append(PodSetNeed(one.name, one.count, None, {}, {}, None, ()))
+            problems.append(_unusable(one.name, error))
     if not problems:
         return Shape(tuple(needs))
     text = "; ".join(one.detail for one in problems)
     return Shape(tuple(needs), Refusal(c.MISCONFIGURED, tuple(problems), text))
+
+
+def _unusable(pod_set: str, error: Exception) -> Obstacle:
+    """It asks for something that cannot be counted, such as a quantity of thousands of digits."""
+    text = f"pod set {pod_set}: its requests cannot be counted: {str(error)[:_LONGEST_REASON]}"
+    return Obstacle(pod_set, "", "", c.MISCONFIGURED, text)
 
 
 def _need(one: _Content, effective: PodSpecFields, counting: CountingRules) -> PodSetNeed:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from pilotage.clock import parse_rfc3339, rfc3339
+from pilotage.clock import rfc3339
 from pilotage.jobs import conditions as c
+from pilotage.jobs.conditions import epoch
 from pilotage.jobs.quota import FlavorResource, amount_of
 from pilotage.jobs.record import Check, Record, check_state
 from pilotage.jobs.refusals import shown
@@ -19,11 +20,6 @@ from pilotage.model.kueue import (
     Workload,
     WorkloadStatus,
 )
-
-
-def epoch(text: str | None) -> int:
-    """Whole seconds; 0 if there is no time."""
-    return int(parse_rfc3339(text)) if text else 0
 
 
 def new_record(workload: Workload, shape: Shape, now: int) -> Record:

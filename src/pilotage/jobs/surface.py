@@ -71,8 +71,15 @@ class QueueingEngine(Protocol):
     def finished(self, key: str, reason: str, message: str) -> None:
         """The job ended: Succeeded, Failed, OutOfSync, OwnerNotFound or FailedToStart."""
 
-    def write_refused(self, key: str, message: str) -> None:
+    def write_refused(self, key: str, message: str, retry_seconds: float) -> None:
         """The API server refuses the status for good: a reservation that nobody knows of is taken back."""
+
+    def settle(self) -> None:
+        """Apply what was noted of the configuration."""
+
+    @property
+    def culprit(self) -> tuple[str, str] | None:
+        """After an exception: kind and key of what the engine was looking at. Such an engine is not to be used on."""
 
     def cycle(self) -> bool:
         """One scheduling cycle over the queues that something happened to; whether another may change something."""

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from pilotage.jobs import conditions as c
+from pilotage.jobs import pods_ready
+from pilotage.jobs.conditions import epoch
 from pilotage.jobs.lifecycle import Lifecycle
 from pilotage.jobs.queueing import Queueing
 from pilotage.jobs.record import AFRESH, Check, Place, Record, check_state
-from pilotage.jobs.status import epoch, new_record, pending_reason
+from pilotage.jobs.status import new_record, pending_reason
 from pilotage.jobs.stopping import Stopping
 from pilotage.jobs.world import World
 from pilotage.model.kueue import Workload, WorkloadStatus
@@ -73,6 +75,7 @@ class Workloads:
             return
         self._world.local_queue(record.local_queue_key).members[record.uid] = record
         self._world.pod_rules.follow(record)
+        self._bound_backoff(record)
         if record.has_reservation and record.is_active and _was_deactivated(record):
             record.place = Place.INACTIVE  # activated again, but its pods are not gone yet: its quota is free already
         elif record.has_reservation and record.is_active:
@@ -85,6 +88,16 @@ class Workloads:
             waited_for_victims = pending_reason(record)[0] == c.WAITING_FOR_PREEMPTED
             if waited_for_victims and queue is not None and record.place is Place.QUEUED and not queue.is_strict:
                 queue.pending.stick(record)
+
+    def _bound_backoff(self, record: Record) -> None:
+        """Its end was written by another clock: if that was ahead of ours, it would last longer than it can."""
+        evicted, settings = record.conditions.get(c.EVICTED), self._world.pods_ready
+        if record.requeue_at is None or settings is None or evicted is None or evicted.reason != c.PODS_READY_TIMEOUT:
+            return
+        latest = pods_ready.latest_requeue(record, settings.requeuing_strategy, self._world.now())
+        if record.requeue_at > latest:
+            record.requeue_at = latest
+            self._world.outbox.changed(record)
 
     def _take_over(self, record: Record) -> None:
         """It had quota before this engine began."""

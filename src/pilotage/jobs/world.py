@@ -6,7 +6,9 @@ ClusterQueue is told whether it is usable (`refresh`), so that reading a thousan
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
 
 from pilotage.clock import Clock
 from pilotage.jobs.admission_shares import AdmissionShares
@@ -16,12 +18,16 @@ from pilotage.jobs.flavors import Flavor
 from pilotage.jobs.ordering import OrderKey, RequeuingTimestamp, order_key, queue_timestamp
 from pilotage.jobs.outbox import Outbox
 from pilotage.jobs.pod_rules import PodRules
-from pilotage.jobs.quota import FlavorResource, QuotaNode, quotas_of
+from pilotage.jobs.quota import FlavorResource, QuotaNode, quotas_of, weight_of
 from pilotage.jobs.record import Record
 from pilotage.jobs.timers import Timers
 from pilotage.model.kueue import AdmissionCheck, Cohort
-from pilotage.model.quantity import parse_quantity
 from pilotage.model.selectors import selector_matches
+
+MOST_LEVELS: Final = 100
+"""Of cohorts above each other: quota is added up along them again and again."""
+_LONGEST_MESSAGE: Final = 1024
+_MOST_NAMES: Final = 10
 
 
 class World:
@@ -53,7 +59,10 @@ class World:
         """ClusterQueues that were deleted and whose last workload is gone by now."""
         self.changed_queues: dict[str, None] = {}
         self.changed_local_queues: dict[str, None] = {}
-        self._cyclic: dict[str, tuple[str, ...]] = {}
+        self._unusable_cohorts: dict[str, tuple[str, str]] = {}
+        """Name -> reason and message of the ClusterQueues in them."""
+        self.in_hand: Any = None
+        """The object, or the workload's record, that is being looked at: to be found if looking at it fails."""
 
     def now(self) -> int:
         """Whole seconds: what the API can say."""
@@ -130,26 +139,30 @@ class World:
         """Build the quota trees and judge every ClusterQueue."""
         nodes = self._cohort_nodes()
         for queue in self.queues.values():
+            self.in_hand = queue.obj
             node = queue.new_node()
             cohort = queue.obj.spec.cohort_name
-            if cohort and cohort not in self._cyclic:
+            if cohort and cohort not in self._unusable_cohorts:
                 node.attach(nodes[cohort])
+        self.in_hand = None
         roots = {id(queue.node.root): queue.node.root for queue in self.queues.values()}
         for root in roots.values():
             root.total_up()
         for queue in self.queues.values():
+            self.in_hand = queue.obj
             queue.reason, queue.message = self._usability(queue)
             queue.is_active = queue.reason == READY
+        self.in_hand = None
 
     def _cohort_nodes(self) -> dict[str, QuotaNode]:
         names = {queue.obj.spec.cohort_name for queue in self.queues.values()} | set(self.cohorts)
         names |= {cohort.spec.parent_name for cohort in self.cohorts.values()}
         ordered = sorted(name for name in names if name)
-        self._cyclic = {name: ring for name in ordered if (ring := self._ring(name))}
+        self._unusable_cohorts = self._unusable(ordered)
         nodes = {name: self._cohort_node(name) for name in ordered}
         for name in ordered:
             parent = self._parent(name)
-            if parent and name not in self._cyclic:
+            if parent and name not in self._unusable_cohorts:
                 nodes[name].attach(nodes[parent])
         return nodes
 
@@ -157,23 +170,44 @@ class World:
         cohort = self.cohorts.get(name)
         if cohort is None:
             return QuotaNode(name, {}, is_queue=False)
-        sharing = cohort.spec.fair_sharing
-        weight = 1.0 if sharing is None or sharing.weight is None else float(parse_quantity(sharing.weight))
-        return QuotaNode(name, quotas_of(cohort.spec.resource_groups), is_queue=False, weight=weight)
+        self.in_hand = cohort
+        try:
+            weight, quotas = weight_of(cohort.spec.fair_sharing), quotas_of(cohort.spec.resource_groups)
+        except (ValueError, ArithmeticError) as error:
+            # Those below have the quota that they have themselves, and see why there is no other.
+            self._unusable_cohorts[name] = ("Misconfigured", _cannot(f"cohort {name}: {error}"))
+            return QuotaNode(name, {}, is_queue=False)
+        return QuotaNode(name, quotas, is_queue=False, weight=weight)
 
     def _parent(self, name: str) -> str:
         cohort = self.cohorts.get(name)
         return cohort.spec.parent_name if cohort is not None else ""
 
-    def _ring(self, name: str) -> tuple[str, ...]:
-        """The cohorts on the way up from `name`, if the way never ends."""
-        way: list[str] = []
-        while name:
+    def _unusable(self, names: Iterable[str]) -> dict[str, tuple[str, str]]:
+        """Cohorts from which no way leads to a root, or only one that is too long: reason and message of each."""
+        found: dict[str, tuple[str, str]] = {}
+        levels: dict[str, int] = {"": 0}
+        for name in names:
+            way: dict[str, None] = {}
+            while name not in levels and name not in way:
+                way[name] = None
+                name = self._parent(name)
             if name in way:
-                return tuple(way[way.index(name) :])
-            way.append(name)
-            name = self._parent(name)
-        return ()
+                ring = [*way][[*way].index(name) :]
+                found |= dict.fromkeys(
+                    way, ("CohortCycle", _cannot(f"cohorts are their own ancestors: {_circle(ring)}"))
+                )
+                levels |= dict.fromkeys(way, 0)
+                continue
+            above = found.get(name)
+            for at, below in enumerate(reversed(way), start=levels[name] + 1):
+                levels[below] = at
+                if above is not None:
+                    found[below] = above
+                elif at > MOST_LEVELS:
+                    text = f"more than {MOST_LEVELS} cohorts above each other, {below} is one of them"
+                    found[below] = above = ("CohortTooDeep", _cannot(text))
+        return found
 
     def _usability(self, queue: QueueState) -> tuple[str, str]:
         """Reason and message of the condition Active."""
@@ -191,18 +225,28 @@ class World:
         idle = [name for name, check in checks.items() if check is not None and not _is_active(check)]
         if idle:
             return "AdmissionCheckInactive", _missing("references inactive AdmissionCheck(s)", idle)
-        ring = self._cyclic.get(queue.obj.spec.cohort_name)
-        if ring:
-            circle = " -> ".join((*ring, ring[0]))
-            return "CohortCycle", f"Can't admit new workloads: cohorts are their own ancestors: {circle}"
+        if (unusable := self._unusable_cohorts.get(queue.obj.spec.cohort_name)) is not None:
+            return unusable
+        if queue.problem:
+            return "Misconfigured", _cannot(queue.problem)
         twice = _repeated(queue)
         if twice:
-            return "Misconfigured", f"Can't admit new workloads: in more than one resource group: {', '.join(twice)}"
+            return "Misconfigured", _missing("in more than one resource group", twice)
         return READY, "Can admit new workloads"
 
 
 def _missing(what: str, names: list[str]) -> str:
-    return f"Can't admit new workloads: {what}: {', '.join(names)}"
+    rest = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return _cannot(f"{what}: {', '.join(names[:_MOST_NAMES])}{rest}")
+
+
+def _cannot(why: str) -> str:
+    return f"Can't admit new workloads: {why}"[:_LONGEST_MESSAGE]
+
+
+def _circle(ring: list[str]) -> str:
+    shown = ring if len(ring) <= _MOST_NAMES else [*ring[:_MOST_NAMES], "..."]
+    return " -> ".join((*shown, ring[0]))
 
 
 def _is_active(check: AdmissionCheck) -> bool:
@@ -211,6 +255,6 @@ def _is_active(check: AdmissionCheck) -> bool:
 
 def _repeated(queue: QueueState) -> list[str]:
     """Resources and flavors that stand in two groups: nobody could tell which quota is meant."""
-    covered = [resource for resources, _ in queue.groups for resource in resources]
-    names = covered + queue.flavor_names
-    return sorted({name for name in names if covered.count(name) > 1 or queue.flavor_names.count(name) > 1})
+    covered = Counter(resource for resources, _ in queue.groups for resource in resources)
+    flavors = Counter(queue.flavor_names)
+    return sorted({name for counts in (covered, flavors) for name, times in counts.items() if times > 1})

@@ -163,6 +163,10 @@ class KubeClient:
             return True
         return any(resource.name == kind.plural for resource in known.resources)
 
+    async def document(self, path: str) -> bytes:
+        """What is served at a path that belongs to no kind, such as /apis."""
+        return await self._call("GET", path)
+
     async def version(self) -> ServerVersion:
         """What answers there; ApiStatusError if it is no Kubernetes API server at all."""
         body = await self._call("GET", "/version")

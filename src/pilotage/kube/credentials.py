@@ -7,7 +7,7 @@ produce it anew for every request, because tokens and certificates are rotated u
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from pilotage.kube.errors import CredentialsError
@@ -18,13 +18,17 @@ from pilotage.kube.source import Source
 class Identity:
     """What one request carries. Certificate and key are PEM and come together."""
 
-    authorization: str | None = None
+    authorization: str | None = field(default=None, repr=False)
     certificate: bytes | None = None
-    key: bytes | None = None
+    key: bytes | None = field(default=None, repr=False)
 
 
 class Credentials(Protocol):
     """A supply of identities."""
+
+    @property
+    def are_secret(self) -> bool:
+        """May an identity carry something that whoever reads it could use?"""
 
     async def identity(self) -> Identity:
         """The identity to use now; cheap unless something expired. Raises CredentialsError."""
@@ -40,12 +44,16 @@ class StaticCredentials:
     A token file wins over a token, as in kubectl; the token serves while the file cannot be read.
     """
 
-    token: str = ""
+    token: str = field(default="", repr=False)
     token_file: Source | None = None
     username: str = ""
-    password: str = ""
+    password: str = field(default="", repr=False)
     certificate: Source | None = None
     key: Source | None = None
+
+    @property
+    def are_secret(self) -> bool:
+        return bool(self.token or self.token_file or self.username)
 
     async def identity(self) -> Identity:
         return Identity(

@@ -10,7 +10,7 @@ is shorter than the lease: it has stopped before anybody else can think that the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -18,6 +18,7 @@ import msgspec
 
 from pilotage.clock import rfc3339_micro
 from pilotage.model.coordination import LeaseSpec
+from pilotage.model.names import event_name
 
 _RELEASED_SECONDS: Final = 1
 """What a released lease says: client-go reads it as "free at once"."""
@@ -47,7 +48,14 @@ class LeaseName:
 class Election:
     """The view of one candidate; `identity` must be no one else's."""
 
-    def __init__(self, identity: str, lease: LeaseName, timing: ElectionTiming) -> None:
+    def __init__(
+        self,
+        identity: str,
+        lease: LeaseName,
+        timing: ElectionTiming,
+        on_renewal: Callable[[float | None], None] = lambda renewed_at: None,
+    ) -> None:
+        """`on_renewal` gets every new `renewed_at`, at once."""
         self.identity = identity
         self.lease = lease
         self.timing = timing
@@ -55,6 +63,7 @@ class Election:
         self._spec = LeaseSpec()
         self._observed_at = 0.0
         self._renewed_at: float | None = None
+        self._on_renewal = on_renewal
 
     @property
     def holder(self) -> str:
@@ -86,7 +95,7 @@ class Election:
             self._observed_at = now
         self._document, self._spec = document, spec
         if self.holder != self.identity:
-            self._renewed_at = None
+            self._set_renewed_at(None)
 
     def seconds_to_expiry(self, now: float) -> float:
         """How long another one's lease still holds; 0 if nobody else has it."""
@@ -113,11 +122,12 @@ class Election:
     def granted(self, document: Mapping[str, Any], asked_at: float) -> None:
         """The server took a bid that was made at `asked_at`."""
         self.observe(document, asked_at)
-        self._renewed_at = asked_at
+        self._set_renewed_at(asked_at)
 
     def step_down(self, wall_time: float) -> dict[str, Any] | None:
         """Lead no more. Returns the lease that lets others in at once; None if it is not ours to give away."""
-        was_leading, self._renewed_at = self._renewed_at is not None, None
+        was_leading = self._renewed_at is not None
+        self._set_renewed_at(None)
         if not was_leading or self.holder != self.identity:
             return None
         written = rfc3339_micro(wall_time)
@@ -135,7 +145,10 @@ class Election:
         return {
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
-            "metadata": {"name": f"{self.lease.name}.{int(wall_time * 1e9):x}", "namespace": self.lease.namespace},
+            "metadata": {
+                "name": event_name(self.lease.name, f"{int(wall_time * 1e9):x}"),
+                "namespace": self.lease.namespace,
+            },
             "eventTime": rfc3339_micro(wall_time),
             "reportingController": reporter,
             "reportingInstance": self.identity[:_LONGEST_INSTANCE],
@@ -152,6 +165,10 @@ class Election:
                 "resourceVersion": metadata.get("resourceVersion", ""),
             },
         }
+
+    def _set_renewed_at(self, at: float | None) -> None:
+        self._renewed_at = at
+        self._on_renewal(at)
 
     def _with_spec(self, **spec: Any) -> dict[str, Any]:
         """The document as it was seen (with the version that makes a write conditional) and these fields."""

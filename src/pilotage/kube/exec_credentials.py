@@ -20,6 +20,7 @@ import msgspec
 from pilotage.clock import Clock, parse_rfc3339
 from pilotage.kube.credentials import Credentials, Identity, header_safe
 from pilotage.kube.errors import CredentialsError
+from pilotage.kube.secrets import Unshown, redacted
 
 EXEC_API_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 PLUGIN_TIMEOUT_SECONDS = 60.0
@@ -31,15 +32,17 @@ SHORTEST_LIFE_SECONDS = 1.0
 class ExecCluster:
     """What a plugin with `provideClusterInfo` is told about the cluster."""
 
-    server: str
+    server: str = field(repr=False)
+    proxy_url: str = field(default="", repr=False)
     tls_server_name: str = ""
     is_insecure: bool = False
     authority: bytes = b""
-    config: Any = None
+    config: Any = field(default=None, repr=False)
 
     def wire(self) -> dict[str, Any]:
         known = {
             "server": self.server,
+            "proxy-url": self.proxy_url,
             "tls-server-name": self.tls_server_name,
             "insecure-skip-tls-verify": self.is_insecure,
             "certificate-authority-data": base64.b64encode(self.authority).decode(),
@@ -55,13 +58,13 @@ class ExecPlugin:
     command: str
     api_version: str
     field_name: str
-    args: tuple[str, ...] = ()
-    env: Mapping[str, str] = field(default_factory=dict)
+    args: tuple[str, ...] = field(default=(), repr=False)
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
     install_hint: str = ""
     cluster: ExecCluster | None = None
 
 
-class _Status(msgspec.Struct, rename="camel"):
+class _Status(Unshown, rename="camel"):
     token: str | None = None
     client_certificate_data: str | None = None
     client_key_data: str | None = None
@@ -90,6 +93,11 @@ class ExecCredentials:
         self._grant: _Grant | None = None
         # Requests that find the grant expired wait for one run of the plugin instead of starting one each.
         self._running = asyncio.Lock()
+
+    @property
+    def are_secret(self) -> bool:
+        # Whether it gives tokens or certificates is known when it has run; most give tokens.
+        return True
 
     async def identity(self) -> Identity:
         stated = await self._stated.identity()
@@ -158,7 +166,8 @@ async def run_plugin(plugin: ExecPlugin) -> bytes:
             await process.wait()
     if process.returncode != 0:
         last = complaint.decode("utf-8", "replace").strip().splitlines()[-1:] or ["no message"]
-        raise CredentialsError(f"{plugin.field_name}: {plugin.command} ended with code {process.returncode}: {last[0]}")
+        said = redacted(last[0], (*plugin.env.values(), *plugin.args))
+        raise CredentialsError(f"{plugin.field_name}: {plugin.command} ended with code {process.returncode}: {said}")
     return output
 
 

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import ssl
+from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from pilotage.kube.http_connection import HttpConnection
+from pilotage.kube.http_connection import READ_BYTES, HttpConnection
+from pilotage.kube.proxy import Proxy
+from pilotage.kube.secrets import shown_address, without_user_part
+from pilotage.kube.tunnel import ProxyProblem, open_tunnel
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
@@ -22,16 +28,21 @@ class Endpoint:
     is_tls: bool
     shown: str
     """The address without what may be a secret: user part and path."""
+    proxy: Proxy | None = None
 
     @classmethod
-    def of(cls, server: str) -> Endpoint:
+    def of(cls, server: str, proxy: Proxy | None = None) -> Endpoint:
         """ValueError if it is no address of a server."""
         parts = urlsplit(server)
         if parts.scheme not in _DEFAULT_PORTS or not parts.hostname:
-            raise ValueError(f"{server!r} is no usable address")
+            raise ValueError(f"{without_user_part(server)!r} is no usable address")
         port = parts.port or _DEFAULT_PORTS[parts.scheme]
-        authority = parts.netloc.rpartition("@")[2]
-        return cls(parts.hostname, port, parts.scheme == "https", f"{parts.scheme}://{authority}")
+        return cls(parts.hostname, port, parts.scheme == "https", shown_address(server), proxy)
+
+    @property
+    def is_forwarded(self) -> bool:
+        """Are plain HTTP requests handed to a proxy, which sends them on?"""
+        return self.proxy is not None and not self.proxy.is_socks and not self.is_tls
 
 
 class HttpPool:
@@ -41,8 +52,11 @@ class HttpPool:
         self._endpoint = endpoint
         self._idle_seconds = idle_seconds
         self._free = asyncio.Semaphore(connections)
-        self._idle: list[tuple[HttpConnection, ssl.SSLContext | None]] = []
+        self._idle: deque[tuple[HttpConnection, ssl.SSLContext | None]] = deque()
+        """The one used last at the right."""
+        self._closing: asyncio.TimerHandle | None = None
         self._lent: set[HttpConnection] = set()
+        self._buffer = memoryview(bytearray(READ_BYTES))
 
     async def borrow(self, context: ssl.SSLContext | None, server_name: str | None) -> tuple[HttpConnection, bool]:
         """A connection, and whether it was used before. Raises OSError or ssl.SSLError if there is none to be had."""
@@ -51,7 +65,7 @@ class HttpPool:
             connection = self._reusable(context)
             was_used = connection is not None
             if connection is None:
-                connection = await connect(self._endpoint, context, server_name)
+                connection = await self.connect(context, server_name)
         except BaseException:
             self._free.release()
             raise
@@ -63,6 +77,8 @@ class HttpPool:
         if connection.can_be_reused:
             connection.idle_since = asyncio.get_running_loop().time()
             self._idle.append((connection, context))
+            if self._closing is None:
+                self._close_old()
         else:
             connection.close()
         self._free.release()
@@ -71,6 +87,8 @@ class HttpPool:
         for connection in (*(idle for idle, _ in self._idle), *self._lent):
             connection.close()
         self._idle.clear()
+        if self._closing is not None:
+            self._closing.cancel()
 
     def _reusable(self, context: ssl.SSLContext | None) -> HttpConnection | None:
         """The one used last, so that those beyond the usual need grow old and are closed."""
@@ -83,12 +101,36 @@ class HttpPool:
             connection.close()
         return None
 
+    def _close_old(self) -> None:
+        """Close what has idled for too long, and come back when the next one will have: each takes 300 KB with TLS."""
+        loop = asyncio.get_running_loop()
+        while self._idle and loop.time() - self._idle[0][0].idle_since >= self._idle_seconds:
+            self._idle.popleft()[0].close()
+        due = self._idle[0][0].idle_since + self._idle_seconds if self._idle else None
+        self._closing = None if due is None else loop.call_at(due, self._close_old)
 
-async def connect(endpoint: Endpoint, context: ssl.SSLContext | None, server_name: str | None) -> HttpConnection:
-    """A new connection. Raises OSError (of the last address that was tried) or ssl.SSLError."""
+    async def connect(self, context: ssl.SSLContext | None, server_name: str | None) -> HttpConnection:
+        """A new connection that is not the pool's. Raises OSError (of the last address tried) or ssl.SSLError."""
+        return await _connect(self._endpoint, context, server_name, lambda: HttpConnection(self._buffer))
+
+
+async def _connect(
+    endpoint: Endpoint,
+    context: ssl.SSLContext | None,
+    server_name: str | None,
+    make: Callable[[], HttpConnection],
+) -> HttpConnection:
+    sock = await (_reach(endpoint.host, endpoint.port) if endpoint.proxy is None else _pass(endpoint, endpoint.proxy))
+    name = (server_name or endpoint.host) if context is not None else None
     loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_STREAM)
-    problem: OSError = OSError(f"{endpoint.host} has no address")
+    _, connection = await loop.create_connection(make, sock=sock, ssl=context, server_hostname=name)
+    return connection
+
+
+async def _reach(host: str, port: int) -> socket.socket:
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    problem: OSError = OSError(f"{host} has no address")
     for family, kind, protocol, _, address in found:
         sock = _kept_alive_socket(family, kind, protocol)
         try:
@@ -100,10 +142,26 @@ async def connect(endpoint: Endpoint, context: ssl.SSLContext | None, server_nam
         except BaseException:
             sock.close()
             raise
-        name = (server_name or endpoint.host) if context is not None else None
-        _, connection = await loop.create_connection(HttpConnection, sock=sock, ssl=context, server_hostname=name)
-        return connection
+        return sock
     raise problem
+
+
+async def _pass(endpoint: Endpoint, proxy: Proxy) -> socket.socket:
+    """A socket that leads to the server through the proxy, or to the proxy if that forwards requests."""
+    try:
+        sock = await _reach(proxy.host, proxy.port)
+    except OSError as error:
+        # The event loop's own text repeats the address.
+        text = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or str(error)
+        raise ProxyProblem(f"no connection to the proxy: {text}") from error
+    if endpoint.is_forwarded:
+        return sock
+    try:
+        await open_tunnel(sock, proxy, endpoint.host, endpoint.port)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
 
 
 def _kept_alive_socket(family: int, kind: int, protocol: int) -> socket.socket:

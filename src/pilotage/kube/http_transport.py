@@ -8,6 +8,9 @@ are not followed: they would carry the token away.
 
 A 401 makes the credentials look for something fresher; if they find it the request is sent once more, which is safe
 because a request that was refused had no effect.
+
+A request may wait: for credentials, for a connection of the pool, for a TLS handshake. Whoever may write only under
+some condition (such as holding a lease) gives a `fence`, which is asked when all of that is over and the bytes go out.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ from pilotage.kube.connection import Connection
 from pilotage.kube.credentials import Identity
 from pilotage.kube.errors import CredentialsError
 from pilotage.kube.http_connection import ConnectionBroken, HttpConnection
-from pilotage.kube.http_pool import Endpoint, HttpPool, connect
+from pilotage.kube.http_pool import Endpoint, HttpPool
 from pilotage.kube.tls import TlsContexts
 from pilotage.kube.transport import NoIdentity, NotTrusted, Response, StreamRefused, TransportError
 
@@ -36,6 +39,9 @@ _OTHER_NAME = frozenset({62, 64})
 """OpenSSL's X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_IP_ADDRESS_MISMATCH."""
 _REPEATABLE = frozenset({"GET", "PUT", "DELETE"})
 
+Fence = Callable[[], None]
+"""Asked right before the bytes of a request other than GET go out; what it raises ends the request."""
+
 
 @dataclass(frozen=True, slots=True)
 class HttpSettings:
@@ -44,7 +50,8 @@ class HttpSettings:
     connections: int = 64
     request_seconds: float = 60.0
     connect_seconds: float = 10.0
-    stale_seconds: float = 300.0
+    stale_seconds: float = 270.0
+    """A stream on which nothing arrives for so long is dead: longer than any watch lasts (see `reflector`)."""
     idle_seconds: float = 60.0
     user_agent: str = "pilotage"
 
@@ -52,18 +59,24 @@ class HttpSettings:
 class HttpTransport:
     """A `Transport` to the server of a `Connection`. Must be used within one event loop."""
 
-    def __init__(self, connection: Connection, settings: HttpSettings | None = None) -> None:
+    def __init__(
+        self, connection: Connection, settings: HttpSettings | None = None, *, fence: Fence | None = None
+    ) -> None:
         self._connection = connection
+        self._fence = fence
         self._settings = settings or HttpSettings()
         parts = urlsplit(connection.server)
-        self._endpoint = Endpoint.of(connection.server)
-        self._prefix = parts.path
+        self._endpoint = Endpoint.of(connection.server, connection.proxy)
+        host = parts.netloc.rpartition("@")[2]
+        self._prefix = f"http://{host}{parts.path}" if self._endpoint.is_forwarded else parts.path
         self._default_authorization = _basic(parts.username, parts.password)
         self._fixed_headers = (
-            f"Host: {parts.netloc.rpartition('@')[2]}\r\n"
+            f"Host: {host}\r\n"
             "Accept: application/json\r\nAccept-Encoding: identity\r\n"
             f"User-Agent: {self._settings.user_agent}\r\n"
         )
+        if connection.proxy is not None and self._endpoint.is_forwarded:
+            self._fixed_headers += connection.proxy.authorization
         self._tls = TlsContexts(connection.tls, connection.origin)
         self._pool: HttpPool | None = None
         self._streams: set[HttpConnection] = set()
@@ -122,6 +135,8 @@ class HttpTransport:
         connection, was_used = await self._borrow(context, seconds)
         try:
             async with asyncio.timeout(seconds):
+                if self._fence is not None and method != "GET":
+                    self._fence()
                 try:
                     return await connection.exchange(message)
                 except ConnectionBroken as broken:
@@ -148,17 +163,17 @@ class HttpTransport:
             raise self._no_connection(error) from error
 
     async def _open_stream(self, target: str, identity: Identity) -> tuple[HttpConnection, int]:
-        self._requests()
+        pool = self._requests()
         context = self._context(identity)
         message = self._message("GET", target, identity, None, "")
         try:
             async with asyncio.timeout(self._settings.connect_seconds):
-                connection = await connect(self._endpoint, context, self._connection.tls.server_name)
+                connection = await pool.connect(context, self._connection.tls.server_name)
         except (OSError, TimeoutError) as error:
             raise self._no_connection(error) from error
         self._streams.add(connection)
         try:
-            async with asyncio.timeout(self._settings.stale_seconds):
+            async with asyncio.timeout(self._settings.request_seconds):
                 return connection, await connection.open_stream(message)
         except (ConnectionBroken, TimeoutError, OSError) as error:
             self._end_stream(connection)
@@ -233,6 +248,10 @@ class HttpTransport:
             way_out = "server and tls-server-name" if is_misnamed else "certificate-authority"
             problem = f"its certificate is not trusted ({reason}); check {way_out}"
             return NotTrusted(f"API server {server}: {problem} ({origin})", sent=False)
+        proxy = self._endpoint.proxy
+        if proxy is not None:
+            text = f"cannot reach the API server {server} through the proxy {proxy.shown}: {_connect_problem(error)}"
+            return TransportError(f"{text} ({proxy.origin}; {origin})", sent=False)
         text = f"cannot reach the API server {server}: {_connect_problem(error)}"
         return TransportError(f"{text}; is it running and is the address right? ({origin})", sent=False)
 

@@ -9,6 +9,7 @@ from pilotage.clock import Clock
 from pilotage.kube.connection import Connection
 from pilotage.kube.credentials import StaticCredentials
 from pilotage.kube.errors import CredentialsError, KubeconfigError
+from pilotage.kube.proxy import Proxies
 from pilotage.kube.source import WatchedFile
 from pilotage.kube.tls import TlsSettings
 
@@ -36,6 +37,7 @@ def in_cluster_connection(
         credentials=StaticCredentials(token_file=token),
         origin="in-cluster configuration",
         namespace=_namespace(directory),
+        proxies=Proxies(environ=environ),
     )
 
 

@@ -1,7 +1,7 @@
 """From kubeconfig files to a `Connection`, with the same precedence as kubectl.
 
 Where to look: the file that was asked for; else the files of $KUBECONFIG; else ~/.kube/config; else, inside a pod,
-the pod's service account. What is not supported (proxies, impersonation, legacy auth providers) is refused with a
+the pod's service account. What is not supported (impersonation, legacy auth providers) is refused with a
 message instead of being ignored: a connection under another identity than the one written down is worse than none.
 """
 
@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import base64
 import binascii
+import logging
 import os
+import stat
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -30,11 +32,15 @@ from pilotage.kube.kubeconfig_file import (
     UserFields,
     read_kubeconfigs,
 )
+from pilotage.kube.proxy import Proxies, Proxy
+from pilotage.kube.secrets import without_user_part
 from pilotage.kube.source import Inline, Source, WatchedFile
 from pilotage.kube.tls import TlsSettings
 
 EXEC_CONFIG_EXTENSION = "client.authentication.k8s.io/exec"
 NEVER_ASK = ("Never", "IfAvailable")
+
+_log = logging.getLogger(__name__)
 
 __all__ = ["KubeconfigError", "load_connection"]
 
@@ -52,7 +58,7 @@ def load_connection(
         if context is None and is_in_cluster(environ):
             return in_cluster_connection(environ, clock)
         raise KubeconfigError(_nothing_found(environ))
-    return _Resolver(read_kubeconfigs(files), clock).connection(context)
+    return _Resolver(read_kubeconfigs(files), clock, environ).connection(context)
 
 
 def _files(path: str | None, environ: Mapping[str, str]) -> list[Path]:
@@ -83,6 +89,7 @@ class _Resolver:
 
     config: Kubeconfig
     clock: Clock
+    environ: Mapping[str, str] = field(repr=False)
 
     def connection(self, context: str | None) -> Connection:
         name, fields = self._context(context)
@@ -92,13 +99,16 @@ class _Resolver:
         cluster_reader = _FieldReader(cluster.file, f"cluster {cluster_name!r}", self.clock)
         user_reader = _FieldReader(user.file, f"user {user_name!r}", self.clock)
         tls = _tls_settings(cluster, cluster_reader)
-        return Connection(
+        found = Connection(
             server=_server(cluster, cluster_reader),
             tls=tls,
             credentials=_credentials(user, user_reader, cluster, tls),
             origin=f"kubeconfig {cluster.file}, context {name!r}",
             namespace=fields.namespace or "default",
+            proxies=_proxies(cluster, cluster_reader, self.environ),
         )
+        _warn(found, user)
+        return found
 
     def _context(self, wanted: str | None) -> tuple[str, ContextFields]:
         name = wanted or self.config.current_context
@@ -173,6 +183,22 @@ class _FieldReader:
             raise self.fail(field, f"is not base64 ({error})") from error
 
 
+def _warn(connection: Connection, user: UserEntry) -> None:
+    """Of what works and is dangerous."""
+    if connection.tls.is_insecure:
+        _log.warning(
+            "insecure-skip-tls-verify: whoever answers at %s is believed and gets our credentials; set "
+            "certificate-authority instead (%s)",
+            connection.shown,
+            connection.origin,
+        )
+    holds_secret = user.fields.token or user.fields.password or user.fields.client_key_data
+    if holds_secret and user.file.stat().st_mode & stat.S_IROTH:
+        _log.warning(
+            "kubeconfig %s holds credentials and every user of this machine can read it: chmod 600 it", user.file
+        )
+
+
 def _server(entry: ClusterEntry, reader: _FieldReader) -> str:
     server = entry.fields.server
     if not server:
@@ -183,14 +209,19 @@ def _server(entry: ClusterEntry, reader: _FieldReader) -> str:
     except ValueError:
         is_usable = False
     if not is_usable:
-        raise reader.fail("server", f"{server!r} is no URL of an API server; write it as https://HOST:PORT")
+        raise reader.fail(
+            "server", f"{without_user_part(server)!r} is no URL of an API server; write it as https://HOST:PORT"
+        )
     return server.rstrip("/")
+
+
+def _proxies(entry: ClusterEntry, reader: _FieldReader, environ: Mapping[str, str]) -> Proxies:
+    url = entry.fields.proxy_url
+    return Proxies(Proxy.of(url, reader.name("proxy-url"))) if url else Proxies(environ=environ)
 
 
 def _tls_settings(entry: ClusterEntry, reader: _FieldReader) -> TlsSettings:
     fields = entry.fields
-    if fields.proxy_url:
-        raise reader.fail("proxy-url", "proxies are not supported; remove it and reach the server directly")
     authority = reader.source("certificate-authority", fields.certificate_authority_data, fields.certificate_authority)
     if authority and fields.insecure_skip_tls_verify:
         raise reader.fail("insecure-skip-tls-verify", "contradicts certificate-authority; remove one of them")
@@ -253,6 +284,7 @@ def _exec_cluster(cluster: ClusterEntry, tls: TlsSettings) -> ExecCluster:
     configs = (item.extension for item in cluster.fields.extensions or () if item.name == EXEC_CONFIG_EXTENSION)
     return ExecCluster(
         server=cluster.fields.server,
+        proxy_url=cluster.fields.proxy_url,
         tls_server_name=tls.server_name or "",
         is_insecure=tls.is_insecure,
         authority=tls.authority.read() if tls.authority else b"",

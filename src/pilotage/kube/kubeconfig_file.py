@@ -16,6 +16,7 @@ import msgspec
 import yaml
 
 from pilotage.kube.errors import KubeconfigError
+from pilotage.kube.secrets import Unshown
 from pilotage.model.errors import explain_problem
 
 
@@ -24,7 +25,7 @@ class NamedExtension(msgspec.Struct):
     extension: Any = None
 
 
-class ClusterFields(msgspec.Struct, rename="kebab"):
+class ClusterFields(Unshown, rename="kebab"):
     server: str = ""
     certificate_authority: str = ""
     certificate_authority_data: str = ""
@@ -34,12 +35,12 @@ class ClusterFields(msgspec.Struct, rename="kebab"):
     extensions: list[NamedExtension] | None = None
 
 
-class ExecEnv(msgspec.Struct):
+class ExecEnv(Unshown):
     name: str
     value: str = ""
 
 
-class ExecFields(msgspec.Struct, rename="camel"):
+class ExecFields(Unshown, rename="camel"):
     command: str = ""
     api_version: str = ""
     args: list[str] | None = None
@@ -49,7 +50,7 @@ class ExecFields(msgspec.Struct, rename="camel"):
     interactive_mode: str = ""
 
 
-class UserFields(msgspec.Struct, rename="kebab"):
+class UserFields(Unshown, rename="kebab"):
     token: str = ""
     token_file: str = msgspec.field(default="", name="tokenFile")
     client_certificate: str = ""

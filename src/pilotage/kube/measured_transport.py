@@ -1,6 +1,6 @@
 """A transport that counts and times what goes through it, under client-go's names.
 
-What a stream costs is no duration: it is counted when it is opened.
+What a stream costs is no duration: it is counted when it is opened. Writes that are refused are counted apart.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from pilotage.clock import Clock
+from pilotage.kube.refused_writes import RefusedWrites
 from pilotage.kube.transport import Response, StreamRefused, Transport, TransportError
 from pilotage.observe.metrics import Metrics
 
@@ -25,6 +26,7 @@ class MeasuredTransport:
         self._host = urlsplit(server).netloc.rpartition("@")[2]
         self._requests = metrics.rest_client_requests_total
         self._durations = metrics.rest_client_request_duration_seconds
+        self._refused = RefusedWrites(metrics.refused_writes_total, clock)
         self._clock = clock
 
     async def request(
@@ -47,6 +49,7 @@ class MeasuredTransport:
             raise
         self._requests.add(str(answer.status), method, self._host)
         self._durations.observe(self._clock.monotonic() - started, method, self._host)
+        self._refused.note(method, path, answer)
         return answer
 
     @asynccontextmanager

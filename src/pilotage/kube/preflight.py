@@ -7,7 +7,7 @@ fixed by people, who get everything that is missing at once, each with the rule 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -63,9 +63,13 @@ class Permission:
 
 
 async def await_server(
-    client: KubeClient, kinds: Collection[KindInfo], clock: Clock, on_problem: Callable[[str, float], None]
+    client: KubeClient,
+    kinds: Collection[KindInfo],
+    clock: Clock,
+    on_problem: Callable[[str, float], None],
+    wanted_by: Mapping[str, Collection[str]] | None = None,
 ) -> ServerVersion:
-    """What answers there and lets us read `kinds`.
+    """What answers there and lets us read `kinds`; `wanted_by` has the plugins that want a kind, by its `kind`.
 
     Waits while nothing answers, and tells `on_problem` why and for how long. Refused if it is no Kubernetes, or does
     not let us in, or does not let us read, with all that is missing.
@@ -74,7 +78,7 @@ async def await_server(
     while True:
         try:
             version = await client.version()
-            await _check_reading(client, kinds)
+            await _check_reading(client, kinds, wanted_by or {})
             return version
         except NotTrusted as error:
             raise Refused([str(error)]) from error
@@ -107,7 +111,9 @@ async def has_kind(client: KubeClient, kind: KindInfo) -> bool:
     return True
 
 
-async def _check_reading(client: KubeClient, kinds: Collection[KindInfo]) -> None:
+async def _check_reading(
+    client: KubeClient, kinds: Collection[KindInfo], wanted_by: Mapping[str, Collection[str]]
+) -> None:
     problems = []
     for kind in kinds:
         try:
@@ -116,7 +122,9 @@ async def _check_reading(client: KubeClient, kinds: Collection[KindInfo]) -> Non
             if error.code == 403 and _ANONYMOUS in error.message:
                 raise Refused([_NOBODY]) from error
             if error.code == 403:
-                problems.append(f"{error.message}; {way_out(kind, ('list', 'watch'))}")
+                plugins = ", ".join(wanted_by.get(kind.kind, ()))
+                wish = f" (plugin {plugins} wants to watch {kind.kind})" if plugins else ""
+                problems.append(f"{error.message}{wish}; {way_out(kind, ('list', 'watch'))}")
             # A kind that this server does not have (an older one, say) has no objects; the reflector waits for it.
             elif error.code != 404:
                 raise

@@ -7,11 +7,15 @@
 
 A list is expensive for both sides, so everything that can be resumed is resumed: a failed page is asked for again, a
 cut watch goes on from the version of its last event or bookmark. Only a server that no longer has (or never had)
-that version makes us list again, and lists in quick succession are spaced out. What was deleted while we could not
-watch shows by its absence in `sink.replace`.
+that version makes us list again, or one that fails (5xx, nonsense) a few times in a row whenever it is asked to watch
+from there: what happened meanwhile is worth a list to us. Lists in quick succession are spaced out, longer and longer,
+each by another random time. What was deleted while we could not watch shows by its absence in `sink.replace`.
+`relist` makes a new list at once: for those who cannot decide anything by a view that may lag behind.
 
 The server is asked to end every watch after a few minutes, and the transport gives up a stream on which nothing
-arrives for longer than that: a connection that died silently cannot go unnoticed.
+arrives for longer than that: a connection that died silently cannot go unnoticed. `contact_age` tells how long ago the
+server was last heard of. Of a kind in which nothing happens it is about a minute at most (we ask for bookmarks, which
+API servers send that often), or, without bookmarks, what a watch lasts.
 """
 
 from __future__ import annotations
@@ -19,12 +23,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Protocol
 
 from pilotage.clock import Clock
 from pilotage.kube.backoff import Backoff
 from pilotage.kube.client import KubeClient, ListOptions
+from pilotage.kube.discovery import why_not_served
 from pilotage.kube.errors import ApiStatusError
 from pilotage.kube.lines import LineJoiner, LineTooLong
 from pilotage.kube.listing import Listing
@@ -33,12 +39,14 @@ from pilotage.kube.transport import TransportError
 from pilotage.kube.undecodable import Undecodable
 from pilotage.model.errors import DecodeError
 from pilotage.model.kinds import KindInfo, WatchEvent
+from pilotage.observe.skipped_objects import SkippedObjects
 
 WATCH_SECONDS = (120, 240)
 """Each watch lasts a time drawn from this range, so that the watches of many kinds do not end together."""
 HEALTHY_AFTER_SECONDS = 5.0
 LONGEST_RETRY_AFTER_SECONDS = 300.0
-FRUITLESS_LIMIT = 8
+FRUITLESS_LIMIT = 3
+"""So many watches in a row that fail and bring nothing: then it is time for a new list."""
 ABSENT_AFTER = 3
 _CHANGES = frozenset({"ADDED", "MODIFIED", "DELETED"})
 _MAY_PASS = frozenset({401, 403, 408, 429})
@@ -65,7 +73,7 @@ class WatchBroken(Exception):
 
 
 class Reflector:
-    """`run()` until cancelled. It survives everything that the server and the network do; only bugs get out."""
+    """`run()` until cancelled. It survives everything that the server and the network do, and its own bugs."""
 
     def __init__(
         self,
@@ -78,7 +86,13 @@ class Reflector:
         page_size: int = 500,
         field_selector: str = "",
         label_selector: str = "",
+        on_contact: Callable[[bool], None] | None = None,
+        skipped: SkippedObjects | None = None,
+        explains_absence: bool = False,
     ) -> None:
+        """`on_contact` is told False when watching was interrupted, and True when it goes on; `skipped` is told of
+        objects that do not decode. `explains_absence` warns of a kind that the server does not have, with what
+        discovery knows; otherwise that is as it should be."""
         self._client = client
         self._kind = kind
         self._sink = sink
@@ -94,11 +108,23 @@ class Reflector:
         self._absences = 0
         self._failures = 0
         self._warned = ""
+        self._on_contact = on_contact
+        self._explains_absence = explains_absence
+        self._is_in_contact = True
         self._synced = asyncio.Event()
-        self.undecodable = Undecodable()
+        self._listed = asyncio.Event()
+        """Everything that was asked for by `relist` is there."""
+        self._step: asyncio.Task[None] | None = None
+        self.undecodable = Undecodable(kind.kind, skipped if skipped is not None else SkippedObjects())
         self.is_served = True
         self.lists_completed = 0
         self.last_contact = clock.monotonic()
+        self._is_running = False
+
+    @property
+    def contact_age(self) -> float | None:
+        """Seconds since the server was last heard of; None if nobody watches yet."""
+        return self._clock.monotonic() - self.last_contact if self._is_running else None
 
     @property
     def kind(self) -> KindInfo:
@@ -112,16 +138,52 @@ class Reflector:
     async def wait_synced(self) -> None:
         await self._synced.wait()
 
+    async def relist(self) -> None:
+        """Return when the sink has everything that the server had when this was called.
+
+        Whoever is cancelled meanwhile goes on watching from where it was.
+        """
+        if not self.is_served:
+            return
+        before = self._position
+        self._listed.clear()
+        self._go_on_from(None)
+        try:
+            await self._listed.wait()
+        finally:
+            if not self._listed.is_set():
+                self._go_on_from(before)
+
+    def _go_on_from(self, position: str | None) -> None:
+        self._position, self._listing = position, Listing(self._page_size)
+        if self._step is not None:
+            self._step.cancel()
+
     async def run(self) -> None:
+        self._is_running = True
+        self._touch()
         while True:
-            try:
-                if self._position is None:
-                    await self._list_next_page()
-                else:
-                    await self._watch(self._position)
-            except (ApiStatusError, TransportError, WatchBroken, LineTooLong) as error:
+            async with asyncio.TaskGroup() as tasks:
+                self._step = tasks.create_task(self._go_on(), name=f"watch {self._kind.plural}")
+
+    async def _go_on(self) -> None:
+        """A page of the list, or a watch until it ends, and the wait after what went wrong with it."""
+        try:
+            if self._position is None:
+                await self._list_next_page()
+            else:
+                await self._watch(self._position)
+        except (ApiStatusError, TransportError, WatchBroken, LineTooLong) as error:
+            if not await self._explained(error):
                 self._report(error)
-                await self._clock.sleep(self._recover(error))
+            self._note_contact(False)
+            await self._clock.sleep(self._recover(error))
+        except Exception as error:
+            _log.exception("%s: cannot go on with this answer, will list anew", self._kind.plural)
+            self._note_contact(False)
+            self._listing = Listing(self._page_size)
+            broken = WatchBroken(f"{type(error).__name__}: {error}", must_relist=True)
+            await self._clock.sleep(self._recover(broken))
 
     async def _list_next_page(self) -> None:
         listing = self._listing
@@ -141,9 +203,12 @@ class Reflector:
         self._position = listing.resource_version
         self._listing = Listing(self._page_size)
         self._absences = 0
+        if not self.is_served and self._explains_absence:
+            _log.info("%s: the API server has this kind now; %d objects", self._kind.kind, len(listing.items))
         self.is_served = True
         self.lists_completed += 1
         self._synced.set()
+        self._listed.set()
 
     async def _watch(self, position: str) -> None:
         opened: float | None = None
@@ -154,6 +219,7 @@ class Reflector:
                 self._kind, self._selection, resource_version=position, timeout_seconds=timeout
             ) as chunks:
                 opened = self._touch()
+                self._note_contact(True)
                 async for chunk in chunks:
                     self._touch()
                     if complete := lines.complete(chunk):
@@ -214,6 +280,11 @@ class Reflector:
         self.last_contact = self._clock.monotonic()
         return self.last_contact
 
+    def _note_contact(self, is_in_contact: bool) -> None:
+        if self._on_contact is not None and is_in_contact is not self._is_in_contact:
+            self._is_in_contact = is_in_contact
+            self._on_contact(is_in_contact)
+
     def _made_progress(self) -> None:
         self._backoff.reset()
         self._relist_backoff.reset()
@@ -240,6 +311,8 @@ class Reflector:
         if error.is_gone:
             self._listing.start_again()
         elif error.code == 404:
+            # Of a kind that does not exist, this is all that is to be heard.
+            self._touch()
             self._listing = Listing(self._page_size)
             self._absences += 1
             # A server that has just started may not know its custom kinds yet: what we hold is kept for a moment.
@@ -252,6 +325,7 @@ class Reflector:
         self.undecodable.listed([])
         self._sink.replace(self._kind.kind, [])
         self._synced.set()
+        self._listed.set()
 
     def _must_relist(self, error: Exception) -> bool:
         if isinstance(error, WatchBroken) and error.must_relist:
@@ -266,6 +340,16 @@ class Reflector:
         # A server in trouble (5xx) or talking nonsense deserves some patience, but not for ever with one version.
         self._fruitless += 1
         return self._fruitless >= FRUITLESS_LIMIT
+
+    async def _explained(self, error: Exception) -> bool:
+        """Whether it is the absence of the kind, and was logged with what discovery knows of it."""
+        if not self._explains_absence or not isinstance(error, ApiStatusError) or error.code != 404:
+            return False
+        problem = await why_not_served(self._client, self._kind)
+        if problem and problem != self._warned:
+            _log.warning("%s", problem)
+            self._warned = problem
+        return bool(problem)
 
     def _report(self, error: Exception) -> None:
         problem = f"{self._kind.plural}: {error}"

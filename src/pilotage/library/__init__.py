@@ -2,5 +2,6 @@
 
 from pilotage.library.framework import Answer, Framework
 from pilotage.library.scheduler import Scheduler
+from pilotage.serve.endpoints import EndpointOptions
 
-__all__ = ["Answer", "Framework", "Scheduler"]
+__all__ = ["Answer", "EndpointOptions", "Framework", "Scheduler"]

@@ -17,14 +17,14 @@ import numpy as np
 
 from pilotage.api.plugin import Plugin
 from pilotage.api.state import CycleState
-from pilotage.assembly import options_from_configuration
+from pilotage.assembly import watched_kinds
 from pilotage.clock import Clock, SystemClock
 from pilotage.cluster.state import Cluster
-from pilotage.config.load import default_configuration, load_configuration
 from pilotage.cycle.placement import Placed, ProfileEngine, diagnose, place
 from pilotage.explain.engine import put, thinking_engines
 from pilotage.framework.diagnosis import Diagnosis
-from pilotage.model import Pod, kind_of
+from pilotage.library.configured import configured
+from pilotage.model import KindInfo, Pod
 
 Given = Mapping[str, Any] | Any
 """An object as JSON, or as a class of `pilotage.model`."""
@@ -55,31 +55,30 @@ class Framework:
         plugins: Sequence[type[Plugin]] = (),
         clock: Clock | None = None,
     ) -> None:
-        """`config` is a KubeSchedulerConfiguration file; `plugins` run beside the default ones.
+        """`config` is a KubeSchedulerConfiguration file; `plugins`, and those of the files that it names, run beside
+        the default ones.
 
         ConfigError or ProfileError if that does not work out.
         """
-        configuration = default_configuration() if config is None else load_configuration(config)
-        self._cluster = Cluster()
-        self._engines = thinking_engines(
-            self._cluster, clock or SystemClock(), options_from_configuration(configuration, plugins)
-        )
+        _, options = configured(config, plugins)
+        self._cluster = Cluster(kinds=watched_kinds(options))
+        self._engines = thinking_engines(self._cluster, clock or SystemClock(), options)
         for obj in objects:
             self.put(obj)
 
     def put(self, obj: Given) -> None:
         """Add an object, or replace the one of that name. A pod with a node name takes its place there."""
-        built = _decoded(obj)
-        put(self._cluster, type(built).__name__, built)
+        for kind, built in self._read(obj):
+            put(self._cluster, kind, built)
 
     def remove(self, obj: Given) -> None:
         """Take an object away again; a pod leaves its place, a node goes with all that was on it."""
-        built = _decoded(obj)
-        self._cluster.remove_object(type(built).__name__, built.key)
-        if isinstance(built, Pod):
-            self._cluster.remove_pod(built.uid)
-        elif type(built).__name__ == "Node":
-            self._cluster.remove_node(built.name)
+        for kind, built in self._read(obj):
+            self._cluster.remove_object(kind, built.key)
+            if isinstance(built, Pod):
+                self._cluster.remove_pod(built.uid)
+            elif kind == "Node":
+                self._cluster.remove_node(built.name)
 
     def fits(self, pod: Given) -> Answer:
         """What the filters say of all nodes, and the choice among those that are left."""
@@ -97,8 +96,19 @@ class Framework:
         """From now on the pod counts on that node: to ask about several pods one after another."""
         self.put(self._pod(pod).with_node(node_name))
 
+    def _read(self, given: Given) -> list[tuple[str, Any]]:
+        """The object in each type that it is read in; ValueError if neither scheduling nor a plugin reads it."""
+        kinds = self._cluster.kinds
+        if not isinstance(given, Mapping):
+            return [(key, given) for key in kinds.of_object(given)]
+        found = kinds.of_manifest(given)
+        if not found:
+            message = f"scheduling does not read objects of kind {given.get('kind')!r}, and no plugin watches them"
+            raise ValueError(message)
+        return [(kind.kind, _decoded(given, kind)) for kind in found]
+
     def _pod(self, pod: Given) -> Pod:
-        built = _decoded(pod)
+        _, built = self._read(pod)[0]
         if not isinstance(built, Pod):
             raise TypeError(f"a pod is wanted, not a {type(built).__name__}")
         return built
@@ -112,12 +122,7 @@ class Framework:
             raise ValueError(message) from None
 
 
-def _decoded(obj: Given) -> Any:
-    if not isinstance(obj, Mapping):
-        return obj
-    kind = kind_of(str(obj.get("kind", "")))
-    if kind is None:
-        raise ValueError(f"scheduling does not read objects of kind {obj.get('kind')!r}")
+def _decoded(obj: Mapping[str, Any], kind: KindInfo) -> Any:
     metadata = dict(obj.get("metadata") or {})
     if kind.namespaced:
         metadata.setdefault("namespace", "default")

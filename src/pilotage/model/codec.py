@@ -8,6 +8,7 @@ an object that really is wrong is handed over as a DecodeError while its neighbo
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -17,7 +18,8 @@ from pilotage.model.meta import Status
 
 T = TypeVar("T")
 
-BROKEN_INPUT = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+BROKEN_INPUT = Exception
+"""Whatever one object makes a decoder raise: it concerns that object, not its neighbours."""
 _OPAQUE = frozenset({"opaque", "data"})  # other people's documents, where null may mean something
 
 
@@ -151,6 +153,45 @@ class Codec(Generic[T]):
             return WatchEvent(event.type, self.decode(event.object))
         except DecodeError as error:
             return WatchEvent(event.type, error)
+
+
+class RawCodec(Codec[T]):
+    """Decodes as another codec does, one object after the other, and keeps with each the JSON that it was read from."""
+
+    def __init__(self, codec: Codec[T]) -> None:
+        self.kind = codec.kind
+        self._codec = codec
+
+    def decode(self, data: bytes | msgspec.Raw) -> T:
+        own = bytes(data)
+        return _with_json(self._codec.decode(own), own)
+
+    def decode_list(self, data: bytes) -> ListPage:
+        return self._decode_list_one_by_one(data)
+
+    def decode_events(self, data: bytes) -> list[WatchEvent]:
+        return [self._decode_event_alone(line) for line in data.splitlines() if line.strip()]
+
+
+def json_of(obj: Any) -> bytes | None:
+    """The JSON that an object was read from; None if it was not kept."""
+    found: bytes | None = getattr(obj, "read_from_json", None)
+    return found
+
+
+def _with_json(obj: T, data: bytes) -> T:
+    """The same object, of a class that differs in this one field: copies of it keep the field, others never have it."""
+    cls: Any = type(obj)
+    made: T = _class_with_json(cls)(**{name: getattr(obj, name) for name in cls.__struct_fields__}, read_from_json=data)
+    return made
+
+
+@cache
+def _class_with_json(cls: Any) -> Any:
+    own = [("read_from_json", bytes, b"")]
+    return msgspec.defstruct(
+        cls.__name__, own, bases=(cls,), module=cls.__module__, frozen=True, gc=False, kw_only=True
+    )
 
 
 def _without_nulls(tree: Any) -> Any:

@@ -18,6 +18,8 @@ Duration = Annotated[float, DurationText()]
 
 _UNITS = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 _UNITS |= {"m": 60 * _UNITS["s"], "h": 3600 * _UNITS["s"]}
+_LONGEST = 2**63 - 1
+"""Nanoseconds, as in Kubernetes."""
 _PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)")
 
 
@@ -52,6 +54,8 @@ def parse_duration(text: str) -> float:
         at = found.end()
     if not body or at != len(body) or len(text) - len(body) > 1:
         raise ValueError(f'"{text}" is not a duration (a number with a unit, such as 300ms, 10s or 1h30m)')
+    if nanos > _LONGEST:
+        raise ValueError(f'"{text[:40]}" is longer than a duration can be (about 292 years)')
     seconds = float(nanos / _UNITS["s"])
     return -seconds if text.startswith("-") else seconds
 

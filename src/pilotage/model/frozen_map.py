@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 
 class FrozenMap(dict[str, str]):
-    __slots__ = ("_hash",)
+    __slots__ = ("__weakref__", "_hash")
 
     def __hash__(self) -> int:  # type: ignore[override]
         try:

@@ -5,18 +5,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
 
 from pilotage.model import coordination, kueue, limit_ranges, policy, resource, storage, workloads
-from pilotage.model.codec import Bookmark, Codec, ListPage, StatusError, WatchEvent
+from pilotage.model.codec import Bookmark, Codec, ListPage, RawCodec, StatusError, WatchEvent
 from pilotage.model.meta import ApiObject
 from pilotage.model.node import Node
 from pilotage.model.pod import POD_CODEC
 
-__all__ = ["KINDS", "Bookmark", "KindInfo", "ListPage", "StatusError", "WatchEvent", "kind_of"]
+__all__ = ["KINDS", "WATCHED", "Bookmark", "KindInfo", "ListPage", "StatusError", "WatchEvent", "kind_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,10 @@ class KindInfo:
         """Complete lines of a watch; an object that does not decode is a DecodeError in its event's place."""
         return self.codec.decode_events(data)
 
+    def keeping_json(self) -> KindInfo:
+        """The same kind, whose objects keep the JSON that they were read from (`codec.json_of`)."""
+        return replace(self, codec=RawCodec(self.codec))
+
     def path(self, namespace: str | None = None, name: str | None = None) -> str:
         """The URL path of the collection (in all namespaces or one) or of one object."""
         if namespace and self.namespaced:
@@ -64,7 +68,8 @@ def kind_of(kind: str) -> KindInfo | None:
     return _BY_KIND.get(kind)
 
 
-def _named(wire: ApiObject) -> ApiObject:
+def named(wire: ApiObject) -> ApiObject:
+    """What every object must have: a name."""
     if not wire.metadata.name:
         raise msgspec.ValidationError("Object missing required field `name` - at `$.metadata`")
     return wire
@@ -72,7 +77,7 @@ def _named(wire: ApiObject) -> ApiObject:
 
 def _kind(group_version: str, plural: str, struct: type[ApiObject], *, namespaced: bool) -> KindInfo:
     group, _, version = group_version.rpartition("/")
-    return KindInfo(group, version, plural, struct.__name__, namespaced, Codec(struct.__name__, struct, _named))
+    return KindInfo(group, version, plural, struct.__name__, namespaced, Codec(struct.__name__, struct, named))
 
 
 _CORE = [
@@ -118,3 +123,26 @@ _KUEUE = [
 
 KINDS: dict[str, KindInfo] = {info.plural: info for info in (*_CORE, *_GROUPS, *_KUEUE)}
 _BY_KIND = {info.kind: info for info in KINDS.values()}
+
+WATCHED = (
+    "nodes",
+    "pods",
+    "namespaces",
+    "services",
+    "replicationcontrollers",
+    "replicasets",
+    "statefulsets",
+    "poddisruptionbudgets",
+    "persistentvolumes",
+    "persistentvolumeclaims",
+    "storageclasses",
+    "csinodes",
+    "csidrivers",
+    "csistoragecapacities",
+    "volumeattachments",
+    "resourceclaims",
+    "resourceslices",
+    "deviceclasses",
+    "devicetaintrules",
+)
+"""The kinds that a scheduler watches whatever its plugins are."""

@@ -65,6 +65,9 @@ class Breach(NamedTuple):
     sentence: str
 
 
+_LARGEST_RATIO = Fraction(10**18)
+
+
 class _Amount(NamedTuple):
     value: Fraction
     form: Format
@@ -203,7 +206,7 @@ def _above_ratio(most: Fraction, request: _Amount | None, limit: _Amount | None)
     if limit is None or not limit.value:
         return None, ", but no limit is specified or limit is 0"
     ratio = limit.value / request.value
-    return (ratio, f", but provided ratio is {float(ratio):f}") if ratio > most else None
+    return (ratio, f", but provided ratio is {float(min(ratio, _LARGEST_RATIO)):f}") if ratio > most else None
 
 
 # --- amounts ----------------------------------------------------------------------------------------------------------

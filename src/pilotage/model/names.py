@@ -1,4 +1,4 @@
-"""The names that Kubernetes accepts for labels and resources: `example.com/name`, prefix optional."""
+"""The names that Kubernetes accepts: for labels and resources `example.com/name`, prefix optional; for events."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Final
 
 _LONGEST_NAME: Final = 63
 _LONGEST_PREFIX: Final = 253
+_LONGEST_OBJECT_NAME: Final = 253
+_LONGEST_REPORTER: Final = 128
 _NAME: Final = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?", re.ASCII)
 _SUBDOMAIN: Final = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*", re.ASCII)
 
@@ -22,3 +24,14 @@ def label_name_problem(text: str) -> str | None:
             "and be at most 63 characters long"
         )
     return None
+
+
+def event_name(about: str, suffix: str) -> str:
+    """The name of an Event about an object: the object's name, cut if there is no room for all, and a unique suffix."""
+    # What is left must not end with a character that only stands between others.
+    return f"{about[: _LONGEST_OBJECT_NAME - len(suffix) - 1].rstrip('-.')}.{suffix}"
+
+
+def reporting_instance(controller: str, host: str) -> str:
+    """Who reports an Event: the API server takes 128 characters."""
+    return f"{controller}-{host}"[:_LONGEST_REPORTER]

@@ -94,10 +94,12 @@ class Pod(msgspec.Struct, frozen=True, eq=False, gc=False, kw_only=True):
 
     @property
     def priority(self) -> int:
+        """`spec.priority`; 0 if it is not set."""
         return self.spec.priority or 0
 
     @property
     def is_terminating(self) -> bool:
+        """Is it being deleted?"""
         return self.deletion_timestamp is not None
 
     @property
@@ -107,6 +109,7 @@ class Pod(msgspec.Struct, frozen=True, eq=False, gc=False, kw_only=True):
 
     @property
     def controller(self) -> OwnerReference | None:
+        """The owner that manages the pod, such as its ReplicaSet."""
         return controller_of(self.owner_references)
 
     def with_node(self, node_name: str) -> Pod:

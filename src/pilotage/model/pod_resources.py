@@ -12,7 +12,6 @@ granted and what is in effect. Results that follow from the spec alone are kept 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from fractions import Fraction
 from typing import TypeVar
 
 import msgspec
@@ -20,7 +19,7 @@ import msgspec
 from pilotage.model.pod import Pod
 from pilotage.model.pod_spec import Container, PodSpec, PodSpecFields
 from pilotage.model.pod_status import ContainerStatus, PodStatus
-from pilotage.model.quantity import MAX_INT64, Quantity, parse_quantity
+from pilotage.model.quantity import Quantity, quantity_nanos, resource_amount
 
 DEFAULT_CPU_MILLIS = 100
 DEFAULT_MEMORY_BYTES = 200 * 1024 * 1024
@@ -28,7 +27,8 @@ DEFAULT_MEMORY_BYTES = 200 * 1024 * 1024
 A = TypeVar("A")
 T = TypeVar("T")
 ResourceList = Mapping[str, Quantity]
-_Totals = dict[str, Fraction]
+_Totals = dict[str, int]
+"""In billionths, which are exact."""
 _RequestsOf = Callable[[Container], ResourceList]
 _Requests = tuple[Mapping[str, int], tuple[int, int]]
 
@@ -70,7 +70,7 @@ def pod_limits(spec: PodSpec) -> Mapping[str, int]:
     totals = _container_totals(spec, lambda container: container.resources.limits, _NONE)
     if spec.resources is not None:
         _replace(totals, spec.resources.limits)
-    _add(totals, {name: quantity for name, quantity in spec.overhead.items() if totals.get(name)})
+    _add(totals, _nanos({name: quantity for name, quantity in spec.overhead.items() if totals.get(name)}))
     return _rounded(totals)
 
 
@@ -97,7 +97,11 @@ def _spec_totals(spec: PodSpec, defaults: ResourceList) -> _Totals:
 
 
 def _container_totals(spec: PodSpec, requests_of: _RequestsOf, defaults: ResourceList) -> _Totals:
-    return summed(spec, lambda container: {**defaults, **requests_of(container)}, _add, _raise_to)
+    return summed(spec, lambda container: _nanos({**defaults, **requests_of(container)}), _add, _raise_to)
+
+
+def _nanos(quantities: ResourceList) -> _Totals:
+    return {name: quantity_nanos(quantity) for name, quantity in quantities.items()}
 
 
 def summed(
@@ -114,11 +118,12 @@ def summed(
         add(totals, amounts_of(container))
     for container in spec.init_containers:
         amounts = amounts_of(container)
-        step = dict(sidecars)
+        # Of the resources that this container does not name, what the sidecars take was noted when they came.
+        step = {name: sidecars[name] for name in amounts if name in sidecars}
         add(step, amounts)
         if container.is_sidecar:
             add(totals, amounts)
-            sidecars = step
+            sidecars.update(step)
         raise_to(largest_step, step)
     raise_to(totals, largest_step)
     return totals
@@ -142,18 +147,17 @@ def _is_pod_level(name: str) -> bool:
 def _replace(totals: _Totals, pod_level: ResourceList) -> None:
     for name, quantity in pod_level.items():
         if _is_pod_level(name):
-            totals[name] = parse_quantity(quantity)
+            totals[name] = quantity_nanos(quantity)
 
 
 def _plus_overhead(totals: _Totals, spec: PodSpec) -> _Totals:
-    _add(totals, spec.overhead)
+    _add(totals, _nanos(spec.overhead))
     return totals
 
 
-def _add(totals: _Totals, requests: Mapping[str, Quantity | Fraction]) -> None:
-    for name, quantity in requests.items():
-        amount = quantity if isinstance(quantity, Fraction) else parse_quantity(quantity)
-        totals[name] = totals.get(name, Fraction(0)) + amount
+def _add(totals: _Totals, amounts: Mapping[str, int]) -> None:
+    for name, amount in amounts.items():
+        totals[name] = totals.get(name, 0) + amount
 
 
 def _raise_to(totals: _Totals, other: _Totals) -> None:
@@ -163,11 +167,7 @@ def _raise_to(totals: _Totals, other: _Totals) -> None:
 
 
 def _rounded(totals: _Totals) -> dict[str, int]:
-    return {name: _round_up(amount * 1000 if name == "cpu" else amount) for name, amount in totals.items()}
-
-
-def _round_up(amount: Fraction) -> int:
-    return min(-(-amount.numerator // amount.denominator), MAX_INT64)
+    return {name: resource_amount(name, amount) for name, amount in totals.items()}
 
 
 def _assigned(pod: Pod) -> _Requests:
@@ -263,6 +263,6 @@ def _pod_level_largest(spec: PodSpec, status: PodStatus) -> ResourceList:
     largest: dict[str, Quantity] = {}
     for quantities in candidates:
         for name, quantity in quantities.items():
-            if name not in largest or parse_quantity(quantity) > parse_quantity(largest[name]):
+            if name not in largest or quantity_nanos(quantity) > quantity_nanos(largest[name]):
                 largest[name] = quantity
     return largest

@@ -15,7 +15,7 @@ from weakref import ReferenceType, WeakValueDictionary, ref
 import msgspec
 
 from pilotage.model.frozen_map import EMPTY_MAP, FrozenMap
-from pilotage.model.interning import Shared
+from pilotage.model.interning import LARGE, InUse, Shared
 from pilotage.model.meta import Condition, OwnerReference
 from pilotage.model.pod_spec import PodSpec, PodSpecFields
 from pilotage.model.pod_status import PodStatus
@@ -172,6 +172,7 @@ _spec_parts = [_PartOfSpec(field) for field in msgspec.structs.fields(PodSpecFie
 # What the scheduler derives from a spec hangs on it, so a spec lives exactly as long as someone uses it.
 _specs: WeakValueDictionary[bytes, PodSpec] = WeakValueDictionary()
 _specs_by_bytes: Shared[list[ReferenceType[PodSpec]]] = Shared(lambda _: [])
+_large_specs: InUse[PodSpec] = InUse()
 
 
 def spec_of(wire: WireSpec) -> PodSpec:
@@ -179,13 +180,20 @@ def spec_of(wire: WireSpec) -> PodSpec:
     wire.node_name = ""
     if wire.volumes:
         wire.volumes = tuple(volume for volume in wire.volumes if volume.matters)
-    seen = _specs_by_bytes.get(_encode(wire))
+    content = _encode(wire)
+    if len(content) > LARGE:
+        return _large_specs.get(content, lambda _: _decode_spec(wire))
+    seen = _specs_by_bytes.get(content)
     spec = seen[0]() if seen else None
     if spec is None:
-        parts = {part.name: part.of(wire) for part in _spec_parts}
-        spec = unique_spec(PodSpec(**{name: value for name, value in parts.items() if value is not None}))
+        spec = _decode_spec(wire)
         seen[:] = [ref(spec)]
     return spec
+
+
+def _decode_spec(wire: WireSpec) -> PodSpec:
+    parts = {part.name: part.of(wire) for part in _spec_parts}
+    return unique_spec(PodSpec(**{name: value for name, value in parts.items() if value is not None}))
 
 
 def unique_spec(spec: PodSpec) -> PodSpec:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 from functools import lru_cache
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 
@@ -27,6 +27,10 @@ Quantity = Annotated[str, msgspec.Meta(pattern=rf"^(?a:{PATTERN})\Z")] | int | f
 Format = Literal["DecimalSI", "BinarySI", "DecimalExponent"]
 
 MAX_INT64 = 2**63 - 1
+_NANO: Final = 10**9
+_LONGEST_KEPT: Final = 64
+_MOST_DIGITS: Final = 1000
+"""Before and after the point. A longer number is the largest of so many digits; Kubernetes' own integers have 19."""
 NOT_A_QUANTITY = "not a quantity: write a number with an optional suffix, e.g. 100m, 1.5Gi, 2"
 _GRAMMAR = re.compile(PATTERN, re.ASCII)
 _BINARY = {suffix: 1024**power for power, suffix in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi", "Ei"), start=1)}
@@ -38,33 +42,50 @@ class QuantityError(ValueError):
     """A text that is no Kubernetes quantity."""
 
 
-@lru_cache(maxsize=65536, typed=True)
 def parse_quantity(text: Quantity) -> Fraction:
     """The exact value of `text`; QuantityError (which names the text) if it is no quantity."""
-    written = text if isinstance(text, str) else _write_number(text)
-    found = _GRAMMAR.fullmatch(written)
-    if found is None:
-        raise QuantityError(f'"{text}" is {NOT_A_QUANTITY}')
-    part = found["part"] or ""
-    digits = int(found["sign"] + (found["whole"] or "0") + part)
-    suffix = found["suffix"] or ""
-    if suffix in _BINARY:
-        return _at_least_nano(Fraction(digits * _BINARY[suffix], 10 ** len(part)))
-    exponent = int(found["exponent"]) if found["exponent"] else _DECIMAL_EXPONENTS.get(suffix, 0)
-    scale = exponent - len(part)
-    return _at_least_nano(Fraction(digits * 10**scale) if scale >= 0 else Fraction(digits, 10**-scale))
+    return Fraction(quantity_nanos(text), _NANO)
 
 
-@lru_cache(maxsize=65536, typed=True)
+def quantity_nanos(text: Quantity) -> int:
+    """The same in billionths, which is a whole number for every quantity: quick to add and to compare."""
+    # Texts come from everybody; long ones are read again instead of being kept.
+    return _read(text) if isinstance(text, str) and len(text) > _LONGEST_KEPT else _known_nanos(text)
+
+
 def quantity_value(text: Quantity) -> int:
     """The value in whole units, rounded up (away from zero), within the range of an int64."""
-    return _round_away(parse_quantity(text))
+    return _round_away(quantity_nanos(text), _NANO)
 
 
-@lru_cache(maxsize=65536, typed=True)
 def quantity_milli(text: Quantity) -> int:
     """The value in thousandths, rounded up (away from zero), within the range of an int64."""
-    return _round_away(parse_quantity(text) * 1000)
+    return _round_away(quantity_nanos(text), _NANO // 1000)
+
+
+def resource_amount(resource: str, nanos: int) -> int:
+    """A quantity as scheduling counts it: cpu in thousandths, everything else in units, rounded up."""
+    return _round_away(nanos, _NANO // 1000 if resource == "cpu" else _NANO)
+
+
+def _read(text: Quantity) -> int:
+    found = _GRAMMAR.fullmatch(text if isinstance(text, str) else _write_number(text))
+    if found is None:
+        raise QuantityError(f'"{text}" is {NOT_A_QUANTITY}')
+    whole, part = found["whole"].lstrip("0"), (found["part"] or "").rstrip("0")
+    if len(whole) > _MOST_DIGITS:
+        whole, part = "9" * _MOST_DIGITS, ""
+    if len(part) > _MOST_DIGITS:
+        part = part[:_MOST_DIGITS] + "1"  # there is more, which matters when it is rounded
+    suffix = found["suffix"] or ""
+    digits = int(whole + part or "0") * _BINARY.get(suffix, 1)
+    exponent = int(found["exponent"]) if found["exponent"] else _DECIMAL_EXPONENTS.get(suffix, 0)
+    scale = 9 + exponent - len(part)
+    nanos: int = digits * 10**scale if scale >= 0 else -(-digits // 10**-scale)
+    return -nanos if found["sign"] == "-" else nanos
+
+
+_known_nanos: Final = lru_cache(maxsize=65536, typed=True)(_read)
 
 
 def format_quantity(value: Fraction | int, form: Format = "DecimalSI") -> str:
@@ -104,9 +125,9 @@ def _at_least_nano(exact: Fraction) -> Fraction:
     return Fraction(whole if exact > 0 else -whole, 1_000_000_000)
 
 
-def _round_away(exact: Fraction) -> int:
-    whole = min(-(-abs(exact.numerator) // exact.denominator), MAX_INT64)
-    return whole if exact >= 0 else -whole
+def _round_away(nanos: int, unit: int) -> int:
+    whole = min(-(-abs(nanos) // unit), MAX_INT64)
+    return whole if nanos >= 0 else -whole
 
 
 def _format_binary(number: int) -> str:

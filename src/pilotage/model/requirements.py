@@ -15,6 +15,7 @@ from pilotage.model.meta import Shape
 _INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _LABEL_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?)?", re.ASCII)
 _LONGEST_LABEL_VALUE = 63
+_FEW_VALUES = 32
 SET_OPERATORS = ("In", "NotIn")
 EXISTENCE_OPERATORS = ("Exists", "DoesNotExist")
 ORDER_OPERATORS = ("Gt", "Lt")
@@ -53,9 +54,13 @@ class Requirement(Shape, frozen=True):
         return have > bound if self.operator == "Gt" else have < bound
 
 
-@lru_cache(maxsize=4096)
 def requirement_problem(requirement: Requirement) -> str | None:
     """Why Kubernetes would not accept the requirement; None if it would."""
+    # What is remembered must stay small: a requirement of a megabyte is one of a few.
+    return _problem(requirement) if len(requirement.values) <= _FEW_VALUES else _problem_of_many(requirement)
+
+
+def _find_problem(requirement: Requirement) -> str | None:
     operator, values = requirement.operator, requirement.values
     if operator in SET_OPERATORS and not values:
         return f'key "{requirement.key}": operator {operator} needs at least one value'
@@ -69,13 +74,17 @@ def requirement_problem(requirement: Requirement) -> str | None:
     return None if wrong is None else f'key "{requirement.key}": "{wrong}" can not be the value of a label'
 
 
+_problem = lru_cache(maxsize=4096)(_find_problem)
+_problem_of_many = lru_cache(maxsize=16)(_find_problem)
+
+
 def is_label_value(text: str) -> bool:
     return len(text) <= _LONGEST_LABEL_VALUE and _LABEL_VALUE.fullmatch(text) is not None
 
 
 def parse_int64(text: str) -> int | None:
     """The integer that `text` is; None if it is none or does not fit 64 bits."""
-    if not _INTEGER.fullmatch(text):
+    if len(text) > _LONGEST_LABEL_VALUE or not _INTEGER.fullmatch(text):
         return None
     number = int(text)
     return number if -(2**63) <= number < 2**63 else None

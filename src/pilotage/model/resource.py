@@ -110,6 +110,14 @@ class DeviceTaintRuleSpec(Shape, frozen=True):
 class DeviceTaintRule(ApiObject, frozen=True):
     spec: DeviceTaintRuleSpec = DeviceTaintRuleSpec()
 
+    def selects(self, driver: str, pool: str, device: str) -> bool:
+        """Does the rule put its taint on this device?"""
+        selector = self.spec.device_selector
+        if selector is None:
+            return False
+        wanted = (selector.driver, selector.pool, selector.device)
+        return all(want is None or want == have for want, have in zip(wanted, (driver, pool, device), strict=True))
+
 
 # --- what users ask for -----------------------------------------------------------------------------------------------
 

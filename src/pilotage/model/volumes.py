@@ -78,6 +78,7 @@ class RBDVolume(Shape, frozen=True):
 class AzureDisk(Shape, frozen=True):
     disk_name: str = ""
     disk_uri: str = msgspec.field(default="", name="diskURI")
+    kind: str | None = None
     read_only: bool | None = None
 
 

@@ -69,6 +69,8 @@ class MetricTable:
     def __init__(self, is_enabled: Callable[[str], bool] = lambda gate: True) -> None:
         self._exposed: list[tuple[AnyDeclaration, Instrument]] = []
         self._by_name: dict[str, Instrument] = {}
+        self.unreadable: dict[str, str] = {}
+        """Metrics whose values could not be read when somebody last asked -> why."""
         for declaration in self.declarations():
             instrument: Instrument = declaration.build()
             self.__dict__[declaration.attribute] = self._by_name[declaration.name] = instrument
@@ -87,6 +89,13 @@ class MetricTable:
     def named(self, name: str) -> Instrument | None:
         """The instrument of a metric by its full name; None if there is none."""
         return self._by_name.get(name)
+
+    def add(self, declaration: Declaration[InstrumentT]) -> InstrumentT:
+        """One more metric, which this table alone has; its name is set already."""
+        instrument = declaration.build()
+        self._by_name[declaration.name] = instrument
+        self._exposed.append((declaration, instrument))
+        return instrument
 
     def clear(self) -> None:
         """Start again from nothing, as after a restart."""

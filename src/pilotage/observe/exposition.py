@@ -5,6 +5,7 @@ The library's own counters are not used: they take a lock for every increment. I
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Iterable, Iterator
 
@@ -15,6 +16,9 @@ from prometheus_client.registry import Collector
 
 from pilotage.observe.declaration import AnyDeclaration, MetricTable, Page
 from pilotage.observe.instruments import Counter, Histogram, Instrument
+from pilotage.observe.skipped_objects import describe
+
+log = logging.getLogger(__name__)
 
 
 class TableCollector(Collector):
@@ -27,7 +31,13 @@ class TableCollector(Collector):
     def collect(self) -> Iterator[Metric]:
         for table in self._tables:
             for declaration, instrument in table.exposed(self._page):
-                yield _family(declaration, instrument)
+                try:
+                    family = _family(declaration, instrument)
+                except Exception as error:
+                    _tell_unreadable(table, declaration.name, error)
+                else:
+                    table.unreadable.pop(declaration.name, None)
+                    yield family
 
     def describe(self) -> Iterable[Metric]:
         # Asked by the registry to find duplicates; values need not be read for that.
@@ -66,8 +76,24 @@ def _family(declaration: AnyDeclaration, instrument: Instrument) -> Metric:
     else:
         family = GaugeMetricFamily(declaration.name, text, labels=declaration.labels)
     for labels, value in sorted(instrument.values().items()):
-        family.add_metric(labels, value)
+        family.add_metric(labels, _as_float(value))
     return family
+
+
+def _as_float(value: float) -> float:
+    """Whole numbers beyond what a float can hold are shown as infinite."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def _tell_unreadable(table: MetricTable, name: str, error: Exception) -> None:
+    """The other metrics are shown; why this one is not is logged once."""
+    text = describe(error)
+    if table.unreadable.get(name) != text:
+        table.unreadable[name] = text
+        log.error("a metric cannot be read and is left out: metric=%s error=%s", name, text, exc_info=error)
 
 
 def _bound_text(bound: float) -> str:

@@ -8,10 +8,13 @@ change by accident.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import ClassVar
 
 from pilotage.observe.declaration import ALPHA, BETA, STABLE, MetricTable, counter, gauge, histogram
 from pilotage.observe.instruments import exponential
+from pilotage.observe.skipped_objects import SkippedObjects
+from pilotage.observe.task_errors import TaskErrors
 
 _ATTEMPT = exponential(0.001, 2, 15)
 _POINT = exponential(0.0001, 2, 12)
@@ -188,12 +191,36 @@ class Metrics(MetricTable):
 
     # --- what only we have -------------------------------------------------------------------------------------
     build_info = gauge(ALPHA, "Always 1; the version of Pilotage and of Python.", "version", "python", prefix=_OURS)
-    undecodable_objects_total = counter(
-        ALPHA, "Objects of the API server that were skipped because they do not decode.", "resource", prefix=_OURS
+    skipped_objects_total = counter(
+        ALPHA, "Objects of the API server that were skipped, by where they failed; decode: they are malformed.",
+        "kind", "stage", prefix=_OURS,
+    )  # fmt: skip
+    task_errors_total = counter(
+        ALPHA, "Rounds of periodic tasks that ended in an exception; the next round came.", "task", prefix=_OURS
+    )
+    watch_contact_age_seconds = gauge(
+        ALPHA,
+        "How long ago the API server was last heard of by the watch of a kind; up to 240 if nothing happens.",
+        "resource",
+        prefix=_OURS,
+    )
+    refused_writes_total = counter(
+        ALPHA,
+        "Writes that the API server refused, by what was to be done and the reason it gave.",
+        "verb",
+        "resource",
+        "reason",
+        prefix=_OURS,
     )
     plugin_errors_total = counter(ALPHA, "Exceptions and forbidden answers of plugins.", "plugin", prefix=_OURS)
+    unserved_field_pods_total = counter(
+        ALPHA, "Pods that use a field that no plugin of their profile serves.", "field", prefix=_OURS
+    )
     slow_plugin_total = counter(
         ALPHA, "How often a plugin kept everything else waiting for more than a second.", "plugin", prefix=_OURS
+    )
+    cycle_budget_exceeded_total = counter(
+        ALPHA, "Scheduling cycles that were ended because a plugin used up their CPU time.", "plugin", prefix=_OURS
     )
     plugin_counter_total = counter(ALPHA, "What plugins count themselves, by the name they gave.", "name", prefix=_OURS)
     queueing_hint_errors_total = counter(
@@ -204,5 +231,16 @@ class Metrics(MetricTable):
     api_calls_allowed = gauge(
         ALPHA, "How many API calls of a lane may be in flight, as the API server can take them.", "lane", prefix=_OURS
     )
+    connections_closed_total = counter(
+        ALPHA,
+        "Connections to the pages that were closed or refused because there were too many, of one address or in total.",
+        "reason",
+        prefix=_OURS,
+    )
     cycle_cpu_seconds_total = counter(ALPHA, "CPU time of the scheduling cycles.", prefix=_OURS)
     intake_cpu_seconds_total = counter(ALPHA, "CPU time of taking in watch events.", prefix=_OURS)
+
+    def __init__(self, is_enabled: Callable[[str], bool] = lambda gate: True) -> None:
+        super().__init__(is_enabled)
+        self.skipped = SkippedObjects(self.skipped_objects_total)
+        self.task_errors = TaskErrors(self.task_errors_total)

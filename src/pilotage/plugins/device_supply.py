@@ -10,7 +10,7 @@ from collections.abc import Collection
 
 import numpy as np
 
-from pilotage.api import Handle, NodeTable, NodeView, Scores
+from pilotage.api import Budget, Handle, NodeTable, NodeView, Scores
 from pilotage.model import Node
 from pilotage.model.resource import DeviceClass
 from pilotage.plugins.device_classes import DeviceClassIndex, may_be_backed
@@ -35,13 +35,13 @@ class DeviceSupply:
         """Where a node has none of it, do devices serve this resource?"""
         return may_be_backed(resource) and self._handle.index(DeviceClassIndex).class_for(resource) is not None
 
-    def on(self, node: NodeView, resource: str, used: int) -> tuple[int, int]:
+    def on(self, budget: Budget, node: NodeView, resource: str, used: int) -> tuple[int, int]:
         """Capacity and use of a resource on a node."""
         offered = node.allocatable(resource)
         device_class = None if offered else self._class(resource)
-        return (offered, used) if device_class is None else self._count(node.node, device_class)
+        return (offered, used) if device_class is None else self._count(budget, node.node, device_class)
 
-    def columns(self, nodes: NodeTable, resource: str, used: Scores) -> tuple[Scores, Scores]:
+    def columns(self, budget: Budget, nodes: NodeTable, resource: str, used: Scores) -> tuple[Scores, Scores]:
         """The same for all nodes."""
         offered = nodes.allocatable(resource)
         device_class = self._class(resource)
@@ -49,7 +49,7 @@ class DeviceSupply:
             return offered, used
         offered, used = offered.copy(), used.copy()
         for row in np.flatnonzero(offered == 0).tolist():
-            offered[row], used[row] = self._count(nodes.node(row), device_class)
+            offered[row], used[row] = self._count(budget, nodes.node(row), device_class)
         return offered, used
 
     def _class(self, resource: str) -> DeviceClass | None:
@@ -58,10 +58,11 @@ class DeviceSupply:
         name = self._handle.index(DeviceClassIndex).class_for(resource)
         return None if name is None else self._handle.objects("DeviceClass").get(name)
 
-    def _count(self, node: Node, device_class: DeviceClass) -> tuple[int, int]:
+    def _count(self, budget: Budget, node: Node, device_class: DeviceClass) -> tuple[int, int]:
         ledger = self._handle.index(ClaimBook).ledger
         capacity = taken = 0
         for device in usable_devices(self._handle.index(SliceIndex), node):
+            budget.spend(1 + len(device_class.spec.selectors))
             if _selects(device_class, device):
                 capacity += 1
                 taken += device.id in ledger.taken or ledger.is_shared(device.id)

@@ -2,93 +2,95 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Final
 
-from pilotage.api import ClusterIndex
+from pilotage.api import Budget, ClusterIndex
 from pilotage.model import Pod
 from pilotage.model.pod_spec import PodSpec
 from pilotage.model.volumes import Volume
 
 _MEMO: Final = "disk conflicts: disks"
+_ANYWHERE: Final = frozenset({""})
+"""The monitors of disks that have none."""
 
 
-def exclusive_disks(spec: PodSpec) -> tuple[Volume, ...]:
-    """The volumes of a pod that can be in conflict with those of another."""
+@dataclass(frozen=True, slots=True)
+class Use:
+    """How a pod uses a disk: by which monitors it writes to it, and by which it uses it at all."""
+
+    written: frozenset[str]
+    used: frozenset[str]
+
+    def and_also(self, other: Use) -> Use:
+        return Use(self.written | other.written, self.used | other.used)
+
+    def excludes(self, other: Use) -> bool:
+        """One of the two writes where the other is, too."""
+        return not self.written.isdisjoint(other.used) or not self.used.isdisjoint(other.written)
+
+
+def exclusive_disks(spec: PodSpec) -> Mapping[Hashable, Use]:
+    """The disks of a pod that can be in conflict with those of another, each once."""
     if not spec.volumes:
-        return ()
-    known: tuple[Volume, ...] | None = spec.memo.get(_MEMO)
+        return {}
+    known: dict[Hashable, Use] | None = spec.memo.get(_MEMO)
     if known is None:
-        known = spec.memo[_MEMO] = tuple(volume for volume in spec.volumes if next(_identities(volume), None))
+        known = {}
+        for volume in spec.volumes:
+            for disk, use in _uses(volume):
+                known[disk] = known[disk].and_also(use) if disk in known else use
+        spec.memo[_MEMO] = known
     return known
 
 
 def disks_conflict(spec: PodSpec, other: PodSpec) -> bool:
     """Does any disk of one pod exclude one of the other?"""
-    mine = exclusive_disks(spec)
-    return bool(mine) and any(_conflict(volume, disk) for disk in exclusive_disks(other) for volume in mine)
+    few, many = sorted((exclusive_disks(spec), exclusive_disks(other)), key=len)
+    return any(disk in many and use.excludes(many[disk]) for disk, use in few.items())
 
 
 class DisksInUse(ClusterIndex):
     """Which nodes use which disks: a pod is compared with those that name the same disk, not with all pods."""
 
     def __init__(self) -> None:
-        self._users: dict[Hashable, dict[str, tuple[Pod, str]]] = {}
-        """Identity of the disk -> pod UID -> the pod and its node."""
+        self._users: dict[Hashable, dict[str, tuple[Use, str]]] = {}
+        """Disk -> pod UID -> how the pod uses it, and its node."""
 
     def pod_added(self, pod: Pod, node_name: str) -> None:
-        for volume in exclusive_disks(pod.spec):
-            for identity in _identities(volume):
-                self._users.setdefault(identity, {})[pod.uid] = (pod, node_name)
+        for disk, use in exclusive_disks(pod.spec).items():
+            self._users.setdefault(disk, {})[pod.uid] = (use, node_name)
 
     def pod_removed(self, pod: Pod, node_name: str) -> None:
-        for volume in exclusive_disks(pod.spec):
-            for identity in _identities(volume):
-                users = self._users.get(identity, {})
-                users.pop(pod.uid, None)
-                if not users:
-                    self._users.pop(identity, None)
+        for disk in exclusive_disks(pod.spec):
+            users = self._users.get(disk, {})
+            users.pop(pod.uid, None)
+            if not users:
+                self._users.pop(disk, None)
 
-    def nodes_in_conflict(self, spec: PodSpec) -> frozenset[str]:
+    def nodes_in_conflict(self, spec: PodSpec, budget: Budget) -> frozenset[str]:
         """The nodes with a pod whose disks exclude this pod's."""
-        identities = [identity for volume in exclusive_disks(spec) for identity in _identities(volume)]
-        users = {uid: user for identity in identities for uid, user in self._users.get(identity, {}).items()}
-        return frozenset(node_name for pod, node_name in users.values() if disks_conflict(spec, pod.spec))
+        found: set[str] = set()
+        for disk, use in exclusive_disks(spec).items():
+            users = self._users.get(disk, {})
+            budget.spend(1 + len(users))
+            found.update(node_name for other, node_name in users.values() if use.excludes(other))
+        return frozenset(found)
 
 
-def _identities(volume: Volume) -> Iterator[Hashable]:
-    """What makes two disks the same, monitors of RBD aside."""
-    if volume.gce_persistent_disk is not None:
-        yield "gce", volume.gce_persistent_disk.pd_name
-    if volume.aws_elastic_block_store is not None:
-        yield "ebs", volume.aws_elastic_block_store.volume_id
-    if volume.iscsi is not None:
-        yield "iscsi", volume.iscsi.iqn
-    if volume.rbd is not None:
-        yield "rbd", volume.rbd.pool, volume.rbd.image
+def _uses(volume: Volume) -> Iterator[tuple[Hashable, Use]]:
+    """The disks of a volume. One that is only read may be shared with others who only read it."""
+    if (gce := volume.gce_persistent_disk) is not None:
+        yield ("gce", gce.pd_name), _use(_ANYWHERE, gce.read_only)
+    if (ebs := volume.aws_elastic_block_store) is not None:
+        yield ("ebs", ebs.volume_id), _use(_ANYWHERE, False)
+    if (iscsi := volume.iscsi) is not None:
+        yield ("iscsi", iscsi.iqn), _use(_ANYWHERE, iscsi.read_only)
+    if (rbd := volume.rbd) is not None:
+        # The same image of two clusters are two disks: they have no monitor in common.
+        yield ("rbd", rbd.pool, rbd.image), _use(frozenset(rbd.monitors), rbd.read_only)
 
 
-def _conflict(one: Volume, other: Volume) -> bool:
-    return _gce(one, other) or _ebs(one, other) or _iscsi(one, other) or _rbd(one, other)
-
-
-def _gce(one: Volume, other: Volume) -> bool:
-    a, b = one.gce_persistent_disk, other.gce_persistent_disk
-    return a is not None and b is not None and a.pd_name == b.pd_name and not (a.read_only and b.read_only)
-
-
-def _ebs(one: Volume, other: Volume) -> bool:
-    a, b = one.aws_elastic_block_store, other.aws_elastic_block_store
-    return a is not None and b is not None and a.volume_id == b.volume_id
-
-
-def _iscsi(one: Volume, other: Volume) -> bool:
-    a, b = one.iscsi, other.iscsi
-    return a is not None and b is not None and a.iqn == b.iqn and not (a.read_only and b.read_only)
-
-
-def _rbd(one: Volume, other: Volume) -> bool:
-    a, b = one.rbd, other.rbd
-    if a is None or b is None or (a.read_only and b.read_only):
-        return False
-    return a.pool == b.pool and a.image == b.image and not set(a.monitors).isdisjoint(b.monitors)
+def _use(where: frozenset[str], read_only: bool | None) -> Use:
+    return Use(frozenset() if read_only else where, where)

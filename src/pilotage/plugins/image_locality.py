@@ -6,12 +6,14 @@ would draw all pods.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping
 
 import numpy as np
 
 from pilotage.api import ClusterIndex, CycleState, Handle, NodeTable, NodeView, Plugin, Score, Scores, VectorScore
 from pilotage.model import Node, Pod, PodSpec
+from pilotage.plugins.fragments import fragment_of
 
 _MIB = 1024 * 1024
 _LEAST = 23 * _MIB
@@ -25,30 +27,32 @@ class ImageLocality(Plugin, Score, VectorScore):
         self._handle = handle
 
     def score(self, state: CycleState, pod: Pod, node: NodeView) -> int:
-        worth = sum(worth for worth, nodes in self._images(pod) if node.name in nodes)
         most = _MOST_PER_CONTAINER * len(image_names(pod.spec))
+        worth = sum(worth for worth, nodes in self._images(state, pod, most) if node.name in nodes)
         return 100 * (min(max(worth, _LEAST), most) - _LEAST) // (most - _LEAST)
 
     def score_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Scores:
-        worth = np.zeros(len(nodes), dtype=np.int64)
-        for image_worth, names in self._images(pod):
-            worth[nodes.rows_of(frozenset(names))] += image_worth
         most = _MOST_PER_CONTAINER * len(image_names(pod.spec))
+        worth = np.zeros(len(nodes), dtype=np.int64)
+        for image_worth, names in self._images(state, pod, most):
+            state.budget.spend(1 + len(names) // 8)
+            worth[nodes.rows_of(frozenset(names))] += image_worth
         scores: Scores = 100 * (np.clip(worth, _LEAST, most) - _LEAST) // (most - _LEAST)
         return scores
 
-    def _images(self, pod: Pod) -> Iterator[tuple[int, set[str]]]:
-        """For each of the pod's images that some node has: what it is worth, and the nodes that have it."""
+    def _images(self, state: CycleState, pod: Pod, most: int) -> Iterator[tuple[int, set[str]]]:
+        """For each of the pod's images that some node has: what it is worth (`most` is enough), and those nodes."""
         images = self._handle.index(ImageIndex)
         total = len(self._handle.nodes)
-        for name in image_names(pod.spec):
+        for name, times in image_counts(pod.spec).items():
+            state.budget.spend()
             known = images.find(name)
             if known is not None:
                 size, nodes = known
-                yield int(size * (len(nodes) / total)), nodes
+                yield min(times * int(size * (len(nodes) / total)), most), nodes
 
     def sign(self, pod: Pod) -> Hashable | None:
-        return image_names(pod.spec)
+        return fragment_of(image_names(pod.spec))
 
     def facts_version(self) -> Hashable:
         return self._handle.index(ImageIndex).version
@@ -93,7 +97,11 @@ class ImageIndex(ClusterIndex):
 def _reported(node: Node | None) -> dict[str, int]:
     if node is None:
         return {}
-    return {name: image.size_bytes for image in node.status.images for name in image.names}
+    sizes: dict[str, int] = {}
+    for image in node.status.images:
+        for name in image.names:
+            sizes.setdefault(name, image.size_bytes)
+    return sizes
 
 
 def image_names(spec: PodSpec) -> tuple[str, ...]:
@@ -103,6 +111,14 @@ def image_names(spec: PodSpec) -> tuple[str, ...]:
         images = [container.image for container in (*spec.init_containers, *spec.containers)]
         images += [volume.image.reference for volume in spec.volumes if volume.image is not None]
         known = spec.memo[image_names] = tuple(_full_name(image) for image in images)
+    return known
+
+
+def image_counts(spec: PodSpec) -> Mapping[str, int]:
+    """The distinct images, and how often each is used."""
+    known: Counter[str] | None = spec.memo.get(image_counts)
+    if known is None:
+        known = spec.memo[image_counts] = Counter(image_names(spec))
     return known
 
 

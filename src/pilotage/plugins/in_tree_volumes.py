@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Final
+from urllib.parse import unquote, urlsplit
 
 import msgspec
 
@@ -22,6 +23,10 @@ _BETA_ZONE, _BETA_REGION = "failure-domain.beta.kubernetes.io/zone", "failure-do
 _ANY: Final = ""
 """Stands for all nodes that have a CSINode."""
 _UNKNOWN: Final = "UNSPECIFIED"
+
+
+class CannotTranslate(Exception):
+    """A volume that its CSI driver cannot serve; the text is kube-scheduler's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +44,7 @@ _PLUGIN_OF_FIELD: Final = {
     "aws_elastic_block_store": InTreePlugin(
         "kubernetes.io/aws-ebs", "ebs.csi.aws.com", "topology.ebs.csi.aws.com/zone"
     ),
-    "azure_disk": InTreePlugin("kubernetes.io/azure-disk", "disk.csi.azure.com", "topology.disk.csi.azure.com/zone"),
+    "azure_disk": InTreePlugin("kubernetes.io/azure-disk", "disk.csi.azure.com"),
     "azure_file": InTreePlugin("kubernetes.io/azure-file", "file.csi.azure.com"),
     "cinder": InTreePlugin(
         "kubernetes.io/cinder", "cinder.csi.openstack.org", "topology.cinder.csi.openstack.org/zone"
@@ -50,10 +55,6 @@ _PLUGIN_OF_FIELD: Final = {
 _BY_NAME: Final = {plugin.name: plugin for plugin in _PLUGIN_OF_FIELD.values()}
 _NEVER_MIGRATED: Final = frozenset({"kubernetes.io/azure-file", "kubernetes.io/vsphere-volume"})
 """The scheduler does not take these for CSI volumes, whatever nodes say."""
-
-_ALWAYS_COUNTED: Final = frozenset(
-    {"kubernetes.io/aws-ebs", "kubernetes.io/gce-pd", "kubernetes.io/azure-disk", "kubernetes.io/cinder"}
-)
 
 
 def plugin_of(source: Volume | PersistentVolumeSpec) -> InTreePlugin | None:
@@ -84,9 +85,9 @@ def is_migrated(plugin: InTreePlugin, node: CSINode | None) -> bool:
 def counts_as_csi(plugin: InTreePlugin, node: CSINode | None) -> bool:
     """Do this plugin's volumes count against the limits of the CSI driver on this node?
 
-    For most plugins the move is long over: there it is enough that the node has any CSI driver at all.
+    The move is long over: it is enough that the node has any CSI driver at all.
     """
-    return node is not None and (plugin.name in _ALWAYS_COUNTED or is_migrated(plugin, node))
+    return node is not None and plugin.name not in _NEVER_MIGRATED
 
 
 def migrated_plugins(node: CSINode) -> frozenset[str]:
@@ -122,7 +123,7 @@ class MigratedPlugins(ClusterIndex):
 
     def nodes_counting(self, plugin: InTreePlugin) -> frozenset[str]:
         """The nodes for which `counts_as_csi` holds."""
-        return self._known(_ANY if plugin.name in _ALWAYS_COUNTED else plugin.name)
+        return frozenset() if plugin.name in _NEVER_MIGRATED else self._known(_ANY)
 
     def _known(self, name: str) -> frozenset[str]:
         known = self._frozen.get(name)
@@ -146,51 +147,90 @@ def volume_handle(volume: PersistentVolume) -> str:
     disk = volume.spec.gce_persistent_disk
     if disk is None:
         return _plain_handle(volume.spec)
-    zones = (volume.labels.get(_ZONE) or volume.labels.get(_BETA_ZONE) or _UNKNOWN).split("__")
+    zones = (volume.labels.get(_BETA_ZONE) or volume.labels.get(_ZONE) or _UNKNOWN).split("__")
     if len(zones) == 1:
         return f"projects/{_UNKNOWN}/zones/{zones[0]}/disks/{disk.pd_name}"
-    return f"projects/{_UNKNOWN}/regions/{zones[0].rpartition('-')[0]}/disks/{disk.pd_name}"
+    return f"projects/{_UNKNOWN}/regions/{_gce_region(zones)}/disks/{disk.pd_name}"
+
+
+def _gce_region(zones: list[str]) -> str:
+    """The region of a disk that is in several zones: us-east1 of us-east1-b and us-east1-c."""
+    problem = "failed to get region from zones"
+    regions: dict[str, None] = {}
+    for zone in zones:
+        parts = zone.split("-")
+        if len(parts) != 3:
+            expected = "expected: {locale}-{region}-{zone}"
+            raise CannotTranslate(f"{problem}: zone in unexpected format, {expected}, got: {zone}")
+        regions["-".join(parts[:2])] = None
+    if len(regions) != 1:
+        found = " ".join(f"{region}:{{}}" for region in sorted(regions))
+        raise CannotTranslate(f"{problem}: multiple or no regions gotten from zones, got: map[{found}]")
+    return next(iter(regions))
 
 
 def _plain_handle(source: Volume | PersistentVolumeSpec) -> str:
     if source.aws_elastic_block_store is not None:
-        # "aws://us-east-1a/vol-1" and "vol-1" are the same volume.
-        return source.aws_elastic_block_store.volume_id.rpartition("/")[2]
+        return _ebs_handle(source.aws_elastic_block_store.volume_id)
     if source.cinder is not None:
         return source.cinder.volume_id
     if source.azure_disk is not None:
+        kind = source.azure_disk.kind
+        if kind is not None and kind.lower() != "managed":
+            raise CannotTranslate(f"kind({kind}) is not supported in csi migration")
         return source.azure_disk.disk_uri
     return source.portworx_volume.volume_id if source.portworx_volume is not None else ""
+
+
+def _ebs_handle(volume_id: str) -> str:
+    """Without the zone: "aws://us-east-1a/vol-1" and "vol-1" are the same volume."""
+    if not volume_id.startswith("aws://"):
+        return volume_id
+    problem = "failed to translate Kubernetes ID to EBS Volume ID"
+    try:
+        handle = unquote(urlsplit(volume_id).path).strip("/")
+    except ValueError as error:
+        raise CannotTranslate(f"{problem} Invalid disk name ({volume_id}): {error}") from error
+    if not handle.startswith("vol-") or "/" in handle:
+        raise CannotTranslate(f"{problem} Invalid format for AWS volume ({volume_id})")
+    return handle
 
 
 # --- where a volume can be used --------------------------------------------------------------------------------
 
 
 def translated_affinity(volume: PersistentVolume, plugin: InTreePlugin) -> NodeSelector | None:
-    """The volume's node affinity in the labels of the CSI driver."""
+    """The volume's node affinity in the labels of the CSI driver; CannotTranslate if it has no handle there."""
+    volume_handle(volume)
     affinity = volume.spec.node_affinity
     required = None if affinity is None else affinity.required
     if not plugin.zone_key:
         return required
-    used = [] if required is None else [r.key for term in required.node_selector_terms for r in term.match_expressions]
-    zone, region = _zone_and_region_labels(used, volume)
-    if zone in used and required is not None:
+    zone, region = _zone_and_region_labels(required, volume)
+    if required is not None and _has_values(required, zone):
         required = _renamed(required, zone, plugin.zone_key)
-    elif volume.labels.get(zone):
-        required = _narrowed(required, plugin.zone_key, tuple(sorted(volume.labels[zone].split("__"))))
-    if region == _BETA_REGION and required is not None:
+    else:
+        zones = {part.strip() for part in volume.labels.get(zone, "").split("__")} - {""}
+        if zones:
+            required = _narrowed(required, plugin.zone_key, tuple(sorted(zones)))
+    if region == _BETA_REGION and required is not None and _has_values(required, _BETA_REGION):
         required = _renamed(required, _BETA_REGION, _REGION)
     return required
 
 
-def _zone_and_region_labels(used: list[str], volume: PersistentVolume) -> tuple[str, str]:
+def _zone_and_region_labels(required: NodeSelector | None, volume: PersistentVolume) -> tuple[str, str]:
     """The pair of labels, old or new, in which the volume says where it is."""
-    for names in (used, list(volume.labels)):
-        if _ZONE in names or _REGION in names:
+    terms = () if required is None else required.node_selector_terms
+    for names in ({r.key for term in terms for r in term.match_expressions}, volume.labels):
+        if _ZONE in names:
             return _ZONE, _REGION
-        if _BETA_ZONE in names or _BETA_REGION in names:
+        if _BETA_ZONE in names:
             return _BETA_ZONE, _BETA_REGION
-    return _BETA_ZONE, _BETA_REGION
+    return _ZONE, _REGION
+
+
+def _has_values(selector: NodeSelector, key: str) -> bool:
+    return any(r.key == key and r.values for term in selector.node_selector_terms for r in term.match_expressions)
 
 
 def _renamed(selector: NodeSelector, old: str, new: str) -> NodeSelector:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from typing import Final
 
 import msgspec
-import numpy as np
 
 from pilotage.api import (
     Action,
@@ -34,70 +34,70 @@ from pilotage.api import (
 )
 from pilotage.api.results import SKIP
 from pilotage.model import Node, Pod
-from pilotage.model.selectors import NodeSelectorTerm, PreferredSchedulingTerm
+from pilotage.model.selectors import NodeSelector, NodeSelectorTerm, PreferredSchedulingTerm
 from pilotage.plugins.args import NodeAffinityArgs
-from pilotage.plugins.node_selection import (
-    node_matches,
-    required_mask,
-    required_terms,
-    selector_mask,
-    term_mask,
-    term_matches,
-)
+from pilotage.plugins.fragments import fragment_of, fragment_of_text
+from pilotage.plugins.node_selection import any_mask, node_matches, required_mask, required_terms, term_points
+from pilotage.plugins.node_terms import Term, Terms, term_of
 from pilotage.plugins.normalize import by_maximum
 
 _ENFORCED = Reason(
     "EnforcedAffinityMismatch", "node(s) didn't match scheduler-enforced node affinity", unresolvable=True
 )
 _MISMATCH = Reason("NodeAffinityMismatch", "node(s) didn't match Pod's node affinity/selector", unresolvable=True)
+_PREFERRED: Final = "NodeAffinity/preferred terms"
+_NAMES: Final = "NodeAffinity/names"
 _CONFLICT = Reason("NodeAffinityConflict", "pod affinity terms conflict", unresolvable=True)
 
 
 class NodeAffinity(Plugin, PreFilter, Filter, VectorFilter, PreScore, Score, VectorScore, NormalizeScore):
     name = "NodeAffinity"
     filter_sees = Sees.NODE
+    pure_hints = True
     args_type = NodeAffinityArgs
 
     def __init__(self, args: NodeAffinityArgs) -> None:
         added = args.added_affinity
-        self._enforced = None if added is None else added.required
-        self._added_preferred = () if added is None else added.preferred
+        required = None if added is None else added.required
+        self._enforced = None if required is None else Terms(required.node_selector_terms)
+        self._added_preferred = () if added is None else _weighted(added.preferred)
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> NodeNames | Skip | Refusal | None:
         required = required_terms(pod)
         if required is None:
             return None if pod.spec.node_selector or self._enforced is not None else SKIP
-        named = [_names_asked_for(term) for term in required.node_selector_terms]
-        if not named or any(names is None for names in named):
+        names = _names_of(pod, required)
+        if names is None:
             return None
-        union = frozenset[str]().union(*(names for names in named if names is not None))
-        return NodeNames(union) if union else Reject(_CONFLICT)
+        return NodeNames(names) if names else Reject(_CONFLICT)
 
     def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
         if not self._is_enforced_on(node.node):
             return Reject(_ENFORCED)
+        if (steps := _length(pod) // 16) > 0:
+            state.budget.spend(steps)
         return None if node_matches(pod, node.node) else Reject(_MISMATCH)
 
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Iterator[tuple[Mask, Reason]]:
-        fitting = required_mask(pod, nodes)
+        fitting = required_mask(pod, nodes, state.budget)
         if self._enforced is None:
             yield ~fitting, _MISMATCH
             return
-        enforced = selector_mask(self._enforced, nodes)
+        enforced = any_mask(self._enforced, nodes)
         yield ~enforced, _ENFORCED
         yield enforced & ~fitting, _MISMATCH
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Skip | None:
-        return None if self._preferred(pod) else SKIP
+        return None if _asked_preferred(pod) or self._added_preferred else SKIP
 
     def score(self, state: CycleState, pod: Pod, node: NodeView) -> int:
-        return sum(p.weight for p in self._preferred(pod) if term_matches(p.preference, node.node))
+        labels, name = node.labels, node.name
+        preferred = self._preferred(pod)
+        state.budget.spend(len(preferred) // 4)
+        return sum([weight for term, weight in preferred if term.matches(labels, name)])
 
     def score_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Scores:
-        scores = np.zeros(len(nodes), dtype=np.int64)
-        for preferred in self._preferred(pod):
-            scores[term_mask(preferred.preference, nodes)] += preferred.weight
-        return scores
+        return term_points(self._preferred(pod), nodes, state.budget)
 
     def normalize(self, state: CycleState, pod: Pod, scores: Scores) -> Scores:
         return by_maximum(scores)
@@ -105,7 +105,7 @@ class NodeAffinity(Plugin, PreFilter, Filter, VectorFilter, PreScore, Score, Vec
     def sign(self, pod: Pod) -> Hashable | None:
         affinity = pod.spec.affinity
         terms = b"" if affinity is None else msgspec.json.encode(affinity.node_affinity)
-        return terms, tuple(sorted(pod.spec.node_selector.items()))
+        return fragment_of_text(terms), fragment_of(tuple(sorted(pod.spec.node_selector.items())))
 
     @on_event(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)
     def after_node_change(self, pod: Pod, old: Node | None, new: Node) -> Hint:
@@ -117,19 +117,47 @@ class NodeAffinity(Plugin, PreFilter, Filter, VectorFilter, PreScore, Score, Vec
         return self._is_enforced_on(node) and node_matches(pod, node)
 
     def _is_enforced_on(self, node: Node) -> bool:
-        enforced = self._enforced
-        return enforced is None or any(term_matches(term, node) for term in enforced.node_selector_terms)
+        return self._enforced is None or self._enforced.match(node)
 
-    def _preferred(self, pod: Pod) -> tuple[PreferredSchedulingTerm, ...]:
+    def _preferred(self, pod: Pod) -> tuple[tuple[Term, int], ...]:
         """What the pod prefers and what the configuration adds for every pod."""
-        return (*_preferred(pod), *self._added_preferred)
+        own: tuple[tuple[Term, int], ...] | None = pod.spec.memo.get(_PREFERRED)
+        if own is None:
+            own = pod.spec.memo[_PREFERRED] = _weighted(_asked_preferred(pod))
+        return (*own, *self._added_preferred) if self._added_preferred else own
 
 
-def _preferred(pod: Pod) -> tuple[PreferredSchedulingTerm, ...]:
+def _asked_preferred(pod: Pod) -> tuple[PreferredSchedulingTerm, ...]:
     affinity = pod.spec.affinity
     if affinity is None or affinity.node_affinity is None:
         return ()
     return affinity.node_affinity.preferred
+
+
+def _weighted(preferred: Iterable[PreferredSchedulingTerm]) -> tuple[tuple[Term, int], ...]:
+    """The terms that are well formed, with their weights."""
+    made = [(term_of(one.preference), one.weight) for one in preferred]
+    return tuple([(term, weight) for term, weight in made if term is not None])
+
+
+def _names_of(pod: Pod, required: NodeSelector) -> frozenset[str] | None:
+    """The names of all nodes that the required terms leave; None if one of them leaves it open. Once per spec."""
+    memo = pod.spec.memo
+    if _NAMES not in memo:
+        memo[_NAMES] = _union([_names_asked_for(term) for term in required.node_selector_terms])
+    names: frozenset[str] | None = memo[_NAMES]
+    return names
+
+
+def _union(named: Sequence[frozenset[str] | None]) -> frozenset[str] | None:
+    sets = [names for names in named if names is not None]
+    return frozenset[str]().union(*sets) if sets and len(sets) == len(named) else None
+
+
+def _length(pod: Pod) -> int:
+    """How much there is to look at for one node."""
+    required = required_terms(pod)
+    return len(pod.spec.node_selector) + (0 if required is None else len(required.node_selector_terms))
 
 
 def _names_asked_for(term: NodeSelectorTerm) -> frozenset[str] | None:

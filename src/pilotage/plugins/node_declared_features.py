@@ -35,6 +35,7 @@ _MISSING = Reason("FeatureMissing", "node(s) didn't match Pod's required feature
 class NodeDeclaredFeatures(Plugin, PreFilter, Filter, VectorFilter):
     name = "NodeDeclaredFeatures"
     filter_sees = Sees.NODE
+    pure_hints = True
 
     def __init__(self, handle: Handle) -> None:
         self._handle = handle
@@ -82,7 +83,10 @@ class DeclaredFeatures(ClusterIndex):
 
     def node_removed(self, node: Node) -> None:
         for feature in node.status.declared_features:
-            self._nodes.get(feature, set()).discard(node.name)
+            declaring = self._nodes.get(feature, set())
+            declaring.discard(node.name)
+            if not declaring:
+                self._nodes.pop(feature, None)
 
 
 def required_features(spec: PodSpec) -> frozenset[str]:

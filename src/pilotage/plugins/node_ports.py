@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Collection, Hashable, Iterator, Mapping
 from typing import Any
 
 from pilotage.api import (
@@ -29,6 +29,7 @@ from pilotage.api import (
 )
 from pilotage.api.results import SKIP
 from pilotage.model import Pod, PodSpec
+from pilotage.plugins.fragments import fragment_of
 
 _ANY_ADDRESS = "0.0.0.0"
 _TAKEN = Reason("HostPortTaken", "node(s) didn't have free ports for the requested pod ports")
@@ -39,6 +40,7 @@ HostPort = tuple[str, int, str]
 
 class NodePorts(Plugin, PreFilter, Filter, VectorFilter):
     name = "NodePorts"
+    pure_hints = True
     always_queue_on = (ClusterEvent(Resource.NODE, Action.ADD),)
 
     def __init__(self, handle: Handle) -> None:
@@ -48,25 +50,31 @@ class NodePorts(Plugin, PreFilter, Filter, VectorFilter):
         return None if host_ports(pod.spec) else SKIP
 
     def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
-        wanted = host_ports(pod.spec)
-        if any(_conflict(wanted, host_ports(other.spec)) for other in node.pods):
-            return Reject(_TAKEN)
+        for other in node.pods:
+            state.budget.spend(1 + len(host_ports(other.spec)) // 4)
+            if _conflict(pod.spec, other.spec):
+                return Reject(_TAKEN)
         return None
 
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Iterator[tuple[Mask, Reason]]:
         used = self._handle.index(UsedPorts)
-        names = frozenset(name for port in host_ports(pod.spec) for name in used.nodes_that_use(port))
+        names: set[str] = set()
+        for port in host_ports(pod.spec):
+            state.budget.spend()
+            for users in used.users_of(port):
+                state.budget.spend(len(users) // 16)
+                names.update(users)
         if names:
-            yield nodes.rows_of(names), _TAKEN
+            yield nodes.rows_of(frozenset(names)), _TAKEN
 
     def sign(self, pod: Pod) -> Hashable | None:
-        return host_ports(pod.spec)
+        return fragment_of(host_ports(pod.spec))
 
     @on_event(Resource.ASSIGNED_POD, Action.DELETE)
     def after_pod_left(self, pod: Pod, old: Pod, new: Any) -> Hint:
         if not old.node_name and not old.status.nominated_node_name:
             return Hint.SKIP
-        return Hint.QUEUE if _conflict(host_ports(pod.spec), host_ports(old.spec)) else Hint.SKIP
+        return Hint.QUEUE if _conflict(pod.spec, old.spec) else Hint.SKIP
 
 
 class UsedPorts(ClusterIndex):
@@ -82,17 +90,28 @@ class UsedPorts(ClusterIndex):
 
     def pod_removed(self, pod: Pod, node_name: str) -> None:
         for protocol, port, address in host_ports(pod.spec):
-            users = self._users[protocol, port][address]
+            by_address = self._users[protocol, port]
+            users = by_address[address]
             users[node_name] -= 1
             if not users[node_name]:
                 del users[node_name]
+            if not users:
+                del by_address[address]
+            if not by_address:
+                del self._users[protocol, port]
 
-    def nodes_that_use(self, wanted: HostPort) -> Iterator[str]:
-        """Nodes on which this port cannot be taken any more."""
+    def users_of(self, wanted: HostPort) -> Iterator[Collection[str]]:
+        """Nodes on which this port cannot be taken any more, in groups."""
         protocol, port, address = wanted
-        for other, users in self._users.get((protocol, port), {}).items():
-            if _addresses_meet(address, other):
-                yield from users
+        by_address = self._users.get((protocol, port))
+        if by_address is None:
+            return
+        if address == _ANY_ADDRESS:
+            yield from by_address.values()
+            return
+        for other in (address, _ANY_ADDRESS):
+            if other in by_address:
+                yield by_address[other]
 
 
 def host_ports(spec: PodSpec) -> tuple[HostPort, ...]:
@@ -110,9 +129,22 @@ def host_ports(spec: PodSpec) -> tuple[HostPort, ...]:
     return known
 
 
-def _conflict(wanted: tuple[HostPort, ...], used: tuple[HostPort, ...]) -> bool:
-    return any(w[:2] == u[:2] and _addresses_meet(w[2], u[2]) for w in wanted for u in used)
+def _conflict(wanted: PodSpec, used: PodSpec) -> bool:
+    """Is there a port that both want, on the same address or on any?"""
+    if not (ports := host_ports(used)):
+        return False
+    by_port = _addresses_by_port(wanted)
+    for protocol, port, address in ports:
+        addresses = by_port.get((protocol, port))
+        if addresses and (address == _ANY_ADDRESS or address in addresses or _ANY_ADDRESS in addresses):
+            return True
+    return False
 
 
-def _addresses_meet(one: str, other: str) -> bool:
-    return one == other or _ANY_ADDRESS in (one, other)
+def _addresses_by_port(spec: PodSpec) -> Mapping[tuple[str, int], Collection[str]]:
+    known: dict[tuple[str, int], set[str]] | None = spec.memo.get(_addresses_by_port)
+    if known is None:
+        known = spec.memo[_addresses_by_port] = {}
+        for protocol, port, address in host_ports(spec):
+            known.setdefault((protocol, port), set()).add(address)
+    return known

@@ -11,6 +11,7 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pilotage.api import CycleState, Handle, NodeTable, NodeView, Plugin, PreScore, Score, Scores, Skip, VectorScore
 from pilotage.api.results import SKIP
@@ -19,6 +20,7 @@ from pilotage.model.pod_resources import pod_requests
 from pilotage.plugins.args import NodeResourcesBalancedAllocationArgs
 from pilotage.plugins.device_supply import DeviceSupply
 from pilotage.plugins.resource_names import NATIVE, is_scalar
+from pilotage.plugins.resource_scoring import plus
 
 
 class NodeResourcesBalancedAllocation(Plugin, PreScore, Score, VectorScore):
@@ -38,13 +40,25 @@ class NodeResourcesBalancedAllocation(Plugin, PreScore, Score, VectorScore):
 
     def score(self, state: CycleState, pod: Pod, node: NodeView) -> int:
         wanted = pod_requests(pod.spec)
-        counted = self._counted(wanted)
-        return 50 + (50 + self._balance(node, counted, wanted) - self._balance(node, counted, {})) // 2
+        before, after = [], []
+        for resource in self._counted(wanted):
+            capacity, used = self._devices.on(state.budget, node, resource, node.requested(resource))
+            if capacity:
+                before.append(min(used / capacity, 1.0))
+                after.append(min((used + wanted.get(resource, 0)) / capacity, 1.0))
+        return 50 + (50 + _balance(after) - _balance(before)) // 2
 
     def score_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Scores:
         wanted = pod_requests(pod.spec)
         counted = self._counted(wanted)
-        return 50 + (50 + self._balances(nodes, counted, wanted) - self._balances(nodes, counted, {})) // 2
+        offered = np.zeros((len(counted), len(nodes)), dtype=np.bool_)
+        before, after = np.zeros(offered.shape), np.zeros(offered.shape)
+        for place, resource in enumerate(counted):
+            capacity, used = self._devices.columns(state.budget, nodes, resource, nodes.requested(resource))
+            offered[place], most = capacity > 0, np.maximum(capacity, 1)
+            before[place] = np.minimum(used / most, 1.0)
+            after[place] = np.minimum(plus(used, wanted.get(resource, 0)) / most, 1.0)
+        return 50 + (50 + _balances(offered, after) - _balances(offered, before)) // 2
 
     def _counted(self, wanted: Mapping[str, int]) -> list[str]:
         """Extended resources take part only if the pod wants them."""
@@ -60,35 +74,27 @@ class NodeResourcesBalancedAllocation(Plugin, PreScore, Score, VectorScore):
             return None
         return tuple(wanted.get(resource, 0) for resource in self._resources)
 
-    def _balance(self, node: NodeView, counted: Sequence[str], added: Mapping[str, int]) -> int:
-        """100 where the resources are used to the same degree, less the further they are apart."""
-        shares = []
-        for resource in counted:
-            capacity, used = self._devices.on(node, resource, node.requested(resource))
-            if capacity:
-                shares.append(min((used + added.get(resource, 0)) / capacity, 1.0))
-        if len(shares) < 2:
-            return 100
-        if len(shares) == 2:
-            spread = abs((shares[0] - shares[1]) / 2)
-        else:
-            mean = sum(shares) / len(shares)
-            spread = math.sqrt(sum((share - mean) * (share - mean) for share in shares) / len(shares))
-        return int((1 - spread) * 100)
 
-    def _balances(self, nodes: NodeTable, counted: Sequence[str], added: Mapping[str, int]) -> Scores:
-        """The same for all nodes; a resource that a node does not offer is left out there."""
-        offered = np.zeros((len(counted), len(nodes)), dtype=np.bool_)
-        shares = np.zeros((len(counted), len(nodes)))
-        for place, resource in enumerate(counted):
-            capacity, used = self._devices.columns(nodes, resource, nodes.requested(resource))
-            offered[place] = capacity > 0
-            shares[place] = np.minimum((used + added.get(resource, 0)) / np.maximum(capacity, 1), 1.0)
-        number = offered.sum(axis=0)
-        highest = np.where(offered, shares, 0.0).max(axis=0, initial=0.0)
-        lowest = np.where(offered, shares, 1.0).min(axis=0, initial=1.0)
-        pair = (highest - lowest) / 2
-        mean = np.where(offered, shares, 0.0).sum(axis=0) / np.maximum(number, 1)
-        deviation = np.sqrt((np.where(offered, shares - mean, 0.0) ** 2).sum(axis=0) / np.maximum(number, 1))
-        spread = np.where(number < 2, 0.0, np.where(number == 2, pair, deviation))
-        return ((1 - spread) * 100).astype(np.int64)
+def _balance(shares: Sequence[float]) -> int:
+    """100 where the resources are used to the same degree, less the further they are apart."""
+    if len(shares) < 2:
+        return 100
+    if len(shares) == 2:
+        spread = abs((shares[0] - shares[1]) / 2)
+    else:
+        mean = sum(shares) / len(shares)
+        spread = math.sqrt(sum((share - mean) * (share - mean) for share in shares) / len(shares))
+    return int((1 - spread) * 100)
+
+
+def _balances(offered: NDArray[np.bool_], shares: NDArray[np.float64]) -> Scores:
+    """The same for all nodes, a row for each resource; one that a node does not offer is left out there."""
+    number = offered.sum(axis=0)
+    highest = np.where(offered, shares, 0.0).max(axis=0, initial=0.0)
+    lowest = np.where(offered, shares, 1.0).min(axis=0, initial=1.0)
+    pair = (highest - lowest) / 2
+    mean = np.where(offered, shares, 0.0).sum(axis=0) / np.maximum(number, 1)
+    deviation = np.sqrt((np.where(offered, shares - mean, 0.0) ** 2).sum(axis=0) / np.maximum(number, 1))
+    spread = np.where(number < 2, 0.0, np.where(number == 2, pair, deviation))
+    balances: Scores = ((1 - spread) * 100).astype(np.int64)
+    return balances

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator
 from functools import lru_cache
-from typing import Any
+from itertools import chain
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -31,21 +32,35 @@ from pilotage.api import (
 )
 from pilotage.model import Node, Pod
 from pilotage.model.pod_resources import assigned_requests, container_requests, pod_requests
-from pilotage.model.quantity import quantity_milli, quantity_value
+from pilotage.model.quantity import quantity_nanos, resource_amount
 from pilotage.model.resource import DeviceClass
 from pilotage.plugins.args import NodeResourcesFitArgs
 from pilotage.plugins.device_classes import IMPLICIT_PREFIX, DeviceClassIndex
 from pilotage.plugins.device_supply import DeviceSupply
+from pilotage.plugins.fragments import fragment_of
 from pilotage.plugins.nothing_to_prepare import NothingBeforeFilter, NothingBeforeScore
 from pilotage.plugins.resource_names import NATIVE, is_extended, is_scalar, is_scheduled
-from pilotage.plugins.resource_scoring import strategy_of
+from pilotage.plugins.resource_scoring import plus, strategy_of
 
 _TOO_MANY_PODS = Reason("TooManyPods", "Too many pods")
+_MOST_NAMED: Final = 64
+"""Of a pod that wants more resources than this, the others are told with one reason."""
+
+
+class _Wanted(NamedTuple):
+    """What must fit, by name and amount."""
+
+    named: tuple[tuple[str, int], ...]
+    others: tuple[tuple[str, int], ...]
+
+    def pairs(self) -> Iterator[tuple[str, int]]:
+        return chain(self.named, self.others)
 
 
 class NodeResourcesFit(Plugin, NothingBeforeFilter, Filter, VectorFilter, NothingBeforeScore, Score, VectorScore):
     name = "NodeResourcesFit"
     filter_sees = Sees.AMOUNTS
+    pure_hints = True
     args_type = NodeResourcesFitArgs
 
     def __init__(self, handle: Handle, args: NodeResourcesFitArgs) -> None:
@@ -61,32 +76,81 @@ class NodeResourcesFit(Plugin, NothingBeforeFilter, Filter, VectorFilter, Nothin
 
     def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
         reasons = [_TOO_MANY_PODS] if node.pod_count + 1 > node.allocatable("pods") else []
-        for resource, amount in self._wanted(pod):
+        wanted = self._wanted(pod)
+        for resource, amount in wanted.named:
             offered = node.allocatable(resource)
-            if amount > offered - node.requested(resource) and (offered or not self._devices.is_delegated(resource)):
+            if amount > offered - node.requested(resource) and self._is_own(resource, offered):
                 reasons.append(_insufficient(resource, amount, unresolvable=amount > offered))
+        if wanted.others:
+            reasons += self._short_of_others(state, wanted, node)
         return Reject(*reasons) if reasons else None
+
+    def _is_own(self, resource: str, offered: int) -> bool:
+        """Is it the node that must have it? Where it has none at all, devices may serve it."""
+        return bool(offered) or not self._devices.is_delegated(resource)
+
+    def _short_of_others(self, state: CycleState, wanted: _Wanted, node: NodeView) -> list[Reason]:
+        """One reason for all resources that are not told one by one; the first that rules the node out will do."""
+        short = False
+        for resource, amount in wanted.others:
+            state.budget.spend()
+            offered = node.allocatable(resource)
+            if amount > offered - node.requested(resource) and self._is_own(resource, offered):
+                short = True
+                if amount > offered:
+                    return [_insufficient_others(len(wanted.others), unresolvable=True)]
+        return [_insufficient_others(len(wanted.others), unresolvable=False)] if short else []
 
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Iterator[tuple[Mask, Reason]]:
         yield nodes.pod_count + 1 > nodes.allocatable("pods"), _TOO_MANY_PODS
-        for resource, amount in self._wanted(pod):
-            short = amount > nodes.free(resource)
-            if not short.any():
+        wanted = self._wanted(pod)
+        for resource, amount in wanted.named:
+            short, hopeless = self._short(nodes, resource, amount)
+            if short is None:
                 continue
-            offered = nodes.allocatable(resource)
-            if self._devices.is_delegated(resource):
-                # Where the node has none at all, DynamicResources finds devices for it, or refuses.
-                short &= offered > 0
-            hopeless = amount > offered
             yield short & ~hopeless, _insufficient(resource, amount, unresolvable=False)
             yield short & hopeless, _insufficient(resource, amount, unresolvable=True)
+        if wanted.others:
+            yield from self._all_short_of_others(state, wanted, nodes)
 
-    def _wanted(self, pod: Pod) -> tuple[tuple[str, int], ...]:
+    def _short(self, nodes: NodeTable, resource: str, amount: int) -> tuple[Mask | None, Mask]:
+        """Where there is not enough (None: nowhere), and where there never is."""
+        offered = nodes.allocatable(resource)
+        hopeless = amount > offered
+        short = amount > offered - nodes.requested(resource)
+        if not short.any():
+            return None, hopeless
+        if self._devices.is_delegated(resource):
+            # Where the node has none at all, DynamicResources finds devices for it, or refuses.
+            short &= offered > 0
+        return short, hopeless
+
+    def _all_short_of_others(
+        self, state: CycleState, wanted: _Wanted, nodes: NodeTable
+    ) -> Iterator[tuple[Mask, Reason]]:
+        short_anywhere, hopeless_anywhere = nodes.everywhere(False), nodes.everywhere(False)
+        # What no node offers rules all of them out: look for that first.
+        for resource, amount in sorted(wanted.others, key=lambda pair: nodes.is_offered(pair[0])):
+            state.budget.spend(1 + len(nodes) // 64)
+            short, hopeless = self._short(nodes, resource, amount)
+            if short is not None:
+                short_anywhere |= short
+                hopeless_anywhere |= short & hopeless
+                if hopeless_anywhere.all():
+                    break
+        count = len(wanted.others)
+        yield short_anywhere & ~hopeless_anywhere, _insufficient_others(count, unresolvable=False)
+        yield hopeless_anywhere, _insufficient_others(count, unresolvable=True)
+
+    def _wanted(self, pod: Pod) -> _Wanted:
         """What must fit; worked out once per spec."""
-        known: tuple[tuple[str, int], ...] | None = pod.spec.memo.get(self._memo_key)
+        known: _Wanted | None = pod.spec.memo.get(self._memo_key)
         if known is None:
             requests = pod_requests(pod.spec).items()
-            known = tuple((name, amount) for name, amount in requests if amount > 0 and self._is_checked(name))
+            checked = [(name, amount) for name, amount in requests if amount > 0 and self._is_checked(name)]
+            if len(checked) > _MOST_NAMED:
+                checked.sort(key=lambda pair: pair[0] not in NATIVE)
+            known = _Wanted(tuple(checked[:_MOST_NAMED]), tuple(checked[_MOST_NAMED:]))
             pod.spec.memo[self._memo_key] = known
         return known
 
@@ -102,7 +166,7 @@ class NodeResourcesFit(Plugin, NothingBeforeFilter, Filter, VectorFilter, Nothin
         total = weights = 0
         strategy = self._strategy
         for resource, weight, wanted in self._counted(pod):
-            capacity, used = self._devices.on(node, resource, node.scored_request(resource))
+            capacity, used = self._devices.on(state.budget, node, resource, node.scored_request(resource))
             if not capacity:
                 continue
             score = strategy.score(used + wanted, capacity)
@@ -115,8 +179,8 @@ class NodeResourcesFit(Plugin, NothingBeforeFilter, Filter, VectorFilter, Nothin
         totals = np.zeros(len(nodes), dtype=np.int64)
         weights = np.zeros(len(nodes), dtype=np.int64)
         for resource, weight, wanted in self._counted(pod):
-            capacity, used = self._devices.columns(nodes, resource, nodes.scored_request(resource))
-            scores = self._strategy.score_all(used + wanted, capacity)
+            capacity, used = self._devices.columns(state.budget, nodes, resource, nodes.scored_request(resource))
+            scores = self._strategy.score_all(plus(used, wanted), capacity)
             counting = (capacity > 0) * self._strategy.counts_all(scores)
             totals += weight * scores * counting
             weights += weight * counting
@@ -133,7 +197,8 @@ class NodeResourcesFit(Plugin, NothingBeforeFilter, Filter, VectorFilter, Nothin
     def sign(self, pod: Pod) -> Hashable | None:
         if self._devices.may_serve([resource for resource, _, _ in self._counted(pod)]):
             return None
-        return tuple(sorted(pod_requests(pod.spec).items())), tuple(sorted(container_requests(pod.spec).items()))
+        requests, by_containers = pod_requests(pod.spec), container_requests(pod.spec)
+        return fragment_of(tuple(sorted(requests.items()))), fragment_of(tuple(sorted(by_containers.items())))
 
     def facts_version(self) -> Hashable:
         return self._handle.index(DeviceClassIndex).version
@@ -157,21 +222,22 @@ class NodeResourcesFit(Plugin, NothingBeforeFilter, Filter, VectorFilter, Nothin
 
     @on_event(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE)
     def after_node_change(self, pod: Pod, old: Node | None, new: Node) -> Hint:
-        offered = _allocatable(new)
-        wanted = self._wanted(pod)
-        by_devices = [name for name, _ in wanted if not offered.get(name, 0) and self._devices.is_delegated(name)]
-        fits_empty = all(amount <= offered.get(name, 0) or name in by_devices for name, amount in wanted)
-        if not fits_empty or offered.get("pods", 0) < 1:
+        if _offered(new, "pods") < 1:
             return Hint.SKIP
+        by_devices = False
+        for name, amount in self._wanted(pod).pairs():
+            if amount > (offered := _offered(new, name)):
+                if offered or not self._devices.is_delegated(name):
+                    return Hint.SKIP
+                by_devices = True
         if old is None or by_devices:
             return Hint.QUEUE
-        before = _allocatable(old)
-        names = ("pods", *(name for name, _ in wanted))
-        return Hint.QUEUE if any(offered.get(name, 0) > before.get(name, 0) for name in names) else Hint.SKIP
+        names = chain(("pods",), (name for name, _ in self._wanted(pod).pairs()))
+        return Hint.QUEUE if any(_offered(new, name) > _offered(old, name) for name in names) else Hint.SKIP
 
     @on_event(Resource.DEVICE_CLASS, Action.ADD | Action.UPDATE)
     def after_class_change(self, pod: Pod, old: DeviceClass | None, new: DeviceClass) -> Hint:
-        wanted = {name for name, _ in self._wanted(pod)}
+        wanted = {name for name, _ in self._wanted(pod).pairs()}
         named = new.spec.extended_resource_name
         if named in wanted and (old is None or old.spec.extended_resource_name != named):
             return Hint.QUEUE
@@ -183,8 +249,9 @@ def _insufficient(resource: str, amount: int, *, unresolvable: bool) -> Reason:
     return Reason("Insufficient", f"Insufficient {resource}", need=amount, unresolvable=unresolvable)
 
 
-def _allocatable(node: Node) -> Mapping[str, int]:
-    return {
-        name: quantity_milli(text) if name == "cpu" else quantity_value(text)
-        for name, text in node.status.allocatable.items()
-    }
+def _insufficient_others(count: int, *, unresolvable: bool) -> Reason:
+    return Reason("InsufficientOthers", f"Insufficient amounts of {count} more resources", unresolvable=unresolvable)
+
+
+def _offered(node: Node, resource: str) -> int:
+    return resource_amount(resource, quantity_nanos(node.status.allocatable.get(resource, 0)))

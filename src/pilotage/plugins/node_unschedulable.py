@@ -33,18 +33,19 @@ _UNSCHEDULABLE = Reason("NodeUnschedulable", "node(s) were unschedulable", unres
 class NodeUnschedulable(Plugin, NothingBeforeFilter, Filter, VectorFilter):
     name = "NodeUnschedulable"
     filter_sees = Sees.NODE
+    pure_hints = True
 
     def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
-        if not node.unschedulable or is_tolerated(pod.spec.tolerations, _CORDON):
+        if not node.unschedulable or is_tolerated(pod.spec, _CORDON):
             return None
         return Reject(_UNSCHEDULABLE)
 
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Iterator[tuple[Mask, Reason]]:
-        if not is_tolerated(pod.spec.tolerations, _CORDON):
+        if not is_tolerated(pod.spec, _CORDON):
             yield nodes.unschedulable, _UNSCHEDULABLE
 
     def sign(self, pod: Pod) -> Hashable | None:
-        return is_tolerated(pod.spec.tolerations, _CORDON)
+        return is_tolerated(pod.spec, _CORDON)
 
     @on_event(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT)
     def after_node_change(self, pod: Pod, old: Node | None, new: Node) -> Hint:
@@ -53,4 +54,4 @@ class NodeUnschedulable(Plugin, NothingBeforeFilter, Filter, VectorFilter):
 
     @on_event(Resource.TARGET_POD, Action.UPDATE_POD_TOLERATION)
     def after_own_tolerations(self, pod: Pod, old: Pod, new: Pod) -> Hint:
-        return Hint.QUEUE if is_tolerated(new.spec.tolerations, _CORDON) else Hint.SKIP
+        return Hint.QUEUE if is_tolerated(new.spec, _CORDON) else Hint.SKIP

@@ -11,6 +11,7 @@ from pilotage.model.storage import PersistentVolume, PersistentVolumeClaim
 
 _CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
 _MEMO: Final = "pod volumes: claims"
+_MEMO_OF_NAMES: Final = "pod volumes: names of claims"
 
 
 class ClaimOfPod(NamedTuple):
@@ -30,19 +31,38 @@ def claims_of(pod: Pod) -> tuple[ClaimOfPod, ...]:
         return ()
     return tuple(
         ClaimOfPod(name, False) if not is_ephemeral else ClaimOfPod(f"{pod.name}-{name}", True)
-        for name, is_ephemeral in _mounted(spec)
+        for name, is_ephemeral in mounted(spec)
     )
 
 
 def has_claims(pod: Pod) -> bool:
-    return bool(pod.spec.volumes) and bool(_mounted(pod.spec))
+    return bool(pod.spec.volumes) and bool(mounted(pod.spec))
 
 
 def uses_claim(pod: Pod, namespace: str, name: str, *, with_ephemeral: bool = True) -> bool:
     """Does the pod mount this claim?"""
-    if pod.namespace != namespace:
+    if pod.namespace != namespace or not pod.spec.volumes:
         return False
-    return any(claim.name == name for claim in claims_of(pod) if with_ephemeral or not claim.is_ephemeral)
+    named, ephemeral = _names(pod.spec)
+    if name in named:
+        return True
+    own = f"{pod.name}-"
+    return with_ephemeral and name.startswith(own) and name.removeprefix(own) in ephemeral
+
+
+def claim_names(spec: PodSpec) -> frozenset[str]:
+    """The claims that a pod names itself."""
+    return _names(spec)[0]
+
+
+def _names(spec: PodSpec) -> tuple[frozenset[str], frozenset[str]]:
+    """Claims, and volumes whose claims are named after the pod: at an event all pods that wait may be asked."""
+    known: tuple[frozenset[str], frozenset[str]] | None = spec.memo.get(_MEMO_OF_NAMES)
+    if known is None:
+        found = mounted(spec)
+        named = frozenset(name for name, is_ephemeral in found if not is_ephemeral)
+        known = spec.memo[_MEMO_OF_NAMES] = (named, frozenset(name for name, is_ephemeral in found if is_ephemeral))
+    return known
 
 
 def class_name_of(claim_or_volume: PersistentVolumeClaim | PersistentVolume) -> str:
@@ -63,7 +83,7 @@ def claim_not_found(name: str) -> Reason:
     return Reason("ClaimNotFound", f'persistentvolumeclaim "{name}" not found', unresolvable=True)
 
 
-def _mounted(spec: PodSpec) -> tuple[tuple[str, bool], ...]:
+def mounted(spec: PodSpec) -> tuple[tuple[str, bool], ...]:
     """(claim name, False), or (volume name, True) for a claim that is named after the pod as well."""
     known: tuple[tuple[str, bool], ...] | None = spec.memo.get(_MEMO)
     if known is None:

@@ -17,7 +17,8 @@ from pilotage.plugins.args import ScoringStrategy, UtilizationShapePoint
 
 MAX_SCORE = 100
 _SHAPE_SCALE = 10
-_LARGEST_PART = np.iinfo(np.int64).max // 100
+_LARGEST = int(np.iinfo(np.int64).max)
+_LARGEST_PART = _LARGEST // 100
 
 
 class Strategy(ABC):
@@ -93,6 +94,11 @@ class RequestedToCapacityRatio(Strategy):
         safe = np.maximum(weights, 1)
         joined: Scores = (2 * totals + safe) // (2 * safe)
         return joined
+
+
+def plus(column: Scores, amount: int) -> Scores:
+    """An amount more in every row, as far as 64 bits go."""
+    return np.minimum(column, _LARGEST - amount) + amount
 
 
 def percent(part: Scores, whole: Scores) -> Scores:

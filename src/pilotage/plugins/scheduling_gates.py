@@ -10,6 +10,7 @@ from pilotage.model import Pod
 
 class SchedulingGates(Plugin, PreEnqueue):
     name = "SchedulingGates"
+    pure_hints = True
 
     def pre_enqueue(self, pod: Pod) -> Refusal | None:
         if not pod.spec.scheduling_gates:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Final
 
 from pilotage.model.node import Taint
-from pilotage.model.pod_spec import Toleration
+from pilotage.model.pod_spec import PodSpec, Toleration
+from pilotage.plugins.fragments import fragment_of
+
+_MANY: Final = 8
+_DEFAULT_OPERATORS: Final = ("", "Equal")
 
 
 def tolerates(toleration: Toleration, taint: Taint) -> bool:
@@ -14,23 +19,56 @@ def tolerates(toleration: Toleration, taint: Taint) -> bool:
         return False
     if toleration.key and toleration.key != taint.key:
         return False
-    if toleration.operator in ("", "Equal"):
+    if toleration.operator in _DEFAULT_OPERATORS:
         return toleration.value == taint.value
     return toleration.operator == "Exists"
 
 
-def is_tolerated(tolerations: Iterable[Toleration], taint: Taint) -> bool:
-    return any(tolerates(toleration, taint) for toleration in tolerations)
+class ManyTolerations:
+    """Tolerations that are looked up: by key, effect and value, any of which may be left open."""
+
+    __slots__ = ("_equal", "_exist")
+
+    def __init__(self, tolerations: Iterable[Toleration]) -> None:
+        self._exist: set[tuple[str, str]] = set()
+        self._equal: set[tuple[str, str, str]] = set()
+        for toleration in tolerations:
+            if toleration.operator in _DEFAULT_OPERATORS:
+                self._equal.add((toleration.key, toleration.effect, toleration.value))
+            elif toleration.operator == "Exists":
+                self._exist.add((toleration.key, toleration.effect))
+
+    def tolerate(self, taint: Taint) -> bool:
+        for key in (taint.key, ""):
+            for effect in (taint.effect, ""):
+                if (key, effect) in self._exist or (key, effect, taint.value) in self._equal:
+                    return True
+        return False
 
 
-def first_untolerated(taints: Sequence[Taint], tolerations: Sequence[Toleration]) -> Taint | None:
+def is_tolerated(spec: PodSpec, taint: Taint) -> bool:
+    tolerations = spec.tolerations
+    if len(tolerations) <= _MANY:
+        return any(tolerates(toleration, taint) for toleration in tolerations)
+    known: ManyTolerations | None = spec.memo.get(ManyTolerations)
+    if known is None:
+        known = spec.memo[ManyTolerations] = ManyTolerations(tolerations)
+    return known.tolerate(taint)
+
+
+def first_untolerated(taints: Sequence[Taint], spec: PodSpec) -> Taint | None:
     """The first taint that keeps the pod away (NoSchedule or NoExecute) and is not tolerated."""
     for taint in taints:
-        if taint.effect in ("NoSchedule", "NoExecute") and not is_tolerated(tolerations, taint):
+        if taint.effect in ("NoSchedule", "NoExecute") and not is_tolerated(spec, taint):
             return taint
     return None
 
 
-def toleration_fragment(tolerations: Sequence[Toleration]) -> tuple[tuple[str, str, str, str], ...]:
+def untolerated_preferences(taints: Sequence[Taint], spec: PodSpec) -> int:
+    """How many PreferNoSchedule taints are not tolerated."""
+    return sum(taint.effect == "PreferNoSchedule" and not is_tolerated(spec, taint) for taint in taints)
+
+
+def toleration_fragment(tolerations: Sequence[Toleration]) -> Hashable:
     """What of the tolerations matters for scheduling, as a signature fragment."""
-    return tuple(sorted((t.key, t.operator, t.value, t.effect) for t in tolerations))
+    return fragment_of(tuple(sorted((t.key, t.operator, t.value, t.effect) for t in tolerations)))

@@ -33,7 +33,7 @@ from pilotage.model import Pod
 from pilotage.model.storage import PersistentVolumeClaim
 from pilotage.plugins.claims_in_use import ClaimsInUse
 from pilotage.plugins.disk_conflicts import DisksInUse, disks_conflict, exclusive_disks
-from pilotage.plugins.pod_volumes import claim_not_found, claims_of, uses_claim
+from pilotage.plugins.pod_volumes import claim_names, claim_not_found, claims_of, mounted, uses_claim
 
 _NO_VOLUMES: Final = "no volumes"
 _DISK = Reason("DiskConflict", "node(s) had no available disk")
@@ -55,7 +55,7 @@ class _Exclusive:
 
     def uses_of(self, pod: Pod) -> int:
         # As in kube-scheduler the namespace is not looked at: only pods that share the claim are ever a way out.
-        return sum(claim.name in self.claims for claim in claims_of(pod) if not claim.is_ephemeral)
+        return sum(name in self.claims for name, is_ephemeral in mounted(pod.spec) if not is_ephemeral)
 
 
 _STATE = StateKey[_Exclusive]("VolumeRestrictions/exclusive claims")
@@ -63,6 +63,7 @@ _STATE = StateKey[_Exclusive]("VolumeRestrictions/exclusive claims")
 
 class VolumeRestrictions(Plugin, PreFilter, PreFilterExtensions, Filter, VectorFilter):
     name = "VolumeRestrictions"
+    pure_hints = True
     always_queue_on = (ClusterEvent(Resource.NODE, Action.ADD),)
 
     def __init__(self, handle: Handle) -> None:
@@ -77,6 +78,7 @@ class VolumeRestrictions(Plugin, PreFilter, PreFilterExtensions, Filter, VectorF
         known = self._handle.objects("PersistentVolumeClaim")
         exclusive = []
         for used in claims_of(pod):
+            state.budget.spend()
             if used.is_ephemeral:
                 continue
             claim: PersistentVolumeClaim | None = known.get(used.key(pod))
@@ -92,21 +94,26 @@ class VolumeRestrictions(Plugin, PreFilter, PreFilterExtensions, Filter, VectorF
 
     def add_pod(self, state: CycleState, pod: Pod, added: Pod, node: NodeView) -> None:
         exclusive = state[_STATE]
+        state.budget.spend(1 + len(added.spec.volumes))
         exclusive.conflicts += exclusive.uses_of(added)
 
     def remove_pod(self, state: CycleState, pod: Pod, removed: Pod, node: NodeView) -> None:
         exclusive = state[_STATE]
+        state.budget.spend(1 + len(removed.spec.volumes))
         exclusive.conflicts -= exclusive.uses_of(removed)
 
     def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
-        if exclusive_disks(pod.spec) and any(disks_conflict(pod.spec, other.spec) for other in node.pods):
-            return Reject(_DISK)
+        disks = exclusive_disks(pod.spec)
+        if disks:
+            state.budget.spend(len(node.pods) + len(disks))
+            if any(disks_conflict(pod.spec, other.spec) for other in node.pods):
+                return Reject(_DISK)
         return Reject(_ONE_POD) if state[_STATE].conflicts > 0 else None
 
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Iterator[tuple[Mask, Reason]]:
         open_rows = nodes.everywhere(True)
         if exclusive_disks(pod.spec):
-            taken = nodes.rows_of(self._handle.index(DisksInUse).nodes_in_conflict(pod.spec))
+            taken = nodes.rows_of(self._handle.index(DisksInUse).nodes_in_conflict(pod.spec, state.budget))
             yield taken, _DISK
             open_rows = ~taken
         if state[_STATE].conflicts > 0:
@@ -123,8 +130,7 @@ class VolumeRestrictions(Plugin, PreFilter, PreFilterExtensions, Filter, VectorF
     def after_pod_was_deleted(self, pod: Pod, old: Pod, new: None) -> Hint:
         if old.namespace != pod.namespace:
             return Hint.SKIP
-        mine = {claim.name for claim in claims_of(pod) if not claim.is_ephemeral}
-        shares = any(claim.name in mine for claim in claims_of(old) if not claim.is_ephemeral)
+        shares = not claim_names(pod.spec).isdisjoint(claim_names(old.spec))
         return Hint.QUEUE if shares or disks_conflict(pod.spec, old.spec) else Hint.SKIP
 
     @on_event(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD)

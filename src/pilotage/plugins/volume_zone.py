@@ -54,6 +54,7 @@ _STATE = StateKey[Zones]("VolumeZone/zones of volumes")
 class VolumeZone(Plugin, PreFilter, Filter, VectorFilter):
     name = "VolumeZone"
     filter_sees = Sees.NODE
+    pure_hints = True
     always_queue_on = (ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),)
 
     def __init__(self, handle: Handle) -> None:
@@ -67,6 +68,7 @@ class VolumeZone(Plugin, PreFilter, Filter, VectorFilter):
             return SKIP
         zones: dict[tuple[str, frozenset[str]], None] = {}
         for claim in claims_of(pod):
+            state.budget.spend()
             if claim.is_ephemeral:
                 continue
             found = self._zones_of_claim(pod, claim)
@@ -82,6 +84,7 @@ class VolumeZone(Plugin, PreFilter, Filter, VectorFilter):
         labels = node.labels
         if not any(key in labels for key in TOPOLOGY_LABELS):
             return None
+        state.budget.spend(len(state[_STATE]))
         for key, allowed in state[_STATE]:
             value = labels.get(key)
             if (labels.get(_GA_LABEL.get(key, key)) if value is None else value) not in allowed:
@@ -94,6 +97,7 @@ class VolumeZone(Plugin, PreFilter, Filter, VectorFilter):
             has_label |= nodes.labels(key)[0] >= 0
         refused = nodes.everywhere(False)
         for key, allowed in state[_STATE]:
+            state.budget.spend(16 + len(nodes) // 8)
             fits = _in_zones(nodes, key, allowed)
             if key in _GA_LABEL:
                 is_missing = nodes.labels(key)[0] < 0

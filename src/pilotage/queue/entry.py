@@ -45,6 +45,8 @@ class Entry(msgspec.Struct, eq=False):
     attempts: int = 0
     unschedulable_count: int = 0
     consecutive_errors: int = 0
+    overruns: int = 0
+    """Attempts in a row that used up the CPU time of their cycle."""
     first_attempt_at: float | None = None
     rejectors: frozenset[str] = frozenset()
     """Plugins that refused the pod in its last attempt, or that gate it."""
@@ -53,6 +55,8 @@ class Entry(msgspec.Struct, eq=False):
     gated_by: str = ""
     gate_message: str = ""
     backoff_until: float = 0.0
+    must_back_off: bool = False
+    """What followed its last attempt failed: it sits out its backoff, even if nothing else is to do."""
     was_flushed: bool = False
     flushed_at: float = 0.0
     place: int = 0

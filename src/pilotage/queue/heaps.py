@@ -56,5 +56,5 @@ class Heaps:
     def _key(self, entry: Entry) -> tuple[float, ...]:
         if entry.home is Home.ERROR_BACKOFF:
             return (entry.backoff_until,)
-        order = self._sort_key(QueuedPod(entry.pod, entry.timestamp, entry.attempts))
+        order = self._sort_key(QueuedPod(entry.pod, entry.timestamp, entry.attempts, entry.first_attempt_at))
         return (entry.backoff_until, *order) if entry.home is Home.BACKOFF else order

@@ -16,9 +16,12 @@ from typing import Any, NamedTuple
 
 from pilotage.api import points
 from pilotage.api.events import Action, ClusterEvent, Hint, Resource
-from pilotage.api.plugin import HintFunction, NarrowFunction, Plugin, Registration
+from pilotage.api.kinds import WatchedKinds
+from pilotage.api.plugin import RAISED, Affected, HintFunction, NarrowFunction, Plugin, Registration
 from pilotage.model import Pod
+from pilotage.model.pod_stand_in import StandIn
 from pilotage.observe.metrics import Metrics
+from pilotage.observe.plugin_errors import PluginErrors
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +34,9 @@ class Retry(IntEnum):
     IMMEDIATELY = 2
 
 
-Judges = Mapping[str, Sequence[HintFunction | None]]
+Hints = Sequence[HintFunction | None]
+"""Of one plugin for one event; None among them means that the event alone is enough."""
+Judges = Mapping[str, Hints]
 _NO_JUDGES: Judges = MappingProxyType({})
 
 _CAN_REFUSE = (
@@ -89,16 +94,19 @@ class HintTable:
         profiles: Mapping[str, Sequence[Plugin]],
         metrics: Metrics,
         switches: HintSwitches | None = None,
+        kinds: WatchedKinds | None = None,
     ) -> None:
-        switches = switches or HintSwitches()
+        """`kinds` are those whose events come, of plugins that watch some of their own."""
+        switches, kinds = switches or HintSwitches(), kinds or WatchedKinds()
         self._registrations = {
-            name: [(p.plugin_name(), _switched(r, switches)) for p in plugins for r in _registrations(name, p)]
+            name: [(p.plugin_name(), _switched(r, switches)) for p in plugins for r in _registrations(name, p, kinds)]
             for name, plugins in profiles.items()
         }
-        self._per_pod = {
-            name: frozenset(p.plugin_name() for p in plugins if p.hints_per_pod) for name, plugins in profiles.items()
+        self._pure = {
+            name: frozenset(p.plugin_name() for p in plugins if p.pure_hints) for name, plugins in profiles.items()
         }
         self.metrics = metrics
+        self._errors = PluginErrors(metrics)
         self.failures = 0
         """How many hints have raised so far."""
         self._routes: dict[ClusterEvent, tuple[Route, ...]] = {}
@@ -138,9 +146,9 @@ class HintTable:
 
     # --- which pods --------------------------------------------------------------------------------------------
 
-    def asks_per_pod(self, scheduler_name: str, plugin: str) -> bool:
-        """Must this plugin be asked for every pod, even for equal ones?"""
-        return plugin in self._per_pod.get(scheduler_name, ())
+    def has_pure_hints(self, scheduler_name: str, plugin: str) -> bool:
+        """May one answer of this plugin hold for all pods that are equal in what its hints have read?"""
+        return plugin in self._pure.get(scheduler_name, ())
 
     def concerned(self, route: Route, event: ClusterEvent, old: Any, new: Any) -> dict[str, frozenset[str] | None]:
         """For each plugin that registered for the event, keys of the pods that it can concern; None: all.
@@ -161,10 +169,10 @@ class HintTable:
         self, plugin: str, narrow: NarrowFunction, event: ClusterEvent, old: Any, new: Any
     ) -> frozenset[str] | None:
         try:
-            keys = narrow(old, new).keys
-        except Exception:
+            keys = _keys_of(narrow(old, new))
+        except RAISED as error:
             self.metrics.queueing_hint_errors_total.add(plugin)
-            log.exception("narrowing of an event failed, all pods are asked: plugin=%s event=%s", plugin, event.label)
+            self._errors.note(plugin, "PreQueueingHint", error)
             return None
         self.metrics.pre_queueing_hint_evaluations_total.add(plugin, "all_pods" if keys is None else "narrowed")
         if keys is not None and log.isEnabledFor(logging.DEBUG):
@@ -173,21 +181,57 @@ class HintTable:
 
     # --- what they say -----------------------------------------------------------------------------------------
 
-    def ask(self, plugin: str, hints: Sequence[HintFunction | None], pod: Pod, old: Any, new: Any) -> Hint:
-        """One plugin's answer; None among its hints means that the event alone is enough."""
-        for hint in hints:
-            if hint is None or self._ask_one(plugin, hint, pod, old, new) is Hint.QUEUE:
-                return Hint.QUEUE
-        return Hint.SKIP
-
-    def _ask_one(self, plugin: str, hint: HintFunction, pod: Pod, old: Any, new: Any) -> Hint:
+    def ask(self, plugin: str, hints: Hints, pod: Pod, old: Any, new: Any) -> Hint:
+        """One plugin's answer for one pod."""
         try:
-            return hint(pod, old, new)
-        except Exception:
-            self.failures += 1
-            self.metrics.queueing_hint_errors_total.add(plugin)
-            log.exception("queueing hint failed, pod is retried: plugin=%s pod=%s", plugin, pod.key)
+            return _answer(hints, pod, old, new)
+        except RAISED as error:
+            return self._failed(plugin, error, pod)
+
+    def ask_once(self, plugin: str, hints: Hints, alike: StandIn, old: Any, new: Any) -> Hint | None:
+        """One plugin's answer for all pods of a class; None if it has to be asked for each of them.
+
+        It must be, whenever this very question made the plugin look at something that may differ between the pods.
+        """
+        answer: Hint | None = None
+        try:
+            answer = _answer(hints, alike, old, new)
+        except AttributeError:
+            pass  # Perhaps it is only the stand-in that does not have this: a pod will show.
+        except RAISED as error:
+            if not alike.noted:
+                answer = self._failed(plugin, error, alike.example)
+        if alike.noted:
+            alike.noted.clear()
+            return None
+        return answer
+
+    def _failed(self, plugin: str, error: BaseException, pod: Pod) -> Hint:
+        """A pod that is tried in vain costs little; one that is not tried may wait for ever."""
+        self.failures += 1
+        self.metrics.queueing_hint_errors_total.add(plugin)
+        self._errors.note(plugin, "QueueingHint", error, pod.key)
+        return Hint.QUEUE
+
+
+def _answer(hints: Hints, pod: Pod, old: Any, new: Any) -> Hint:
+    """Queue if one of the hints says so."""
+    for hint in hints:
+        if hint is None:
             return Hint.QUEUE
+        answer: object = hint(pod, old, new)
+        if answer is Hint.QUEUE:
+            return Hint.QUEUE
+        if answer is not Hint.SKIP:
+            raise TypeError(f"expected Hint.QUEUE or Hint.SKIP, got {answer!r:.200}")
+    return Hint.SKIP
+
+
+def _keys_of(affected: object) -> frozenset[str] | None:
+    """The keys of the pods that an event can concern; None: all."""
+    if isinstance(affected, Affected) and isinstance(affected.keys, frozenset | None):
+        return affected.keys
+    raise TypeError(f"expected Affected.all() or Affected.pods(...), got {affected!r:.200}")
 
 
 def _switched(registration: Registration, switches: HintSwitches) -> Registration:
@@ -198,8 +242,9 @@ def _switched(registration: Registration, switches: HintSwitches) -> Registratio
     )
 
 
-def _registrations(profile: str, plugin: Plugin) -> list[Registration]:
-    found = plugin.registrations()
+def _registrations(profile: str, plugin: Plugin, kinds: WatchedKinds) -> list[Registration]:
+    own = {kind.name: kinds.key(kind) for kind in plugin.watches}
+    found = [_keyed(registration, own) for registration in plugin.registrations()] if own else plugin.registrations()
     says_so_itself = type(plugin).registrations is not Plugin.registrations
     if found or says_so_itself or not isinstance(plugin, _CAN_REFUSE):
         return found
@@ -208,4 +253,15 @@ def _registrations(profile: str, plugin: Plugin) -> list[Registration]:
         plugin.plugin_name(),
         profile,
     )
-    return [Registration(event, None) for event in UNREGISTERED]
+    events = [*UNREGISTERED, *(ClusterEvent(key, Action.ALL) for key in own.values())]
+    return [Registration(event, None) for event in events]
+
+
+def _keyed(registration: Registration, keys: Mapping[str, str]) -> Registration:
+    """With the keys of the plugin's own kinds instead of their names: two plugins may mean different types by one."""
+
+    def keyed(event: ClusterEvent) -> ClusterEvent:
+        return replace(event, resource=keys.get(event.resource, event.resource))
+
+    narrowings = tuple(replace(one, event=keyed(one.event)) for one in registration.narrowings)
+    return replace(registration, event=keyed(registration.event), narrowings=narrowings)

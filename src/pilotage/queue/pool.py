@@ -1,8 +1,9 @@
 """Pods that wait for something to happen, indexed by the plugin that refused them, in groups of equal pods, and by key.
 
-An event is asked about only those pods whose rejectors registered for it, and only once per group; one that a plugin
-has narrowed down touches only the pods that were named. Pods behind a gate are groups of their own, so that an event
-that cannot open it passes them by. So the cost of an event does not grow with the number of pods that it cannot help.
+An event is asked about only those pods whose rejectors registered for it, and only once per group if the answer holds
+for all of it; one that a plugin has narrowed down touches only the pods that were named. Pods behind a gate are groups
+of their own, so that an event that cannot open it passes them by. So the cost of an event does not grow with the number
+of pods that it cannot help.
 """
 
 from __future__ import annotations
@@ -11,10 +12,23 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from pilotage.model import Pod
+from pilotage.model.pod_stand_in import StandIn, stand_in
 from pilotage.queue.entry import Entry
 
 Group = tuple[str, int, int, str]
-"""Pods that get the same answer from every hint and wait behind the same gate (or none, "")."""
+"""Pods that share namespace, spec and labels, and wait behind the same gate (or none, "")."""
+
+
+class Alike(dict[str, Entry]):
+    """The pods of a group by UID; never empty while it is filed."""
+
+    __slots__ = ("stand_in",)
+    stand_in: StandIn
+    """Stands for all of them; there is none before `make_stand_in`, as most groups are gone before they need it."""
+
+    def make_stand_in(self) -> StandIn:
+        self.stand_in = stand_in(next(iter(self.values())).pod)
+        return self.stand_in
 
 
 class _Filed(NamedTuple):
@@ -31,7 +45,7 @@ class WaitingPool:
 
     def __init__(self) -> None:
         self._entries: dict[str, Entry] = {}
-        self._by_rejector: dict[str, dict[str, dict[Group, dict[str, Entry]]]] = {}
+        self._by_rejector: dict[str, dict[str, dict[Group, Alike]]] = {}
         """By scheduler name and plugin."""
         self._filed_under: dict[str, _Filed] = {}
         self._by_key: dict[str, Entry] = {}
@@ -57,7 +71,11 @@ class WaitingPool:
         self._by_key[key] = entry
         by_rejector = self._by_rejector.setdefault(scheduler, {})
         for rejector in sorted(entry.rejectors):
-            by_rejector.setdefault(rejector, {}).setdefault(group, {})[uid] = entry
+            groups = by_rejector.setdefault(rejector, {})
+            alike = groups.get(group)
+            if alike is None:
+                alike = groups[group] = Alike()
+            alike[uid] = entry
 
     def remove(self, uid: str) -> Entry | None:
         entry = self._entries.pop(uid, None)
@@ -98,7 +116,7 @@ class WaitingPool:
         filed = self._filed_under[entry.pod.uid]
         return entry if filed.scheduler == scheduler_name and plugin in filed.rejectors else None
 
-    def refusing(self, scheduler_name: str) -> Mapping[str, Mapping[Group, Mapping[str, Entry]]]:
+    def refusing(self, scheduler_name: str) -> Mapping[str, Mapping[Group, Alike]]:
         """Plugins that refused pods that wait, each with these pods by group."""
         return self._by_rejector.get(scheduler_name, {})
 

@@ -1,26 +1,36 @@
-"""What is in the queue, for people and programs: a picture of one moment, made when somebody asks."""
+"""The queue as it is at one moment, for people and other programs: which pods wait, since when, and for what.
+
+Equal pods may be put together into rows: pods of one owner with the same spec that wait in the same part of the queue
+for the same reason.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
 from heapq import nsmallest
+from typing import Any, Final, TypeVar
 
+from pilotage.model import Pod
 from pilotage.queue.entry import Entry, Home, Ticket
 from pilotage.queue.scheduling_queue import SchedulingQueue
+
+DEFAULT_LIMIT: Final = 500
+_T = TypeVar("_T", Entry, Ticket)
 
 
 @dataclass(frozen=True, slots=True)
 class QueuedPodReport:
-    """One pod and what it waits for."""
+    """One pod, or a row of equal pods, and what it waits for. Of a row, this is the pod whose turn is first."""
 
     namespace: str
     name: str
     uid: str
     priority: int
     attempts: int
+    """Of a row, the most."""
     waiting_seconds: float
-    """Since it came into the queue, or since its last attempt; in flight, since it was popped."""
+    """Since it came into the queue, or its last attempt; in flight, since it was popped. Of a row, the longest."""
     backoff_seconds: float = 0.0
     """How much of its backoff is left."""
     is_error: bool = False
@@ -31,6 +41,12 @@ class QueuedPodReport:
     pending: tuple[str, ...] = ()
     gated_by: str = ""
     message: str = ""
+    held_by: tuple[str, ...] = ()
+    """Permit plugins that have not allowed the pod yet."""
+    node: str = ""
+    """Where a pod that a Permit plugin holds will be bound."""
+    count: int = 1
+    """How many pods the row stands for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +63,48 @@ class QueueReport:
     recorded_events: int = 0
     """Events that are kept for the pods in flight."""
 
+    def parts(self) -> dict[str, tuple[QueuedPodReport, ...]]:
+        """By the names that people see, those that are furthest first."""
+        return {
+            "in flight": self.in_flight,
+            "active": self.active,
+            "backoff": self.backoff,
+            "unschedulable": self.unschedulable,
+            "gated": self.gated,
+        }
 
-def queue_report(queue: SchedulingQueue, now: float, limit: int) -> QueueReport:
-    """The queue as it is; of each part at most `limit` pods, those that are next or wait longest first."""
-    entries = list(queue.entries())
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A pod that Permit plugins hold back."""
+
+    node_name: str
+    plugins: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which pods of the queue to report, and how."""
+
+    limit: int = DEFAULT_LIMIT
+    """Rows of each part."""
+    namespace: str = ""
+    """"" for all."""
+    is_grouped: bool = False
+    held: Mapping[str, Held] = field(default_factory=dict)
+    """By UID."""
+
+    def has(self, pod: Pod) -> bool:
+        return not self.namespace or pod.namespace == self.namespace
+
+
+def queue_report(queue: SchedulingQueue, now: float, selection: Selection) -> QueueReport:
+    """The queue as it is; of each part at most `limit` rows, those that are next or wait longest first."""
+    entries = [entry for entry in queue.entries() if selection.has(entry.pod)]
 
     def part(*homes: Home) -> tuple[QueuedPodReport, ...]:
-        found = (entry for entry in entries if entry.home in homes)
-        return tuple(_queued(entry, now) for entry in nsmallest(limit, found, key=_turn))
+        rows = _rows((entry for entry in entries if entry.home in homes), _turn, _alike, selection)
+        return tuple(_queued(row, now) for row in rows)
 
     return QueueReport(
         time=now,
@@ -69,9 +119,24 @@ def queue_report(queue: SchedulingQueue, now: float, limit: int) -> QueueReport:
         backoff=part(Home.BACKOFF, Home.ERROR_BACKOFF),
         unschedulable=part(Home.UNSCHEDULABLE),
         gated=part(Home.GATED),
-        in_flight=_flying(queue, now, limit),
+        in_flight=_flying(queue, now, selection),
         recorded_events=queue.recorded_events,
     )
+
+
+def _rows(
+    items: Iterable[_T], turn: Callable[[_T], Any], alike: Callable[[_T], Hashable], selection: Selection
+) -> list[list[_T]]:
+    """The first rows, each with its first pod in front."""
+    if not selection.is_grouped:
+        return [[item] for item in nsmallest(selection.limit, items, key=turn)]
+    groups: dict[Hashable, list[_T]] = {}
+    for item in items:
+        groups.setdefault(alike(item), []).append(item)
+    for group in groups.values():
+        first = min(range(len(group)), key=lambda at: turn(group[at]))
+        group[0], group[first] = group[first], group[0]
+    return nsmallest(selection.limit, groups.values(), key=lambda group: turn(group[0]))
 
 
 def _turn(entry: Entry) -> tuple[float, float, float, str]:
@@ -79,7 +144,18 @@ def _turn(entry: Entry) -> tuple[float, float, float, str]:
     return backoff_until, -entry.pod.priority, entry.timestamp, entry.pod.key
 
 
-def _queued(entry: Entry, now: float) -> QueuedPodReport:
+def _alike(entry: Entry) -> Hashable:
+    return *_kin(entry.pod), entry.home, entry.rejectors, entry.gated_by, entry.gate_message or entry.message
+
+
+def _kin(pod: Pod) -> tuple[Hashable, ...]:
+    """Equal in the pods of one workload; pods without an owner are compared by their labels."""
+    owner = pod.controller
+    return pod.namespace, pod.labels if owner is None else owner.uid, id(pod.spec)
+
+
+def _queued(row: list[Entry], now: float) -> QueuedPodReport:
+    entry = row[0]
     pod = entry.pod
     is_backing_off = entry.home in (Home.BACKOFF, Home.ERROR_BACKOFF)
     return QueuedPodReport(
@@ -87,8 +163,8 @@ def _queued(entry: Entry, now: float) -> QueuedPodReport:
         name=pod.name,
         uid=pod.uid,
         priority=pod.priority,
-        attempts=entry.attempts,
-        waiting_seconds=max(0.0, now - entry.timestamp),
+        attempts=max(one.attempts for one in row),
+        waiting_seconds=max(0.0, now - min(one.timestamp for one in row)),
         # A pod is free in the second after the one in which its backoff ends.
         backoff_seconds=max(0.0, entry.backoff_until + 1 - now) if is_backing_off else 0.0,
         is_error=entry.home is Home.ERROR_BACKOFF,
@@ -96,20 +172,32 @@ def _queued(entry: Entry, now: float) -> QueuedPodReport:
         pending=tuple(sorted(entry.pending)),
         gated_by=entry.gated_by,
         message=entry.gate_message or entry.message,
+        count=len(row),
     )
 
 
-def _flying(queue: SchedulingQueue, now: float, limit: int) -> tuple[QueuedPodReport, ...]:
-    tickets: Iterable[Ticket] = nsmallest(limit, queue.tickets(), key=lambda ticket: ticket.popped_at)
-    return tuple(
-        QueuedPodReport(
+def _flying(queue: SchedulingQueue, now: float, selection: Selection) -> tuple[QueuedPodReport, ...]:
+    held = selection.held
+
+    def alike(ticket: Ticket) -> Hashable:
+        waiting = held.get(ticket.uid)
+        return *_kin(ticket.pod), queue.is_binding(ticket), waiting and waiting.plugins
+
+    def flying(row: list[Ticket]) -> QueuedPodReport:
+        ticket = row[0]
+        waiting = held.get(ticket.uid)
+        return QueuedPodReport(
             namespace=ticket.pod.namespace,
             name=ticket.pod.name,
             uid=ticket.uid,
             priority=ticket.pod.priority,
-            attempts=ticket.entry.attempts,
+            attempts=max(one.entry.attempts for one in row),
             waiting_seconds=max(0.0, now - ticket.popped_at),
             is_binding=queue.is_binding(ticket),
+            held_by=() if waiting is None else waiting.plugins,
+            node="" if waiting is None else waiting.node_name,
+            count=len(row),
         )
-        for ticket in tickets
-    )
+
+    tickets = (ticket for ticket in queue.tickets() if selection.has(ticket.pod))
+    return tuple(flying(row) for row in _rows(tickets, lambda ticket: ticket.popped_at, alike, selection))

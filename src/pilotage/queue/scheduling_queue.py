@@ -16,14 +16,17 @@ A pod has exactly one home. `pop` hands out a ticket; whoever holds it must give
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from pilotage.api.conditions import is_put_aside
 from pilotage.api.events import ClusterEvent, wildcard
 from pilotage.clock import Clock, SteadyClock
 from pilotage.model import Pod
 from pilotage.observe.decision_log import DecisionLog, shorten
+from pilotage.observe.verbosity import QUEUE_MOVES
 from pilotage.queue.backoff import BackoffPolicy
 from pilotage.queue.entry import POD_ADDED, Entry, Home, Ticket
 from pilotage.queue.heaps import HEAPS, Heaps, SortKey
@@ -37,12 +40,15 @@ Gatekeeper = Callable[[Pod], tuple[str, str] | None]
 OnMove = Callable[[Entry, str], None]
 """Told after an entry has come to another home, and by what: the label of an event, or what else made it move."""
 
+log = logging.getLogger(__name__)
+
 FORCE_ACTIVATE = wildcard("ForceActivate")
 LEFTOVER_SWEEP = wildcard("UnschedulableTimeout")
 BACKOFF_COMPLETE = "BackoffComplete"
 POP_FROM_BACKOFF = "PopFromBackoffQ"
 ATTEMPT_FAILED = "ScheduleAttemptFailure"
 GATES_RECHECKED = "GatesRechecked"
+ACTION_FAILED = "FollowUpFailure"
 
 DEFAULT_MAX_WAIT_SECONDS = 300.0
 _MOST_ENDED = 1024
@@ -133,7 +139,13 @@ class SchedulingQueue:
             self.update(pod, (), pod)
             return
         entry = self._entries[uid] = Entry(pod, self._clock.time())
-        self._settle(entry, Home.ACTIVE, POD_ADDED.label)
+        if is_put_aside(pod):
+            # By the leader before us: whoever would be tried first would cost us as much.
+            entry.overruns = 1
+            entry.backoff_until = self._backoff.until(entry)
+            self._settle(entry, Home.ERROR_BACKOFF, POD_ADDED.label)
+        else:
+            self._settle(entry, Home.ACTIVE, POD_ADDED.label)
 
     def update(self, new: Pod, events: Iterable[ClusterEvent], old: Pod) -> None:
         """The pod itself changed: that may be what it was waiting for."""
@@ -183,14 +195,24 @@ class SchedulingQueue:
         self._unfile(entry)
         del self._entries[entry.pod.uid]
         entry.attempts += 1
+        entry.must_back_off = False
         entry.home = Home.IN_FLIGHT
         now = self._clock.time()
         if entry.history is not None:
             entry.history.append((now, "tried", entry.attempts, ""))
         return self._in_flight.take(entry, now)
 
+    def put_aside(self, ticket: Ticket, pod: Pod) -> Home:
+        """The attempt used up the CPU time of its cycle: nothing but time makes it worth another one."""
+        ticket.entry.overruns += 1
+        return self._give_back(ticket, pod, frozenset(), frozenset())
+
     def give_back(self, ticket: Ticket, pod: Pod, rejectors: frozenset[str], pending: frozenset[str]) -> Home:
         """The attempt failed. Without rejectors it was an error; with them, events decide when to try again."""
+        ticket.entry.overruns = 0
+        return self._give_back(ticket, pod, rejectors, pending)
+
+    def _give_back(self, ticket: Ticket, pod: Pod, rejectors: frozenset[str], pending: frozenset[str]) -> Home:
         if not ticket.is_open:
             raise ValueError(f"the ticket of pod {pod.key} was used already")
         entry = ticket.entry
@@ -205,7 +227,7 @@ class SchedulingQueue:
         if entry.rejectors:
             entry.unschedulable_count += 1
             entry.consecutive_errors = 0
-            retry = self._missed_a_chance(ticket)
+            retry = Retry.AFTER_BACKOFF if entry.must_back_off else self._missed_a_chance(ticket)
         else:
             entry.consecutive_errors += 1
         entry.backoff_until = self._backoff.until(entry)
@@ -268,6 +290,20 @@ class SchedulingQueue:
                 self._unfile(entry)
                 self._settle(entry, Home.ACTIVE, FORCE_ACTIVATE.label)
 
+    def back_off(self, uids: Iterable[str]) -> None:
+        """What followed the last attempt of these pods failed: try them again when their backoff is over, not before.
+
+        The backoff begins now and grows with every attempt in vain, as that of any other pod.
+        """
+        for uid in uids:
+            entry, ticket = self._entries.get(uid), self._in_flight.get(uid)
+            if ticket is not None:
+                ticket.entry.must_back_off = True
+            elif entry is not None and entry.home not in HEAPS:
+                entry.must_back_off = True
+                entry.backoff_until = self._backoff.until(entry, self._clock.time())
+                self._requeue(entry, Retry.AFTER_BACKOFF, ACTION_FAILED)
+
     def recheck_gates(self, uids: Iterable[str]) -> None:
         """Ask PreEnqueue again about gated pods: those that it lets in now wait for what may help them."""
         for uid in uids:
@@ -311,7 +347,7 @@ class SchedulingQueue:
         if retry is Retry.SKIP:
             self._place(entry, Home.GATED if entry.gated_by else Home.UNSCHEDULABLE, why)
         elif until and retry is Retry.AFTER_BACKOFF and not self._backoff.is_over(until, self._clock.time()):
-            home = Home.BACKOFF if entry.rejectors else Home.ERROR_BACKOFF
+            home = Home.BACKOFF if entry.rejectors and not entry.must_back_off else Home.ERROR_BACKOFF
             # What is not popped from there is asked at the gate when its backoff is over.
             (self._settle if self._pops_backoff else self._place)(entry, home, why)
         else:
@@ -346,6 +382,8 @@ class SchedulingQueue:
             self._pool.add(entry)
         for tell in self._listeners:
             tell(entry, why)
+        if log.isEnabledFor(QUEUE_MOVES):
+            _log_move(entry, why)
 
     def _unfile(self, entry: Entry) -> None:
         home = entry.home
@@ -367,6 +405,19 @@ class SchedulingQueue:
             in_heap = self._heaps.holds(entry)
             assert in_heap or uid in self._pool, "a pod has a home"
             assert not (in_heap and uid in self._pool), "a pod has exactly one home"
+
+
+def _log_move(entry: Entry, why: str) -> None:
+    log.log(
+        QUEUE_MOVES,
+        "pod moved: pod=%s queue=%s event=%s attempts=%d plugins=%s gated_by=%s",
+        entry.pod.key,
+        entry.home.value.replace(" ", "-"),
+        why,
+        entry.attempts,
+        ",".join(sorted(entry.rejectors)),
+        entry.gated_by,
+    )
 
 
 def _note_refusal(ticket: Ticket) -> None:

@@ -1,25 +1,41 @@
 """Which waiting pods an event may help.
 
-Every plugin that registered for an event is asked about the pods that it refused: about all of them, class by class, or
-about those that its narrowing named. What another plugin says of the same event makes no difference to it.
+Every plugin that registered for an event is asked about the pods that it refused: about all of them, or about those
+that its narrowing named. A plugin with pure hints is asked once for all pods of a class, unless it then looks at
+something that may differ between them. What another plugin says of the same event makes no difference to it.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from pilotage.api.events import ClusterEvent, Hint, Resource
 from pilotage.clock import Clock
 from pilotage.model import Pod
 from pilotage.observe.decision_log import DecisionLog, shorten
+from pilotage.observe.verbosity import HINT_ANSWERS
 from pilotage.queue.entry import Entry
-from pilotage.queue.hints import HintTable, Retry, Route
-from pilotage.queue.pool import Group, WaitingPool, group_of
+from pilotage.queue.hints import Hints, HintTable, Retry, Route
+from pilotage.queue.pool import Alike, Group, WaitingPool, group_of
+
+log = logging.getLogger(__name__)
 
 Keys = frozenset[str] | None
 """Of the pods that an event can concern; None: all."""
 _NOBODY: Keys = frozenset()
+
+
+class _Answers(NamedTuple):
+    """What one plugin says to one event."""
+
+    asked: int
+    """How many questions it took."""
+    queue: int
+    """How many of them were answered with Queue."""
+    entries: Sequence[Collection[Entry]]
+    """The pods for which it says so."""
 
 
 class WakeUp:
@@ -67,23 +83,48 @@ class WakeUp:
             if not groups:
                 continue
             started, failures = self._clock.monotonic(), self._hints.failures
-            queued = [
-                pods
-                for pods in groups
-                if self._hints.ask(plugin, hints, next(iter(pods.values())).pod, old, new) is Hint.QUEUE
-            ]
-            self._measure(plugin, event, started, len(groups), len(queued), self._hints.failures - failures)
+            answers = self._answers(scheduler, plugin, hints, groups, old, new)
+            self._measure(plugin, event, started, answers.asked, answers.queue, self._hints.failures - failures)
             subject = _subject(old, new)
-            if len(queued) < len(groups):
+            if log.isEnabledFor(HINT_ANSWERS):
+                _log_answers(plugin, event, subject, groups, answers.entries)
+            if answers.queue < answers.asked:
                 self._log.note_round(scheduler, plugin, event.label, subject, keys[plugin], self._clock.time())
-            if not queued:
+            if not answers.queue:
                 continue
-            # Hundreds of pods may be told the same: they share one note.
+            # Hundreds of pods may get the same answer: they share one note.
             note = self._answer_note(plugin, Hint.QUEUE, event, subject)
-            for pods in queued:
-                for entry in pods.values():
+            for entries in answers.entries:
+                for entry in entries:
                     _keep(entry, note)
                     yield plugin, entry
+
+    def _answers(
+        self, scheduler: str, plugin: str, hints: Hints, groups: Sequence[Alike], old: Any, new: Any
+    ) -> _Answers:
+        is_pure, ask, ask_once = self._hints.has_pure_hints(scheduler, plugin), self._hints.ask, self._hints.ask_once
+        asked = queue = 0
+        found: list[Collection[Entry]] = []
+        for pods in groups:
+            shared: Hint | None = None
+            if is_pure and len(pods) > 1:
+                try:
+                    alike = pods.stand_in
+                except AttributeError:
+                    alike = pods.make_stand_in()
+                shared = ask_once(plugin, hints, alike, old, new)
+            if shared is Hint.SKIP:
+                asked += 1
+            elif shared is Hint.QUEUE:
+                asked += 1
+                queue += 1
+                found.append(pods.values())
+            else:
+                asked += len(pods)
+                entries = [each for each in pods.values() if ask(plugin, hints, each.pod, old, new) is Hint.QUEUE]
+                queue += len(entries)
+                found.append(entries)
+        return _Answers(asked, queue, found)
 
     def _measure(self, plugin: str, event: ClusterEvent, started: float, asked: int, queued: int, failed: int) -> None:
         """All questions of a round took the same time on average; each question on its own would cost too much."""
@@ -99,21 +140,18 @@ class WakeUp:
         said = "Queue" if answer is Hint.QUEUE else "QueueSkip"
         return self._clock.time(), "asked", f"{plugin}: {said}", f"{event.label} {subject}".rstrip()
 
-    def _alike(self, scheduler: str, plugin: str, keys: Mapping[str, Keys]) -> list[Mapping[str, Entry]]:
-        """The pods that the plugin refused and the event can concern, in groups that get the same answer."""
+    def _alike(self, scheduler: str, plugin: str, keys: Mapping[str, Keys]) -> list[Alike]:
+        """The pods that the plugin refused and the event can concern, by what they have in common."""
         named = keys[plugin]
         groups = self._pool.refusing(scheduler)[plugin] if named is None else self._named(scheduler, plugin, named)
-        reached = [
+        return [
             part
             for (*_, gate), pods in groups.items()
             # What a gate says of its own pods, it has said already.
             if (part := pods if gate == plugin else self._let_in(gate, pods, keys))
         ]
-        if self._hints.asks_per_pod(scheduler, plugin):
-            return [{uid: entry} for pods in reached for uid, entry in pods.items()]
-        return reached
 
-    def _let_in(self, gate: str, pods: Mapping[str, Entry], keys: Mapping[str, Keys]) -> Mapping[str, Entry]:
+    def _let_in(self, gate: str, pods: Alike, keys: Mapping[str, Keys]) -> Alike:
         """Only events that its gate registered for can open it, and only for the pods that the gate names."""
         if not gate:
             return pods
@@ -121,14 +159,14 @@ class WakeUp:
         if named is None:
             return pods
         entries = filter(None, (self._pool.with_key(key) for key in sorted(named)))
-        return {entry.pod.uid: entry for entry in entries if entry.pod.uid in pods}
+        return Alike((entry.pod.uid, entry) for entry in entries if entry.pod.uid in pods)
 
-    def _named(self, scheduler: str, plugin: str, keys: Iterable[str]) -> dict[Group, dict[str, Entry]]:
-        groups: dict[Group, dict[str, Entry]] = {}
+    def _named(self, scheduler: str, plugin: str, keys: Iterable[str]) -> dict[Group, Alike]:
+        groups: dict[Group, Alike] = {}
         for key in sorted(keys):
             entry = self._pool.named(scheduler, plugin, key)
             if entry is not None:
-                groups.setdefault(group_of(entry), {})[entry.pod.uid] = entry
+                groups.setdefault(group_of(entry), Alike())[entry.pod.uid] = entry
         return groups
 
     def worth_retrying(self, entry: Entry, event: ClusterEvent, old: Any, new: Any) -> Retry:
@@ -151,6 +189,9 @@ class WakeUp:
             answer = self._hints.ask(plugin, hints, entry.pod, old, new)
             queued = answer is Hint.QUEUE
             self._measure(plugin, event, started, 1, queued, self._hints.failures - failures)
+            if log.isEnabledFor(HINT_ANSWERS):
+                alone = [{entry.pod.uid: entry}]
+                _log_answers(plugin, event, _subject(old, new), alone, [[entry]] if queued else [])
             _keep(entry, self._answer_note(plugin, answer, event, _subject(old, new)))
             if queued:
                 best = max(best, _retry(entry, plugin))
@@ -163,6 +204,23 @@ def _subject(old: Any, new: Any) -> str:
     return key
 
 
+def _log_answers(
+    plugin: str,
+    event: ClusterEvent,
+    subject: str,
+    groups: Iterable[Mapping[str, Entry]],
+    queued: Iterable[Collection[Entry]],
+) -> None:
+    """For each group of equal pods a line per answer, with one of the pods and how many got it."""
+    helped = {entry.pod.uid for entries in queued for entry in entries}
+    for pods in groups:
+        for hint, uids in (("Queue", pods.keys() & helped), ("QueueSkip", pods.keys() - helped)):
+            if uids:
+                pod = min(pods[uid].pod.key for uid in uids)
+                text = "hint answered: plugin=%s event=%s object=%s hint=%s pod=%s pods=%d"
+                log.log(HINT_ANSWERS, text, plugin, event.label, subject, hint, pod, len(uids))
+
+
 def _keep(entry: Entry, note: tuple[float, str, str, str]) -> None:
     if entry.history is None:
         entry.history = entry.beginning()
@@ -171,8 +229,8 @@ def _keep(entry: Entry, note: tuple[float, str, str, str]) -> None:
 
 
 def _is_itself(entry: Entry, event: ClusterEvent, old: Any, new: Any) -> bool:
-    """Is it the pod itself that took or gave up a place? That makes room for others, never for itself."""
-    if event.resource is not Resource.ASSIGNED_POD:
+    """Is it the pod itself that came, went, or has another place? That may help others, never itself."""
+    if event.resource is not Resource.ASSIGNED_POD and event.resource is not Resource.UNSCHEDULED_POD:
         return False
     subject = new if old is None else old
     return isinstance(subject, Pod) and subject.uid == entry.pod.uid

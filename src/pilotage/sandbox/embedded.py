@@ -16,7 +16,7 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -30,6 +30,7 @@ from pilotage.sandbox.http.inprocess import InProcessTransport
 from pilotage.sandbox.http.kubeconfig import write_kubeconfig
 from pilotage.sandbox.http.server import ApiServer
 from pilotage.sandbox.http.tls import Tls, make_tls
+from pilotage.sandbox.life.controllers.controller import MOST_PODS
 from pilotage.sandbox.life.controllers.provisioner import standard_storage_class
 from pilotage.sandbox.life.kubelet import KubeletSettings
 from pilotage.sandbox.life.loop import Life
@@ -65,9 +66,11 @@ class EmbeddedOptions:
     tls: bool = False
     kubeconfig: Path | None = None
     """None: at a place of its own, for as long as the cluster runs."""
-    token: str | None = None
+    token: str | None = field(default=None, repr=False)
     """None: a new one."""
     kubelet: KubeletSettings = _KUBELET
+    most_pods: int = MOST_PODS
+    """Controllers create none beyond: a Job may ask for two billion."""
     faults: Sequence[FaultRule] = ()
     """What goes wrong between clients and the API server."""
     fault_seed: int | None = None
@@ -112,7 +115,7 @@ class EmbeddedCluster:
                 seeded = seed(api, objects)
                 await store.durable(store.revision)
                 server = ApiServer(api, token=options.token or fresh_token(), clock=clock)
-                life = Life(api, clock, rng, kubelet=options.kubelet)
+                life = Life(api, clock, rng, kubelet=options.kubelet, most_pods=options.most_pods)
                 await stack.enter_async_context(_background(server, life, options))
                 faults = _faults(options, clock, rng)
                 url, kubeconfig = await _serve(server, options, stack, faults)

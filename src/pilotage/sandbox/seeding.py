@@ -82,6 +82,17 @@ class _Copy:
     async def durable(self, revision: int) -> None:
         pass
 
+    @property
+    def is_writable(self) -> bool:
+        return True
+
+    @property
+    def lost(self) -> Sequence[Change]:
+        return ()
+
+    def go_on(self, revision: int) -> None:
+        pass
+
 
 class _Refused(Exception):
     def __init__(self, manifest: Manifest, problem: str) -> None:

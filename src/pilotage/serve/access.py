@@ -12,6 +12,7 @@ from pilotage.kube.transport import Transport, TransportError
 from pilotage.serve.identity import User
 from pilotage.serve.remembered import Remembered
 from pilotage.serve.request_access import Access
+from pilotage.serve.review_limits import LimitedReviews
 
 _ACCESS_REVIEWS: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 OPEN_PATHS: Final = ("/healthz", "/readyz", "/livez")
@@ -50,7 +51,7 @@ class DelegatedAuthorizer:
         allowed_seconds: float = 10.0,
         refused_seconds: float = 10.0,
     ) -> None:
-        self._transport = transport
+        self._reviews = LimitedReviews(transport)
         self._open = tuple(open_paths)
         self._allowed_seconds = allowed_seconds
         self._refused_seconds = refused_seconds
@@ -76,7 +77,7 @@ class DelegatedAuthorizer:
             spec["extra"] = user.extra
         review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
         try:
-            answer = await self._transport.request("POST", _ACCESS_REVIEWS, body=msgspec.json.encode(review))
+            answer = await self._reviews.review(_ACCESS_REVIEWS, msgspec.json.encode(review))
             if answer.status >= 300:
                 raise CannotDecide(
                     f"the API server refuses to review access (HTTP {answer.status}); bind system:auth-delegator"

@@ -1,7 +1,7 @@
 """The authorities of client certificates that a cluster publishes for those who serve beside its API server.
 
 They are looked up again and again: authorities are renewed, roles are granted late, and an API server that has just
-come up has published nothing yet.
+come up has published nothing yet. What is published no more is trusted no more.
 """
 
 from __future__ import annotations
@@ -73,9 +73,9 @@ class PublishedAuthorities:
     async def look_up(self) -> None:
         """Trust what is published now; LookupFailed or CertificateError if that is not to be had."""
         published = await cluster_authorities(self._transport)
-        if published.users and self._with_users and published.users != self._trusted.users:
+        if self._with_users and published.users != self._trusted.users:
             self._certificates.trust_users(published.users)
-        if published.proxy is not None and self._with_proxy and published.proxy != self._trusted.proxy:
+        if self._with_proxy and published.proxy != self._trusted.proxy:
             self._certificates.trust_proxy(published.proxy)
         self._trusted = published
 

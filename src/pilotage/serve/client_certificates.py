@@ -22,19 +22,25 @@ class ClientCertificates:
 
     def __init__(self, tls: ServerTls) -> None:
         self._tls = tls
+        self._users = b""
         self._of_users: list[x509.Certificate] = []
         self._of_proxies: list[x509.Certificate] = []
         self._proxy: FrontProxy | None = None
 
     def trust_users(self, authority: bytes) -> None:
-        """Accept what one of these authorities (PEM) signed as the certificate of a user; CertificateError."""
-        self._of_users = _read(authority)
-        self._tls.trust_clients(authority)
+        """Accept what one of these authorities (PEM) signed as the certificate of a user; CertificateError.
 
-    def trust_proxy(self, proxy: FrontProxy) -> None:
-        self._of_proxies = _read(proxy.authority)
-        self._tls.trust_clients(proxy.authority)
-        self._proxy = proxy
+        Those trusted before are trusted no more; b"" trusts none.
+        """
+        found = _read(authority)
+        self._tls.trust_clients(_joined(authority, self._proxy))
+        self._users, self._of_users = authority, found
+
+    def trust_proxy(self, proxy: FrontProxy | None) -> None:
+        """Let this proxy speak for others, and no other one."""
+        found = [] if proxy is None else _read(proxy.authority)
+        self._tls.trust_clients(_joined(self._users, proxy))
+        self._proxy, self._of_proxies = proxy, found
 
     def user(self, certificate: ClientCertificate, lines: Lines) -> User:
         """`lines`: the headers of the request. NotAuthenticated if the certificate says nothing."""
@@ -49,7 +55,13 @@ class ClientCertificates:
         raise NotAuthenticated(f"the client certificate of {certificate.common_name!r} is no user's")
 
 
+def _joined(users: bytes, proxy: FrontProxy | None) -> bytes:
+    return users if proxy is None else users + b"\n" + proxy.authority
+
+
 def _read(authority: bytes) -> list[x509.Certificate]:
+    if not authority.strip():
+        return []
     try:
         return x509.load_pem_x509_certificates(authority)
     except ValueError as error:

@@ -10,9 +10,14 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from pilotage.clock import Clock, rfc3339
-from pilotage.config.kinds import KIND, SchedulerConfiguration
+from pilotage.config.kinds import KIND, PILOTAGE_API_VERSION, PILOTAGE_KIND, SchedulerConfiguration
 from pilotage.config.obsolete import API_VERSION
 from pilotage.config.render import plain
+from pilotage.escaping import visible
+from pilotage.framework.plugin_files import LoadedPlugin
+from pilotage.jobs.configuration.kinds import QueueingConfiguration
+from pilotage.kube.secrets import without_user_part
+from pilotage.observe.skipped_objects import SkippedObjects
 from pilotage.serve.page import Page, PageAnswer, PageRequest, json_answer, text_answer
 
 COMPONENT: Final = "kube-scheduler"
@@ -33,7 +38,15 @@ class About:
     started_at: float
 
 
-def statusz(about: About, clock: Clock, paths: Callable[[], Sequence[str]]) -> Page:
+def statusz(
+    about: About,
+    clock: Clock,
+    paths: Callable[[], Sequence[str]],
+    skipped: SkippedObjects,
+    plugins: Sequence[LoadedPlugin] = (),
+) -> Page:
+    """What runs since when, and which objects it has to do without. `plugins`: those that are not built in."""
+
     def answer(request: PageRequest) -> PageAnswer:
         up = int(clock.time() - about.started_at)
         if request.accepts_json:
@@ -44,6 +57,10 @@ def statusz(about: About, clock: Clock, paths: Callable[[], Sequence[str]]) -> P
                 "emulationVersion": about.kubernetes_version,
                 "pythonVersion": about.python_version,
                 "paths": list(paths()),
+                "plugins": [{"name": one.name, "origin": one.origin, "sha256": one.sha256} for one in plugins],
+                "skippedObjects": [
+                    {"kind": one.kind, "object": one.key, "stage": one.stage, "error": one.error} for one in skipped
+                ],
             }
             return json_answer(_document("Statusz", facts))
         hours, rest = divmod(up, 3600)
@@ -57,6 +74,9 @@ def statusz(about: About, clock: Clock, paths: Callable[[], Sequence[str]]) -> P
             f"Emulation version: {about.kubernetes_version}",
             f"Python version: {about.python_version}",
             f"Paths: {' '.join(paths())}",
+            *(visible(f"Plugin: {one.name} from {one.origin} (sha256 {one.sha256 or 'unknown'})") for one in plugins),
+            f"Skipped objects: {len(skipped)}",
+            *(visible(f"  {one.sentence}") for one in skipped),
         ]
         return text_answer("\n".join(lines) + "\n")
 
@@ -64,22 +84,31 @@ def statusz(about: About, clock: Clock, paths: Callable[[], Sequence[str]]) -> P
 
 
 def flagz(flags: Mapping[str, str]) -> Page:
-    """Every flag with the value that is in force."""
+    """Every flag with the value that is in force; a password in an address is not shown."""
+    flags = {name: without_user_part(value) for name, value in sorted(flags.items())}
 
     def answer(request: PageRequest) -> PageAnswer:
         if request.accepts_json:
-            return json_answer(_document("Flagz", {"flags": dict(sorted(flags.items()))}))
-        lines = [f"{COMPONENT} flagz", _NOTICE, "", *(f"{name}={value}" for name, value in sorted(flags.items()))]
+            return json_answer(_document("Flagz", {"flags": flags}))
+        shown = (visible(f"{name}={value}") for name, value in flags.items())
+        lines = [f"{COMPONENT} flagz", _NOTICE, "", *shown]
         return text_answer("\n".join(lines) + "\n")
 
     return answer
 
 
-def configz(configuration: SchedulerConfiguration) -> Page:
-    document = {"apiVersion": API_VERSION, "kind": KIND, **plain(configuration.scheduler)}
+def configz(configuration: SchedulerConfiguration, queueing: QueueingConfiguration | None = None) -> Page:
+    """The whole configuration: kube-scheduler's under its name, and what only Pilotage has beside it."""
+    additions = {"apiVersion": PILOTAGE_API_VERSION, "kind": PILOTAGE_KIND, **plain(configuration.additions)}
+    document = {
+        "componentconfig": {"apiVersion": API_VERSION, "kind": KIND, **plain(configuration.scheduler)},
+        "pilotage": additions,
+    }
+    if queueing is not None:
+        document["queueing"] = plain(queueing)
 
     def answer(request: PageRequest) -> PageAnswer:
-        return json_answer({"componentconfig": document})
+        return json_answer(document)
 
     return answer
 

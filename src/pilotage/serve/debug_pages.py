@@ -11,32 +11,34 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final
 
-import msgspec
-from msgspec.structs import replace
-
+from pilotage.api.budget import Budget, BudgetExceeded
 from pilotage.assembly import SchedulerOptions
 from pilotage.clock import Clock
 from pilotage.cluster.state import Cluster
 from pilotage.cycle.placement import ProfileEngine
-from pilotage.cycle.report import scheduler_report
+from pilotage.cycle.report import scheduler_report, selection_of
 from pilotage.cycle.scheduler import Scheduler
 from pilotage.explain.engine import thinking_engines
 from pilotage.explain.explainer import UnknownNode, explain
-from pilotage.explain.queue_place import queue_place
-from pilotage.explain.subject import UnknownSubject, find_subject
-from pilotage.queue.report import queue_report
+from pilotage.explain.queue_place import with_queue
+from pilotage.explain.subject import UnknownSubject, find_siblings, find_subject
+from pilotage.observe.verbosity import level_of
+from pilotage.queue.report import Selection
 from pilotage.serve.page import Page, PageAnswer, PageRequest, json_answer, refusal, text_answer
 
 _DEFAULT_LIMIT: Final = 500
 _WHOLE_QUEUE: Final = 1_000_000
+_TOO_COSTLY: Final = (
+    "explaining this pod would keep all others waiting; `pilotage explain` does it in a process of its own"
+)
 _RESOURCES: Final = ("cpu", "memory", "ephemeral-storage")
 
 
 def queue_page(scheduler: Scheduler) -> Page:
-    """The queue and the API calls on their way; `?limit=N` for the pods of each part, and the calls."""
+    """The queue and the API calls on their way; `selection_of` has the parameters."""
 
     def answer(request: PageRequest) -> PageAnswer:
-        return json_answer(scheduler_report(scheduler.queue, scheduler.dispatcher, _limit(request)))
+        return json_answer(scheduler_report(scheduler, selection_of(request.first)))
 
     return answer
 
@@ -45,7 +47,7 @@ def cache_page(scheduler: Scheduler) -> Page:
     """What is believed about the cluster; `?limit=N` nodes."""
 
     def answer(request: PageRequest) -> PageAnswer:
-        return json_answer(_picture(scheduler.cluster, _limit(request)))
+        return json_answer(cluster_picture(scheduler.cluster, _limit(request)))
 
     return answer
 
@@ -68,17 +70,19 @@ def explain_page(scheduler: Scheduler, clock: Clock, options: SchedulerOptions) 
         if engine is None:
             return refusal(404, "NotFound", f'"{pod.spec.scheduler_name}" is no profile of this scheduler')
         try:
-            report = explain(engine, pod, request.first("node") or None)
+            report = explain(engine, pod, request.first("node") or None, Budget(options.cycle_budget_seconds))
         except UnknownNode as error:
             return refusal(404, "NotFound", str(error))
-        place = queue_place(queue_report(scheduler.queue, scheduler.queue.now(), _WHOLE_QUEUE), pod.uid)
-        return PageAnswer(200, msgspec.json.encode(replace(report, queue=place)), "application/json")
+        except BudgetExceeded:
+            return refusal(503, "ServiceUnavailable", _TOO_COSTLY)
+        siblings = find_siblings(scheduler.cluster, subject, pod)
+        return json_answer(with_queue(report, scheduler_report(scheduler, Selection(_WHOLE_QUEUE)), pod, *siblings))
 
     return answer
 
 
 def verbosity_page() -> Page:
-    """PUT a number: 0 to 3 for what an operator acts on, 4 and more for every detail."""
+    """PUT a number, which counts as that of `-v` does."""
 
     def answer(request: PageRequest) -> PageAnswer:
         text = request.body.decode("ascii", "replace").strip()
@@ -90,17 +94,13 @@ def verbosity_page() -> Page:
     return answer
 
 
-def level_of(verbosity: int) -> int:
-    """The level of Python's logging that is nearest to a verbosity of Kubernetes."""
-    return logging.DEBUG if verbosity >= 4 else logging.INFO
-
-
 def _limit(request: PageRequest) -> int:
     text = request.first("limit")
     return int(text) if text.isdigit() else _DEFAULT_LIMIT
 
 
-def _picture(cluster: Cluster, limit: int) -> dict[str, Any]:
+def cluster_picture(cluster: Cluster, limit: int) -> dict[str, Any]:
+    """What is believed about the cluster, of at most `limit` nodes and assumed pods."""
     pods: Mapping[str, Any] = cluster.objects("Pod")
     assumed = [pod.key for pod in pods.values() if not pod.node_name and cluster.is_assumed(pod.uid)]
     columns = {

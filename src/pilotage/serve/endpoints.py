@@ -11,8 +11,8 @@ from pilotage.clock import Clock
 from pilotage.kube.transport import Transport
 from pilotage.serve.access import OPEN_PATHS, DelegatedAuthorizer
 from pilotage.serve.identity import CertificateReader, DelegatedAuthenticator
-from pilotage.serve.listening import CannotListen, https, loopback_http
-from pilotage.serve.site import GuardedSite, Site
+from pilotage.serve.listening import CannotListen, Doors, https, loopback_http
+from pilotage.serve.site import GuardedSite, Pages
 from pilotage.serve.tls import ServerTls
 
 log = logging.getLogger(__name__)
@@ -34,9 +34,10 @@ class EndpointOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Reviewers:
-    """Who is asked whose a token or a certificate is, and who may see what."""
+class Guard:
+    """What a secure port needs: its certificate, and who is asked whose a token or a certificate is, and who may."""
 
+    tls: ServerTls
     authentication: Transport
     authorization: Transport
     certificates: CertificateReader
@@ -44,25 +45,18 @@ class Reviewers:
 
 @asynccontextmanager
 async def endpoints(
-    site: Site, options: EndpointOptions, tls: ServerTls, reviewers: Reviewers, clock: Clock
+    site: Pages, options: EndpointOptions, guard: Guard | None, doors: Doors
 ) -> AsyncIterator[list[str]]:
-    """Serve until the context is left; yields the URLs. CannotListen if a required port is taken."""
-    guarded = GuardedSite(
-        site,
-        DelegatedAuthenticator(reviewers.authentication, clock, reviewers.certificates, options.token_seconds),
-        DelegatedAuthorizer(
-            reviewers.authorization,
-            clock,
-            open_paths=options.open_paths,
-            allowed_seconds=options.allowed_seconds,
-            refused_seconds=options.refused_seconds,
-        ),
-    )
+    """Serve until the context is left; yields the URLs. CannotListen if a required port is taken.
+
+    Without a guard there is no secure port.
+    """
     async with AsyncExitStack() as stack:
         urls = []
-        if options.secure_port:
+        if options.secure_port and guard is not None:
             try:
-                entering = https(guarded, options.host, options.secure_port, tls, clock)
+                guarded = _guarded(site, options, guard, doors.clock)
+                entering = https(guarded, options.host, options.secure_port, guard.tls, doors)
                 port = await stack.enter_async_context(entering)
                 urls.append(f"https://{_shown(options.host)}:{port}")
             except CannotListen as error:
@@ -70,9 +64,24 @@ async def endpoints(
                     raise
                 log.warning("no health, metrics and debug pages: %s (--secure-port)", error.strerror)
         if options.insecure_port:
-            port = await stack.enter_async_context(loopback_http(site, options.insecure_port))
+            port = await stack.enter_async_context(loopback_http(site, options.insecure_port, doors))
             urls.append(f"http://127.0.0.1:{port}")
         yield urls
+
+
+def _guarded(site: Pages, options: EndpointOptions, guard: Guard, clock: Clock) -> GuardedSite:
+    return GuardedSite(
+        site,
+        DelegatedAuthenticator(guard.authentication, clock, guard.certificates, options.token_seconds),
+        DelegatedAuthorizer(
+            guard.authorization,
+            clock,
+            open_paths=options.open_paths,
+            allowed_seconds=options.allowed_seconds,
+            refused_seconds=options.refused_seconds,
+        ),
+        clock,
+    )
 
 
 def _shown(host: str) -> str:

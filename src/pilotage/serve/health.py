@@ -5,7 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
+from pilotage.clock import Clock
+from pilotage.serve.elector import ElectionFacts
 from pilotage.serve.page import PageAnswer, PageRequest, refusal, text_answer
 
 log = logging.getLogger(__name__)
@@ -23,6 +26,11 @@ OnResult = Callable[[str, str, bool], None]
 """Told of every check that was made: page, check, whether it passes."""
 
 PING = Check("ping", lambda: "")
+SHUTDOWN: Final = "shutdown"
+SYNCED: Final = "sched-handler-sync"
+READINESS: Final = (SHUTDOWN, SYNCED)
+OVERDUE_SECONDS: Final = 20.0
+"""How long after the end of its lease a process that still thinks it leads counts as stuck."""
 
 
 class HealthPage:
@@ -73,3 +81,26 @@ class HealthPage:
         if is_excluded:
             return f"[+]{name} excluded: ok"
         return f"[-]{name} failed: reason withheld" if has_failed else f"[+]{name} ok"
+
+
+def three_pages(
+    on_result: OnResult, *, election: Sequence[Check] = (), ready: Sequence[Check] = (), alive: Sequence[Check] = ()
+) -> list[HealthPage]:
+    """Alive: it answers, and what `alive` says. Ready: it has the whole cluster in memory, whether it leads or not."""
+    return [
+        HealthPage("healthz", [PING, *election, *alive], on_result),
+        HealthPage("livez", [PING, *alive], on_result),
+        HealthPage("readyz", [PING, *election, *ready], on_result),
+    ]
+
+
+def election_check(election: ElectionFacts, clock: Clock) -> Check:
+    """A leader whose lease is long over and that has not ended yet: let it be killed."""
+
+    def problem() -> str:
+        if election.renewed_at is None:
+            return ""
+        late = clock.monotonic() - election.renewed_at - election.timing.lease_seconds
+        return f"failed election to renew leadership on lease {election.lease.name}" if late > OVERDUE_SECONDS else ""
+
+    return Check("leaderElection", problem)

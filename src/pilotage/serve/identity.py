@@ -13,6 +13,7 @@ from pilotage.clock import Clock
 from pilotage.kube.transport import Transport, TransportError
 from pilotage.serve.page import PageRequest
 from pilotage.serve.remembered import Remembered
+from pilotage.serve.review_limits import LimitedReviews
 
 log = logging.getLogger(__name__)
 
@@ -98,7 +99,7 @@ class DelegatedAuthenticator:
     def __init__(
         self, transport: Transport, clock: Clock, certificates: CertificateReader, remember_seconds: float = 10.0
     ) -> None:
-        self._transport = transport
+        self._reviews = LimitedReviews(transport)
         self._certificates = certificates
         self._known: Remembered[str, User | None] = Remembered(clock, remember_seconds)
 
@@ -122,7 +123,7 @@ class DelegatedAuthenticator:
     async def _review(self, token: str) -> User | None:
         review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}}
         try:
-            answer = await self._transport.request("POST", _TOKEN_REVIEWS, body=msgspec.json.encode(review))
+            answer = await self._reviews.review(_TOKEN_REVIEWS, msgspec.json.encode(review))
             if answer.status >= 300:
                 raise NotAuthenticated(f"the API server refuses to review tokens (HTTP {answer.status})")
             status = msgspec.json.decode(answer.body, type=_TokenReview).status

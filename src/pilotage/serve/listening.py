@@ -1,41 +1,57 @@
-"""The site on sockets: HTTPS for the network, and plain HTTP for the same machine if that is asked for.
-
-aiohttp does the HTTP; it is there for the client already, and it tells which certificate a client has shown.
-"""
+"""The site on sockets: HTTPS for the network, and plain HTTP for the same machine if that is asked for."""
 
 from __future__ import annotations
 
 import asyncio
 import errno
-from collections.abc import AsyncIterator, Awaitable, Callable
+import ipaddress
+import resource
+import socket
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from typing import Final
 
-from aiohttp import web
-
 from pilotage.clock import Clock
+from pilotage.observe.instruments import Counter
+from pilotage.serve.http_server import Answerer, Context, HttpServer
 from pilotage.serve.identity import ClientCertificate
-from pilotage.serve.page import PageAnswer, PageRequest
-from pilotage.serve.site import GuardedSite, Site
+from pilotage.serve.page import PageAnswer, PageRequest, refusal
+from pilotage.serve.site import GuardedSite, Pages
 from pilotage.serve.tls import ServerTls
+from pilotage.serve.visitors import ServerLimits
 
 _REFRESH_SECONDS: Final = 60.0
-_SHUTDOWN_SECONDS: Final = 1.0
-_MOST_BYTES: Final = 1 << 16
-_SAFE: Final = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-cache, private"}
+_BACKLOG: Final = 512
+_MOST_FILES: Final = 65_536
 
-Answerer = Callable[[PageRequest, ClientCertificate | None], Awaitable[PageAnswer]]
+
+@dataclass(frozen=True, slots=True)
+class Doors:
+    """What visitors may take, and where it is counted that they took too much."""
+
+    clock: Clock
+    limits: ServerLimits = field(default_factory=ServerLimits)
+    closed: Counter = field(default_factory=lambda: Counter("reason"))
 
 
 class CannotListen(OSError):
     """The port is taken or may not be used; the text says which."""
 
 
+def raise_file_limit() -> None:
+    """As many open files as the system lets us have, within reason: every connection is one."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
 @asynccontextmanager
-async def https(site: GuardedSite, host: str, port: int, tls: ServerTls, clock: Clock) -> AsyncIterator[int]:
+async def https(site: GuardedSite, host: str, port: int, tls: ServerTls, doors: Doors) -> AsyncIterator[int]:
     """Serve until the context is left; yields the port (0 takes a free one). CannotListen if it is taken."""
-    async with _listening(site.answer, host, port, tls) as bound, asyncio.TaskGroup() as tasks:
-        refreshing = tasks.create_task(_refresh(tls, clock), name="certificate refresh")
+    async with _listening(site.answer, host, port, lambda: tls.context, doors) as bound, asyncio.TaskGroup() as tasks:
+        refreshing = tasks.create_task(_refresh(tls, doors.clock), name="certificate refresh")
         try:
             yield bound
         finally:
@@ -43,56 +59,51 @@ async def https(site: GuardedSite, host: str, port: int, tls: ServerTls, clock: 
 
 
 @asynccontextmanager
-async def loopback_http(site: Site, port: int) -> AsyncIterator[int]:
+async def loopback_http(site: Pages, port: int, doors: Doors) -> AsyncIterator[int]:
     """The same without TLS and without questions, for this machine only."""
 
     async def answer(request: PageRequest, certificate: ClientCertificate | None) -> PageAnswer:
-        return site.answer(request)
+        host = request.headers.get("host", "")
+        if not _is_this_machine(host):
+            # A browser that was led here by a name of somebody else's.
+            return refusal(403, "Forbidden", "this port answers for localhost only; ask it under that name")
+        return await site.reply(request)
 
-    async with _listening(answer, "127.0.0.1", port, None) as bound:
+    async with _listening(answer, "127.0.0.1", port, lambda: None, doors) as bound:
         yield bound
 
 
 @asynccontextmanager
-async def _listening(answer: Answerer, host: str, port: int, tls: ServerTls | None) -> AsyncIterator[int]:
-    runner = web.ServerRunner(web.Server(_handler(answer), access_log=None), shutdown_timeout=_SHUTDOWN_SECONDS)
-    await runner.setup()
-    site = web.TCPSite(runner, host, port, ssl_context=None if tls is None else tls.context)
+async def _listening(answer: Answerer, host: str, port: int, context: Context, doors: Doors) -> AsyncIterator[int]:
+    listening = _socket(host, port)
+    server = HttpServer(answer, context, doors.limits, doors.closed, doors.clock)
+    with listening:
+        async with asyncio.TaskGroup() as tasks:
+            serving = tasks.create_task(server.serve(listening), name="visitors")
+            try:
+                yield listening.getsockname()[1]
+            finally:
+                serving.cancel()
+
+
+def _socket(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        await site.start()
+        listening = socket.create_server((host, port), family=family, backlog=_BACKLOG)
     except OSError as error:
-        await runner.cleanup()
         raise _cannot_listen(error, host, port) from error
+    listening.setblocking(False)
+    return listening
+
+
+def _is_this_machine(host: str) -> bool:
+    name = host.partition("]")[0].removeprefix("[") if host.startswith("[") else host.rpartition(":")[0] or host
+    if name.lower().rstrip(".") == "localhost":
+        return True
     try:
-        yield runner.addresses[0][1]
-    finally:
-        await runner.cleanup()
-
-
-def _handler(answer: Answerer) -> Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]:
-    async def handle(request: web.BaseRequest) -> web.StreamResponse:
-        body = await request.content.read(_MOST_BYTES) if request.can_read_body else b""
-        lines = [(name.lower(), value) for name, value in request.headers.items()]
-        asked = PageRequest(
-            path=request.path,
-            method=request.method,
-            query={name: request.query.getall(name) for name in request.query},
-            headers=dict(lines),
-            body=body,
-            lines=lines,
-        )
-        found = await answer(asked, _certificate(request))
-        return web.Response(status=found.status, body=found.body, headers={**_SAFE, "Content-Type": found.content_type})
-
-    return handle
-
-
-def _certificate(request: web.BaseRequest) -> ClientCertificate | None:
-    transport = request.transport
-    secured = None if transport is None else transport.get_extra_info("ssl_object")
-    if secured is None or not secured.getpeercert():
-        return None
-    return ClientCertificate(secured.getpeercert(), secured.getpeercert(binary_form=True))
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False
 
 
 def _cannot_listen(error: OSError, host: str, port: int) -> CannotListen:

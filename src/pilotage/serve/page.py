@@ -8,8 +8,11 @@ from typing import Any, Final
 
 import msgspec
 
+from pilotage.escaping import visible, visible_json, visible_text
+
 TEXT: Final = "text/plain; charset=utf-8"
 JSON: Final = "application/json"
+_LONGEST_SHOWN: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,9 +22,16 @@ class PageRequest:
     path: str
     method: str = "GET"
     query: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     body: bytes = b""
-    lines: Sequence[tuple[str, str]] = ()
+    lines: Sequence[tuple[str, str]] = field(default=(), repr=False)
+    address: str = ""
+    """Of the visitor."""
+
+    @property
+    def shown_path(self) -> str:
+        """For logs: no more than a line, and nothing in it that a terminal would obey."""
+        return visible(self.path[:_LONGEST_SHOWN])
 
     def first(self, name: str, default: str = "") -> str:
         values = self.query.get(name, ())
@@ -43,11 +53,11 @@ Page = Callable[[PageRequest], PageAnswer]
 
 
 def text_answer(text: str, status: int = 200) -> PageAnswer:
-    return PageAnswer(status, text.encode(), TEXT)
+    return PageAnswer(status, visible_text(text).encode(), TEXT)
 
 
 def json_answer(value: Any, status: int = 200) -> PageAnswer:
-    return PageAnswer(status, msgspec.json.encode(value), JSON)
+    return PageAnswer(status, visible_json(msgspec.json.encode(value).decode()).encode(), JSON)
 
 
 def refusal(status: int, reason: str, message: str) -> PageAnswer:

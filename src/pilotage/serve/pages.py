@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 
 from pilotage.assembly import SchedulerOptions
 from pilotage.clock import Clock
@@ -12,17 +14,15 @@ from pilotage.observe.declaration import MetricTable
 from pilotage.observe.metrics import Metrics
 from pilotage.serve import component_pages, debug_pages
 from pilotage.serve.component_pages import About
-from pilotage.serve.health import PING, Check, HealthPage, OnResult
+from pilotage.serve.health import READINESS, SHUTDOWN, SYNCED, Check, HealthPage, OnResult, election_check, three_pages
 from pilotage.serve.metrics_pages import count_checks, metrics_page, slis_page
 from pilotage.serve.page import Page
 from pilotage.serve.pod_resources_page import pod_resources_page
 from pilotage.serve.service import SchedulerService
 from pilotage.serve.site import Site
+from pilotage.serve.start_checks import FOLLOWED_VERSION
 from pilotage.serve.timeline_page import timeline_page
 from pilotage.serve.visibility_pages import visibility_pages
-
-WATCHDOG_SECONDS = 20.0
-"""How long after the end of its lease a process that still thinks it leads counts as stuck."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,25 @@ class SiteFacts:
     more_metrics: Sequence[MetricTable] = ()
 
 
+def site_facts(
+    service: SchedulerService,
+    clock: Clock,
+    configuration: SchedulerConfiguration,
+    options: SchedulerOptions,
+    flags: Mapping[str, str],
+    metrics: Metrics,
+) -> SiteFacts:
+    """What there is to tell of a service; from now on its election is among the metrics."""
+    elector = service.elector
+    if elector is not None:
+        name = elector.election.lease.name
+        metrics.leader_election_master_status.read_from(lambda: {(name,): float(elector.is_leading)})
+        metrics.leader_election_slowpath_total.read_from(lambda: {(name,): float(elector.slow_paths)})
+    about = About(version("pilotage"), FOLLOWED_VERSION, platform.python_version(), clock.time())
+    queueing = service.process.queueing
+    return SiteFacts(about, configuration, options, flags, metrics, () if queueing is None else (queueing.metrics,))
+
+
 def build_site(service: SchedulerService, clock: Clock, facts: SiteFacts) -> Site:
     """All pages of a service."""
     scheduler, gates = service.process.scheduler, facts.options.feature_gates
@@ -47,7 +66,7 @@ def build_site(service: SchedulerService, clock: Clock, facts: SiteFacts) -> Sit
         "/metrics": metrics_page([facts.metrics, *facts.more_metrics]),
         "/metrics/resources": pod_resources_page(scheduler.cluster, lambda: service.is_scheduling),
         "/metrics/slis": slis_page(facts.metrics, health),
-        "/configz": component_pages.configz(facts.configuration),
+        "/configz": component_pages.configz(facts.configuration, facts.options.queueing),
         "/debug/queue": debug_pages.queue_page(scheduler),
         "/debug/timeline": timeline_page(scheduler),
         "/debug/cache": debug_pages.cache_page(scheduler),
@@ -58,7 +77,9 @@ def build_site(service: SchedulerService, clock: Clock, facts: SiteFacts) -> Sit
     if gates["ComponentFlagz"]:
         pages["/flagz"] = component_pages.flagz(facts.flags)
     if gates["ComponentStatusz"]:
-        pages["/statusz"] = component_pages.statusz(facts.about, clock, lambda: site.paths)
+        pages["/statusz"] = component_pages.statusz(
+            facts.about, clock, lambda: site.paths, facts.metrics.skipped, facts.options.origins
+        )
     if service.process.queueing is not None:
         pages |= visibility_pages(service.process.queueing.visibility)
     site = Site(pages)
@@ -66,26 +87,16 @@ def build_site(service: SchedulerService, clock: Clock, facts: SiteFacts) -> Sit
 
 
 def health_pages(service: SchedulerService, clock: Clock, on_result: OnResult) -> list[HealthPage]:
-    """Alive: it answers. Ready: it has the whole cluster in memory, whether it leads or stands by."""
-    synced = Check("sched-handler-sync", lambda: _sync_problem(service))
-    shutdown = Check("shutdown", lambda: "the process is shutting down" if service.is_stopping else "")
-    election = [] if service.elector is None else [Check("leaderElection", lambda: _election_problem(service, clock))]
-    return [
-        HealthPage("healthz", [PING, *election], on_result),
-        HealthPage("livez", [PING], on_result),
-        HealthPage("readyz", [PING, *election, shutdown, synced], on_result),
-    ]
+    """Of a scheduler that answers for itself."""
+    election = [] if service.elector is None else [election_check(service.elector.election, clock)]
+    ready = [Check(name, lambda name=name: readiness(service)[name]) for name in READINESS]  # type: ignore[misc]
+    return three_pages(on_result, election=election, ready=ready)
 
 
-def _sync_problem(service: SchedulerService) -> str:
+def readiness(service: SchedulerService) -> dict[str, str]:
+    """What keeps a scheduler from being ready, by the name of the check; "" if that passes."""
     waiting = [one.kind.plural for one in service.process.reflectors if not one.has_synced]
-    return f"handlers are not fully synchronized: {', '.join(waiting)}" if waiting else ""
-
-
-def _election_problem(service: SchedulerService, clock: Clock) -> str:
-    """A leader whose lease is long over and that has not ended yet: let it be killed."""
-    if service.elector is None or service.elector.election.renewed_at is None:
-        return ""
-    election = service.elector.election
-    late = clock.monotonic() - (election.renewed_at or 0.0) - election.timing.lease_seconds
-    return f"failed election to renew leadership on lease {election.lease.name}" if late > WATCHDOG_SECONDS else ""
+    return {
+        SHUTDOWN: "the process is shutting down" if service.is_stopping else "",
+        SYNCED: f"handlers are not fully synchronized: {', '.join(waiting)}" if waiting else "",
+    }

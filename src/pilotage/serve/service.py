@@ -6,7 +6,8 @@
                                                                                |
                                                           lease lost: everything stops at once, LeadershipLost
 
-A standby has the whole cluster in memory when its turn comes. Whoever has lost the lease does not try again in the same
+A standby has the whole cluster in memory when its turn comes. Before it decides anything it lists anew what the leader
+before it may have written a moment ago. Whoever has lost the lease does not try again in the same
 process: a fresh one has no half-done work in it.
 """
 
@@ -16,7 +17,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from pilotage.assembly import SchedulerProcess
-from pilotage.kube.leader_election import LeaderElector
+from pilotage.serve.elector import Elector
 from pilotage.tasks import sole_error
 
 
@@ -30,7 +31,7 @@ class SchedulerService:
     def __init__(
         self,
         process: SchedulerProcess,
-        elector: LeaderElector | None = None,
+        elector: Elector | None = None,
         *,
         prepare: Callable[[], Awaitable[None]] | None = None,
         delays_cache: bool = False,
@@ -106,5 +107,7 @@ class SchedulerService:
 
     async def _schedule(self) -> None:
         await self.process.wait_synced()
+        if self.elector is not None and not self._delays_cache:
+            await self.process.catch_up()
         self.is_scheduling = True
         await self.process.lead("standalone" if self.elector is None else "leader")

@@ -10,13 +10,22 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from typing import Protocol
 
+from pilotage.clock import Clock
 from pilotage.serve.access import Authorizer, CannotDecide
 from pilotage.serve.identity import Authenticator, ClientCertificate, NotAuthenticated
 from pilotage.serve.page import Page, PageAnswer, PageRequest, refusal
 from pilotage.serve.request_access import access_of
+from pilotage.serve.review_limits import Refusals, TooManyReviews
 
 log = logging.getLogger(__name__)
+
+
+class Pages(Protocol):
+    """Whatever has an answer to a request whose visitor may see everything."""
+
+    async def reply(self, request: PageRequest) -> PageAnswer: ...
 
 
 class Site:
@@ -37,8 +46,11 @@ class Site:
         try:
             return page(request)
         except Exception as error:
-            log.exception("page failed: path=%s", request.path)
+            log.exception("page failed: path=%s", request.shown_path)
             return refusal(500, "InternalError", f"{type(error).__name__}: {error}")
+
+    async def reply(self, request: PageRequest) -> PageAnswer:
+        return self.answer(request)
 
     def _below(self, path: str) -> Page | None:
         parent = path.rpartition("/")[0]
@@ -52,23 +64,36 @@ class Site:
 class GuardedSite:
     """A site for the network."""
 
-    def __init__(self, site: Site, authenticator: Authenticator, authorizer: Authorizer) -> None:
+    def __init__(self, site: Pages, authenticator: Authenticator, authorizer: Authorizer, clock: Clock) -> None:
         self._site = site
         self._authenticator = authenticator
         self._authorizer = authorizer
+        self._refusals = Refusals(clock)
 
     async def answer(self, request: PageRequest, certificate: ClientCertificate | None) -> PageAnswer:
-        if self._authorizer.is_open(request.path):
-            return self._site.answer(request)
+        if not self._authorizer.is_open(request.path):
+            refused = await self._refusal(request, certificate)
+            if refused is not None:
+                return refused
+        return await self._site.reply(request)
+
+    async def _refusal(self, request: PageRequest, certificate: ClientCertificate | None) -> PageAnswer | None:
+        """None if the visitor may see it."""
+        if self._refusals.are_too_many(request.address):
+            return refusal(429, "TooManyRequests", "you were refused too often; try again in some seconds")
         try:
             user = await self._authenticator.user(request, certificate)
             access = access_of(request)
-            if not await self._authorizer.is_allowed(user, access):
-                return refusal(403, "Forbidden", access.refused(user.name))
+            if await self._authorizer.is_allowed(user, access):
+                return None
+            answer = refusal(403, "Forbidden", access.refused(user.name))
         except NotAuthenticated as error:
-            log.info("refused: path=%s reason=%s", request.path, error)
-            return refusal(401, "Unauthorized", "Unauthorized")
+            log.info("refused: path=%s reason=%s", request.shown_path, error)
+            answer = refusal(401, "Unauthorized", "Unauthorized")
         except CannotDecide as error:
-            log.warning("refused: path=%s reason=%s", request.path, error)
+            log.warning("refused: path=%s reason=%s", request.shown_path, error)
             return refusal(500, "InternalError", "it could not be decided whether this is allowed")
-        return self._site.answer(request)
+        except TooManyReviews as error:
+            return refusal(429, "TooManyRequests", str(error))
+        self._refusals.note(request.address)
+        return answer

@@ -62,23 +62,31 @@ class ServerTls:
 
     def __init__(self, options: TlsOptions) -> None:
         """CertificateError if the files or the options cannot be used."""
-        self.context = _bare_context(options)
+        self._options = options
         self._files = _given_files(options) or _kept_files(options.directory)
+        self._own: tuple[bytes, bytes] | None = None
+        """Certificate and key, if they were made for this run."""
+        self.context = _bare_context(options)
+        """For the next connection; another one as soon as other clients are to be trusted."""
         self._marks: tuple[int, ...] = ()
         if self._files is None:
-            self._load_own()
-        else:
-            self._load(*self._files)
+            self._own = _made_pair()
+        self._load_into(self.context)
+        if self._files is not None:
             self._marks = _marks(*self._files)
 
-    def trust_clients(self, authority: bytes) -> None:
-        """Accept client certificates that one of these authorities (PEM) signed, from the next connection on."""
-        try:
-            self.context.load_verify_locations(cadata=authority.decode("ascii"))
-        except (ssl.SSLError, ValueError) as error:
-            raise CertificateError(f"the client CA holds no usable PEM certificate ({error})") from error
-        self.context.verify_mode = ssl.CERT_OPTIONAL
-        self.context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    def trust_clients(self, authorities: bytes) -> None:
+        """Accept client certificates that one of these authorities (PEM) signed and no others, from now on."""
+        context = _bare_context(self._options)
+        self._load_into(context)
+        if authorities.strip():
+            try:
+                context.load_verify_locations(cadata=authorities.decode("ascii"))
+            except (ssl.SSLError, ValueError) as error:
+                raise CertificateError(f"the client CA holds no usable PEM certificate ({error})") from error
+            context.verify_mode = ssl.CERT_OPTIONAL
+            context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+        self.context = context
 
     def refresh(self) -> bool:
         """Load the files again if they have changed; True if new ones are in use."""
@@ -88,24 +96,28 @@ class ServerTls:
             marks = _marks(*self._files)
             if marks == self._marks:
                 return False
-            self._load(*self._files)
+            self._load_into(self.context)
         except (CertificateError, OSError) as error:
             log.warning("the certificate loaded before stays in use: %s", error)
             return False
         self._marks = marks
         return True
 
-    def _load(self, certificate: Path, key: Path) -> None:
-        try:
-            # A context of its own first: half of a pair must not reach the one that is in use.
-            for context in (ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), self.context):
-                context.load_cert_chain(certificate, key, password=_refuse_password)
-        except (ssl.SSLError, OSError, ValueError) as error:
-            raise CertificateError(f"{certificate}, {key}: no usable pair of certificate and key ({error})") from error
+    def _load_into(self, context: ssl.SSLContext) -> None:
+        if self._files is not None:
+            _load(context, *self._files)
+        elif self._own is not None:
+            with tempfile.TemporaryDirectory(prefix="pilotage-") as directory:
+                _load(context, *_written(Path(directory), *self._own))
 
-    def _load_own(self) -> None:
-        with tempfile.TemporaryDirectory(prefix="pilotage-") as directory:
-            self._load(*_make_pair(Path(directory)))
+
+def _load(context: ssl.SSLContext, certificate: Path, key: Path) -> None:
+    try:
+        # A context of its own first: half of a pair must not reach the one that is in use.
+        for one in (ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), context):
+            one.load_cert_chain(certificate, key, password=_refuse_password)
+    except (ssl.SSLError, OSError, ValueError) as error:
+        raise CertificateError(f"{certificate}, {key}: no usable pair of certificate and key ({error})") from error
 
 
 def _bare_context(options: TlsOptions) -> ssl.SSLContext:
@@ -139,22 +151,26 @@ def _kept_files(directory: str) -> tuple[Path, Path] | None:
         return pair
     try:
         place.mkdir(mode=0o755, parents=True, exist_ok=True)
-        return _make_pair(place)
+        return _written(place, *_made_pair())
     except OSError as error:
         raise CertificateError(f"--cert-dir {directory}: {error.strerror or error}") from error
 
 
-def _make_pair(place: Path) -> tuple[Path, Path]:
+def _made_pair() -> tuple[bytes, bytes]:
     host = socket.gethostname()
     issued = trustme.CA(organization_name="Pilotage").issue_cert(
         host, "localhost", "127.0.0.1", "::1", common_name=host
     )
-    certificate, key = place / f"{_FILE_NAME}.crt", place / f"{_FILE_NAME}.key"
-    key.unlink(missing_ok=True)
-    with os.fdopen(os.open(key, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(issued.private_key_pem.bytes())
-    certificate.write_bytes(b"".join(blob.bytes() for blob in issued.cert_chain_pems))
-    return certificate, key
+    return b"".join(blob.bytes() for blob in issued.cert_chain_pems), issued.private_key_pem.bytes()
+
+
+def _written(place: Path, certificate: bytes, key: bytes) -> tuple[Path, Path]:
+    paths = place / f"{_FILE_NAME}.crt", place / f"{_FILE_NAME}.key"
+    paths[1].unlink(missing_ok=True)
+    with os.fdopen(os.open(paths[1], os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(key)
+    paths[0].write_bytes(certificate)
+    return paths
 
 
 def _marks(*paths: Path) -> tuple[int, ...]:

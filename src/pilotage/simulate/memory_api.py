@@ -13,9 +13,10 @@ from typing import Any
 import msgspec
 
 from pilotage.clock import Clock, rfc3339
+from pilotage.cluster.state import Cluster
 from pilotage.cycle.intake import Intake
 from pilotage.kube.errors import ApiStatusError
-from pilotage.model import WatchEvent, kind_of
+from pilotage.model import DecodeError, WatchEvent
 from pilotage.model.kinds import KindInfo
 
 Json = dict[str, Any]
@@ -41,14 +42,19 @@ class MemoryApi:
         self._clock = clock
         self._version = 0
         self._intake: Intake | None = None
+        self._cluster = Cluster()
+        self._kinds: dict[str, str] = {}
+        """For each kind of a plugin, as which `kind` its objects were written."""
         self._objects: dict[Key, Json] = {}
         self._gone: dict[Key, Json] = {}
         self.faults: list[Fault] = []
         self.events: list[tuple[str, str]] = []
         """(pod, reason) of every Event that was recorded."""
 
-    def connect(self, intake: Intake) -> None:
+    def connect(self, intake: Intake, cluster: Cluster) -> None:
+        """Where news goes; `cluster` knows which kinds plugins watch."""
         self._intake = intake
+        self._cluster = cluster
 
     # --- what users and controllers do -------------------------------------------------------------------------
 
@@ -91,7 +97,7 @@ class MemoryApi:
     # --- what the scheduler writes -----------------------------------------------------------------------------
 
     async def get(self, kind: KindInfo, namespace: str, name: str) -> bytes:
-        return msgspec.json.encode(self._known((kind.kind, namespace if kind.namespaced else "", name)))
+        return msgspec.json.encode(self._known(self._key(kind, namespace, name)))
 
     async def bind(self, namespace: str, pod: str, uid: str, node: str) -> None:
         await self._suffer("bind", pod)
@@ -115,7 +121,7 @@ class MemoryApi:
         return msgspec.json.encode(self._objects[key_of(obj)])
 
     async def update(self, kind: KindInfo, namespace: str, name: str, body: bytes, *, subresource: str = "") -> bytes:
-        key = (kind.kind, namespace if kind.namespaced else "", name)
+        key = self._key(kind, namespace, name)
         known, wanted = self._known(key), msgspec.json.decode(body)
         version = wanted["metadata"].get("resourceVersion", "")
         if version and version != known["metadata"]["resourceVersion"]:
@@ -129,7 +135,7 @@ class MemoryApi:
     ) -> bytes:
         if kind.kind == "Pod":
             await self._suffer("patchStatus", name)
-        key = (kind.kind, namespace if kind.namespaced else "", name)
+        key = self._key(kind, namespace, name)
         patch = msgspec.json.decode(body)
         known = self._same(key, patch.get("metadata", {}).get("uid", ""))
         if "strategic" in content_type:
@@ -140,7 +146,7 @@ class MemoryApi:
     async def delete(self, kind: KindInfo, namespace: str, name: str, options: bytes | None = None) -> bytes:
         if kind.kind == "Pod":
             await self._suffer("deletePod", name)
-        key = (kind.kind, namespace if kind.namespaced else "", name)
+        key = self._key(kind, namespace, name)
         wanted = msgspec.json.decode(options).get("preconditions", {}).get("uid", "") if options else ""
         known = self._same(key, wanted)
         if known["kind"] == "Pod" and known["spec"].get("terminationGracePeriodSeconds", 0) > 0:
@@ -183,10 +189,22 @@ class MemoryApi:
         self._version += 1
         return {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(self._version)}}
 
+    def _key(self, kind: KindInfo, namespace: str, name: str) -> Key:
+        return self._kinds.get(kind.kind, kind.kind), namespace if kind.namespaced else "", name
+
     def _tell(self, change: str, obj: Json) -> None:
-        kind = kind_of(obj["kind"])
-        if kind is not None and self._intake is not None:
-            self._intake.apply(kind.kind, [WatchEvent(change, kind.decode(msgspec.json.encode(obj)))])
+        if self._intake is None:
+            return
+        for kind in self._cluster.kinds.of_manifest(obj):
+            is_foreign = kind.kind in self._cluster.kinds.foreign
+            if is_foreign:
+                self._kinds[kind.kind] = obj["kind"]
+            try:
+                self._intake.apply(kind.kind, [WatchEvent(change, kind.decode(msgspec.json.encode(obj)))])
+            except DecodeError as error:
+                if not is_foreign:
+                    raise
+                self._cluster.skipped.skip(kind.kind, error.key, "decode", error)
 
     def _now(self) -> str:
         return rfc3339(self._clock.time())

@@ -89,9 +89,15 @@ def _affinity(s: Json) -> Json:
         affinity["nodeAffinity"] = {_REQUIRED: {"nodeSelectorTerms": terms}}
     for short, full in (("affinity", "podAffinity"), ("antiAffinity", "podAntiAffinity")):
         if short in s:
-            terms = [{"labelSelector": _selector(term), "topologyKey": term["key"]} for term in s[short]]
-            affinity[full] = {_REQUIRED: terms}
+            affinity[full] = {_REQUIRED: [_pod_term(term) for term in s[short]]}
     return affinity
+
+
+def _pod_term(term: Json) -> Json:
+    made = {"labelSelector": _selector(term), "topologyKey": term["key"]}
+    if "namespaceLabels" in term:
+        made["namespaceSelector"] = {"matchLabels": term["namespaceLabels"]}
+    return made
 
 
 def _spread(constraint: Json) -> Json:

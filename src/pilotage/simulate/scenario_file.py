@@ -24,6 +24,7 @@ from typing import Any, Final, Protocol, TypeVar
 import yaml
 
 from pilotage.api.plugin import Plugin
+from pilotage.framework.plugin_files import LoadedPlugin, PluginFileError, load_plugin_files, named_files
 from pilotage.simulate.memory_api import Key
 from pilotage.simulate.scripted_plugins import ScriptError, scripted_plugin
 from pilotage.simulate.shorthands import NAMESPACE, SHORTHANDS, ShorthandError, full_object, merge_patch
@@ -38,7 +39,8 @@ EXPECTED_OF_POD: Final = frozenset(
     | {"deleting"}
 )
 _KEYS: Final = frozenset(
-    {"id", "title", "tier", "features", "basis", "kepOnly", "config", "gates", "maxPool", "plugins", "steps"}
+    {"id", "title", "tier", "features", "basis", "kepOnly", "config", "gates", "maxPool", "plugins", "pluginFiles"}
+    | {"steps"}
 )
 
 
@@ -67,6 +69,8 @@ class Scenario:
     gates: dict[str, bool] = field(default_factory=dict)
     max_pool_seconds: float | None = None
     plugins: tuple[type[Plugin], ...] = ()
+    loaded: tuple[LoadedPlugin, ...] = ()
+    """Plugins of files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +103,7 @@ def scheduling_scenarios(path: Path, document: Json) -> list[Scenario]:
     """All scenarios of a document; ScenarioError if it cannot be used."""
     if document.get("kind") != "scheduling":
         raise ScenarioError(f'{path}: is no scenario file of scheduling; it should say "kind: scheduling"')
-    reader = _Reader(document.get("fixtures") or {})
+    reader = _Reader(document.get("fixtures") or {}, path.parent)
     return refuse_repeated(path, [_read(path, reader, raw) for raw in document.get("scenarios") or ()])
 
 
@@ -125,6 +129,8 @@ def _read(path: Path, reader: _Reader, raw: Json) -> Scenario:
         raise ScenarioError(f"{path}: a scenario without an id")
     try:
         return reader.scenario(raw)
+    except PluginFileError as error:
+        raise ScenarioError(f"{path}: {name}: {'; '.join(error.lines)}") from error
     except (ShorthandError, ScriptError, _Wrong) as error:
         raise ScenarioError(f"{path}: {name}: {error}") from error
     except (TypeError, AttributeError, KeyError, ValueError) as error:
@@ -136,8 +142,9 @@ class _Wrong(ValueError):
 
 
 class _Reader:
-    def __init__(self, fixtures: dict[str, list[Json]]) -> None:
+    def __init__(self, fixtures: dict[str, list[Json]], folder: Path) -> None:
         self._fixtures = fixtures
+        self._folder = folder
 
     def scenario(self, raw: Json) -> Scenario:
         _only(raw, _KEYS, "key")
@@ -154,6 +161,7 @@ class _Reader:
             gates=raw.get("gates", {}),
             max_pool_seconds=raw.get("maxPool"),
             plugins=tuple(scripted_plugin(plugin) for plugin in raw.get("plugins", ())),
+            loaded=tuple(load_plugin_files(named_files(raw.get("pluginFiles", ()), self._folder))),
         )
 
     def _step(self, raw: Json, number: int, allowed: Iterable[str]) -> Step:
@@ -189,12 +197,15 @@ def _update(item: Json) -> Update:
     key, short = _key(item)
     if "merge" in item:
         return Update(key, item["merge"])
-    if "set" not in item:
-        raise _Wrong(f"update of {short} {key[2]}: needs set or merge")
+    if "set" not in item or "kind" in item:
+        raise _Wrong(f"update of {short} {key[2]}: needs {'merge' if 'kind' in item else 'set or merge'}")
     return Update(key, merge_patch(short, key[2], item["set"]))
 
 
 def _key(item: Json) -> tuple[Key, str]:
+    """Of an object by its short form ({pod: p}), or by kind, name and namespace."""
+    if "kind" in item:
+        return (item["kind"], item.get("namespace", ""), item["name"]), item["kind"]
     shorts = [name for name in item if name in SHORTHANDS]
     if len(shorts) != 1:
         raise _Wrong(f"cannot tell which object is meant by {item}")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pilotage.clock import Clock
+from pilotage.framework.plugin_files import LoadedPlugin
 from pilotage.simulate.expectations import first_difference
 from pilotage.simulate.memory_api import Fault, Key, MemoryApi
 from pilotage.simulate.queueing_file import ConfigScenario, QueueingScenario, queueing_scenarios
@@ -52,6 +53,14 @@ def load_any(path: Path) -> list[AnyScenario]:
             return [*scheduling_scenarios(path, document)]
         case other:
             raise ScenarioError(f'{path}: is of an unknown kind "{other}"; there are: scheduling, queueing')
+
+
+def with_plugins(scenario: AnyScenario, loaded: Sequence[LoadedPlugin]) -> AnyScenario:
+    """The scenario with more plugins; one that names the same file keeps it once."""
+    if not isinstance(scenario, Scenario):
+        return scenario
+    known = {plugin.origin for plugin in scenario.loaded}
+    return replace(scenario, loaded=(*scenario.loaded, *(one for one in loaded if one.origin not in known)))
 
 
 def refuse_unplayable(scenario: AnyScenario) -> None:

@@ -60,7 +60,6 @@ class Scripted(Plugin):
     """The part that all of them share; `script` is set by the class that is made."""
 
     script: ClassVar[Mapping[str, Any]] = {}
-    hints_per_pod = True
 
     def __init__(self, handle: Handle) -> None:
         self._handle = handle

@@ -113,6 +113,19 @@ def _slice(s: Json) -> Json:
     return {"spec": {"driver": s["driver"], "nodeName": s["node"], "pool": pool, "devices": devices}}
 
 
+def _taint_rule(s: Json) -> Json:
+    """Taints the devices of a driver, one pool of it (a node's) or one device."""
+    selected = {
+        full: s[short] for short, full in (("driver", "driver"), ("node", "pool"), ("device", "device")) if short in s
+    }
+    key, _, effect = s["taint"].partition(":")
+    return {"spec": {"deviceSelector": selected, "taint": {"key": key, "effect": effect}}}
+
+
+def _service(s: Json) -> Json:
+    return {"spec": {"selector": s["match"]}}
+
+
 def _claim(s: Json) -> Json:
     wanted = {"deviceClassName": s["class"], "allocationMode": "ExactCount", "count": 1}
     made: Json = {"spec": {"devices": {"requests": [{"name": "r", "exactly": wanted}]}}, "status": {}}
@@ -167,6 +180,9 @@ SHORTHANDS: Final[Mapping[str, Short]] = {
     "volumeAttachment": _short(_STORAGE, "VolumeAttachment", "attacher node pv", _attachment, namespaced=False),
     "deviceClass": _short(_RESOURCE, "DeviceClass", "extendedResource", _device_class, namespaced=False),
     "slice": _short(_RESOURCE, "ResourceSlice", "driver node devices", _slice, namespaced=False),
+    "taintRule": _short(_RESOURCE, "DeviceTaintRule", "driver node device taint", _taint_rule, namespaced=False),
+    "namespace": _short("v1", "Namespace", "", lambda s: {}, namespaced=False),
+    "service": _short("v1", "Service", "match", _service, namespaced=True),
     "claim": _short(_RESOURCE, "ResourceClaim", "class allocated owner", _claim, namespaced=True),
     "pdb": _short("policy/v1", "PodDisruptionBudget", "match allowed", _budget, namespaced=True),
 }

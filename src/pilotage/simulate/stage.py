@@ -45,7 +45,7 @@ class Stage:
         self.scheduler.after_search.append(self._inject)
         self._injections: dict[str, Callable[[], None]] = {}
         self._tasks = tasks
-        self.api.connect(self.scheduler.intake)
+        self.api.connect(self.scheduler.intake, self.scheduler.cluster)
         self.queue.tell_moves(self._note_move)
         self.scheduler.start(tasks)
         tasks.create_task(self._loop(), name="scheduling loop")

@@ -207,6 +207,11 @@ class PodBuilder(_Builder):
     def generation(self, generation: int) -> Self:
         return self._put("metadata", generation=generation)
 
+    def owner(self, kind: str, name: str, api_version: str = "apps/v1") -> Self:
+        """The controller that made the pod."""
+        owner = {"apiVersion": api_version, "kind": kind, "name": name, "uid": f"uid-{name}", "controller": True}
+        return self._put("metadata", ownerReferences=[owner])
+
     def node(self, name: str) -> Self:
         """Bound to a node."""
         return self.spec(nodeName=name)

@@ -194,7 +194,9 @@ def test_a_filter_that_fails_on_some_nodes_does_not_spoil_the_others() -> None:
     world.put(pod("kept").requests(cpu=1).priority(10).node("n4"))
     search = world.search(pod("p").requests(cpu=1).priority(10).build())
     assert [c.node_name for c in search.candidates] == ["n4"]
-    assert {str(error) for error in search.errors} == {'running "BrokenScales" filter plugin: nothing on the scales'}
+    assert {str(error) for error in search.errors} == {
+        'running "BrokenScales" filter plugin: ZeroDivisionError: nothing on the scales'
+    }
     assert len(search.errors) == 8
 
 
@@ -207,7 +209,7 @@ def test_filters_that_look_at_pods_see_who_is_imagined_away() -> None:
     ("plugin", "text"),
     [
         (Moody(), 'expected at least one victim pod on node "n"'),
-        (Broken(), 'running "Broken" filter plugin: no pods'),
+        (Broken(), 'running "Broken" filter plugin: ZeroDivisionError: no pods'),
     ],
 )
 def test_a_node_that_cannot_be_tried_is_an_error_and_no_candidate(plugin: Any, text: str) -> None:

@@ -57,6 +57,13 @@ def test_who_is_gone_holds_nobody_up(order: ReleaseOrder) -> None:
     assert order.gone("ns/a") == ["ns/b"]
 
 
+def test_whose_status_is_rejected_holds_nobody_up_and_keeps_what_the_api_server_has(order: ReleaseOrder) -> None:
+    assert order.rejected("ns/a") == []
+    order.note(workload("a"))
+    assert order.is_release("ns/a") and not order.may_go(workload("b", "red2"))
+    assert order.rejected("ns/a") == ["ns/b"] and not order.is_release("ns/a")
+
+
 def test_a_status_that_keeps_its_quota_is_no_release(order: ReleaseOrder) -> None:
     order.note(workload("a", "red1", true=("Evicted",)))
     assert order.may_go(workload("b", "red2"))

@@ -9,9 +9,10 @@ import msgspec
 from msgspec.structs import replace
 
 from pilotage.api.calls import ApiCall, ApiWriter
+from pilotage.jobs.controller.retries import Retries
 from pilotage.jobs.controller.status_writes import StatusWrites
 from pilotage.jobs.surface import QueueingEngine
-from pilotage.model.kueue import Admission, RequeueState, Workload, WorkloadStatus
+from pilotage.model.kueue import Admission, ReclaimablePod, RequeueState, Workload, WorkloadStatus
 from pilotage.model.meta import ObjectMeta, TimedCondition
 from pilotage.testing import VirtualClock
 
@@ -58,7 +59,7 @@ class Engine:
     def quota_tree(self, cluster_queue: str) -> str:
         return cluster_queue
 
-    def write_refused(self, key: str, message: str) -> None:
+    def write_refused(self, key: str, message: str, retry_seconds: float) -> None:
         self.refused.append(key)
 
     def decide(self, count: int) -> None:
@@ -95,6 +96,47 @@ async def test_a_newer_version_is_taken_in_before_the_status_is_written_again() 
         assert written == ["ns/w"] and not writes.is_pending("ns/w")
 
 
+async def test_what_was_written_is_not_written_again_while_the_watch_lags() -> None:
+    """The workload is compared with its job after every write; until the watch has brought the write they differ."""
+    server, engine, written = Server(), Engine(), list[str]()
+    writes = StatusWrites(cast(QueueingEngine, engine), server, VirtualClock(), written.append)
+    pods = (ReclaimablePod("main", 2),)
+    waiting = TimedCondition(
+        type="WaitingForReplacementPods", status="True", last_transition_time="2026-01-01T00:00:00Z"
+    )
+    async with asyncio.TaskGroup() as tasks:
+        writes.start(tasks)
+        writes.seen(engine.seen(1))
+        writes.set_reclaimable("ns/w", pods)
+        writes.set_condition("ns/w", waiting)
+        await settled()
+        sent = len(server.bodies)
+        for second in range(5):
+            writes.set_reclaimable("ns/w", pods)
+            writes.set_condition("ns/w", replace(waiting, last_transition_time=f"2026-01-01T00:00:0{second}Z"))
+            await settled()
+        assert len(server.bodies) == sent, "nothing new was said"
+        writes.set_reclaimable("ns/w", (ReclaimablePod("main", 3),))
+        await settled()
+        assert [one["count"] for one in server.bodies[-1]["reclaimablePods"]] == [3], "what is new goes out at once"
+
+
+async def test_what_somebody_else_took_out_is_written_again() -> None:
+    server, engine = Server(), Engine()
+    writes = StatusWrites(cast(QueueingEngine, engine), server, VirtualClock(), lambda key: None)
+    async with asyncio.TaskGroup() as tasks:
+        writes.start(tasks)
+        writes.seen(engine.seen(1))
+        writes.set_reclaimable("ns/w", (ReclaimablePod("main", 2),))
+        await settled()
+        sent = len(server.bodies)
+        server.version = 9  # somebody else has written
+        writes.seen(engine.seen(9))
+        writes.set_reclaimable("ns/w", (ReclaimablePod("main", 2),))
+        await settled()
+        assert len(server.bodies) == sent + 1
+
+
 async def test_our_own_writes_need_not_be_seen_first() -> None:
     server, engine = Server(), Engine()
     writes = StatusWrites(cast(QueueingEngine, engine), server, VirtualClock(), lambda key: None)
@@ -121,6 +163,33 @@ async def test_a_refusal_for_good_is_told_to_the_engine() -> None:
         writes.changed("ns/w")
         await settled()
         assert engine.refused == ["ns/w"] and not writes.is_pending("ns/w")
+
+
+async def test_a_refusal_is_looked_at_again_later_and_later() -> None:
+    """What the job says and the workload lacks is found missing at every look, and refused again."""
+    server, engine, clock = Server(), Engine(), VirtualClock()
+    server.refusal = 403
+    tried = 0
+
+    def look(key: str) -> None:
+        nonlocal tried
+        tried += 1
+        writes.set_reclaimable(key, (ReclaimablePod("main", 2),))
+
+    writes = StatusWrites(cast(QueueingEngine, engine), server, clock, look)
+    async with asyncio.TaskGroup() as tasks:
+        writes.start(tasks)
+        writes.set_reclaimable("ns/w", (ReclaimablePod("main", 2),))
+        for _ in range(60):
+            await clock.advance(1.0)
+            writes.try_again()
+        assert tried == 5, "after 1, 2, 4, 8 and 16 seconds"
+        server.refusal = None
+        for _ in range(60):
+            await clock.advance(1.0)
+            writes.try_again()
+        assert [one["count"] for one in server.bodies[-1]["reclaimablePods"]] == [2]
+        writes.gone("ns/w")
 
 
 async def test_a_passing_failure_is_tried_again_later() -> None:
@@ -156,3 +225,87 @@ async def test_an_admission_is_taken_back_before_another_one_takes_its_place() -
     told = [(body["admission"] or {}).get("clusterQueue") for body in server.bodies]
     assert told == ["first", None, "second"] and written == ["ns/w", "ns/w"]
     assert [one["status"] for one in server.bodies[1]["conditions"]] == ["False", "False"]
+
+
+class Two(Engine):
+    """Two workloads, each with quota in the queue that is named or without."""
+
+    def __init__(self, tree: str) -> None:
+        super().__init__()
+        self.tree = tree
+        self.held = {"ns/old": "first", "ns/new": ""}
+
+    def workload(self, key: str) -> Workload:
+        queue, name = self.held[key], key.removeprefix("ns/")
+        conditions = (TimedCondition(type="QuotaReserved", status="True"),) if queue else ()
+        status = WorkloadStatus(conditions=conditions, admission=Admission(queue) if queue else None)
+        return Workload(metadata=ObjectMeta(name=name, namespace="ns", resource_version="1"), status=status)
+
+    def quota_tree(self, cluster_queue: str) -> str:
+        return self.tree or cluster_queue
+
+    def hand_over(self, writes: StatusWrites) -> None:
+        """What one gives back the other gets."""
+        for key in self.held:
+            writes.seen(self.workload(key))
+        self.held = {"ns/old": "", "ns/new": "second"}
+        writes.decided([self.workload(key) for key in self.held])
+
+
+class EachWrittenOnce(Server):
+    async def patch(self, *arguments: Any, **options: Any) -> bytes:
+        self.version = 1
+        return await super().patch(*arguments, **options)
+
+    @property
+    def queues(self) -> list[str | None]:
+        return [(body["admission"] or {}).get("clusterQueue") for body in self.bodies]
+
+
+async def test_quota_is_shared_as_the_present_engine_says() -> None:
+    """The first engine knows no cohorts; it is replaced when the first list has come, and after errors."""
+    server, engine = EachWrittenOnce(), Two("cohort")
+    writes = StatusWrites(cast(QueueingEngine, Two("")), server, VirtualClock(), lambda key: None)
+    async with asyncio.TaskGroup() as tasks:
+        writes.start(tasks)
+        writes.engine = cast(QueueingEngine, engine)
+        server.refusal = 500
+        engine.hand_over(writes)
+        await settled()
+        server.refusal = None
+        writes.changed("ns/new")
+        await settled()
+        assert server.bodies == [], "the release of the same cohort is not stored"
+        writes.changed("ns/old")
+        await settled()
+        assert server.queues == [None, "second"]
+
+
+async def test_quota_that_it_is_not_allowed_to_give_back_is_not_given_away() -> None:
+    server, engine, clock = EachWrittenOnce(), Two("cohort"), VirtualClock()
+    writes = StatusWrites(cast(QueueingEngine, engine), server, clock, lambda key: None)
+    async with asyncio.TaskGroup() as tasks:
+        writes.start(tasks)
+        server.refusal = 403
+        engine.hand_over(writes)
+        await settled()
+        assert engine.refused == [] and writes.is_pending("ns/old")
+        server.refusal = None
+        writes.changed("ns/new")
+        await settled()
+        assert server.bodies == []
+        for _ in range(5):
+            await clock.advance(1.0)
+            writes.try_again()
+        await settled()
+        assert server.queues == [None, "second"] and not writes.is_pending("ns/old")
+
+
+async def test_a_failure_wakes_whoever_sleeps_until_the_next_look() -> None:
+    """Simulation, seed 313: the controller slept without end, because nothing was due when it went to sleep."""
+    woken: list[float | None] = []
+    clock = VirtualClock()
+    retries: Retries[str] = Retries(clock, lambda: woken.append(retries.next_due()))
+    assert retries.next_due() is None
+    retries.failed("ns/w")
+    assert woken == [clock.monotonic() + 1.0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,10 @@ class Handle:
         self._found = found
         self._nominated = nominated
         self._at = at
+        self.is_view_stale = False
+
+    def awaits_view(self, pod: Pod) -> bool:
+        return self.is_view_stale
 
     def count(self, name: str, *labels: str) -> None: ...
 
@@ -59,7 +64,10 @@ class Handle:
         return self._pods
 
     def node(self, name: str) -> Any:
-        return self._at if name == self._nominated and name else None
+        if name == self._nominated and name:
+            return self._at
+        victims = {candidate.node_name: candidate.victims for candidate in self._found.candidates}
+        return SimpleNamespace(pods=victims[name]) if name in victims else None
 
     def nominated_node(self, pod: Pod) -> str:
         return self._nominated

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from pilotage.api import Candidate, Evicted, Eviction
+from pilotage.api import Candidate, Evicted, Eviction, PreemptionsUnderWay
 from pilotage.api.preemption import OnEvicted
 from pilotage.model import Pod
-from pilotage.plugins.default_preemption.under_way import PreemptionsUnderWay
 from pilotage.testing import PodBuilder, VirtualClock, pod
 
 PREEMPTOR = pod("preemptor").priority(10).build()
@@ -22,11 +22,13 @@ class Handle:
 
     def __init__(self) -> None:
         self.pods: dict[str, Pod] = {}
+        self.on_node: list[Pod] = []
         self.evictions: dict[str, OnEvicted] = {}
         self.promised: list[Pod] = []
         self.withdrawn: list[str] = []
         self.activated: list[str] = []
         self.rechecked: list[str] = []
+        self.backed_off: list[str] = []
         self.clock = VirtualClock()
         self.ended: list[str] = []
 
@@ -40,6 +42,10 @@ class Handle:
     def objects(self, kind: str) -> dict[str, Pod]:
         assert kind == "Pod"
         return self.pods
+
+    def node(self, name: str) -> SimpleNamespace:
+        assert name == "n"
+        return SimpleNamespace(pods=self.on_node)
 
     def evict(self, eviction: Eviction, on_evicted: OnEvicted) -> None:
         assert (eviction.preemptor, eviction.node_name, eviction.plugin) == (PREEMPTOR, "n", "Mine")
@@ -56,6 +62,9 @@ class Handle:
     def activate(self, pods: Iterable[Pod]) -> None:
         self.activated += [p.name for p in pods]
 
+    def back_off(self, pods: Iterable[Pod]) -> None:
+        self.backed_off += [p.name for p in pods]
+
     def recheck_gates(self, pods: Iterable[Pod]) -> None:
         self.rechecked += [p.name for p in pods]
 
@@ -66,12 +75,17 @@ class World:
         self.handle.promised = [builder.build() for builder in promised]
         built = tuple(builder.build() for builder in victims)
         self.handle.pods = {victim.key: victim for victim in built}
+        self.handle.on_node = list(built)
         handle: Any = self.handle
         self.under_way = PreemptionsUnderWay(handle, "Mine")
         self.under_way.start(PREEMPTOR, Candidate("n", built, 0, ()))
 
     def ended(self, victim: str, how: Evicted = Evicted()) -> None:  # noqa: B008 - a frozen value
         self.handle.evictions[victim](how)
+
+    def give_up_place(self, victim: str) -> None:
+        """The pod was only being bound, and is pending again."""
+        self.handle.on_node = [one for one in self.handle.on_node if one.name != victim]
 
     @property
     def begun(self) -> list[str]:
@@ -102,19 +116,30 @@ def test_a_single_victim_is_the_last_one() -> None:
 
 def test_the_preemptor_may_come_in_as_soon_as_the_last_victim_is_leaving() -> None:
     world = World(A, B)
-    del world.handle.pods["default/b"]
+    world.handle.pods["default/b"] = B.terminating().build()
     assert world.is_held_back(), "it is not its turn yet"
     world.ended("a")
     assert not world.is_held_back()
 
 
-@pytest.mark.parametrize("now", [B.terminating().build(), pod("b").uid("another").build()])
-def test_a_victim_that_terminates_or_was_recreated_is_leaving(now: Pod) -> None:
+@pytest.mark.parametrize("now", [None, pod("b").build(), pod("b").uid("another").build()])
+def test_a_victim_that_has_no_place_any_more_has_left(now: Pod | None) -> None:
+    """It was deleted, is pending because its binding failed, or was recreated."""
     world = World(A, B)
     world.ended("a")
     assert world.is_held_back()
-    world.handle.pods["default/b"] = now
+    world.handle.pods |= {"default/b": now} if now is not None else {}
+    world.give_up_place("b")
     assert not world.is_held_back()
+
+
+def test_a_last_victim_that_left_while_the_others_were_evicted_is_spared() -> None:
+    """What its leaving would have let in was held back then, and nothing else is to come."""
+    world = World(A, B)
+    world.give_up_place("b")
+    assert world.is_held_back(), "the other one is still there"
+    world.ended("a")
+    assert world.begun == ["a"] and world.handle.activated == ["preemptor"] and not world.is_held_back()
 
 
 def test_only_the_last_victim_wakes_its_preemptor() -> None:
@@ -127,16 +152,23 @@ def test_only_the_last_victim_wakes_its_preemptor() -> None:
     assert world.under_way.waking(B.build()) == []
 
 
-def test_after_a_failure_the_last_victim_is_spared_and_the_preemptor_tried_again() -> None:
+def test_after_a_failure_the_last_victim_is_spared_and_the_preemptor_backs_off() -> None:
     world = World(A, B, C)
     world.ended("a", FAILED)
     assert world.is_held_back(), "the others are still on their way"
     world.ended("b")
     assert world.begun == ["a", "b"]
-    assert not world.is_held_back() and world.handle.activated == ["preemptor"]
+    assert not world.is_held_back()
+    assert (world.handle.backed_off, world.handle.activated) == (["preemptor"], [])
 
 
-@pytest.mark.parametrize("how", [FAILED, Evicted(is_in_memory=True), Evicted(was_gone=True)])
+def test_a_preemptor_whose_last_victim_could_not_be_evicted_backs_off() -> None:
+    world = World(A)
+    world.ended("a", FAILED)
+    assert (world.handle.backed_off, world.handle.activated, world.handle.ended) == (["preemptor"], [], ["error"])
+
+
+@pytest.mark.parametrize("how", [Evicted(is_in_memory=True), Evicted(was_gone=True)])
 def test_if_no_event_would_wake_the_preemptor_it_is_tried_at_once(how: Evicted) -> None:
     world = World(A)
     world.ended("a", how)

@@ -147,7 +147,6 @@ def test_an_expression_that_fails_on_a_device_is_an_error_and_never_true(express
         "device.driver == 1",
         "true" + " " * 10 * 1024,
         "lists.range(9000).all(a, lists.range(9000).all(b, a + b >= 0))",
-        "[1].all(a, [1].all(b, [1].all(c, [1].all(d, [1].all(e, a + b + c + d + e > 0)))))",
     ],
 )
 def test_what_is_no_selector_does_not_compile(expression: str) -> None:

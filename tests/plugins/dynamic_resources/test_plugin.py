@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pilotage.api import Affected, CycleState, Hint, Reject, Skip
+from pilotage.api import Action, Affected, ClusterEvent, CycleState, Hint, Reject, Resource, Skip
 from pilotage.assembly import SchedulerHandle
 from pilotage.calls.dispatcher import Dispatcher
 from pilotage.calls.no_api import NoApi
@@ -37,6 +37,9 @@ class World:
         self.submitted: list[Any] = []
         self.handle = SchedulerHandle(self.cluster, Dispatcher(NoApi()), SystemClock(), seeded(1))
         self.handle.submit = lambda call, _=None: self.submitted.append(call)  # type: ignore[method-assign]
+        self.told: list[tuple[ClusterEvent, ResourceClaim, ResourceClaim]] = []
+        """What no watch tells."""
+        self.handle.requeue_on = lambda *event: self.told.append(event)  # type: ignore[method-assign]
         self.plugin = default(DynamicResources, self.handle)
 
     def pre_filter(self, state: CycleState, waiting: PodBuilder) -> Any:
@@ -170,6 +173,35 @@ def test_reserving_takes_devices_and_unreserving_gives_them_back() -> None:
     world.plugin.unreserve(state, waiting.build(), "n")
     assert list(ledger.devices()) == []
     assert world.submitted == [], "nothing was written, so nothing is taken back"
+
+
+def test_devices_that_are_given_back_before_they_were_written_are_told_to_those_who_wait() -> None:
+    """No watch tells of them, and neither of a claim that was deleted while its allocation was on its way."""
+    own = claim("c", exactly(count=2))
+    for is_deleted in (False, True):
+        world = World(own, claim("o", exactly()))
+        state, first, waiting = CycleState(), using("c"), using("o", "waiting").build()
+        world.pre_filter(state, first)
+        assert world.refusal(state, first) == ""
+        world.plugin.reserve(state, first.build(), "n")
+        if is_deleted:
+            state[POD_CLAIMS].sent[own.uid] = ClaimUpdate(own)
+            world.cluster.remove_object("ResourceClaim", own.key)
+        assert world.told == []
+        world.plugin.unreserve(state, first.build(), "n")
+        ((event, old, new),) = world.told
+        assert event == ClusterEvent(Resource.RESOURCE_CLAIM, Action.UPDATE)
+        assert world.plugin.after_claim_change(waiting, old, new) is Hint.QUEUE
+
+
+def test_an_allocation_that_was_written_is_told_by_the_watch() -> None:
+    world = World(claim("c", exactly()))
+    book, own = world.handle.index(ClaimBook), allocated("c", "a")
+    assert own.status.allocation is not None
+    book.reserve(own, own.status.allocation, "p")
+    world.cluster.put_object("ResourceClaim", own)
+    world.plugin._reservations._tell_if_free(own, book.settle(own.uid))
+    assert world.told == []
 
 
 def test_unreserving_while_the_reservation_is_on_its_way_takes_it_back_and_keeps_the_devices_until_then() -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from pilotage.api import Action, Hint, Resource
+from pilotage.model import KINDS
 from pilotage.plugins.inter_pod_affinity.hints import MalformedTerms
 from pilotage.testing import PodBuilder, node
 from tests.plugins.inter_pod_affinity.affinity_world import HOSTNAME, ZONE, AffinityWorld, apart, app, near, term
@@ -86,11 +88,46 @@ def test_other_labels_of_its_own_may_always_help() -> None:
     assert hint(PLUGIN, Resource.TARGET_POD, Action.UPDATE_POD_TOLERATION, WEB, WEB, WEB) is None
 
 
-def test_selected_namespaces_do_not_count_unless_all_are_selected() -> None:
-    selected = apart(WEB, term("app=db", ZONE, namespaceSelector={"matchLabels": {"stage": "prod"}}))
-    assert hint(PLUGIN, Resource.ASSIGNED_POD, DELETE, selected, DB, None) is S
-    everywhere = apart(WEB, term("app=db", ZONE, namespaceSelector={}))
-    assert hint(PLUGIN, Resource.ASSIGNED_POD, DELETE, everywhere, DB.namespace("x"), None) is Q
+IN_LIVE = term("app=db", ZONE, namespaceSelector={"matchLabels": {"stage": "live"}})
+
+
+@pytest.mark.parametrize(
+    ("selector", "namespace", "expected"),
+    [({"stage": "live"}, "x", Q), ({"stage": "live"}, "y", S), ({"stage": "test"}, "y", Q), ({}, "y", Q), ({}, "z", Q)],
+)
+def test_pods_are_meant_by_the_labels_of_their_namespaces(
+    selector: dict[str, str], namespace: str, expected: Hint
+) -> None:
+    world = AffinityWorld([])
+    world.put_namespace("x", {"stage": "live"})
+    world.put_namespace("y", {"stage": "test"})
+    waiting = apart(WEB, term("app=db", ZONE, namespaceSelector={"matchLabels": selector} if selector else {}))
+    assert hint(world.plugin, Resource.ASSIGNED_POD, DELETE, waiting, DB.namespace(namespace), None) is expected
+
+
+def _namespace(name: str, **labels: str) -> Any:
+    return KINDS["namespaces"].decode(msgspec.json.encode({"metadata": {"name": name, "labels": labels}}))
+
+
+LIVE, TEST = _namespace("x", stage="live"), _namespace("x", stage="test")
+
+
+@pytest.mark.parametrize(
+    ("waiting", "old", "new", "expected"),
+    [
+        pytest.param(near(WEB, IN_LIVE), TEST, LIVE, Q, id="near: pods of the namespace are meant now"),
+        pytest.param(near(WEB, IN_LIVE), None, LIVE, Q, id="near: it comes later than its pods"),
+        pytest.param(near(WEB, IN_LIVE), TEST, _namespace("x", stage="test", other="label"), S, id="another label"),
+        pytest.param(near(WEB, IN_LIVE), LIVE, LIVE, S, id="no other labels"),
+        pytest.param(apart(WEB, IN_LIVE), LIVE, TEST, Q, id="apart: pods of the namespace are not meant any more"),
+        pytest.param(apart(WEB, IN_LIVE), LIVE, None, Q, id="apart: it goes"),
+        pytest.param(apart(WEB, term("app=db")), LIVE, TEST, S, id="selects no namespaces"),
+        pytest.param(WEB, LIVE, TEST, S, id="no terms, in another namespace"),
+        pytest.param(WEB.namespace("x"), LIVE, TEST, Q, id="those that keep it out may not mean it any more"),
+    ],
+)
+def test_namespaces(waiting: PodBuilder, old: Any, new: Any, expected: Hint) -> None:
+    assert PLUGIN.after_namespace_change(waiting.build(), old, new) is expected
 
 
 def test_malformed_terms_are_an_error_so_that_the_pod_is_retried() -> None:
@@ -106,4 +143,5 @@ def test_registered_events() -> None:
         (Resource.ASSIGNED_POD, ADD | RELABEL | DELETE),
         (Resource.TARGET_POD, RELABEL),
         (Resource.NODE, ADD | MOVED),
+        (Resource.NAMESPACE, ADD | Action.UPDATE | DELETE),
     ]

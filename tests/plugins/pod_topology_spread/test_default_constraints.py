@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
+from pilotage.api import Hint, Resource
+from pilotage.model import KINDS
 from pilotage.model.pod_spec import TopologySpreadConstraint
 from pilotage.plugins.args import PodTopologySpreadArgs
 from pilotage.testing import PodBuilder, node, pod
 from tests.plugins.pod_topology_spread.spread_world import HARD, HOSTNAME, SOFT, ZONE, SpreadWorld, blues, rule, spread
 
 NODES = [node("a").zone("a"), node("b").zone("b")]
+Q, S = Hint.QUEUE, Hint.SKIP
 PLAIN = pod("new").label("color", "blue").label("app", "web")
 
 
@@ -182,3 +186,28 @@ def test_answers_are_shared_only_where_no_constraint_can_ever_apply() -> None:
     without = SpreadWorld(NODES, args=listed()).plugin
     assert without.sign(PLAIN.build()) is not None
     assert without.sign(spread(rule()).build()) is None
+
+
+# --- what helps -------------------------------------------------------------------------------------------------------
+
+
+def selecting(kind: str, name: str = "web", namespace: str = "default", **selector: str) -> Any:
+    metadata = {"name": name, "namespace": namespace}
+    wrapped = {"matchLabels": selector} if kind in ("replicasets", "statefulsets") else selector
+    return KINDS[kind].decode(msgspec.json.encode({"metadata": metadata, "spec": {"selector": wrapped}}))
+
+
+@pytest.mark.parametrize("kind", ["services", "replicationcontrollers", "replicasets", "statefulsets"])
+def test_other_selectors_may_help_pods_that_get_theirs_from_them(kind: str) -> None:
+    hint = SpreadWorld(NODES, blues(a=2), listed(constraint())).plugin.after_selector_change
+    blue, red, elsewhere = selecting(kind, color="blue"), selecting(kind, color="red"), selecting(kind, "x", "other")
+    changes = [(None, blue), (blue, red), (blue, None), (blue, blue), (None, elsewhere)]
+    assert [hint(PLAIN.build(), *change) for change in changes] == [Q, Q, Q, S, S]
+    assert hint(spread(rule()).build(), blue, None) is S, "it has constraints of its own"
+
+
+@pytest.mark.parametrize(("args", "hears"), [(listed(constraint()), True), (listed(constraint(when=SOFT)), False)])
+def test_only_hard_defaults_listen_to_services_and_controllers(args: PodTopologySpreadArgs, hears: bool) -> None:
+    heard = {registration.event.resource for registration in SpreadWorld(NODES, [], args).plugin.registrations()}
+    wanted = {Resource.SERVICE, Resource.REPLICATION_CONTROLLER, Resource.REPLICA_SET, Resource.STATEFUL_SET}
+    assert heard & wanted == (wanted if hears else set())

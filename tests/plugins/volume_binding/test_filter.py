@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
 from pilotage.api.results import SKIP
+from pilotage.plugins.volume_binding.claims import VolumeError
 from pilotage.testing import node, pod
 from tests.plugins.volume_binding.binding_world import (
     BIND_CONFLICT,
@@ -43,7 +45,7 @@ def test_pods_without_claims_cost_nothing(waiting: Any) -> None:
     world = BindingWorld(node("n"))
     assert world.pre_filter(waiting) is SKIP
     assert world.plugin.sign(waiting.build()) is not None
-    assert not world.cluster._indexes, "no index is kept for them"
+    assert not len(world.cluster._indexes), "no index is kept for them"
 
 
 # --- claims that nothing can be done for -------------------------------------------------------------------------
@@ -122,6 +124,82 @@ def test_zones_of_in_tree_volumes_are_those_of_the_driver_where_it_took_over(mig
     world.put(volume("v", at={ZONE: ["z1"]}, **disk), claim("c", volume_name="v"))
     world.put(csi_node("a", {}, migrated), csi_node("b", {}, migrated))
     assert world.refused(using("c")) == refused
+
+
+GCE, EBS = "kubernetes.io/gce-pd", "kubernetes.io/aws-ebs"
+DISK: Object = {"gcePersistentDisk": {"pdName": "d"}}
+FORMAT = "zone in unexpected format, expected: {locale}-{region}-{zone}, got: z1"
+
+
+@pytest.mark.parametrize(
+    ("source", "labels", "problem"),
+    [
+        (DISK, {ZONE: "z1__z2"}, f"failed to get region from zones: {FORMAT}"),
+        (
+            DISK,
+            {ZONE: "us-east1-b__us-west1-b"},
+            "failed to get region from zones: multiple or no regions gotten from zones, "
+            "got: map[us-east1:{} us-west1:{}]",
+        ),
+        (
+            {"awsElasticBlockStore": {"volumeID": "aws://zone/disk-1"}},
+            {},
+            "failed to translate Kubernetes ID to EBS Volume ID Invalid format for AWS volume (aws://zone/disk-1)",
+        ),
+        ({"azureDisk": {"diskURI": "d", "kind": "Shared"}}, {}, "kind(Shared) is not supported in csi migration"),
+    ],
+    ids=["zones", "regions", "ebs", "azure"],
+)
+def test_a_volume_that_cannot_be_translated_is_an_error_of_the_pod(
+    source: Object, labels: Object, problem: str
+) -> None:
+    migrated = f"{GCE},{EBS},kubernetes.io/azure-disk"
+    world = two_zones(volume("v", labels=labels, **source), claim("c", volume_name="v"))
+    assert world.refused(using("c")) == [], "nothing is translated where the plugin has not been replaced"
+    world.put(csi_node("b", {}, migrated))
+    with pytest.raises(VolumeError, match=re.escape(f"could not translate pv: {problem}")):
+        world.refused(using("c"))
+    world.put(volume("far", at={ZONE: ["z1"]}), claim("d", volume_name="far"))
+    assert world.refused(using("d", "c")) == ["b"], "of a node that another volume rules out nothing is asked"
+
+
+@pytest.mark.parametrize(
+    ("at", "labels", "reached_from"),
+    [
+        (None, {ZONE: "z1"}, ["a"]),
+        (None, {"failure-domain.beta.kubernetes.io/zone": "z2"}, ["b"]),
+        (None, {ZONE: "z1__z2"}, ["a", "b"]),
+        (None, {ZONE: " z1 __"}, ["a"]),
+        (None, {ZONE: ""}, ["a", "b"]),
+        (None, {"topology.kubernetes.io/region": "r", "failure-domain.beta.kubernetes.io/zone": "z1"}, ["a"]),
+        ({ZONE: ["z2"]}, {ZONE: "z1"}, ["b"]),
+        ({ZONE: []}, {ZONE: "z1"}, []),
+        ({"failure-domain.beta.kubernetes.io/region": ["r"]}, {}, []),
+    ],
+    ids=[
+        "label",
+        "old label",
+        "two zones",
+        "odd label",
+        "empty label",
+        "mixed labels",
+        "affinity",
+        "no values",
+        "region",
+    ],
+)
+def test_the_zone_of_a_migrated_volume(at: Object | None, labels: Object, reached_from: list[str]) -> None:
+    nodes = [node(name).label("topology.ebs.csi.aws.com/zone", zone) for name, zone in (("a", "z1"), ("b", "z2"))]
+    world = BindingWorld(*nodes)
+    world.put(volume("v", at=at, labels=labels, awsElasticBlockStore={"volumeID": "vol-1"}))
+    world.put(claim("c", volume_name="v"), csi_node("a", {}, EBS), csi_node("b", {}, EBS))
+    assert sorted({"a", "b"} - set(world.refused(using("c")))) == reached_from
+
+
+def test_azure_disks_keep_their_own_labels() -> None:
+    world = two_zones(volume("v", labels={ZONE: "z1"}, azureDisk={"diskURI": "d"}), claim("c", volume_name="v"))
+    world.put(csi_node("a", {}, "kubernetes.io/azure-disk"))
+    assert world.refused(using("c")) == []
 
 
 # --- volumes that exist and are free -----------------------------------------------------------------------------

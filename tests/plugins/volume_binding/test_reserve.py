@@ -57,6 +57,17 @@ def test_taking_back_leaves_the_promises_of_others_alone() -> None:
     assert world.messages(using("c")) == {"n": [BIND_CONFLICT]}
 
 
+def test_a_pod_that_gives_up_leaves_what_another_pod_with_the_same_claim_was_promised() -> None:
+    """Simulation, seed 3197: a third pod got another volume for the claim, on a node where the first is not."""
+    world = BindingWorld(node("n"), node("m"))
+    world.put(LOCAL, claim("c", class_name="local"), volume("v", class_name="local"))
+    world.reserved(using("c"), "n")
+    second = world.reserved(using("c", name="second"), "n")
+    world.plugin.unreserve(second, using("c", name="second").build(), "n")
+    promised = world.catalog.volume("v")
+    assert promised is not None and promised.spec.claim_ref is not None
+
+
 def test_a_claim_is_promised_the_node_of_its_volume() -> None:
     world = BindingWorld(node("n"), node("m"))
     world.put(storage_class("s"), claim("c", class_name="s"))

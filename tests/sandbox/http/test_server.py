@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from pilotage.sandbox.http.exchange import Request, Response
-from pilotage.sandbox.storage.store import Store
+from pilotage.sandbox.storage.store import Change, Store
 from tests.sandbox.api_world import PODS, World, config_map, pod
 
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -133,7 +134,7 @@ def test_with_the_token_there_is_everything() -> None:
     assert world.ok("GET", PODS, token="secret")["items"]
 
 
-async def test_a_write_is_answered_when_it_is_durable() -> None:
+async def test_an_answer_waits_until_what_it_tells_is_durable() -> None:
     waited: list[int] = []
 
     class Slow:
@@ -146,9 +147,22 @@ async def test_a_write_is_answered_when_it_is_durable() -> None:
         async def durable(self, revision: int) -> None:
             waited.append(revision)
 
+        @property
+        def is_writable(self) -> bool:
+            return True
+
+        @property
+        def lost(self) -> Sequence[Change]:
+            return ()
+
+        def go_on(self, revision: int) -> None:
+            raise AssertionError("nothing was lost")
+
     world = World(store=Store(history=10, journal=Slow()))
     answer = await world.server.respond(Request("POST", MAPS, {}, {}, json.dumps(config_map("c")).encode()))
     assert isinstance(answer, Response) and answer.status == 201
     assert waited == [world.store.revision]
     await world.server.respond(Request("GET", MAPS))
-    assert waited == [world.store.revision]
+    assert waited == [world.store.revision] * 2, "what a read shows is on disk too"
+    await world.server.respond(Request("GET", "/healthz"))
+    assert len(waited) == 2, "a disk that hangs is no reason to end the server"

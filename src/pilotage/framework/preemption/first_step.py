@@ -25,6 +25,9 @@ from pilotage.framework.preemption.victims import NO_VICTIMS
 from pilotage.framework.profile import Profile, name_of
 from pilotage.model import Pod
 
+_MOST_REASONS = 62
+"""As many have room in the bits of an integer; who refuses for more is asked again where it matters."""
+
 
 class FirstStep:
     """Judges rows with the filters of one profile."""
@@ -52,7 +55,7 @@ class FirstStep:
                 continue
             here = np.logical_or.reduce([mask for mask, _ in masks])
             outcomes.codes[rows[here]] = HOPELESS
-            if is_exact:
+            if is_exact and len(masks) <= _MOST_REASONS:
                 _name_refusals(name, masks, rows, ~promised, outcomes)
             still_open &= ~here
         outcomes.codes[rows[still_open]] = PROMISING

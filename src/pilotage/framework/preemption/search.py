@@ -11,6 +11,7 @@ from collections import OrderedDict
 from collections.abc import Hashable
 from dataclasses import dataclass
 
+from pilotage.api.preemption import VictimPolicy
 from pilotage.api.state import CycleState
 from pilotage.api.table import Rows
 from pilotage.cluster.node_table import NodeTable
@@ -60,8 +61,10 @@ class Preemption:
         self._first_step = FirstStep(profile, nodes)
         self._memories: OrderedDict[Hashable, _Memory] = OrderedDict()
 
-    def search(self, state: CycleState, pod: Pod, rows: Rows, wanted: int) -> Walk:
+    def search(self, state: CycleState, pod: Pod, rows: Rows, wanted: int, policy: VictimPolicy | None = None) -> Walk:
         """Try the rows in this order until `wanted` candidates are found, one of them without a violation."""
+        if policy is not None:
+            return self._search_by(policy, state, pod, rows, wanted)
         outcomes = self._outcomes(state, pod)
         own = self._nodes.row(self._nominations.node_of(pod.uid))
         if own is not None:
@@ -70,6 +73,13 @@ class Preemption:
             outcomes.forget([own])
         self._judge_in_columns(state, pod, outcomes, rows)
         walk = Walk(self._dry_run.trial(state, pod), self._dry_run, self._nodes, self._budgets, outcomes)
+        walk.go(rows, wanted)
+        return walk
+
+    def _search_by(self, policy: VictimPolicy, state: CycleState, pod: Pod, rows: Rows, wanted: int) -> Walk:
+        """Nothing is remembered, and no column knows whom the policy would evict: each node is tried."""
+        trial, outcomes = self._dry_run.trial(state, pod), Outcomes(len(self._nodes))
+        walk = Walk(trial, self._dry_run, self._nodes, self._budgets, outcomes, policy)
         walk.go(rows, wanted)
         return walk
 

@@ -1,21 +1,22 @@
 """Who would have to go from one node so that the pod fits there.
 
-First all pods of lower priority are imagined away: if the pod does not fit then, the node is no candidate. Then they
-are brought back one by one, the most important first (those under a disruption budget before all others); who cannot
-come back without displacing the pod is a victim. So no victim is one too many.
+First all pods that may go are imagined away: if the pod does not fit then, the node is no candidate. Then they are
+brought back one by one, the most important first (those under a disruption budget before all others); who cannot come
+back without displacing the pod is a victim. So no victim is one too many.
+
+Who may go, who is important and what a node costs is the policy's word: kube-scheduler's, or that of a plugin.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Callable, Sequence
+from typing import Final
 
-from pilotage.api.preemption import Candidate
+from pilotage.api.preemption import Candidate, VictimPolicy
 from pilotage.api.results import Reason, Reject
-from pilotage.clock import parse_rfc3339
 from pilotage.framework.diagnosis import ABSENT_PLUGIN, Refused
 from pilotage.framework.dry_run import Place, Trial
+from pilotage.framework.errors import shown
 from pilotage.framework.preemption.budgets import DisruptionBudgets
 from pilotage.model import Pod
 
@@ -24,8 +25,9 @@ NO_VICTIMS = Refused(
     Reject(Reason("NoVictims", "No preemption victims found for incoming pod", unresolvable=True)),
 )
 
-_PRIORITY_OFFSET = 2**31
-"""Makes every priority positive, so that a sum of priorities grows with the number of pods."""
+KUBE_SCHEDULERS: Final = VictimPolicy()
+_STEPS_PER_POD = 32
+_NUMBERS: Final = frozenset((int, float))
 
 
 class NoVictimNeeded(Exception):
@@ -35,54 +37,71 @@ class NoVictimNeeded(Exception):
         super().__init__(f'expected at least one victim pod on node "{node_name}"')
 
 
-def try_node(trial: Trial, row: int, rivals: Sequence[Pod], budgets: DisruptionBudgets) -> Candidate | Refused:
-    """The victims on a node, or what refuses the pod there even without all pods of lower priority.
+def try_node(
+    trial: Trial, row: int, rivals: Sequence[Pod], budgets: DisruptionBudgets, policy: VictimPolicy = KUBE_SCHEDULERS
+) -> Candidate | Refused:
+    """The victims on a node, or what refuses the pod there even without all pods that may go.
 
     `rivals` are promised the node, and are not asked to give way.
     """
-    lower = trial.lower_pods(row)
-    if not lower:
+    trial.budget.check()
+    if policy is KUBE_SCHEDULERS:
+        evictable = trial.lower_pods(row)
+        place = trial.place_without(row, evictable) if evictable else None
+    else:
+        evictable = trial.pods_on(row, lambda victim: _may_evict(policy, trial.pod, victim))
+        place = trial.place_without_pods(row, evictable) if evictable else None
+    if place is None:
         return NO_VICTIMS
-    place = trial.place_without(row, lower)
     refused = (place.refusal_beside(rivals) if rivals else None) or place.refusal()
     if refused is not None:
         return refused
-    lower.sort(key=_importance)
-    protected = budgets.protected(lower)
-    victims = _not_spared(place, rivals, lower, protected)
+    importance = _importance(policy)
+    evictable.sort(key=importance)
+    protected = budgets.protected(evictable, trial.budget)
+    victims = _not_spared(place, rivals, evictable, protected)
     if not victims:
         raise NoVictimNeeded(place.node.name)
+    if protected:
+        victims.sort(key=importance)
     violations = sum(victim.uid in protected for victim in victims)
-    return Candidate(place.node.name, tuple(victims), violations, _cost(victims, violations))
+    cost = policy.cost(trial.pod, victims, violations)
+    if policy is not KUBE_SCHEDULERS:
+        _check_numbers(policy, "cost", cost)
+    return Candidate(place.node.name, tuple(victims), violations, cost)
 
 
 def _not_spared(place: Place, rivals: Sequence[Pod], lower: Sequence[Pod], protected: set[str]) -> list[Pod]:
     in_order = sorted(lower, key=lambda pod: pod.uid not in protected) if protected else lower
-    victims = [pod for pod in in_order if not place.brings_back(pod, rivals)]
-    if protected:
-        victims.sort(key=_importance)
+    victims = []
+    for pod in in_order:
+        place.budget.spend(_STEPS_PER_POD)
+        if not place.brings_back(pod, rivals):
+            victims.append(pod)
     return victims
 
 
-def _importance(pod: Pod) -> tuple[float, float]:
-    """Smaller is more important: higher priority, then longer running."""
-    return -pod.priority, _started_at(pod)
+def _may_evict(policy: VictimPolicy, pod: Pod, victim: Pod) -> bool:
+    answer: object = policy.may_evict(pod, victim)
+    if isinstance(answer, bool):
+        return answer
+    raise TypeError(f"{type(policy).__name__}.may_evict must answer True or False, got {shown(answer)}")
 
 
-def _started_at(pod: Pod) -> float:
-    """When the kubelet started the pod; one that it has not started yet counts as the latest of all."""
-    start_time = pod.status.start_time
-    return math.inf if start_time is None else _seconds(start_time)
+def _importance(policy: VictimPolicy) -> Callable[[Pod], tuple[float, ...]]:
+    if policy is KUBE_SCHEDULERS:
+        return policy.importance
+
+    def importance(pod: Pod) -> tuple[float, ...]:
+        answer = policy.importance(pod)
+        _check_numbers(policy, "importance", answer)
+        return answer
+
+    return importance
 
 
-@lru_cache(maxsize=65_536)
-def _seconds(text: str) -> float:
-    return parse_rfc3339(text)
-
-
-def _cost(victims: Sequence[Pod], violations: int) -> tuple[float, ...]:
-    """What kube-scheduler compares, in its order; `victims` has the most important first."""
-    highest = victims[0].priority
-    earliest = min(_started_at(pod) for pod in victims if pod.priority == highest)
-    priorities = sum(pod.priority + _PRIORITY_OFFSET for pod in victims)
-    return violations, highest, priorities, len(victims), -earliest
+def _check_numbers(policy: VictimPolicy, method: str, answer: object) -> None:
+    """Only then it can be compared with any other answer."""
+    if type(answer) is tuple and _NUMBERS.issuperset(map(type, answer)) and not any(part != part for part in answer):
+        return
+    raise TypeError(f"{type(policy).__name__}.{method} must answer a tuple of numbers, got {shown(answer)}")

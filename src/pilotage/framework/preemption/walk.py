@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from pilotage.api.preemption import Candidate
+from pilotage.api.preemption import Candidate, VictimPolicy
 from pilotage.api.results import Reason, Refusal, Reject
 from pilotage.api.table import Rows
 from pilotage.cluster.node_table import NodeTable
@@ -17,7 +17,7 @@ from pilotage.framework.dry_run import DryRun, Trial
 from pilotage.framework.errors import PluginError
 from pilotage.framework.preemption.budgets import DisruptionBudgets
 from pilotage.framework.preemption.outcomes import BROKEN, HARMLESS, HOPELESS, Outcomes, is_candidate, is_open
-from pilotage.framework.preemption.victims import NoVictimNeeded, try_node
+from pilotage.framework.preemption.victims import KUBE_SCHEDULERS, NoVictimNeeded, try_node
 from pilotage.model import Pod
 
 _NOT_HELPFUL = "Preemption is not helpful for scheduling"
@@ -29,13 +29,20 @@ class Walk:
     """Implements `pilotage.api.preemption.VictimSearch`; valid until the cluster changes."""
 
     def __init__(
-        self, trial: Trial, dry_run: DryRun, nodes: NodeTable, budgets: DisruptionBudgets, outcomes: Outcomes
+        self,
+        trial: Trial,
+        dry_run: DryRun,
+        nodes: NodeTable,
+        budgets: DisruptionBudgets,
+        outcomes: Outcomes,
+        policy: VictimPolicy = KUBE_SCHEDULERS,
     ) -> None:
         self._trial = trial
         self._dry_run = dry_run
         self._nodes = nodes
         self._budgets = budgets
         self._outcomes = outcomes
+        self._policy = policy
         self._tried_rows: Rows = np.empty(0, dtype=np.int64)
         self._candidate_rows = self._tried_rows
 
@@ -98,7 +105,7 @@ class Walk:
 
     def _try(self, row: int) -> bool:
         """Work out what is not known of a row; True if it is a candidate."""
-        if self._is_too_full(row):
+        if self._policy is KUBE_SCHEDULERS and self._is_too_full(row):
             self._outcomes.codes[row] = HOPELESS
             return False
         outcome = self._outcome(row)
@@ -122,7 +129,7 @@ class Walk:
 
     def _outcome(self, row: int) -> Candidate | Refused | Exception:
         try:
-            return try_node(self._trial, row, self._rivals(row), self._budgets)
+            return try_node(self._trial, row, self._rivals(row), self._budgets, self._policy)
         except (PluginError, NoVictimNeeded) as error:
             return error
 

@@ -16,7 +16,6 @@ from pilotage.config.decode import decode_partly, description
 from pilotage.config.load import read_text
 from pilotage.config.located import Located, located, read_documents
 from pilotage.config.problems import ConfigError, Problem
-from pilotage.config.suggestions import suggestion
 from pilotage.jobs.configuration.kinds import (
     API_GROUP,
     API_VERSION,
@@ -25,6 +24,7 @@ from pilotage.jobs.configuration.kinds import (
     QueueingConfiguration,
 )
 from pilotage.jobs.configuration.written import WrittenConfiguration
+from pilotage.model.suggestions import suggestion
 
 _MAP_KIND: Final = "ConfigMap"
 _MAP_KEY: Final = "controller_manager_config.yaml"

@@ -20,6 +20,7 @@ from pilotage.calls.workload_change import WorkloadChange
 from pilotage.clock import Clock, rfc3339
 from pilotage.cycle.inbox import Inbox
 from pilotage.jobs.configuration.kinds import QueueingConfiguration
+from pilotage.jobs.controller.engine_keeper import EngineKeeper
 from pilotage.jobs.controller.flapping import Flapping
 from pilotage.jobs.controller.gauges import Gauges
 from pilotage.jobs.controller.intake import Intake
@@ -41,9 +42,11 @@ from pilotage.jobs.controller.steps import (
 )
 from pilotage.jobs.controller.writes import Writes
 from pilotage.jobs.effects import Deactivate, Effect, Event, StatusChanged
+from pilotage.jobs.filling import LeftOut
 from pilotage.jobs.surface import QueueingEngine
 from pilotage.model.kueue import ReclaimablePod, Workload
 from pilotage.model.meta import TimedCondition
+from pilotage.observe.metrics import Metrics
 from pilotage.observe.workload_metrics import WorkloadMetrics
 
 log = logging.getLogger(__name__)
@@ -67,18 +70,24 @@ class QueueingController:
         clock: Clock,
         configuration: QueueingConfiguration,
         metrics: WorkloadMetrics,
+        faults: Metrics | None = None,
     ) -> None:
+        """`faults`: where skipped objects and failed rounds are kept."""
+        faults = faults or Metrics()
         self._make_engine = make_engine
         self._calls = calls
         self._clock = clock
-        self.inbox = Inbox()
+        self._skipped = faults.skipped
+        self.inbox = Inbox(faults.task_errors)
         self._objects = Objects()
         self._standby_view = StandbyView(make_engine, self._objects, clock)
         self._reconciler = Reconciler(self._objects, configuration, self._newest)
-        self.intake = Intake(self._objects, self.inbox, self._reconciler)
+        self._left_out = LeftOut(self._skipped)
+        self.intake = Intake(self._objects, self.inbox, self._reconciler, self._left_out)
         self.intake.on_workload = self._note_workload
         self._notes = Notes(calls, clock)
-        self._writes = Writes(calls, self._notes, clock, self._mark)
+        self._keeper = EngineKeeper(make_engine, self._objects, self.intake, self._notes, faults)
+        self._writes = Writes(calls, self._notes, clock, self._mark, self.inbox.wake)
         self._statuses: StatusWrites | None = None
         self._flapping = Flapping(clock)
         self._retention = Retention(configuration.object_retention_policies.workloads, clock)
@@ -110,20 +119,29 @@ class QueueingController:
         """Until cancelled. Call it when the first list of every watched kind was put in."""
         self._meters.role = self._gauges.role = role
         self.inbox.drain()
-        engine = self._make_engine()
-        statuses = StatusWrites(engine, self._calls, self._clock, self._status_written)
+        statuses = StatusWrites(
+            self._make_engine(), self._calls, self._clock, self._status_written, self._write_failed, self.inbox.wake
+        )
         async with asyncio.TaskGroup() as tasks:
             statuses.start(tasks)
             self._writes.start(tasks)
             self._statuses = statuses
-            self.intake.begin(engine)
+            self.intake.is_spoiled = True  # there is no engine that knows anything
             while True:
-                if self._turn(engine, statuses):
+                try:
+                    if self.intake.is_spoiled:
+                        self._keeper.renew(statuses)
+                    has_more = self._turn(statuses.engine, statuses)
+                except Exception as error:
+                    await self._clock.sleep(self._keeper.failed(error))
+                    continue
+                self._keeper.succeeded()
+                if has_more:
                     # Give way to the network and the watches.
                     await self._clock.sleep(0)
                 else:
-                    self._write_queue_statuses(engine, statuses)
-                    await self._rest(tasks, engine, statuses)
+                    self._write_queue_statuses(statuses.engine, statuses)
+                    await self._rest(tasks, statuses.engine, statuses)
 
     def _turn(self, engine: QueueingEngine, statuses: StatusWrites) -> bool:
         """Take in what has arrived and do a bounded part of what follows; False if nothing is left to do."""
@@ -164,14 +182,19 @@ class QueueingController:
         dirty = self.intake.dirty
         for subject in list(dirty)[:_SUBJECTS_PER_TURN]:
             del dirty[subject]
-            if any(statuses.is_pending(key) for key in self._reconciler.workload_keys(subject)):
-                continue  # it is looked at again when the status is written
+            keys = self._reconciler.workload_keys(subject)
+            if any(statuses.is_pending(key) or ("Workload", key) in self._left_out for key in keys):
+                continue  # it is looked at again when the status is written, or the workload has changed
             try:
                 for step in self._reconciler.steps(subject):
                     self._take_step(step, subject, engine, statuses)
-            except Exception:
-                log.exception("cannot be reconciled, is tried again: subject=%s/%s", *subject)
+            except Exception as error:
+                self._skipped.skip(subject.kind, subject.key, "reconcile", error)
                 self._writes.retries.failed(subject)
+                if engine.culprit is not None:
+                    raise
+            else:
+                self._skipped.understood(subject.kind, subject.key)
 
     def _clear_away(self, engine: QueueingEngine) -> None:
         """Delete what need not be kept any longer."""
@@ -232,7 +255,10 @@ class QueueingController:
         for effect in effects:
             match effect:
                 case StatusChanged():
-                    changed.append(effect.workload)
+                    try:
+                        changed.append(effect.workload)
+                    except Exception as error:
+                        self._skipped.skip("Workload", effect.key, "status", error)
                 case Deactivate():
                     namespace, _, name = effect.key.rpartition("/")
                     patch = {"metadata": {"uid": effect.uid}, "spec": {"active": False}}
@@ -254,6 +280,11 @@ class QueueingController:
             statuses.queue_changed(plural, key)
         self._queues_due = now + max(_QUEUE_STATUS_SECONDS, len(self._changed_queues) / _QUEUE_STATUSES_PER_SECOND)
         self._changed_queues.clear()
+
+    def _write_failed(self, key: str, error: Exception) -> None:
+        """A status could not even be put together, or what follows from its writing failed."""
+        self._keeper.write_failed(key, error)
+        self.inbox.wake()
 
     # --- news --------------------------------------------------------------------------------------------------
 

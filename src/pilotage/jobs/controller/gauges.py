@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pilotage.jobs.configuration.kinds import QueueingConfiguration
 from pilotage.jobs.reports import ClusterQueueReport, LocalQueueReport, QuotaReport
 from pilotage.jobs.surface import QueueingEngine
+from pilotage.model.quantity import MAX_INT64
 from pilotage.observe.workload_metrics import WorkloadMetrics
 
 Labels = tuple[str, ...]
@@ -154,7 +155,9 @@ class Gauges:
 
 
 def _in_units(resource: str, amount: int) -> float:
-    return amount / _MILLI if resource == "cpu" else float(amount)
+    """Sums end at the largest int64, as in the API."""
+    told = min(amount, MAX_INT64)
+    return told / _MILLI if resource == "cpu" else float(told)
 
 
 def _status(queue: ClusterQueueReport) -> str:

@@ -15,7 +15,7 @@ from pilotage.jobs.adapters.marks import DEFAULT_QUEUE
 from pilotage.jobs.controller.in_use import KEPT, is_deleted
 from pilotage.jobs.controller.objects import Objects, Subject, subject_of_pod, subject_of_workload
 from pilotage.jobs.controller.reconciler import Reconciler
-from pilotage.jobs.filling import FOR_THE_ENGINE, fill
+from pilotage.jobs.filling import FOR_THE_ENGINE, NAMESPACE, LeftOut
 from pilotage.jobs.surface import QueueingEngine
 from pilotage.model import DecodeError, WatchEvent
 
@@ -23,8 +23,11 @@ _CLASSES: Final = ("PriorityClass", "WorkloadPriorityClass")
 
 
 class Intake:
-    def __init__(self, objects: Objects, inbox: Inbox, reconciler: Reconciler) -> None:
+    def __init__(self, objects: Objects, inbox: Inbox, reconciler: Reconciler, left_out: LeftOut | None = None) -> None:
         self._objects = objects
+        self.left_out = left_out if left_out is not None else LeftOut()
+        self.is_spoiled = False
+        """The engine raised for something: it needs to be made anew."""
         self._inbox = inbox
         self._reconciler = reconciler
         self.engine: QueueingEngine | None = None
@@ -46,20 +49,28 @@ class Intake:
     def _replace(self, kind: str, objects: list[Any]) -> None:
         known = self._objects.of(kind)
         for key in sorted(known.keys() - {obj.key for obj in objects}):
-            self._remove(kind, known[key])
+            self._take(kind, known[key], self._remove)
         for obj in objects:
             old = known.get(obj.key)
             if old is None or old.resource_version != obj.resource_version:
-                self._put(kind, obj)
+                self._take(kind, obj, self._put)
 
     def _apply(self, kind: str, events: Sequence[WatchEvent]) -> None:
         for event in events:
             if isinstance(event.object, DecodeError):
                 continue
-            if event.type == "DELETED":
-                self._remove(kind, event.object)
-            else:
-                self._put(kind, event.object)
+            self._take(kind, event.object, self._remove if event.type == "DELETED" else self._put)
+
+    def _take(self, kind: str, obj: Any, effect: Callable[[str, Any], None]) -> None:
+        """What one object brings about stays with that object."""
+        self.left_out.discard(kind, obj.key)
+        try:
+            effect(kind, obj)
+        except Exception as error:
+            if self.engine is None:
+                self.left_out.add((kind, obj.key), error)
+            elif not self.left_out.after(self.engine, kind, obj, error):
+                self.is_spoiled = True
 
     def _put(self, kind: str, obj: Any) -> None:
         if not self._is_ours(kind, obj):
@@ -86,18 +97,18 @@ class Intake:
     # --- engine ------------------------------------------------------------------------------------------------
 
     def begin(self, engine: QueueingEngine) -> None:
-        """Hand everything that is known to a new engine, and look at every subject."""
+        """Go on with an engine that knows everything that is known here, and look at every subject."""
         self.engine = engine
-        fill(engine, lambda kind: self._objects.of(kind).values())
+        self.is_spoiled = False
         for workload in self._objects.workloads.values():
             self.on_workload(workload, False)
         self.dirty.update(dict.fromkeys(self._objects.subjects()))
         self.dirty.update((Subject(kind, key), None) for kind in KEPT for key in self._objects.of(kind))
 
     def _tell_engine(self, kind: str, obj: Any, *, is_gone: bool) -> None:
-        if self.engine is None:
+        if self.engine is None or self.is_spoiled:
             return
-        if kind == "Namespace":
+        if kind == NAMESPACE:
             if is_gone:
                 self.engine.delete_namespace(obj.name)
             else:

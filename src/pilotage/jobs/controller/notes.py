@@ -10,6 +10,7 @@ from pilotage.calls.object_event import ObjectEvent, ObjectEventFacts, Regarding
 from pilotage.clock import Clock, rfc3339_micro
 from pilotage.jobs.controller.steps import Note, Subject
 from pilotage.jobs.effects import Event
+from pilotage.model.names import reporting_instance
 from pilotage.model.pod import Pod
 from pilotage.model.workloads import Job
 
@@ -60,7 +61,7 @@ class Notes:
             action=reason,
             note=message,
             reporter=REPORTER,
-            instance=f"{REPORTER}-{self._host}",
+            instance=reporting_instance(REPORTER, self._host),
             time=rfc3339_micro(now),
             name_suffix=f"{self._last_nanos:x}",
         )

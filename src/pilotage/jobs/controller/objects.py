@@ -78,11 +78,15 @@ class Objects:
         return [self.workloads[key] for key in keys if key in self.workloads]
 
     def child_jobs(self, uid: str) -> Iterator[Job]:
-        """Jobs below one, of all generations."""
-        for key in list(self._child_jobs.get(uid, ())):
-            job = self.jobs[key]
-            yield job
-            yield from self.child_jobs(job.uid)
+        """Jobs below one, of all generations. Owners are what people write: they may form a ring."""
+        seen, waiting = {uid}, [uid]
+        while waiting:
+            for key in list(self._child_jobs.get(waiting.pop(), ())):
+                job = self.jobs.get(key)
+                if job is not None and job.uid not in seen:
+                    seen.add(job.uid)
+                    waiting.append(job.uid)
+                    yield job
 
     def subjects(self) -> Iterator[Subject]:
         """Everything that can be reconciled."""

@@ -40,9 +40,13 @@ class ReleaseOrder:
         return self._over(workload.key) if held is None else []
 
     def gone(self, key: str) -> list[str]:
-        """The workload is deleted, or its status will never be written."""
+        """The workload is deleted."""
         self._stored.pop(key, None)
         self._admissions.pop(key, None)
+        return self.rejected(key)
+
+    def rejected(self, key: str) -> list[str]:
+        """This status will never be written: nobody waits for it, and what the API server has stays as it is."""
         self._waiting.pop(key, None)
         return self._over(key)
 
@@ -73,6 +77,10 @@ class ReleaseOrder:
         before = self._stored.get(key)
         if before is not None and held != before:
             self._releases[key] = self._tree_of(before.cluster_queue)
+
+    def is_release(self, key: str) -> bool:
+        """Whether the API server still has quota with this workload that it does not hold any more."""
+        return key in self._releases
 
     def exchanges(self, workload: Workload) -> bool:
         """Whether this status would put one admission in the place of another."""

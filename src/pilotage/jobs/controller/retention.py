@@ -10,7 +10,8 @@ import heapq
 from collections.abc import Iterator
 from typing import Final
 
-from pilotage.clock import Clock, parse_rfc3339
+from pilotage.clock import Clock
+from pilotage.jobs.conditions import epoch
 from pilotage.jobs.configuration.kinds import WorkloadRetention
 from pilotage.jobs.controller.objects import Objects, subject_of_workload
 from pilotage.jobs.controller.steps import Change, Note, RemoveJob, RemovePod, RemoveWorkload
@@ -81,7 +82,8 @@ def _after(workload: Workload, kind: str, seconds: float | None) -> float | None
     since = condition(workload, kind)
     if seconds is None or since is None or not since.last_transition_time:
         return None
-    return parse_rfc3339(since.last_transition_time) + seconds
+    at = epoch(since.last_transition_time)
+    return at + seconds if at else None
 
 
 def removal(workload: Workload, objects: Objects) -> Iterator[RemoveWorkload | RemoveJob | RemovePod | Change]:

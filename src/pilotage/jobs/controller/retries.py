@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
 from pilotage.clock import Clock
@@ -14,15 +14,21 @@ _LONGEST_SECONDS = 60.0
 
 
 class Retries(Generic[ItemT]):
-    def __init__(self, clock: Clock) -> None:
+    """`wake` is called whenever something fails: whoever sleeps until the next look may have to look sooner."""
+
+    def __init__(self, clock: Clock, wake: Callable[[], None]) -> None:
         self._clock = clock
+        self._wake = wake
         self._failures: dict[ItemT, int] = {}
         self._due: dict[ItemT, float] = {}
 
-    def failed(self, item: ItemT) -> None:
+    def failed(self, item: ItemT) -> float:
+        """Returns the seconds until the next look."""
         failures = self._failures[item] = self._failures.get(item, 0) + 1
         delay = min(_FIRST_SECONDS * 2.0 ** min(failures - 1, 10), _LONGEST_SECONDS)
         self._due[item] = self._clock.monotonic() + delay
+        self._wake()
+        return delay
 
     def later(self, item: ItemT, seconds: float) -> None:
         """Look again after that time, although nothing failed."""

@@ -12,7 +12,7 @@ from typing import Final
 
 from pilotage.clock import Clock
 from pilotage.jobs.controller.objects import Objects
-from pilotage.jobs.filling import fill
+from pilotage.jobs.filling import LeftOut, filled
 from pilotage.jobs.surface import QueueingEngine
 
 _KEPT_SECONDS: Final = 5.0
@@ -33,8 +33,7 @@ class StandbyView:
         return self._kept[1]
 
     def _made(self) -> QueueingEngine:
-        engine = self._make_engine()
-        fill(engine, lambda kind: self._objects.of(kind).values())
+        engine = filled(self._make_engine, lambda kind: self._objects.of(kind).values(), LeftOut())
         for _ in range(_MOST_CYCLES):
             if not engine.cycle():
                 break

@@ -29,7 +29,8 @@ from pilotage.model.meta import TimedCondition
 
 log = logging.getLogger(__name__)
 
-_REFUSED_FOR_GOOD = frozenset({400, 403, 422})
+_FORBIDDEN = 403
+_REFUSED_FOR_GOOD = frozenset({400, _FORBIDDEN, 422})
 
 
 @dataclass(slots=True)
@@ -58,6 +59,10 @@ class StatusWrites:
     clock: Clock
     on_written: Callable[[str], None]
     """Told the key of a workload whose status the API server has now, or will never have."""
+    on_failed: Callable[[str, Exception], None] = lambda key, error: None
+    """Told the key of a workload (or queue) whose status could not be dealt with, for reasons of our own."""
+    wake: Callable[[], None] = lambda: None
+    """Called when something is to be tried again later than now."""
     retries: Retries[str] = field(init=False)
     _order: ReleaseOrder = field(init=False)
     _pending: dict[str, _Pending] = field(default_factory=dict)
@@ -70,13 +75,21 @@ class StatusWrites:
     _tasks: asyncio.TaskGroup | None = None
 
     def __post_init__(self) -> None:
-        self.retries = Retries(self.clock)
-        self._order = ReleaseOrder(self.engine.quota_tree)
+        self.retries = Retries(self.clock, self.wake)
+        self._order = ReleaseOrder(self._quota_tree)
+
+    def _quota_tree(self, cluster_queue: str) -> str:
+        # The engine is another one when the first list has come, and after errors.
+        return self.engine.quota_tree(cluster_queue)
 
     def start(self, tasks: asyncio.TaskGroup) -> None:
         self._tasks = tasks
 
     # --- workloads ---------------------------------------------------------------------------------------------
+
+    def pending_keys(self) -> list[str]:
+        """Workloads whose status the API server does not have yet."""
+        return list(self._pending)
 
     def is_pending(self, key: str) -> bool:
         """Whether the API server does not have the status yet."""
@@ -123,21 +136,47 @@ class StatusWrites:
         for key in self.retries.take_due():
             if key in self._pending:
                 self._send(key, self._pending[key])
+            else:
+                # It was refused: whoever finds something missing may try to have it written again.
+                self.on_written(key)
 
     def set_condition(self, key: str, condition: TimedCondition) -> None:
-        self._overlays.setdefault(key, _Overlay()).condition = condition
+        overlay = self._overlays.setdefault(key, _Overlay())
+        if overlay.condition is not None and _says_the_same(overlay.condition, condition) and self._is_unseen(key):
+            return
+        overlay.condition = condition
         self.changed(key)
 
     def set_reclaimable(self, key: str, pods: tuple[ReclaimablePod, ...]) -> None:
-        self._overlays.setdefault(key, _Overlay()).reclaimable = pods
+        overlay = self._overlays.setdefault(key, _Overlay())
+        if overlay.reclaimable == pods and self._is_unseen(key):
+            return
+        overlay.reclaimable = pods
         self.changed(key)
+
+    def _is_unseen(self, key: str) -> bool:
+        """Whether we have written a version that the watch has yet to bring.
+
+        Until then the engine's workload lacks what was written: whoever compares it with what is to be written would
+        write it again, and again as soon as that is done.
+        """
+        workload = self.engine.workload(key)
+        return workload is not None and _is_newer(self._versions.get(key, ""), workload.resource_version)
 
     def _send(self, key: str, pending: _Pending) -> None:
         workload = self.engine.workload(key)
         if self._tasks is None or (workload is not None and not self._order.may_go(workload)):
             return
         pending.is_in_flight, pending.is_outdated = True, False
-        self._tasks.create_task(self._write(key, pending), name="workload status")
+        self._tasks.create_task(self._contained(key, pending), name="workload status")
+
+    async def _contained(self, key: str, pending: _Pending) -> None:
+        try:
+            await self._write(key, pending)
+        except Exception as error:
+            pending.is_in_flight = False
+            self.retries.failed(key)
+            self.on_failed(key, error)
 
     async def _write(self, key: str, pending: _Pending) -> None:
         namespace, _, name = key.rpartition("/")
@@ -193,12 +232,16 @@ class StatusWrites:
                 self._send(key, pending)
             else:
                 pending.waits_for_newer = True
+        elif code == _FORBIDDEN and self._order.is_release(key):
+            # Whoever may not write yet may do so later. Until then the quota is not free for others.
+            log.warning("status refused, quota is not given back yet: workload=%s error=%s", key, error)
+            self.retries.failed(key)
         elif code in _REFUSED_FOR_GOOD:
             log.warning("status refused: workload=%s error=%s", key, error)
             self._pending.pop(key, None)
-            self.engine.write_refused(key, str(error))
-            self.on_written(key)
-            self._let_go(self._order.gone(key))
+            # Nothing is looked at again at once: that would write, and be refused, without end.
+            self.engine.write_refused(key, str(error), self.retries.failed(key))
+            self._let_go(self._order.rejected(key))
         else:
             log.info("status could not be written yet: workload=%s error=%s", key, error)
             self.retries.failed(key)
@@ -252,6 +295,11 @@ class StatusWrites:
             if not self._queues[plural, key]:
                 del self._queues[plural, key]
                 return
+
+
+def _says_the_same(one: TimedCondition, other: TimedCondition) -> bool:
+    """Whatever their times are."""
+    return replace(one, last_transition_time=other.last_transition_time) == other
 
 
 def _is_newer(version: str, than: str) -> bool:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from pilotage.jobs.adapters.workload_draft import WorkloadDraft
-from pilotage.model.kueue import AdmissionCheck, ClusterQueue, ResourceFlavor, Workload
+from pilotage.model.kueue import AdmissionCheck, ClusterQueue, Cohort, LocalQueue, ResourceFlavor, Workload
 from pilotage.model.pod import Pod
 from pilotage.model.workloads import Job
 
-Subject = Job | Pod | Workload | ClusterQueue | ResourceFlavor | AdmissionCheck
+Subject = Job | Pod | Workload | ClusterQueue | LocalQueue | Cohort | ResourceFlavor | AdmissionCheck
 
 
 @dataclass(frozen=True, slots=True)

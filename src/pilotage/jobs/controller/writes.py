@@ -38,14 +38,24 @@ Write = Change | CreateWorkload | RemoveWorkload | RemoveJob | RemovePod
 
 
 class Writes:
-    """`on_over` is told the subject for whose sake something was written, when that is over."""
+    """`on_over` is told the subject for whose sake something was written, when that is over.
 
-    def __init__(self, calls: Calls, notes: Notes, clock: Clock, on_over: Callable[[Subject], None]) -> None:
+    `wake` is called when something is to be tried again later.
+    """
+
+    def __init__(
+        self,
+        calls: Calls,
+        notes: Notes,
+        clock: Clock,
+        on_over: Callable[[Subject], None],
+        wake: Callable[[], None],
+    ) -> None:
         self._calls = calls
         self._notes = notes
         self._clock = clock
         self._on_over = on_over
-        self.retries: Retries[Subject] = Retries(clock)
+        self.retries: Retries[Subject] = Retries(clock, wake)
         self._in_flight: set[str] = set()
         self._outdated: dict[str, str] = {}
         """uid -> the version that is known not to be the newest any more."""

@@ -1,4 +1,4 @@
-"""DefaultPreemption: the plugin. It decides whether to preempt and where; how victims go is in `under_way`.
+"""DefaultPreemption: it decides whether to preempt and where; how victims go is in `PreemptionsUnderWay`.
 
 A preemptor gets no node from this, only a promise: the node is nominated to it, its victims are evicted without
 anybody waiting for that, and when they are gone the pod is tried again.
@@ -20,6 +20,7 @@ from pilotage.api import (
     Nominate,
     Plugin,
     PostFilter,
+    PreemptionsUnderWay,
     PreEnqueue,
     Reason,
     Refusal,
@@ -32,17 +33,18 @@ from pilotage.api import (
 )
 from pilotage.model import Pod
 from pilotage.plugins.args import DefaultPreemptionArgs
-from pilotage.plugins.default_preemption.under_way import PreemptionsUnderWay
 
 _IN_PROGRESS = Reason(
     "PreemptionInProgress", "waiting for the preemption for this pod to be finished", unresolvable=True
 )
 _NEVER = Reason("PreemptionPolicyNever", "preemption: not eligible due to preemptionPolicy=Never.")
+_STALE_VIEW = Reason("StaleView", "preemption: waiting for the watch of pods, which is interrupted.")
 _TERMINATING = Reason("VictimTerminating", "preemption: not eligible due to a terminating pod on the nominated node.")
 
 
 class DefaultPreemption(Plugin, PreEnqueue, PostFilter):
     name = "DefaultPreemption"
+    pure_hints = True
     args_type = DefaultPreemptionArgs
 
     def __init__(self, handle: Handle, args: DefaultPreemptionArgs) -> None:
@@ -77,6 +79,8 @@ class DefaultPreemption(Plugin, PreEnqueue, PostFilter):
         candidate, message = self._best(state, known, rejected.resolvable_rows())
         if candidate is None:
             return Nominate("", f"preemption: {message}")
+        if self._would_evict(candidate) and self._handle.awaits_view(known):
+            return Reject(_STALE_VIEW)
         self._handle.observe("scheduler_preemption_victims", len(candidate.victims))
         self._under_way.start(known, candidate)
         return Nominate(
@@ -94,6 +98,10 @@ class DefaultPreemption(Plugin, PreEnqueue, PostFilter):
             return None
         is_leaving = any(other.priority < pod.priority and _is_being_preempted(other) for other in node.pods)
         return _TERMINATING if is_leaving else None
+
+    @staticmethod
+    def _would_evict(candidate: Candidate) -> bool:
+        return not all(victim.is_terminating for victim in candidate.victims)
 
     def _best(self, state: CycleState, pod: Pod, rows: Rows) -> tuple[Candidate | None, str]:
         """Where to preempt, or why nothing helps."""

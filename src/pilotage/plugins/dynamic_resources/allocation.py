@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Final
 
-from pilotage.api import Detail, Handle, Mask, NodeTable, NodeView, Reason, Refusal, Reject
+from pilotage.api import Budget, Detail, Handle, Mask, NodeTable, NodeView, Reason, Refusal, Reject
 from pilotage.model import Node, Pod
 from pilotage.model.resource import ResourceClaim
 from pilotage.plugins.args import DynamicResourcesArgs
 from pilotage.plugins.dynamic_resources.binding_conditions import BindingFailed, is_overdue, is_ready
 from pilotage.plugins.dynamic_resources.claim_book import ClaimBook
+from pilotage.plugins.dynamic_resources.equal_nodes import EqualNodes
 from pilotage.plugins.dynamic_resources.errors import AllocationError, NodeAllocationError
 from pilotage.plugins.dynamic_resources.extended_claim import container_requests, with_requests
 from pilotage.plugins.dynamic_resources.objections import objections
@@ -20,10 +21,12 @@ from pilotage.plugins.dynamic_resources.requests import PreparedClaim, Questions
 from pilotage.plugins.dynamic_resources.search import Picks, Search
 from pilotage.plugins.dynamic_resources.slices import SliceIndex
 from pilotage.plugins.dynamic_resources.state import NodeOutcome, PodClaims
+from pilotage.plugins.dynamic_resources.time_limit import TimeLimit
 from pilotage.plugins.dynamic_resources.verdicts import Columns
 from pilotage.plugins.node_selection import term_matches
 
-_STEPS_PER_LOOK_AT_THE_CLOCK = 256
+_STEPS_PER_CLAIM = 2
+_STEPS_WORTH_REMEMBERING = 64
 _MOST_DETAILS = 12
 
 
@@ -46,11 +49,15 @@ class NodeAllocator:
         self._args = args
         self._questions = Questions()
         self._pools: dict[str, tuple[Node, tuple[int, int], NodePools]] = {}
-        self._columns = Columns(handle, self._search)
+        self._columns = Columns(handle)
 
     @cached_property
     def _book(self) -> ClaimBook:
         return self._handle.index(ClaimBook)
+
+    @cached_property
+    def _equal_nodes(self) -> EqualNodes:
+        return EqualNodes(self._book.ledger)
 
     @cached_property
     def _slices(self) -> SliceIndex:
@@ -60,23 +67,25 @@ class NodeAllocator:
         """A claim with what it asks for; MissingClass for the first class that is not there."""
         return self._questions.prepare(claim, self._handle.objects("DeviceClass").get)
 
-    def refusals(self, claims: PodClaims, pod: Pod, nodes: NodeTable) -> Iterator[tuple[Mask, Reason]]:
+    def refusals(self, claims: PodClaims, pod: Pod, nodes: NodeTable, budget: Budget) -> Iterator[tuple[Mask, Reason]]:
         """The same for many nodes; claims that ask for the same share the answers."""
         if not claims.ask_only_for_devices:
-            yield from self._one_by_one(claims, pod, nodes)
+            yield from self._one_by_one(claims, pod, nodes, budget)
             return
         column = claims.column = self._columns.of(claims.to_allocate)
-        codes = column.codes(claims.to_allocate, nodes)
+        codes = column.codes(nodes, lambda node: self._search(claims.to_allocate, node, budget))
         for number, refusal in enumerate(column.refusals, start=1):
             mask = codes == number
             if mask.any():
                 yield mask, refusal.reasons[0]
 
-    def _one_by_one(self, claims: PodClaims, pod: Pod, nodes: NodeTable) -> Iterator[tuple[Mask, Reason]]:
+    def _one_by_one(
+        self, claims: PodClaims, pod: Pod, nodes: NodeTable, budget: Budget
+    ) -> Iterator[tuple[Mask, Reason]]:
         refused_by: dict[Reason, list[int]] = {}
         for row, name in enumerate(nodes.names):
             node = self._handle.node(name)
-            refusal = None if node is None else self.try_node(claims, pod, node)
+            refusal = None if node is None else self.try_node(claims, pod, node, budget)
             if refusal is not None:
                 refused_by.setdefault(refusal.reasons[0], []).append(row)
         for reason, rows in refused_by.items():
@@ -84,15 +93,16 @@ class NodeAllocator:
             mask[rows] = True
             yield mask, reason
 
-    def try_node(self, claims: PodClaims, pod: Pod, node: NodeView) -> Refusal | None:
+    def try_node(self, claims: PodClaims, pod: Pod, node: NodeView, budget: Budget) -> Refusal | None:
         """Remember what the node would give, or say why it cannot serve the claims."""
+        budget.spend(_STEPS_PER_CLAIM * (1 + len(claims.claims)))
         wanted = self._wanted(claims, pod, node)
         if isinstance(wanted, Reject):
             return wanted
         unavailable = [claim for claim in claims.claims if not self._is_available(claim, node.node)]
         outcome = NodeOutcome()
         if wanted:
-            picks = self._search(wanted, node.node)
+            picks = self._search(wanted, node.node, budget)
             if isinstance(picks, Reject):
                 return picks
             outcome = NodeOutcome(wanted, picks)
@@ -141,15 +151,15 @@ class NodeAllocator:
 
     # --- for people --------------------------------------------------------------------------------------------
 
-    def details(self, claims: PodClaims, pod: Pod, node: NodeView) -> Iterator[Detail]:
+    def details(self, claims: PodClaims, pod: Pod, node: NodeView, budget: Budget) -> Iterator[Detail]:
         """Why the node cannot serve the claims: which device is kept from which request by which rule."""
         for claim in claims.claims:
             if not self._is_available(claim, node.node):
                 yield Detail("ClaimElsewhere", f"claim {claim.key} has its devices already{_where(claim)}")
         wanted = self._wanted(claims, pod, node)
-        if isinstance(wanted, Reject) or not wanted or not isinstance(self._search(wanted, node.node), Reject):
+        if isinstance(wanted, Reject) or not wanted or not isinstance(self._search(wanted, node.node, budget), Reject):
             return
-        pools = self._pools_of(node.node)
+        pools = self._pools_of(node.node, budget)
         search = Search(node.node, pools, self._book.ledger, wanted)
         details = list(objections(search, pools, wanted, lambda device: _held_text(self._book.holders(device))))
         yield from details[:_MOST_DETAILS]
@@ -158,39 +168,37 @@ class NodeAllocator:
 
     # --- devices -----------------------------------------------------------------------------------------------
 
-    def _search(self, claims: Sequence[PreparedClaim], node: Node) -> Picks | Reject:
-        search = Search(node, self._pools_of(node), self._book.ledger, claims, self._deadline(node.name))
-        try:
-            picks = search.run()
-        except NodeAllocationError as error:
-            return refused("BadPools", str(error))
-        return _NO_DEVICES if picks is None else picks
+    def _search(self, claims: Sequence[PreparedClaim], node: Node, budget: Budget) -> Picks | Reject:
+        pools = self._pools_of(node, budget)
+        known = self._equal_nodes.answer(claims, pools)
+        if known is not None:
+            budget.spend(len(pools.candidates))
+            return known
+        limit = TimeLimit(node.name, budget, self._handle.clock, self._args.filter_timeout)
+        search = Search(node, pools, self._book.ledger, claims, limit)
+        found = _outcome(search)
+        if search.steps >= _STEPS_WORTH_REMEMBERING:
+            self._equal_nodes.remember(claims, pools, found)
+        return found
 
-    def _pools_of(self, node: Node) -> NodePools:
+    def _pools_of(self, node: Node, budget: Budget) -> NodePools:
         version = self._slices.version(node.name)
         known = self._pools.get(node.name)
         if known is not None and known[0] is node and known[1] == version:
             return known[2]
-        pools = pools_for(self._slices, node)
+        pools = pools_for(self._slices, node, budget)
         self._pools[node.name] = (node, version, pools)
         return pools
 
-    def _deadline(self, node_name: str) -> Callable[[], None]:
-        """Raises when the search on a node has taken too long."""
-        timeout = self._args.filter_timeout
-        if not timeout:
-            return lambda: None
-        clock = self._handle.clock
-        end = clock.monotonic() + timeout
-        steps = 0
 
-        def check() -> None:
-            nonlocal steps
-            steps += 1
-            if steps % _STEPS_PER_LOOK_AT_THE_CLOCK == 0 and clock.monotonic() > end:
-                raise AllocationError(f"node {node_name}: timed out trying to allocate devices")
-
-        return check
+def _outcome(search: Search) -> Picks | Reject:
+    try:
+        picks = search.run()
+    except NodeAllocationError as error:
+        return refused("BadPools", str(error))
+    except RecursionError:
+        raise AllocationError("the claims ask for more devices than can be searched for together") from None
+    return _NO_DEVICES if picks is None else picks
 
 
 def _held_text(claims: Sequence[str]) -> str:

@@ -36,6 +36,7 @@ class ClaimBook(ClusterIndex):
     """All claims, with what is assumed and pending."""
 
     kinds = frozenset({"ResourceClaim"})
+    keeps_more = True
 
     def __init__(self) -> None:
         self.ledger = DeviceLedger()
@@ -76,24 +77,19 @@ class ClaimBook(ClusterIndex):
         entry.sharers.add(pod_uid)
         self.ledger.put(uid, entry.allocation)
 
-    def unreserve(self, uid: str, pod_uid: str) -> list[Pod]:
-        """The pod is not going to write it after all; the devices are free when nobody else is.
-
-        Returns the pods that were turned away because of it: no event will tell them.
-        """
+    def unreserve(self, uid: str, pod_uid: str) -> PendingAllocation | None:
+        """The pod is not going to write it after all; returns what is over with that: nobody else is either."""
         entry = self._pending.get(uid)
         if entry is None:
-            return []
+            return None
         entry.sharers.discard(pod_uid)
-        if entry.sharers:
-            return []
-        self.settle(uid)
-        return list(entry.turned_away.values())
+        return None if entry.sharers else self.settle(uid)
 
-    def settle(self, uid: str) -> None:
-        """The allocation was written or given up: from now on the claim itself counts."""
-        self._pending.pop(uid, None)
+    def settle(self, uid: str) -> PendingAllocation | None:
+        """The allocation was written or given up: from now on the claim itself counts. Returns what is over."""
+        entry = self._pending.pop(uid, None)
         self._recount(uid)
+        return entry
 
     def assume(self, claim: ResourceClaim) -> None:
         """This is what the API server has now, although no watch has said so yet."""

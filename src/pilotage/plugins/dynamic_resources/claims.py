@@ -6,7 +6,7 @@ generated claim's name is then in the pod's status. A generated claim must belon
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from pilotage.model import Pod
 from pilotage.model.meta import controller_of
@@ -21,14 +21,19 @@ class ClaimProblem(Exception):
     """A claim that is not there yet, or that the pod must not use; the text is what users see."""
 
 
-def claim_name(pod: Pod, entry: PodResourceClaim) -> str | None:
+def _generated(pod: Pod) -> dict[str, str | None]:
+    """The names of the claims that were made for entries of the pod; None where no claim is needed."""
+    # Reversed: the first of several that are about the same entry counts.
+    return {status.name: status.resource_claim_name for status in reversed(pod.status.resource_claim_statuses)}
+
+
+def _claim_name(pod: Pod, entry: PodResourceClaim, generated: Mapping[str, str | None]) -> str | None:
     """The claim's name; None if the controller found that no claim is needed, ClaimProblem if it is not known yet."""
     if entry.resource_claim_name is not None:
         return entry.resource_claim_name
-    for status in pod.status.resource_claim_statuses:
-        if status.name == entry.name:
-            return status.resource_claim_name
-    raise ClaimProblem(f'pod "{pod.key}": ResourceClaim not created yet')
+    if entry.name not in generated:
+        raise ClaimProblem(f'pod "{pod.key}": ResourceClaim not created yet')
+    return generated[entry.name]
 
 
 def claims_of(pod: Pod, lookup: ClaimLookup) -> list[ResourceClaim]:
@@ -37,8 +42,9 @@ def claims_of(pod: Pod, lookup: ClaimLookup) -> list[ResourceClaim]:
     Entries that need no claim are left out.
     """
     claims = []
+    generated = _generated(pod)
     for entry in pod.spec.resource_claims:
-        name = claim_name(pod, entry)
+        name = _claim_name(pod, entry, generated)
         if name is not None:
             claims.append(_usable(pod, entry, name, lookup))
     return claims

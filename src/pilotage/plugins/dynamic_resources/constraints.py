@@ -45,6 +45,15 @@ class Constraint:
         if self._concerns(request, sub_request):
             self._values.pop()
 
+    @property
+    def state(self) -> frozenset[AttributeValue]:
+        """What it depends on whether further devices can be taken."""
+        return frozenset(self._values)
+
+    def value_of(self, device: Device, device_id: DeviceID) -> AttributeValue | None:
+        """All that the constraint sees of a device."""
+        return attribute_value(device, device_id, self._attribute)
+
     def _concerns(self, request: str, sub_request: str) -> bool:
         requests = self._requests
         return not requests or request in requests or (bool(sub_request) and f"{request}/{sub_request}" in requests)

@@ -27,7 +27,7 @@ class CounterBook:
     def take(self, pool: Pool, device: PoolDevice) -> bool:
         """Consume what the device needs; False, and nothing consumed, if there is not so much left."""
         left = self._of(pool)
-        wanted = _consumption(device)
+        wanted = consumption_of(device)
         if pool.id in self._overdrawn or any(
             amount > left.get(name, {}).get(counter, 0) for name, counter, amount in wanted
         ):
@@ -38,7 +38,7 @@ class CounterBook:
 
     def give_back(self, pool: Pool, device: PoolDevice) -> None:
         left = self._of(pool)
-        for name, counter, amount in _consumption(device):
+        for name, counter, amount in consumption_of(device):
             left[name][counter] += amount
 
     def _of(self, pool: Pool) -> Counters:
@@ -56,13 +56,14 @@ def counters_left(pool: Pool, ledger: DeviceLedger) -> Counters:
     for device in pool.all_devices():
         if not (device.id in ledger.taken or ledger.is_shared(device.id)):
             continue
-        for name, counter, amount in _consumption(device):
+        for name, counter, amount in consumption_of(device):
             if counter in left.get(name, {}):
                 left[name][counter] -= amount
     return left
 
 
-def _consumption(device: PoolDevice) -> list[tuple[str, str, Fraction]]:
+def consumption_of(device: PoolDevice) -> list[tuple[str, str, Fraction]]:
+    """Counter set, counter and amount of all that a device consumes."""
     return [
         (consumed.counter_set, name, parse_quantity(counter.value))
         for consumed in device.device.consumes_counters

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pilotage.model.resource import DeviceTaint, DeviceTaintRule, DeviceToleration
-from pilotage.plugins.dynamic_resources.device_ids import DeviceID
+from pilotage.plugins.dynamic_resources.device_ids import DeviceID, PoolID
 
 _KEEPS_AWAY = ("NoSchedule", "NoExecute")
 
@@ -33,12 +33,12 @@ def _tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
 
 def rule_taints(rules: Sequence[DeviceTaintRule], device_id: DeviceID) -> tuple[DeviceTaint, ...]:
     """The taints that rules put on a device."""
-    return tuple(rule.spec.taint for rule in rules if _selects(rule, device_id))
+    return tuple(rule.spec.taint for rule in rules if rule.selects(*device_id))
 
 
-def _selects(rule: DeviceTaintRule, device_id: DeviceID) -> bool:
+def may_select(rule: DeviceTaintRule, pool: PoolID) -> bool:
+    """Could the rule be about devices of a pool?"""
     selector = rule.spec.device_selector
     if selector is None:
         return False
-    wanted = (selector.driver, selector.pool, selector.device)
-    return all(want is None or want == have for want, have in zip(wanted, device_id, strict=True))
+    return selector.driver in (None, pool.driver) and selector.pool in (None, pool.pool)

@@ -6,12 +6,13 @@ that look alike share their traits: each expression is evaluated once per model,
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from weakref import WeakValueDictionary
 
 import msgspec
 
 from pilotage.model.resource import Device
-from pilotage.plugins.dynamic_resources.cel import CelError, bind_device, compile_selector
+from pilotage.plugins.dynamic_resources.cel import BoundDevice, CelError, bind_device, compile_selector
 
 _MOST_VERDICTS = 1024
 
@@ -24,13 +25,14 @@ class DeviceTraits:
     __slots__ = ("__weakref__", "_bound", "_verdicts")
 
     def __init__(self, driver: str, device: Device) -> None:
-        self._bound = bind_device(driver, device)
+        self._bound = _bound(driver, device)
         self._verdicts: dict[str, bool | CelError] = {}
 
-    def satisfy(self, expression: str) -> bool:
-        """Does a CEL expression hold? CelError if it fails."""
+    def satisfy(self, expression: str, before: Callable[[], None] = lambda: None) -> bool:
+        """Does a CEL expression hold? CelError if it fails. `before` is called before one that is not known yet."""
         verdict = self._verdicts.get(expression)
         if verdict is None:
+            before()
             if len(self._verdicts) >= _MOST_VERDICTS:
                 self._verdicts.clear()
             verdict = self._verdicts[expression] = self._evaluate(expression)
@@ -40,10 +42,19 @@ class DeviceTraits:
         return verdict
 
     def _evaluate(self, expression: str) -> bool | CelError:
+        if isinstance(self._bound, CelError):
+            return self._bound
         try:
             return compile_selector(expression).matches(self._bound)
         except CelError as error:
             return error
+
+
+def _bound(driver: str, device: Device) -> BoundDevice | CelError:
+    try:
+        return bind_device(driver, device)
+    except CelError as error:
+        return error
 
 
 _known: WeakValueDictionary[tuple[str, bytes], DeviceTraits] = WeakValueDictionary()

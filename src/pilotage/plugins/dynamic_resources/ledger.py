@@ -6,8 +6,9 @@ in flight will write. Whatever the source, a claim is counted once, by its UID. 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from fractions import Fraction
+from typing import TypeVar
 
 from pilotage.model.quantity import parse_quantity
 from pilotage.model.resource import AllocationResult
@@ -15,6 +16,7 @@ from pilotage.plugins.dynamic_resources.change_log import ChangeLog
 from pilotage.plugins.dynamic_resources.device_ids import DeviceID, PoolID, device_of
 
 _NOTHING: Mapping[str, Fraction] = {}
+_Key = TypeVar("_Key", bound=Hashable)
 
 
 class DeviceLedger:
@@ -26,12 +28,17 @@ class DeviceLedger:
         """Devices that somebody has for itself."""
         self._shares: dict[DeviceID, int] = {}
         self._consumed: dict[DeviceID, dict[str, Fraction]] = {}
+        self._touched: dict[PoolID, int] = {}
         self.log: ChangeLog[PoolID] = ChangeLog()
         """Pools in which something was taken or given back: for those who remember what was free."""
 
     def is_shared(self, device: DeviceID) -> bool:
         """Somebody has a share of the device."""
         return device in self._shares
+
+    def has_any_of(self, pool: PoolID) -> bool:
+        """Is anything taken of the pool?"""
+        return pool in self._touched
 
     def consumed(self, device: DeviceID) -> Mapping[str, Fraction]:
         """What shares take of a device."""
@@ -67,7 +74,9 @@ class DeviceLedger:
             _add(self.taken if result.share_id is None else self._shares, device, sign)
             if result.share_id is not None:
                 self._consume(device, result.consumed_capacity, sign)
-            self.log.append(PoolID(result.driver, result.pool))
+            pool = PoolID(result.driver, result.pool)
+            _add(self._touched, pool, sign)
+            self.log.append(pool)
 
     def _consume(self, device: DeviceID, amounts: Mapping[str, str | int | float], sign: int) -> None:
         consumed = self._consumed.setdefault(device, {})
@@ -88,12 +97,13 @@ class DeviceLedger:
             fresh.put(uid, allocation)
         assert fresh.taken == self.taken, "dedicated devices are those of the entries"
         assert fresh._shares == self._shares, "shared devices are those of the entries"
+        assert fresh._touched == self._touched, "pools are touched by the entries"
         assert fresh._consumed == self._consumed, "consumed capacity is that of the entries"
 
 
-def _add(counts: dict[DeviceID, int], device: DeviceID, sign: int) -> None:
-    count = counts.get(device, 0) + sign
+def _add(counts: dict[_Key, int], key: _Key, sign: int) -> None:
+    count = counts.get(key, 0) + sign
     if count:
-        counts[device] = count
+        counts[key] = count
     else:
-        del counts[device]
+        del counts[key]

@@ -80,7 +80,7 @@ class DynamicResources(
 ):
     name = "DynamicResources"
     filter_sees = Sees.NODE
-    hints_per_pod = True
+    pure_hints = True
     always_queue_on = (
         ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE | Action.UPDATE_NODE_LABEL),
         ClusterEvent(Resource.DEVICE_CLASS, Action.ADD | Action.UPDATE),
@@ -171,13 +171,13 @@ class DynamicResources(
     # --- each node ---------------------------------------------------------------------------------------------
 
     def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
-        return self._allocator.try_node(state[POD_CLAIMS], pod, node)
+        return self._allocator.try_node(state[POD_CLAIMS], pod, node, state.budget)
 
     def details(self, state: CycleState, pod: Pod, node: NodeView) -> Iterable[Detail]:
-        return self._allocator.details(state[POD_CLAIMS], pod, node)
+        return self._allocator.details(state[POD_CLAIMS], pod, node, state.budget)
 
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Iterator[tuple[Mask, Reason]]:
-        return self._allocator.refusals(state[POD_CLAIMS], pod, nodes)
+        return self._allocator.refusals(state[POD_CLAIMS], pod, nodes, state.budget)
 
     def score(self, state: CycleState, pod: Pod, node: NodeView) -> int:
         claims = state.get(POD_CLAIMS)

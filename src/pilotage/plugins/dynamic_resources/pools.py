@@ -6,8 +6,11 @@ this order decides who gets what.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from functools import cached_property
 
+from pilotage.api import Budget
+from pilotage.api.budget import UNLIMITED
 from pilotage.model import Node
 from pilotage.model.selectors import NodeSelector
 from pilotage.plugins.dynamic_resources.device_ids import PoolID
@@ -20,8 +23,6 @@ from pilotage.plugins.node_selection import term_matches
 class NodePools:
     """The pools with devices for a node, in the order in which they are searched."""
 
-    __slots__ = ("candidates", "has_problems", "pools")
-
     def __init__(self, pools: Sequence[Pool]) -> None:
         self.pools = pools
         self.has_problems = any(pool.problem is not None for pool in pools)
@@ -30,11 +31,26 @@ class NodePools:
         ]
         """What a request for a number of devices can choose from."""
 
+    @cached_property
+    def content(self) -> Hashable | None:
+        """The same for nodes whose devices differ in nothing but names; None if not all devices are for the node."""
+        if any(device.per_device_nodes for pool in self.pools for device in pool.devices):
+            return None
+        return tuple(_content(pool) for pool in self.pools)
 
-def pools_for(index: SliceIndex, node: Node) -> NodePools:
+
+def _content(pool: Pool) -> Hashable:
+    devices = tuple([device.content for device in pool.devices])
+    # Devices that several nodes can use are not equal to others, but the same.
+    identity = None if all(device.is_node_local for device in pool.devices) else pool.id
+    return pool.id.driver, identity, pool.is_complete, pool.problem is None, repr(pool.counters()), devices
+
+
+def pools_for(index: SliceIndex, node: Node, budget: Budget = UNLIMITED) -> NodePools:
     """All that a node can use, as far as it is published."""
     seen: dict[PoolID, list[PublishedSlice]] = {}
     for published in index.candidates(node.name):
+        budget.spend(1 + len(published.devices))
         if not published.spec.shared_counters and _is_for(published, node):
             seen.setdefault(published.pool, []).append(published)
     pools = [

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from pilotage.api import Handle
+from msgspec.structs import replace
+
+from pilotage.api import Action, ClusterEvent, Handle, Resource
 from pilotage.api.calls import Outcome
 from pilotage.clock import rfc3339
 from pilotage.model import Node, Pod
 from pilotage.model.resource import AllocationResult, ResourceClaim
 from pilotage.plugins.args import DynamicResourcesArgs
 from pilotage.plugins.dynamic_resources.binding_conditions import drivers_to_wait_for
-from pilotage.plugins.dynamic_resources.claim_book import ClaimBook
+from pilotage.plugins.dynamic_resources.claim_book import ClaimBook, PendingAllocation
 from pilotage.plugins.dynamic_resources.claim_update import ClaimUpdate
 from pilotage.plugins.dynamic_resources.claim_wishes import Act, Wish
 from pilotage.plugins.dynamic_resources.claims import is_newer
@@ -28,6 +30,7 @@ from pilotage.plugins.dynamic_resources.state import PodClaims, Reserved
 
 _SEEN_WITHIN_SECONDS = 120.0
 _LOOK_EVERY_SECONDS = 0.1
+_DEVICES_FREED = ClusterEvent(Resource.RESOURCE_CLAIM, Action.UPDATE)
 _CREATIONS = "dynamic_resource_allocation_resourceclaim_creates_total"
 
 
@@ -59,23 +62,23 @@ class Reservations:
         for reserved in claims.reserved:
             uid = reserved.claim.uid
             if claims.created is not None and reserved.claim.name == NAME_IN_MEMORY:
-                self._delete(claims.created, uid, pod)
+                self._delete(claims.created, reserved.claim, pod)
             elif uid not in claims.sent:
-                self._give_up(uid, pod)
+                self._give_up(reserved.claim, pod)
         for claim in claims.claims:
             self._release(claim, claims.sent.get(claim.uid), pod)
         claims.reserved.clear()
         claims.sent.clear()
         claims.created = None
 
-    def _delete(self, created: ResourceClaim, reserved_uid: str, pod: Pod) -> None:
-        self._handle.submit(ClaimDeletion(created), lambda _: self._give_up(reserved_uid, pod))
+    def _delete(self, created: ResourceClaim, reserved: ResourceClaim, pod: Pod) -> None:
+        self._handle.submit(ClaimDeletion(created), lambda _: self._give_up(reserved, pod))
 
     def _release(self, claim: ResourceClaim, sent: ClaimUpdate | None, pod: Pod) -> None:
         """Take the pod off a claim that it is written into, or may be: who asked for that may have been called back."""
         current = self._book.get(claim.key)
         if current is None or current.uid != claim.uid:
-            self._give_up(claim.uid, pod)
+            self._give_up(claim, pod)
             return
         if sent is not None and is_newer(sent.claim, current):
             current = sent.claim
@@ -85,15 +88,24 @@ class Reservations:
 
         def released(_: Outcome) -> None:
             self._book.assume(release.claim)
-            self._give_up(claim.uid, pod)
+            self._give_up(claim, pod)
 
         # Until it is known whether the devices were written, nobody else may have them.
         self._handle.submit(release, released)
 
-    def _give_up(self, uid: str, pod: Pod) -> None:
-        turned_away = self._book.unreserve(uid, pod.uid)
-        if turned_away:
-            self._handle.activate(turned_away)
+    def _give_up(self, claim: ResourceClaim, pod: Pod) -> None:
+        over = self._book.unreserve(claim.uid, pod.uid)
+        if over is not None and over.turned_away:
+            self._handle.activate(over.turned_away.values())
+        self._tell_if_free(claim, over)
+
+    def _tell_if_free(self, claim: ResourceClaim, over: PendingAllocation | None) -> None:
+        """Devices that were only pending, or whose claim is gone: no watch will tell those who wait for them."""
+        if over is None or claim.uid in self._book.ledger:
+            return
+        had = replace(claim, status=replace(claim.status, allocation=over.allocation))
+        has = replace(claim, status=replace(claim.status, allocation=None))
+        self._handle.requeue_on(_DEVICES_FREED, had, has)
 
     # --- in the API --------------------------------------------------------------------------------------------
 
@@ -107,7 +119,7 @@ class Reservations:
             if reserved.claim.name == NAME_IN_MEMORY:
                 written.append(await self._write_extended(claims, reserved, pod))
         for reserved in claims.reserved:
-            self._book.settle(reserved.claim.uid)
+            self._tell_if_free(reserved.claim, self._book.settle(reserved.claim.uid))
         if self._args.binding_timeout is not None and any(map(drivers_to_wait_for, written)):
             await Readiness(self._handle, self._args.binding_timeout, pod).wait(written)
 

@@ -2,7 +2,7 @@
 
 An exhaustive search, depth first: claims in the order of the pod, requests in the order of the claim, devices in the
 order of the pools. The first complete solution is taken. Everything that a step takes it gives back when the steps
-after it fail, so that a failed search leaves nothing behind.
+after it fail, so that a failed search leaves nothing behind. A search that takes long learns what not to try again.
 
 A device that is considered for a request must, in this order: not be in use; match the selectors of class and request;
 have enough capacity; leave no counter below zero; have its taints tolerated; and keep all constraints of the claim.
@@ -10,26 +10,29 @@ have enough capacity; leave no counter below zero; have its taints tolerated; an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from fractions import Fraction
 
 import msgspec
 
 from pilotage.model import Node
-from pilotage.model.resource import DeviceSelector
 from pilotage.plugins.dynamic_resources.capacity import Amounts, consumption, fits
-from pilotage.plugins.dynamic_resources.cel import CelCompileError, CelError
 from pilotage.plugins.dynamic_resources.constraints import Constraint, constraints_of
-from pilotage.plugins.dynamic_resources.counters import CounterBook
+from pilotage.plugins.dynamic_resources.counters import CounterBook, consumption_of
 from pilotage.plugins.dynamic_resources.device_ids import DeviceID
 from pilotage.plugins.dynamic_resources.device_taints import are_tolerated
 from pilotage.plugins.dynamic_resources.errors import AllocationError, NodeAllocationError
 from pilotage.plugins.dynamic_resources.ledger import DeviceLedger
+from pilotage.plugins.dynamic_resources.lessons import Lessons, learn
 from pilotage.plugins.dynamic_resources.pool import Pool
 from pilotage.plugins.dynamic_resources.pools import NodePools, device_is_for
 from pilotage.plugins.dynamic_resources.published import PoolDevice
-from pilotage.plugins.dynamic_resources.requests import MAX_RESULTS, PreparedClaim, Wanted, expressions
+from pilotage.plugins.dynamic_resources.requests import MAX_RESULTS, PreparedClaim, Wanted
+from pilotage.plugins.dynamic_resources.selection import matches
+from pilotage.plugins.dynamic_resources.time_limit import FOR_EVER, TimeLimit
 
+STEPS_WITHOUT_LESSONS = 256
+"""So many devices are tried before a search begins to learn: nearly all searches need fewer."""
 _NOTHING: Amounts = {}
 _NOBODY: Mapping[DeviceID, int] = {}
 
@@ -57,13 +60,15 @@ class Search:
         pools: NodePools,
         ledger: DeviceLedger,
         claims: Sequence[PreparedClaim],
-        check_time: Callable[[], None] = lambda: None,
+        limit: TimeLimit = FOR_EVER,
     ) -> None:
         self.node = node
         self._pools = pools
         self._ledger = ledger
         self.claims = claims
-        self._check_time = check_time
+        self._limit = limit
+        self.steps = 0
+        self._lessons: Lessons | None = None
         self._counters = CounterBook(ledger)
         self._constraints = [constraints_of(claim.claim.key, claim.claim.spec.devices) for claim in claims]
         self._all: dict[Wanted, list[Candidate]] = {}
@@ -128,6 +133,8 @@ class Search:
         requests = self.claims[claim].requests
         if place >= len(requests):
             return self._claim(claim + 1)
+        if self._is_hopeless(claim, place):
+            return False
         return any(self._alternative(claim, place, wanted) for wanted in requests[place])
 
     def _alternative(self, claim: int, place: int, wanted: Wanted) -> bool:
@@ -141,21 +148,89 @@ class Search:
         self, claim: int, place: int, wanted: Wanted, candidates: Sequence[Candidate], missing: int, start: int
     ) -> bool:
         """Find the remaining devices of a request, from one position on, and everything after it."""
-        self._check_time()
         if not missing:
             return self._request(claim, place + 1)
+        state = None if self._lessons is None else self._state(self._lessons, claim, wanted, start, missing)
+        if self._lessons is not None and state in self._lessons.dead_ends:
+            return False
         # Of all devices each must be had: there is no other choice than the next one.
         end = start + 1 if wanted.wants_all else len(candidates)
         # On a busy node most devices are taken: they are passed over without much ado.
         taken = _NOBODY if wanted.admin_access else self._ledger.taken
+        failed: set[int] = set()
         for position in range(start, end):
             pool, device = candidates[position]
-            if device.id in taken or not self._take(claim, wanted, pool, device):
+            if device.id in taken:
                 continue
-            if self._device(claim, place, wanted, candidates, missing - 1, position + 1):
-                return True
-            self._give_back(claim, wanted, pool, device)
+            look = self._step(claim, device)
+            if look in failed:
+                continue
+            if self._take(claim, wanted, pool, device):
+                if self._device(claim, place, wanted, candidates, missing - 1, position + 1):
+                    return True
+                self._give_back(claim, wanted, pool, device)
+            if look is not None:
+                failed.add(look)
+        if self._lessons is not None and state is not None:
+            self._lessons.remember(state)
         return False
+
+    # --- learning ----------------------------------------------------------------------------------------------
+
+    def _step(self, claim: int, device: PoolDevice) -> int | None:
+        """Count a device that is tried, and tell how it looks; None as long as nothing is learnt."""
+        self._limit.spend()
+        self.steps += 1
+        if self._lessons is None:
+            if self.steps < STEPS_WITHOUT_LESSONS:
+                return None
+            self._lessons = learn(self, self._pools.candidates)
+        return self._look(self._lessons, claim, device.id)
+
+    def _look(self, lessons: Lessons, claim: int, device: DeviceID) -> int:
+        """What it depends on whether a device can be taken, and what follows from it, in the present state."""
+        like, takers = lessons.like(device), self._takers.get(device)
+        if takers is None:
+            return lessons.number((like,))
+        consumed = tuple(sorted(self._consumed.get(device, _NOTHING).items()))
+        return lessons.number((like, claim in takers, consumed))
+
+    def _state(self, lessons: Lessons, claim: int, wanted: Wanted, start: int, missing: int) -> Hashable:
+        """What it depends on whether the rest of a request and all that follow can be served."""
+        looks = [(lessons.positions[device] >= start, self._look(lessons, claim, device)) for device in self._takers]
+        constraints = tuple(constraint.state for constraint in self._constraints[claim])
+        return claim, wanted, start, missing, len(self._picks[claim]), tuple(sorted(looks)), constraints
+
+    def _is_hopeless(self, claim: int, place: int) -> bool:
+        """Are there too few devices for a request and all that follow?"""
+        if self._lessons is None:
+            return False
+        self._limit.spend()
+        left = [*self.claims[claim].requests[place:]]
+        for later in self.claims[claim + 1 :]:
+            left += later.requests
+        return not self._lessons.may_succeed(left, self._takers)
+
+    def verdict(self, claim: PreparedClaim, wanted: Wanted, device: PoolDevice) -> Hashable:
+        """What a request would take of a device, None if it cannot have it whatever is taken; may AllocationError."""
+        if not self._is_selectable(claim, wanted, device) or not are_tolerated(device.taints, wanted.tolerations):
+            return None
+        taken = consumption(device.device, wanted.capacity)
+        return None if taken is None or not fits(device.device, taken) else tuple(sorted(taken.items()))
+
+    def look_of(self, pool: Pool, device: PoolDevice) -> Hashable:
+        """What else makes a difference between devices."""
+        ledger, made_of = self._ledger, device.device
+        used = device.id in ledger.taken, ledger.is_shared(device.id), tuple(sorted(ledger.consumed(device.id).items()))
+        counted = (pool.id, tuple(consumption_of(device))) if made_of.consumes_counters else None
+        values = tuple(c.value_of(made_of, device.id) for of_claim in self._constraints for c in of_claim)
+        return bool(made_of.allow_multiple_allocations), used, counted, values
+
+    def is_free(self, device: PoolDevice) -> bool:
+        """Has nobody taken the device away before this attempt?"""
+        if device.id in self._ledger.taken:
+            return False
+        return bool(device.device.allow_multiple_allocations) or not self._ledger.is_shared(device.id)
 
     # --- one device --------------------------------------------------------------------------------------------
 
@@ -220,9 +295,9 @@ class Search:
 
     def _is_selectable(self, claim: PreparedClaim, wanted: Wanted, device: PoolDevice) -> bool:
         of_class = wanted.device_class.spec.selectors
-        if of_class and not _matches(device, of_class, f"class {wanted.device_class.name}"):
+        if of_class and not matches(device, of_class, f"class {wanted.device_class.name}", self._limit):
             return False
-        if wanted.selectors and not _matches(device, wanted.selectors, f"claim {claim.claim.key}"):
+        if wanted.selectors and not matches(device, wanted.selectors, f"claim {claim.claim.key}", self._limit):
             return False
         return not device.per_device_nodes or device_is_for(device, self.node)
 
@@ -259,19 +334,3 @@ class Search:
         consumed = self._consumed.setdefault(device, {})
         for name, amount in amounts.items():
             consumed[name] = consumed.get(name, Fraction(0)) + sign * amount
-
-
-def _matches(device: PoolDevice, selectors: Sequence[DeviceSelector], where: str) -> bool:
-    for place, expression in enumerate(expressions(selectors, where)):
-        try:
-            if not device.satisfies(expression):
-                return False
-        except CelError as error:
-            raise _selector_error(where, place, device, error) from error
-    return True
-
-
-def _selector_error(where: str, place: int, device: PoolDevice, error: CelError) -> AllocationError:
-    if isinstance(error, CelCompileError):
-        return AllocationError(f"{where}: selector #{place}: CEL compile error: {error}")
-    return AllocationError(f"{where}: selector #{place} on device {device.id}: CEL runtime error: {error}")

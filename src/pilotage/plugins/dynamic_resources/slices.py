@@ -7,21 +7,26 @@ are few, and known here (`troubled`), so that a node need not look at the counte
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pilotage.api import ClusterIndex
 from pilotage.model.resource import DeviceTaintRule, ResourceSlice
 from pilotage.plugins.dynamic_resources.change_log import ChangeLog
 from pilotage.plugins.dynamic_resources.device_ids import PoolID
+from pilotage.plugins.dynamic_resources.device_taints import may_select
 from pilotage.plugins.dynamic_resources.pool import Pool, pool_of
 from pilotage.plugins.dynamic_resources.published import PublishedSlice
+
+_SLICES_TO_NAME = 64
+"""Of a pool with more slices than this every node is said to have changed, instead of each by its name."""
 
 
 class SliceIndex(ClusterIndex):
     """All slices, by pool and by node."""
 
     kinds = frozenset({"ResourceSlice", "DeviceTaintRule"})
+    keeps_more = True
 
     def __init__(self) -> None:
         self._published: dict[str, ResourceSlice] = {}
@@ -60,8 +65,9 @@ class SliceIndex(ClusterIndex):
 
     def object_put(self, kind: str, old: Any | None, new: Any) -> None:
         if kind == "DeviceTaintRule":
+            changed = [rule for rule in (self._rules.get(new.name), new) if rule is not None]
             self._rules[new.name] = new
-            self._refresh_all()
+            self._refresh(changed)
             return
         self._drop(new.name)
         self._keep(new)
@@ -69,12 +75,13 @@ class SliceIndex(ClusterIndex):
     def object_removed(self, kind: str, obj: Any) -> None:
         if kind == "DeviceTaintRule":
             self._rules.pop(obj.name, None)
-            self._refresh_all()
+            self._refresh([obj])
             return
         self._drop(obj.name)
 
     def _keep(self, published: ResourceSlice) -> None:
-        rules = [self._rules[name] for name in sorted(self._rules)]
+        pool = PoolID(published.spec.driver, published.spec.pool.name)
+        rules = [self._rules[name] for name in sorted(self._rules) if may_select(self._rules[name], pool)]
         prepared = PublishedSlice(published, rules)
         self._published[published.name] = published
         self._pools.setdefault(prepared.pool, {})[prepared.name] = prepared
@@ -101,10 +108,15 @@ class SliceIndex(ClusterIndex):
 
     def _touch(self, changed: PublishedSlice) -> None:
         """Whether a pool is complete depends on all its slices, also on those of other nodes."""
-        for prepared in self._pools[changed.pool].values():
-            self.log.append(prepared.spec.node_name or None)
-            if prepared.spec.node_name:
-                self._versions[prepared.spec.node_name] = self._versions.get(prepared.spec.node_name, 0) + 1
+        slices = self._pools[changed.pool]
+        if len(slices) > _SLICES_TO_NAME:
+            self._shared_version += 1
+            self.log.append(None)
+            return
+        for name in {prepared.spec.node_name or None for prepared in slices.values()}:
+            self.log.append(name)
+            if name is not None:
+                self._versions[name] = self._versions.get(name, 0) + 1
             else:
                 self._shared_version += 1
 
@@ -119,10 +131,13 @@ class SliceIndex(ClusterIndex):
             self._shared_version += 1
             self.log.append(None)
 
-    def _refresh_all(self) -> None:
-        for published in list(self._published.values()):
-            self._drop(published.name)
-            self._keep(published)
+    def _refresh(self, rules: Sequence[DeviceTaintRule]) -> None:
+        """Prepare the slices anew whose devices these rules may be about."""
+        for pool in [pool for pool in self._pools if any(may_select(rule, pool) for rule in rules)]:
+            for name in list(self._pools[pool]):
+                published = self._published[name]
+                self._drop(name)
+                self._keep(published)
 
 
 def _with_counters(slices: Mapping[str, PublishedSlice]) -> list[PublishedSlice]:

@@ -21,7 +21,7 @@ from pilotage.plugins.dynamic_resources.requests import PreparedClaim, Question
 from pilotage.plugins.dynamic_resources.search import Picks
 from pilotage.plugins.dynamic_resources.slices import SliceIndex
 
-SearchNode = Callable[[Sequence[PreparedClaim], Node], Picks | Reject]
+SearchNode = Callable[[Node], Picks | Reject]
 
 _UNKNOWN, _FITS = -1, 0
 _KEPT_COLUMNS = 64
@@ -29,6 +29,8 @@ _KEPT_COLUMNS = 64
 
 class NodeRoster(ClusterIndex):
     """Which nodes there are, and which of them changed in a way that matters to devices."""
+
+    keeps_more = True
 
     def __init__(self) -> None:
         self.version = 0
@@ -47,9 +49,8 @@ class NodeRoster(ClusterIndex):
 class Column:
     """The answers of all nodes to one kind of claims."""
 
-    def __init__(self, handle: Handle, search: SearchNode) -> None:
+    def __init__(self, handle: Handle) -> None:
         self._handle = handle
-        self._search = search
         self._sources = handle.index(SliceIndex), handle.index(NodeRoster), handle.index(ClaimBook).ledger
         self._rows: dict[str, int] = {}
         self._codes: NDArray[np.int16] = np.zeros(0, dtype=np.int16)
@@ -61,23 +62,26 @@ class Column:
         """Refusal number n has the code n + 1."""
         self._forget_all()
 
-    def codes(self, claims: Sequence[PreparedClaim], nodes: NodeTable) -> NDArray[np.int16]:
-        """0 where the claims can be served, n + 1 for refusal number n; not to be written to."""
+    def codes(self, nodes: NodeTable, search: SearchNode) -> NDArray[np.int16]:
+        """0 where the claims can be served, n + 1 for refusal number n; not to be written to.
+
+        A search that does not come to an end leaves what the nodes before it have answered.
+        """
         self._catch_up()
         codes = nodes.pick(self._codes)
         unknown = np.flatnonzero(codes == _UNKNOWN)
         if len(unknown):
             for row in nodes.pick(self._all_rows)[unknown].tolist():
-                self._codes[row] = self._ask(claims, row)
+                self._codes[row] = self._ask(search, row)
             codes = nodes.pick(self._codes)
         return codes
 
     def picks(self, node_name: str) -> Picks | None:
         return self._picks.get(node_name)
 
-    def _ask(self, claims: Sequence[PreparedClaim], row: int) -> int:
+    def _ask(self, search: SearchNode, row: int) -> int:
         node = self._handle.nodes.node(row)
-        found = self._search(claims, node)
+        found = search(node)
         if not isinstance(found, Reject):
             self._picks[node.name] = found
             return _FITS
@@ -96,7 +100,7 @@ class Column:
             self._forget_all()
             return
         stale: set[str | None] = {*relabelled, *republished}
-        for pool in taken:
+        for pool in set(taken):
             stale.update(index.nodes_of(pool) or (None,))
         if None in stale:
             self._forget_all()
@@ -120,16 +124,15 @@ class Column:
 class Columns:
     """The columns of the kinds of claims that were asked for lately."""
 
-    def __init__(self, handle: Handle, search: SearchNode) -> None:
+    def __init__(self, handle: Handle) -> None:
         self._handle = handle
-        self._search = search
         self._columns: OrderedDict[tuple[Question, ...], Column] = OrderedDict()
 
     def of(self, claims: Sequence[PreparedClaim]) -> Column:
         key = tuple([claim.question for claim in claims])
         column = self._columns.get(key)
         if column is None:
-            column = self._columns[key] = Column(self._handle, self._search)
+            column = self._columns[key] = Column(self._handle)
             if len(self._columns) > _KEPT_COLUMNS:
                 self._columns.popitem(last=False)
         else:

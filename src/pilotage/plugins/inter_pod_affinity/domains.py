@@ -19,46 +19,49 @@ Amounts: TypeAlias = Scores
 MISSING = -1
 
 
+_KEPT_KEYS = 256
+
+
 class Domains:
     """The domains of one topology key. A value keeps its number, new values get new ones."""
 
-    __slots__ = ("_number_of",)
+    __slots__ = ("_number_of", "values")
 
-    def __init__(self) -> None:
+    def __init__(self, values: Sequence[str]) -> None:
+        self.values = values
+        """As the table numbers them: it adds to this very sequence, and makes another one if it begins anew."""
         self._number_of: dict[str, int] = {}
 
     def __len__(self) -> int:
         return len(self._number_of)
 
-    def follow(self, values: Sequence[str]) -> None:
+    def follow(self) -> None:
         """Take in the values that the table has learnt since."""
-        for number in range(len(self._number_of), len(values)):
-            self._number_of[values[number]] = number
+        for number in range(len(self._number_of), len(self.values)):
+            self._number_of[self.values[number]] = number
 
     def number(self, value: str | None) -> int:
         return MISSING if value is None else self._number_of.get(value, MISSING)
 
 
 class Topology:
-    """The domains of all topology keys in use."""
+    """The domains of the topology keys in use."""
 
     def __init__(self) -> None:
         self._domains: dict[str, Domains] = {}
 
     def domains(self, key: str, nodes: NodeTable) -> Domains:
         """The domains of `key`, as of now."""
-        known = self._domains.get(key)
-        if known is None:
-            known = self._domains[key] = Domains()
         values = nodes.labels(key)[1]
-        if len(values) != len(known):
-            known.follow(values)
-        return known
-
-    def number(self, key: str, value: str | None) -> int:
-        """The number of a domain; MISSING if nobody has asked for this key yet."""
         known = self._domains.get(key)
-        return MISSING if known is None else known.number(value)
+        if known is None or known.values is not values:
+            known = Domains(values)
+            if len(self._domains) >= _KEPT_KEYS:
+                del self._domains[next(iter(self._domains))]
+            self._domains[key] = known
+        if len(values) != len(known):
+            known.follow()
+        return known
 
 
 def sum_by_domain(per_node: Scores, key: str, nodes: NodeTable) -> Amounts:

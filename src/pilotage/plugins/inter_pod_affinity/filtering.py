@@ -17,9 +17,9 @@ import numpy as np
 
 from pilotage.api import Mask, NodeTable, NodeView, Reason
 from pilotage.model import Pod
-from pilotage.plugins.inter_pod_affinity.domains import MISSING, Amounts, Topology, at_nodes
+from pilotage.plugins.inter_pod_affinity.domains import MISSING, Amounts, Domains, at_nodes
 from pilotage.plugins.inter_pod_affinity.incoming import Incoming
-from pilotage.plugins.inter_pod_affinity.terms import terms_of
+from pilotage.plugins.inter_pod_affinity.term_groups import Subject, groups_of
 
 AFFINITY = Reason("PodAffinityMismatch", "node(s) didn't match pod affinity rules", unresolvable=True)
 ANTI_AFFINITY = Reason("PodAntiAffinityMismatch", "node(s) didn't match pod anti-affinity rules")
@@ -29,97 +29,105 @@ EXISTING = Reason("ExistingPodAntiAffinity", "node(s) didn't satisfy existing po
 class DomainCounts:
     """Pods per topology key and domain: as they are, and as a dry run would have them."""
 
-    __slots__ = ("_amounts", "_changes", "_topology")
+    __slots__ = ("_amounts", "_changes")
 
-    def __init__(self, amounts: Mapping[str, Amounts], topology: Topology) -> None:
+    def __init__(self, amounts: Mapping[str, tuple[Domains, Amounts]]) -> None:
         self._amounts = amounts
-        self._topology = topology
-        self._changes: dict[tuple[str, str], int] = {}
+        self._changes: dict[str, dict[str, int]] = {}
 
     def clone(self) -> DomainCounts:
-        copy = DomainCounts(self._amounts, self._topology)
-        copy._changes = dict(self._changes)
+        copy = DomainCounts(self._amounts)
+        copy._changes = {key: dict(by_value) for key, by_value in self._changes.items()}
         return copy
 
     def change(self, key: str, labels: Mapping[str, str], by: int) -> None:
         """One pod more or fewer on a node with these labels."""
         value = labels.get(key)
         if value is not None:
-            self._changes[key, value] = self._changes.get((key, value), 0) + by
+            by_value = self._changes.setdefault(key, {})
+            by_value[value] = by_value.get(value, 0) + by
 
     def __bool__(self) -> bool:
         """Is there any pod?"""
-        return sum(int(amounts.sum()) for amounts in self._amounts.values()) + sum(self._changes.values()) > 0
+        known = sum(int(amounts.sum()) for _, amounts in self._amounts.values())
+        return known + sum(sum(by_value.values()) for by_value in self._changes.values()) > 0
 
     def topology_keys(self) -> list[str]:
-        return list(dict.fromkeys((*self._amounts, *(key for key, _ in self._changes))))
+        return list(dict.fromkeys((*self._amounts, *self._changes)))
 
     def around(self, key: str, labels: Mapping[str, str]) -> int:
         """The pods in the domain of a node with these labels."""
         value = labels.get(key)
         if value is None:
             return 0
-        amounts = self._amounts.get(key)
-        number = self._topology.number(key, value)
-        known = 0 if amounts is None or number == MISSING else int(amounts[number])
-        return known + self._changes.get((key, value), 0)
+        counted = self._amounts.get(key)
+        number = MISSING if counted is None else counted[0].number(value)
+        known = 0 if counted is None or number == MISSING else int(counted[1][number])
+        changes = self._changes.get(key)
+        return known if changes is None else known + changes.get(value, 0)
 
     def around_all(self, key: str, nodes: NodeTable) -> Amounts:
         """The same for every node of a table."""
-        amounts = self._amounts.get(key)
-        if amounts is None:
-            amounts = np.zeros(len(self._topology.domains(key, nodes)) + 1, dtype=np.int64)
-        changes = [(value, by) for (changed, value), by in self._changes.items() if changed == key]
-        if changes:
-            amounts = amounts.copy()
-            for value, by in changes:
-                amounts[self._topology.number(key, value)] += by
-        return at_nodes(amounts, key, nodes)
+        counted, changes = self._amounts.get(key), self._changes.get(key)
+        if counted is not None and changes is None:
+            return at_nodes(counted[1], key, nodes)
+        codes, values = nodes.labels(key)
+        amounts = np.zeros(len(values) + 1, dtype=np.int64) if counted is None else counted[1].copy()
+        for number, value in enumerate(values):
+            amounts[number] += (changes or {}).get(value, 0)
+        found: Amounts = amounts.take(codes)
+        return found
 
 
 class FilterState:
     """What PreFilter found out about a pod."""
 
-    __slots__ = ("_incoming", "_namespace_labels", "apart", "near", "unwelcome")
+    __slots__ = ("_incoming", "_is_out_of_reach", "_subject", "apart", "near", "unwelcome")
 
     def __init__(
         self,
         incoming: Incoming,
-        namespace_labels: Mapping[str, str],
-        near: DomainCounts,
+        subject: Subject,
+        near: DomainCounts | None,
         apart: DomainCounts,
         unwelcome: DomainCounts,
     ) -> None:
         self._incoming = incoming
-        self._namespace_labels = namespace_labels
-        self.near = near
+        self._subject = subject
+        self._is_out_of_reach = near is None
+        self.near = DomainCounts({}) if near is None else near
+        """None is given if no node has all topology keys of the required affinity: nothing needs to be counted."""
         self.apart = apart
         self.unwelcome = unwelcome
 
     def clone(self) -> FilterState:
-        return FilterState(
-            self._incoming, self._namespace_labels, self.near.clone(), self.apart.clone(), self.unwelcome.clone()
-        )
+        near = None if self._is_out_of_reach else self.near.clone()
+        return FilterState(self._incoming, self._subject, near, self.apart.clone(), self.unwelcome.clone())
 
-    def change(self, pod: Pod, other: Pod, node: NodeView, by: int) -> None:
+    @property
+    def steps(self) -> int:
+        """About how many steps it takes to look at one node."""
+        return 1 + len(self._incoming.near_keys) + len(self._incoming.apart)
+
+    def change(self, other: Pod, node: NodeView, by: int) -> None:
         """As if `other` came to the node (+1) or left it (-1)."""
         labels = node.labels
-        if self._incoming.near is not None and self._incoming.near(other):
+        if self._incoming.near is not None and not self._is_out_of_reach and self._incoming.near(other):
             for key in self._incoming.near_keys:
                 self.near.change(key, labels, by)
         for key, question in self._incoming.apart:
-            if question(other):
+            if key in labels and question(other):
                 self.apart.change(key, labels, by)
-        for term in terms_of(other).required_anti:
-            if term.selects(pod.namespace, pod.labels, self._namespace_labels):
-                self.unwelcome.change(term.topology_key, labels, by)
+        for key, group in groups_of(other).repelling:
+            if key in labels and group.means(self._subject):
+                self.unwelcome.change(key, labels, by)
 
     def refusal(self, pod: Pod, node: NodeView) -> Reason | None:
         """Why the pod cannot go to a node; None if it can."""
         labels = node.labels
         if not self._is_near(pod, labels):
             return AFFINITY
-        if any(self.apart.around(key, labels) > 0 for key, _ in self._incoming.apart):
+        if any(self.apart.around(key, labels) > 0 for key in self.apart.topology_keys()):
             return ANTI_AFFINITY
         if any(self.unwelcome.around(key, labels) > 0 for key in self.unwelcome.topology_keys()):
             return EXISTING
@@ -130,7 +138,7 @@ class FilterState:
         closed: Mask | None = None
         parts = (
             (self._far_away(pod, nodes), AFFINITY),
-            (_occupied(self.apart, [key for key, _ in self._incoming.apart], nodes), ANTI_AFFINITY),
+            (_occupied(self.apart, self.apart.topology_keys(), nodes), ANTI_AFFINITY),
             (_occupied(self.unwelcome, self.unwelcome.topology_keys(), nodes), EXISTING),
         )
         for refused, reason in parts:
@@ -153,6 +161,8 @@ class FilterState:
         keys = self._incoming.near_keys
         if not keys:
             return None
+        if self._is_out_of_reach:
+            return nodes.everywhere(True)
         far = _any([self.near.around_all(key, nodes) <= 0 for key in keys])
         if far.any() and self._starts_a_group(pod):
             return _any([nodes.labels(key)[0] == MISSING for key in keys])

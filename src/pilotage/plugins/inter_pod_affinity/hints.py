@@ -1,73 +1,85 @@
 """Which changes may help a pod that was refused for its affinity or that of others.
 
-Namespace selectors are judged without knowing the labels of namespaces, as kube-scheduler does: a pod that is meant
-through a selector of namespaces alone does not count here.
+Namespace selectors are judged by the labels of the namespaces, where kube-scheduler takes them for unlabelled: there, a
+pod that is meant through its namespace alone wakes nobody.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 
 from pilotage.model import Node, Pod
-from pilotage.plugins.inter_pod_affinity.terms import PodTerms, Term, terms_of
+from pilotage.model.policy import Namespace
+from pilotage.plugins.inter_pod_affinity.term_groups import GroupedTerms, Subject, groups_of
+from pilotage.plugins.inter_pod_affinity.terms import terms_of
+
+_NO_LABELS: Mapping[str, str] = {}
 
 
 class MalformedTerms(ValueError):
     """The terms of the waiting pod cannot be read."""
 
 
-def pod_change_helps(pod: Pod, old: Pod | None, new: Pod | None) -> bool:
+def pod_change_helps(pod: Pod, old: Pod | None, new: Pod | None, subject_of: Callable[[Pod], Subject]) -> bool:
     """A pod came (old is None), changed or went (new is None); one that has no node, not even a promised one, does
     not count."""
     before, after = _if_on_node(old), _if_on_node(new)
     terms = _terms(pod)
     if before is None:
-        return after is not None and _is_meant_by_all(terms.required, after)
+        return after is not None and terms.wants_near(subject_of(after))
+    was = subject_of(before)
     if after is None:
-        return _is_meant_by_any(terms.required_anti, before) or _is_meant_by_any(_terms(before).required_anti, pod)
-    if _is_meant_by_all(terms.required, after) and not _is_meant_by_all(terms.required, before):
+        return terms.apart.means(was) or _terms(before).apart.means(subject_of(pod))
+    now = subject_of(after)
+    if terms.wants_near(now) and not terms.wants_near(was):
         return True
-    return _is_meant_by_any(terms.required_anti, before) and not _is_meant_by_any(terms.required_anti, after)
+    return terms.apart.means(was) and not terms.apart.means(now)
 
 
 def leaves_domain(keys: Iterable[str], old: Node | None, new: Node) -> bool:
     """A new node, or one that is not where it was by one of these keys: what keeps pods out may not reach there."""
     if old is None:
         return any(True for _ in keys)
-    return any(key in old.labels and old.labels[key] != new.labels.get(key) for key in keys)
+    return any(old.labels[key] != new.labels.get(key) for key in _common(keys, old.labels))
 
 
 def node_change_helps(pod: Pod, old: Node | None, new: Node) -> bool:
     """It has come into a domain that the pod may want, or out of one that it may not enter."""
     terms = _terms(pod)
     if old is None:
-        return bool(terms.required_anti) or any(term.topology_key in new.labels for term in terms.required)
-    for key in _keys(terms.required):
-        if key in new.labels and old.labels.get(key) != new.labels[key]:
-            return True
-    return leaves_domain(_keys(terms.required_anti), old, new)
+        return bool(terms.apart_keys) or not terms.near_keys.isdisjoint(new.labels)
+    if any(old.labels.get(key) != new.labels[key] for key in _common(terms.near_keys, new.labels)):
+        return True
+    return leaves_domain(terms.apart_keys, old, new)
 
 
-def _terms(pod: Pod) -> PodTerms:
+def namespace_change_helps(pod: Pod, old: Namespace | None, new: Namespace | None) -> bool:
+    """Other pods may be meant by the pod's terms now; or the pod by theirs, if it is the namespace of the pod."""
+    known = old if new is None else new
+    before, after = (_NO_LABELS if one is None else one.labels for one in (old, new))
+    if known is None or before == after:
+        return False
+    if known.name == pod.namespace:
+        return True
     terms = terms_of(pod)
-    if terms.problem:
-        raise MalformedTerms(terms.problem)
-    return terms
+    return any(
+        t.selects_namespace(before) != t.selects_namespace(after) for t in (*terms.required, *terms.required_anti)
+    )
+
+
+def _common(keys: Iterable[str], labels: Mapping[str, str]) -> Iterable[str]:
+    """Those keys that are among the labels; of a long list of keys and a few labels, the labels are walked."""
+    if isinstance(keys, frozenset) and len(keys) > len(labels):
+        return (key for key in labels if key in keys)
+    return (key for key in keys if key in labels)
+
+
+def _terms(pod: Pod) -> GroupedTerms:
+    problem = terms_of(pod).problem
+    if problem:
+        raise MalformedTerms(problem)
+    return groups_of(pod)
 
 
 def _if_on_node(pod: Pod | None) -> Pod | None:
     return pod if pod is not None and (pod.node_name or pod.status.nominated_node_name) else None
-
-
-def _is_meant_by_all(terms: Sequence[Term], pod: Pod) -> bool:
-    """As affinity asks it: one pod must be what all terms mean."""
-    return bool(terms) and all(term.selects_pod(pod) for term in terms)
-
-
-def _is_meant_by_any(terms: Sequence[Term], pod: Pod) -> bool:
-    """As anti-affinity asks it: one term is enough to keep pods apart."""
-    return any(term.selects_pod(pod) for term in terms)
-
-
-def _keys(terms: Iterable[Term]) -> list[str]:
-    return list(dict.fromkeys(term.topology_key for term in terms))

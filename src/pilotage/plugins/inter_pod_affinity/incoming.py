@@ -1,36 +1,46 @@
 """What the terms of the pod that is to be placed ask of the pods on the nodes.
 
-Each term becomes a question about pod classes (`handle.count_pods`). Pods of one workload ask the same questions, so
-the counts are maintained between them. Namespace selectors are resolved to names first: a pod class knows its
-namespace but not the labels of it.
+Terms become questions about pod classes. Pods of one workload ask the same questions, so the counts are maintained
+between them (`handle.count_pods`); a question with very many terms is answered anew each time it is asked
+(`handle.weigh_pods`), so that nobody else bears its cost. Namespace selectors are resolved to names first: a pod class
+knows its namespace but not the labels of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pilotage.api import PodClass
+from pilotage.api import Budget, PodClass
 from pilotage.model import Pod
 from pilotage.plugins.inter_pod_affinity.namespaces import Namespaces
+from pilotage.plugins.inter_pod_affinity.term_groups import Subject, TermGroup, WeighedTerm, by_key
 from pilotage.plugins.inter_pod_affinity.terms import NO_TERMS, PodTerms, Term, make_term, terms_of
 
 _ANY_VERSION = 0
+_WIDEST_KEPT = 256
+"""Questions with more entries are not kept up to date."""
 
 
 class Question:
     """Which pods are meant by all, or by at least one, of some terms. It is its own key for `count_pods`."""
 
-    __slots__ = ("_hash", "_needs_all", "_terms")
+    __slots__ = ("_hash", "_needs_all", "_terms", "is_wide")
 
-    def __init__(self, terms: Iterable[Term], *, needs_all: bool) -> None:
-        self._terms = tuple(terms)
+    def __init__(self, terms: TermGroup, *, needs_all: bool = False) -> None:
+        self._terms = terms
         self._needs_all = needs_all
-        self._hash = hash((Question, self._terms, needs_all))
+        self._hash = hash((terms, needs_all))
+        self.is_wide = terms.width > _WIDEST_KEPT
 
     def __call__(self, pods: PodClass | Pod) -> bool:
-        combine = all if self._needs_all else any
-        return combine(term.selects(pods.namespace, pods.labels, {}) for term in self._terms)
+        subject = Subject(pods.namespace, pods.labels)
+        if self._needs_all:
+            return all(each.term.selects(*subject) for each in self._terms.members)
+        return self._terms.means(subject)
+
+    def __len__(self) -> int:
+        return len(self._terms.members)
 
     def __hash__(self) -> int:
         return self._hash
@@ -43,9 +53,21 @@ class Question:
 class Wish:
     """A preferred term: pods that are wanted close by, or (negative weight) far away."""
 
-    topology_key: str
     weight: int
     pods: Question
+
+
+@dataclass(frozen=True, slots=True)
+class WideWish:
+    """Very many preferred terms with one topology key."""
+
+    terms: TermGroup
+
+    def __call__(self, pods: PodClass) -> int:
+        return self.terms.weight(Subject(pods.namespace, pods.labels)) or 0
+
+    def __len__(self) -> int:
+        return len(self.terms.members)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +79,8 @@ class Incoming:
     near_keys: tuple[str, ...] = ()
     apart: tuple[tuple[str, Question], ...] = ()
     """By topology key, pods that are meant by a required anti-affinity term with that key."""
-    wishes: tuple[Wish, ...] = ()
+    wishes: tuple[tuple[str, Wish | WideWish], ...] = ()
+    """By topology key; a key may occur several times."""
 
     @property
     def requires_nothing(self) -> bool:
@@ -67,7 +90,7 @@ class Incoming:
 _NOTHING = Incoming()
 
 
-def incoming(pod: Pod, namespaces: Namespaces) -> Incoming:
+def incoming(pod: Pod, namespaces: Namespaces, budget: Budget) -> Incoming:
     """What the pod asks; worked out once per spec, and again when namespaces matter and have changed."""
     terms = terms_of(pod)
     if terms is NO_TERMS:
@@ -76,37 +99,48 @@ def incoming(pod: Pod, namespaces: Namespaces) -> Incoming:
     known: tuple[int, Incoming] | None = pod.spec.memo.get(key)
     if known is not None and known[0] in (_ANY_VERSION, namespaces.version):
         return known[1]
-    asked = _questions(terms, namespaces)
+    asked = _questions(terms, _Resolver(namespaces, budget))
     pod.spec.memo[key] = (namespaces.version if _depends_on_namespaces(terms) else _ANY_VERSION, asked)
     return asked
 
 
-def _questions(terms: PodTerms, namespaces: Namespaces) -> Incoming:
-    near = [_resolved(term, namespaces) for term in terms.required]
-    apart = [_resolved(term, namespaces) for term in terms.required_anti]
+class _Resolver:
+    """Finds the namespaces that selectors select now."""
+
+    def __init__(self, namespaces: Namespaces, budget: Budget) -> None:
+        self._namespaces = namespaces
+        self._budget = budget
+
+    def resolved(self, term: Term) -> Term:
+        """The term with the namespaces by name that its selector selects; selecting all needs no names."""
+        self._budget.spend(term.width)
+        selector, matcher = term.namespace_selector, term.namespace_matcher
+        if selector is None or matcher is None or selector.is_empty:
+            return term
+        self._budget.spend(len(self._namespaces))
+        names = term.namespaces | self._namespaces.selected_by(matcher)
+        return make_term(term.topology_key, names, None, term.selector)
+
+
+def _questions(terms: PodTerms, resolver: _Resolver) -> Incoming:
+    near = [resolver.resolved(term) for term in terms.required]
+    apart = by_key(WeighedTerm(resolver.resolved(term), 1) for term in terms.required_anti)
     weighted = [*terms.preferred, *((term, -weight) for term, weight in terms.preferred_anti)]
+    groups = by_key(WeighedTerm(resolver.resolved(term), weight, is_preferred=True) for term, weight in weighted)
+    made: dict[TermGroup, Question] = {}
     return Incoming(
-        Question(near, needs_all=True) if near else None,
-        _keys(near),
-        tuple((key, Question((t for t in apart if t.topology_key == key), needs_all=False)) for key in _keys(apart)),
-        tuple(
-            Wish(term.topology_key, weight, Question([_resolved(term, namespaces)], needs_all=True))
-            for term, weight in weighted
-        ),
+        Question(TermGroup(WeighedTerm(term, 1) for term in near), needs_all=True) if near else None,
+        tuple(dict.fromkeys(term.topology_key for term in near)),
+        tuple((key, made.get(group) or made.setdefault(group, Question(group))) for key, group in apart),
+        tuple((key, wish) for key, group in groups for wish in _wishes(group)),
     )
 
 
-def _keys(terms: Iterable[Term]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(term.topology_key for term in terms))
-
-
-def _resolved(term: Term, namespaces: Namespaces) -> Term:
-    """The term with the namespaces by name that its selector selects now; selecting all needs no names."""
-    selector = term.namespace_selector
-    if selector is None or selector.is_empty:
-        return term
-    names = term.namespaces | namespaces.selected_by(selector)
-    return make_term(term.topology_key, names, None, term.selector)
+def _wishes(group: TermGroup) -> Iterator[Wish | WideWish]:
+    if group.width > _WIDEST_KEPT:
+        yield WideWish(group)
+    else:
+        yield from (Wish(each.weight, Question(TermGroup([WeighedTerm(each.term, 1)]))) for each in group.members)
 
 
 def _depends_on_namespaces(terms: PodTerms) -> bool:

@@ -7,7 +7,7 @@ from itertools import count
 from typing import Any, ClassVar
 
 from pilotage.api import ClusterIndex
-from pilotage.model.selectors import LabelSelector
+from pilotage.model.label_matcher import LabelMatcher
 
 _versions = count(1)
 _NO_LABELS: Mapping[str, str] = {}
@@ -36,5 +36,8 @@ class Namespaces(ClusterIndex):
         """The labels of a namespace; the same object until they change."""
         return self._labels.get(name, _NO_LABELS)
 
-    def selected_by(self, selector: LabelSelector) -> frozenset[str]:
+    def __len__(self) -> int:
+        return len(self._labels)
+
+    def selected_by(self, selector: LabelMatcher) -> frozenset[str]:
         return frozenset(name for name, labels in self._labels.items() if selector.matches(labels))

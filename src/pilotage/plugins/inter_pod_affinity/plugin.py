@@ -11,10 +11,12 @@ hints           what helps a pod that was refused
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 from pilotage.api import (
     Action,
+    Budget,
     CycleState,
     Filter,
     Handle,
@@ -39,22 +41,33 @@ from pilotage.api import (
     VectorScore,
     on_event,
 )
+from pilotage.api.budget import UNLIMITED
 from pilotage.api.results import SKIP
 from pilotage.model import Node, Pod
+from pilotage.model.policy import Namespace
 from pilotage.plugins.args import InterPodAffinityArgs
-from pilotage.plugins.inter_pod_affinity.domains import Amounts, Topology
+from pilotage.plugins.inter_pod_affinity.domains import MISSING, Amounts, Domains, Topology
 from pilotage.plugins.inter_pod_affinity.existing_terms import ExistingTerms
 from pilotage.plugins.inter_pod_affinity.filtering import DomainCounts, FilterState
-from pilotage.plugins.inter_pod_affinity.hints import leaves_domain, node_change_helps, pod_change_helps
-from pilotage.plugins.inter_pod_affinity.incoming import Question, incoming
+from pilotage.plugins.inter_pod_affinity.hints import (
+    leaves_domain,
+    namespace_change_helps,
+    node_change_helps,
+    pod_change_helps,
+)
+from pilotage.plugins.inter_pod_affinity.incoming import Incoming, Question, incoming
 from pilotage.plugins.inter_pod_affinity.namespaces import Namespaces
 from pilotage.plugins.inter_pod_affinity.pods_per_domain import PodsPerDomain
 from pilotage.plugins.inter_pod_affinity.scoring import ScoreState, between_extremes, wishes_by_domain
 from pilotage.plugins.inter_pod_affinity.tallies import Tally
+from pilotage.plugins.inter_pod_affinity.term_groups import Subject
 from pilotage.plugins.inter_pod_affinity.terms import terms_of
 
 _FILTER = StateKey[FilterState]("InterPodAffinity/filter")
 _SCORE = StateKey[ScoreState]("InterPodAffinity/score")
+_FEW_KEYS = 4
+
+T = TypeVar("T")
 
 
 class InterPodAffinity(
@@ -69,6 +82,7 @@ class InterPodAffinity(
     NormalizeScore,
 ):
     name = "InterPodAffinity"
+    pure_hints = True
     args_type = InterPodAffinityArgs
 
     def __init__(self, handle: Handle, args: InterPodAffinityArgs) -> None:
@@ -87,57 +101,84 @@ class InterPodAffinity(
         problem = terms_of(pod).problem
         if problem:
             return Reject(Reason("MalformedPodAffinity", f"parsing pod: {problem}", unresolvable=True))
-        asked = incoming(pod, self._namespaces)
-        namespace_labels = self._namespaces.labels_of(pod.namespace)
-        unwelcome = self._per_domain(self._existing.keeping_out(pod, namespace_labels), nodes)
+        budget = state.budget
+        asked = incoming(pod, self._namespaces, budget)
+        subject = self._subject(pod)
+        unwelcome = self._per_domain(self._existing.keeping_out(subject, budget), nodes)
         if asked.requires_nothing and not unwelcome:
             return SKIP
-        near = {} if asked.near is None else {key: self._count(asked.near, key, nodes) for key in asked.near_keys}
-        apart = {key: self._count(question, key, nodes) for key, question in asked.apart}
-        counts = (DomainCounts(amounts, self._topology) for amounts in (near, apart, unwelcome))
-        state[_FILTER] = FilterState(asked, namespace_labels, *counts)
+        near = self._near(asked, nodes, budget)
+        apart = {key: self._count(question, key, nodes, budget) for key, question in self._in_use(asked.apart, budget)}
+        state[_FILTER] = FilterState(
+            asked, subject, None if near is None else DomainCounts(near), DomainCounts(apart), DomainCounts(unwelcome)
+        )
         return None
 
+    def _near(self, asked: Incoming, nodes: NodeTable, budget: Budget) -> dict[str, tuple[Domains, Amounts]] | None:
+        """Pods that are what the required affinity asks for; None if no node has all of its topology keys."""
+        if asked.near is None:
+            return {}
+        if not all(map(self._existing.has_key, asked.near_keys)):
+            return None
+        if len(asked.near_keys) > _FEW_KEYS and not _some_node_has_all(asked.near_keys, nodes, budget):
+            return None
+        return {key: self._count(asked.near, key, nodes, budget) for key in asked.near_keys}
+
+    def _in_use(self, by_key: Iterable[tuple[str, T]], budget: Budget) -> Iterator[tuple[str, T]]:
+        """Only keys that a node has; the others can be neither near nor apart."""
+        for key, question in by_key:
+            budget.spend()
+            if self._existing.has_key(key):
+                yield key, question
+
+    def _subject(self, pod: Pod) -> Subject:
+        return Subject(pod.namespace, pod.labels, self._namespaces.labels_of(pod.namespace))
+
     def add_pod(self, state: CycleState, pod: Pod, added: Pod, node: NodeView) -> None:
-        state[_FILTER].change(pod, added, node, 1)
+        state.budget.spend(state[_FILTER].steps)
+        state[_FILTER].change(added, node, 1)
 
     def remove_pod(self, state: CycleState, pod: Pod, removed: Pod, node: NodeView) -> None:
-        state[_FILTER].change(pod, removed, node, -1)
+        state.budget.spend(state[_FILTER].steps)
+        state[_FILTER].change(removed, node, -1)
 
     def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+        state.budget.spend(state[_FILTER].steps)
         reason = state[_FILTER].refusal(pod, node)
         return None if reason is None else Reject(reason)
 
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Iterator[tuple[Mask, Reason]]:
         return state[_FILTER].refusals(pod, nodes)
 
-    def _count(self, pods: Question, key: str, nodes: NodeTable) -> Amounts:
-        self._topology.domains(key, nodes)
-        return self._pods.of(pods, key)
+    def _count(self, pods: Question, key: str, nodes: NodeTable, budget: Budget) -> tuple[Domains, Amounts]:
+        return self._topology.domains(key, nodes), self._pods.of(pods, key, budget)
 
-    def _per_domain(self, tallies: Mapping[str, Tally], nodes: NodeTable) -> dict[str, Amounts]:
+    def _per_domain(self, tallies: Mapping[str, Tally], nodes: NodeTable) -> dict[str, tuple[Domains, Amounts]]:
         """Tallies as arrays; those without a pod are left out."""
-        return {
-            key: tally.per_domain(self._topology.domains(key, nodes)) for key, tally in tallies.items() if tally.pods
-        }
+        found = {}
+        for key, tally in tallies.items():
+            if tally.pods:
+                domains = self._topology.domains(key, nodes)
+                found[key] = (domains, tally.per_domain(domains))
+        return found
 
     # --- score -------------------------------------------------------------------------------------------------
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Skip | None:
         if pod.spec.affinity is None and self._existing.is_empty:
             return SKIP
-        asked = incoming(pod, self._namespaces)
+        asked = incoming(pod, self._namespaces, state.budget)
         if not len(nodes) or (self._args.ignore_preferred_terms_of_existing_pods and not asked.wishes):
             return SKIP
-        labels = self._namespaces.labels_of(pod.namespace)
-        drawing = self._existing.drawing(pod, labels, self._args.hard_pod_affinity_weight)
-        weights = self._per_domain(drawing, self._handle.nodes)
-        for key, amounts in wishes_by_domain(asked.wishes, self._pods).items():
-            self._topology.domains(key, self._handle.nodes)
+        table = self._handle.nodes
+        drawing = self._existing.drawing(self._subject(pod), self._args.hard_pod_affinity_weight, state.budget)
+        weights = {key: amounts for key, (_, amounts) in self._per_domain(drawing, table).items()}
+        wishes = self._in_use(asked.wishes, state.budget)
+        for key, amounts in wishes_by_domain(wishes, self._pods, state.budget).items():
             weights[key] = amounts if key not in weights else weights[key] + amounts
         if not weights:
             return SKIP
-        state[_SCORE] = ScoreState(weights, self._topology)
+        state[_SCORE] = ScoreState(weights, {key: self._topology.domains(key, table) for key in weights})
         return None
 
     def score(self, state: CycleState, pod: Pod, node: NodeView) -> int:
@@ -153,7 +194,7 @@ class InterPodAffinity(
 
     @on_event(Resource.ASSIGNED_POD, Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE)
     def after_pod_change(self, pod: Pod, old: Pod | None, new: Pod | None) -> Hint:
-        return Hint.QUEUE if pod_change_helps(pod, old, new) else Hint.SKIP
+        return Hint.QUEUE if pod_change_helps(pod, old, new, self._subject) else Hint.SKIP
 
     @on_event(Resource.TARGET_POD, Action.UPDATE_POD_LABEL)
     def after_own_labels(self, pod: Pod, old: Pod, new: Pod) -> Hint:
@@ -164,5 +205,20 @@ class InterPodAffinity(
         if node_change_helps(pod, old, new):
             return Hint.QUEUE
         # The pods that keep this one out of their domains may not be able to do so there.
-        keys = self._existing.keys_kept_out_of(pod, self._namespaces.labels_of(pod.namespace))
+        keys = self._existing.keys_kept_out_of(self._subject(pod), UNLIMITED)
         return Hint.QUEUE if leaves_domain(keys, old, new) else Hint.SKIP
+
+    @on_event(Resource.NAMESPACE, Action.ADD | Action.UPDATE | Action.DELETE)
+    def after_namespace_change(self, pod: Pod, old: Namespace | None, new: Namespace | None) -> Hint:
+        return Hint.QUEUE if namespace_change_helps(pod, old, new) else Hint.SKIP
+
+
+def _some_node_has_all(keys: Sequence[str], nodes: NodeTable, budget: Budget) -> bool:
+    """Most often one key that no node has decides it."""
+    complete = nodes.everywhere(True)
+    for key in keys:
+        budget.spend(1 + len(nodes) // 16)
+        complete &= nodes.labels(key)[0] != MISSING
+        if not complete.any():
+            return False
+    return True

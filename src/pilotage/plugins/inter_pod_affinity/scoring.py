@@ -6,13 +6,13 @@ those of the pods that are there about the pod. A node's score is the sum over i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from pilotage.api import NodeTable, NodeView, Scores
-from pilotage.plugins.inter_pod_affinity.domains import Amounts, Topology, at_nodes
-from pilotage.plugins.inter_pod_affinity.incoming import Wish
+from pilotage.api import Budget, NodeTable, NodeView, Scores
+from pilotage.plugins.inter_pod_affinity.domains import Amounts, Domains, at_nodes
+from pilotage.plugins.inter_pod_affinity.incoming import WideWish, Wish
 from pilotage.plugins.inter_pod_affinity.pods_per_domain import PodsPerDomain
 from pilotage.plugins.normalize import MAX_SCORE
 
@@ -20,30 +20,32 @@ from pilotage.plugins.normalize import MAX_SCORE
 class ScoreState:
     """Weights per topology key and domain."""
 
-    __slots__ = ("_topology", "weights")
+    __slots__ = ("_domains", "weights")
 
-    def __init__(self, weights: Mapping[str, Amounts], topology: Topology) -> None:
+    def __init__(self, weights: Mapping[str, Amounts], domains: Mapping[str, Domains]) -> None:
         self.weights = weights
-        self._topology = topology
+        self._domains = domains
 
     def score(self, node: NodeView) -> int:
-        labels, numbers = node.labels, self._topology.number
-        return sum(int(amounts[numbers(key, labels.get(key))]) for key, amounts in self.weights.items())
+        labels, domains = node.labels, self._domains
+        return sum(int(amounts[domains[key].number(labels.get(key))]) for key, amounts in self.weights.items())
 
     def score_all(self, nodes: NodeTable) -> Scores:
         parts = [at_nodes(amounts, key, nodes) for key, amounts in self.weights.items()]
         return parts[0] if len(parts) == 1 else np.sum(parts, axis=0, dtype=np.int64)
 
 
-def wishes_by_domain(wishes: tuple[Wish, ...], pods: PodsPerDomain) -> dict[str, Amounts]:
+def wishes_by_domain(
+    wishes: Iterable[tuple[str, Wish | WideWish]], pods: PodsPerDomain, budget: Budget
+) -> dict[str, Amounts]:
     """By topology key, how much the pod likes the pods of each domain; only keys for which it found any."""
     found: dict[str, Amounts] = {}
-    for wish in wishes:
-        count = pods.of(wish.pods, wish.topology_key)
+    for key, wish in wishes:
+        count = pods.weighed(wish, key, budget) if isinstance(wish, WideWish) else pods.of(wish.pods, key, budget)
         if count.any():
-            liking = count * wish.weight
-            before = found.get(wish.topology_key)
-            found[wish.topology_key] = liking if before is None else before + liking
+            liking = count if isinstance(wish, WideWish) else count * wish.weight
+            before = found.get(key)
+            found[key] = liking if before is None else before + liking
     return found
 
 

@@ -13,37 +13,47 @@ from dataclasses import dataclass, field
 import msgspec
 
 from pilotage.model import Pod
+from pilotage.model.label_matcher import LabelMatcher, matcher_of
 from pilotage.model.pod_spec import PodAffinity, PodAffinityTerm
 from pilotage.model.requirements import EXISTENCE_OPERATORS, SET_OPERATORS
 from pilotage.model.selectors import LabelSelector
 
 _encode = msgspec.json.Encoder(order="sorted").encode
-_NO_LABELS: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
     """Pods, named by namespace and labels, in the domains of a topology key. Compared by content."""
 
-    identity: bytes
-    topology_key: str = field(compare=False)
+    topology_key: str
+    selection: bytes
+    """Which pods are meant: equal for terms that differ in their topology key only."""
     namespaces: frozenset[str] = field(compare=False)
     namespace_selector: LabelSelector | None = field(compare=False)
     """Selects further namespaces; None selects none, an empty selector all."""
     selector: LabelSelector | None = field(compare=False)
     """None matches no pod at all."""
+    matcher: LabelMatcher | None = field(compare=False)
+    namespace_matcher: LabelMatcher | None = field(compare=False)
+    """Both selectors, ready to be asked."""
 
     def selects(self, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]) -> bool:
         """Is a pod in this namespace with these labels meant?"""
-        if self.selector is None or not self.selector.matches(labels):
+        if self.matcher is None:
             return False
-        if namespace in self.namespaces:
-            return True
-        return self.namespace_selector is not None and self.namespace_selector.matches(namespace_labels)
+        if namespace not in self.namespaces and not self.selects_namespace(namespace_labels):
+            return False
+        return self.matcher.matches(labels)
 
-    def selects_pod(self, pod: Pod) -> bool:
-        """The same without knowing the labels of the pod's namespace."""
-        return self.selects(pod.namespace, pod.labels, _NO_LABELS)
+    def selects_namespace(self, labels: Mapping[str, str]) -> bool:
+        """Is a namespace with these labels among those that are selected, not named?"""
+        return self.namespace_matcher is not None and self.namespace_matcher.matches(labels)
+
+    @property
+    def width(self) -> int:
+        """How many entries it has: what it costs to keep."""
+        matchers = (matcher.width for matcher in (self.matcher, self.namespace_matcher) if matcher is not None)
+        return 1 + len(self.namespaces) + sum(matchers)
 
 
 def make_term(
@@ -53,8 +63,15 @@ def make_term(
     selector: LabelSelector | None,
 ) -> Term:
     names = frozenset(namespaces)
-    identity = _encode((topology_key, sorted(names), namespace_selector, selector))
-    return Term(identity, topology_key, names, namespace_selector, selector)
+    return Term(
+        topology_key,
+        _encode((sorted(names), namespace_selector, selector)),
+        names,
+        namespace_selector,
+        selector,
+        None if selector is None else matcher_of(selector),
+        None if namespace_selector is None else matcher_of(namespace_selector),
+    )
 
 
 WeightedTerm = tuple[Term, int]

@@ -10,14 +10,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar, TypeVar
 
-from pilotage.api import ClusterIndex
+from pilotage.api import Budget, ClusterIndex
 from pilotage.model import Pod
 from pilotage.model.storage import CSINode
 from pilotage.plugins.claims_in_use import ClaimsInUse
 from pilotage.plugins.in_tree_volumes import InTreePlugin, counts_as_csi
-from pilotage.plugins.node_volume_limits.volumes import Volumes, attached_by, attached_volume, has_attachable_volumes
+from pilotage.plugins.node_volume_limits.volumes import CannotCount, Volumes, attached_by, has_attachable_volumes
+
+K = TypeVar("K", str, int)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,8 @@ class Usage:
     by_pods: Volumes = field(default_factory=dict)
     counts: Mapping[str, int] = field(default_factory=dict)
     limits: Mapping[str, int] = field(default_factory=dict)
+    problem: str = ""
+    """Why the volumes of its pods cannot be counted; "" if they can."""
 
     def exceeds(self, new: Volumes) -> bool:
         """Would these volumes be too many?"""
@@ -38,7 +42,9 @@ class Usage:
 
 
 class AttachedVolumes(ClusterIndex):
-    kinds = frozenset({"PersistentVolumeClaim", "PersistentVolume", "StorageClass", "CSINode", "VolumeAttachment"})
+    kinds: ClassVar[frozenset[str]] = frozenset(
+        {"PersistentVolumeClaim", "PersistentVolume", "StorageClass", "CSINode", "VolumeAttachment"}
+    )
 
     def __init__(self) -> None:
         self._objects: dict[str, dict[str, Any]] = {kind: {} for kind in self.kinds}
@@ -56,6 +62,8 @@ class AttachedVolumes(ClusterIndex):
         """Driver -> how many volumes more -> nodes."""
         self._users: dict[str, dict[str, None]] = {}
         """Volume -> nodes with a pod that uses it."""
+        self._problems: dict[str, str] = {}
+        """Nodes with limits whose pods have volumes that cannot be counted."""
 
     # --- what changes ------------------------------------------------------------------------------------------
 
@@ -67,7 +75,7 @@ class AttachedVolumes(ClusterIndex):
 
     def pod_removed(self, pod: Pod, node_name: str) -> None:
         if has_attachable_volumes(pod):
-            self._pods[node_name].pop(pod.uid, None)
+            _take_out(self._pods, node_name, pod.uid)
             self._claims.pod_removed(pod, node_name)
             self._marked[node_name] = None
 
@@ -92,11 +100,15 @@ class AttachedVolumes(ClusterIndex):
     def _unlink(self, kind: str, old: Any) -> None:
         self._mark(kind, old)
         if kind == "PersistentVolumeClaim":
-            self._claims_on.get(old.spec.volume_name, {}).pop(old.key, None)
+            _take_out(self._claims_on, old.spec.volume_name, old.key)
         elif kind == "VolumeAttachment":
-            self._attachments[old.spec.node_name].pop(old.name, None)
-            if old.spec.source.persistent_volume_name is not None:
-                self._attached_on[old.spec.source.persistent_volume_name][old.spec.node_name] -= 1
+            _take_out(self._attachments, old.spec.node_name, old.name)
+            volume = old.spec.source.persistent_volume_name
+            if volume is not None:
+                attached = self._attached_on[volume]
+                attached[old.spec.node_name] -= 1
+                if attached[old.spec.node_name] <= 0:
+                    _take_out(self._attached_on, volume, old.spec.node_name)
 
     def _mark(self, kind: str, obj: Any) -> None:
         """Mark the nodes whose count may depend on this object."""
@@ -115,17 +127,26 @@ class AttachedVolumes(ClusterIndex):
 
     # --- what is asked -----------------------------------------------------------------------------------------
 
-    def too_full_for(self, new: Volumes) -> frozenset[str]:
+    def too_full_for(self, new: Volumes, budget: Budget) -> frozenset[str]:
         """The nodes that cannot take these volumes."""
         self._count_marked()
         full: dict[str, None] = {}
         for driver, wanted in Counter(new.values()).items():
+            budget.spend()
             for room, nodes in self._by_room.get(driver, {}).items():
                 if room < wanted:
                     full.update(nodes)
+        if not full:
+            return frozenset()
         # A volume that a pod of the node uses already needs no room.
         sharing = {node: None for volume in new for node in self._users.get(volume, ()) if node in full}
+        budget.spend(len(new) + len(sharing) * len(new))
         return frozenset(node for node in full if node not in sharing or self._usage[node].exceeds(new))
+
+    def problems(self) -> Mapping[str, str]:
+        """The nodes with limits of which nobody can tell how many volumes they have, and why."""
+        self._count_marked()
+        return self._problems
 
     def usage_with(self, node_name: str, pods: Iterable[Pod]) -> Usage:
         """What would be attached to a node if these were its pods."""
@@ -135,14 +156,18 @@ class AttachedVolumes(ClusterIndex):
             return counts_as_csi(plugin, node)
 
         by_pods: Volumes = {}
+        problem = ""
         for pod in pods:
             if pod.spec.volumes:
-                by_pods.update(attached_by(pod, self._objects.__getitem__, counts, is_new=False))
+                try:
+                    by_pods.update(attached_by(pod, self._objects.__getitem__, counts, is_new=False))
+                except CannotCount as error:
+                    problem = str(error)
         attached = Counter(by_pods.values())
         for volume, driver in self._attached_otherwise(node_name).items():
             if volume not in by_pods:
                 attached[driver] += 1
-        return Usage(by_pods, attached, limits_of(node))
+        return Usage(by_pods, attached, limits_of(node), problem)
 
     def _attached_otherwise(self, node_name: str) -> Volumes:
         """Volumes that are attached according to the API server, whether or not a pod still needs them."""
@@ -150,11 +175,10 @@ class AttachedVolumes(ClusterIndex):
         volumes = self._objects["PersistentVolume"]
         for attachment in self._attachments.get(node_name, {}).values():
             volume = volumes.get(attachment.spec.source.persistent_volume_name or "")
-            if volume is None:
-                continue
-            _, handle = attached_volume(volume, lambda _: True)
-            if handle:
-                found[f"{attachment.spec.attacher}/{handle}"] = attachment.spec.attacher
+            attacher = attachment.spec.attacher
+            # As in kube-scheduler, volumes of in-tree plugins do not count here, whoever attached them.
+            if attacher and volume is not None and volume.spec.csi is not None:
+                found[f"{attacher}/{volume.spec.csi.volume_handle}"] = attacher
         return found
 
     def _count_marked(self) -> None:
@@ -165,15 +189,16 @@ class AttachedVolumes(ClusterIndex):
     def _refile(self, node_name: str, usage: Usage) -> None:
         old = self._usage.get(node_name, Usage())
         for driver, room in _room(old).items():
-            self._by_room[driver][room].pop(node_name, None)
+            _take_out(self._by_room[driver], room, node_name)
         for volume in old.by_pods:
-            self._users[volume].pop(node_name, None)
-            if not self._users[volume]:
-                del self._users[volume]
+            _take_out(self._users, volume, node_name)
         for driver, room in _room(usage).items():
             self._by_room.setdefault(driver, {}).setdefault(room, {})[node_name] = None
         for volume in usage.by_pods:
             self._users.setdefault(volume, {})[node_name] = None
+        self._problems.pop(node_name, None)
+        if usage.problem and usage.limits:
+            self._problems[node_name] = usage.problem
         self._usage[node_name] = usage
 
 
@@ -184,6 +209,15 @@ def limits_of(node: CSINode | None) -> dict[str, int]:
         for driver in (node.spec.drivers if node is not None else ())
         if driver.allocatable is not None and driver.allocatable.count is not None
     }
+
+
+def _take_out(filed: dict[K, Any], under: K, key: str) -> None:
+    """Take an entry out of what is filed under something; nothing is kept under what has no entries left."""
+    entries = filed.get(under)
+    if entries is not None:
+        entries.pop(key, None)
+        if not entries:
+            del filed[under]
 
 
 def _room(usage: Usage) -> dict[str, int]:

@@ -8,6 +8,7 @@ from typing import ClassVar, Final
 
 from pilotage.api import (
     Action,
+    Budget,
     ClusterEvent,
     CycleState,
     Filter,
@@ -33,6 +34,7 @@ from pilotage.plugins.in_tree_volumes import InTreePlugin, MigratedPlugins, coun
 from pilotage.plugins.node_volume_limits.attachments import AttachedVolumes, limits_of
 from pilotage.plugins.node_volume_limits.installed import InstalledDrivers
 from pilotage.plugins.node_volume_limits.volumes import (
+    CannotCount,
     ClaimMissing,
     Volumes,
     attached_by,
@@ -47,8 +49,7 @@ _TOO_MANY = Reason("TooManyVolumes", "node(s) exceed max volume count")
 
 class NodeVolumeLimits(Plugin, PreFilter, Filter, VectorFilter):
     name = "NodeVolumeLimits"
-    # Claims of ephemeral volumes are named after the pod.
-    hints_per_pod: ClassVar[bool] = True
+    pure_hints: ClassVar[bool] = True
     always_queue_on = (ClusterEvent(Resource.CSI_NODE, Action.ADD),)
 
     def __init__(self, handle: Handle) -> None:
@@ -61,6 +62,7 @@ class NodeVolumeLimits(Plugin, PreFilter, Filter, VectorFilter):
         return None if has_attachable_volumes(pod) else SKIP
 
     def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+        state.budget.spend(len(pod.spec.volumes))
         csi_node: CSINode | None = self._handle.objects("CSINode").get(node.name)
         try:
             new = attached_by(pod, self._handle.objects, lambda plugin: counts_as_csi(plugin, csi_node), is_new=True)
@@ -74,27 +76,42 @@ class NodeVolumeLimits(Plugin, PreFilter, Filter, VectorFilter):
         if not limits_of(csi_node):
             return None
         usage = self._handle.index(AttachedVolumes).usage_with(node.name, node.pods)
+        if usage.problem:
+            raise CannotCount(usage.problem)
         return Reject(_TOO_MANY) if usage.exceeds(new) else None
 
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Iterator[tuple[Mask, Reason]]:
         try:
             plugins = tuple(plugins_in(pod, self._handle.objects))
             for migrated in product((False, True), repeat=len(plugins)):
+                state.budget.spend(len(pod.spec.volumes))
                 view = dict(zip(plugins, migrated, strict=True))
+                concerned = self._with_view(nodes, view)
+                if not concerned.any():
+                    continue
                 new = attached_by(pod, self._handle.objects, view.__getitem__, is_new=True)
                 if new:
-                    yield from self._refused(new, nodes, self._with_view(nodes, view))
+                    yield from self._refused(new, nodes, concerned, state.budget)
         except ClaimMissing as error:
             yield nodes.everywhere(True), _missing(error)
 
-    def _refused(self, new: Volumes, nodes: NodeTable, concerned: Mask) -> Iterator[tuple[Mask, Reason]]:
+    def _refused(
+        self, new: Volumes, nodes: NodeTable, concerned: Mask, budget: Budget
+    ) -> Iterator[tuple[Mask, Reason]]:
         """What is refused among the nodes that would have to attach these volumes."""
         for driver in self._indispensable(new):
+            budget.spend(len(nodes) // 8)
             lacking = concerned & ~nodes.rows_of(self._handle.index(InstalledDrivers).nodes_of(driver))
             if lacking.any():
                 yield lacking, _not_installed(driver)
                 concerned = concerned & ~lacking
-        full = self._handle.index(AttachedVolumes).too_full_for(new)
+        attached = self._handle.index(AttachedVolumes)
+        problems = attached.problems()
+        if problems:
+            uncountable = concerned & nodes.rows_of(frozenset(problems))
+            if uncountable.any():
+                raise CannotCount(problems[nodes.names[int(uncountable.argmax())]])
+        full = attached.too_full_for(new, budget)
         if full:
             yield concerned & nodes.rows_of(full), _TOO_MANY
 

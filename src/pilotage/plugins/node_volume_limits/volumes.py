@@ -11,7 +11,15 @@ from typing import Any, Final
 
 from pilotage.model import Pod
 from pilotage.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
-from pilotage.plugins.in_tree_volumes import InTreePlugin, inline_handle, plugin_named, plugin_of, volume_handle
+from pilotage.model.volumes import Volume
+from pilotage.plugins.in_tree_volumes import (
+    CannotTranslate,
+    InTreePlugin,
+    inline_handle,
+    plugin_named,
+    plugin_of,
+    volume_handle,
+)
 from pilotage.plugins.pod_volumes import class_name_of, not_created_for
 
 Objects = Callable[[str], Mapping[str, Any]]
@@ -25,6 +33,10 @@ _NO_HANDLE_YET: Final = "unbound"
 
 class ClaimMissing(Exception):
     """A claim of the pod does not exist; the text is kube-scheduler's."""
+
+
+class CannotCount(Exception):
+    """A volume that nobody can make sense of, of the pod or of one on the node: the attempt fails, as upstream."""
 
 
 def has_attachable_volumes(pod: Pod) -> bool:
@@ -44,26 +56,22 @@ def attached_by(pod: Pod, objects: Objects, is_migrated: IsMigrated, *, is_new: 
         elif volume.ephemeral is not None:
             name = f"{pod.name}-{volume.name}"
         else:
-            plugin = plugin_of(volume)
-            if plugin is not None and is_migrated(plugin):
-                found[f"{plugin.driver}/{inline_handle(volume)}"] = plugin.driver
+            driver, handle = _of_inline(volume, is_migrated)
+            if driver:
+                found[f"{driver}/{handle}"] = driver
             continue
         claim: PersistentVolumeClaim | None = claims.get(f"{pod.namespace}/{name}")
-        problem = _problem(pod, name, claim, is_ephemeral=volume.ephemeral is not None)
-        if problem is not None and is_new:
-            raise ClaimMissing(problem)
-        if problem is not None or claim is None:
+        if claim is None:
+            if is_new:
+                raise ClaimMissing(f'looking up PVC {pod.namespace}/{name}: persistentvolumeclaim "{name}" not found')
             continue
+        problem = not_created_for(pod, claim) if volume.ephemeral is not None else None
+        if problem is not None:
+            raise CannotCount(problem)
         driver, handle = _of_claim(claim, objects, is_migrated)
         if driver and handle:
             found[f"{driver}/{handle}"] = driver
     return found
-
-
-def _problem(pod: Pod, name: str, claim: PersistentVolumeClaim | None, *, is_ephemeral: bool) -> str | None:
-    if claim is None:
-        return f'looking up PVC {pod.namespace}/{name}: persistentvolumeclaim "{name}" not found'
-    return not_created_for(pod, claim) if is_ephemeral else None
 
 
 def plugins_in(pod: Pod, objects: Objects) -> Iterator[InTreePlugin]:
@@ -72,27 +80,41 @@ def plugins_in(pod: Pod, objects: Objects) -> Iterator[InTreePlugin]:
 
     def note(plugin: InTreePlugin) -> bool:
         asked[plugin] = None
-        return True
+        return False
 
     attached_by(pod, objects, note, is_new=False)
     yield from asked
 
 
-def attached_volume(volume: PersistentVolume, is_migrated: IsMigrated) -> tuple[str, str]:
-    """Driver and handle of a volume; ("", "") if no CSI driver attaches it."""
+def _of_inline(volume: Volume, is_migrated: IsMigrated) -> tuple[str, str]:
+    """Driver and handle of a volume that the pod itself describes; ("", "") if no CSI driver attaches it."""
+    plugin = plugin_of(volume)
+    if plugin is None or not is_migrated(plugin):
+        return "", ""
+    try:
+        return plugin.driver, inline_handle(volume)
+    except CannotTranslate as error:
+        raise CannotCount(f"converting volume({volume.name}) from inline to csi: {error}") from error
+
+
+def _of_volume(volume: PersistentVolume, is_migrated: IsMigrated) -> tuple[str, str]:
+    """Driver and handle of a PersistentVolume; ("", "") if no CSI driver attaches it, or can."""
     if volume.spec.csi is not None:
         return volume.spec.csi.driver, volume.spec.csi.volume_handle
     plugin = plugin_of(volume.spec)
     if plugin is None or not is_migrated(plugin):
         return "", ""
-    return plugin.driver, volume_handle(volume)
+    try:
+        return plugin.driver, volume_handle(volume)
+    except CannotTranslate:
+        return "", ""
 
 
 def _of_claim(claim: PersistentVolumeClaim, objects: Objects, is_migrated: IsMigrated) -> tuple[str, str]:
     name = claim.spec.volume_name
     volume: PersistentVolume | None = objects("PersistentVolume").get(name) if name else None
     if volume is not None:
-        return attached_volume(volume, is_migrated)
+        return _of_volume(volume, is_migrated)
     storage_class: StorageClass | None = objects("StorageClass").get(class_name_of(claim))
     if storage_class is None:
         return "", ""

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
-from pilotage.api import Handle
+from pilotage.api import Budget, Handle
+from pilotage.api.budget import UNLIMITED
 from pilotage.model import Pod
 from pilotage.model.pod_spec import TopologySpreadConstraint
 from pilotage.plugins.args import PodTopologySpreadArgs
 from pilotage.plugins.pod_topology_spread.deduced_selectors import DeducedSelectors
 from pilotage.plugins.pod_topology_spread.pod_selector import BadSelector, Census, PodSelector, comparable
+from pilotage.plugins.pod_topology_spread.rules import Rule, Rules
 
 HARD: Final = "DoNotSchedule"
 SOFT: Final = "ScheduleAnyway"
@@ -25,7 +28,10 @@ _SYSTEM_DEFAULTS = (
     TopologySpreadConstraint(topology_key=HOSTNAME, when_unsatisfiable=SOFT, max_skew=3),
     TopologySpreadConstraint(topology_key=ZONE, when_unsatisfiable=SOFT, max_skew=5),
 )
-_KEPT = 4096
+_KEPT_CONSTRAINTS = 8192
+"""So many are kept, of all kinds of pods together."""
+_STEPS = 8
+"""About what it takes to make one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +56,15 @@ class Constraint:
         return self.selector is not None and self.selector.matches(labels)
 
 
-Constraints = tuple[Constraint, ...]
+class Constraints(tuple[Constraint, ...]):
+    """The constraints of one kind of pod, in their order."""
+
+    @cached_property
+    def keys(self) -> frozenset[str]:
+        return frozenset(constraint.topology_key for constraint in self)
+
+
+_NO_CONSTRAINTS = Constraints()
 
 
 class ConstraintSource:
@@ -65,31 +79,48 @@ class ConstraintSource:
         }
         self._deduced = DeducedSelectors(handle)
         self._known: dict[Hashable, Constraints] = {}
+        self._kept = 0
 
     @property
     def has_defaults(self) -> bool:
         return any(self._defaults.values())
 
-    def of(self, pod: Pod, action: str) -> Constraints:
+    @property
+    def has_hard_defaults(self) -> bool:
+        return bool(self._defaults[HARD])
+
+    def of(self, pod: Pod, action: str, budget: Budget) -> Constraints:
         """The pod's constraints of this kind (HARD or SOFT); BadSelector if one of them is malformed."""
         if pod.spec.topology_spread_constraints:
-            return self._own(pod, action)
+            return self._own(pod, action, budget)
         templates = self._defaults[action]
         if not templates:
-            return ()
+            return _NO_CONSTRAINTS
         selector = self._deduced.selector_of(pod)
-        return () if selector.is_empty else self._default(pod, action, selector)
+        return _NO_CONSTRAINTS if selector.is_empty else self._default(pod, action, selector)
+
+    def rules(self, pod: Pod, action: str) -> Rules:
+        """The same for hints; BadSelector if one of them is malformed."""
+        spec = pod.spec
+        if not spec.topology_spread_constraints:
+            return Rules(_rule(constraint) for constraint in self.of(pod, action, UNLIMITED))
+        key = ("topology spread rules", action)
+        known: Rules | None = spec.memo.get(key)
+        if known is None:
+            wanted = [c for c in spec.topology_spread_constraints if c.when_unsatisfiable == action]
+            known = spec.memo[key] = Rules(_own_rule(template) for template in wanted)
+        return known
 
     def requires_all_keys(self, pod: Pod) -> bool:
         """Are nodes that lack one of the topology keys left out of scoring? The system's defaults tolerate them."""
         return bool(pod.spec.topology_spread_constraints) or not self._is_system_defaulted
 
-    def _own(self, pod: Pod, action: str) -> Constraints:
+    def _own(self, pod: Pod, action: str, budget: Budget) -> Constraints:
         key = (action, pod.spec, pod.namespace, pod.labels)
         known = self._known.get(key)
         if known is None:
             wanted = [c for c in pod.spec.topology_spread_constraints if c.when_unsatisfiable == action]
-            known = tuple(_constraint(template, pod, _own_selector(template, pod)) for template in wanted)
+            known = Constraints(_own_constraint(template, pod, budget) for template in wanted)
             self._remember(key, known)
         return known
 
@@ -97,14 +128,16 @@ class ConstraintSource:
         key = (action, selector, pod.namespace, pod.labels)
         known = self._known.get(key)
         if known is None:
-            known = tuple(_constraint(template, pod, selector) for template in self._defaults[action])
+            known = Constraints(_constraint(template, pod, selector) for template in self._defaults[action])
             self._remember(key, known)
         return known
 
     def _remember(self, key: Hashable, constraints: Constraints) -> None:
-        if len(self._known) >= _KEPT:
+        if self._kept >= _KEPT_CONSTRAINTS:
             self._known.clear()
+            self._kept = 0
         self._known[key] = constraints
+        self._kept += 1 + len(constraints)
 
 
 def _constraint(template: TopologySpreadConstraint, pod: Pod, selector: PodSelector | None) -> Constraint:
@@ -122,13 +155,39 @@ def _constraint(template: TopologySpreadConstraint, pod: Pod, selector: PodSelec
     )
 
 
-def _own_selector(template: TopologySpreadConstraint, pod: Pod) -> PodSelector | None:
+def _own_constraint(template: TopologySpreadConstraint, pod: Pod, budget: Budget) -> Constraint:
+    selector, labels = _own_selector(template), pod.labels
+    if selector is not None and template.match_label_keys:
+        selector = selector.narrowed((key, labels[key]) for key in template.match_label_keys if key in labels)
+    budget.spend(_STEPS if selector is None else _STEPS + selector.matcher.width)
+    return _constraint(template, pod, selector)
+
+
+def _own_selector(template: TopologySpreadConstraint) -> PodSelector | None:
+    """Without what matchLabelKeys add to it."""
     if template.label_selector is None:
         return None
     try:
-        selector = comparable(template.label_selector)
+        return comparable(template.label_selector)
     except BadSelector as error:
         action = "hard" if template.when_unsatisfiable == HARD else "soft"
         raise BadSelector(f"obtaining pod's {action} topology spread constraints: {error}") from error
-    labels = pod.labels
-    return selector.narrowed((key, labels[key]) for key in template.match_label_keys if key in labels)
+
+
+def _own_rule(template: TopologySpreadConstraint) -> Rule:
+    return Rule(
+        template.topology_key,
+        _own_selector(template),
+        template.match_label_keys,
+        (template.node_affinity_policy or "Honor") == "Honor",
+        template.node_taints_policy == "Honor",
+    )
+
+
+def _rule(constraint: Constraint) -> Rule:
+    return Rule(
+        constraint.topology_key,
+        constraint.selector,
+        honors_affinity=constraint.honors_affinity,
+        honors_taints=constraint.honors_taints,
+    )

@@ -15,13 +15,13 @@ from pilotage.model.frozen_map import FrozenMap
 from pilotage.model.meta import OwnerReference
 from pilotage.plugins.pod_topology_spread.pod_selector import (
     BadSelector,
-    Pairs,
     PodSelector,
     comparable,
     sorted_pairs,
 )
 
 _KEPT_LABELS = 4096
+_NO_SERVICE = PodSelector()
 _CONTROLLERS = {
     ("v1", "ReplicationController"),
     ("apps/v1", "ReplicaSet"),
@@ -36,7 +36,7 @@ class Services(ClusterIndex):
 
     def __init__(self) -> None:
         self._selectors: dict[str, dict[str, Mapping[str, str]]] = {}
-        self._merged: dict[str, dict[FrozenMap, Pairs]] = {}
+        self._merged: dict[str, dict[FrozenMap, PodSelector]] = {}
 
     def object_put(self, kind: str, old: Any | None, new: Any) -> None:
         if old is not None and old.spec.selector == new.spec.selector:
@@ -51,11 +51,11 @@ class Services(ClusterIndex):
             del self._selectors[obj.namespace]
         self._merged.pop(obj.namespace, None)
 
-    def selected_with(self, namespace: str, labels: FrozenMap) -> Pairs:
+    def selected_with(self, namespace: str, labels: FrozenMap) -> PodSelector:
         """What the services of a pod with these labels select, all together; empty if it has no service."""
         services = self._selectors.get(namespace)
         if services is None:
-            return ()
+            return _NO_SERVICE
         merged = self._merged.setdefault(namespace, {})
         known = merged.get(labels)
         if known is None:
@@ -65,10 +65,10 @@ class Services(ClusterIndex):
         return known
 
 
-def _merge(services: Mapping[str, Mapping[str, str]], labels: FrozenMap) -> Pairs:
+def _merge(services: Mapping[str, Mapping[str, str]], labels: FrozenMap) -> PodSelector:
     # A service without a selector selects nothing; here that is the same as selecting by no label.
     matching = [selector for selector in services.values() if selector.items() <= labels.items()]
-    return sorted_pairs(pair for selector in matching for pair in selector.items())
+    return PodSelector(sorted_pairs(pair for selector in matching for pair in selector.items()))
 
 
 class DeducedSelectors:
@@ -80,21 +80,21 @@ class DeducedSelectors:
 
     def selector_of(self, pod: Pod) -> PodSelector:
         """What selects the pod and its like; empty if nothing does."""
-        pairs = self._services.selected_with(pod.namespace, pod.labels)
+        of_services = self._services.selected_with(pod.namespace, pod.labels)
         owner = pod.controller if pod.owner_references else None
         if owner is None or (owner.api_version, owner.kind) not in _CONTROLLERS:
-            return PodSelector(pairs)
-        return self._with_controller(pairs, pod.namespace, owner)
+            return of_services
+        return self._with_controller(of_services, pod.namespace, owner)
 
-    def _with_controller(self, pairs: Pairs, namespace: str, owner: OwnerReference) -> PodSelector:
+    def _with_controller(self, of_services: PodSelector, namespace: str, owner: OwnerReference) -> PodSelector:
         controller = self._handle.objects(owner.kind).get(f"{namespace}/{owner.name}")
         if controller is None:
-            return PodSelector(pairs)
+            return of_services
         if owner.kind == "ReplicationController":
-            return PodSelector(sorted_pairs({**dict(pairs), **controller.spec.selector}.items()))
+            return PodSelector(sorted_pairs({**dict(of_services.pairs), **controller.spec.selector}.items()))
         if controller.spec.selector is None:
-            return PodSelector(pairs)
+            return of_services
         try:
-            return comparable(controller.spec.selector).narrowed(pairs)
+            return comparable(controller.spec.selector).narrowed(of_services.pairs)
         except BadSelector:
-            return PodSelector(pairs)
+            return of_services

@@ -13,10 +13,14 @@ from numpy.typing import NDArray
 
 from pilotage.api import ClusterIndex, Handle, NodeTable
 from pilotage.model import Node
+from pilotage.plugins.node_label_keys import NodeLabelKeys
 
 MISSING = -1
 
 Slots = NDArray[np.intp]
+
+
+_KEPT_KEYS = 256
 
 
 class NodeFacts(ClusterIndex):
@@ -67,11 +71,12 @@ class Domains:
 
 
 class Topology:
-    """The domains of all topology keys in use."""
+    """The domains of the topology keys in use."""
 
     def __init__(self, handle: Handle) -> None:
         self._handle = handle
         self._facts = handle.index(NodeFacts)
+        self._keys = handle.index(NodeLabelKeys)
         self._domains: dict[str, Domains] = {}
         self._version = -1
 
@@ -80,8 +85,12 @@ class Topology:
         """Changes when anything about the topology may have changed."""
         return self._facts.version
 
+    def has_key(self, key: str) -> bool:
+        """Does a node have this label?"""
+        return key in self._keys
+
     def domains(self, key: str) -> Domains:
-        if self._version != self._facts.version:
+        if self._version != self._facts.version or len(self._domains) >= _KEPT_KEYS:
             self._domains.clear()
             self._version = self._facts.version
         known = self._domains.get(key)

@@ -22,6 +22,19 @@ PodCounts = list[Scores | None]
 """For each constraint the counted pods per node; None stands for none."""
 
 
+class NoEvenness:
+    """Scores nodes when none of them has all topology keys: all are ignored."""
+
+    def score(self, node: NodeView) -> int:
+        return 0
+
+    def score_all(self, nodes: NodeTable) -> Scores:
+        return np.zeros(len(nodes), dtype=np.int64)
+
+    def normalized(self, scores: Scores) -> Scores:
+        return np.zeros_like(scores)
+
+
 class Evenness:
     """Scores nodes for the soft constraints of one pod."""
 

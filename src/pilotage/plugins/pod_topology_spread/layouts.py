@@ -7,11 +7,12 @@ until the topology changes.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pilotage.api import Handle, Mask, NodeTable, Scores
+from pilotage.api import Budget, Handle, Mask, NodeTable, Scores
 from pilotage.model import Pod
 from pilotage.model.pod_spec import PodSpec
 from pilotage.plugins.node_selection import required_mask
@@ -19,7 +20,9 @@ from pilotage.plugins.pod_topology_spread.constraints import Constraint, Constra
 from pilotage.plugins.pod_topology_spread.domains import MISSING, Domains, Slots, Topology
 from pilotage.plugins.tolerations import first_untolerated
 
-_KEPT = 512
+_KEPT_CONSTRAINTS = 1024
+"""So many constraints are kept together; in a usual pod there are one or two."""
+_STEPS_PER_COLUMN = 16
 
 
 class Counting:
@@ -63,6 +66,10 @@ class Layout:
     """Nodes that have all topology keys; None if all nodes do."""
 
 
+NOWHERE: Final = Layout((), (), (), np.zeros(0, dtype=np.bool_))
+"""No node has all topology keys, and nodes that lack one do not count: there is nothing to be counted anywhere."""
+
+
 class Layouts:
     """Layouts by pod spec."""
 
@@ -70,36 +77,53 @@ class Layouts:
         self._handle = handle
         self._topology = Topology(handle)
         self._known: dict[tuple[PodSpec, str], Layout] = {}
+        self._kept = 0
         self._version = -1
 
-    def of(self, pod: Pod, action: str, constraints: Constraints, *, requires_all_keys: bool) -> Layout:
-        """`constraints` are the pod's constraints of that action; nodes that lack a key may be left out or not."""
-        if self._version != self._topology.version or len(self._known) >= _KEPT:
+    def of(self, pod: Pod, action: str, constraints: Constraints, budget: Budget, *, requires_all_keys: bool) -> Layout:
+        """`constraints` are the pod's constraints of that action; nodes that lack a key may be left out or not.
+
+        NOWHERE if they are left out, and that is all of them.
+        """
+        if requires_all_keys and not all(map(self._topology.has_key, constraints.keys)):
+            return NOWHERE
+        if self._version != self._topology.version or self._kept >= _KEPT_CONSTRAINTS:
             self._known.clear()
+            self._kept = 0
             self._version = self._topology.version
         key = (pod.spec, action)
         known = self._known.get(key)
         if known is None:
-            known = self._known[key] = self._layout(pod, constraints, requires_all_keys)
+            known = self._layout(pod, constraints, requires_all_keys, budget)
+            self._known[key] = known
+            self._kept += len(constraints)
         return known
 
-    def _layout(self, pod: Pod, constraints: Constraints, requires_all_keys: bool) -> Layout:
+    def _layout(self, pod: Pod, constraints: Constraints, requires_all_keys: bool, budget: Budget) -> Layout:
         nodes = self._handle.nodes
-        domains = tuple(self._topology.domains(constraint.topology_key) for constraint in constraints)
-        complete = _complete(domains)
+        domains: list[Domains] = []
+        complete: Mask | None = None
+        for constraint in constraints:
+            budget.spend(_STEPS_PER_COLUMN + len(nodes) // 4)
+            domains.append(self._topology.domains(constraint.topology_key))
+            complete = _still_complete(complete, domains[-1])
+            if requires_all_keys and complete is not None and not complete.any():
+                return NOWHERE
         grouped = [(d.slots, len(d)) if requires_all_keys else _grouped(d) for d in domains]
-        counting = tuple(
-            Counting(slots, size, _counted(pod, constraint, nodes, complete if requires_all_keys else None))
-            for constraint, (slots, size) in zip(constraints, grouped, strict=True)
-        )
-        return Layout(domains, tuple(slots for slots, _ in grouped), counting, complete)
+        counted = _Counted(pod, nodes, complete if requires_all_keys else None)
+        counting = []
+        for constraint, (slots, size) in zip(constraints, grouped, strict=True):
+            budget.spend(_STEPS_PER_COLUMN + len(nodes) // 8)
+            counting.append(Counting(slots, size, counted.by(constraint)))
+        return Layout(tuple(domains), tuple(slots for slots, _ in grouped), tuple(counting), complete)
 
 
-def _complete(domains: tuple[Domains, ...]) -> Mask | None:
-    if all(d.is_complete for d in domains):
-        return None
-    mask: Mask = np.logical_and.reduce([d.slots != MISSING for d in domains])
-    return mask
+def _still_complete(complete: Mask | None, domains: Domains) -> Mask | None:
+    """Those of the nodes (None: of all) that have this key too."""
+    if domains.is_complete:
+        return complete
+    has_key: Mask = domains.slots != MISSING
+    return has_key if complete is None else complete & has_key
 
 
 def _grouped(domains: Domains) -> tuple[Slots, int]:
@@ -113,18 +137,33 @@ def _grouped(domains: Domains) -> tuple[Slots, int]:
     return slots, max(len(domains), empty + 1)
 
 
-def _counted(pod: Pod, constraint: Constraint, nodes: NodeTable, within: Mask | None) -> Mask | None:
-    """The nodes whose pods count for a constraint: its inclusion policies."""
-    masks = [] if within is None else [within]
-    if constraint.honors_affinity and (pod.spec.node_selector or pod.spec.affinity is not None):
-        masks.append(required_mask(pod, nodes))
-    if constraint.honors_taints:
-        masks.append(_tolerated(pod, nodes))
-    counted: Mask | None = np.logical_and.reduce(masks) if masks else None
-    return counted
+class _Counted:
+    """The nodes whose pods count, by the inclusion policies of a constraint: there are four combinations."""
+
+    def __init__(self, pod: Pod, nodes: NodeTable, within: Mask | None) -> None:
+        self._pod = pod
+        self._nodes = nodes
+        self._within = within
+        self._known: dict[tuple[bool, bool], Mask | None] = {}
+
+    def by(self, constraint: Constraint) -> Mask | None:
+        """None: all of them."""
+        policies = (constraint.honors_affinity, constraint.honors_taints)
+        if policies not in self._known:
+            self._known[policies] = self._mask(*policies)
+        return self._known[policies]
+
+    def _mask(self, honors_affinity: bool, honors_taints: bool) -> Mask | None:
+        pod, masks = self._pod, [] if self._within is None else [self._within]
+        if honors_affinity and (pod.spec.node_selector or pod.spec.affinity is not None):
+            masks.append(required_mask(pod, self._nodes))
+        if honors_taints:
+            masks.append(_tolerated(pod, self._nodes))
+        counted: Mask | None = np.logical_and.reduce(masks) if masks else None
+        return counted
 
 
 def _tolerated(pod: Pod, nodes: NodeTable) -> Mask:
     codes, taint_sets = nodes.taint_sets()
-    tolerated = [first_untolerated(taints, pod.spec.tolerations) is None for taints in taint_sets]
+    tolerated = [first_untolerated(taints, pod.spec) is None for taints in taint_sets]
     return np.array(tolerated, dtype=np.bool_)[codes]

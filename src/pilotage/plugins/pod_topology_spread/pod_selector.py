@@ -7,13 +7,16 @@ controllers. They are brought to one form, so that pods which ask the same quest
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pilotage.api import PodClass
 from pilotage.model import Pod
+from pilotage.model.label_matcher import LabelMatcher
 from pilotage.model.selectors import LabelSelector, LabelSelectorRequirement
 
 Pairs = tuple[tuple[str, str], ...]
+
+_WIDEST_KEPT = 256
 
 
 class BadSelector(ValueError):
@@ -26,16 +29,26 @@ class PodSelector:
 
     pairs: Pairs = ()
     expressions: tuple[LabelSelectorRequirement, ...] = ()
+    matcher: LabelMatcher = field(init=False, compare=False, repr=False)
+    is_contradiction: bool = field(init=False, compare=False, repr=False)
+    """It wants two values of one label."""
+
+    def __post_init__(self) -> None:
+        pairs = dict(self.pairs)
+        object.__setattr__(self, "is_contradiction", len(pairs) < len(self.pairs))
+        object.__setattr__(self, "matcher", LabelMatcher(pairs, self.expressions))
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        for key, value in self.pairs:
-            if labels.get(key) != value:
-                return False
-        return all(expression.matches(labels) for expression in self.expressions)
+        return not self.is_contradiction and self.matcher.matches(labels)
 
     @property
     def is_empty(self) -> bool:
         return not self.pairs and not self.expressions
+
+    @property
+    def is_wide(self) -> bool:
+        """Has it so many entries that it is not to be kept for longer than needed?"""
+        return self.matcher.width > _WIDEST_KEPT
 
     def narrowed(self, pairs: Iterable[tuple[str, str]]) -> PodSelector:
         """The same selector with more labels to match."""

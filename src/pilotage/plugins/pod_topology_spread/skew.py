@@ -14,7 +14,7 @@ from pilotage.api import Mask, NodeView, Scores
 from pilotage.model import Pod
 from pilotage.plugins.node_selection import node_matches
 from pilotage.plugins.pod_topology_spread.constraints import Constraint, Constraints
-from pilotage.plugins.pod_topology_spread.layouts import Layout
+from pilotage.plugins.pod_topology_spread.layouts import NOWHERE, Layout
 from pilotage.plugins.tolerations import first_untolerated
 
 _NO_DOMAIN = 2**31 - 1
@@ -31,6 +31,11 @@ class Skew:
         self.layout = layout
         self._counts = counts
         self._lowest: list[int | None] = [None] * len(counts)
+
+    @property
+    def is_nowhere(self) -> bool:
+        """No node has all topology keys: every node lacks one."""
+        return self.layout is NOWHERE
 
     def clone(self) -> Skew:
         copy = Skew(self.constraints, self.layout, list(self._counts))
@@ -52,7 +57,7 @@ class Skew:
         return count + constraint.self_match - self._minimum(at) > constraint.max_skew
 
     def has_all_keys(self, labels: Mapping[str, str]) -> bool:
-        return all(constraint.topology_key in labels for constraint in self.constraints)
+        return not self.is_nowhere and self.constraints.keys <= labels.keys()
 
     def change(self, pod: Pod, other: Pod, node: NodeView, delta: int) -> None:
         """As if `other` came to (+1) or went from (-1) a node."""
@@ -86,7 +91,7 @@ def _counts_node(constraint: Constraint, pod: Pod, node: NodeView) -> bool:
     """Do the constraint's policies include the node?"""
     if constraint.honors_affinity and not node_matches(pod, node.node):
         return False
-    return not constraint.honors_taints or first_untolerated(node.taints, pod.spec.tolerations) is None
+    return not constraint.honors_taints or first_untolerated(node.taints, pod.spec) is None
 
 
 def spread_over(mask: Mask, slots: np.ndarray[tuple[int], np.dtype[np.intp]]) -> Mask:

@@ -147,6 +147,10 @@ class VolumeBinder:
         return version is not None and version.is_older(obj.resource_version)
 
     def _check_reach(self, volume: PersistentVolume, node: Node) -> None:
-        if not volume_reaches(self._handle, volume, node.name, node.labels):
+        try:
+            reaches = volume_reaches(self._handle, volume, node.name, node.labels)
+        except VolumeError as error:
+            raise VolumeError(f"binding volumes: failed to translate pv to csi: {error}") from error
+        if not reaches:
             text = f'pv "{volume.name}" node affinity doesn\'t match node "{node.name}": no matching NodeSelectorTerms'
             raise VolumeError(f"binding volumes: {text}")

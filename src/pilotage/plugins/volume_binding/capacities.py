@@ -24,6 +24,7 @@ class _OfClass:
 
 class StorageCapacities(ClusterIndex):
     kinds = frozenset({"CSIStorageCapacity"})
+    keeps_more = True
 
     def __init__(self) -> None:
         self._objects: dict[str, CSIStorageCapacity] = {}

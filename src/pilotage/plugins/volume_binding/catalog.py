@@ -40,6 +40,7 @@ class ClassVolumes:
 
 class VolumeCatalog(ClusterIndex):
     kinds = frozenset({"PersistentVolume", "PersistentVolumeClaim"})
+    keeps_more = True
 
     def __init__(self) -> None:
         self._volumes: dict[str, PersistentVolume] = {}

@@ -15,9 +15,17 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from pilotage.api import Handle, Mask, NodeTable, NodeView, Reason, Scores
+from pilotage.api import Budget, Handle, Mask, NodeTable, NodeView, Reason, Scores
+from pilotage.model.selectors import NodeSelector
 from pilotage.model.storage import CSIDriver, CSIStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass
-from pilotage.plugins.in_tree_volumes import MigratedPlugins, plugin_of, translated_affinity
+from pilotage.plugins.in_tree_volumes import (
+    CannotTranslate,
+    InTreePlugin,
+    MigratedPlugins,
+    plugin_of,
+    translated_affinity,
+)
+from pilotage.plugins.node_label_keys import NodeLabelKeys
 from pilotage.plugins.pod_volumes import class_name_of
 from pilotage.plugins.volume_binding.capacities import StorageCapacities
 from pilotage.plugins.volume_binding.catalog import VolumeCatalog
@@ -33,6 +41,7 @@ from pilotage.plugins.volume_binding.topology import (
 
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
 _NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
+_STEPS_PER_CLAIM: Final = 16
 
 NODE_CONFLICT = Reason("VolumeNodeConflict", "node(s) didn't match PersistentVolume's node affinity", unresolvable=True)
 BIND_CONFLICT = Reason(
@@ -67,13 +76,16 @@ _NOTHING = Found()
 class VolumeFinder:
     """Answers for one pod, for the length of one attempt."""
 
-    def __init__(self, handle: Handle, catalog: VolumeCatalog, claims: PodClaims) -> None:
+    def __init__(self, handle: Handle, catalog: VolumeCatalog, claims: PodClaims, budget: Budget) -> None:
         self.claims = claims
         self._handle = handle
         self._catalog = catalog
+        self._budget = budget
         self._capacities = handle.index(StorageCapacities)
-        self.keys = tuple(sorted(self._deciding_labels()))
-        """The labels of nodes that decide what unbound claims can get."""
+        deciding, of_nodes = self._deciding_labels(), handle.index(NodeLabelKeys)
+        self._has_one_key = len(deciding) == 1
+        self.keys = tuple(sorted(key for key in deciding if key in of_nodes)) if len(deciding) > 1 else tuple(deciding)
+        """The labels of nodes that decide what unbound claims can get; of many, those that nodes have."""
         self._found: dict[tuple[str | None, ...], Found] = {}
         self._selected = {c.annotations[SELECTED_NODE] for c in claims.delayed if SELECTED_NODE in c.annotations}
 
@@ -96,6 +108,7 @@ class VolumeFinder:
     def _bound_problem(self, node: NodeView) -> Reason | None:
         """Of the first bound claim whose volume is missing or out of reach."""
         for claim in self.claims.bound:
+            self._budget.spend(_STEPS_PER_CLAIM)
             volume = self._catalog.volume(claim.spec.volume_name)
             if volume is None:
                 return NO_VOLUME
@@ -119,6 +132,7 @@ class VolumeFinder:
         taken: set[str] = set()
         open_claims = [claim for claim in self.claims.delayed if SELECTED_NODE not in claim.annotations]
         for claim in sorted(open_claims, key=requested_size):
+            self._budget.spend(_STEPS_PER_CLAIM)
             volume = volume_for(claim, self._catalog, labels, taken)
             if volume is None:
                 to_make.append(claim)
@@ -127,6 +141,7 @@ class VolumeFinder:
                 bindings.append((volume, claim))
         provisions = []
         for claim in to_make:
+            self._budget.spend(_STEPS_PER_CLAIM)
             provision = self._provision(claim, labels)
             if isinstance(provision, Reason):
                 return Found(refusal=provision)
@@ -138,6 +153,7 @@ class VolumeFinder:
         storage_class = self._class_of(claim)
         if storage_class.provisioner in ("", _NO_PROVISIONER):
             return BIND_CONFLICT
+        self._budget.spend(len(storage_class.allowed_topologies))
         if not topologies_match(storage_class.allowed_topologies, labels):
             return BIND_CONFLICT
         if not self._is_limited(claim, storage_class):
@@ -165,10 +181,11 @@ class VolumeFinder:
         """Where a bound volume is out of reach, and where (claims before it being fine) it does not exist."""
         conflict: Mask | None = None
         for claim in self.claims.bound:
+            self._budget.spend(_STEPS_PER_CLAIM + len(nodes) // 8)
             volume = self._catalog.volume(claim.spec.volume_name)
             if volume is None:
                 return conflict, nodes.everywhere(True) if conflict is None else ~conflict
-            mask = reach_mask(self._handle, volume, nodes)
+            mask = reach_mask(self._handle, volume, nodes, conflict)
             if mask is not None:
                 conflict = ~mask if conflict is None else conflict | ~mask
         return conflict, None
@@ -196,7 +213,7 @@ class VolumeFinder:
 
     def _grouped(self, nodes: NodeTable) -> tuple[NDArray[np.int64], list[Found]]:
         """A group for each node, and what the unbound claims can get in each group."""
-        groups, members = grouped_rows(nodes, self.keys)
+        groups, members = grouped_rows(nodes, self.keys, self._budget)
         return groups, [self.found(nodes.node(int(row)).labels) for row in members]
 
     # --- what answers can be shared by ---------------------------------------------------------------------------
@@ -204,7 +221,7 @@ class VolumeFinder:
     @property
     def shape(self) -> Hashable | None:
         """Pods with equal shapes get the same; None if a claim has a past, or if more than one label decides."""
-        if len(self.keys) != 1 or self._selected:
+        if not self._has_one_key or self._selected:
             return None
         if any(self._catalog.claimed_by(class_name_of(claim), claim.key) for claim in self.claims.delayed):
             return None
@@ -231,6 +248,7 @@ class VolumeFinder:
             keys.update(self._capacities.deciding_labels(class_name))
             storage_class: StorageClass | None = self._handle.objects("StorageClass").get(class_name)
             for term in () if storage_class is None else storage_class.allowed_topologies:
+                self._budget.spend(len(term.match_label_expressions))
                 keys.update(requirement.key for requirement in term.match_label_expressions)
         return keys
 
@@ -247,7 +265,9 @@ def _shape(claim: PersistentVolumeClaim) -> Hashable:
     )
 
 
-def grouped_rows(nodes: NodeTable, keys: tuple[str, ...]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def grouped_rows(
+    nodes: NodeTable, keys: tuple[str, ...], budget: Budget
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Nodes with equal values of these labels: a group for each row, and one row of each group."""
     if not len(nodes):
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
@@ -255,6 +275,7 @@ def grouped_rows(nodes: NodeTable, keys: tuple[str, ...]) -> tuple[NDArray[np.in
     if not keys:
         return code, np.zeros(1, dtype=np.int64)
     for key in keys:
+        budget.spend(len(nodes) // 2)
         codes, values = nodes.labels(key)
         # Codes are renumbered after each label, so that the product cannot outgrow an integer.
         code = np.unique(code * (len(values) + 1) + codes + 1, return_inverse=True)[1]
@@ -266,20 +287,31 @@ def volume_reaches(handle: Handle, volume: PersistentVolume, node_name: str, lab
     """Can the volume be used on this node?"""
     plugin = plugin_of(volume.spec)
     if plugin is not None and node_name in handle.index(MigratedPlugins).nodes_of(plugin):
-        return affinity_matches(translated_affinity(volume, plugin), labels)
+        return affinity_matches(_in_terms_of_the_driver(volume, plugin), labels)
     return affinity_matches(required_affinity(volume), labels)
 
 
-def reach_mask(handle: Handle, volume: PersistentVolume, nodes: NodeTable) -> Mask | None:
-    """The nodes where the volume can be used; None for all of them."""
+def reach_mask(handle: Handle, volume: PersistentVolume, nodes: NodeTable, rejected: Mask | None) -> Mask | None:
+    """The nodes where the volume can be used; None for all of them. Of rejected nodes nothing is asked or said."""
     affinity, plugin = required_affinity(volume), plugin_of(volume.spec)
     plain = None if affinity is None else affinity_mask(affinity, nodes)
     if plugin is None:
         return plain
-    migrated = handle.index(MigratedPlugins).nodes_of(plugin)
-    translated = translated_affinity(volume, plugin)
-    if not migrated or translated == affinity:
+    migrated = nodes.rows_of(handle.index(MigratedPlugins).nodes_of(plugin))
+    if rejected is not None:
+        migrated &= ~rejected
+    if not migrated.any():
+        return plain
+    translated = _in_terms_of_the_driver(volume, plugin)
+    if translated == affinity:
         return plain
     everywhere = nodes.everywhere(True)
     there = everywhere if translated is None else affinity_mask(translated, nodes)
-    return np.where(nodes.rows_of(migrated), there, everywhere if plain is None else plain)
+    return np.where(migrated, there, everywhere if plain is None else plain)
+
+
+def _in_terms_of_the_driver(volume: PersistentVolume, plugin: InTreePlugin) -> NodeSelector | None:
+    try:
+        return translated_affinity(volume, plugin)
+    except CannotTranslate as error:
+        raise VolumeError(f"could not translate pv: {error}") from error

@@ -16,8 +16,7 @@ MIGRATED_PLUGINS: Final = "storage.alpha.kubernetes.io/migrated-plugins"
 class VolumeHints(Plugin):
     """The events and hints of VolumeBinding."""
 
-    # Claims of ephemeral volumes are named after the pod.
-    hints_per_pod: ClassVar[bool] = True
+    pure_hints: ClassVar[bool] = True
     always_queue_on = (
         ClusterEvent(Resource.PERSISTENT_VOLUME, Action.ADD | Action.UPDATE),
         ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),

@@ -16,6 +16,7 @@ from pilotage.api import ClusterIndex
 
 class VolumeNews(ClusterIndex):
     kinds = frozenset({"PersistentVolume", "PersistentVolumeClaim"})
+    keeps_more = True
 
     def __init__(self) -> None:
         self._bells: dict[str, dict[Event, None]] = {}

@@ -70,7 +70,7 @@ class VolumeBinding(VolumeHints, PreFilter, Filter, VectorFilter, PreScore, Scor
         claims = sorted_claims(self._handle, catalog, pod)
         if isinstance(claims, Reason):
             return Reject(claims)
-        state[_FINDER] = VolumeFinder(self._handle, catalog, claims)
+        state[_FINDER] = VolumeFinder(self._handle, catalog, claims, state.budget)
         return None
 
     def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:

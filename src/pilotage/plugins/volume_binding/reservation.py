@@ -57,11 +57,13 @@ def reserve(catalog: VolumeCatalog, found: Found, node_name: str) -> Reservation
 
 
 def release(catalog: VolumeCatalog, reservation: Reservation) -> None:
-    """Take back what was promised, as far as it still stands."""
+    """Take back what was promised, as far as it still stands; not what another pod with the same claim was promised."""
     for binding in reservation.bindings:
-        catalog.restore_volume(binding.volume)
+        if binding.is_new:
+            catalog.restore_volume(binding.volume)
     for order in reservation.orders:
-        catalog.restore_claim(order.claim)
+        if order.is_new:
+            catalog.restore_claim(order.claim)
 
 
 def _binding(volume: PersistentVolume, claim: PersistentVolumeClaim) -> Binding:

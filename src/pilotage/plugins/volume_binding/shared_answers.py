@@ -43,6 +43,8 @@ class _Answers:
         known = len(self._place_of) if values is self.values else 0
         if values is self.values and known == len(values):
             return
+        if values is not self.values:
+            self.stale.clear()
         self._place_of = {value: place for place, value in enumerate(values)}
         self.refusals = _grown(self.refusals, known, len(values))
         self.scores = _grown(self.scores, known, len(values))

@@ -3,9 +3,11 @@
     async with serve(server, "127.0.0.1", 0) as serving:
         print(serving.url)
 
-Only loopback addresses are served. The token comes as a header or, because kubectl sends no token over plain HTTP, as
-the first part of the path (see `kubeconfig`). A body is read no further than the limit for objects; a watch ends when
-its client is gone. uvicorn is used as a library: no signal handlers, no access log, no lifespan.
+Only loopback addresses are served, and over plain HTTP only under their own names: a page in a browser may be led here
+by a domain name of its own. The token comes as a header or, because kubectl sends no token over plain HTTP, as the
+first part of the path (see `kubeconfig`). There is one user, so a request to act as another one is refused instead of
+being carried out as that one. A body is read no further than the limit for objects (heads: see `guarded_protocol`); a
+watch ends when its client is gone. uvicorn is used as a library: no signal handlers, no access log, no lifespan.
 """
 
 from __future__ import annotations
@@ -15,10 +17,12 @@ import contextlib
 import errno
 import hmac
 import ipaddress
+import re
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, MutableMapping
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
@@ -28,6 +32,7 @@ from pilotage.sandbox.errors import ApiError
 from pilotage.sandbox.faults import ConnectionReset, Faults
 from pilotage.sandbox.http.bodies import MOST_BYTES, check_size
 from pilotage.sandbox.http.exchange import error_response
+from pilotage.sandbox.http.guarded_protocol import GuardedProtocol
 from pilotage.sandbox.http.kubeconfig import token_path
 from pilotage.sandbox.http.server import ApiServer, Request, Response, Watch
 from pilotage.sandbox.http.tls import Tls
@@ -47,6 +52,8 @@ _MOST_DISCARDED: Final = 64 * 1024 * 1024
 _BACKLOG: Final = 2048
 _KEEP_ALIVE_SECONDS: Final = 75
 _SHUTDOWN_SECONDS: Final = 2
+_TICKS_PER_LOOK: Final = 10
+"""uvicorn has ten ticks a second."""
 
 
 class PortInUse(OSError):
@@ -81,10 +88,8 @@ class AsgiApp:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        headers = {
-            _HEADERS_READ[name]: value.decode("latin-1") for name, value in scope["headers"] if name in _HEADERS_READ
-        }
         try:
+            headers = _headers(scope)
             body = await _body(scope["method"], headers, receive)
         except ApiError as error:
             await _send(send, error_response(error), closes=True)
@@ -155,6 +160,14 @@ class _Runner(uvicorn.Server):
         await super().startup(sockets)
         self.is_ready.set()
 
+    async def on_tick(self, counter: int) -> bool:
+        if counter % _TICKS_PER_LOOK == 0:
+            now = asyncio.get_running_loop().time()
+            for connection in list(self.server_state.connections):
+                if isinstance(connection, GuardedProtocol):
+                    connection.give_up_if_late(now)
+        return await super().on_tick(counter)
+
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
@@ -163,7 +176,7 @@ class _Runner(uvicorn.Server):
 def _config(app: AsgiApp, tls: Tls | None) -> uvicorn.Config:
     return uvicorn.Config(
         app,
-        http="httptools",
+        http=GuardedProtocol,
         ws="none",
         lifespan="off",
         log_config=None,
@@ -181,13 +194,11 @@ def _config(app: AsgiApp, tls: Tls | None) -> uvicorn.Config:
 
 def _listen(host: str, port: int) -> socket.socket:
     address = "127.0.0.1" if host == "localhost" else host
-    try:
-        is_loopback = ipaddress.ip_address(address).is_loopback
-    except ValueError:
-        is_loopback = False
-    if not is_loopback:
+    if not _is_loopback(address):
         raise NotLoopback(f"the sandbox serves loopback addresses only, not {host}; use 127.0.0.1")
-    listener = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    # With its protocol named: otherwise asyncio does not see that it is TCP, and leaves Nagle's delay on.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((address, port))
@@ -199,6 +210,37 @@ def _listen(host: str, port: int) -> socket.socket:
             raise PortInUse(error.errno, f"port {port} on {host} is in use: choose another one, or 0 for any") from None
         raise
     return listener
+
+
+def _headers(scope: Scope) -> dict[str, str]:
+    """Those that mean something here; ApiError for those that would mean something else than the client thinks."""
+    headers = {}
+    for name, value in scope["headers"]:
+        if name in _HEADERS_READ:
+            headers[_HEADERS_READ[name]] = value.decode("latin-1")
+        elif name == b"host":
+            if scope["scheme"] == "http" and not _is_own_name(value):
+                raise ApiError(
+                    403, "Forbidden", "this sandbox is called 127.0.0.1, [::1] or localhost: use one of these"
+                )
+        elif name.startswith(b"impersonate-"):
+            message = "the sandbox has one user and lets nobody act as another: leave out the Impersonate- headers"
+            raise ApiError(403, "Forbidden", f"{message} (kubectl: --as, --as-group, --as-uid)")
+    return headers
+
+
+@lru_cache(maxsize=64)
+def _is_own_name(host: bytes) -> bool:
+    """Does a Host header name this machine, with whatever port?"""
+    name = re.sub(r":\d*$", "", host.decode("latin-1")).strip("[]")
+    return name.lower() == "localhost" or _is_loopback(name)
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return False
 
 
 async def _body(method: str, headers: MutableMapping[str, str], receive: Receive) -> bytes:

@@ -33,10 +33,11 @@ class EventExpiry:
         """Remove what is due."""
         now = self._clock.monotonic()
         while self._due and self._due[0][0] <= now:
-            _, key, revision = self._due.popleft()
+            _, key, revision = self._due[0]
             record = self._store.get(key)
             if record is not None and record.revision == revision:
                 self._store.delete(key)
+            self._due.popleft()
 
     def _on_change(self, change: Change) -> None:
         if change.type != "DELETED":

@@ -25,6 +25,10 @@ class Request(msgspec.Struct, frozen=True):
     headers: Mapping[str, str] = {}
     body: bytes = b""
 
+    def __repr__(self) -> str:
+        # The headers carry the token.
+        return f"Request({self.method} {self.path})"
+
     def flag(self, name: str) -> bool:
         """A boolean query parameter as the API server reads it: anything but 0 and false is true."""
         return self.query.get(name, "") not in ("", "0", "false", "False", "FALSE", "f", "F")

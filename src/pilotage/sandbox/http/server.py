@@ -3,7 +3,7 @@
     request -> token -> path -> verb -> Response | Watch
 
 `handle` never raises: a refusal becomes a Status with its code, and a bug becomes a logged 500, after which the server
-goes on. `respond` is the same for those who must not be told of a write before it is on disk.
+goes on. `respond` is the same for those who must not be told of a write, nor shown one, before it is on disk.
 """
 
 from __future__ import annotations
@@ -26,10 +26,12 @@ from pilotage.sandbox.http.routes.reviews import Reviews
 from pilotage.sandbox.http.routes.subresources import Subresources
 from pilotage.sandbox.http.routes.writes import Writes
 from pilotage.sandbox.http.watch import Watch, WatchHub
+from pilotage.sandbox.storage.store import JournalError
 
 __all__ = ["ApiServer", "Request", "Response", "Watch"]
 
 Answer = Callable[[Request], Response]
+Ask = Callable[[Request], Response | Watch]
 
 _TICK_SECONDS: Final = 0.5
 _READ_METHODS: Final = frozenset({"GET", "HEAD"})
@@ -72,24 +74,26 @@ class ApiServer:
         return self.dispatch(request)
 
     async def respond(self, request: Request) -> Response | Watch:
-        """Like `handle`, but the answer to a write waits until the write is durable."""
-        answer = self.handle(request)
-        return await self._settled(request, answer) if self.api.store.has_journal else answer
+        """Like `handle`, but the answer waits until what it tells is on disk, be it to a write or to a read."""
+        return await self._settled(request, self.handle) if self.api.store.has_journal else self.handle(request)
 
     async def respond_trusted(self, request: Request) -> Response | Watch:
         """Like `respond`, for callers in this process: no token is asked for."""
-        answer = self.dispatch(request)
-        return await self._settled(request, answer) if self.api.store.has_journal else answer
+        return await self._settled(request, self.dispatch) if self.api.store.has_journal else self.dispatch(request)
 
     async def run(self, every_seconds: float = _TICK_SECONDS) -> None:
         """What time brings: bookmarks, ends of watches, old events. Runs until cancelled."""
         while True:
             await self._clock.sleep(every_seconds)
             self.watches.tick()
+            # Controllers write without waiting: nobody else may have noticed what became of it.
+            self.api.store.take_back_lost()
             try:
                 self._events.tick()
+            except JournalError:
+                # The journal has said so, requests are told one by one, and reading goes on.
+                continue
             except Exception:
-                # A journal that cannot write; requests are told of it one by one, and reading goes on.
                 _log.exception("old events could not be removed")
 
     def dispatch(self, request: Request) -> Response | Watch:
@@ -98,18 +102,31 @@ class ApiServer:
             return self._route(request)
         except ApiError as error:
             return error_response(error)
+        except JournalError as error:
+            return _not_stored(error)
         except Exception as error:
             _log.exception("request failed: method=%s path=%s", request.method, request.path)
             return error_response(internal_error(f"{type(error).__name__}: {error}"))
 
-    async def _settled(self, request: Request, answer: Response | Watch) -> Response | Watch:
-        if request.method not in _READ_METHODS:
+    async def _settled(self, request: Request, answer: Ask) -> Response | Watch:
+        """The answer, when everything that it can have seen is on disk."""
+        store = self.api.store
+        while True:
+            answered = answer(request)
+            if request.path in HEALTH_PATHS:
+                return answered
             try:
-                await self.api.store.durable(self.api.store.revision)
-            except Exception as error:
-                _log.exception("a write could not be made durable")
-                return error_response(internal_error(f"the write is not on disk: {error}"))
-        return answer
+                await store.durable(store.revision)
+            except BaseException as error:
+                if isinstance(answered, Watch):
+                    answered.close()
+                if not isinstance(error, JournalError):
+                    raise
+                if request.method not in _READ_METHODS:
+                    return _not_stored(error)
+                # What a read has seen is taken back by now: it looks again.
+            else:
+                return answered
 
     def _is_let_in(self, request: Request) -> bool:
         if request.path in HEALTH_PATHS:
@@ -174,3 +191,7 @@ class ApiServer:
         if request.method not in ("GET", "HEAD", "PUT", "PATCH"):
             raise method_not_allowed(request.method.lower(), f"{target.resource_type.qualified}/{target.subresource}")
         return self._object(request, target)
+
+
+def _not_stored(error: JournalError) -> Response:
+    return error_response(internal_error(f"the write was not stored: {error}"))

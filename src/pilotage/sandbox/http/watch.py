@@ -1,9 +1,9 @@
 """Watches: each reads the store's history at its own pace.
 
-A watch keeps no queue of its own. It remembers the revision up to which it has sent and, when woken by a write, takes
-what came since from the store's history, filters it and sends it as one chunk. A client that reads too slowly falls
-behind; when the history no longer reaches back to it, it is told so (410 as an ERROR event) and cut, and can list anew.
-So memory does not depend on how many clients watch or how slowly.
+A watch keeps no queue of its own. It remembers the revision up to which it has sent and, when woken by a write, waits
+until the write is on disk, takes what came since from the store's history, filters it and sends it as one chunk. A
+client that reads too slowly falls behind; when the history no longer reaches back to it, it is told so (410 as an ERROR
+event) and cut, and can list anew. So memory does not depend on how many clients watch or how slowly.
 
     subscribe -> initial objects (if asked for) -> [wait for a write -> changes since -> filter -> chunk]* -> end
 
@@ -105,8 +105,7 @@ class Watch:
             for chunk in _joined(self._initial_lines()):
                 yield chunk
             while True:
-                for chunk in _joined(self._new_lines()):
-                    await self._store.durable(self._sent)
+                for chunk in _joined(self._new_lines(await self._store.settled())):
                     yield chunk
                 if self._is_over:
                     return
@@ -124,12 +123,13 @@ class Watch:
         if scope.marks_initial_end:
             yield _line("BOOKMARK", scope.presentation.bookmark(scope.start, ends_initial=True))
 
-    def _new_lines(self) -> Iterator[bytes]:
-        """The lines of everything since the last call, and a bookmark if one is due."""
+    def _new_lines(self, revision: int) -> Iterator[bytes]:
+        """The lines of everything since the last call and up to `revision`, and a bookmark if one is due."""
         storage = self._scope.presentation.resource_type.storage
-        revision = self._store.revision
         changes = self._store.changes_since(storage, self._sent) if revision > self._sent else ()
         for change in changes:
+            if change.revision > revision:
+                break
             self._sent = change.revision
             line = change.line if self._takes_lines_as_they_are else self._line_of(change)
             if line:

@@ -101,6 +101,8 @@ _MACHINERY: Final = (
         categories=("api-extensions",),
     ),
     _kind("coordination.k8s.io/v1", "Lease", "leases"),
+    # Stored; there is no network that it could be about.
+    _kind("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies", "netpol", **_GENERATION),
     _kind("node.k8s.io/v1", "RuntimeClass", "runtimeclasses", **_CLUSTER),
     _kind("discovery.k8s.io/v1", "EndpointSlice", "endpointslices", **_GENERATION),
     _kind("events.k8s.io/v1", "Event", "events", "ev", storage="events", storage_api_version="v1"),

@@ -6,6 +6,7 @@
 
 Everything happens in one task and in a fixed order, so with a virtual clock and a seeded random source a run can be
 repeated exactly. A controller that fails on a key is called again for that key, later and later; the others go on.
+While the store takes no writes (a full disk) all of them rest.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Final, TypeAlias
 from pilotage.clock import Clock
 from pilotage.sandbox.api import Api
 from pilotage.sandbox.errors import ApiError
-from pilotage.sandbox.life.controllers.controller import ALL_RESOURCES, Controller, Due, Interest, World
+from pilotage.sandbox.life.controllers.controller import ALL_RESOURCES, MOST_PODS, Controller, Due, Interest, World
 from pilotage.sandbox.life.controllers.deployment import DeploymentController
 from pilotage.sandbox.life.controllers.disruption import DisruptionController
 from pilotage.sandbox.life.controllers.ephemeral_volumes import EphemeralVolumeController
@@ -33,7 +34,7 @@ from pilotage.sandbox.life.controllers.volumes import VolumeController
 from pilotage.sandbox.life.kubelet import Kubelet, KubeletSettings
 from pilotage.sandbox.life.object_index import ObjectIndex, Seen
 from pilotage.sandbox.life.work_queue import WorkQueue
-from pilotage.sandbox.storage.store import Key
+from pilotage.sandbox.storage.store import JournalError, Key
 
 _log = logging.getLogger(__name__)
 
@@ -41,6 +42,7 @@ _STEPS_BEFORE_OTHERS: Final = 32
 """Keys handled before the event loop gets its turn: the API server and the scheduler live in it too."""
 _FIRST_RETRY_SECONDS: Final = 0.05
 _LONGEST_RETRY_SECONDS: Final = 60.0
+_UNWRITABLE_SECONDS: Final = 0.5
 
 ControllerFactory: TypeAlias = Callable[[World], Controller]
 
@@ -68,8 +70,10 @@ class Life:
         *,
         controllers: Iterable[ControllerFactory] = DEFAULT_CONTROLLERS,
         kubelet: KubeletSettings = _NO_SETTINGS,
+        most_pods: int = MOST_PODS,
     ) -> None:
-        world = self.world = World(api, clock, rng, ObjectIndex())
+        """`most_pods`: controllers create none beyond."""
+        world = self.world = World(api, clock, rng, ObjectIndex(), most_pods)
         self._clock = clock
         self.kubelet = Kubelet(world, kubelet)
         self._controllers: Sequence[Controller] = [
@@ -89,10 +93,13 @@ class Life:
     async def run(self) -> None:
         """Live until cancelled."""
         self.start()
+        store = self.world.api.store
         try:
             async with asyncio.TaskGroup() as group:
                 while True:
-                    if self.step(_STEPS_BEFORE_OTHERS) == _STEPS_BEFORE_OTHERS:
+                    if not store.is_writable:
+                        await self._clock.sleep(_UNWRITABLE_SECONDS)
+                    elif self.step(_STEPS_BEFORE_OTHERS) == _STEPS_BEFORE_OTHERS:
                         await self._clock.sleep(0)
                     else:
                         await self._rest(group)
@@ -158,6 +165,9 @@ class Life:
         number, key = item
         try:
             again = self._controllers[number].reconcile(key)
+        except JournalError:
+            # Nothing is wrong with the key, and the journal has told what is: everybody waits until it can write.
+            self._queue.add(item, self._clock.monotonic() + _UNWRITABLE_SECONDS)
         except ApiError as error:
             if error.code != 409:
                 _log.warning("controller=%s key=%s refused: %s", self._controllers[number].name, key, error)

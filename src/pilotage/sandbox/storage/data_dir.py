@@ -1,6 +1,7 @@
 """The directory in which the sandbox keeps its objects: who may open it and what its files are called.
 
     format              one line: the format's name and version; a directory without it was not made by us
+    new                 no log was begun yet: the one time when a directory without a log is as it should be
     lock                locked (flock) by the process that has the directory open; holds its id, for the message
     log-00000003        the writes, in order
     snapshot-00000003   every object as it was when the log of the same number was begun
@@ -22,8 +23,9 @@ FORMAT_VERSION: Final = 1
 
 _FORMAT: Final = "format"
 _LOCK: Final = "lock"
+_NEW: Final = "new"
 # What a first start that was killed half-way may leave behind.
-_UNFINISHED: Final = frozenset({_LOCK, _FORMAT + ".tmp"})
+_UNFINISHED: Final = frozenset({_LOCK, _NEW, _FORMAT + ".tmp"})
 
 
 class DataDirError(Exception):
@@ -55,6 +57,16 @@ class DataDirectory:
         """The numbers of the finished snapshots that are there, ascending."""
         return self._numbers("snapshot")
 
+    @property
+    def is_new(self) -> bool:
+        """Whether no log was ever begun here."""
+        return (self.path / _NEW).exists()
+
+    def begun(self) -> None:
+        """The first log is on disk: from now on a directory without one has lost it."""
+        (self.path / _NEW).unlink(missing_ok=True)
+        self.sync()
+
     def remove_unfinished(self) -> None:
         for path in self.path.glob("*.tmp"):
             path.unlink()
@@ -80,6 +92,7 @@ def claim(path: Path) -> DataDirectory:
         try:
             _refuse_foreign(path)
             if not (path / _FORMAT).exists():
+                (path / _NEW).touch(mode=0o600)
                 _write_format(path)
         except BaseException:
             os.close(lock)

@@ -54,6 +54,16 @@ class History:
         if len(ring) > _LINES_KEPT:
             ring[-1 - _LINES_KEPT].forget_line()
 
+    def cut(self, revision: int) -> None:
+        """Forget every change after `revision`."""
+        ring = self._ring
+        while ring and ring[-1].revision > revision:
+            resource = ring.pop().record.key.resource
+            queue = self._by_resource[resource]
+            queue.pop()
+            if not queue:
+                del self._by_resource[resource]
+
     def since(self, resource: str, revision: int) -> list[Change]:
         """Every change of `resource` after `revision`, oldest first; Expired if one of them is gone."""
         oldest = self._floors.get(resource, self._start)

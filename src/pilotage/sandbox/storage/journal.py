@@ -6,11 +6,13 @@ all changes that have come in, writes them as one frame, syncs, wakes those who 
 come in meanwhile. The more writers, the bigger the groups.
 
     append() --> pending --> [thread: one frame, one sync] --> durable revision --> futures of durable()
-                    ^                        | OSError
-                    +---- kept, retried <----+   meanwhile append() and durable() raise JournalError
+                                             | OSError
+                                             +--> lost --> the store takes it back: go_on()
 
-A disk that cannot be written (full, failed) refuses writes without ending anything: what was taken stays pending and is
-retried, what is new is refused, so nothing piles up, and once the disk works again so does the journal.
+A disk that cannot be written (full, failed) refuses writes without ending anything: what is pending is lost, all of it,
+so that what is on disk stays a beginning of what happened, and append() and durable() raise JournalError. When the
+store has taken the lost changes back, the disk is tried twice a second, and once it takes as much as it refused so does
+the journal. Nothing that was lost is ever written later: its authors were told that it failed.
 
 Pending changes are bounded in number and bytes; a writer that outruns the disk waits in `append()`. The bound in number
 also limits how many revisions a killed process can have handed out without a trace (see journal_recovery.py).
@@ -22,6 +24,7 @@ import asyncio
 import logging
 import threading
 from collections import deque
+from collections.abc import Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -31,22 +34,22 @@ from pilotage.sandbox.storage.data_dir import DataDirectory, DataDirError, claim
 from pilotage.sandbox.storage.journal_recovery import recover
 from pilotage.sandbox.storage.journal_writer import SNAPSHOT_AFTER_BYTES, JournalWriter, Pending, pending
 from pilotage.sandbox.storage.records import Change, Record
+from pilotage.sandbox.storage.store import JournalError
 
 __all__ = ["DataDirError", "Journal", "JournalError", "open_journal"]
 
 PENDING_LIMIT: Final = 1 << 16
+SKIPPED_REVISIONS: Final = PENDING_LIMIT + 1
+"""The most that were handed out and left no trace on disk: of pending changes, and of taking them back."""
 _PENDING_BYTES_LIMIT: Final = 64 << 20
 _BATCH_LIMIT: Final = 4096
 _BATCH_BYTES: Final = 4 << 20
 _RETRY_SECONDS: Final = 0.5
+_LOSSES_REMEMBERED: Final = 64
 
 _Futures: TypeAlias = "list[asyncio.Future[None]]"
 
 _log = logging.getLogger(__name__)
-
-
-class JournalError(Exception):
-    """The write is not known to be on disk, or was refused; the message names the directory and the reason."""
 
 
 def open_journal(path: Path | str, *, snapshot_after_bytes: int = SNAPSHOT_AFTER_BYTES) -> Journal:
@@ -55,7 +58,7 @@ def open_journal(path: Path | str, *, snapshot_after_bytes: int = SNAPSHOT_AFTER
     try:
         recovered = recover(directory)
         loaded = list(recovered.records.values())
-        revision = recovered.revision + (0 if recovered.ended_in_order else PENDING_LIMIT)
+        revision = recovered.revision + (0 if recovered.ended_in_order else SKIPPED_REVISIONS)
         writer = JournalWriter(directory, recovered, revision, snapshot_after_bytes=snapshot_after_bytes)
     except OSError as error:
         directory.release()
@@ -64,6 +67,14 @@ def open_journal(path: Path | str, *, snapshot_after_bytes: int = SNAPSHOT_AFTER
     except BaseException:
         directory.release()
         raise
+    if recovered.torn_bytes:
+        _log.warning(
+            "data directory %s: the last %d bytes of %s are an incomplete write and were cut off; it was never "
+            "acknowledged to anybody",
+            directory.path,
+            recovered.torn_bytes,
+            directory.log(recovered.log_number).name,
+        )
     return Journal(directory, writer, revision, loaded)
 
 
@@ -84,6 +95,9 @@ class Journal:
         self._pending_bytes = 0
         self._waiters: list[tuple[int, asyncio.Future[None]]] = []
         self._failure: str | None = None
+        self._refused_bytes = 0
+        self._lost: list[Change] = []
+        self._losses: deque[range] = deque(maxlen=_LOSSES_REMEMBERED)
         self._is_closing = False
         self._thread = threading.Thread(target=self._run, name="journal", daemon=True)
         self._thread.start()
@@ -97,28 +111,46 @@ class Journal:
         """Take the change for the next commit; JournalError if the disk does not take any at present."""
         item = pending(change)
         with self._work:
-            self._refuse_if_failed()
+            self._refuse_if_unwritable()
             while len(self._pending) >= PENDING_LIMIT or self._pending_bytes >= _PENDING_BYTES_LIMIT:
                 self._room.wait()
-                self._refuse_if_failed()
+                self._refuse_if_unwritable()
             self._pending.append(item)
             self._pending_bytes += item.size
             self._accepted = change.revision
             self._work.notify()
 
     async def durable(self, revision: int) -> None:
-        """Return when everything up to `revision` is on disk; JournalError if the disk does not take it."""
+        """Return when everything up to `revision` is on disk; JournalError if the disk did not take it."""
         if revision <= self._durable:
-            return
+            return self._refuse_if_lost(revision)
         with self._work:
             if revision <= self._durable:
-                return
+                return self._refuse_if_lost(revision)
             if revision > self._accepted:
                 raise ValueError(f"revision {revision} has not been written; the last is {self._accepted}")
-            self._refuse_if_failed()
+            if self._failure is not None:
+                raise JournalError(self._failure)
             future = asyncio.get_running_loop().create_future()
             self._waiters.append((revision, future))
         await future
+
+    @property
+    def is_writable(self) -> bool:
+        """Whether writes are taken, as far as is known."""
+        return self._failure is None
+
+    @property
+    def lost(self) -> Sequence[Change]:
+        """What was taken and is never going to be on disk, oldest first, until `go_on`."""
+        return self._lost
+
+    def go_on(self, revision: int) -> None:
+        """What was lost is taken back; `revision` is the last one handed out, all that counts up to it is on disk."""
+        with self._work:
+            self._losses.append(range(self._lost[0].revision, self._lost[-1].revision + 1))
+            self._lost = []
+            self._accepted = self._durable = revision
 
     def close(self) -> None:
         """Commit what is pending and let the directory go; JournalError if not everything could be committed."""
@@ -130,7 +162,11 @@ class Journal:
         if self._durable < self._accepted:
             raise JournalError(self._failure or "closed")
 
-    def _refuse_if_failed(self) -> None:
+    def _refuse_if_lost(self, revision: int) -> None:
+        if any(revision in loss for loss in self._losses):
+            raise JournalError(f"data directory {self._directory.path}: revision {revision} could not be written")
+
+    def _refuse_if_unwritable(self) -> None:
         if self._failure is not None:
             raise JournalError(self._failure)
         if self._is_closing:
@@ -156,14 +192,17 @@ class Journal:
 
     def _commit_next(self) -> bool:
         """Commit one group, if there is one; False when the thread is to end."""
+        if self._failure is not None:
+            return self._try_again()
         batch = self._next_batch()
         if not batch:
             return not self._is_closing
         try:
             self._writer.commit(batch)
         except OSError as error:
+            self._refused_bytes = sum(item.size for item in batch)
             self._fail(error)
-            return self._wait_to_retry()
+            return True
         self._acknowledge(batch)
         return True
 
@@ -189,29 +228,38 @@ class Journal:
             self._durable = durable = batch[-1].change.revision
             ready = [future for revision, future in self._waiters if revision <= durable]
             self._waiters = [waiter for waiter in self._waiters if waiter[0] > durable]
-            recovered, self._failure = self._failure is not None, None
             self._room.notify_all()
-        if recovered:
-            _log.info("data directory %s can be written again", self._directory.path)
         _settle(ready, None)
 
     def _fail(self, error: BaseException) -> None:
         reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
         failure = f"data directory {self._directory.path}: cannot be written: {reason.lower()}"
+        if self._writer.is_torn:
+            failure += " (nor cut back: a restart may find what was being written)"
         with self._work:
-            is_new, self._failure = self._failure is None, failure
+            self._failure = failure
+            self._lost += [item.change for item in self._pending]
+            self._pending.clear()
+            self._pending_bytes = 0
             refused = [future for _, future in self._waiters]
             self._waiters = []
             self._room.notify_all()
-        if is_new:
-            _log.error("%s; writes are refused until it can", failure)
+        _log.error("%s; writes are refused until it can", failure)
         _settle(refused, failure)
 
-    def _wait_to_retry(self) -> bool:
+    def _try_again(self) -> bool:
+        """See whether the disk can be written again, some time after it could not; False when the thread is to end."""
         with self._work:
             if not self._is_closing:
                 self._work.wait(_RETRY_SECONDS)
-            return not self._is_closing
+            if self._is_closing or self._lost:
+                return not self._is_closing
+        # Nothing is accepted before this has succeeded.
+        with suppress(OSError):
+            self._writer.go_on(self._accepted, self._refused_bytes)
+            self._failure = None
+            _log.warning("data directory %s can be written again", self._directory.path)
+        return True
 
 
 def _settle(futures: _Futures, failure: str | None) -> None:

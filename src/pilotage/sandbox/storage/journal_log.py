@@ -1,14 +1,15 @@
 """A file that grows by frames, each on disk before `append` returns.
 
-A failed append leaves the file with a piece of the frame, or with all of it and no word from the disk. The next append
-first cuts the file back to the last frame known to be on disk; writing the cut bytes again also makes the kernel try
-again with pages that it has given up after a failed sync.
+A failed append leaves the file with a piece of the frame, or with all of it and no word from the disk. It is cut off
+before anybody hears of the failure: what was answered with an error must not be found by the next start. Where that
+fails too, the next append begins with it, and `is_torn` says so until then.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from pilotage.sandbox.storage.journal_frames import frame_of
@@ -20,18 +21,29 @@ class LogFile:
     def __init__(self, path: Path, size: int) -> None:
         self.path = path
         self.size = size
-        self._is_torn = True
+        self.is_torn = True
+        """Bytes may lie behind the last frame known to be on disk."""
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
     def append(self, parts: Sequence[bytes]) -> None:
         """Write one frame and return when it is on disk; OSError if it is not."""
-        if self._is_torn:
-            os.ftruncate(self._file, self.size)
-        self._is_torn = True
-        written = _write_all(self._file, *frame_of(parts))
-        os.fdatasync(self._file)
-        self._is_torn = False
+        if self.is_torn:
+            self._cut_back()
+        self.is_torn = True
+        try:
+            written = _write_all(self._file, *frame_of(parts))
+            os.fdatasync(self._file)
+        except OSError:
+            with suppress(OSError):
+                self._cut_back()
+            raise
+        self.is_torn = False
         self.size += written
+
+    def _cut_back(self) -> None:
+        os.ftruncate(self._file, self.size)
+        os.fdatasync(self._file)
+        self.is_torn = False
 
     def close(self) -> None:
         os.close(self._file)

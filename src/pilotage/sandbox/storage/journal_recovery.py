@@ -4,9 +4,9 @@ What must be there is known exactly: a snapshot is named only when finished, and
 before it. A missing or damaged file would mean that acknowledged objects are lost, so it is refused with its name
 instead of skipped. The one thing forgiven is an incomplete last frame of the last log: nobody was told it is durable.
 
-The revision to go on from: changes can be watched before they are on disk, so after a kill the last revision on disk
-may be less than the last that a client has seen. A log that does not end with the mark of an orderly end therefore goes
-on behind everything that can have been handed out.
+The revision to go on from: revisions are handed out before they are on disk, and some never get there, so after a kill
+the last revision on disk may be less than the last that was used. A log that does not end with the mark of an orderly
+end therefore goes on behind everything that can have been handed out.
 """
 
 from __future__ import annotations
@@ -48,6 +48,8 @@ class Recovered:
     log_number: int = FIRST_LOG
     log_size: int = 0
     """Bytes of the last log that are good; a torn tail lies behind them."""
+    torn_bytes: int = 0
+    """Length of the torn tail: a write that was under way when the last process ended, and was never acknowledged."""
     logged_bytes: int = 0
     """Size of all logs since the snapshot."""
 
@@ -68,8 +70,10 @@ def recover(directory: DataDirectory) -> Recovered:
     if snapshots:
         _read_snapshot(directory, base, recovered)
     needed = [number for number in logs if number >= base]
-    if not needed and not snapshots:
-        return recovered
+    if not snapshots:
+        if directory.is_new:
+            return recovered
+        _refuse_nothing(directory, needed)
     # A kill between beginning a log and its first commit: the log before it is still the last that counts.
     while len(needed) > 1 and directory.log(needed[-1]).stat().st_size == 0:
         needed.pop()
@@ -80,6 +84,7 @@ def recover(directory: DataDirectory) -> Recovered:
             recovered.apply(entry)
         if not reader.is_whole and (number != needed[-1] or reader.is_damaged()):
             raise _damaged(directory, reader.path, reader.end)
+        recovered.torn_bytes = reader.size - reader.end
         recovered.log_number, recovered.log_size = number, reader.end
         recovered.logged_bytes += reader.end
     return recovered
@@ -109,6 +114,15 @@ def _refuse_gaps(directory: DataDirectory, base: int, needed: list[int]) -> None
     if missing:
         problem = f"{directory.log(missing[0]).name} is missing"
         raise DataDirError(directory.path, problem, "restore it from a copy, or start with another directory")
+
+
+def _refuse_nothing(directory: DataDirectory, needed: list[int]) -> None:
+    """A log begins with a mark of who opened it: where there is none, objects were there that are gone."""
+    first = directory.log(needed[0] if needed else FIRST_LOG)
+    if first.exists() and first.stat().st_size > 0:
+        return
+    problem = f"{first.name} is {'empty' if first.exists() else 'missing'}, so that all objects are lost"
+    raise DataDirError(directory.path, problem, "restore it from a copy, or remove the directory to begin anew")
 
 
 def _damaged(directory: DataDirectory, path: Path, offset: int) -> DataDirError:

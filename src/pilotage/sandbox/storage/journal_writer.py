@@ -59,7 +59,7 @@ class JournalWriter:
         self._log_number = recovered.log_number
         self._log = LogFile(directory.log(recovered.log_number), recovered.log_size)
         self._log.append([mark(OPENED, revision)])
-        directory.sync()
+        directory.begun()
         self._logged_bytes = recovered.logged_bytes
         directory.remove_unfinished()
         self._remove_superseded()
@@ -69,7 +69,7 @@ class JournalWriter:
         return self._snapshot is not None
 
     def commit(self, batch: Sequence[Pending]) -> None:
-        """Return when the whole batch is on disk. OSError: none of it counts, commit it again."""
+        """Return when the whole batch is on disk. OSError: none of it is, unless `is_torn`."""
         parts = [part for item in batch for part in (item.head, item.body)]
         before = self._log.size
         self._log.append(parts)
@@ -78,6 +78,18 @@ class JournalWriter:
             self._apply(item.change)
         if self._snapshot is None and self._logged_bytes > max(self._snapshot_after_bytes, self._record_bytes):
             self._begin_snapshot(batch[-1].change.revision)
+
+    @property
+    def is_torn(self) -> bool:
+        """Whether a failed commit could not be cut off, so that the next start may find it."""
+        return self._log.is_torn
+
+    def go_on(self, revision: int, room: int) -> None:
+        """After a failed commit: mark that revisions go on behind `revision`. OSError: no `room` bytes are free yet."""
+        before = self._log.size
+        # As large as what was refused, or a disk with room for the mark alone would take and refuse writes in turn.
+        self._log.append([entry_head(OPENED, revision, Key("", "", ""), room), bytes(room)])
+        self._logged_bytes += self._log.size - before
 
     def advance_snapshot(self) -> None:
         """Write a piece of the snapshot under way. A failure costs only the snapshot: the logs still hold all."""

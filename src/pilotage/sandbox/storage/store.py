@@ -9,7 +9,10 @@ Kubernetes clients rely on four promises, and this file is where they are kept:
 4. Listeners hear of every write once, in order, after it has happened.
 
 The store is synchronous and does no I/O. With a journal each write is handed to it before it shows in memory (a journal
-that cannot write any more refuses it there) and `durable()` waits until it is on disk.
+that cannot write any more refuses it there) and `durable()` waits until it is on disk. What the journal could not write
+is taken back before anybody is told so: the store then holds what the disk holds. Nobody outside may be shown a
+revision before `durable()` has returned for it; listeners inside hear that the objects went and came again as they are
+on disk.
 
 Objects come in as dicts. A write stamps `metadata.resourceVersion` into the dict it is given, encodes it and keeps only
 the bytes, so the caller may go on using the dict.
@@ -19,7 +22,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol, TypeAlias
 
 import msgspec
@@ -28,7 +31,18 @@ from pilotage.sandbox.storage.history import Expired, History
 from pilotage.sandbox.storage.records import NO_LABELS, Change, ChangeType, Key, Record
 from pilotage.sandbox.storage.shelf import Shelf
 
-__all__ = ["AlreadyExists", "Change", "Conflict", "Durability", "Expired", "Key", "NotFound", "Record", "Store"]
+__all__ = [
+    "AlreadyExists",
+    "Change",
+    "Conflict",
+    "Durability",
+    "Expired",
+    "JournalError",
+    "Key",
+    "NotFound",
+    "Record",
+    "Store",
+]
 
 Records: TypeAlias = list[Record]
 Changes: TypeAlias = list[Change]
@@ -59,6 +73,10 @@ class Conflict(Exception):
         self.actual = actual
 
 
+class JournalError(Exception):
+    """The write is not on disk, or was refused; the message names the directory and the reason."""
+
+
 class Durability(Protocol):
     """What the store asks of a journal."""
 
@@ -66,10 +84,21 @@ class Durability(Protocol):
         """The revision to go on from and all live records."""
 
     def append(self, change: Change) -> None:
-        """Take the change to be written soon; raises if it cannot be."""
+        """Take the change to be written soon; JournalError if it cannot be."""
 
     async def durable(self, revision: int) -> None:
-        """Return when everything up to `revision` is on disk; raises if it cannot be."""
+        """Return when everything up to `revision` is on disk; JournalError if it cannot be."""
+
+    @property
+    def is_writable(self) -> bool:
+        """Whether writes are taken, as far as is known."""
+
+    @property
+    def lost(self) -> Sequence[Change]:
+        """The last changes taken, oldest first, if they are never going to be on disk; nothing is taken meanwhile."""
+
+    def go_on(self, revision: int) -> None:
+        """They are taken back; `revision` is the last one handed out."""
 
 
 class _Subscription:
@@ -103,6 +132,11 @@ class Store:
     def has_journal(self) -> bool:
         """Whether writes have to be waited for to be durable."""
         return self._journal is not None
+
+    @property
+    def is_writable(self) -> bool:
+        """Whether writes are taken at present; the journal tries by itself until they are."""
+        return self._journal is None or self._journal.is_writable
 
     @property
     def revision(self) -> int:
@@ -175,9 +209,53 @@ class Store:
         return unsubscribe
 
     async def durable(self, revision: int) -> None:
-        """Return when everything up to `revision` is on disk; at once without a journal."""
-        if self._journal is not None:
+        """Return when everything up to `revision` is on disk; at once without a journal.
+
+        JournalError: it could not be written, and is taken back.
+        """
+        if self._journal is None:
+            return
+        try:
             await self._journal.durable(revision)
+        except JournalError:
+            self.take_back_lost()
+            raise
+
+    async def settled(self) -> int:
+        """The revision of now, when everything up to it is on disk; what could not be written is taken back."""
+        while True:
+            revision = self._revision
+            try:
+                await self.durable(revision)
+            except JournalError:
+                continue
+            return revision
+
+    def take_back_lost(self) -> None:
+        """Return to what the journal has on disk, if it lost changes; needed where nobody waits in `durable()`."""
+        journal = self._journal
+        if journal is None or not journal.lost:
+            return
+        lost = journal.lost
+        first: dict[Key, Change] = {}
+        for change in lost:
+            first.setdefault(change.record.key, change)
+        gone = [record for key in reversed(first) if (record := self.get(key)) is not None]
+        kept = [change.previous for change in first.values() if change.previous is not None]
+        kept.sort(key=lambda record: record.revision)
+        # One more revision, so that subscribers who listed the lost changes hear of their end.
+        self._revision += 1
+        self._history.cut(lost[0].revision - 1)
+        for record in gone:
+            self._shelf(record.key.resource).remove(record.key)
+        for record in kept:
+            self._shelf(record.key.resource).put(record)
+        journal.go_on(self._revision)
+        # Also what was only altered goes and comes: whoever keeps notes about an object drops them when it goes.
+        self._outbox.extend(Change("DELETED", record, record, self._revision) for record in gone)
+        self._outbox.extend(Change("ADDED", record, None, self._revision) for record in kept)
+        if not self._is_delivering:
+            self._deliver()
 
     def check(self) -> None:
         """Records carry their own, distinct revisions, no later than the store's; shelves and history are whole."""
@@ -222,7 +300,11 @@ class Store:
     def _write(self, kind: ChangeType, record: Record, previous: Record | None) -> None:
         change = Change(kind, record, previous, record.revision)
         if self._journal is not None:
-            self._journal.append(change)
+            try:
+                self._journal.append(change)
+            except JournalError:
+                self.take_back_lost()
+                raise
         self._revision = record.revision
         resource = record.key.resource
         shelf = self._shelves.get(resource) or self._shelf(resource)

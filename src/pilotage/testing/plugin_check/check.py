@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import linecache
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -28,6 +28,7 @@ from pilotage.testing.builders import NodeBuilder, PodBuilder
 from pilotage.testing.fake_handle import FakeHandle
 from pilotage.testing.plugin_check.answers import OddAnswer
 from pilotage.testing.plugin_check.promises import PROMISES, Broken
+from pilotage.testing.plugin_check.random_kinds import RandomKinds
 from pilotage.testing.plugin_check.random_objects import RandomObjects
 from pilotage.testing.plugin_check.vocabulary import vocabulary_of
 from pilotage.testing.plugin_check.world import World
@@ -57,6 +58,7 @@ def check_plugin(
     args: Any = None,
     nodes: Iterable[NodeBuilder] = (),
     pods: Iterable[PodBuilder] = (),
+    objects: Iterable[Mapping[str, Any]] = (),
     skip: Iterable[str] = (),
     worlds: int = DEFAULT_WORLDS,
     seed: int = 1,
@@ -65,7 +67,8 @@ def check_plugin(
 
     `plugin` is a class (made anew for every cluster, with a handle and `args` if it wants them), a function of a handle
     that makes one, or an instance that needs no cluster. `nodes` and `pods` are samples of what it is about; the words
-    in its source are known without that. `skip` leaves checks out by their names in `CHECKS`.
+    in its source are known without that. `objects` are samples of the kinds that it watches, as they stand in files;
+    without any they are whatever the kind's type allows. `skip` leaves checks out by their names in `CHECKS`.
     """
     left_out = frozenset(skip)
     unknown = sorted(left_out.difference(CHECKS))
@@ -74,7 +77,7 @@ def check_plugin(
     subject = _Subject(plugin, args)
     findings = [] if "signatures" in left_out else subject.static_findings()
     if not findings:
-        findings = _Trials(subject, left_out, seed, tuple(nodes), tuple(pods)).findings(worlds)
+        findings = _Trials(subject, left_out, seed, tuple(nodes), tuple(pods), tuple(objects)).findings(worlds)
     if findings:
         raise PluginCheckFailed(subject.name, findings, seed)
 
@@ -121,14 +124,17 @@ class _Trials:
     seed: int
     nodes: tuple[NodeBuilder, ...]
     pods: tuple[PodBuilder, ...]
+    objects: tuple[Mapping[str, Any], ...] = ()
 
     def findings(self, worlds: int) -> list[Broken]:
+        watches = self.subject.cls.watches
         try:
-            words = vocabulary_of(self.subject.make(FakeHandle()), self.subject.args)
+            words = vocabulary_of(self.subject.make(FakeHandle(watches=watches)), self.subject.args)
             found: dict[str, Broken] = {}
             for number in range(worlds):
                 rng = seeded(self.seed * 100_003 + number)
-                world = World(rng, RandomObjects(rng, words, self.nodes, self.pods), self.subject.make)
+                kinds = RandomKinds(rng, words, watches, self.objects)
+                world = World(rng, RandomObjects(rng, words, self.nodes, self.pods), self.subject.make, kinds)
                 self._try(world, found)
         except ProfileError as error:
             return [Broken("exceptions", "can be made", [str(error)])]

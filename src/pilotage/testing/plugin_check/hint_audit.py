@@ -2,7 +2,7 @@
 
 A pod that the plugin refused waits until one of the plugin's hints says Queue. So whatever makes it fit must be an
 event that the plugin registered for, and a hint of it must say Queue then: otherwise the pod waits for minutes although
-there is a place for it.
+there is a place for it. With pure hints one answer may hold for many pods: it must be what each of them would get.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from collections.abc import Iterator
 
 from pilotage.api import points
 from pilotage.api.events import ClusterEvent, Hint
-from pilotage.api.plugin import Plugin, Registration
+from pilotage.api.plugin import HintFunction, Plugin, Registration
 from pilotage.model import Pod
+from pilotage.model.pod_stand_in import stand_in
 from pilotage.testing.builders import PodBuilder
 from pilotage.testing.plugin_check.answers import Asked
 from pilotage.testing.plugin_check.world import Happening, World
@@ -37,6 +38,35 @@ def missed_chances(world: World, pod: PodBuilder) -> Iterator[list[str]]:
         if not still and happening.events:
             yield from _unheard(happening, registrations, refused, pod)
         refused = still
+
+
+def wrongly_shared(world: World, pod: PodBuilder) -> Iterator[list[str]]:
+    """What a hint said for a class of pods, and what it says of one of them, where that differs."""
+    if not world.plugin.pure_hints:
+        return
+    happening, twins = world.something_happens(), world.twins(pod)
+    for registration in world.plugin.registrations():
+        if registration.hint is None or not any(registration.event.covers(event) for event in happening.events):
+            continue
+        shared = _said_for_all(registration.hint, pod.build(), happening)
+        for twin in [pod, *twins] if shared is not None else ():
+            own = registration.hint(twin.build(), happening.old, happening.new)
+            if own is not shared:
+                where = f"{_name(registration)} looked at nothing but namespace, spec and labels, and said {shared}"
+                way_out = (
+                    "hints that keep count of their calls or compare pods by `is` are not pure: pure_hints = False"
+                )
+                yield [f"then: {happening.what}", where, f"of this pod it says {own}: {twin.json()}", way_out]
+
+
+def _said_for_all(hint: HintFunction, example: Pod, happening: Happening) -> Hint | None:
+    """As the queue asks for a class of pods; None if it would ask for each pod instead."""
+    alike = stand_in(example)
+    try:
+        answer = hint(alike, happening.old, happening.new)
+    except AttributeError:
+        return None
+    return None if alike.noted else answer
 
 
 def why_refused(world: World, pod: Pod) -> str:

@@ -16,7 +16,7 @@ from pilotage.api.views import QueuedPod
 from pilotage.framework.diagnosis import Diagnosis
 from pilotage.testing.builders import PodBuilder
 from pilotage.testing.plugin_check.answers import Answers, Asked, OddAnswer, difference
-from pilotage.testing.plugin_check.hint_audit import missed_chances
+from pilotage.testing.plugin_check.hint_audit import missed_chances, wrongly_shared
 from pilotage.testing.plugin_check.read_only import contents
 from pilotage.testing.plugin_check.world import World
 
@@ -187,6 +187,11 @@ def _wakes_its_pods(world: World) -> Iterator[list[str]]:
         yield from missed_chances(world, builder)
 
 
+def _same_for_the_whole_class(world: World) -> Iterator[list[str]]:
+    for builder in [*world.pending, *world.more_pods(_PODS_TO_REFUSE)]:
+        yield from wrongly_shared(world, builder)
+
+
 def _ask(world: World, pod: PodBuilder) -> Asked:
     return Asked(world.plugin, world.cluster.nodes, pod.build())
 
@@ -237,5 +242,6 @@ PROMISES: Final = (
     Promise("sign", "says the same of pods with equal signatures", _EVALUATING, _same_for_equal_signatures),
     Promise("one node", "that signs looks at one node at a time", _EVALUATING, _one_node_at_a_time),
     Promise("unreserve", "gives back what it reserved, at any time", (points.Reserve,), _unreserve_gives_back),
+    Promise("pure hints", "with pure_hints answers by what its hints read", _ANY, _same_for_the_whole_class),
     Promise("hints", "wakes the pods that it refused", _ANY, _wakes_its_pods),
 )

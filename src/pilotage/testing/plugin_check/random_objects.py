@@ -58,6 +58,7 @@ class RandomObjects:
         return built.allocatable(self._rng.choice((_GPU, *self._words.resources)), self._of(1, 2))
 
     def pod(self, name: str) -> PodBuilder:
+        name = self.pod_name(name)
         built = pod(name)
         if self._pods and self.chance(0.6):
             built = PodBuilder(renamed(self._rng.choice(self._pods).json(), name))
@@ -70,7 +71,9 @@ class RandomObjects:
             (0.25, self.choosy),
             (0.15, self.fond),
             (0.2, self.listening),
-            (0.15, self.noted_pod),
+            (0.2, self.noted_pod),
+            (0.2, self.owned),
+            (0.15, self.reported),
             (0.15, self.demanding),
             (0.2, self.near_others),
             (0.2, self.spread),
@@ -99,6 +102,22 @@ class RandomObjects:
 
     def noted_pod(self, built: PodBuilder) -> PodBuilder:
         return built.annotation(*self.label())
+
+    def owned(self, built: PodBuilder) -> PodBuilder:
+        kind = self._rng.choice(("ReplicaSet", "StatefulSet"))
+        return built.owner(kind, self._rng.choice(("web", "db", *self._words.names)))
+
+    def reported(self, built: PodBuilder) -> PodBuilder:
+        """Something stands in its status."""
+        if self.chance(0.5):
+            return built.nominated(f"node-{self._of(1, 2)}")
+        unschedulable = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+        return built.status(conditions=[unschedulable], phase="Pending")
+
+    def pod_name(self, name: str) -> str:
+        """The name, at times after one of the plugin's own words."""
+        words = self._words.names
+        return f"{self._rng.choice(words)}-{name}" if words and self.chance(0.3) else name
 
     def demanding(self, built: PodBuilder) -> PodBuilder:
         return built.requests({self._rng.choice((_GPU, *self._words.resources)): 1})

@@ -30,6 +30,9 @@ class ReadOnlyTable:
     def allocatable(self, resource: str) -> Scores:
         return read_only(self._table.allocatable(resource))
 
+    def is_offered(self, resource: str) -> bool:
+        return self._table.is_offered(resource)
+
     def requested(self, resource: str) -> Scores:
         return read_only(self._table.requested(resource))
 
@@ -50,6 +53,9 @@ class ReadOnlyTable:
     def labels(self, key: str) -> tuple[Codes, Sequence[str]]:
         codes, values = self._table.labels(key)
         return read_only(codes), values
+
+    def has_label(self, key: str) -> bool:
+        return self._table.has_label(key)
 
     def taint_sets(self) -> tuple[Codes, Sequence[tuple[Taint, ...]]]:
         codes, sets = self._table.taint_sets()

@@ -18,13 +18,14 @@ from typing import Any, Final
 _LABEL_KEY: Final = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _LABEL_VALUE: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _RESOURCE: Final = re.compile(r"[a-z0-9.-]+\.[a-z0-9.-]+/[A-Za-z0-9._-]+")
+_NAME: Final = re.compile(r"[a-z]([-a-z0-9]{0,30}[a-z0-9])?")
 _MOST_WORDS: Final = 24
 _USUAL_VALUES: Final = ("1", "2", "7", "true", "x")
 
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """What labels, annotations and taints are made of."""
+    """What labels, annotations, taints and names are made of."""
 
     keys: tuple[str, ...]
     values: tuple[str, ...]
@@ -33,6 +34,11 @@ class Vocabulary:
     def resources(self) -> tuple[str, ...]:
         """Words that could be extended resources."""
         return tuple(key for key in self.keys if _RESOURCE.fullmatch(key) and "kubernetes.io/" not in key)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Words with which the name of an object could begin."""
+        return tuple(dict.fromkeys(word.strip("-") for word in self.values if _NAME.fullmatch(word)))
 
 
 def vocabulary_of(plugin: object, args: Any = None) -> Vocabulary:

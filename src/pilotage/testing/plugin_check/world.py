@@ -12,17 +12,21 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from pilotage.api.events import Action, ClusterEvent, Resource
+from pilotage.api.kinds import Kind
 from pilotage.api.plugin import Plugin
 from pilotage.cluster.changes import node_events, pod_events
 from pilotage.model import KINDS
 from pilotage.testing.builders import NodeBuilder, PodBuilder
 from pilotage.testing.fake_handle import FakeHandle
+from pilotage.testing.plugin_check.random_kinds import RandomKinds
 from pilotage.testing.plugin_check.random_objects import RandomObjects, renamed
 
 _NODES: Final = (1, 1, 2, 5)
 """Few nodes, because a pod that fits nowhere is of interest too."""
 _PODS_PER_NODE: Final = 2
 _PENDING: Final = 4
+
+_OBJECTS_PER_KIND: Final = 3
 
 MakePlugin = Callable[[FakeHandle], Plugin]
 
@@ -37,16 +41,20 @@ class Happening:
     new: Any
 
 
+_NOTHING: Final = Happening("nothing", (), None, None)
+
+
 class World:
     """Nodes, pods on them, pending pods, and a plugin that sees all of it."""
 
-    def __init__(self, rng: random.Random, objects: RandomObjects, make: MakePlugin) -> None:
+    def __init__(self, rng: random.Random, objects: RandomObjects, make: MakePlugin, kinds: RandomKinds) -> None:
         self._rng = rng
+        self._kinds = kinds
         self._objects = objects
         self._names = 0
         self.nodes: dict[str, NodeBuilder] = {}
         self.placed: dict[str, PodBuilder] = {}
-        self.handle = FakeHandle(rng=rng)
+        self.handle = FakeHandle(rng=rng, watches=kinds.kinds)
         self.cluster = self.handle.cluster
         self.handle.put(KINDS["namespaces"].decode(b'{"metadata":{"name":"default","uid":"uid-default"}}'))
         for _ in range(rng.choice(_NODES)):
@@ -54,6 +62,8 @@ class World:
         for _ in range(_PODS_PER_NODE * len(self.nodes)):
             self._put_pod(objects.pod(self._new_name("placed")).node(rng.choice(sorted(self.nodes))))
         self.pending = self.more_pods(_PENDING)
+        for _ in range(_OBJECTS_PER_KIND * len(kinds.kinds)):
+            self._object_comes()
         self.plugin = make(self.handle)
 
     def variants(self, pod: PodBuilder) -> list[PodBuilder]:
@@ -66,9 +76,19 @@ class World:
             lambda built: built.requests(cpu="300m"),
             lambda built: built.namespace("other"),
             *[objects.tolerant, objects.choosy, objects.noted_pod, objects.demanding, objects.fond],
+            *[objects.owned, objects.reported],
         ]
         named = PodBuilder(renamed(pod.json(), f"like-{pod.build().name}"))
         return [change(named) for change in changes]
+
+    def twins(self, pod: PodBuilder) -> list[PodBuilder]:
+        """Pending pods that share namespace, spec and labels with this one, and differ in all else."""
+        objects, name = self._objects, pod.build().name
+        names = [objects.pod_name(f"twin-{number}-{name}") for number in range(4)]
+        same, noted, owned, reported = (PodBuilder(renamed(pod.json(), name)) for name in names)
+        twins = [same, objects.noted_pod(noted), objects.owned(owned), objects.reported(reported)]
+        self.handle.put(*(twin.build() for twin in twins))
+        return twins
 
     def more_pods(self, count: int) -> list[PodBuilder]:
         """Other pending pods."""
@@ -86,12 +106,16 @@ class World:
 
     def something_happens(self) -> Happening:
         """To a node or a pod on it, at random."""
+        if self._kinds.kinds and self.chance(0.4):
+            return self._object_happens()
         likely = (self._node_changes, self._node_changes, self._node_comes, self._pod_goes, self._pod_comes)
         change = self._rng.choice((*likely, self._pod_changes, self._node_goes))
         return change()
 
     def other_node_changes(self) -> Happening:
-        """To one node or a pod on it, without nodes coming or going."""
+        """To one node or a pod on it, or to an object that the plugin watches, without nodes coming or going."""
+        if self._kinds.kinds and self.chance(0.4):
+            return self._object_happens()
         return self._rng.choice((self._node_changes, self._pod_goes, self._pod_comes))()
 
     def pod_happens(self, pod: PodBuilder) -> tuple[PodBuilder, Happening]:
@@ -102,6 +126,7 @@ class World:
         changed = self._rng.choice(
             (
                 lambda: pod.label(*objects.label()),
+                lambda: objects.noted_pod(pod),
                 pod.tolerate,
                 pod.ungated,
                 lambda: pod.spec(containers=containers),
@@ -180,6 +205,41 @@ class World:
         return Happening(
             f"pod {old.key} on node {old.node_name} changed: {_difference(before, after)}", events, old, new
         )
+
+    def _object_happens(self) -> Happening:
+        return self._rng.choice((self._object_comes, self._object_changes, self._object_changes, self._object_goes))()
+
+    def _object_comes(self) -> Happening:
+        kind = self._rng.choice(self._kinds.kinds)
+        made = self._kinds.new(kind, sorted(self.nodes))
+        if made is None:
+            return _NOTHING
+        old = self.handle.objects(kind).get(made.key)
+        return self._object_put(kind, old, made)
+
+    def _object_changes(self) -> Happening:
+        kind = self._rng.choice(self._kinds.kinds)
+        known = self.handle.objects(kind)
+        if not known:
+            return self._object_comes()
+        old = known[self._rng.choice(sorted(known))]
+        made = self._kinds.changed(kind, old)
+        return _NOTHING if made is None else self._object_put(kind, old, made)
+
+    def _object_put(self, kind: Kind, old: Any, new: Any) -> Happening:
+        self.cluster.put_object(kind.name, new)
+        event = ClusterEvent(kind.name, Action.ADD if old is None else Action.UPDATE)
+        return Happening(f"{kind.resource} {new.key} is now {new!r:.500}", (event,), old, new)
+
+    def _object_goes(self) -> Happening:
+        kind = self._rng.choice(self._kinds.kinds)
+        known = self.handle.objects(kind)
+        if not known:
+            return self._object_comes()
+        gone = self.cluster.remove_object(kind.name, self._rng.choice(sorted(known)))
+        assert gone is not None
+        event = ClusterEvent(kind.name, Action.DELETE)
+        return Happening(f"{kind.resource} {gone.key} is gone", (event,), gone, None)
 
     def _new_name(self, kind: str) -> str:
         self._names += 1

@@ -155,6 +155,20 @@ async def test_standard_class_is_the_default_and_waits_for_the_node_that_the_sch
     assert term["matchExpressions"] == [{"key": ZONE, "operator": "In", "values": ["zone-2"]}]
 
 
+async def test_a_selected_node_that_is_gone_is_taken_off_the_claim() -> None:
+    """The scheduler waits for the volume or for this; the claim would wait for ever, even if the node came back."""
+    cluster = LivingCluster(nodes=1)
+    cluster.create(standard_storage_class())
+    cluster.create(claim("data", storage_class="standard", node="gone"))
+    await cluster.settle()
+    found = cluster.get("PersistentVolumeClaim", "data")
+    assert not found["metadata"].get("annotations") and found["status"]["phase"] == "Pending"
+    found["metadata"]["annotations"] = {"volume.kubernetes.io/selected-node": "node-00001"}
+    cluster.api.update("persistentvolumeclaims", "default", "data", found)
+    await cluster.settle()
+    assert volume_of(cluster, "data")
+
+
 async def test_class_may_ask_for_volumes_of_one_node() -> None:
     cluster = LivingCluster(nodes=2)
     hostname = "kubernetes.io/hostname"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from cel_expr_python import cel
 
-from pilotage.plugins.dynamic_resources.cel import addresses, quantities, urls, versions
+from pilotage.plugins.dynamic_resources.cel import addresses, patterns, quantities, urls, versions
+from pilotage.plugins.dynamic_resources.cel.cost import LONGEST_RANGE
 
 QUANTITY = cel.Type.Map(cel.Type.STRING, cel.Type.STRING)
 VERSION = cel.Type.List(cel.Type.STRING)
@@ -18,8 +18,7 @@ _BOOL, _INT, _STRING, _DOUBLE = cel.Type.BOOL, cel.Type.INT, cel.Type.STRING, ce
 _LIST = cel.Type.List(cel.Type.DYN)
 _STRINGS = cel.Type.List(_STRING)
 
-LONGEST_RANGE = 10_000
-
+_Key: TypeAlias = tuple[str, Hashable]
 _Overload = tuple[str, list[Any], Any, Callable[..., Any], bool]
 """Name, parameters, result, implementation, and whether it is called on its first parameter."""
 
@@ -94,15 +93,15 @@ def _list_library() -> Iterator[_Overload]:
 
 
 def _regex_library() -> Iterator[_Overload]:
-    yield "find", [_STRING, _STRING], _STRING, _find, True
-    yield "findAll", [_STRING, _STRING], _STRINGS, _find_all, True
-    yield "findAll", [_STRING, _STRING, _INT], _STRINGS, _find_some, True
+    yield "find", [_STRING, _STRING], _STRING, patterns.find, True
+    yield "findAll", [_STRING, _STRING], _STRINGS, patterns.find_all, True
+    yield "findAll", [_STRING, _STRING, _INT], _STRINGS, patterns.find_all, True
 
 
 def _set_library() -> Iterator[_Overload]:
     yield "sets.contains", [_LIST, _LIST], _BOOL, _contains, False
     yield "sets.equivalent", [_LIST, _LIST], _BOOL, lambda a, b: _contains(a, b) and _contains(b, a), False
-    yield "sets.intersects", [_LIST, _LIST], _BOOL, lambda a, b: any(item in b for item in a), False
+    yield "sets.intersects", [_LIST, _LIST], _BOOL, _intersect, False
 
 
 def _url_library() -> Iterator[_Overload]:
@@ -147,11 +146,10 @@ def _is_sorted(items: Sequence[Any]) -> bool:
 
 
 def _distinct(items: Sequence[Any]) -> list[Any]:
-    kept: list[Any] = []
+    kept: dict[_Key, Any] = {}
     for item in items:
-        if item not in kept:
-            kept.append(item)
-    return kept
+        kept.setdefault(_frozen(item), item)
+    return list(kept.values())
 
 
 def _flatten(items: Sequence[Any], depth: int) -> list[Any]:
@@ -174,23 +172,22 @@ def _slice(items: Sequence[Any], start: int, end: int) -> list[Any]:
 
 def _range(count: int) -> list[int]:
     if count > LONGEST_RANGE:
-        raise ValueError(f"cost limit exceeded: a list of {count} numbers")
+        raise ValueError(f"actual cost limit exceeded: a list of {count} numbers")
     return list(range(count))
 
 
-def _find(text: str, pattern: str) -> str:
-    found = re.search(pattern, text)
-    return found[0] if found else ""
-
-
-def _find_all(text: str, pattern: str) -> list[str]:
-    return [found[0] for found in re.finditer(pattern, text)]
-
-
-def _find_some(text: str, pattern: str, limit: int) -> list[str]:
-    found = _find_all(text, pattern)
-    return found if limit < 0 else found[:limit]
-
-
 def _contains(items: Sequence[Any], wanted: Sequence[Any]) -> bool:
-    return all(item in items for item in wanted)
+    return set(map(_frozen, items)).issuperset(map(_frozen, wanted))
+
+
+def _intersect(left: Sequence[Any], right: Sequence[Any]) -> bool:
+    return not set(map(_frozen, left)).isdisjoint(map(_frozen, right))
+
+
+def _frozen(value: Any) -> _Key:
+    """A value of CEL to be found in a set: what is equal in CEL is equal here, and true is no number."""
+    if isinstance(value, Mapping):
+        return "map", frozenset((_frozen(key), _frozen(item)) for key, item in value.items())
+    if isinstance(value, list | tuple):
+        return "list", tuple(map(_frozen, value))
+    return "truth" if isinstance(value, bool) else "", value

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
+
+MOST_INDEXES: Final = 1_000_000
+"""An Indexed Job cannot have more; a status, which anybody may write, can name more."""
+_MOST_DIGITS: Final = 10
 
 
 def parse_indexes(text: str) -> set[int]:
@@ -10,9 +15,13 @@ def parse_indexes(text: str) -> set[int]:
     indexes: set[int] = set()
     for part in text.split(","):
         first, _, last = part.partition("-")
-        if first.isdigit() and (last or first).isdigit():
-            indexes.update(range(int(first), int(last or first) + 1))
+        if _is_index(first) and _is_index(last or first):
+            indexes.update(range(int(first), min(int(last or first), MOST_INDEXES - 1) + 1))
     return indexes
+
+
+def _is_index(text: str) -> bool:
+    return text.isdecimal() and len(text) <= _MOST_DIGITS
 
 
 def format_indexes(indexes: Iterable[int]) -> str:

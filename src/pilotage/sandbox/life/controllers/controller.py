@@ -12,12 +12,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from pilotage.clock import Clock, parse_rfc3339, rfc3339
 from pilotage.sandbox.api import Api
+from pilotage.sandbox.errors import ApiError, forbidden
 from pilotage.sandbox.life.facts import Facts
 from pilotage.sandbox.life.object_index import ObjectIndex, Seen
 from pilotage.sandbox.storage.store import Key
@@ -27,6 +29,12 @@ Object: TypeAlias = dict[str, Any]
 ALL_RESOURCES: Final = "*"
 BATCH: Final = 50
 """Writes that one call of `reconcile` may do before it lets others run."""
+MANY: Final = 5_000
+"""Whoever lacks more pods than this gets them at a pace that leaves time for everybody else."""
+PACE_SECONDS: Final = 0.05
+"""Between two batches then."""
+MOST_PODS: Final = 100_000
+"""In a cluster, if controllers are to create more."""
 CHILD_DELAY: Final = 0.05
 """How long changes of children are collected before their owner is looked at: many pods change at about the same time,
 and their owner wants to count them once."""
@@ -65,6 +73,7 @@ class World:
     clock: Clock
     rng: random.Random
     index: ObjectIndex
+    most_pods: int = MOST_PODS
 
     def timestamp(self) -> str:
         """Now, as Kubernetes writes it."""
@@ -89,6 +98,18 @@ class World:
     def create(self, resource: str, namespace: str, obj: Object) -> None:
         self.api.verbs.create(self.api.registry.of(resource), namespace, obj)
 
+    def create_pods(self, owner: Object, pods: Iterable[Object]) -> None:
+        """Create a batch of pods; ApiError, and an Event about the owner, when the cluster may not have more."""
+        for pod in pods:
+            if self.api.store.count("pods") >= self.most_pods:
+                text = (
+                    f"the cluster has {self.most_pods} pods, controllers create no more; "
+                    "delete some, or start the sandbox with a larger --max-pods"
+                )
+                record_failed_create(self, owner, text)
+                raise forbidden("pods", "", text)
+            self.create("pods", owner["metadata"]["namespace"], pod)
+
     def write(self, key: Key, obj: Object, subresource: str = "") -> None:
         """Replace the object (not its status), if nobody changed it since it was read."""
         resource_type = self.api.registry.of(key.resource)
@@ -112,6 +133,31 @@ class World:
             return False
         self.api.verbs.delete(self.api.registry.of(facts.key.resource), record, options)
         return True
+
+
+def pause_after_batch(missing: int) -> float:
+    """In how many seconds to go on with a batch, if so many pods are missing in all."""
+    return PACE_SECONDS if missing > MANY else 0.0
+
+
+def record_failed_create(world: World, owner: Object, message: str) -> None:
+    """One Event per owner says why it does not get its pods."""
+    metadata, now = owner["metadata"], world.timestamp()
+    name = f"{metadata['name'][:200]}.{metadata['uid'][:13]}.failed-create"
+    about = {"apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": metadata["name"]}
+    event = {
+        "metadata": {"name": name, "namespace": metadata["namespace"]},
+        "involvedObject": {**about, "namespace": metadata["namespace"], "uid": metadata["uid"]},
+        "type": "Warning",
+        "reason": "FailedCreate",
+        "message": message,
+        "source": {"component": f"{owner['kind'].lower()}-controller"},
+        "firstTimestamp": now,
+        "lastTimestamp": now,
+        "count": 1,
+    }
+    with suppress(ApiError):  # it was told before, or its namespace is going
+        world.create("events", metadata["namespace"], event)
 
 
 @lru_cache(maxsize=16)

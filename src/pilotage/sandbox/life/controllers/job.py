@@ -17,7 +17,15 @@ from typing import Final
 from pilotage.sandbox.life.brood import Brood
 from pilotage.sandbox.life.controllers.completion_indexes import format_indexes, parse_indexes
 from pilotage.sandbox.life.controllers.conditions import find_condition, has_condition, set_condition
-from pilotage.sandbox.life.controllers.controller import BATCH, CHILD_DELAY, Due, Interest, Object, World
+from pilotage.sandbox.life.controllers.controller import (
+    BATCH,
+    CHILD_DELAY,
+    Due,
+    Interest,
+    Object,
+    World,
+    pause_after_batch,
+)
 from pilotage.sandbox.life.controllers.job_pods import JobPods
 from pilotage.sandbox.life.controllers.job_tally import (
     TRACKING,
@@ -173,7 +181,7 @@ class JobController:
         if wait > 0:
             return wait
         self._pods.create(job, now, min(missing, BATCH))
-        return 0.0 if missing > BATCH else None
+        return pause_after_batch(missing) if missing > BATCH else None
 
     def _write_status(self, key: Key, job: Object, status: Object) -> None:
         brood = self._world.index.brood(job["metadata"]["uid"])

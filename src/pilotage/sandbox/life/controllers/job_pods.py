@@ -28,11 +28,7 @@ class JobPods:
         labels = {_CONTROLLER_UID: metadata["uid"], _JOB_NAME: metadata["name"]}
         template = PodTemplate(job, labels=labels, finalizers=[TRACKING])
         indexes: Iterable[int | None] = free_indexes(job, now, count) if is_indexed(job) else [None] * count
-        for index in indexes:
-            pod = template.make()
-            if index is not None:
-                _give_index(pod, metadata["name"], index)
-            self._world.create("pods", metadata["namespace"], pod)
+        self._world.create_pods(job, (_with_index(template.make(), metadata["name"], index) for index in indexes))
 
     def release(self, pod: PodFacts) -> bool:
         """Let a pod go: it is counted from now on. False if it was gone or let go already."""
@@ -51,6 +47,12 @@ class JobPods:
         """Delete a pod that is not to be counted."""
         self.release(pod)
         self._world.delete(pod)
+
+
+def _with_index(pod: Object, job_name: str, index: int | None) -> Object:
+    if index is not None:
+        _give_index(pod, job_name, index)
+    return pod
 
 
 def _give_index(pod: Object, job_name: str, index: int) -> None:

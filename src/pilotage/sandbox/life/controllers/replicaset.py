@@ -13,7 +13,16 @@ from typing import Final
 from pilotage.sandbox.errors import ApiError
 from pilotage.sandbox.life.brood import Brood
 from pilotage.sandbox.life.controllers.conditions import drop_condition, has_condition, set_condition
-from pilotage.sandbox.life.controllers.controller import BATCH, CHILD_DELAY, Due, Interest, Object, World, itself
+from pilotage.sandbox.life.controllers.controller import (
+    BATCH,
+    CHILD_DELAY,
+    Due,
+    Interest,
+    Object,
+    World,
+    itself,
+    pause_after_batch,
+)
 from pilotage.sandbox.life.controllers.pod_template import PodTemplate
 from pilotage.sandbox.life.facts import PodFacts
 from pilotage.sandbox.life.object_index import Seen
@@ -41,25 +50,26 @@ class ReplicaSetController:
             return None
         brood = self._world.index.brood(replica_set["metadata"]["uid"])
         try:
-            if self._scale(replica_set, brood):
-                return 0.0
+            lacking = self._scale(replica_set, brood)
+            if lacking:
+                return pause_after_batch(lacking)
         except ApiError as error:
             self._tell_status(key, replica_set, error)
             raise
         return self._tell_status(key, replica_set, None)
 
-    def _scale(self, replica_set: Object, brood: Brood) -> bool:
-        """Create or delete a batch of pods; True if that was not enough."""
+    def _scale(self, replica_set: Object, brood: Brood) -> int:
+        """Create or delete a batch of pods; how many are lacking, or too many, if that was not enough."""
         missing = _replicas(replica_set) - brood.active
         if missing > 0:
             template = PodTemplate(replica_set)
-            for _ in range(min(missing, BATCH)):
-                self._world.create("pods", replica_set["metadata"]["namespace"], template.make())
-            return missing > BATCH
+            self._world.create_pods(replica_set, (template.make() for _ in range(min(missing, BATCH))))
+            return missing if missing > BATCH else 0
         if missing < 0:
             for pod in least_missed(brood.active_pods())[: min(-missing, _DELETIONS)]:
                 self._world.delete(pod)
-        return -missing > _DELETIONS
+        # Deleting is not paced: it makes things easier for everybody.
+        return 1 if -missing > _DELETIONS else 0
 
     def _tell_status(self, key: Key, replica_set: Object, refusal: ApiError | None) -> float | None:
         brood = self._world.index.brood(replica_set["metadata"]["uid"])

@@ -3,6 +3,7 @@
     claim that names a volume, or that a volume names ------------------> bind
     class binds immediately: smallest fitting free volume --------------> bind, else provision
     class waits for the first consumer: annotation selected-node set ---> provision for that node
+    that node is gone: the annotation is taken off, so that the scheduler chooses again
     claim gone: its volume is Released, and deleted if its reclaim policy is Delete
     volume gone: its claim is Lost
 
@@ -144,8 +145,11 @@ class VolumeController:
         labels: Mapping[str, str] | None = None
         if self._waits_for_consumer(claim):
             node_name = (claim["metadata"].get("annotations") or {}).get(SELECTED_NODE)
-            node = self._world.api.store.get(Key("nodes", "", node_name)) if node_name else None
+            if not node_name:
+                return None
+            node = self._world.api.store.get(Key("nodes", "", node_name))
             if node is None:
+                self._ask_for_another_node(claim)
                 return None
             labels = node.labels
         volume = new_volume(claim, storage_class, labels)
@@ -156,6 +160,11 @@ class VolumeController:
             if error.reason == "AlreadyExists":
                 return self._world.read(Key(VOLUMES, "", volume["metadata"]["name"]))
             raise
+
+    def _ask_for_another_node(self, claim: Object) -> None:
+        metadata = claim["metadata"]
+        del metadata["annotations"][SELECTED_NODE]
+        self._world.write_metadata(Key(CLAIMS, metadata["namespace"], metadata["name"]), claim)
 
     def _bind(self, key: Key, claim: Object, volume: Object) -> None:
         name = volume["metadata"]["name"]

@@ -2,10 +2,15 @@
 
     start -- evict all but the last --> evict the last --> over
                      |                        |
-                     +--- one failed ---------+--> over, the preemptor is tried again at once
+                     +--- one failed ---------+--> over, the preemptor is tried again after a growing backoff
 
 While a preemption is under way its preemptor is held back: other pods that leave would wake it too early. The last
-victim is kept for the end, because its leaving is what wakes the preemptor: from then on it may come in.
+victim is kept for the end, because its leaving is what wakes the preemptor: from then on it may come in. An eviction
+has ended when the victim is seen leaving, so that nobody chooses again by a view in which it is still there.
+
+A victim that was being bound may give up its place before it is deleted: its binding fails, because the deletion takes
+the place of the binding in the call queue. That is its leaving; when it is deleted nothing changes on the node, and
+nobody would be woken.
 """
 
 from __future__ import annotations
@@ -13,7 +18,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-from pilotage.api import Candidate, Evicted, Eviction, Handle
+from pilotage.api.preemption import Candidate, Evicted, Eviction
+from pilotage.api.views import Handle
 from pilotage.model import Pod
 
 
@@ -29,7 +35,11 @@ class _Preemption:
 
 
 class PreemptionsUnderWay:
-    """By UID of the preemptor."""
+    """By UID of the preemptor; for PostFilter plugins that preempt.
+
+    `post_filter` calls `start` and nominates the node; `pre_enqueue` rejects pods that it `holds_back`; and of the
+    event (ASSIGNED_POD, DELETE), for which the hint answers SKIP, a method under `@narrows` names the pods `waking`.
+    """
 
     def __init__(self, handle: Handle, plugin: str) -> None:
         self._handle = handle
@@ -57,16 +67,25 @@ class PreemptionsUnderWay:
         preemption = self._by_preemptor.get(pod.uid)
         if preemption is None:
             return False
-        return not (preemption.is_last_leaving and self._has_left(preemption.last))
+        return not (preemption.is_last_leaving and self._has_left(preemption))
 
     def waking(self, gone: Pod) -> list[str]:
         """Keys of the preemptors that the leaving of this pod lets in."""
         leaving = self._by_last_victim.get(gone.uid, {})
         return [preemption.preemptor.key for preemption in leaving.values()]
 
-    def _has_left(self, victim: Pod) -> bool:
+    def _has_left(self, preemption: _Preemption) -> bool:
+        """Is the last victim terminating, or gone from its node?"""
+        victim = preemption.last
         known: Pod | None = self._handle.objects("Pod").get(victim.key)
-        return known is None or known.uid != victim.uid or known.is_terminating
+        if known is not None and known.uid == victim.uid and known.is_terminating:
+            return True
+        return not self._has_place(preemption)
+
+    def _has_place(self, preemption: _Preemption) -> bool:
+        """Does the last victim still take up room on the node, bound or being bound?"""
+        node = self._handle.node(preemption.node_name)
+        return node is not None and any(pod.uid == preemption.last.uid for pod in node.pods)
 
     def _evict(self, preemption: _Preemption, victim: Pod) -> None:
         eviction = Eviction(victim, preemption.preemptor, preemption.node_name, self._plugin)
@@ -84,16 +103,19 @@ class PreemptionsUnderWay:
         if preemption.others_left:
             return
         if preemption.has_failed:
-            self._end(preemption, retry=True)
-        else:
+            self._end(preemption)
+        elif self._has_place(preemption):
             self._evict_last(preemption)
+        else:
+            # It has left while the others were evicted: that let nobody in.
+            self._end(preemption, wake=True)
 
     def _last_evicted(self, preemption: _Preemption, evicted: Evicted) -> None:
         preemption.has_failed |= evicted.error is not None
         # Nothing that is still to come would wake the preemptor of a victim that never ran, or was gone before.
-        self._end(preemption, retry=preemption.has_failed or evicted.is_in_memory or evicted.was_gone)
+        self._end(preemption, wake=evicted.is_in_memory or evicted.was_gone)
 
-    def _end(self, preemption: _Preemption, *, retry: bool) -> None:
+    def _end(self, preemption: _Preemption, *, wake: bool = False) -> None:
         self._measure(preemption)
         preemptor = preemption.preemptor
         if self._by_preemptor.get(preemptor.uid) is preemption:
@@ -102,7 +124,9 @@ class PreemptionsUnderWay:
         leaving.pop(preemptor.uid, None)
         if not leaving:
             self._by_last_victim.pop(preemption.last.uid, None)
-        if retry:
+        if preemption.has_failed:
+            self._handle.back_off([preemptor])
+        elif wake:
             self._handle.activate([preemptor])
         else:
             self._handle.recheck_gates([preemptor])

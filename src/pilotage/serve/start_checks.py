@@ -1,0 +1,59 @@
+"""What is looked at before anything is scheduled: it would otherwise only show as pods that stay pending."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from pilotage.assembly import SchedulerOptions, watched_kinds
+from pilotage.clock import Clock
+from pilotage.kube.client import KubeClient, ServerVersion
+from pilotage.kube.election import LeaseName
+from pilotage.kube.preflight import Refused, await_server, has_kind, missing, missing_permissions, version_warning
+from pilotage.model import KINDS
+from pilotage.serve.needs import BINDING, QUEUEING_WRITES, WRITES, lease_permissions
+from pilotage.workload_queueing import WATCHED_FOR_QUEUEING
+
+log = logging.getLogger(__name__)
+
+FOLLOWED_VERSION: Final = "1.37"
+"""The version of Kubernetes whose scheduler this one follows."""
+
+
+async def check_server(
+    client: KubeClient,
+    clock: Clock,
+    options: SchedulerOptions,
+    lease: LeaseName | None,
+    on_problem: Callable[[str, float], None],
+) -> ServerVersion:
+    """What answers there; waits for it, and warns of what it does not allow. Refused if nothing could be done there.
+
+    `lease` is the one to be held, if any; `on_problem` is told why and how long it waits.
+    """
+    queueing = () if options.queueing is None else WATCHED_FOR_QUEUEING
+    watched = watched_kinds(options)
+    kinds = [KINDS[resource] for resource in dict.fromkeys((*watched.own, *queueing))]
+    kinds += watched.foreign.values()
+    server = await await_server(client, kinds, clock, on_problem, watched.wanted_by)
+    warning = version_warning(server)
+    if warning:
+        log.warning("%s", warning)
+    await _check_writing(client, options, lease)
+    if options.queueing is not None and not await has_kind(client, KINDS["workloads"]):
+        log.warning("nothing can be queued: this cluster lacks Kueue's kinds; kubectl apply -f deploy/crds")
+    return server
+
+
+async def _check_writing(client: KubeClient, options: SchedulerOptions, lease: LeaseName | None) -> None:
+    wanted = [*WRITES]
+    if options.queueing is not None:
+        wanted += QUEUEING_WRITES
+    if lease is not None:
+        wanted += lease_permissions(lease)
+    lacking = await missing_permissions(client, wanted)
+    if BINDING in lacking:
+        raise Refused(missing(permission) for permission in lacking)
+    for permission in lacking:
+        log.warning("%s", missing(permission))
