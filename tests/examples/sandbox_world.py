@@ -34,10 +34,22 @@ class SandboxWorld:
         self.scheduler.queue.check()
         self.scheduler.cluster.check()
 
+    def end(self, namespace: str, name: str) -> None:
+        self.api.delete("pods", namespace, name, {"gracePeriodSeconds": 0})
+
     def nodes_of(self, prefix: str = "") -> dict[str, str]:
         """Where the pods are whose names begin so; "" for those that have no node."""
         pods = {pod["metadata"]["name"]: pod["spec"].get("nodeName", "") for pod in self.api.list("pods")}
         return {name: node for name, node in pods.items() if name.startswith(prefix)}
+
+    def put(self, resource: str, namespace: str, obj: Object) -> None:
+        """Create an object, or replace what is in it besides its metadata."""
+        name = obj["metadata"]["name"]
+        known = self.api.find(resource, namespace, name)
+        if known is None:
+            self.api.create(resource, namespace, obj)
+        else:
+            self.api.update(resource, namespace, name, {**obj, "metadata": known["metadata"]})
 
     def condition(self, name: str) -> Object:
         status = self.api.get("pods", "default", name)["status"]
@@ -46,11 +58,18 @@ class SandboxWorld:
 
 @asynccontextmanager
 async def sandbox(
-    name: str, *, plugin: bool = True, manifest: bool = True, config: str = "", nodes: int | None = None
+    name: str,
+    *,
+    plugin: bool = True,
+    manifest: bool = True,
+    config: str = "",
+    nodes: int | None = None,
+    crd: str = "",
 ) -> AsyncIterator[SandboxWorld]:
-    """`pilotage sandbox --plugin NAME.py -f NAME.yaml`, until the block ends."""
+    """`pilotage sandbox --plugin NAME.py -f crds/CRD.yaml -f NAME.yaml`, until the block ends."""
     clock, rng = VirtualClock(), seeded(1)
-    manifests = [EXAMPLES / f"{name}.yaml"] if manifest else []
+    manifests = [EXAMPLES / "crds" / f"{crd}.yaml"] if crd else []
+    manifests += [EXAMPLES / f"{name}.yaml"] if manifest else []
     plugins = load_plugin_files([EXAMPLES / f"{name}.py"]) if plugin else []
     configuration = load_configuration(EXAMPLES / config) if config else default_configuration()
     options = options_from_configuration(configuration, plugins)
