@@ -15,11 +15,14 @@ import trustme
 from pilotage.clock import SystemClock
 from pilotage.kube.transport import Response
 from pilotage.observe.instruments import Counter
+from pilotage.serve.access import DelegatedAuthorizer
 from pilotage.serve.client_certificates import ClientCertificates
+from pilotage.serve.front_proxy import FrontProxy
+from pilotage.serve.identity import ClientCertificate, DelegatedAuthenticator
 from pilotage.serve.listening import Doors, https, loopback_http
 from pilotage.serve.page import PageRequest, text_answer
 from pilotage.serve.review_limits import AT_ONCE, MOST_WAITING, REFUSALS_AT_ONCE, LimitedReviews, TooManyReviews
-from pilotage.serve.site import Site
+from pilotage.serve.site import GuardedSite, Site
 from pilotage.serve.tls import ServerTls, TlsOptions
 from pilotage.serve.visitors import ServerLimits, Visitor, Visitors
 
@@ -259,6 +262,35 @@ async def test_visitor_who_was_refused_too_often_is_not_asked_about_for_a_while(
     assert await status("2.2.2.2", "p") == 200, "others are not concerned"
     visit.clock.now += 2.0
     assert await status("1.1.1.1", "p") == 200
+
+
+async def test_tenant_who_is_refused_through_the_api_server_shuts_out_nobody_else() -> None:
+    """All users of an aggregated API come from one address, with one certificate."""
+    visit, everybody = Visit(), ClientCertificates(ServerTls(TlsOptions()))
+    authority = trustme.CA()
+    everybody.trust_proxy(FrontProxy(authority.cert_pem.bytes()))
+    transport: Any = visit.reviewer
+    site = GuardedSite(
+        Site({"/metrics": lambda _: text_answer("this is it")}),
+        DelegatedAuthenticator(transport, visit.clock, everybody),
+        DelegatedAuthorizer(transport, visit.clock),
+        visit.clock,
+    )
+    issued = authority.issue_cert(common_name="front-proxy-client")
+    der = ssl.PEM_cert_to_DER_cert(issued.cert_chain_pems[0].bytes().decode())
+    proxy = ClientCertificate({"subject": ((("commonName", "front-proxy-client"),),)}, der)
+
+    async def status(user: str, path: str) -> int:
+        request = PageRequest(path, address="1.1.1.1", lines=[("x-remote-user", user)] if user else [])
+        return (await site.answer(request, proxy)).status
+
+    codes = [await status("alice", f"/{number}") for number in range(REFUSALS_AT_ONCE + 10)]
+    assert codes == [403] * REFUSALS_AT_ONCE + [429] * 10
+    assert len(visit.reviewer.asked) == REFUSALS_AT_ONCE
+    assert await status("prometheus", "/metrics") == 200
+    assert await status("bob", "/metrics") == 403
+    assert [await status("", "/metrics") for _ in range(REFUSALS_AT_ONCE + 1)] == [401] * (REFUSALS_AT_ONCE + 1)
+    assert await status("prometheus", "/metrics") == 200
 
 
 async def test_only_so_many_reviews_are_under_way_or_wait() -> None:

@@ -34,6 +34,9 @@ class Everybody:
         self._authenticator = DelegatedAuthenticator(nowhere, SystemClock(), self.certificates)
         self.seen: list[User] = []
 
+    def certain_user(self, request: PageRequest, certificate: ClientCertificate | None) -> User | None:
+        return None
+
     async def user(self, request: PageRequest, certificate: ClientCertificate | None) -> User:
         user = await self._authenticator.user(request, certificate)
         self.seen.append(user)

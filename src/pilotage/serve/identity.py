@@ -84,6 +84,11 @@ class _TokenReview(msgspec.Struct, frozen=True):
 
 
 class Authenticator(Protocol):
+    def certain_user(self, request: PageRequest, certificate: ClientCertificate | None) -> User | None:
+        """Who asks, if nobody has to be asked about that: the owner of a client certificate, or for whom it speaks.
+
+        NotAuthenticated if the certificate is nobody's."""
+
     async def user(self, request: PageRequest, certificate: ClientCertificate | None) -> User:
         """Who sends this request over a connection with this client certificate; NotAuthenticated if it is a lie."""
 
@@ -103,13 +108,16 @@ class DelegatedAuthenticator:
         self._certificates = certificates
         self._known: Remembered[str, User | None] = Remembered(clock, remember_seconds)
 
+    def certain_user(self, request: PageRequest, certificate: ClientCertificate | None) -> User | None:
+        if certificate is None or _bearer_token(request):
+            return None
+        return self._certificates.user(certificate, request.lines)
+
     async def user(self, request: PageRequest, certificate: ClientCertificate | None) -> User:
-        scheme, _, token = request.headers.get("authorization", "").partition(" ")
-        if scheme.lower() == "bearer" and token.strip():
-            return await self._token_user(token.strip())
-        if certificate is not None:
-            return self._certificates.user(certificate, request.lines)
-        return ANONYMOUS
+        token = _bearer_token(request)
+        if token:
+            return await self._token_user(token)
+        return self.certain_user(request, certificate) or ANONYMOUS
 
     async def _token_user(self, token: str) -> User:
         found, user = self._known.get(token)
@@ -133,3 +141,8 @@ class DelegatedAuthenticator:
             return None
         user = status.user
         return User(user.username, user.groups, user.uid, user.extra)
+
+
+def _bearer_token(request: PageRequest) -> str:
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""

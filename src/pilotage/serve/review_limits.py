@@ -1,7 +1,9 @@
 """How often visitors can make us ask the API server about them.
 
-Two bounds: few reviews are in flight at once, whoever asks; and an address that was refused again and again is not
-asked about for a while. Those who may see the pages are never refused, so the second bound does not touch them.
+Two bounds: few reviews are in flight at once, whoever asks; and a visitor who was refused again and again is not
+asked about for a while. Those who may see the pages are never refused, so the second bound does not touch them. A
+visitor is the owner of a client certificate, or the user for whom the API server asks with its own; only those who show
+neither are told apart by their address. So a tenant who is refused through the API server shuts out nobody else.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ AT_ONCE: Final = 8
 MOST_WAITING: Final = 32
 REFUSALS_PER_SECOND: Final = 1.0
 REFUSALS_AT_ONCE: Final = 20
-_MOST_ADDRESSES: Final = 1024
+_MOST_VISITORS: Final = 1024
 
 
 class TooManyReviews(Exception):
@@ -49,20 +51,20 @@ class LimitedReviews:
 
 
 class Refusals:
-    """How often an address was refused lately; the addresses that were refused last are remembered."""
+    """How often a visitor was refused lately; those who were refused last are remembered."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._left: OrderedDict[str, TokenBucket] = OrderedDict()
 
-    def are_too_many(self, address: str) -> bool:
-        bucket, now = self._left.get(address), self._clock.monotonic()
+    def are_too_many(self, visitor: str) -> bool:
+        bucket, now = self._left.get(visitor), self._clock.monotonic()
         return bucket is not None and bucket.next_at(now) > now
 
-    def note(self, address: str) -> None:
+    def note(self, visitor: str) -> None:
         now = self._clock.monotonic()
-        bucket = self._left.pop(address, None) or TokenBucket(REFUSALS_PER_SECOND, REFUSALS_AT_ONCE, now)
+        bucket = self._left.pop(visitor, None) or TokenBucket(REFUSALS_PER_SECOND, REFUSALS_AT_ONCE, now)
         bucket.take(now)
-        self._left[address] = bucket
-        while len(self._left) > _MOST_ADDRESSES:
+        self._left[visitor] = bucket
+        while len(self._left) > _MOST_VISITORS:
             self._left.popitem(last=False)

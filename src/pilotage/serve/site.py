@@ -79,10 +79,14 @@ class GuardedSite:
 
     async def _refusal(self, request: PageRequest, certificate: ClientCertificate | None) -> PageAnswer | None:
         """None if the visitor may see it."""
-        if self._refusals.are_too_many(request.address):
-            return refusal(429, "TooManyRequests", "you were refused too often; try again in some seconds")
+        visitor = request.address
         try:
-            user = await self._authenticator.user(request, certificate)
+            user = self._authenticator.certain_user(request, certificate)
+            if user is not None:
+                visitor = f"user {user.name}"
+            if self._refusals.are_too_many(visitor):
+                return refusal(429, "TooManyRequests", "you were refused too often; try again in some seconds")
+            user = user or await self._authenticator.user(request, certificate)
             access = access_of(request)
             if await self._authorizer.is_allowed(user, access):
                 return None
@@ -95,5 +99,5 @@ class GuardedSite:
             return refusal(500, "InternalError", "it could not be decided whether this is allowed")
         except TooManyReviews as error:
             return refusal(429, "TooManyRequests", str(error))
-        self._refusals.note(request.address)
+        self._refusals.note(visitor)
         return answer
