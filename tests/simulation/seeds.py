@@ -11,6 +11,7 @@ _PROVISIONED = "The sandbox left the selected node on a claim although that node
 _UNSEEN = "A victim whose binding the watch had not shown lost its place while it was still terminating."
 
 KEPT: dict[int, str] = {
+    184: "A Job was made again while its watch lagged: the workload of the old one was made as fast as it was deleted.",
     313: "A status that could not be written was to be tried again later, and nothing woke the controller for it.",
     459: _COHORT,
     469: _VICTIM,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from pilotage.jobs.controller.flapping import Flapping
+from pilotage.jobs.controller.flapping import Flapping, Recreations
 from pilotage.model.kueue import EvictionCount, SchedulingStats, Workload, WorkloadStatus
 from pilotage.model.meta import ObjectMeta
+from pilotage.sandbox.storage.records import Change
 from pilotage.testing import VirtualClock
 from tests.jobs.live.world import cluster_queue, flavor, job, living, local_queue, node, priority_class
 
@@ -47,3 +48,27 @@ async def test_the_fourth_preemption_in_a_row_is_held_longer_and_longer() -> Non
     assert held == [0, 0, 0, 1, 2, 4, 8, 16, 30, 30, 30]
     await clock.advance(61)
     assert flapping.seconds_to_hold(preempted(12)) == 0, "a quiet minute is enough"
+
+
+async def test_a_workload_that_is_deleted_whenever_it_is_made_is_made_less_and_less_often() -> None:
+    async with living(nodes=[node("n", cpu=64)]) as cluster:
+        cluster.create(flavor("std"), cluster_queue("a", {"std": 6}), local_queue("a", "a"))
+        changes: list[Change] = []
+        cluster.cluster.api.store.subscribe("workloads.kueue.x-k8s.io", changes.append)
+        cluster.create(job("unwanted", cpu=1, queue="a"))
+        for _ in range(100):
+            for found in cluster.objects("Workload"):
+                cluster.delete("Workload", found["metadata"]["name"])
+            await cluster.run(0.1)
+        assert 4 <= [change.type for change in changes].count("ADDED") <= 8
+        await cluster.run(20)
+        assert cluster.condition("unwanted", "Admitted").startswith("True"), "it is made again when it is let be"
+
+
+async def test_only_what_was_made_lately_is_remembered() -> None:
+    clock = VirtualClock()
+    recreations = Recreations(clock)
+    for number in range(5):
+        recreations.created(f"ns/w-{number}")
+        await clock.advance(30)
+    assert list(recreations._streaks) == ["ns/w-3", "ns/w-4"]

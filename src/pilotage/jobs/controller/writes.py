@@ -17,6 +17,7 @@ from pilotage.calls.victim_eviction import VictimEviction
 from pilotage.calls.workload_change import WorkloadChange
 from pilotage.calls.workload_creation import WorkloadCreation
 from pilotage.clock import Clock, rfc3339
+from pilotage.jobs.controller.flapping import Recreations
 from pilotage.jobs.controller.notes import Calls, Notes
 from pilotage.jobs.controller.objects import Subject
 from pilotage.jobs.controller.retries import Retries
@@ -61,6 +62,7 @@ class Writes:
         """uid -> the version that is known not to be the newest any more."""
         self._created: set[str] = set()
         """Keys of workloads that exist by now although no watch has told yet."""
+        self._recreations = Recreations(clock)
         self._tasks: asyncio.TaskGroup | None = None
 
     def start(self, tasks: asyncio.TaskGroup) -> None:
@@ -77,6 +79,10 @@ class Writes:
         place = _place(write)
         if self._tasks is None or place in self._in_flight or self._is_outdated(write):
             return
+        if isinstance(write, CreateWorkload) and (seconds := self._recreations.seconds_to_wait(place)):
+            log.info("workload was deleted soon after it was created: key=%s again_in=%.0fs", place, seconds)
+            self.retries.later(subject, seconds)
+            return
         self._in_flight.add(place)
         self._tasks.create_task(self._perform(write, subject, place), name="queueing write")
 
@@ -85,7 +91,7 @@ class Writes:
             case Change():
                 return self._outdated.get(write.subject.uid) == write.subject.resource_version
             case CreateWorkload():
-                return f"{write.draft.namespace}/{write.draft.name}" in self._created
+                return _place(write) in self._created
             case RemoveWorkload():
                 return self._outdated.get(write.workload.uid) == write.workload.resource_version
             case RemoveJob():
@@ -102,6 +108,8 @@ class Writes:
             return
         self._in_flight.discard(place)
         self._note_outdated(write)
+        if isinstance(write, CreateWorkload):
+            self._recreations.created(place)
         self.retries.succeeded(subject)
         if write.note is not None:
             self._notes.record(write.note)
@@ -123,7 +131,7 @@ class Writes:
             case Change():
                 self._outdated[write.subject.uid] = write.subject.resource_version
             case CreateWorkload():
-                self._created.add(f"{write.draft.namespace}/{write.draft.name}")
+                self._created.add(_place(write))
             case RemoveWorkload():
                 self._outdated[write.workload.uid] = write.workload.resource_version
             case RemoveJob():
