@@ -1,6 +1,6 @@
 """DefaultPreemption: it decides whether to preempt and where; how victims go is in `PreemptionsUnderWay`.
 
-A preemptor gets no node from this, only a promise: the node is nominated to it, its victims are evicted without
+A preemptor gets no node from this, only a nomination: its victims are evicted without
 anybody waiting for that, and when they are gone the pod is tried again.
 """
 
@@ -23,9 +23,9 @@ from pilotage.api import (
     PreemptionsUnderWay,
     PreEnqueue,
     Reason,
-    Refusal,
     Reject,
     RejectedNodes,
+    Rejection,
     Resource,
     Rows,
     narrows,
@@ -54,7 +54,7 @@ class DefaultPreemption(Plugin, PreEnqueue, PostFilter):
 
     # --- the gate ----------------------------------------------------------------------------------------------
 
-    def pre_enqueue(self, pod: Pod) -> Refusal | None:
+    def pre_enqueue(self, pod: Pod) -> Rejection | None:
         return Reject(_IN_PROGRESS) if self._under_way.holds_back(pod) else None
 
     @on_event(Resource.ASSIGNED_POD, Action.DELETE)
@@ -68,7 +68,7 @@ class DefaultPreemption(Plugin, PreEnqueue, PostFilter):
 
     # --- the decision ------------------------------------------------------------------------------------------
 
-    def post_filter(self, state: CycleState, pod: Pod, rejected: RejectedNodes) -> Nominate | Refusal:
+    def post_filter(self, state: CycleState, pod: Pod, rejected: RejectedNodes) -> Nominate | Rejection:
         self._handle.count("scheduler_preemption_attempts_total")
         known: Pod | None = self._handle.objects("Pod").get(pod.key)
         if known is None or known.uid != pod.uid:
@@ -94,7 +94,7 @@ class DefaultPreemption(Plugin, PreEnqueue, PostFilter):
         if pod.spec.preemption_policy == "Never":
             return _NEVER
         node = self._handle.node(self._handle.nominated_node(pod))
-        if node is None or rejected.refusal(node.name).unresolvable:
+        if node is None or rejected.rejection(node.name).unresolvable:
             return None
         is_leaving = any(other.priority < pod.priority and _is_being_preempted(other) for other in node.pods)
         return _TERMINATING if is_leaving else None

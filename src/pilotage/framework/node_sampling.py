@@ -32,7 +32,7 @@ def number_to_find(node_count: int, percentage: int, *, has_scores: bool) -> int
     return max(node_count * percentage // 100, _FEWEST_TO_FIND)
 
 
-class NodeWalk:
+class NodeSampling:
     """Where the next walk over the nodes begins."""
 
     def __init__(self, nodes: NodeTable) -> None:

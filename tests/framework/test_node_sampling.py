@@ -9,7 +9,7 @@ import pytest
 
 from pilotage.api import Plugin
 from pilotage.cluster.node_table import NodeTable
-from pilotage.framework.node_walk import NodeWalk, number_to_find
+from pilotage.framework.node_sampling import NodeSampling, number_to_find
 from pilotage.framework.profile import Profile
 from pilotage.plugins import PrioritySort
 from pilotage.testing import node
@@ -46,41 +46,41 @@ def test_without_scores_one_node_is_enough() -> None:
 
 @pytest.mark.parametrize(("percentage", "walks"), [(0, False), (1, True), (99, True), (100, False)])
 def test_all_nodes_are_looked_at_unless_a_percentage_is_asked_for(percentage: int, walks: bool) -> None:
-    assert NodeWalk(table_of(1)).is_for(profile_with(percentage, scorer())) is walks
+    assert NodeSampling(table_of(1)).is_for(profile_with(percentage, scorer())) is walks
 
 
-def find(walk: NodeWalk, profile: Profile, feasible: Any, allowed: Any = None) -> list[int]:
+def find(walk: NodeSampling, profile: Profile, feasible: Any, allowed: Any = None) -> list[int]:
     return walk.find(profile, np.array(feasible, dtype=np.bool_), allowed).tolist()
 
 
 def test_the_next_walk_begins_where_the_last_one_ended() -> None:
-    walk, profile = NodeWalk(table_of(250)), profile_with(40, scorer())
+    walk, profile = NodeSampling(table_of(250)), profile_with(40, scorer())
     everywhere = [True] * 250
     assert find(walk, profile, everywhere) == list(range(100))
     assert find(walk, profile, everywhere) == list(range(100, 200))
     assert find(walk, profile, everywhere) == [*range(200, 250), *range(50)]
 
 
-def test_refused_nodes_are_walked_over() -> None:
-    walk, profile = NodeWalk(table_of(250)), profile_with(40, scorer())
+def test_rejected_nodes_are_walked_over() -> None:
+    walk, profile = NodeSampling(table_of(250)), profile_with(40, scorer())
     assert find(walk, profile, [row % 2 == 1 for row in range(250)]) == list(range(1, 200, 2))
     assert walk.start == 200
 
 
 def test_when_too_few_fit_all_are_found_and_the_start_stays() -> None:
-    walk, profile = NodeWalk(table_of(250)), profile_with(40, scorer())
+    walk, profile = NodeSampling(table_of(250)), profile_with(40, scorer())
     walk.start = 7
     assert find(walk, profile, [row < 9 for row in range(250)]) == [7, 8, *range(7)]
     assert walk.start == 7
 
 
 def test_without_scores_nodes_are_taken_in_turn() -> None:
-    walk, profile = NodeWalk(table_of(3)), profile_with(0)
+    walk, profile = NodeSampling(table_of(3)), profile_with(0)
     assert [find(walk, profile, [True, False, True]) for _ in range(4)] == [[0], [2], [0], [2]]
 
 
 def test_only_nodes_that_pre_filter_left_are_walked() -> None:
-    walk, profile = NodeWalk(table_of(4)), profile_with(0)
+    walk, profile = NodeSampling(table_of(4)), profile_with(0)
     allowed = np.array([False, True, False, True])
     assert find(walk, profile, [True] * 4, allowed) == [1]
     assert find(walk, profile, [True] * 4, np.zeros(4, dtype=np.bool_)) == []

@@ -21,7 +21,7 @@ class Calls(Protocol):
     async def perform(self, call: ApiCall) -> None: ...
 
 
-class CallsInPlace:
+class SynchronousCalls:
     """Passes calls on and knows how many are not over yet."""
 
     def __init__(self, dispatcher: Dispatcher) -> None:

@@ -1,4 +1,4 @@
-"""Pods that wait for something to happen, indexed by the plugin that refused them, in groups of equal pods, and by key.
+"""Pods that wait for an event, indexed by the plugin that rejected them, in groups of equal pods, and by key.
 
 An event is asked about only those pods whose rejectors registered for it, and only once per group if the answer holds
 for all of it; one that a plugin has narrowed down touches only the pods that were named. Pods behind a gate are groups
@@ -40,7 +40,7 @@ class _Filed(NamedTuple):
     group: Group
 
 
-class WaitingPool:
+class UnschedulablePods:
     """Unschedulable and gated entries by UID, with the index over their rejectors."""
 
     def __init__(self) -> None:
@@ -109,15 +109,15 @@ class WaitingPool:
         return self._by_key.get(key)
 
     def named(self, scheduler_name: str, plugin: str, key: str) -> Entry | None:
-        """The waiting pod of this key ("namespace/name"), if this plugin refused it."""
+        """The waiting pod of this key ("namespace/name"), if this plugin rejected it."""
         entry = self._by_key.get(key)
         if entry is None:
             return None
         filed = self._filed_under[entry.pod.uid]
         return entry if filed.scheduler == scheduler_name and plugin in filed.rejectors else None
 
-    def refusing(self, scheduler_name: str) -> Mapping[str, Mapping[Group, Alike]]:
-        """Plugins that refused pods that wait, each with these pods by group."""
+    def rejecting(self, scheduler_name: str) -> Mapping[str, Mapping[Group, Alike]]:
+        """Plugins that rejected pods that wait, each with these pods by group."""
         return self._by_rejector.get(scheduler_name, {})
 
     def check(self) -> None:

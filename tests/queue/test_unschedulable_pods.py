@@ -1,11 +1,11 @@
-"""Waiting pods by the plugin that refused them and by class."""
+"""Waiting pods by the plugin that rejected them and by class."""
 
 from __future__ import annotations
 
 from msgspec.structs import replace
 
 from pilotage.queue.entry import Entry
-from pilotage.queue.pool import WaitingPool
+from pilotage.queue.unschedulable_pods import UnschedulablePods
 from pilotage.testing import PodBuilder, pod
 
 
@@ -13,12 +13,12 @@ def entry(builder: PodBuilder, *rejectors: str) -> Entry:
     return Entry(builder.build(), 0.0, rejectors=frozenset(rejectors))
 
 
-def names(pool: WaitingPool, plugin: str, scheduler: str = "default-scheduler") -> list[list[str]]:
-    return [[e.pod.name for e in pods.values()] for pods in pool.refusing(scheduler).get(plugin, {}).values()]
+def names(pool: UnschedulablePods, plugin: str, scheduler: str = "default-scheduler") -> list[list[str]]:
+    return [[e.pod.name for e in pods.values()] for pods in pool.rejecting(scheduler).get(plugin, {}).values()]
 
 
 def test_pods_are_found_by_each_of_their_rejectors_class_by_class() -> None:
-    pool = WaitingPool()
+    pool = UnschedulablePods()
     for waiting in [
         entry(pod("a"), "Fit", "Taint"),
         entry(pod("b"), "Fit"),
@@ -34,7 +34,7 @@ def test_pods_are_found_by_each_of_their_rejectors_class_by_class() -> None:
 
 
 def test_a_removed_pod_is_in_no_index() -> None:
-    pool = WaitingPool()
+    pool = UnschedulablePods()
     kept, gone = entry(pod("a"), "Fit"), entry(pod("b"), "Fit", "Taint")
     pool.add(kept)
     pool.add(gone)
@@ -46,7 +46,7 @@ def test_a_removed_pod_is_in_no_index() -> None:
 
 
 def test_a_pod_is_removed_from_where_it_was_filed_even_if_it_has_changed_since() -> None:
-    pool = WaitingPool()
+    pool = UnschedulablePods()
     waiting = entry(pod("a"), "Fit")
     pool.add(waiting)
     waiting.rejectors = frozenset(["Taint"])
@@ -58,7 +58,7 @@ def test_a_pod_is_removed_from_where_it_was_filed_even_if_it_has_changed_since()
 
 
 def test_an_update_keeps_a_pod_in_its_place_unless_it_is_another_class_now() -> None:
-    pool = WaitingPool()
+    pool = UnschedulablePods()
     first, second = entry(pod("a"), "Fit"), entry(pod("b"), "Fit")
     pool.add(first)
     pool.add(second)
@@ -71,7 +71,7 @@ def test_an_update_keeps_a_pod_in_its_place_unless_it_is_another_class_now() -> 
 
 
 def test_a_pod_without_rejectors_is_kept_but_not_indexed() -> None:
-    pool = WaitingPool()
+    pool = UnschedulablePods()
     waiting = entry(pod("a"))
     pool.add(waiting)
     pool.check()

@@ -16,7 +16,7 @@ from pilotage.config.problems import ConfigError
 from pilotage.framework.errors import ProfileError
 from pilotage.framework.plugin_sets import Catalog
 from pilotage.framework.profile import Profile, build_profile
-from pilotage.framework.recipes import PluginChoice, ProfileRecipe, recipes_of
+from pilotage.framework.profile_spec import PluginChoice, ProfileRecipe, recipes_of
 from pilotage.framework.registry import Registry
 from pilotage.model.durations import Duration
 
@@ -140,7 +140,7 @@ def test_a_plugin_without_a_class_gets_what_was_written() -> None:
         ),
     ],
 )
-def test_wrong_arguments_are_refused_with_file_line_and_path(args: str, problem: str) -> None:
+def test_wrong_arguments_are_rejected_with_file_line_and_path(args: str, problem: str) -> None:
     found = problems_of(picky(args))
     assert len(found) == 1
     assert found[0].startswith(problem)
@@ -151,7 +151,7 @@ def test_a_required_argument_that_nobody_gave_is_named() -> None:
     assert problems_of(body) == ["f:3: profiles[0].pluginConfig[name=Picky].args.label: Required value"]
 
 
-def test_arguments_for_a_plugin_that_does_not_exist_are_refused() -> None:
+def test_arguments_for_a_plugin_that_does_not_exist_are_rejected() -> None:
     body = "profiles: [{pluginConfig: [{name: Pick, args: {}}]}]"
     assert problems_of(body) == [
         'f:3: profiles[0].pluginConfig[0].name: profile "default-scheduler": unknown plugin "Pick" '

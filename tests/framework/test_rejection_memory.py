@@ -1,4 +1,4 @@
-"""Refusals remembered for equal pods are what asking anew would say, however the nodes change."""
+"""Rejections remembered for equal pods are what asking anew would say, however the nodes change."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from pilotage.api import (
     Pending,
     Plugin,
     Reason,
-    Refusal,
     Reject,
+    Rejection,
     VectorFilter,
 )
 from pilotage.cluster.state import Cluster
@@ -45,7 +45,7 @@ class Columns(_Signed, VectorFilter):
 
 
 class BothForms(Columns, Filter):
-    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Rejection | None:
         reasons = [MANY] if node.pod_count > 1 else []
         reasons += [BUSY] if node.requested("cpu") > 1500 else []
         return Reject(*reasons) if reasons else None
@@ -54,7 +54,7 @@ class BothForms(Columns, Filter):
 class PerNode(_Signed, Filter):
     """Names an amount, so that nodes differ in their reasons; and asks somebody else now and then."""
 
-    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Rejection | None:
         if node.labels.get("claims") == "pending":
             return Pending(CLAIM)
         used = node.requested("cpu")
@@ -62,16 +62,16 @@ class PerNode(_Signed, Filter):
 
 
 class Unsigned(Plugin, Filter):
-    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Rejection | None:
         return Reject(MANY) if len(pod.name) % 2 and node.pod_count else None
 
 
-def told(evaluator: Evaluator, cluster: Cluster, asked: Pod) -> list[tuple[str, Refusal]]:
-    """By row: who refuses it, and how."""
+def told(evaluator: Evaluator, cluster: Cluster, asked: Pod) -> list[tuple[str, Rejection]]:
+    """By row: who rejects it, and how."""
     diagnosis = Diagnosis(node_names=tuple(cluster.nodes.names))
     evaluator.diagnose(CycleState(), asked, diagnosis, None)
     assert diagnosis.rejectors == {rejection.plugin for rejection in diagnosis.rejections()}
-    return [(diagnosis.plugin_of(name), diagnosis.refusal(name)) for name in diagnosis.node_names]
+    return [(diagnosis.plugin_of(name), diagnosis.rejection(name)) for name in diagnosis.node_names]
 
 
 @pytest.mark.parametrize("size", [4, 40], ids=["asked one by one", "asked in columns"])
