@@ -5,7 +5,23 @@ from __future__ import annotations
 import itertools
 from typing import Any, ClassVar
 
-from pilotage.api import CycleState, Permit, Plugin, PreBind, Wait
+from pilotage.api import (
+    Action,
+    CycleState,
+    Filter,
+    Hint,
+    Node,
+    NodeView,
+    Permit,
+    Plugin,
+    PreBind,
+    Reason,
+    Reject,
+    Rejection,
+    Resource,
+    Wait,
+    on_event,
+)
 from pilotage.kube.errors import ApiStatusError
 from pilotage.model import Pod
 from pilotage.queue.entry import SubQueue
@@ -57,6 +73,29 @@ async def test_a_victim_goes_and_the_preemptor_takes_its_place() -> None:
             "0/1 nodes are available: 1 Insufficient cpu. "
             "preemption: found a potential placement for pod on node n, preempting 1 victims",
         )
+
+
+class OpenNodes(Plugin, Filter):
+    """Asked after NodeResourcesFit: on a full node it is heard in the search for victims only."""
+
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Rejection | None:
+        return None if "open" in node.labels else Reject(Reason("Closed", "closed"))
+
+    @on_event(Resource.NODE, Action.UPDATE_NODE_LABEL)
+    def after_node_change(self, pod: Pod, old: Node, new: Node) -> Hint:
+        return Hint.QUEUE if "open" in new.labels else Hint.SKIP
+
+
+async def test_a_plugin_that_forbids_only_the_preemption_wakes_the_pod_when_it_does_not_any_more() -> None:
+    async with live(OpenNodes) as world:
+        await world.put(NODE, low("low"), high())
+        assert world.condition("high")[2] == (
+            "0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are available: 1 closed."
+        )
+        assert world.api.deletions == []
+        await world.put(NODE.label("open"))
+        await world.after(2)
+        assert world.api.deletions == ["low"] and world.node_of("high") == "n"
 
 
 async def test_the_event_names_both_pods_and_who_acted() -> None:

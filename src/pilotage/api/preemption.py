@@ -86,6 +86,9 @@ class VictimSearch(Protocol):
     def rejections(self) -> Mapping[str, tuple[str, Rejection]]:
         """Of the nodes that were tried in vain: which plugin ("" for none) still rejects, and why."""
 
+    def rejectors(self) -> frozenset[str]:
+        """The plugins in `rejections()`."""
+
     def message(self) -> str:
         """`0/5 nodes are available: ...`: why nothing helps; for a search without candidates."""
 

@@ -121,11 +121,16 @@ class Nominate:
 
     node_name: str | None = None
     message: str = ""
+    rejectors: frozenset[str] = frozenset()
+    """Plugins that stood in the way of a nomination. An event that makes one of them change its mind may help the pod,
+    although it was another plugin that rejected the nodes as they are."""
 
     def __post_init__(self) -> None:
-        name, message = cast(tuple[object, object], (self.node_name, self.message))
+        name, message, rejectors = cast(tuple[object, ...], (self.node_name, self.message, self.rejectors))
         if not isinstance(name, str | None) or not isinstance(message, str):
             raise TypeError(f"Nominate takes the name of a node and a message, got {name!r:.200}, {message!r:.200}")
+        if not isinstance(rejectors, frozenset):
+            raise TypeError(f"Nominate takes a frozenset of names of plugins as rejectors, got {rejectors!r:.200}")
 
 
 @dataclass(frozen=True, slots=True)

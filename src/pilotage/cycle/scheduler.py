@@ -417,6 +417,8 @@ class Scheduler:
                 self._note_error(pod, placement.error)
             if not placement.nomination.node_name:
                 state.budget.check()  # a plugin that never looks at the clock has cost as much as one that does
+            # What forbids a preemption may change although the nodes stay as full as they are.
+            placement.diagnosis.rejectors |= placement.nomination.rejectors
             message = placement.diagnosis.message()
             self._fail(ticket, Failure(UNSCHEDULABLE, message, placement.diagnosis, placement.nomination.node_name))
             return None

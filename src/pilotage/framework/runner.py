@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -144,6 +144,7 @@ class Runner:
         """
         messages: list[str] = []
         nomination = Nominate()
+        rejectors: frozenset[str] = frozenset()
         rejected_by = ""
         for plugin in self.profile.post_filter:
             state.budget.check()
@@ -161,6 +162,7 @@ class Runner:
             rejected_by = rejected_by or name
             if isinstance(answer, Nominate):
                 messages.append(answer.message)
+                rejectors |= answer.rejectors
                 nomination = answer if answer.node_name is not None else nomination
             elif answer.unresolvable:
                 diagnosis.post_filter_message = rejection_text(answer)
@@ -168,7 +170,7 @@ class Runner:
             else:
                 messages.append(rejection_text(answer))
         diagnosis.post_filter_message = ", ".join(filter(None, messages))
-        return PostFiltered(nomination, rejected_by)
+        return PostFiltered(replace(nomination, rejectors=rejectors), rejected_by)
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Rejected | None:
         for plugin in self.profile.reserve:

@@ -61,6 +61,9 @@ class NoVictims:
     def rejections(self) -> Mapping[str, tuple[str, Rejection]]:
         return self._rejections
 
+    def rejectors(self) -> frozenset[str]:
+        return frozenset(plugin for plugin, _ in self._rejections.values() if plugin)
+
     def message(self) -> str:
         return "No preemption victims found for incoming pod"
 

@@ -35,6 +35,9 @@ class Found:
         self.best = min(candidates, key=lambda c: c.cost) if candidates else None
         self.errors = errors
 
+    def rejectors(self) -> frozenset[str]:
+        return frozenset(["Volumes"])
+
     def message(self) -> str:
         return "0/9 nodes are available: 9 of no use."
 
@@ -113,16 +116,17 @@ def candidate(name: str, *victims: str, cost: float = 0.0) -> Candidate:
 # --- the decision -----------------------------------------------------------------------------------------------------
 
 
-def test_the_cheapest_candidate_is_promised_and_its_victims_go() -> None:
+def test_the_cheapest_candidate_is_nominated_and_its_victims_go() -> None:
     handle = Handle(POD, Found(candidate("a", "x", "y", cost=2), candidate("b", "z", cost=1)))
     message = "preemption: found a potential placement for pod on node b, preempting 1 victims"
     assert preempt(handle) == Nominate("b", message)
     assert handle.evicted == ["z"]
 
 
-def test_without_a_candidate_the_promise_is_taken_back() -> None:
+def test_without_a_candidate_the_nomination_is_cleared() -> None:
     handle = Handle(POD, Found())
-    assert preempt(handle) == Nominate("", "preemption: 0/9 nodes are available: 9 of no use.")
+    message = "preemption: 0/9 nodes are available: 9 of no use."
+    assert preempt(handle) == Nominate("", message, frozenset(["Volumes"]))
     assert handle.evicted == []
 
 

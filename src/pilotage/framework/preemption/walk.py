@@ -83,18 +83,28 @@ class Walk:
         names = self._nodes.names
         return {names[row]: (rejected.plugin, rejected.rejection) for row, rejected in found.items()}
 
+    def rejectors(self) -> frozenset[str]:
+        return frozenset(rejected.plugin for rejected, _ in self._rejection_counts()) - {ABSENT_PLUGIN}
+
     def message(self) -> str:
         counts: Counter[str] = Counter()
+        for rejected, rows in self._rejection_counts():
+            counts.update({reason.message: rows for reason in rejected.rejection.reasons})
+        hopeless = len(self._nodes) - len(self._rejected_rows())
+        if hopeless:
+            counts[_NOT_HELPFUL] += hopeless
+        return unavailable_text(len(self._nodes), counts)
+
+    def _rejection_counts(self) -> list[tuple[Rejected, int]]:
+        """Each rejection, and of how many rows."""
         rows = self._rejected_rows()
         for row in rows[self._outcomes.codes[rows] == HOPELESS].tolist():
             self._rejection(row)
         numbers, repeats = np.unique(self._outcomes.codes[rows], return_counts=True)
-        for number, count in zip(numbers.tolist(), repeats.tolist(), strict=True):
-            rejected = self._outcomes.rejections[number] if number >= 0 else _UNDECIDED
-            counts.update({reason.message: count for reason in rejected.rejection.reasons})
-        if len(rows) < len(self._nodes):
-            counts[_NOT_HELPFUL] += len(self._nodes) - len(rows)
-        return unavailable_text(len(self._nodes), counts)
+        return [
+            (self._outcomes.rejections[number] if number >= 0 else _UNDECIDED, count)
+            for number, count in zip(numbers.tolist(), repeats.tolist(), strict=True)
+        ]
 
     def _rejected_rows(self) -> Rows:
         codes = self._outcomes.codes[self._tried_rows]

@@ -28,6 +28,7 @@ from pilotage.api import (
     Rejection,
     Resource,
     Rows,
+    VictimSearch,
     narrows,
     on_event,
 )
@@ -76,9 +77,10 @@ class DefaultPreemption(Plugin, PreEnqueue, PostFilter):
         objection = self._objection(known, rejected)
         if objection is not None:
             return Reject(objection)
-        candidate, message = self._best(state, known, rejected.resolvable_rows())
+        search = self._search(state, known, rejected.resolvable_rows())
+        candidate = search.best
         if candidate is None:
-            return Nominate("", f"preemption: {message}")
+            return Nominate("", f"preemption: {search.message()}", search.rejectors())
         if self._would_evict(candidate) and self._handle.awaits_view(known):
             return Reject(_STALE_VIEW)
         self._handle.observe("scheduler_preemption_victims", len(candidate.victims))
@@ -103,19 +105,16 @@ class DefaultPreemption(Plugin, PreEnqueue, PostFilter):
     def _would_evict(candidate: Candidate) -> bool:
         return not all(victim.is_terminating for victim in candidate.victims)
 
-    def _best(self, state: CycleState, pod: Pod, rows: Rows) -> tuple[Candidate | None, str]:
+    def _search(self, state: CycleState, pod: Pod, rows: Rows) -> VictimSearch:
         """Where to preempt, or why nothing helps."""
         if len(rows):
             # Not always the same nodes are to be disturbed.
             start = self._handle.rng.randrange(len(rows))
             rows = np.concatenate((rows[start:], rows[:start]))
         search = self._handle.search_victims(state, pod, rows, self._wanted(len(rows)))
-        best = search.best
-        if best is not None:
-            return best, ""
-        if search.errors:
+        if search.best is None and search.errors:
             raise RuntimeError(f"preemption: {_joined(search.errors)}")
-        return None, search.message()
+        return search
 
     def _wanted(self, potential: int) -> int:
         """How many candidates are enough."""
