@@ -42,7 +42,7 @@ types:
 unit:
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not e2e and not cluster"
 
-bench: install ## the benchmark that the README quotes
+bench: install ## pods per second, latency, CPU and memory of the basic workload, in the sandbox
 	$(BIN)/pilotage bench --workload SchedulingBasic
 
 soak: install ## two thousand seeds of the simulation (SEEDS=0-1999), kill sweep, durability sweep, memory

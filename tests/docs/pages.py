@@ -44,7 +44,7 @@ class Page:
         synopses = [re.sub(r"\n {8,}", " ", block) for block in _INDENTED.findall(_FENCE.sub("", self.text))]
         for block in (*blocks, *synopses):
             for line in block.replace("\\\n", " ").splitlines():
-                yield _COMMENT.sub("", line.strip().removeprefix("$ "))
+                yield from _COMMENT.sub("", line.strip().removeprefix("$ ")).split(" && ")
 
     def headings(self) -> set[str]:
         """The anchors of the page, as GitHub makes them."""

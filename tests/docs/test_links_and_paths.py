@@ -75,6 +75,11 @@ def test_every_page_is_in_the_index() -> None:
     assert [str(one) for one in DOCS if one.path not in listed and one.path != indexes[0].path] == []
 
 
+def test_every_package_in_the_picture_exists() -> None:
+    named = re.findall(r"(\w+)/(?= |<)", (ROOT / "docs/architecture.svg").read_text())
+    assert len(named) > 10 and [name for name in named if not _is_there(f"src/pilotage/{name}/__init__.py")] == []
+
+
 def test_a_wrong_path_is_found() -> None:
     text = (
         "See `src/pilotage/no.py`, `kube/no.py`, [x](no.md) and `docs/commands/<name>.md`.\n\n    python tools/no.py\n"
