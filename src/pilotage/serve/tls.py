@@ -14,9 +14,10 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from pilotage.certificates import CertificateAuthority, IssuedCertificate
+if TYPE_CHECKING:
+    from pilotage.certificates import IssuedCertificate
 
 log = logging.getLogger(__name__)
 
@@ -155,6 +156,9 @@ def _kept_files(directory: str) -> tuple[Path, Path] | None:
 
 
 def _issue() -> IssuedCertificate:
+    # Only here is cryptography needed: not by a service that is given its certificate.
+    from pilotage.certificates import CertificateAuthority
+
     host = socket.gethostname()
     return CertificateAuthority("Pilotage").issue(host, names=(host, "localhost", "127.0.0.1", "::1"))
 
