@@ -9,6 +9,7 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TYPE_CHECKING
 
 from pilotage.api.calls import ApiWriter
 from pilotage.api.kinds import WatchedKinds
@@ -38,7 +39,6 @@ from pilotage.framework.plugin_sets import Catalog
 from pilotage.framework.profile import Profile, build_profile, name_of
 from pilotage.framework.profile_spec import ProfileRecipe, recipes_of
 from pilotage.framework.registry import Registry
-from pilotage.jobs.configuration.kinds import QueueingConfiguration
 from pilotage.kube.client import KubeClient
 from pilotage.kube.reflector import Reflector
 from pilotage.model import KINDS, Pod
@@ -56,6 +56,9 @@ from pilotage.queue.hints import HintSwitches, HintTable
 from pilotage.queue.scheduling_queue import DEFAULT_MAX_WAIT_SECONDS, Gatekeeper, SchedulingQueue
 from pilotage.rng import seeded
 from pilotage.workload_queueing import QueueingProcess
+
+if TYPE_CHECKING:
+    from pilotage.jobs.configuration.kinds import QueueingConfiguration
 
 log = logging.getLogger(__name__)
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from pilotage.api import CycleState, Filter, NodeView, Plugin, Reason, Reject
 from pilotage.assembly import options_from_configuration
+from pilotage.config.kinds import SchedulerConfiguration
 from pilotage.config.load import configuration_of
 from pilotage.explain.explainer import UnknownNode, explain
 from pilotage.explain.render import render
+from pilotage.model import Pod
 from pilotage.testing import node, pod
 from tests.explain.world import engine_of
 
@@ -67,6 +70,23 @@ def test_nearest_node_lacks_least_and_everything_that_it_lacks_is_told() -> None
 def test_of_two_nodes_that_lack_the_same_the_one_that_lacks_less_of_it_is_nearer() -> None:
     report = explain(engine_of(node("a").cpu("2"), node("b").cpu("5"), node("c").cpu("4")), BIG.build())
     assert [near.node for near in report.nearest] == ["b", "c", "a"]
+
+
+class Wordy(Plugin, Filter):
+    """Says what sounds like a lack of a resource, and names a resource in its own words."""
+
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Reject | None:
+        if node.name == "a":
+            return Reject(Reason("NoPatience", "Insufficient patience", need=3, have=1))
+        return Reject(Reason("Shy", "the processors are shy", need=500, resource="cpu"))
+
+
+def test_a_lack_of_a_resource_is_told_by_its_field_and_not_by_its_words() -> None:
+    options = options_from_configuration(SchedulerConfiguration(), [Wordy])
+    report = explain(engine_of(node("a").cpu("2"), node("b").cpu("2"), options=options), pod("p").build())
+    lacks = {near.node: near.lacks[0] for near in report.nearest}
+    assert (lacks["a"].need, lacks["a"].have, lacks["a"].detail) == (3, 1, "")
+    assert (lacks["b"].need, lacks["b"].have, lacks["b"].detail) == (500, 2000, "cpu")
 
 
 def test_node_that_is_asked_for_comes_first() -> None:

@@ -24,6 +24,8 @@ class Reason:
     have: float | None = None
     unresolvable: bool = False
     """True if evicting pods from the node cannot remove this reason, so preemption need not look at it."""
+    resource: str = ""
+    """The resource of which there is too little, if that is it; `need` and `have` are amounts of it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -192,10 +192,9 @@ def _near(engine: ProfileEngine, pod: Pod, state: CycleState, row: int) -> NearN
 
 def _weight(engine: ProfileEngine, reason: Reason) -> NDArray[np.float64]:
     """How much a reason counts against each node: an amount by the part that is missing, everything else fully."""
-    resource = reason.message.removeprefix("Insufficient ")
-    if resource == reason.message or not reason.need:
+    if not reason.resource or not reason.need:
         return np.full(len(engine.nodes), 1.5 if reason.unresolvable else 1.0)
-    return 1.0 - engine.nodes.free(resource).astype(np.float64) / reason.need
+    return 1.0 - engine.nodes.free(reason.resource).astype(np.float64) / reason.need
 
 
 def _lacks(engine: ProfileEngine, pod: Pod, state: CycleState, row: int) -> tuple[Lack, ...]:
@@ -207,10 +206,9 @@ def _lacks(engine: ProfileEngine, pod: Pod, state: CycleState, row: int) -> tupl
             continue
         rejection = plugin.filter(state, pod, node)
         for reason in () if rejection is None else rejection.reasons:
-            resource = reason.message.removeprefix("Insufficient ")
-            is_amount = resource != reason.message
-            have = node.allocatable(resource) - node.requested(resource) if is_amount else reason.have
-            lacks.append(Lack(name, reason.message, reason.need, have, resource if is_amount else ""))
+            resource = reason.resource
+            have = node.allocatable(resource) - node.requested(resource) if resource else reason.have
+            lacks.append(Lack(name, reason.message, reason.need, have, resource))
         if rejection is not None and rejection.reasons and isinstance(plugin, points.Details):
             lacks[-1] = replace(lacks[-1], behind=_behind(plugin, state, pod, node))
     return tuple(lacks)

@@ -246,7 +246,7 @@ class NodeResourcesFit(Plugin, NothingBeforeFilter, Filter, VectorFilter, Nothin
 
 @lru_cache(maxsize=1024)
 def _insufficient(resource: str, amount: int, *, unresolvable: bool) -> Reason:
-    return Reason("Insufficient", f"Insufficient {resource}", need=amount, unresolvable=unresolvable)
+    return Reason("Insufficient", f"Insufficient {resource}", need=amount, unresolvable=unresolvable, resource=resource)
 
 
 def _insufficient_others(count: int, *, unresolvable: bool) -> Reason:
