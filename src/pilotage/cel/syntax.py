@@ -70,7 +70,7 @@ def tree_of(serialized: bytes) -> Node:
 
 
 def nodes_of(tree: Node) -> Iterator[Node]:
-    """The node and all nodes below it."""
+    """The node and all nodes below it, apart from the turns of a loop that has none (as cel.bind() has)."""
     waiting = [tree]
     while waiting:
         node = waiting.pop()
@@ -85,7 +85,8 @@ def nodes_of(tree: Node) -> Iterator[Node]:
             case MapOf(keys, values):
                 waiting += (*keys, *values)
             case Fold():
-                waiting += (node.range, node.init, node.condition, node.step, node.result)
+                waiting += (node.range, node.init, node.result)
+                waiting += () if node.range == ListOf(()) else (node.condition, node.step)
 
 
 def _node(message: bytes) -> Node:

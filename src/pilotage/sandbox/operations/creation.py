@@ -12,7 +12,7 @@ from pilotage.sandbox.errors import ApiError, FieldError, already_exists, forbid
 from pilotage.sandbox.kinds.crds import CRD_RESOURCE, definition_errors
 from pilotage.sandbox.kinds.resources import ResourceType
 from pilotage.sandbox.kinds.shapes import check_metadata_shape, check_shape
-from pilotage.sandbox.kinds.structural_schema import apply_schema_defaults, schema_errors
+from pilotage.sandbox.kinds.structural_schema import apply_schema_defaults, custom_errors
 from pilotage.sandbox.operations.backend import Backend, Object, unsaved_record
 from pilotage.sandbox.operations.known_specs import REMEMBERED, KnownSpecs
 from pilotage.sandbox.operations.lookup import CachedLookup
@@ -129,7 +129,7 @@ class Creation:
         if resource_type.storage == CRD_RESOURCE:
             return definition_errors(obj, self._backend.registry)
         if resource_type.schema:
-            return schema_errors(resource_type.schema, obj)
+            return custom_errors(resource_type.schema, resource_type.rules, obj)
         return []
 
 

@@ -14,7 +14,7 @@ from pilotage.sandbox.kinds.builtin_groups import KUEUE_GROUP
 from pilotage.sandbox.kinds.crds import CRD_RESOURCE, accept_definition, definition_errors
 from pilotage.sandbox.kinds.resources import ResourceType
 from pilotage.sandbox.kinds.shapes import check_metadata_shape, check_shape
-from pilotage.sandbox.kinds.structural_schema import apply_schema_defaults, schema_errors
+from pilotage.sandbox.kinds.structural_schema import apply_schema_defaults, custom_errors
 from pilotage.sandbox.operations.backend import Backend, Object, unsaved_record
 from pilotage.sandbox.operations.deletion import Deletion, is_held
 from pilotage.sandbox.operations.lookup import CachedLookup
@@ -118,7 +118,7 @@ class Updates:
             apply_schema_defaults(resource_type.schema, new)
         apply_defaults(resource_type.kind, new)
         admit_update(resource_type.kind, old, new)
-        errors = validate_update(resource_type.kind, old, new) or self._own_rules(resource_type, new)
+        errors = validate_update(resource_type.kind, old, new) or self._own_rules(resource_type, old, new)
         if errors:
             raise invalid(resource_type.kind, resource_type.group, new["metadata"]["name"], errors)
         if resource_type.storage == CRD_RESOURCE:
@@ -127,11 +127,11 @@ class Updates:
             _bumped(resource_type, new)
         return new
 
-    def _own_rules(self, resource_type: ResourceType, new: Object) -> list[FieldError]:
+    def _own_rules(self, resource_type: ResourceType, old: Object, new: Object) -> list[FieldError]:
         if resource_type.storage == CRD_RESOURCE:
             return definition_errors(new, self._backend.registry)
         if resource_type.schema:
-            return schema_errors(resource_type.schema, new)
+            return custom_errors(resource_type.schema, resource_type.rules, new, old)
         return []
 
 
@@ -179,7 +179,8 @@ def _with_status(resource_type: ResourceType, old: Object, new: Object) -> Objec
 
 
 def _check_status(resource_type: ResourceType, old: Object, new: Object) -> None:
-    errors = schema_errors(resource_type.schema, new) if resource_type.schema else []
+    schema = resource_type.schema
+    errors = custom_errors(schema, resource_type.rules, new, old) if schema else []
     errors = errors or validate_status(resource_type.kind, old, new)
     if errors:
         raise invalid(resource_type.kind, resource_type.group, new["metadata"]["name"], errors)
