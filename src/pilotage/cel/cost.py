@@ -43,8 +43,8 @@ class Shape(msgspec.Struct, frozen=True):
     """What it costs to look at all of it."""
     item: Shape | None = None
     """The largest item of a list or map; also its keys."""
-    fields: tuple[tuple[str, Shape], ...] = ()
-    """Of a map of which more is known: each value by its key."""
+    fields: tuple[tuple[str, Shape], ...] | None = None
+    """Of a map that is known: each value by its key."""
 
     @property
     def inside(self) -> Shape:
@@ -52,7 +52,9 @@ class Shape(msgspec.Struct, frozen=True):
 
     def field(self, name: object) -> Shape:
         """The value of a map at a key that is known."""
-        return next((shape for key, shape in self.fields if key == name), self.inside)
+        if self.fields is None:
+            return self.inside
+        return next((shape for key, shape in self.fields if key == name), _SCALAR)
 
 
 _SCALAR: Final = Shape()
@@ -84,7 +86,7 @@ def _shape_of_map(value: Mapping[Any, Any]) -> Shape:
     shapes = {str(key): shape_of(item) for key, item in value.items()}
     keys = text_shape(_rounded(4 * max(map(len, shapes), default=0)))
     weight = 1 + sum(1 + keys.weight + shape.weight for shape in shapes.values())
-    fields = tuple(sorted(shapes.items())) if len(shapes) <= _MOST_FIELDS else ()
+    fields = tuple(sorted(shapes.items())) if len(shapes) <= _MOST_FIELDS else None
     return Shape(_rounded(len(shapes)), _rounded(weight), _joined(keys, *dict.fromkeys(shapes.values())), fields)
 
 
@@ -104,15 +106,16 @@ def _joined(*shapes: Shape) -> Shape:
     return Shape(length, weight, _joined(*items) if items else None, _joined_fields(shapes))
 
 
-def _joined_fields(shapes: Sequence[Shape]) -> tuple[tuple[str, Shape], ...]:
-    """By field, if all of them are maps of which more is known, or no collections at all."""
-    if any(shape.item is not None and not shape.fields for shape in shapes):
-        return ()
+def _joined_fields(shapes: Sequence[Shape]) -> tuple[tuple[str, Shape], ...] | None:
+    """By field, if all of them are maps that are known, or no collections at all."""
+    known = [shape.fields for shape in shapes if shape.item is not None]
     by_name: dict[str, list[Shape]] = {}
-    for shape in shapes:
-        for name, value in shape.fields:
+    for fields in known:
+        if fields is None:
+            return None
+        for name, value in fields:
             by_name.setdefault(name, []).append(value)
-    return tuple((name, _joined(*by_name[name])) for name in sorted(by_name))
+    return tuple((name, _joined(*by_name[name])) for name in sorted(by_name)) if known else None
 
 
 def bound(tree: Node, sizes: Mapping[str, Shape]) -> int:
