@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from pilotage.api import Detail
+from pilotage.cel import CelError
 from pilotage.model.resource import DeviceTaint
-from pilotage.plugins.dynamic_resources.cel import CelError
 from pilotage.plugins.dynamic_resources.constraints import attribute_value
 from pilotage.plugins.dynamic_resources.device_ids import DeviceID
 from pilotage.plugins.dynamic_resources.device_taints import are_tolerated

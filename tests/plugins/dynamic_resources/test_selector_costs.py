@@ -9,11 +9,12 @@ import pytest
 from cel_expr_python import cel
 from cel_expr_python.ext import ext_bindings
 
+from pilotage.cel import CelCompileError, CelError
+from pilotage.cel.cost import MAX_COST, TooCostly, bound
+from pilotage.cel.syntax import Call, Fold, Ident, ListOf, Literal, Select, tree_of
 from pilotage.model.resource import Device
-from pilotage.plugins.dynamic_resources.cel import CelCompileError, CelError, bind_device, compile_selector
-from pilotage.plugins.dynamic_resources.cel import selector as selector_module
-from pilotage.plugins.dynamic_resources.cel.cost import MAX_COST, TooCostly, bound
-from pilotage.plugins.dynamic_resources.cel.syntax import Call, Fold, Ident, ListOf, Literal, Select, tree_of
+from pilotage.plugins.dynamic_resources import device_selectors
+from pilotage.plugins.dynamic_resources.device_selectors import bind_device, compile_selector
 
 DRIVER = "gpu.example.com"
 TEXT = '"' + "a" * 2_000 + '"'
@@ -128,7 +129,7 @@ def test_a_failure_to_compile_is_remembered(monkeypatch: pytest.MonkeyPatch) -> 
     expression = "device.driver == nothing_that_is_there"
     with pytest.raises(CelCompileError) as first:
         compile_selector(expression)
-    monkeypatch.setattr("pilotage.plugins.dynamic_resources.cel.selector._refuse_costly", None)
+    monkeypatch.setattr("pilotage.plugins.dynamic_resources.device_selectors._compiled", None)
     with pytest.raises(CelCompileError) as again:
         compile_selector(expression)
     assert again.value is first.value
@@ -151,7 +152,10 @@ def test_sensible_selectors_cost_a_small_part_of_what_they_may() -> None:
 
 def cost(expression: str) -> int:
     environment = cel.NewEnv(variables={}, extensions=[ext_bindings.ExtBindings()])
-    return bound(tree_of(environment.compile(expression, disable_check=True).serialize()), 1)
+    return bound(
+        tree_of(environment.compile(expression, disable_check=True).serialize()),
+        {"device": device_selectors._device_shape(1)},
+    )
 
 
 def test_costs_grow_with_loops_and_sizes() -> None:
@@ -222,9 +226,9 @@ def test_a_syntax_tree_is_read_from_its_serialized_form() -> None:
 
 def test_compiled_expressions_are_kept_by_their_size(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled: list[str] = []
-    original = selector_module._compiled
-    monkeypatch.setattr(selector_module, "_known", selector_module._CompiledSelectors())
-    monkeypatch.setattr(selector_module, "_compiled", lambda text: (compiled.append(text), original(text))[1])
+    original = device_selectors._compiled
+    monkeypatch.setattr(device_selectors, "_known", device_selectors._CompiledSelectors())
+    monkeypatch.setattr(device_selectors, "_compiled", lambda text: (compiled.append(text), original(text))[1])
     small, large = "device.driver == 'a'", [f"device.driver == 'a'{' ' * 9_000} && {i} > 0" for i in range(40)]
     compile_selector(small)
     compile_selector(small)

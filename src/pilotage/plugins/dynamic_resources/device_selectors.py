@@ -3,12 +3,9 @@
     selector = compile_selector('device.attributes["gpu.example.com"].model == "a100"')
     selector.matches(bind_device(driver, device))
 
-The rest of Pilotage sees `Selector`, `CelError` and `bind_device`; only this folder imports the CEL library.
-
-Things that the library does differently and that are put right here: an error comes back as a value, not as an
-exception; an unknown attribute domain is an error, where Kubernetes has an empty map (so the domains that an
-expression spells out are added to every device); and no limit on what an evaluation may cost but the number of turns of
-its loops (so expressions that could cost too much are refused when they are compiled).
+An unknown attribute domain is an error for the CEL library, where Kubernetes has an empty map, so the domains that an
+expression spells out are added to every device. What an expression may cost is told by the largest device that the API
+server accepts, when it is compiled.
 """
 
 from __future__ import annotations
@@ -16,49 +13,37 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
-from cel_expr_python import cel
-from cel_expr_python.ext import ext_bindings, ext_optional, ext_strings
-
+from pilotage.cel import CelCompileError, CelError, Environment, Kind, Program, Shape, Values, quantities, versions
+from pilotage.cel.cost import collection_shape, text_shape
 from pilotage.model.resource import Device, DeviceAttribute
-from pilotage.plugins.dynamic_resources.cel import quantities, versions
-from pilotage.plugins.dynamic_resources.cel.cost import LONGEST_TEXT, MOST_ATTRIBUTES, TooCostly, bound
-from pilotage.plugins.dynamic_resources.cel.functions import QUANTITY, declarations
-from pilotage.plugins.dynamic_resources.cel.syntax import tree_of
 
-MAX_LENGTH = 10 * 1024
 _MOST_CHARACTERS = 256 * 1024
 _OF_EACH = 128
 _LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"|' + r"'((?:[^'\\\n]|\\.)*)'")
 _INDEX = re.compile(rf"\[\s*(?:{_LITERAL.pattern})\s*\]")
 _DOMAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _MOST_DOMAINS = 64
-_DOUBLING = re.compile(r"\bopt(?:Flat)?Map\b")
-_LARGEST_EXPANSION = 100_000
 _LONGEST_MESSAGE = 1_000
-_MOST_ACTIVATIONS = 16
-
-
-class CelError(Exception):
-    """An expression that fails on a device."""
-
-
-class CelCompileError(CelError):
-    """An expression that fails on every device, because it is none."""
+_MOST_BOUND = 16
+_MOST_ATTRIBUTES: Final = 32
+"""Attributes and capacities of a device together, as the API server has it."""
+_LONGEST_TEXT: Final = 256
+"""Of a device, in bytes: the API server accepts 64 characters, and 63 for names."""
 
 
 class BoundDevice:
     """A device as expressions see it."""
 
-    __slots__ = ("_attributes", "_capacity", "_rest", "activations")
+    __slots__ = ("_attributes", "_capacity", "_rest", "bound")
 
     def __init__(self, driver: str, device: Device) -> None:
         _check_size(device)
         self._attributes = _by_domain(driver, {name: _attribute(a) for name, a in device.attributes.items()})
         self._capacity = _by_domain(driver, {name: quantities.encode(c.value) for name, c in device.capacity.items()})
         self._rest = {"driver": driver, "allowMultipleAllocations": bool(device.allow_multiple_allocations)}
-        self.activations: dict[tuple[str, ...], Any] = {}
+        self.bound: dict[tuple[str, ...], Values] = {}
 
     def variables(self, domains: tuple[str, ...]) -> dict[str, Any]:
         """The variables of an expression that spells out these domains."""
@@ -115,79 +100,56 @@ _known = _CompiledSelectors()
 
 
 def _compiled(expression: str) -> Selector | CelCompileError:
-    if len(expression.encode()) > MAX_LENGTH:
-        return CelCompileError(f"expression is longer than {MAX_LENGTH} characters")
     try:
         domains = _spelled_out(expression)
-        _refuse_costly(expression, len(domains))
-        compiled = _environment().compile(expression)
-    except TooCostly as error:
-        return CelCompileError(f"too complex, exceeds cost limit: {error}")
-    except Exception as error:  # the library raises bare RuntimeErrors
-        return CelCompileError(str(error)[:_LONGEST_MESSAGE])
-    if compiled.return_type() not in (cel.Type.BOOL, cel.Type.DYN):
-        return CelCompileError(f"must evaluate to bool, not to {compiled.return_type().name().lower()}")
-    return _CompiledSelector(compiled, domains)
-
-
-def _refuse_costly(expression: str, domains: int) -> None:
-    """TooCostly before anything is done with the expression that could take long, such as checking its types."""
-    # These two write what they are called on twice: a chain of them grows exponentially while it is parsed.
-    doublings = len(_DOUBLING.findall(expression))
-    if doublings and len(expression) << doublings > _LARGEST_EXPANSION:
-        raise TooCostly(f"{doublings} calls of optMap or optFlatMap")
-    bound(tree_of(_environment().compile(expression, disable_check=True).serialize()), domains)
+        program = _environment().compile(expression, {"device": _device_shape(len(domains))})
+    except CelCompileError as error:
+        return error.with_traceback(None)
+    if program.result not in (Kind.BOOL, Kind.ANY):
+        return CelCompileError(f"must evaluate to bool, not to {program.result.name().lower()}")
+    return _CompiledSelector(program, domains)
 
 
 class _CompiledSelector:
-    __slots__ = ("_compiled", "_domains")
+    __slots__ = ("_domains", "_program")
 
-    def __init__(self, compiled: Any, domains: tuple[str, ...]) -> None:
-        self._compiled = compiled
+    def __init__(self, program: Program, domains: tuple[str, ...]) -> None:
+        self._program = program
         self._domains = domains
 
     def matches(self, device: BoundDevice) -> bool:
-        activation = device.activations.get(self._domains)
-        if activation is None:
-            if len(device.activations) >= _MOST_ACTIVATIONS:
-                device.activations.clear()
-            activation = _environment().Activation(device.variables(self._domains))
-            device.activations[self._domains] = activation
-        try:
-            result = self._compiled.eval(activation)
-        except RuntimeError as error:
-            # The library counts the turns of loops, and ends an evaluation that takes too many.
-            raise CelError(_plain(str(error))) from None
-        # An error is a value here; read as a truth it would be true.
-        if result.type() == cel.Type.ERROR:
-            raise CelError(_plain(str(result.value())))
-        value = result.value()
-        if not isinstance(value, bool):
-            raise CelError(f"expression returned {result.type().name().lower()}, must be bool")
-        return value
+        values = device.bound.get(self._domains)
+        if values is None:
+            if len(device.bound) >= _MOST_BOUND:
+                device.bound.clear()
+            values = device.bound[self._domains] = _environment().bind(device.variables(self._domains))
+        return self._program.holds(values)
 
 
 @lru_cache(maxsize=1)
-def _environment() -> Any:
-    string, dynamic = cel.Type.STRING, cel.Type.DYN
-    return cel.NewEnv(
-        variables={
-            "device": cel.Type.Map(string, dynamic),
-            "device.driver": string,
-            "device.attributes": cel.Type.Map(string, cel.Type.Map(string, dynamic)),
-            "device.capacity": cel.Type.Map(string, cel.Type.Map(string, QUANTITY)),
-            "device.allowMultipleAllocations": cel.Type.BOOL,
-        },
-        functions=declarations(),
-        extensions=[ext_strings.ExtStrings(2), ext_optional.ExtOptional(), ext_bindings.ExtBindings()],
+def _environment() -> Environment:
+    return Environment(
+        {
+            "device": Kind.MAP,
+            "device.driver": Kind.STRING,
+            "device.attributes": Kind.map_of(Kind.MAP),
+            "device.capacity": Kind.map_of(Kind.map_of(Kind.QUANTITY)),
+            "device.allowMultipleAllocations": Kind.BOOL,
+        }
     )
+
+
+def _device_shape(domains: int) -> Shape:
+    """A device, with so many domains that the expression may ask for."""
+    in_domain = collection_shape(_MOST_ATTRIBUTES, text_shape(_LONGEST_TEXT))
+    return collection_shape(5, collection_shape(_MOST_ATTRIBUTES + domains, in_domain))
 
 
 def _check_size(device: Device) -> None:
     """What an expression may cost is told by the sizes that the API server lets a device have."""
     texts = [value.string_value or value.version_value or "" for value in device.attributes.values()]
     names = [*device.attributes, *device.capacity]
-    if len(names) > MOST_ATTRIBUTES or any(len(text.encode()) > LONGEST_TEXT for text in (*names, *texts)):
+    if len(names) > _MOST_ATTRIBUTES or any(len(text.encode()) > _LONGEST_TEXT for text in (*names, *texts)):
         raise CelError("the device has too many or too long attributes")
 
 
@@ -216,12 +178,4 @@ def _spelled_out(expression: str) -> tuple[str, ...]:
         domains = {text for text in texts if _DOMAIN.fullmatch(text)}
         if len(domains) <= _MOST_DOMAINS:
             return tuple(sorted(domains))
-    raise TooCostly(f"it asks for {len(domains)} domains")
-
-
-def _plain(text: str) -> str:
-    """The library's texts in Kubernetes' words where there are any."""
-    if "Iteration budget exceeded" in text:
-        return "operation cancelled: actual cost limit exceeded"
-    found = re.search(r'Key not found in map : "(.*)"', text)
-    return f"no such key: {found[1]}" if found else text[:_LONGEST_MESSAGE]
+    raise CelCompileError(f"too complex, exceeds cost limit: it asks for {len(domains)} domains")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from pilotage.cel import CelCompileError, CelError
 from pilotage.model.resource import Device
-from pilotage.plugins.dynamic_resources.cel import CelCompileError, CelError, bind_device, compile_selector
+from pilotage.plugins.dynamic_resources.device_selectors import bind_device, compile_selector
 from tests.plugins.dynamic_resources.objects import DRIVER, device
 
 DEVICE = msgspec.convert(
@@ -116,7 +117,7 @@ def test_an_expression_holds_or_not(expression: str, expected: bool) -> None:
         (f"{OWN}.missing == 1", "no such key: missing"),
         ('device.attributes["unknown.example.com"].y == 1', "no such key: y"),
         (f"{OWN}.model", "must be bool"),
-        (f'{OWN}.model.startsWith(device.driver) || {OWN}.index.startsWith("h")', "No matching overload"),
+        (f'{OWN}.model.startsWith(device.driver) || {OWN}.index.startsWith("h")', "no such overload"),
         (f"{CAPACITY}.odd.asInteger() == 1", "cannot convert value to integer"),
         ('quantity("many") == quantity("1")', "many"),
         ('semver("1.0") == semver("1.0.0")', "1.0"),

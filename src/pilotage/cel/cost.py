@@ -2,8 +2,9 @@
 
 Kubernetes estimates the costs of an expression when it is written, counts them when it is evaluated, and allows a
 million units for either. The CEL library counts nothing but the turns of loops, so all is estimated here, by the
-sizes that values can have: a literal has its own, a device the largest that the API server accepts, the result of a
-call follows from its arguments. One unit is about 50 ns, so the limit is a twentieth of a second.
+sizes that values can have: a literal has its own, the result of a call follows from its arguments, and a variable is
+as large as its value is (`shape_of`), or as the largest that it can have. One unit is about 50 ns, so the limit is a
+twentieth of a second.
 
 The estimate must never be too low; it may be too high, as for a condition of which only one branch is evaluated.
 """
@@ -11,30 +12,29 @@ The estimate must never be too low; it may be too high, as for a condition of wh
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
-from pilotage.plugins.dynamic_resources.cel import patterns
-from pilotage.plugins.dynamic_resources.cel.syntax import Call, Fold, Ident, ListOf, Literal, MapOf, Node, Select
+import msgspec
+
+from pilotage.cel import patterns
+from pilotage.cel.syntax import Call, Fold, Ident, ListOf, Literal, MapOf, Node, Select
 
 MAX_COST: Final = 1_000_000
 LONGEST_RANGE: Final = 10_000
-MOST_ATTRIBUTES: Final = 32
-"""Attributes and capacities of a device together, as the API server has it."""
-LONGEST_TEXT: Final = 256
-"""Of a device, in bytes: the API server accepts 64 characters, and 63 for names."""
 
 _STEP, _PYTHON_CALL, _FOR_PYTHON, _CHARACTERS = 2, 40, 4, 16
 _LONGEST_NUMBER: Final = 1_400
 """Characters of a number that is formatted with the largest precision."""
 
 
+_MOST_FIELDS: Final = 256
+
+
 class TooCostly(Exception):
     """The expression could take too long; the text says what makes it so."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(msgspec.Struct, frozen=True):
     """How large a value can be."""
 
     length: int = 1
@@ -43,41 +43,84 @@ class Shape:
     """What it costs to look at all of it."""
     item: Shape | None = None
     """The largest item of a list or map; also its keys."""
+    fields: tuple[tuple[str, Shape], ...] | None = None
+    """Of a map that is known: each value by its key."""
 
     @property
     def inside(self) -> Shape:
         return self.item or self
 
+    def field(self, name: object) -> Shape:
+        """The value of a map at a key that is known."""
+        if self.fields is None:
+            return self.inside
+        return next((shape for key, shape in self.fields if key == name), _SCALAR)
+
 
 _SCALAR: Final = Shape()
 
 
-def _text(length: int) -> Shape:
+def text_shape(length: int) -> Shape:
     return Shape(length, 1 + length // _CHARACTERS)
 
 
-def _collection(length: int, item: Shape) -> Shape:
+def collection_shape(length: int, item: Shape) -> Shape:
     return Shape(length, 1 + length * (1 + item.weight), item)
+
+
+def shape_of(value: object) -> Shape:
+    """How large a value is, rounded up, so that many values have the same shape."""
+    if isinstance(value, str | bytes):
+        # A character of a text has up to four bytes.
+        return text_shape(_rounded(4 * len(value)))
+    if isinstance(value, Mapping):
+        return _shape_of_map(value)
+    if isinstance(value, list | tuple):
+        shapes = [shape_of(item) for item in value]
+        weight = 1 + sum(1 + shape.weight for shape in shapes)
+        return Shape(_rounded(len(shapes)), _rounded(weight), _joined(*dict.fromkeys(shapes)))
+    return _SCALAR
+
+
+def _shape_of_map(value: Mapping[Any, Any]) -> Shape:
+    shapes = {str(key): shape_of(item) for key, item in value.items()}
+    keys = text_shape(_rounded(4 * max(map(len, shapes), default=0)))
+    weight = 1 + sum(1 + keys.weight + shape.weight for shape in shapes.values())
+    fields = tuple(sorted(shapes.items())) if len(shapes) <= _MOST_FIELDS else None
+    return Shape(_rounded(len(shapes)), _rounded(weight), _joined(keys, *dict.fromkeys(shapes.values())), fields)
+
+
+def _rounded(size: int) -> int:
+    """Up to a power of two; 1 at least."""
+    return 1 << max(0, size - 1).bit_length()
 
 
 def _joined(*shapes: Shape) -> Shape:
     """At least as large as each of them."""
     if not shapes:
         return _SCALAR
+    if len(shapes) == 1:
+        return shapes[0]
     items = [shape.item for shape in shapes if shape.item is not None]
     length, weight = max(shape.length for shape in shapes), max(shape.weight for shape in shapes)
-    return Shape(length, weight, _joined(*items) if items else None)
+    return Shape(length, weight, _joined(*items) if items else None, _joined_fields(shapes))
 
 
-def device_shape(domains: int) -> Shape:
-    """A device, with so many domains that the expression may ask for."""
-    in_domain = _collection(MOST_ATTRIBUTES, _text(LONGEST_TEXT))
-    return _collection(5, _collection(MOST_ATTRIBUTES + domains, in_domain))
+def _joined_fields(shapes: Sequence[Shape]) -> tuple[tuple[str, Shape], ...] | None:
+    """By field, if all of them are maps that are known, or no collections at all."""
+    known = [shape.fields for shape in shapes if shape.item is not None]
+    by_name: dict[str, list[Shape]] = {}
+    for fields in known:
+        if fields is None:
+            return None
+        for name, value in fields:
+            by_name.setdefault(name, []).append(value)
+    return tuple((name, _joined(*by_name[name])) for name in sorted(by_name)) if known else None
 
 
-def bound(tree: Node, domains: int) -> int:
-    """The most that an evaluation can cost; TooCostly if that is more than it may."""
-    cost, _ = _Estimate({"device": device_shape(domains)}).of(tree)
+def bound(tree: Node, sizes: Mapping[str, Shape]) -> int:
+    """The most that an evaluation can cost with variables of these sizes; TooCostly if that is more than it may."""
+    cost, _ = _Estimate(sizes).of(tree)
     return cost
 
 
@@ -98,12 +141,12 @@ class _Estimate:
     def _of(self, node: Node) -> tuple[int, Shape]:
         match node:
             case Literal(value):
-                return _STEP, _text(len(value.encode())) if isinstance(value, str) else _literal(value)
+                return _STEP, text_shape(len(value.encode())) if isinstance(value, str) else _literal(value)
             case Ident(name):
                 return _STEP, self._scope.get(name, _SCALAR)
-            case Select(operand, _):
+            case Select(operand, field):
                 cost, shape = self.of(operand)
-                return cost + _STEP, shape.inside
+                return cost + _STEP, shape.field(field)
             case ListOf(items):
                 cost, shapes = self._all(items)
                 return cost + _STEP * (1 + len(items)), _literal_collection(shapes)
@@ -173,7 +216,7 @@ class _Estimate:
 
 
 def _literal(value: bytes | int | None) -> Shape:
-    return _text(len(value)) if isinstance(value, bytes) else _SCALAR
+    return text_shape(len(value)) if isinstance(value, bytes) else _SCALAR
 
 
 def _literal_collection(shapes: Sequence[Shape]) -> Shape:
@@ -203,11 +246,17 @@ def _either(args: _Args, shapes: _Shapes) -> tuple[int, Shape]:
 
 
 def _item(args: _Args, shapes: _Shapes) -> tuple[int, Shape]:
-    return _STEP, shapes[0].inside
+    key = args[1] if len(args) > 1 else None
+    return _STEP, shapes[0].field(key.value) if isinstance(key, Literal) else shapes[0].inside
+
+
+def _value(args: _Args, shapes: _Shapes) -> tuple[int, Shape]:
+    """What is inside of an optional value: that counts as a list of one, or as the value itself."""
+    return _STEP, _joined(shapes[0], shapes[0].inside)
 
 
 def _wrapped(args: _Args, shapes: _Shapes) -> tuple[int, Shape]:
-    return _STEP, _collection(1, _joined(*shapes))
+    return _STEP, collection_shape(1, _joined(*shapes))
 
 
 def _sum(args: _Args, shapes: _Shapes) -> tuple[int, Shape]:
@@ -228,11 +277,11 @@ def _member(args: _Args, shapes: _Shapes) -> tuple[int, Shape]:
 
 def _traverse(args: _Args, shapes: _Shapes) -> tuple[int, Shape]:
     """Reads a text once, and gives a text that is no longer."""
-    return _STEP + shapes[0].length // 8, _text(shapes[0].length)
+    return _STEP + shapes[0].length // 8, text_shape(shapes[0].length)
 
 
 def _quote(args: _Args, shapes: _Shapes) -> tuple[int, Shape]:
-    return _STEP + shapes[0].length // 4, _text(2 + 2 * shapes[0].length)
+    return _STEP + shapes[0].length // 4, text_shape(2 + 2 * shapes[0].length)
 
 
 def _size(args: _Args, shapes: _Shapes) -> tuple[int, Shape]:
@@ -249,42 +298,43 @@ def _replace(args: _Args, shapes: _Shapes) -> tuple[int, Shape]:
     old = args[1].value if len(args) > 1 and isinstance(args[1], Literal) else None
     places = text // len(old) + 1 if isinstance(old, str) and old else text + 1
     length = text + places * new
-    return _STEP + text // 4 + 2 * places + length // _CHARACTERS, _text(length)
+    return _STEP + text // 4 + 2 * places + length // _CHARACTERS, text_shape(length)
 
 
 def _split(args: _Args, shapes: _Shapes) -> tuple[int, Shape]:
     text = shapes[0].length
-    return _STEP + 3 * text, Shape(text + 1, 1 + 2 * text, _text(text))
+    return _STEP + 3 * text, Shape(text + 1, 1 + 2 * text, text_shape(text))
 
 
 def _join(args: _Args, shapes: _Shapes) -> tuple[int, Shape]:
     items, between = shapes[0], shapes[1].length if len(shapes) > 1 else 0
     length = _CHARACTERS * items.weight + items.length * between
-    return _STEP + 2 * items.length + length // _CHARACTERS, _text(length)
+    return _STEP + 2 * items.length + length // _CHARACTERS, text_shape(length)
 
 
 def _format(args: _Args, shapes: _Shapes) -> tuple[int, Shape]:
     template, items = shapes[0], shapes[-1]
     length = template.length + _LONGEST_NUMBER * items.length + 8 * _CHARACTERS * items.weight
-    return _STEP + 3 * items.weight + length // _CHARACTERS, _text(length)
+    return _STEP + 3 * items.weight + length // _CHARACTERS, text_shape(length)
 
 
 def _convert(args: _Args, shapes: _Shapes) -> tuple[int, Shape]:
     """Numbers, texts and times into each other."""
-    return 2 * _STEP + shapes[0].length // 4, _text(64 + shapes[0].length)
+    return 2 * _STEP + shapes[0].length // 4, text_shape(64 + shapes[0].length)
 
 
 def _range(args: _Args, shapes: _Shapes) -> tuple[int, Shape]:
     count = args[0].value if args and isinstance(args[0], Literal) else None
     length = min(count, LONGEST_RANGE) if isinstance(count, int) else LONGEST_RANGE
-    return _PYTHON_CALL + _FOR_PYTHON * length, _collection(length, _SCALAR)
+    return _PYTHON_CALL + _FOR_PYTHON * length, collection_shape(length, _SCALAR)
 
 
 _Rule = Callable[[_Args, _Shapes], tuple[int, Shape]]
 _RULES: Final[Mapping[str, _Rule]] = {
     **dict.fromkeys(("_&&_", "_||_", "!_", "-_", "_-_", "_*_", "_/_", "_%_", "@not_strictly_false", "hasValue"), _step),
     **dict.fromkeys(("_?_:_", "or", "orValue", "dyn", "optional.none"), _either),
-    **dict.fromkeys(("_[_]", "_?._", "_[?_]", "value"), _item),
+    **dict.fromkeys(("_[_]", "_?._", "_[?_]"), _item),
+    "value": _value,
     **dict.fromkeys(("optional.of", "optional.ofNonZeroValue"), _wrapped),
     **dict.fromkeys(("_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_"), _compare),
     **dict.fromkeys(("lowerAscii", "upperAscii", "trim", "substring", "charAt"), _traverse),

@@ -6,6 +6,7 @@ bound on costs needs of it, without a generated protobuf class for each part.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -66,6 +67,26 @@ Node: TypeAlias = "Literal | Ident | Select | Call | ListOf | MapOf | Fold"
 def tree_of(serialized: bytes) -> Node:
     """The tree of an expression as `Expression.serialize` gives it."""
     return _node(_one(_fields(_one(_fields(serialized), 2)), 2))
+
+
+def nodes_of(tree: Node) -> Iterator[Node]:
+    """The node and all nodes below it, apart from the turns of a loop that has none (as cel.bind() has)."""
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        match node:
+            case Select(operand, _):
+                waiting.append(operand)
+            case Call(_, args):
+                waiting += args
+            case ListOf(items):
+                waiting += items
+            case MapOf(keys, values):
+                waiting += (*keys, *values)
+            case Fold():
+                waiting += (node.range, node.init, node.result)
+                waiting += () if node.range == ListOf(()) else (node.condition, node.step)
 
 
 def _node(message: bytes) -> Node:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from cel_expr_python import cel
 
-from pilotage.plugins.dynamic_resources.cel import addresses, patterns, quantities, urls, versions
-from pilotage.plugins.dynamic_resources.cel.cost import LONGEST_RANGE
+from pilotage.cel import addresses, patterns, quantities, urls, versions
+from pilotage.cel.cost import LONGEST_RANGE
 
 QUANTITY = cel.Type.Map(cel.Type.STRING, cel.Type.STRING)
 VERSION = cel.Type.List(cel.Type.STRING)
@@ -19,14 +19,14 @@ _LIST = cel.Type.List(cel.Type.DYN)
 _STRINGS = cel.Type.List(_STRING)
 
 _Key: TypeAlias = tuple[str, Hashable]
-_Overload = tuple[str, list[Any], Any, Callable[..., Any], bool]
+Overload = tuple[str, list[Any], Any, Callable[..., Any], bool]
 """Name, parameters, result, implementation, and whether it is called on its first parameter."""
 
 
-def declarations() -> list[cel.FunctionDecl]:
+def declarations(more: Iterable[Overload] = ()) -> list[cel.FunctionDecl]:
     """Every function with all its overloads."""
     by_name: dict[str, list[cel.Overload]] = {}
-    for count, (name, parameters, result, implementation, is_member) in enumerate(_overloads()):
+    for count, (name, parameters, result, implementation, is_member) in enumerate((*_overloads(), *more)):
         overload = cel.Overload(
             f"{name}_{count}", return_type=result, parameters=parameters, is_member=is_member, impl=implementation
         )
@@ -34,7 +34,7 @@ def declarations() -> list[cel.FunctionDecl]:
     return [cel.FunctionDecl(name, overloads) for name, overloads in by_name.items()]
 
 
-def _overloads() -> Iterator[_Overload]:
+def _overloads() -> Iterator[Overload]:
     yield from _quantity_library()
     yield from _version_library()
     yield from _list_library()
@@ -45,7 +45,7 @@ def _overloads() -> Iterator[_Overload]:
     yield from _block_library()
 
 
-def _quantity_library() -> Iterator[_Overload]:
+def _quantity_library() -> Iterator[Overload]:
     q = quantities
     yield "quantity", [_STRING], QUANTITY, q.encode, False
     yield "isQuantity", [_STRING], _BOOL, q.is_quantity, False
@@ -62,7 +62,7 @@ def _quantity_library() -> Iterator[_Overload]:
     yield "sub", [QUANTITY, _INT], QUANTITY, q.with_integer(q.subtract), True
 
 
-def _version_library() -> Iterator[_Overload]:
+def _version_library() -> Iterator[Overload]:
     v = versions
     yield "semver", [_STRING], VERSION, v.encode, False
     yield "semver", [_STRING, _BOOL], VERSION, v.encode_any, False
@@ -75,7 +75,7 @@ def _version_library() -> Iterator[_Overload]:
         yield name, [VERSION], _INT, lambda version, place=place: v.number(version, place), True
 
 
-def _list_library() -> Iterator[_Overload]:
+def _list_library() -> Iterator[Overload]:
     yield "isSorted", [_LIST], _BOOL, _is_sorted, True
     # Overloads are told apart by the kind of value alone, so lists of all elements share one.
     yield "sum", [_LIST], cel.Type.DYN, sum, True
@@ -92,19 +92,19 @@ def _list_library() -> Iterator[_Overload]:
     yield "lists.range", [_INT], cel.Type.List(_INT), _range, False
 
 
-def _regex_library() -> Iterator[_Overload]:
+def _regex_library() -> Iterator[Overload]:
     yield "find", [_STRING, _STRING], _STRING, patterns.find, True
     yield "findAll", [_STRING, _STRING], _STRINGS, patterns.find_all, True
     yield "findAll", [_STRING, _STRING, _INT], _STRINGS, patterns.find_all, True
 
 
-def _set_library() -> Iterator[_Overload]:
+def _set_library() -> Iterator[Overload]:
     yield "sets.contains", [_LIST, _LIST], _BOOL, _contains, False
     yield "sets.equivalent", [_LIST, _LIST], _BOOL, lambda a, b: _contains(a, b) and _contains(b, a), False
     yield "sets.intersects", [_LIST, _LIST], _BOOL, _intersect, False
 
 
-def _url_library() -> Iterator[_Overload]:
+def _url_library() -> Iterator[Overload]:
     yield "url", [_STRING], _URL, urls.encode, False
     yield "isURL", [_STRING], _BOOL, urls.is_url, False
     yield "getScheme", [_URL], _STRING, urls.scheme, True
@@ -115,7 +115,7 @@ def _url_library() -> Iterator[_Overload]:
     yield "getQuery", [_URL], cel.Type.Map(_STRING, _STRINGS), urls.query, True
 
 
-def _address_library() -> Iterator[_Overload]:
+def _address_library() -> Iterator[Overload]:
     a = addresses
     yield "ip", [_STRING], _ADDRESS, a.encode, False
     yield "isIP", [_STRING], _BOOL, a.is_address, False
@@ -128,7 +128,7 @@ def _address_library() -> Iterator[_Overload]:
     yield "isGlobalUnicast", [_ADDRESS], _BOOL, a.is_global_unicast, True
 
 
-def _block_library() -> Iterator[_Overload]:
+def _block_library() -> Iterator[Overload]:
     a = addresses
     yield "cidr", [_STRING], _BLOCK, a.encode_block, False
     yield "isCIDR", [_STRING], _BOOL, a.is_block, False
