@@ -25,13 +25,13 @@ from pilotage.cluster.state import Cluster
 from pilotage.config.feature_gates import FeatureGates
 from pilotage.config.kinds import PluginRef, SchedulerConfiguration
 from pilotage.cycle.cycle_budget import CycleBudgets
+from pilotage.cycle.gated_pods import PreEnqueueGate
 from pilotage.cycle.handle import SchedulerHandle
 from pilotage.cycle.live_gauges import read_live_gauges
 from pilotage.cycle.placement import ProfileEngine
 from pilotage.cycle.scheduler import Scheduler
 from pilotage.cycle.scheduler_parts import SchedulerParts
-from pilotage.framework.diagnosis import rejection_text
-from pilotage.framework.errors import PluginError, ProfileError, shown
+from pilotage.framework.errors import ProfileError, shown
 from pilotage.framework.node_sampling import NodeSampling
 from pilotage.framework.plugin_files import LoadedPlugin, given_plugins, reject_duplicates
 from pilotage.framework.plugin_meter import PluginMeter
@@ -41,7 +41,7 @@ from pilotage.framework.profile_spec import ProfileRecipe, recipes_of
 from pilotage.framework.registry import Registry
 from pilotage.kube.client import KubeClient
 from pilotage.kube.reflector import Reflector
-from pilotage.model import KINDS, Pod
+from pilotage.model import KINDS
 from pilotage.model.kinds import WATCHED, KindInfo
 from pilotage.model.suggestions import suggestion
 from pilotage.observe.facts import tell_facts
@@ -315,8 +315,8 @@ def build_scheduler(
     handle.engines = engines
     meters = {name: PluginMeter(one.profile, one.runner, metrics, clock) for name, one in engines.items()}
     errors = PluginErrors(metrics)
-    gatekeeper = _gatekeeper(engines, meters, handle, errors, options.reports_gated_pods)
-    queue = _queue(clock, options, engines, gatekeeper, metrics, errors, cluster.kinds)
+    gate = PreEnqueueGate(engines, meters, errors)
+    queue = _queue(clock, options, engines, gate.rejection, metrics, errors, cluster.kinds)
     scheduler = Scheduler(
         SchedulerParts(
             clock,
@@ -335,6 +335,8 @@ def build_scheduler(
             plugin_tasks=handle.background,
         )
     )
+    if options.reports_gated_pods:
+        queue.tell_moves(scheduler.gated.on_move)
     handle.scheduler = scheduler
     read_live_gauges(metrics, queue, cluster)
     tell_facts(metrics, options.feature_gates.states())
@@ -356,32 +358,6 @@ def _dispatcher(
     dispatcher = Dispatcher(client, clock, own, settings, CallMeter(metrics).executed)
     read_call_gauges(metrics, dispatcher)
     return dispatcher
-
-
-def _gatekeeper(
-    engines: Mapping[str, ProfileEngine],
-    meters: Mapping[str, PluginMeter],
-    handle: SchedulerHandle,
-    errors: PluginErrors,
-    reports: bool,
-) -> Gatekeeper:
-    """Asks the PreEnqueue plugins, and lets people know of a rejection if it `reports`."""
-
-    def gatekeeper(pod: Pod) -> tuple[str, str] | None:
-        name = pod.spec.scheduler_name
-        try:
-            rejected = meters[name].gate(engines[name].runner.pre_enqueue, pod)
-            if rejected is None:
-                return None
-            gate = rejected.plugin, rejection_text(rejected.rejection)
-        except PluginError as error:
-            errors.note(error.plugin, error.point, error.__cause__ or error, pod.key)
-            gate = error.plugin, str(error)
-        if reports:
-            handle.note_gated(pod)
-        return gate
-
-    return gatekeeper
 
 
 def build_profiles(options: SchedulerOptions, handle: SchedulerHandle) -> dict[str, Profile]:

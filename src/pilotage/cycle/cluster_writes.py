@@ -22,8 +22,6 @@ from pilotage.clock import Clock, rfc3339
 from pilotage.cluster.state import Cluster
 from pilotage.cycle.inbox import Inbox
 from pilotage.model import Pod
-from pilotage.queue.entry import SubQueue
-from pilotage.queue.scheduling_queue import SchedulingQueue
 
 SCHEDULING_GATED: Final = "SchedulingGated"
 
@@ -89,29 +87,3 @@ class ClusterWrites:
         shown: Pod = self._queue.shown(received.uid, received)
         self._cluster.show("Pod", shown, received)
         return shown
-
-
-class DelayedGatedStatus:
-    """Writes that a pod is gated, if it still is at the second tick.
-
-    Most pods that wait for their claim to be created are gated for an instant only; to write that into their status
-    would cost the API server as much as binding them.
-    """
-
-    def __init__(self, queue: SchedulingQueue, writes: ClusterWrites) -> None:
-        self._queue = queue
-        self._writes = writes
-        self._new: dict[str, None] = {}
-        self._due: dict[str, None] = {}
-
-    def note(self, uid: str) -> None:
-        """A PreEnqueue plugin has rejected this pod."""
-        if uid not in self._due:
-            self._new[uid] = None
-
-    def tick(self) -> None:
-        due, self._due, self._new = self._due, self._new, {}
-        for uid in due:
-            entry = self._queue.entry(uid)
-            if entry is not None and entry.home is SubQueue.GATED:
-                self._writes.write_gated(entry.pod, entry.gate_message)

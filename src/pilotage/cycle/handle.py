@@ -170,11 +170,6 @@ class SchedulerHandle:
             return pod
         return self.scheduler.writes.patch_status(pod, *conditions, nomination=nomination)
 
-    def note_gated(self, pod: Pod) -> None:
-        """A PreEnqueue plugin holds the pod back: to be told if it goes on."""
-        if self.scheduler is not None:
-            self.scheduler.gated.note(pod.uid)
-
     @property
     def client(self) -> ApiWriter:
         return self._dispatcher.writer

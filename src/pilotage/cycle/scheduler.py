@@ -31,9 +31,10 @@ from pilotage.cycle.attempt_log import log as attempt_log
 from pilotage.cycle.attempt_log import log_failed, log_placed
 from pilotage.cycle.attempt_meter import AttemptMeter
 from pilotage.cycle.binding import BindingCycle, Decision
-from pilotage.cycle.cluster_writes import ClusterWrites, DelayedGatedStatus
+from pilotage.cycle.cluster_writes import ClusterWrites
 from pilotage.cycle.eviction import Evictor, EvictorParts
 from pilotage.cycle.failure import SCHEDULER_ERROR, UNSCHEDULABLE, Failure, FailureHandler
+from pilotage.cycle.gated_pods import DelayedGatedStatus
 from pilotage.cycle.inbox import Inbox
 from pilotage.cycle.intake import Intake
 from pilotage.cycle.placement import NoNodes, Placed, ProfileEngine, Unplaced, place
