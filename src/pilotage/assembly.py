@@ -26,7 +26,7 @@ from pilotage.config.feature_gates import FeatureGates
 from pilotage.config.kinds import PluginRef, SchedulerConfiguration
 from pilotage.cycle.cycle_budget import CycleBudgets
 from pilotage.cycle.gated_pods import PreEnqueueGate
-from pilotage.cycle.handle import SchedulerHandle
+from pilotage.cycle.handle import FrameworkHandle, SchedulerHandle
 from pilotage.cycle.live_gauges import read_live_gauges
 from pilotage.cycle.placement import ProfileEngine
 from pilotage.cycle.scheduler import Scheduler
@@ -312,7 +312,7 @@ def build_scheduler(
     profiles = build_profiles(options, handle)
     walk = NodeSampling(cluster.nodes)
     engines = {name: ProfileEngine(profile, cluster, walk) for name, profile in profiles.items()}
-    handle.engines = engines
+    handle.engines.update(engines)
     meters = {name: PluginMeter(one.profile, one.runner, metrics, clock) for name, one in engines.items()}
     errors = PluginErrors(metrics)
     gate = PreEnqueueGate(engines, meters, errors)
@@ -337,7 +337,7 @@ def build_scheduler(
     )
     if options.reports_gated_pods:
         queue.tell_moves(scheduler.gated.on_move)
-    handle.scheduler = scheduler
+    handle.attach(scheduler)
     read_live_gauges(metrics, queue, cluster)
     tell_facts(metrics, options.feature_gates.states())
     return scheduler
@@ -360,7 +360,7 @@ def _dispatcher(
     return dispatcher
 
 
-def build_profiles(options: SchedulerOptions, handle: SchedulerHandle) -> dict[str, Profile]:
+def build_profiles(options: SchedulerOptions, handle: FrameworkHandle) -> dict[str, Profile]:
     registry = Registry([*(cls for cls, _ in DEFAULT_PLUGINS), *options.extra_plugins])
     return {
         name: build_profile(name, recipe, registry, partial(handle.for_plugin, name))

@@ -24,7 +24,7 @@ from pilotage.api import (
     Scores,
     VectorScore,
 )
-from pilotage.assembly import SchedulerHandle, SchedulerOptions, build_profiles
+from pilotage.assembly import FrameworkHandle, SchedulerOptions, build_profiles
 from pilotage.calls.dispatcher import Dispatcher
 from pilotage.calls.no_api import NoApi
 from pilotage.cluster.state import Cluster
@@ -46,10 +46,10 @@ class World:
 
     def __init__(self, *objects: NodeBuilder | PodBuilder) -> None:
         self.cluster = Cluster()
-        root = SchedulerHandle(self.cluster, Dispatcher(NoApi()), VirtualClock(), seeded(1))
+        root = FrameworkHandle(self.cluster, Dispatcher(NoApi()), VirtualClock(), seeded(1))
         profile = build_profiles(SchedulerOptions(), root)["default-scheduler"]
         self.engine = ProfileEngine(profile, self.cluster)
-        root.engines = {"default-scheduler": self.engine}
+        root.engines["default-scheduler"] = self.engine
         self.handle = root.for_plugin("default-scheduler", "Mine")
         self.pods: dict[str, Pod] = {}
         for one in objects:
@@ -117,7 +117,7 @@ def test_mistakes_are_told() -> None:
 
 
 def test_asking_before_there_is_a_profile_is_an_error() -> None:
-    handle = SchedulerHandle(Cluster(), Dispatcher(NoApi()), VirtualClock(), seeded(1)).for_plugin("mine", "X")
+    handle = FrameworkHandle(Cluster(), Dispatcher(NoApi()), VirtualClock(), seeded(1)).for_plugin("mine", "X")
     with pytest.raises(RuntimeError, match="ask from an extension point"):
         handle.what_if(pod("p").build())
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotage.api import CycleState, Reject, Skip
-from pilotage.assembly import SchedulerHandle
+from pilotage.assembly import FrameworkHandle
 from pilotage.calls.dispatcher import Dispatcher
 from pilotage.calls.no_api import NoApi
 from pilotage.clock import SystemClock
@@ -109,7 +109,7 @@ class World:
         self.cluster.put_object("DeviceClass", device_class())
         for obj in wanted:
             self.cluster.put_object("ResourceClaim", obj)
-        handle = SchedulerHandle(self.cluster, Dispatcher(NoApi()), SystemClock(), seeded(1))
+        handle = FrameworkHandle(self.cluster, Dispatcher(NoApi()), SystemClock(), seeded(1))
         self.plugin = default(DynamicResources, handle)
         self.book = handle.index(ClaimBook)
         self.slices = handle.index(SliceIndex)

@@ -29,7 +29,7 @@ from pilotage.cli.scheduler_flags import SchedulerFlags, scheduler_flags
 from pilotage.clock import SystemClock
 from pilotage.cluster.state import Cluster
 from pilotage.config.problems import ConfigError
-from pilotage.cycle.handle import SchedulerHandle
+from pilotage.cycle.handle import FrameworkHandle
 from pilotage.framework.errors import ProfileError
 from pilotage.framework.extension_points import SERVED_BY, serves
 from pilotage.framework.plugin_files import LoadedPlugin, installed_plugins
@@ -133,7 +133,7 @@ def check(file: Path, config: Path | None, worlds: int, seed: int) -> None:
         options = options_from_configuration(configuration, loaded, installed=installed_plugins())
         clock = SystemClock()
         build_profiles(
-            options, SchedulerHandle(Cluster(kinds=watched_kinds(options)), Dispatcher(NoApi()), clock, seeded(0))
+            options, FrameworkHandle(Cluster(kinds=watched_kinds(options)), Dispatcher(NoApi()), clock, seeded(0))
         )
     except ConfigError as error:
         raise bad_input(error.lines) from error

@@ -14,7 +14,7 @@ from pilotage.clock import SystemClock
 from pilotage.conformance.cases import Case, Object
 from pilotage.conformance.hint import event_of
 from pilotage.conformance.world import cluster_of
-from pilotage.cycle.handle import SchedulerHandle
+from pilotage.cycle.handle import FrameworkHandle
 from pilotage.framework.profile import name_of
 from pilotage.model import kind_of
 from pilotage.rng import seeded
@@ -24,7 +24,7 @@ Answer = dict[str, Any]
 
 def answer_prehint(case: Case, options: SchedulerOptions) -> Answer:
     """What the plugin's narrowing methods for this event say together."""
-    handle = SchedulerHandle(cluster_of(case), Dispatcher(NoApi()), SystemClock(), seeded(0))
+    handle = FrameworkHandle(cluster_of(case), Dispatcher(NoApi()), SystemClock(), seeded(0))
     profile = next(iter(build_profiles(options, handle).values()))
     plugin = next(plugin for plugin in profile.plugins if name_of(plugin) == case.plugin)
     old, new = _decoded(case, case.old_object), _decoded(case, case.new_object)

@@ -12,7 +12,7 @@ from pilotage.calls.no_api import NoApi
 from pilotage.clock import SystemClock
 from pilotage.cluster.state import Cluster
 from pilotage.conformance.cases import Case, CaseError, Object
-from pilotage.cycle.handle import SchedulerHandle
+from pilotage.cycle.handle import FrameworkHandle
 from pilotage.cycle.placement import ProfileEngine
 from pilotage.model import DecodeError, Pod, kind_of
 from pilotage.rng import seeded
@@ -23,7 +23,7 @@ class World:
     """A loaded case: the engine of the pod's profile, and the pod in question."""
 
     cluster: Cluster
-    handle: SchedulerHandle
+    handle: FrameworkHandle
     engine: ProfileEngine
     pod: Pod
 
@@ -66,14 +66,14 @@ def _put_pod(cluster: Cluster, pod: Pod) -> None:
 def load_world(case: Case, options: SchedulerOptions) -> World:
     cluster = cluster_of(case)
     clock, rng = SystemClock(), seeded(0)
-    handle = SchedulerHandle(cluster, Dispatcher(NoApi()), clock, rng)
+    handle = FrameworkHandle(cluster, Dispatcher(NoApi()), clock, rng)
     profiles = build_profiles(options, handle)
     pod = _asked(case, cluster)
     profile = profiles.get(pod.spec.scheduler_name)
     if profile is None:
         raise CaseError(f"{case.name}: no profile for scheduler name {pod.spec.scheduler_name}")
     engine = ProfileEngine(profile, cluster)
-    handle.engines = {profile.scheduler_name: engine}
+    handle.engines[profile.scheduler_name] = engine
     return World(cluster, handle, engine, pod)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Coroutine, Hashable, Iterable, Mapping, Sequence
 from copy import copy
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 
@@ -38,18 +38,11 @@ from pilotage.observe.plugin_errors import PluginErrors
 from pilotage.observe.plugin_metrics import PluginMetrics
 
 
-class _Later:
-    """What needs the plugins, and so comes after them."""
+class FrameworkHandle:
+    """What plugins may use where there is a framework and no scheduler: for `explain`, replays and checks of plugins.
 
-    __slots__ = ("engines", "scheduler")
-
-    def __init__(self) -> None:
-        self.engines: Mapping[str, ProfileEngine] = {}
-        self.scheduler: Scheduler | None = None
-
-
-class SchedulerHandle:
-    """What plugins may use of the scheduler: implements `pilotage.api.Handle`; each plugin gets one of its own."""
+    Implements `pilotage.api.Handle`; each plugin gets one of its own. Questions are answered, effects do not happen.
+    """
 
     def __init__(
         self,
@@ -72,29 +65,14 @@ class SchedulerHandle:
         self.profile_name = ""
         self._plugin = ""
         self._nesting = Nesting()
-        self._later = _Later()
+        self.engines: dict[str, ProfileEngine] = {}
+        """By profile; filled when the plugins, which are given this handle, have been made."""
 
-    def for_plugin(self, profile_name: str, plugin: str) -> SchedulerHandle:
+    def for_plugin(self, profile_name: str, plugin: str) -> Self:
         """The handle of one plugin; everything that it leads to is the same for all of them."""
         own = copy(self)
         own.profile_name, own._plugin = profile_name, plugin
         return own
-
-    @property
-    def engines(self) -> Mapping[str, ProfileEngine]:
-        return self._later.engines
-
-    @engines.setter
-    def engines(self, engines: Mapping[str, ProfileEngine]) -> None:
-        self._later.engines = engines
-
-    @property
-    def scheduler(self) -> Scheduler | None:
-        return self._later.scheduler
-
-    @scheduler.setter
-    def scheduler(self, scheduler: Scheduler) -> None:
-        self._later.scheduler = scheduler
 
     @property
     def nodes(self) -> NodeTable:
@@ -136,8 +114,7 @@ class SchedulerHandle:
         return self._cluster.nominations.node_of(pod.uid)
 
     def withdraw_nominations(self, pods: Iterable[Pod]) -> None:
-        if self.scheduler is not None:
-            self.scheduler.evictor.withdraw_nominations(pods)
+        """Nothing follows from what plugins decide here."""
 
     def what_if(self, pod: Pod, budget: Budget = UNLIMITED) -> WhatIf:
         engine = self.engines.get(self.profile_name)
@@ -151,8 +128,7 @@ class SchedulerHandle:
         return self.engines[pod.spec.scheduler_name].preemption.search(state, pod, rows, wanted, policy)
 
     def evict(self, eviction: Eviction, on_evicted: OnEvicted) -> None:
-        if self.scheduler is not None:
-            self.scheduler.evictor.evict(eviction, on_evicted)
+        """Nothing follows from what plugins decide here."""
 
     def submit(self, call: ApiCall, on_outcome: OnOutcome | None = None) -> None:
         self.calls.submit(call, on_outcome)
@@ -161,25 +137,17 @@ class SchedulerHandle:
         return self.calls.perform(call)
 
     def bind(self, pod: Pod, node_name: str) -> Coroutine[Any, Any, None]:
-        if self.scheduler is not None:
-            return self.scheduler.writes.bind(pod, node_name)
         return self.calls.perform(PodBinding(pod, node_name))
 
     def patch_status(self, pod: Pod, *conditions: PodCondition, nomination: str | None = None) -> Pod:
-        if self.scheduler is None:
-            return pod
-        return self.scheduler.writes.patch_status(pod, *conditions, nomination=nomination)
+        return pod
 
     @property
     def client(self) -> ApiWriter:
         return self._dispatcher.writer
 
     def record_event(self, obj: Any, type_: str, reason: str, action: str, note: str) -> None:
-        subject = subject_of(obj)
-        if self.scheduler is None:
-            return
-        reporter = subject.spec.scheduler_name if isinstance(subject, Pod) else self.profile_name
-        self.scheduler.recorder.record_about(subject, reporter, type_, reason, action, note)
+        subject_of(obj)  # what cannot have Events is an error here too
 
     def run_in_background(self, work: BackgroundWork, name: str = "") -> None:
         self.background.add(self._plugin, work, name)
@@ -198,20 +166,68 @@ class SchedulerHandle:
         own.observe(value, *labels)
 
     def activate(self, pods: Iterable[Pod]) -> None:
-        if self.scheduler is not None:
-            self.scheduler.activate([pod.uid for pod in pods])
+        """There is no queue here."""
 
     def requeue_on(self, event: ClusterEvent, old: Any, new: Any) -> None:
-        if self.scheduler is not None:
-            self.scheduler.requeue_on(event, old, new)
+        """There is no queue here."""
 
     def back_off(self, pods: Iterable[Pod]) -> None:
-        if self.scheduler is not None:
-            self.scheduler.back_off([pod.uid for pod in pods])
+        """There is no queue here."""
 
     def awaits_view(self, pod: Pod) -> bool:
-        return self.scheduler is not None and self.scheduler.view_of_pods.holds(pod.uid)
+        return False
 
     def recheck_gates(self, pods: Iterable[Pod]) -> None:
-        if self.scheduler is not None:
-            self.scheduler.queue.recheck_gates([pod.uid for pod in pods])
+        """There is no queue here."""
+
+
+class SchedulerHandle(FrameworkHandle):
+    """What plugins may use of a running scheduler."""
+
+    def __init__(
+        self, cluster: Cluster, dispatcher: Dispatcher, clock: Clock, rng: random.Random, metrics: Metrics
+    ) -> None:
+        super().__init__(cluster, dispatcher, clock, rng, metrics)
+        self._schedulers: list[Scheduler] = []
+
+    def attach(self, scheduler: Scheduler) -> None:
+        """The plugins have been made, and their scheduler too."""
+        self._schedulers.append(scheduler)
+
+    @property
+    def _scheduler(self) -> Scheduler:
+        if not self._schedulers:
+            raise RuntimeError("the plugins are still being made; have effects from an extension point, or later")
+        return self._schedulers[0]
+
+    def withdraw_nominations(self, pods: Iterable[Pod]) -> None:
+        self._scheduler.evictor.withdraw_nominations(pods)
+
+    def evict(self, eviction: Eviction, on_evicted: OnEvicted) -> None:
+        self._scheduler.evictor.evict(eviction, on_evicted)
+
+    def bind(self, pod: Pod, node_name: str) -> Coroutine[Any, Any, None]:
+        return self._scheduler.writes.bind(pod, node_name)
+
+    def patch_status(self, pod: Pod, *conditions: PodCondition, nomination: str | None = None) -> Pod:
+        return self._scheduler.writes.patch_status(pod, *conditions, nomination=nomination)
+
+    def record_event(self, obj: Any, type_: str, reason: str, action: str, note: str) -> None:
+        subject = subject_of(obj)
+        reporter = subject.spec.scheduler_name if isinstance(subject, Pod) else self.profile_name
+        self._scheduler.recorder.record_about(subject, reporter, type_, reason, action, note)
+
+    def activate(self, pods: Iterable[Pod]) -> None:
+        self._scheduler.activate([pod.uid for pod in pods])
+
+    def requeue_on(self, event: ClusterEvent, old: Any, new: Any) -> None:
+        self._scheduler.requeue_on(event, old, new)
+
+    def back_off(self, pods: Iterable[Pod]) -> None:
+        self._scheduler.back_off([pod.uid for pod in pods])
+
+    def awaits_view(self, pod: Pod) -> bool:
+        return self._scheduler.view_of_pods.holds(pod.uid)
+
+    def recheck_gates(self, pods: Iterable[Pod]) -> None:
+        self._scheduler.queue.recheck_gates([pod.uid for pod in pods])

@@ -14,7 +14,7 @@ from pilotage.calls.dispatcher import Dispatcher
 from pilotage.calls.no_api import NoApi
 from pilotage.clock import Clock
 from pilotage.cluster.state import Cluster
-from pilotage.cycle.handle import SchedulerHandle
+from pilotage.cycle.handle import FrameworkHandle
 from pilotage.cycle.placement import ProfileEngine
 from pilotage.kube.client import KubeClient, ListOptions
 from pilotage.kube.discovery import why_not_served
@@ -112,7 +112,7 @@ def _put(cluster: Cluster, kind: str, obj: Any) -> None:
 
 def thinking_engines(cluster: Cluster, clock: Clock, options: SchedulerOptions) -> dict[str, ProfileEngine]:
     """An engine per scheduler name that decides and never writes."""
-    handle = SchedulerHandle(cluster, Dispatcher(NoApi()), clock, seeded(0))
+    handle = FrameworkHandle(cluster, Dispatcher(NoApi()), clock, seeded(0))
     engines = {name: ProfileEngine(profile, cluster) for name, profile in build_profiles(options, handle).items()}
-    handle.engines = engines
+    handle.engines.update(engines)
     return engines

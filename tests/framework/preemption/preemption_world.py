@@ -10,7 +10,7 @@ import numpy as np
 from pilotage.api import CycleState
 from pilotage.api.plugin import Plugin
 from pilotage.api.preemption import Candidate
-from pilotage.assembly import SchedulerHandle, SchedulerOptions, build_profiles
+from pilotage.assembly import FrameworkHandle, SchedulerOptions, build_profiles
 from pilotage.calls.dispatcher import Dispatcher
 from pilotage.calls.no_api import NoApi
 from pilotage.cluster.state import Cluster
@@ -49,12 +49,12 @@ class PreemptionWorld:
 
     def __init__(self, *objects: NodeBuilder | PodBuilder, plugins: tuple[Plugin, ...] = ()) -> None:
         self.cluster = Cluster()
-        handle = SchedulerHandle(self.cluster, Dispatcher(NoApi()), VirtualClock(), seeded(1))
+        handle = FrameworkHandle(self.cluster, Dispatcher(NoApi()), VirtualClock(), seeded(1))
         default = build_profiles(SchedulerOptions(), handle)["default-scheduler"]
         weights = default.weights | {plugin.plugin_name(): 1 for plugin in plugins}
         self.profile = Profile("default-scheduler", (*default.plugins, *plugins), weights)
         self.engine = ProfileEngine(self.profile, self.cluster)
-        handle.engines = {"default-scheduler": self.engine}
+        handle.engines["default-scheduler"] = self.engine
         self.put(*objects)
 
     def put(self, *objects: Any) -> None:
