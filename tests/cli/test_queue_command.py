@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from pilotage.api import CycleState, Permit, Plugin, Wait
@@ -12,8 +13,9 @@ from pilotage.calls.report import CallReport, CallsReport, LaneReport
 from pilotage.cli.errors import CommandError, ExitCode
 from pilotage.cli.main import call
 from pilotage.cli.queue import render
-from pilotage.cli.queue_document import QUEUE_PATH, decode_report, queue_document
 from pilotage.cli.sandbox import schedule
+from pilotage.cli.sandbox_pages import queue_document
+from pilotage.cli.scheduler_address import SANDBOX_QUEUE
 from pilotage.cli.scheduler_flags import SchedulerFlags
 from pilotage.clock import SystemClock
 from pilotage.cycle.report import SchedulerReport
@@ -73,7 +75,7 @@ async def test_the_document_holds_the_report_and_names_the_plugin_that_holds_a_p
         answer = queue_document(world.scheduler)
 
         def asked(**query: str) -> SchedulerReport:
-            return decode_report(answer(Request("GET", QUEUE_PATH, query)).body)
+            return msgspec.json.decode(answer(Request("GET", SANDBOX_QUEUE, query)).body, type=SchedulerReport)
 
         assert asked().counts["in_flight"] == 3 and len(asked(limit="1").in_flight) == 1
         assert [(one.held_by, one.node) for one in asked().in_flight] == [(("Hold",), "n")] * 3
@@ -88,7 +90,7 @@ async def test_the_document_holds_the_report_and_names_the_plugin_that_holds_a_p
 async def test_a_sandbox_serves_the_queue_of_its_scheduler() -> None:
     clock, rng = SystemClock(), seeded(1)
     async with EmbeddedCluster.running(EmbeddedOptions(nodes=1, port=None, is_alive=False), clock, rng) as cluster:
-        asked = Request("GET", QUEUE_PATH)
+        asked = Request("GET", SANDBOX_QUEUE)
         refused = cluster.server.dispatch(asked)
         assert isinstance(refused, Response) and refused.status == 404
         cluster.api.create("pods", "default", pod("giant").requests(cpu="900").json())
@@ -98,10 +100,10 @@ async def test_a_sandbox_serves_the_queue_of_its_scheduler() -> None:
                 await clock.sleep(0.01)
                 answer = cluster.server.dispatch(asked)
                 assert isinstance(answer, Response)
-                if answer.status == 200 and decode_report(answer.body).unschedulable:
+                if answer.status == 200 and msgspec.json.decode(answer.body, type=SchedulerReport).unschedulable:
                     break
             running.cancel()
-        (giant,) = decode_report(answer.body).unschedulable
+        (giant,) = msgspec.json.decode(answer.body, type=SchedulerReport).unschedulable
         assert (giant.name, giant.rejectors) == ("giant", ("NodeResourcesFit",))
         assert giant.message.startswith("0/1 nodes are available: 1 Insufficient cpu.")
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from pilotage.api import CycleState, Filter, NodeView, Plugin, Reason, Reject
 from pilotage.assembly import options_from_configuration
+from pilotage.config.kinds import SchedulerConfiguration
 from pilotage.config.load import configuration_of
 from pilotage.explain.explainer import UnknownNode, explain
 from pilotage.explain.render import render
+from pilotage.model import Pod
 from pilotage.testing import node, pod
 from tests.explain.world import engine_of
 
@@ -22,7 +25,7 @@ def test_pod_that_fits_names_the_node_and_the_scores_of_the_best() -> None:
     assert [score.node for score in report.best] == ["b", "a"]
     assert report.best[0].total == sum(report.best[0].plugins.values())
     assert report.best[0].plugins["NodeResourcesFit"] > report.best[1].plugins["NodeResourcesFit"]
-    assert [(group.plugin, group.nodes) for group in report.refusals] == [("NodeUnschedulable", 1)]
+    assert [(group.plugin, group.nodes) for group in report.rejections] == [("NodeUnschedulable", 1)]
 
 
 def test_without_score_plugins_every_node_that_fits_has_one_point() -> None:
@@ -46,7 +49,7 @@ def test_pod_that_fits_nowhere_groups_reasons_and_counts_nodes() -> None:
     report = explain(engine, BIG.build())
     assert not report.fits
     assert report.answer == "default/big fits on none of 4 nodes: Insufficient cpu on 3 of 4 nodes."
-    assert [(g.plugin, g.nodes, g.preemption_may_help) for g in report.refusals] == [
+    assert [(g.plugin, g.nodes, g.preemption_may_help) for g in report.rejections] == [
         ("NodeResourcesFit", 3, False),
         ("TaintToleration", 1, False),
     ]
@@ -69,6 +72,23 @@ def test_of_two_nodes_that_lack_the_same_the_one_that_lacks_less_of_it_is_nearer
     assert [near.node for near in report.nearest] == ["b", "c", "a"]
 
 
+class Wordy(Plugin, Filter):
+    """Says what sounds like a lack of a resource, and names a resource in its own words."""
+
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Reject | None:
+        if node.name == "a":
+            return Reject(Reason("NoPatience", "Insufficient patience", need=3, have=1))
+        return Reject(Reason("Shy", "the processors are shy", need=500, resource="cpu"))
+
+
+def test_a_lack_of_a_resource_is_told_by_its_field_and_not_by_its_words() -> None:
+    options = options_from_configuration(SchedulerConfiguration(), [Wordy])
+    report = explain(engine_of(node("a").cpu("2"), node("b").cpu("2"), options=options), pod("p").build())
+    lacks = {near.node: near.lacks[0] for near in report.nearest}
+    assert (lacks["a"].need, lacks["a"].have, lacks["a"].detail) == (3, 1, "")
+    assert (lacks["b"].need, lacks["b"].have, lacks["b"].detail) == (500, 2000, "cpu")
+
+
 def test_node_that_is_asked_for_comes_first() -> None:
     engine = engine_of(*(node(f"n{number}").cpu("2") for number in range(9)))
     assert explain(engine, BIG.build(), "n7").nearest[0].node == "n7"
@@ -77,9 +97,9 @@ def test_node_that_is_asked_for_comes_first() -> None:
 def test_node_that_is_asked_for_is_told_of_although_the_pod_fits_elsewhere() -> None:
     nodes = [node(f"n{number}").cpu(str(4 + number)) for number in range(6)]
     engine = engine_of(*nodes, node("closed").taint("gpu", "NoSchedule"))
-    refused = explain(engine, pod("p").build(), "closed")
-    assert refused.fits and [near.node for near in refused.nearest] == ["closed"]
-    assert "Not on:\n  closed: node(s) had untolerated taint(s)" in render(refused)
+    rejected = explain(engine, pod("p").build(), "closed")
+    assert rejected.fits and [near.node for near in rejected.nearest] == ["closed"]
+    assert "Not on:\n  closed: node(s) had untolerated taint(s)" in render(rejected)
     far = explain(engine, pod("p").requests(cpu="1").build(), "n0")
     assert [(score.node, score.place) for score in far.best[-1:]] == [("n0", 6)] and len(far.best) == 4
     assert not far.nearest and "(in place 6: " in render(far)
@@ -92,7 +112,7 @@ def test_node_that_does_not_exist_is_an_error() -> None:
 
 def test_room_that_pods_take_can_be_won_by_preemption() -> None:
     engine = engine_of(node("a").cpu("8"), pod("low").requests(cpu="4").node("a"))
-    (group,) = explain(engine, BIG.build()).refusals
+    (group,) = explain(engine, BIG.build()).rejections
     assert group.message == "Insufficient cpu" and group.preemption_may_help
 
 

@@ -5,6 +5,8 @@ After a wanted change: `python -m tests.observe.test_metrics > tests/observe/gol
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Iterable
 from pathlib import Path
 
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
@@ -14,6 +16,7 @@ from pilotage.config.feature_gates import FEATURE_GATES
 from pilotage.observe.exposition import render
 from pilotage.observe.metrics import Metrics
 from pilotage.observe.workload_metrics import WorkloadMetrics
+from tests.source_tree import Module, modules, parse
 
 GOLDEN = Path(__file__).with_name("golden_metrics.txt")
 
@@ -53,6 +56,54 @@ def test_every_metric_is_on_the_page_about_metrics() -> None:
     assert [metric.name for metric in declarations if f"| `{metric.name}` |" not in page] == []
 
 
+_READING = {"lines", "total", "value", "values"}
+_TABLES = {"observe/metrics.py", "observe/workload_metrics.py"}
+
+
+def written_names(found: Iterable[Module]) -> set[str]:
+    """Attributes and names of metrics that something writes, or hands on to what does.
+
+    Attributes that are only read (`metrics.x.total()`) do not count. Plugins and the queueing engine name metrics
+    instead of importing the table.
+    """
+    names: set[str] = set()
+    for module in found:
+        read = {
+            id(node.value)
+            for node in ast.walk(module.tree)
+            if isinstance(node, ast.Attribute) and node.attr in _READING and isinstance(node.value, ast.Attribute)
+        }
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.Attribute) and id(node) not in read:
+                names.add(node.attr)
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                names.add(node.value)
+    return names
+
+
+def unwritten(names: set[str]) -> list[str]:
+    # A count for a ClusterQueue is one for its LocalQueue, too (jobs/controller/meters.py).
+    declarations = [*Metrics.declarations(), *WorkloadMetrics.declarations()]
+    return [
+        metric.name
+        for metric in declarations
+        if not {metric.name, metric.attribute, metric.attribute.removeprefix("local_queue_")} & names
+    ]
+
+
+def test_every_metric_is_written_somewhere() -> None:
+    outside = written_names(module for module in modules() if module.path not in _TABLES)
+    handed_on = {"skipped_objects_total", "task_errors_total"}
+    """To what counts them, in the table's own constructor."""
+    assert unwritten(outside | handed_on) == []
+
+
+def test_a_metric_that_is_only_read_is_found() -> None:
+    source = "def shown(metrics):\n    metrics.cache_size.set(1, 'nodes')\n    return metrics.pending_pods.values()"
+    names = written_names([parse("serve/page.py", source)])
+    assert "cache_size" in names and "scheduler_pending_pods" in unwritten(names)
+
+
 def test_gates_are_those_that_exist() -> None:
     assert {metric.gate for metric in Metrics.declarations() if metric.gate} <= FEATURE_GATES.keys()
 
@@ -62,7 +113,7 @@ def test_metric_whose_gate_is_off_works_but_is_not_shown() -> None:
     metrics.async_api_call_execution_total.add("pod_binding", "success")
     names = {declaration.name for declaration, _ in metrics.exposed()}
     assert "scheduler_async_api_call_execution_total" not in names
-    assert "scheduler_podgroup_schedule_attempts_total" in names
+    assert "scheduler_preemption_goroutines_execution_total" in names
 
 
 def test_every_table_has_numbers_of_its_own() -> None:

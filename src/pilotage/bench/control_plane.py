@@ -26,11 +26,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import trustme
 import yaml
 
 from pilotage.bench.cluster_assets import ClusterAssets
 from pilotage.bench.program import Program
+from pilotage.certificates import CertificateAuthority
 
 HOST: Final = "127.0.0.1"
 SCHEDULER_USER: Final = "system:kube-scheduler"
@@ -56,9 +56,9 @@ class ControlPlane:
     def __init__(self, assets: ClusterAssets, folder: Path) -> None:
         self.assets = assets
         self.folder = folder
-        self._authority = trustme.CA(organization_name="Pilotage control plane")
-        self.authority_file = self._written("ca.crt", self._authority.cert_pem.bytes())
-        self._front_proxies = trustme.CA(organization_name="Pilotage front proxy")
+        self._authority = CertificateAuthority("Pilotage control plane")
+        self.authority_file = self._written("ca.crt", self._authority.certificate)
+        self._front_proxies = CertificateAuthority("Pilotage front proxy")
         self.front_proxy = self._client_pair(self._front_proxies, _FRONT_PROXY, "pilotage")
         """With which the API server speaks to aggregated APIs for whoever asks."""
         self.etcd_url = f"http://{HOST}:{free_port()}"
@@ -94,13 +94,11 @@ class ControlPlane:
         """A certificate with which `user`, a member of `group`, may come."""
         return self._client_pair(self._authority, user, group)
 
-    def _client_pair(self, authority: trustme.CA, user: str, group: str) -> KeyPair:
-        # Without any alternative name Go cannot parse the certificate.
-        issued = authority.issue_cert("localhost", common_name=user, organization_name=group)
-        chain = b"".join(part.bytes() for part in issued.cert_chain_pems)
+    def _client_pair(self, authority: CertificateAuthority, user: str, group: str) -> KeyPair:
+        issued = authority.issue(user, group)
         return KeyPair(
-            self._written(f"{_file_name(user)}.crt", chain),
-            self._written(f"{_file_name(user)}.key", issued.private_key_pem.bytes()),
+            self._written(f"{_file_name(user)}.crt", issued.certificate),
+            self._written(f"{_file_name(user)}.key", issued.key),
         )
 
     def kubeconfig(self, name: str, user: dict[str, Any]) -> Path:
@@ -142,10 +140,9 @@ class ControlPlane:
         ]
 
     def _api_server_command(self, assets: ClusterAssets, port: int) -> list[str | Path]:
-        issued = self._authority.issue_cert(HOST, "localhost")
-        chain = b"".join(part.bytes() for part in issued.cert_chain_pems)
-        certificate = self._written("server.crt", chain)
-        key = self._written("server.key", issued.private_key_pem.bytes())
+        issued = self._authority.issue(HOST, names=(HOST, "localhost"))
+        certificate = self._written("server.crt", issued.certificate)
+        key = self._written("server.key", issued.key)
         known = f"{SCHEDULER_TOKEN},{SCHEDULER_USER},scheduler\n{_ADMINISTRATOR_TOKEN},admin,admin,{_ADMINISTRATORS}\n"
         tokens = self._written("tokens.csv", known.encode())
         return [
@@ -171,7 +168,7 @@ class ControlPlane:
 
     def _aggregation_flags(self) -> list[str]:
         """How the API server shows aggregated APIs (APIService) who asks."""
-        authority = self._written("front-proxy-ca.crt", self._front_proxies.cert_pem.bytes())
+        authority = self._written("front-proxy-ca.crt", self._front_proxies.certificate)
         return [
             f"--requestheader-client-ca-file={authority}",
             f"--requestheader-allowed-names={_FRONT_PROXY}",

@@ -15,12 +15,12 @@ from pilotage.cli.explain_timeline import explain_timeline, show_timeline
 from pilotage.cli.explain_workload import WORKLOAD_WORDS, explain_workload
 from pilotage.cli.options import common_options
 from pilotage.cli.output import show, show_json, show_yaml
-from pilotage.cli.queue_document import QUEUE_PATH, decode_report
 from pilotage.cli.queueing_view import Source
-from pilotage.cli.scheduler_address import EXPLAIN_PAGE, SchedulerAddress, scheduler_address
+from pilotage.cli.scheduler_address import EXPLAIN_PAGE, SANDBOX_QUEUE, SchedulerAddress, scheduler_address
 from pilotage.cli.scheduler_flags import SchedulerFlags, scheduler_flags
 from pilotage.clock import SystemClock
 from pilotage.cluster.state import Cluster
+from pilotage.cycle.report import SchedulerReport
 from pilotage.explain.engine import cluster_of_manifests, cluster_of_server, thinking_engines
 from pilotage.explain.explainer import UnknownNode
 from pilotage.explain.explainer import explain as explain_pod
@@ -186,8 +186,8 @@ def _cluster_of_server(
         transport = HttpTransport(connection)
         try:
             cluster = await cluster_of_server(KubeClient(transport), kinds)
-            answer = await transport.request("GET", QUEUE_PATH, query={"limit": str(_WHOLE_QUEUE)})
-            return cluster, decode_report(answer.body) if answer.status == _OK else None
+            answer = await transport.request("GET", SANDBOX_QUEUE, query={"limit": str(_WHOLE_QUEUE)})
+            return cluster, msgspec.json.decode(answer.body, type=SchedulerReport) if answer.status == _OK else None
         finally:
             await transport.close()
 

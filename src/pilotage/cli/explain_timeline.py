@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from pilotage.cli.errors import CommandError, ExitCode, bad_input, unreachable
 from pilotage.cli.event_loop import run as run_loop
 from pilotage.cli.output import show, show_json, show_yaml
-from pilotage.cli.scheduler_address import TIMELINE_PAGE, SchedulerAddress
-from pilotage.cli.timeline_document import TIMELINE_PATH, decode_timeline
+from pilotage.cli.scheduler_address import SANDBOX_TIMELINE, TIMELINE_PAGE, SchedulerAddress
 from pilotage.clock import SystemClock
 from pilotage.explain.timeline_text import render_timeline
 from pilotage.kube.client import status_error
@@ -31,8 +32,8 @@ def explain_timeline(
     if address:
         connection, path = address.connection(kubeconfig, context_name, SystemClock()), TIMELINE_PAGE
     else:
-        connection, path = _sandbox(kubeconfig, context_name), TIMELINE_PATH
-    found = decode_timeline(_asked(connection, path, f"{namespace}/{name}").body)
+        connection, path = _sandbox(kubeconfig, context_name), SANDBOX_TIMELINE
+    found = msgspec.json.decode(_asked(connection, path, f"{namespace}/{name}").body, type=Timeline | None)
     if found is None:
         raise CommandError(
             ExitCode.BAD_INPUT,

@@ -11,7 +11,6 @@ import logging
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from logging.handlers import MemoryHandler
 from typing import Any, Final
 
 import click
@@ -57,6 +56,9 @@ def is_verbose() -> bool:
 @contextmanager
 def logs_held_back() -> Iterator[None]:
     """While something else draws on the terminal: what is logged is written at the end."""
+    # Brings sockets and pickling along, for other handlers than this one.
+    from logging.handlers import MemoryHandler
+
     root = logging.getLogger()
     before = root.handlers[:]
     held = [MemoryHandler(_MOST_HELD_BACK, flushLevel=logging.CRITICAL + 1, target=handler) for handler in before]

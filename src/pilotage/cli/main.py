@@ -11,22 +11,19 @@ import importlib
 import sys
 import traceback
 from collections.abc import Sequence
-from dataclasses import dataclass
-from difflib import get_close_matches
-from importlib.metadata import version
 from types import TracebackType
-from typing import Final
+from typing import Final, NamedTuple
 
 import click
 
+from pilotage import __version__
 from pilotage.cli.errors import ExitCode, exit_code_of
 from pilotage.cli.logs import set_up_logging
 from pilotage.cli.options import common_options
 from pilotage.escaping import visible_text
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
+class _Entry(NamedTuple):
     """Where a command is, and the line that the overview shows of it."""
 
     module: str
@@ -76,11 +73,11 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         entry = _COMMANDS.get(cmd_name)
         if entry is not None:
-            command = getattr(importlib.import_module(entry.module), entry.name)
-            assert isinstance(command, click.Command)
-            return command
+            return _imported(entry)
         if cmd_name.startswith("-"):
             return None
+        from difflib import get_close_matches
+
         close = get_close_matches(cmd_name, _COMMANDS, 1)
         hint = f'did you mean "{close[0]}"?' if close else f"there are: {', '.join(_COMMANDS)}"
         raise click.UsageError(f'no command "{cmd_name}" ({hint})', ctx)
@@ -91,6 +88,17 @@ class _LazyGroup(click.Group):
             formatter.write_dl([(name, entry.summary) for name, entry in _COMMANDS.items()])
 
 
+def _imported(entry: _Entry) -> click.Command:
+    """The command. What its modules consist of stays until the end: the collector, off until here if this is the
+    first command of the process, never has to look through it."""
+    command = getattr(importlib.import_module(entry.module), entry.name)
+    assert isinstance(command, click.Command)
+    if not gc.isenabled():
+        gc.freeze()
+        gc.enable()
+    return command
+
+
 @click.group(
     cls=_LazyGroup,
     help=_HELP,
@@ -98,7 +106,7 @@ class _LazyGroup(click.Group):
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     invoke_without_command=True,
 )
-@click.version_option(version("pilotage"), prog_name="pilotage", message="%(prog)s %(version)s")
+@click.version_option(__version__, prog_name="pilotage", message="%(prog)s %(version)s")
 @common_options
 @click.pass_context
 def cli(context: click.Context) -> None:
@@ -110,6 +118,7 @@ def main() -> None:
     """The entry point of the installed command."""
     sys.excepthook = _show_uncaught
     gc.set_threshold(*_COLLECTOR)
+    gc.disable()
     sys.exit(call(sys.argv[1:]))
 
 

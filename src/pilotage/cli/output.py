@@ -10,7 +10,6 @@ from typing import Any
 
 import click
 import msgspec
-import yaml
 
 from pilotage.escaping import visible_json, visible_text
 
@@ -26,5 +25,7 @@ def show_json(value: Any, indent: int | None = None) -> None:
 
 
 def show_yaml(value: Any) -> None:
+    import yaml
+
     # In ASCII: everything else is escaped by the format itself.
     click.echo(yaml.safe_dump(msgspec.to_builtins(value), sort_keys=False, allow_unicode=False), nl=False)

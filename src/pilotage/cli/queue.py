@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 import click
+import msgspec
 
 from pilotage.calls.report import CallsReport
 from pilotage.cli.columns import columns
@@ -13,8 +14,7 @@ from pilotage.cli.event_loop import run as run_loop
 from pilotage.cli.event_loop import until_interrupted
 from pilotage.cli.options import common_options
 from pilotage.cli.output import show, show_json
-from pilotage.cli.queue_document import QUEUE_PATH, decode_report
-from pilotage.cli.scheduler_address import QUEUE_PAGE, SchedulerAddress, scheduler_address
+from pilotage.cli.scheduler_address import QUEUE_PAGE, SANDBOX_QUEUE, SchedulerAddress, scheduler_address
 from pilotage.clock import Clock, SystemClock
 from pilotage.cycle.report import SchedulerReport
 from pilotage.kube.client import status_error
@@ -70,7 +70,7 @@ def queue(
     if address:
         viewer = _Viewer(address.connection(kubeconfig, context_name, clock), QUEUE_PAGE, question, output)
     else:
-        viewer = _Viewer(_sandbox(kubeconfig, context_name, clock), QUEUE_PATH, question, output)
+        viewer = _Viewer(_sandbox(kubeconfig, context_name, clock), SANDBOX_QUEUE, question, output)
     run_loop(until_interrupted(viewer.watch(clock) if watch else viewer.once()))
 
 
@@ -120,7 +120,7 @@ class _Viewer:
             )
         if response.status != 200:
             raise unreachable(f"{status_error(response)} ({self._connection.origin})")
-        return decode_report(response.body)
+        return msgspec.json.decode(response.body, type=SchedulerReport)
 
     def _show(self, report: SchedulerReport) -> None:
         if self._output == "json":

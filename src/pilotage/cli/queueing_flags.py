@@ -5,14 +5,15 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from pilotage.cli.errors import bad_input
 from pilotage.config.problems import ConfigError
-from pilotage.jobs.configuration.kinds import QueueingConfiguration
-from pilotage.jobs.configuration.load import load_queueing
+
+if TYPE_CHECKING:
+    from pilotage.jobs.configuration.kinds import QueueingConfiguration
 
 _FILE = click.Path(path_type=Path)
 
@@ -40,6 +41,10 @@ def queueing_flags(*, is_on: bool) -> Callable[[Callable[..., Any]], Callable[..
 
 def queueing_configuration(path: Path | None) -> QueueingConfiguration:
     """What a file says, or the defaults; CommandError if the file cannot be used."""
+    # Nothing of workload queueing is imported by commands that do without it.
+    from pilotage.jobs.configuration.kinds import QueueingConfiguration
+    from pilotage.jobs.configuration.load import load_queueing
+
     if path is None:
         return QueueingConfiguration()
     try:

@@ -8,12 +8,13 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import click
 
+from pilotage import __version__
 from pilotage.assembly import SchedulerOptions
 from pilotage.cli.errors import CommandError, ExitCode, bad_input, exit_code_of, unreachable
 from pilotage.cli.event_loop import run as run_loop
@@ -27,7 +28,6 @@ from pilotage.cli.supervising import Supervising
 from pilotage.clock import Clock, SystemClock
 from pilotage.config.kinds import SchedulerConfiguration
 from pilotage.config.render import render
-from pilotage.jobs.configuration.kinds import QueueingConfiguration
 from pilotage.kube.connection import Connection
 from pilotage.kube.credentials import StaticCredentials
 from pilotage.kube.errors import KubeconfigError
@@ -42,6 +42,9 @@ from pilotage.serve.service import LeadershipLost
 from pilotage.serve.tls import CertificateError
 from pilotage.supervise.scheduler_process import DUMP_SIGNAL, OwnEnd, start
 from pilotage.supervise.supervisor import SchedulerEnded
+
+if TYPE_CHECKING:
+    from pilotage.jobs.configuration.kinds import QueueingConfiguration
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +68,7 @@ docs/commands/run.md).
 @kube_scheduler_flags
 @verbosity
 @no_color_option
-@click.version_option(version("pilotage"), prog_name="pilotage", message="%(prog)s %(version)s")
+@click.version_option(__version__, prog_name="pilotage", message="%(prog)s %(version)s")
 def run(
     kubeconfig: str | None,
     context_name: str | None,

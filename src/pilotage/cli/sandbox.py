@@ -14,14 +14,11 @@ import click
 from pilotage.assembly import SchedulerOptions
 from pilotage.cli.embedding import started
 from pilotage.cli.event_loop import run, until_interrupted
-from pilotage.cli.metrics_document import METRICS_PATH, metrics_document
 from pilotage.cli.options import common_options
 from pilotage.cli.output import show
-from pilotage.cli.queue_document import QUEUE_PATH, queue_document
 from pilotage.cli.queueing_flags import queueing_flags
+from pilotage.cli.sandbox_pages import add_pages
 from pilotage.cli.scheduler_flags import SchedulerFlags, scheduler_flags, scheduler_process
-from pilotage.cli.timeline_document import TIMELINE_PATH, timeline_document
-from pilotage.cli.visibility_group import visibility_group
 from pilotage.clock import Clock, SystemClock
 from pilotage.jobs.configuration.kinds import QueueingConfiguration
 from pilotage.kube.client import KubeClient
@@ -130,11 +127,7 @@ async def _live(options: EmbeddedOptions, scheduler: SchedulerOptions | None) ->
 async def schedule(cluster: EmbeddedCluster, clock: Clock, rng: random.Random, options: SchedulerOptions) -> None:
     """Schedule the pods of an embedded cluster without a socket, until cancelled."""
     process = scheduler_process(KubeClient(cluster.transport()), clock, rng, options)
-    cluster.server.add_document(QUEUE_PATH, queue_document(process.scheduler))
-    cluster.server.add_document(TIMELINE_PATH, timeline_document(process.scheduler.queue))
-    cluster.server.add_document(METRICS_PATH, metrics_document(process))
-    if process.queueing is not None:
-        cluster.server.add_group(visibility_group(process.queueing.visibility))
+    add_pages(cluster.server, process)
     await process.run()
 
 

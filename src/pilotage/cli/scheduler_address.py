@@ -30,6 +30,9 @@ from pilotage.kube.tls import TlsSettings
 QUEUE_PAGE = "/debug/queue"
 EXPLAIN_PAGE = "/debug/explain"
 TIMELINE_PAGE = "/debug/timeline"
+SANDBOX_QUEUE = "/pilotage/v1/queue"
+"""At the API server of an embedded cluster, which serves the pages of its own scheduler."""
+SANDBOX_TIMELINE = "/pilotage/v1/timeline"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ from enum import Enum
 from typing import Any
 
 import msgspec
-import yaml
 
 from pilotage.config.decode import Place, camel
 from pilotage.config.kinds import (
@@ -27,6 +26,8 @@ from pilotage.model.durations import DurationText, go_duration
 
 def render(configuration: SchedulerConfiguration) -> str:
     """The complete configuration, defaults included; a second document only if there are additions of our own."""
+    import yaml
+
     documents = [{"apiVersion": API_VERSION, "kind": KIND, **plain(configuration.scheduler)}]
     if configuration.additions != PilotageConfiguration():
         additions = plain(configuration.additions)

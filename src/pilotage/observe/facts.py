@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterable
-from importlib.metadata import version
 from typing import Final
 
+from pilotage import __version__
 from pilotage.observe.metrics import Metrics
 
 FOLLOWED: Final = ("1", "37")
@@ -18,7 +18,7 @@ def tell_facts(metrics: Metrics, gates: Iterable[tuple[str, str, bool]]) -> None
     """`gates` are (name, stage, is on)."""
     for name, stage, is_on in gates:
         metrics.kubernetes_feature_enabled.set(is_on, name, _STAGES[stage])
-    ours, python = version("pilotage"), platform.python_version()
+    ours, python = __version__, platform.python_version()
     metrics.build_info.set(1, ours, python)
     major, minor = FOLLOWED
     system = f"{platform.system()}/{platform.machine()}".lower()

@@ -20,13 +20,10 @@ _ATTEMPT = exponential(0.001, 2, 15)
 _POINT = exponential(0.0001, 2, 12)
 _PLUGIN = exponential(0.00001, 1.5, 20)
 _LONG = exponential(0.01, 2, 20)
-_PREEMPTION = exponential(0.001, 2, 16)
 _REQUEST = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
 
 _ASYNC_CALLS = "SchedulerAsyncAPICalls"
 _ASYNC_PREEMPTION = "SchedulerAsyncPreemption"
-_GROUPS = "GenericWorkload"
-_TOPOLOGY = "TopologyAwareWorkloadScheduling"
 _BINDING_CONDITIONS = "DRADeviceBindingConditions"
 _OURS = "pilotage_"
 
@@ -101,18 +98,6 @@ class Metrics(MetricTable):
     preemption_goroutines_duration_seconds = histogram(
         ALPHA, "Time to carry out a preemption beside the cycle.", _LONG, "result", gate=_ASYNC_PREEMPTION
     )
-    preemption_pdb_violations_total = counter(
-        ALPHA, "Victims that a disruption budget wanted to keep.", "preemptor", gate=_GROUPS
-    )
-    preemption_workload_disruptions = histogram(
-        ALPHA, "Workloads that one preemption disturbed.", exponential(1, 2, 11), "preemptor", gate=_GROUPS
-    )
-    preemption_evaluation_duration_seconds = histogram(
-        ALPHA, "Time to choose victims.", _PREEMPTION, "preemptor", "result", gate=_GROUPS
-    )
-    preemption_execution_duration_seconds = histogram(
-        ALPHA, "Time to evict victims.", _PREEMPTION, "preemptor", "result", gate=_GROUPS
-    )
 
     # --- asynchronous API calls --------------------------------------------------------------------------------
     async_api_call_execution_total = counter(
@@ -138,30 +123,6 @@ class Metrics(MetricTable):
         ALPHA, "Claims created on behalf of pods that ask for extended resources.",
         "status", "admin_access", "owner_api_group", "owner_api_kind", gate="DRAExtendedResource", prefix="",
     )  # fmt: skip
-
-    # --- pod groups --------------------------------------------------------------------------------------------
-    podgroup_schedule_attempts_total = counter(
-        ALPHA, "Attempts to schedule a pod group, by how they ended.", "result", "profile", gate=_GROUPS
-    )
-    podgroup_scheduling_attempt_duration_seconds = histogram(
-        ALPHA, "Time that an attempt to schedule a pod group took.", _ATTEMPT, "result", "profile", gate=_GROUPS
-    )
-    podgroup_scheduling_algorithm_duration_seconds = histogram(
-        ALPHA, "Time to find places for a pod group.", _ATTEMPT, gate=_GROUPS
-    )
-    workload_preemption_attempts_total = counter(
-        ALPHA, "Attempts to make room for a pod group, by how they ended.", "result", gate=_GROUPS
-    )
-    workload_preemption_victims = histogram(
-        ALPHA, "Pods that had to go for one pod group.", exponential(1, 2, 11), gate=_GROUPS
-    )
-    generated_placements_total = counter(ALPHA, "Placements proposed for pod groups.", "profile", gate=_TOPOLOGY)
-    placement_evaluations_total = counter(
-        ALPHA, "Placements that were looked at, and whether they would do.", "result", "profile", gate=_TOPOLOGY
-    )
-    placement_evaluation_duration_seconds = histogram(
-        ALPHA, "Time to look at a placement.", _ATTEMPT, "result", "profile", gate=_TOPOLOGY
-    )
 
     # --- what every Kubernetes component tells -----------------------------------------------------------------
     leader_election_master_status = gauge(ALPHA, "1 for the replica that leads, 0 for others.", "name", prefix="")

@@ -8,13 +8,16 @@ a proxy to be trusted, a certificate counts for that authority only which has it
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-from cryptography import x509
-from cryptography.exceptions import InvalidSignature
+from typing import TYPE_CHECKING
 
 from pilotage.serve.front_proxy import FrontProxy, Lines
 from pilotage.serve.identity import ClientCertificate, NotAuthenticated, User
 from pilotage.serve.tls import CertificateError, ServerTls
+
+if TYPE_CHECKING:
+    from cryptography import x509
+
+# cryptography is imported in functions: who is asked for no client certificates does without.
 
 
 class ClientCertificates:
@@ -62,6 +65,8 @@ def _joined(users: bytes, proxy: FrontProxy | None) -> bytes:
 def _read(authority: bytes) -> list[x509.Certificate]:
     if not authority.strip():
         return []
+    from cryptography import x509
+
     try:
         return x509.load_pem_x509_certificates(authority)
     except ValueError as error:
@@ -69,11 +74,15 @@ def _read(authority: bytes) -> list[x509.Certificate]:
 
 
 def _is_signed(der: bytes, authorities: Sequence[x509.Certificate]) -> bool:
+    from cryptography import x509
+
     certificate = x509.load_der_x509_certificate(der)
     return any(_is_signed_by(certificate, authority) for authority in authorities)
 
 
 def _is_signed_by(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
+    from cryptography.exceptions import InvalidSignature
+
     try:
         certificate.verify_directly_issued_by(authority)
     except (InvalidSignature, ValueError, TypeError):

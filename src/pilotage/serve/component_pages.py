@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pilotage.clock import Clock, rfc3339
 from pilotage.config.kinds import KIND, PILOTAGE_API_VERSION, PILOTAGE_KIND, SchedulerConfiguration
@@ -15,10 +15,12 @@ from pilotage.config.obsolete import API_VERSION
 from pilotage.config.render import plain
 from pilotage.escaping import visible
 from pilotage.framework.plugin_files import LoadedPlugin
-from pilotage.jobs.configuration.kinds import QueueingConfiguration
 from pilotage.kube.secrets import without_user_part
 from pilotage.observe.skipped_objects import SkippedObjects
 from pilotage.serve.page import Page, PageAnswer, PageRequest, json_answer, text_answer
+
+if TYPE_CHECKING:
+    from pilotage.jobs.configuration.kinds import QueueingConfiguration
 
 COMPONENT: Final = "kube-scheduler"
 """The name under which tools know these pages."""

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from pilotage.observe.declaration import MetricTable
 from pilotage.observe.declaration import Page as MetricPage
-from pilotage.observe.exposition import render
 from pilotage.observe.metrics import Metrics
 from pilotage.serve.health import HealthPage, OnResult
 from pilotage.serve.page import Page, PageAnswer, PageRequest, refusal, text_answer
@@ -22,6 +21,8 @@ def metrics_page(tables: Sequence[MetricTable], page: MetricPage = "metrics") ->
             return text_answer("metrics reset\n")
         if request.method not in ("GET", "HEAD"):
             return refusal(405, "MethodNotAllowed", f"{request.method} is not possible here")
+        from pilotage.observe.exposition import render
+
         body, content_type = render(request.headers.get("accept", ""), *tables, page=page)
         return PageAnswer(200, body, content_type)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 
+from pilotage import __version__
 from pilotage.assembly import SchedulerOptions
 from pilotage.clock import Clock
 from pilotage.config.kinds import SchedulerConfiguration
@@ -16,13 +16,11 @@ from pilotage.serve import component_pages, debug_pages
 from pilotage.serve.component_pages import About
 from pilotage.serve.health import READINESS, SHUTDOWN, SYNCED, Check, HealthPage, OnResult, election_check, three_pages
 from pilotage.serve.metrics_pages import count_checks, metrics_page, slis_page
-from pilotage.serve.page import Page
-from pilotage.serve.pod_resources_page import pod_resources_page
+from pilotage.serve.page import Page, PageAnswer, PageRequest
 from pilotage.serve.service import SchedulerService
 from pilotage.serve.site import Site
 from pilotage.serve.start_checks import FOLLOWED_VERSION
 from pilotage.serve.timeline_page import timeline_page
-from pilotage.serve.visibility_pages import visibility_pages
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +49,7 @@ def site_facts(
         name = elector.election.lease.name
         metrics.leader_election_master_status.read_from(lambda: {(name,): float(elector.is_leading)})
         metrics.leader_election_slowpath_total.read_from(lambda: {(name,): float(elector.slow_paths)})
-    about = About(version("pilotage"), FOLLOWED_VERSION, platform.python_version(), clock.time())
+    about = About(__version__, FOLLOWED_VERSION, platform.python_version(), clock.time())
     queueing = service.process.queueing
     return SiteFacts(about, configuration, options, flags, metrics, () if queueing is None else (queueing.metrics,))
 
@@ -64,7 +62,7 @@ def build_site(service: SchedulerService, clock: Clock, facts: SiteFacts) -> Sit
     pages |= {f"/{page.name}/": page for page in health}
     pages |= {
         "/metrics": metrics_page([facts.metrics, *facts.more_metrics]),
-        "/metrics/resources": pod_resources_page(scheduler.cluster, lambda: service.is_scheduling),
+        "/metrics/resources": _resources_page(service),
         "/metrics/slis": slis_page(facts.metrics, health),
         "/configz": component_pages.configz(facts.configuration, facts.options.queueing),
         "/debug/queue": debug_pages.queue_page(scheduler),
@@ -81,9 +79,21 @@ def build_site(service: SchedulerService, clock: Clock, facts: SiteFacts) -> Sit
             facts.about, clock, lambda: site.paths, facts.metrics.skipped, facts.options.origins
         )
     if service.process.queueing is not None:
+        from pilotage.serve.visibility_pages import visibility_pages
+
         pages |= visibility_pages(service.process.queueing.visibility)
     site = Site(pages)
     return site
+
+
+def _resources_page(service: SchedulerService) -> Page:
+    def answer(request: PageRequest) -> PageAnswer:
+        # As everything that writes metrics, only when somebody scrapes: prometheus_client brings HTTP servers along.
+        from pilotage.serve.pod_resources_page import pod_resources_page
+
+        return pod_resources_page(service.process.scheduler.cluster, lambda: service.is_scheduling)(request)
+
+    return answer
 
 
 def health_pages(service: SchedulerService, clock: Clock, on_result: OnResult) -> list[HealthPage]:

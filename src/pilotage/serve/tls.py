@@ -14,9 +14,10 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-import trustme
+if TYPE_CHECKING:
+    from pilotage.certificates import IssuedCertificate
 
 log = logging.getLogger(__name__)
 
@@ -64,13 +65,11 @@ class ServerTls:
         """CertificateError if the files or the options cannot be used."""
         self._options = options
         self._files = _given_files(options) or _kept_files(options.directory)
-        self._own: tuple[bytes, bytes] | None = None
-        """Certificate and key, if they were made for this run."""
+        self._own = _issue() if self._files is None else None
+        """Made for this run, without files."""
         self.context = _bare_context(options)
         """For the next connection; another one as soon as other clients are to be trusted."""
         self._marks: tuple[int, ...] = ()
-        if self._files is None:
-            self._own = _made_pair()
         self._load_into(self.context)
         if self._files is not None:
             self._marks = _marks(*self._files)
@@ -108,7 +107,7 @@ class ServerTls:
             _load(context, *self._files)
         elif self._own is not None:
             with tempfile.TemporaryDirectory(prefix="pilotage-") as directory:
-                _load(context, *_written(Path(directory), *self._own))
+                _load(context, *_written(Path(directory), self._own))
 
 
 def _load(context: ssl.SSLContext, certificate: Path, key: Path) -> None:
@@ -151,25 +150,25 @@ def _kept_files(directory: str) -> tuple[Path, Path] | None:
         return pair
     try:
         place.mkdir(mode=0o755, parents=True, exist_ok=True)
-        return _written(place, *_made_pair())
+        return _written(place, _issue())
     except OSError as error:
         raise CertificateError(f"--cert-dir {directory}: {error.strerror or error}") from error
 
 
-def _made_pair() -> tuple[bytes, bytes]:
+def _issue() -> IssuedCertificate:
+    # Only here is cryptography needed: not by a service that is given its certificate.
+    from pilotage.certificates import CertificateAuthority
+
     host = socket.gethostname()
-    issued = trustme.CA(organization_name="Pilotage").issue_cert(
-        host, "localhost", "127.0.0.1", "::1", common_name=host
-    )
-    return b"".join(blob.bytes() for blob in issued.cert_chain_pems), issued.private_key_pem.bytes()
+    return CertificateAuthority("Pilotage").issue(host, names=(host, "localhost", "127.0.0.1", "::1"))
 
 
-def _written(place: Path, certificate: bytes, key: bytes) -> tuple[Path, Path]:
+def _written(place: Path, issued: IssuedCertificate) -> tuple[Path, Path]:
     paths = place / f"{_FILE_NAME}.crt", place / f"{_FILE_NAME}.key"
     paths[1].unlink(missing_ok=True)
     with os.fdopen(os.open(paths[1], os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(key)
-    paths[0].write_bytes(certificate)
+        file.write(issued.key)
+    paths[0].write_bytes(issued.certificate)
     return paths
 
 

@@ -6,7 +6,7 @@ import asyncio
 import json
 from typing import Any
 
-from pilotage.cli.visibility_group import visibility_group
+from pilotage.cli.sandbox_pages import visibility_group
 from pilotage.jobs.visibility import VisibilityApi
 from pilotage.sandbox.http.exchange import Request, Response
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import trustme
+from pilotage.certificates import CertificateAuthority
 
 _NAMES: Final = ("localhost", "127.0.0.1", "::1")
 
@@ -24,11 +24,11 @@ class Tls:
 def make_tls(directory: Path) -> Tls:
     """Write a new certificate chain and key to `directory`; the key can be read by its owner only."""
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    authority = trustme.CA(organization_name="Pilotage sandbox")
-    issued = authority.issue_cert(*_NAMES)
-    tls = Tls(directory / "sandbox.crt", directory / "sandbox.key", authority.cert_pem.bytes())
-    _write_private(tls.key_file, issued.private_key_pem.bytes())
-    _write_private(tls.certificate_file, b"".join(blob.bytes() for blob in issued.cert_chain_pems))
+    authority = CertificateAuthority("Pilotage sandbox")
+    issued = authority.issue("localhost", names=_NAMES)
+    tls = Tls(directory / "sandbox.crt", directory / "sandbox.key", authority.certificate)
+    _write_private(tls.key_file, issued.key)
+    _write_private(tls.certificate_file, issued.certificate)
     return tls
 
 
