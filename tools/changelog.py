@@ -5,7 +5,7 @@ python tools/changelog.py 0.2.0        # a release: the section gets this name a
 python tools/changelog.py --check      # exits with 1 if the section is not up to date
 
 A fragment is `changes/NUMBER.TYPE.md`: a few sentences for users. NUMBER sorts the fragments and is that of an issue or
-of a batch of work; TYPE is one of feature, fix, removal, docs. A blank line begins a new entry of the list.
+of a batch of work; TYPE is one of feature, fix, removal, docs. A blank line, or "- ", begins a new entry of the list.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ def section(title: str, given: list[Fragment]) -> str:
 
 def _entries(text: str) -> Iterator[str]:
     """Paragraphs as items of a list; links lead from the root of the repository instead of from changes/."""
-    for paragraph in re.split(r"\n\s*\n", text.replace("](../", "](")):
-        yield "- " + paragraph.strip().replace("\n", "\n  ")
+    for paragraph in re.split(r"\n\s*\n|\n(?=- )", text.replace("](../", "](")):
+        yield "- " + re.sub(r"\n\s*", "\n  ", paragraph.strip().removeprefix("- "))
 
 
 def renewed(page: str, title: str, given: list[Fragment]) -> str:

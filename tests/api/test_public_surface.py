@@ -8,7 +8,7 @@ from tools import api_surface
 
 _ADVICE = """
 The public surface has changed. If that is meant, run `make api-surface`, commit tests/api/public_surface.txt, and say
-so in changes/. A line that begins with "-" is a removal or a change: it breaks plugins unless the old way still works.
+so in changes/. A line that begins with "-" breaks plugins, unless it only gained something optional at its end.
 Deprecate it first, see docs/api-stability.md.
 """
 

@@ -58,8 +58,10 @@ def page(path: Path) -> Page:
 
 PACKAGES = sorted(init.parent for init in ROOT.glob("src/pilotage/*/__init__.py"))
 DOCS = [page(path) for path in sorted(ROOT.glob("docs/**/*.md"))]
+HISTORY = [page(path) for path in sorted(ROOT.glob("CHANGELOG.md")) + sorted(ROOT.glob("docs/renamed.md"))]
+"""Pages about what was: they name things that are gone."""
 PAGES = [
-    *(page(ROOT / name) for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")),
-    *DOCS,
+    *(page(ROOT / name) for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")),
+    *(one for one in DOCS if one not in HISTORY),
     *(page(path) for path in sorted([*ROOT.glob("examples/**/*.md"), *ROOT.glob("src/**/*.md")])),
 ]

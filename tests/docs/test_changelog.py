@@ -31,7 +31,7 @@ def test_the_fragments_of_the_project_can_be_put_together() -> None:
 def test_entries_are_grouped_by_type_with_the_newest_first(root: Path) -> None:
     _write(
         root,
-        n2_feature="old\n",
+        n2_feature="- old,\n  long\n- older\n",
         n10_feature="new,\nlonger\n\nsecond\n",
         n3_removal="gone\n",
         n3_docs="[a](../docs/a.md)\n",
@@ -40,7 +40,7 @@ def test_entries_are_grouped_by_type_with_the_newest_first(root: Path) -> None:
     page = (root / "CHANGELOG.md").read_text()
     assert page.partition("## Unreleased\n\n")[2] == (
         "### Removed\n\n- gone\n\n"
-        "### Added and changed\n\n- new,\n  longer\n- second\n- old\n\n"
+        "### Added and changed\n\n- new,\n  longer\n- second\n- old,\n  long\n- older\n\n"
         "### Documentation\n\n- [a](docs/a.md)\n"
     )
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.docs.pages import DOCS, PAGES, ROOT, Page, page
+from tests.docs.pages import DOCS, HISTORY, PAGES, ROOT, Page, page
 
 _TOP = "src|tests|docs|deploy|examples|tools|benchmarks|requirements|changes"
 _FROM_ROOT = re.compile(rf"(?<![\w/.-])(?:{_TOP})/[\w./*<>-]*")
@@ -37,7 +37,7 @@ def _sources(one: Page) -> Iterator[str]:
             yield span
 
 
-@pytest.mark.parametrize("one", PAGES, ids=str)
+@pytest.mark.parametrize("one", [*PAGES, *HISTORY], ids=str)
 def test_every_link_leads_to_a_file_and_a_heading(one: Page) -> None:
     lost = []
     for link in one.links():

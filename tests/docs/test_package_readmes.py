@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import PACKAGES, page
+from tests.docs.pages import PACKAGES, ROOT, page
 from tests.source_tree import imported_names, modules
 from tests.test_layers import ALLOWED, EXCEPTIONS
 
@@ -46,6 +46,11 @@ def test_every_package_has_a_readme_with_the_same_parts(package: Path) -> None:
     assert text.startswith(f"# pilotage.{package.name}\n")
     assert _PARTS.findall(" ".join(text.split())) == ["Begin with", "Imports", "Imported by", "Never"]
     assert len(text.splitlines()) <= 20, "about ten lines; the rest belongs into docstrings and docs/"
+
+
+def test_every_package_is_on_the_page_about_the_architecture() -> None:
+    text = page(ROOT / "docs/architecture.md").text
+    assert [name for name in sorted(_PACKAGES) if not re.search(rf"^  {name}/", text, flags=re.MULTILINE)] == []
 
 
 @pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.name)
