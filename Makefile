@@ -8,7 +8,7 @@ SEEDS ?= 0-1999
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check format lint types unit bench soak cluster-assets cluster-test lock sbom audit image-digest clean
+.PHONY: help install demo test check format lint types unit bench soak cluster-assets cluster-test changelog api-surface lock sbom audit image-digest clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -42,7 +42,7 @@ types:
 unit:
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not e2e and not cluster"
 
-bench: install ## the benchmark that the README quotes
+bench: install ## pods per second, latency, CPU and memory of the basic workload, in the sandbox
 	$(BIN)/pilotage bench --workload SchedulingBasic
 
 soak: install ## two thousand seeds of the simulation (SEEDS=0-1999), kill sweep, durability sweep, memory
@@ -56,6 +56,12 @@ cluster-assets: install ## build etcd, kube-apiserver and kube-scheduler from th
 
 cluster-test: install ## the scheduler as a process against a real API server (if there are assets) and the sandbox
 	$(BIN)/python -m pytest -m cluster -n 2 --dist loadfile -rs tests/real_cluster
+
+changelog: install ## put CHANGELOG.md together from changes/ (VERSION=0.2.0 for a release: names the section, removes the fragments)
+	$(BIN)/python tools/changelog.py $(VERSION)
+
+api-surface: install ## write tests/api/public_surface.txt anew: what plugins may rely on (docs/api-stability.md)
+	$(BIN)/python tools/api_surface.py
 
 lock: install ## resolve the dependencies anew
 	$(BIN)/pip install --quiet uv

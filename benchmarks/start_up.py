@@ -83,7 +83,7 @@ async def measure(kubeconfig: Path, nodes: int, pods: int) -> None:
         for reflector in process.reflectors:
             await reflector.wait_synced()
         listed = cpu_seconds() - cpu
-        process.scheduler.take_news()
+        process.scheduler.drain_inbox()
         ready = cpu_seconds() - cpu
         for task in watching:
             task.cancel()

@@ -30,11 +30,12 @@ ALLOWED: dict[str, set[str]] = {
     "cluster": _API | {"observe"},
     "queue": _API | {"observe"},
     "framework": _API | {"cluster", "config", "observe"},
-    "plugins": _API,
+    "cel": _MODEL,
+    "plugins": _API | {"cel"},
     "cycle": _API | _STATE,
     "config": _MODEL,
     "kube": _MODEL | {"observe"},
-    "sandbox": _MODEL,
+    "sandbox": _MODEL | {"cel"},
     "jobs": _API | _STATE | {"config", "cycle"},
     "testing": _API | {"cluster", "framework", "observe"},
     "workload_queueing": _API | _STATE | {"config", "jobs", "kube"},
@@ -64,6 +65,8 @@ _THIRD_PARTY_AT_THE_EDGE = {
     "aiohttp": set(),
     "click": {"cli"},
     "rich": {"cli"},
+    "cel_expr_python": {"cel"},
+    "re2": {"cel"},
     "uvicorn": {"sandbox", "web"},
 }
 

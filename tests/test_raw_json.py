@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import msgspec
 import pytest
 
-from pilotage.api import CycleState, Filter, Handle, NodeView, Plugin, Pod, Reason, Refusal, Reject, Reserve
+from pilotage.api import CycleState, Filter, Handle, NodeView, Plugin, Pod, Reason, Reject, Rejection, Reserve
 from pilotage.assembly import SchedulerProcess, options_from_configuration, watched_kinds
 from pilotage.calls.dispatcher import Dispatcher
 from pilotage.calls.no_api import NoApi
@@ -36,12 +36,12 @@ class SameCommand(Plugin, Filter, Reserve):
     def __init__(self, handle: Handle) -> None:
         self._handle = handle
 
-    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Rejection | None:
         command = self._handle.raw(pod)["spec"]["containers"][0]["command"]
         wanted = self._handle.raw(node.node)["metadata"]["name"]
         return None if command == [wanted] else Reject(Reason("Other", "another command"))
 
-    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Refusal | None:
+    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Rejection | None:
         self.seen.append((pod.node_name, self._handle.raw(pod)["spec"]["containers"][0]["command"]))
         return None
 

@@ -1,9 +1,8 @@
-"""Write the schemas of Kueue's kinds for the sandbox, which has these kinds built in.
+"""Write the schemas of Kueue's kinds and the policies about them for the sandbox, which has these kinds built in.
 
     .venv/bin/python tools/kueue_schemas.py > src/pilotage/sandbox/kinds/kueue_schemas.json
 
-They are those of the definitions in deploy/crds, so that both servers know the same fields. Rules that the sandbox does
-not read from schemas (x-kubernetes-validations) are left out.
+They are those of deploy/crds and deploy/workload-queueing, so that the sandbox and a real API server judge by the same.
 """
 
 from __future__ import annotations
@@ -15,25 +14,24 @@ from typing import Any
 
 import yaml
 
-CRDS = Path(__file__).parents[1] / "deploy" / "crds"
+DEPLOY = Path(__file__).parents[1] / "deploy"
 
 
 def schemas() -> dict[str, Any]:
     """Kind -> schema of the stored version."""
     found = {}
-    for path in sorted(CRDS.glob("*.yaml")):
+    for path in sorted((DEPLOY / "crds").glob("*.yaml")):
         spec = yaml.safe_load(path.read_text())["spec"]
         stored = next(version for version in spec["versions"] if version["storage"])
-        found[spec["names"]["kind"]] = _without_rules(stored["schema"]["openAPIV3Schema"])
+        found[spec["names"]["kind"]] = stored["schema"]["openAPIV3Schema"]
     return found
 
 
-def _without_rules(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _without_rules(below) for key, below in value.items() if key != "x-kubernetes-validations"}
-    return [_without_rules(one) for one in value] if isinstance(value, list) else value
+def policies() -> list[Any]:
+    """Policies and their bindings."""
+    return list(yaml.safe_load_all((DEPLOY / "workload-queueing" / "admission-policy.yaml").read_text()))
 
 
 if __name__ == "__main__":
-    json.dump(schemas(), sys.stdout, indent=1)
+    json.dump({"schemas": schemas(), "policies": policies()}, sys.stdout, indent=1)
     print()

@@ -17,7 +17,7 @@ class PackedColumns(Plugin, VectorScore):
         points = np.zeros(len(nodes), dtype=np.int64)
         for resource, request in zip(("cpu", "memory"), non_zero_requests(pod.spec), strict=True):
             offered = nodes.allocatable(resource)
-            taken = nodes.scored_request(resource) + request
+            taken = nodes.non_zero_requested(resource) + request
             # A node that does not offer the resource gets no points for it.
             points += np.where(offered > 0, 100 * taken // np.maximum(offered, 1), 0)
         return np.minimum(points // 2, 100)

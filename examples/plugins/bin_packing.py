@@ -58,7 +58,7 @@ class BinPacking(Plugin, Score, VectorScore):
         for resource, weight in self._weights.items():
             offered = node.allocatable(resource)
             if offered > 0:
-                taken = node.scored_request(resource) + self._request(pod, resource)
+                taken = node.non_zero_requested(resource) + self._request(pod, resource)
                 points += weight * (MOST_POINTS * taken // offered)
         return min(points // sum(self._weights.values()), MOST_POINTS)
 
@@ -67,7 +67,7 @@ class BinPacking(Plugin, Score, VectorScore):
         points = np.zeros(len(nodes), dtype=np.int64)
         for resource, weight in self._weights.items():
             offered = nodes.allocatable(resource)
-            taken = nodes.scored_request(resource) + self._request(pod, resource)
+            taken = nodes.non_zero_requested(resource) + self._request(pod, resource)
             # A node that does not offer the resource gets no points for it.
             points += weight * np.where(offered > 0, MOST_POINTS * taken // np.maximum(offered, 1), 0)
         return np.minimum(points // sum(self._weights.values()), MOST_POINTS)

@@ -38,7 +38,7 @@ from pilotage.api import (
     PostFilter,
     PreFilter,
     Reason,
-    Refusal,
+    Rejection,
     Reject,
     RejectedNodes,
     Reserve,
@@ -127,7 +127,7 @@ class Coscheduling(Plugin, PreFilter, PostFilter, Reserve, Permit, PostBind):
         self._tried: dict[Gang, int] = {}
         """Gangs that try, with the room that there is."""
 
-    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Refusal | None:
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Rejection | None:
         gang = gang_of(pod)
         if gang is None:
             return None
@@ -144,7 +144,7 @@ class Coscheduling(Plugin, PreFilter, PostFilter, Reserve, Permit, PostBind):
         self._tried[gang] = self._members.room
         return None
 
-    def post_filter(self, state: CycleState, pod: Pod, rejected: RejectedNodes) -> Refusal:
+    def post_filter(self, state: CycleState, pod: Pod, rejected: RejectedNodes) -> Rejection:
         """One member fits nowhere: the others must not keep what they have."""
         gang = gang_of(pod)
         if gang is None or gang != self._turn:
@@ -152,7 +152,7 @@ class Coscheduling(Plugin, PreFilter, PostFilter, Reserve, Permit, PostBind):
         self._give_up(gang, f"{pod.name} found no place")
         return Reject(Reason("GangGaveUp", f"gang {gang[1]} gave its places up"))
 
-    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Refusal | None:
+    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Rejection | None:
         if gang_of(pod) is not None:
             self._reserved.add(pod.uid)
         return None
@@ -165,7 +165,7 @@ class Coscheduling(Plugin, PreFilter, PostFilter, Reserve, Permit, PostBind):
             self._members.given_up.add(pod.uid)
             self._give_up(gang, f"{pod.name} lost its place")
 
-    def permit(self, state: CycleState, pod: Pod, node_name: str) -> Wait | Refusal | None:
+    def permit(self, state: CycleState, pod: Pod, node_name: str) -> Wait | Rejection | None:
         gang = gang_of(pod)
         if gang is None:
             return None

@@ -45,7 +45,7 @@ from pilotage.api import (
     PreFilterExtensions,
     Quantity,
     Reason,
-    Refusal,
+    Rejection,
     Reject,
     RejectedNodes,
     Resource,
@@ -158,7 +158,7 @@ class CapacityScheduling(Plugin, PreFilter, PreFilterExtensions, Filter, PostFil
 
     # --- may it run at all -------------------------------------------------------------------------------------
 
-    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Skip | Refusal | None:
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Skip | Rejection | None:
         quotas = {quota.namespace: _quota(quota) for quota in self._objects.values()}
         own = quotas.get(pod.namespace)
         if own is None:
@@ -171,7 +171,7 @@ class CapacityScheduling(Plugin, PreFilter, PreFilterExtensions, Filter, PostFil
             return Reject(Reason("MoreThanMax", message, unresolvable=True))
         return None
 
-    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Rejection | None:
         account = state[ACCOUNT]
         if resource := account.exceeds_max(pod):
             return Reject(Reason("ElasticQuotaMax", f"ElasticQuota would use more {resource} than its max"))
@@ -189,7 +189,7 @@ class CapacityScheduling(Plugin, PreFilter, PreFilterExtensions, Filter, PostFil
 
     # --- who gives back ----------------------------------------------------------------------------------------
 
-    def post_filter(self, state: CycleState, pod: Pod, rejected: RejectedNodes) -> Nominate | Refusal:
+    def post_filter(self, state: CycleState, pod: Pod, rejected: RejectedNodes) -> Nominate | Rejection:
         account = state.get(ACCOUNT)
         if account is None or pod.spec.preemption_policy == "Never":
             return Reject()

@@ -34,7 +34,7 @@ from pilotage.api import (
     Pod,
     Quantity,
     Reason,
-    Refusal,
+    Rejection,
     Reject,
     Reserve,
     Resource,
@@ -105,7 +105,7 @@ class NodeResourceTopologyMatch(Plugin, Filter, Score, Reserve):
         self._placed: dict[str, dict[str, Placed]] = {}
         """By node and UID of the pod."""
 
-    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Rejection | None:
         topology: NodeResourceTopology | None = self._topologies.get(node.name)
         if topology is None:
             return None
@@ -121,7 +121,7 @@ class NodeResourceTopologyMatch(Plugin, Filter, Score, Reserve):
         taken = self._unreported(node.name, topology)
         return max((_left(zone, wanted, taken) for zone in topology.zones), default=0)
 
-    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Refusal | None:
+    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Rejection | None:
         topology: NodeResourceTopology | None = self._topologies.get(node_name)
         if topology is not None:
             known = self._placed.get(node_name, {})

@@ -44,7 +44,7 @@ from pilotage.api import (
     QueuedPod,
     QueueSort,
     Reason,
-    Refusal,
+    Rejection,
     Reject,
     RejectedNodes,
     Reserve,
@@ -142,7 +142,7 @@ class Coscheduling(Plugin, QueueSort, PreFilter, PostFilter, Reserve, Permit, Po
         since = queued.timestamp if group is None else _created(group, queued.timestamp)
         return -queued.pod.priority, since, crc32(key.encode()) if group is not None else 0, queued.timestamp
 
-    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Refusal | None:
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Rejection | None:
         key = group_of(pod)
         if not key:
             return None
@@ -161,7 +161,7 @@ class Coscheduling(Plugin, QueueSort, PreFilter, PostFilter, Reserve, Permit, Po
         self._tried[key] = self._members.room
         return None
 
-    def post_filter(self, state: CycleState, pod: Pod, rejected: RejectedNodes) -> Refusal:
+    def post_filter(self, state: CycleState, pod: Pod, rejected: RejectedNodes) -> Rejection:
         key = group_of(pod)
         group: PodGroup | None = self._groups.get(key)
         if not key or key != self._turn or (group is not None and self._members.placed[key] >= group.spec.min_member):
@@ -169,7 +169,7 @@ class Coscheduling(Plugin, QueueSort, PreFilter, PostFilter, Reserve, Permit, Po
         self._give_up(key, f"{pod.name} found no place")
         return Reject(Reason("PodGroupGaveUp", f'pod group "{key}" gave its places up'))
 
-    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Refusal | None:
+    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Rejection | None:
         if group_of(pod):
             self._reserved.add(pod.uid)
         return None
@@ -180,7 +180,7 @@ class Coscheduling(Plugin, QueueSort, PreFilter, PostFilter, Reserve, Permit, Po
             self._members.given_up.add(pod.uid)
             self._give_up(group_of(pod), f"{pod.name} lost its place")
 
-    def permit(self, state: CycleState, pod: Pod, node_name: str) -> Wait | Refusal | None:
+    def permit(self, state: CycleState, pod: Pod, node_name: str) -> Wait | Rejection | None:
         key = group_of(pod)
         if not key:
             return None

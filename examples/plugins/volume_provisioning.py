@@ -34,7 +34,7 @@ from pilotage.api import (
     PreBind,
     PreFlight,
     Reason,
-    Refusal,
+    Rejection,
     Reject,
     Relevance,
     Resource,
@@ -65,7 +65,7 @@ class VolumeProvisioning(Plugin, Filter, PreBind):
         self._handle = handle
         self._args = args
 
-    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Rejection | None:
         if WANTED not in pod.annotations or node.labels.get(ABLE) == "true":
             return None
         return Reject(Reason("NoVolumesHere", "node(s) cannot make volumes", unresolvable=True))
@@ -81,7 +81,7 @@ class VolumeProvisioning(Plugin, Filter, PreBind):
         """Most pods want nothing; those that do may be served beside the work of other plugins."""
         return PreFlight(allow_parallel=True) if WANTED in pod.annotations else Skip()
 
-    async def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Refusal | None:
+    async def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Rejection | None:
         """Coroutines may wait: other pods are scheduled meanwhile, and this one keeps its place."""
         await self._handle.perform(ClaimCreation(pod, node_name, self._args.storage_class))
         deadline = self._handle.clock.monotonic() + self._args.timeout_seconds

@@ -18,8 +18,8 @@ from pilotage.api.points import QueueSort
 from pilotage.api.views import QueuedPod
 from pilotage.calls.call_meter import CallMeter, read_call_gauges
 from pilotage.calls.dispatcher import Dispatcher, DispatcherSettings
-from pilotage.calls.in_place import CallsInPlace
-from pilotage.calls.retry import DEFAULT_POLICIES, POLICIES_IN_PLACE
+from pilotage.calls.retry import DEFAULT_POLICIES, SYNCHRONOUS_POLICIES
+from pilotage.calls.synchronous_calls import SynchronousCalls
 from pilotage.clock import Clock
 from pilotage.cluster.state import Cluster
 from pilotage.config.feature_gates import FeatureGates
@@ -30,14 +30,14 @@ from pilotage.cycle.live_gauges import read_live_gauges
 from pilotage.cycle.placement import ProfileEngine
 from pilotage.cycle.scheduler import Scheduler
 from pilotage.cycle.scheduler_parts import SchedulerParts
-from pilotage.framework.diagnosis import refusal_text
+from pilotage.framework.diagnosis import rejection_text
 from pilotage.framework.errors import PluginError, ProfileError, shown
-from pilotage.framework.node_walk import NodeWalk
-from pilotage.framework.plugin_files import LoadedPlugin, given_plugins, refuse_duplicates
+from pilotage.framework.node_sampling import NodeSampling
+from pilotage.framework.plugin_files import LoadedPlugin, given_plugins, reject_duplicates
 from pilotage.framework.plugin_meter import PluginMeter
 from pilotage.framework.plugin_sets import Catalog
 from pilotage.framework.profile import Profile, build_profile, name_of
-from pilotage.framework.recipes import ProfileRecipe, recipes_of
+from pilotage.framework.profile_spec import ProfileRecipe, recipes_of
 from pilotage.framework.registry import Registry
 from pilotage.kube.client import KubeClient
 from pilotage.kube.reflector import Reflector
@@ -77,7 +77,7 @@ def catalog_for(
 ) -> Catalog:
     """The plugins that a configuration can name."""
     built_in = [LoadedPlugin(cls, "built-in") for cls, _ in DEFAULT_PLUGINS]
-    refuse_duplicates([*built_in, *installed, *plugins])
+    reject_duplicates([*built_in, *installed, *plugins])
     named = _named_plugins(configuration)
     off = [name for name, gate in GATED_PLUGINS.items() if not gates[gate]]
     return Catalog(
@@ -307,10 +307,10 @@ def build_scheduler(
     gates = options.feature_gates
     dispatcher = _dispatcher(client, clock, rng, options, metrics)
     handle = SchedulerHandle(cluster, dispatcher, clock, rng, metrics)
-    in_place = None if gates["SchedulerAsyncAPICalls"] else CallsInPlace(dispatcher)
+    in_place = None if gates["SchedulerAsyncAPICalls"] else SynchronousCalls(dispatcher)
     handle.calls = in_place or dispatcher
     profiles = build_profiles(options, handle)
-    walk = NodeWalk(cluster.nodes)
+    walk = NodeSampling(cluster.nodes)
     engines = {name: ProfileEngine(profile, cluster, walk) for name, profile in profiles.items()}
     handle.engines = engines
     meters = {name: PluginMeter(one.profile, one.runner, metrics, clock) for name, one in engines.items()}
@@ -346,7 +346,7 @@ def _dispatcher(
 ) -> Dispatcher:
     is_async = options.feature_gates["SchedulerAsyncAPICalls"]
     settings = DispatcherSettings(
-        policies=DEFAULT_POLICIES if is_async else POLICIES_IN_PLACE,
+        policies=DEFAULT_POLICIES if is_async else SYNCHRONOUS_POLICIES,
         calls_per_second=options.calls_per_second,
         burst=options.call_burst,
     )
@@ -365,15 +365,15 @@ def _gatekeeper(
     errors: PluginErrors,
     reports: bool,
 ) -> Gatekeeper:
-    """Asks the PreEnqueue plugins, and lets people know of a refusal if it `reports`."""
+    """Asks the PreEnqueue plugins, and lets people know of a rejection if it `reports`."""
 
     def gatekeeper(pod: Pod) -> tuple[str, str] | None:
         name = pod.spec.scheduler_name
         try:
-            refused = meters[name].gate(engines[name].runner.pre_enqueue, pod)
-            if refused is None:
+            rejected = meters[name].gate(engines[name].runner.pre_enqueue, pod)
+            if rejected is None:
                 return None
-            gate = refused.plugin, refusal_text(refused.refusal)
+            gate = rejected.plugin, rejection_text(rejected.rejection)
         except PluginError as error:
             errors.note(error.plugin, error.point, error.__cause__ or error, pod.key)
             gate = error.plugin, str(error)

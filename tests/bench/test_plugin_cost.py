@@ -10,7 +10,7 @@ from pilotage.bench.plugin_cost import PluginCost, PluginCostBench, Turn
 from pilotage.bench.workloads import SCHEDULING_BASIC
 from pilotage.clock import SystemClock
 from pilotage.config.load import default_configuration
-from pilotage.framework.recipes import ProfileRecipe
+from pilotage.framework.profile_spec import ProfileRecipe
 from pilotage.model import Pod
 from pilotage.rng import seeded
 

@@ -27,7 +27,7 @@ from pilotage.kube.client import KubeClient
 from pilotage.kube.http_transport import HttpTransport
 from pilotage.kube.kubeconfig import load_connection
 from pilotage.kube.transport import Transport
-from pilotage.queue.entry import Home
+from pilotage.queue.entry import SubQueue
 from pilotage.rng import seeded
 from pilotage.sandbox.embedded import EmbeddedCluster, EmbeddedOptions
 from pilotage.sandbox.faults import parse_fault
@@ -87,7 +87,7 @@ class World:
 
     def _check_memory(self, pods: dict[str, dict[str, Any]], bound: dict[str, str]) -> None:
         scheduler = self.process.scheduler
-        assert scheduler.dispatcher.is_idle and scheduler.queue.size(Home.IN_FLIGHT) == 0, "nothing is stuck"
+        assert scheduler.dispatcher.is_idle and scheduler.queue.size(SubQueue.IN_FLIGHT) == 0, "nothing is stuck"
         waiting = {entry.pod.name for entry in scheduler.queue.entries()}
         assert waiting == pods.keys() - bound.keys(), "nothing is lost"
         for obj in scheduler.cluster.objects("Pod").values():

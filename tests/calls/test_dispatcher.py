@@ -13,8 +13,8 @@ import pytest
 
 from pilotage.api.calls import ApiCall, CallDropped, CallExpired, CallOverwritten, CallSkipped, Lane, Outcome, Seen
 from pilotage.calls.dispatcher import Dispatcher, DispatcherSettings
-from pilotage.calls.in_place import CallsInPlace
 from pilotage.calls.retry import DEFAULT_POLICIES, LanePolicy
+from pilotage.calls.synchronous_calls import SynchronousCalls
 from pilotage.kube.errors import ApiStatusError
 from pilotage.kube.transport import TransportError
 from pilotage.rng import seeded
@@ -421,7 +421,7 @@ async def test_an_idle_dispatcher_ends_at_once(office: Office) -> None:
 
 
 async def test_calls_in_place_are_waited_for(office: Office) -> None:
-    calls, told = CallsInPlace(office.dispatcher), []
+    calls, told = SynchronousCalls(office.dispatcher), []
     calls.submit(Status("a"))
     calls.submit(Status("b"), told.append)
     async with asyncio.TaskGroup() as tasks:

@@ -21,7 +21,7 @@ from pilotage.api import (
     Plugin,
     PodCondition,
     PostBind,
-    Refusal,
+    Rejection,
     Relevance,
     Reserve,
     Why,
@@ -63,7 +63,7 @@ class Accountant(Plugin, Reserve, PostBind):
     def __init__(self, handle: Handle) -> None:
         self._handle = handle
 
-    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Refusal | None:
+    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Rejection | None:
         self._handle.submit(QuotaNote(pod, "a guess"), self.outcomes.append)
         self._handle.submit(QuotaNote(pod, "team-a"), self.outcomes.append)
         return None

@@ -10,9 +10,7 @@ import pytest
 from pilotage.api.calls import Lane, Relevance
 from pilotage.api.conditions import PodCondition
 from pilotage.calls.binding import PodBinding
-from pilotage.calls.nomination import clear_nomination, nominate
 from pilotage.calls.pod_status import PodStatusPatch
-from pilotage.calls.scheduling_gated import is_news, scheduling_gated
 from pilotage.calls.victim_eviction import VictimEviction
 from pilotage.kube.errors import ApiStatusError
 from pilotage.model.kinds import KindInfo
@@ -225,26 +223,8 @@ async def test_looking_tells_whether_a_victim_goes(found: PodBuilder | None, has
     assert call.departure.is_gone is (has_happened and seen.object is None)
 
 
-def test_a_gated_pod_is_told_about_only_if_nobody_does() -> None:
-    assert is_news(pod("p").build())
-    assert not is_news(pod("p").gate("x").build()), "the API server says so itself"
-    assert not is_news(pod("p").status(conditions=[KNOWN]).build()), "why it could not be scheduled tells more"
-
-
-async def test_a_gated_pod_says_so_in_its_status() -> None:
-    write = await written(scheduling_gated(pod("p").uid("u").build(), "waiting for a claim", NOW))
-    assert write is not None
-    (rendered,) = write.body["status"]["conditions"]
-    assert (rendered["type"], rendered["status"], rendered["reason"], rendered["message"]) == (
-        "PodScheduled",
-        "False",
-        "SchedulingGated",
-        "waiting for a claim",
-    )
-
-
 async def test_a_nomination_is_written_and_cleared() -> None:
-    write = await written(nominate(pod("p").uid("u").build(), "n"))
+    write = await written(PodStatusPatch(pod("p").uid("u").build(), nomination="n"))
     assert write is not None and write.body["status"] == {"nominatedNodeName": "n"}
-    write = await written(clear_nomination(KNOWN_POD))
+    write = await written(PodStatusPatch(KNOWN_POD, nomination=""))
     assert write is not None and write.body["status"] == {"nominatedNodeName": None}

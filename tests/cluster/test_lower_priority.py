@@ -90,7 +90,7 @@ def test_a_table_without_lower_priorities() -> None:
     assert without.pod_count.tolist() == [1, 0]
     bare = table_of(PODS[2])
     for resource in ("cpu", "memory"):
-        assert without.scored_request(resource).tolist() == bare.scored_request(resource).tolist()
+        assert without.non_zero_requested(resource).tolist() == bare.non_zero_requested(resource).tolist()
     assert NodeRows(without, np.array([1, 0])).free("cpu").tolist() == [4000, 3750]
     assert (len(without), list(without.names), without.node(1).name) == (2, ["a", "b"], "b")
 
@@ -102,7 +102,7 @@ def test_a_node_without_lower_priorities() -> None:
     assert thinned.pod_count == wanted.pod_count
     for resource in ("cpu", "memory", "example.com/gpu"):
         assert thinned.requested(resource) == wanted.requested(resource)
-        assert thinned.scored_request(resource) == wanted.scored_request(resource)
+        assert thinned.non_zero_requested(resource) == wanted.non_zero_requested(resource)
         assert thinned.allocatable(resource) == wanted.allocatable(resource)
 
 
@@ -121,7 +121,7 @@ def test_an_imagined_node_is_the_node_with_other_pods() -> None:
     assert imagined.pod_count == 3
     for resource in ("cpu", "memory", "example.com/gpu"):
         assert imagined.requested(resource) == wanted.requested(resource)
-        assert imagined.scored_request(resource) == wanted.scored_request(resource)
+        assert imagined.non_zero_requested(resource) == wanted.non_zero_requested(resource)
     assert RowView(table, 0).pod_count == 3, "nothing but the imagined node has changed"
 
 
@@ -142,7 +142,7 @@ def test_an_imagined_node_as_a_table_of_one_row() -> None:
     rows = ViewRows(table, 1, imagined)
     assert (len(rows), list(rows.names), rows.node(0).name) == (1, ["b"], "b")
     assert rows.free("cpu").tolist() == [4000] and rows.pod_count.tolist() == [0]
-    assert rows.scored_request("memory").tolist() == [0]
+    assert rows.non_zero_requested("memory").tolist() == [0]
     assert rows.labels("kubernetes.io/hostname")[0].shape == (1,)
     assert rows.rows_of(frozenset(["a"])).tolist() == [False]
     assert rows.pick(np.array([7, 8])).tolist() == [8]

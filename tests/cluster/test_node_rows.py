@@ -34,7 +34,7 @@ def table() -> NodeTable:
         lambda table: table.allocatable("cpu"),
         lambda table: table.requested("cpu"),
         lambda table: table.free("cpu"),
-        lambda table: table.scored_request("memory"),
+        lambda table: table.non_zero_requested("memory"),
         lambda table: table.pod_count,
         lambda table: table.unschedulable,
         lambda table: table.labels("n")[0],

@@ -1,4 +1,4 @@
-"""Whole decisions against recorded ones of kube-scheduler: who refuses which node and why, scores, and the choice.
+"""Whole decisions against recorded ones of kube-scheduler: who rejects which node and why, scores, and the choice.
 
 The cases of `resources` and `affinity` are answered completely: nothing is left out, so every difference is a failure.
 The counts below make sure that the cases still ask what they are there for.
@@ -29,7 +29,7 @@ REFUSED_AT_LEAST = {
     "NodeUnschedulable": 180,
     "": 400,
 }
-"""Nodes that each plugin is recorded to refuse; "" are those that PreFilter left out."""
+"""Nodes that each plugin is recorded to reject; "" are those that PreFilter left out."""
 SCORED_AT_LEAST = {
     "NodeResourcesFit": 1800,
     "TaintToleration": 1800,
@@ -65,15 +65,15 @@ def test_a_wrong_answer_would_be_found() -> None:
 
 
 def test_the_cases_ask_about_every_plugin_often_enough() -> None:
-    refused: Counter[str] = Counter()
+    rejected: Counter[str] = Counter()
     scored: Counter[str] = Counter()
     for file in FILES:
         assert len(cases(file)) == 220
         for case in cases(file):
-            refused.update(status["plugin"] for status in case.expected["filter"].values() if status is not None)
+            rejected.update(status["plugin"] for status in case.expected["filter"].values() if status is not None)
             for score in case.expected["scores"].values():
                 scored.update(list(score["raw"]))
-    assert {plugin: refused[plugin] for plugin, least in REFUSED_AT_LEAST.items() if refused[plugin] < least} == {}
+    assert {plugin: rejected[plugin] for plugin, least in REFUSED_AT_LEAST.items() if rejected[plugin] < least} == {}
     assert {plugin: scored[plugin] for plugin, least in SCORED_AT_LEAST.items() if scored[plugin] < least} == {}
 
 

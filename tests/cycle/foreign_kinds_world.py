@@ -22,8 +22,8 @@ from pilotage.api import (
     NodeView,
     Plugin,
     Reason,
-    Refusal,
     Reject,
+    Rejection,
     Shape,
     narrows,
     on_event,
@@ -77,7 +77,7 @@ class Tickets(Plugin, Filter):
         self.open = handle.index(OpenTickets)
         self.asked: list[str] = []
 
-    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Rejection | None:
         ticket = self.tickets.get(pod.key)
         assert (ticket is not None and ticket.spec.is_open) == (pod.key in self.open.names)
         return None if pod.key in self.open.names else Reject(Reason("NoTicket", "no open ticket", unresolvable=True))
@@ -100,7 +100,7 @@ class PlainTickets(Plugin, Filter):
     def __init__(self, handle: Handle) -> None:
         self._handle = handle
 
-    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Rejection | None:
         ticket = self._handle.objects(self.watches[0]).get(pod.key)
         is_open = ticket is not None and ticket["spec"]["isOpen"]
         return None if is_open else Reject(Reason("NoTicket", "no open ticket in plain words"))

@@ -1,6 +1,6 @@
 """An API server in memory, as the scheduler sees it: it enforces the rules of binding and tells every change.
 
-Pods are JSON with resource versions. A binding is refused for a pod that is gone, is another one of that name, is
+Pods are JSON with resource versions. A binding is rejected for a pod that is gone, is another one of that name, is
 being deleted or is bound already. Faults are chosen by the test: errors before or after the write, and latency.
 """
 
@@ -35,15 +35,15 @@ class InMemoryApi:
         """(time, pod, node) of every binding that was accepted."""
         self.latency = 0.0
         self.status_latency = 0.0
-        self.refuse_bindings: deque[Exception] = deque()
+        self.reject_bindings: deque[Exception] = deque()
         """Errors for the next bindings, which are not done."""
         self.lose_answers: deque[Exception] = deque()
         """Errors for the next bindings, which are done all the same."""
-        self.refuse_patches: deque[Exception] = deque()
+        self.reject_patches: deque[Exception] = deque()
         """Errors for the next status patches, which are not done."""
         self.patches: list[str] = []
         """Names of the pods whose status the scheduler has patched."""
-        self.refuse_deletions: deque[Exception] = deque()
+        self.reject_deletions: deque[Exception] = deque()
         """Errors for the next deletions, which are not done."""
         self.deletions: list[str] = []
         """Names of the pods that the scheduler has deleted."""
@@ -142,8 +142,8 @@ class InMemoryApi:
     async def bind(self, namespace: str, pod: str, uid: str, node: str) -> None:
         if self.latency:
             await self._clock.sleep(self.latency)
-        if self.refuse_bindings:
-            raise self.refuse_bindings.popleft()
+        if self.reject_bindings:
+            raise self.reject_bindings.popleft()
         obj = self._current(namespace, pod, uid)
         if "deletionTimestamp" in obj["metadata"]:
             raise ApiStatusError(409, "Conflict", f"pod {pod} is being deleted, cannot be assigned to a host")
@@ -167,8 +167,8 @@ class InMemoryApi:
         assert (kind.plural, subresource) == ("pods", "status")
         if self.status_latency:
             await self._clock.sleep(self.status_latency)
-        if self.refuse_patches:
-            raise self.refuse_patches.popleft()
+        if self.reject_patches:
+            raise self.reject_patches.popleft()
         self.patches.append(name)
         patch = msgspec.json.decode(body)
         obj = self._current(namespace, name, patch["metadata"]["uid"])
@@ -195,8 +195,8 @@ class InMemoryApi:
         self.deletion_attempts += 1
         if self.latency:
             await self._clock.sleep(self.latency)
-        if self.refuse_deletions:
-            raise self.refuse_deletions.popleft()
+        if self.reject_deletions:
+            raise self.reject_deletions.popleft()
         wanted = msgspec.json.decode(options or b"{}")
         obj = self._current(namespace, name, wanted["preconditions"]["uid"])
         self.deletions.append(name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pilotage.kube.errors import ApiStatusError
-from pilotage.queue.entry import Home
+from pilotage.queue.entry import SubQueue
 from pilotage.testing import node, pod
 from tests.cycle.live_scheduler import live
 
@@ -33,7 +33,7 @@ async def test_only_without_the_gate_a_cycle_waits_for_its_status_patch(
 
 async def test_in_place_a_failed_patch_does_not_stop_the_loop() -> None:
     async with live(gates=IN_PLACE) as world:
-        world.api.refuse_patches.extend([ApiStatusError(500, "", "")] * 4)
+        world.api.reject_patches.extend([ApiStatusError(500, "", "")] * 4)
         await world.put(NODE, BIG[0], pod("small").requests(cpu="1"))
         await world.after(10)
         assert world.node_of("small") == "a"
@@ -54,11 +54,11 @@ async def test_without_the_gate_a_preemptor_goes_back_when_its_victims_are_gone(
         await world.put(NODE, LOW, pod("low2").requests(cpu="1").priority(1))
         world.api.latency = 3
         await world.put(HIGH)
-        assert world.queue.size(Home.IN_FLIGHT) == 1, "it is in its cycle still"
+        assert world.queue.size(SubQueue.IN_FLIGHT) == 1, "it is in its cycle still"
         assert world.cluster.nominations.node_of("uid-default-high") == ""
         await world.after(7)
         assert sorted(world.api.deletions) == ["low", "low2"]
-        assert world.queue.size(Home.GATED) == 0
+        assert world.queue.size(SubQueue.GATED) == 0
         await world.after(30)
         assert world.node_of("high") == "a"
 
@@ -68,14 +68,14 @@ async def test_with_the_gate_it_goes_back_at_once() -> None:
         await world.put(NODE, LOW, pod("low2").requests(cpu="1").priority(1))
         world.api.latency = 3
         await world.put(HIGH)
-        assert world.queue.size(Home.IN_FLIGHT) == 0
+        assert world.queue.size(SubQueue.IN_FLIGHT) == 0
         assert world.cluster.nominations.node_of("uid-default-high") == "a"
 
 
 async def test_nothing_is_promised_where_a_victim_could_not_be_evicted() -> None:
     async with live(gates=SYNC_PREEMPTION) as world:
         await world.put(NODE, pod("low").requests(cpu="2").priority(1))
-        world.api.refuse_deletions.append(ApiStatusError(403, "Forbidden", "no"))
+        world.api.reject_deletions.append(ApiStatusError(403, "Forbidden", "no"))
         world.api.latency = 3
         await world.put(HIGH)
         await world.after(3.5)

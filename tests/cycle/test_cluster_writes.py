@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from pilotage.api import Plugin, PreEnqueue, Reason, Refusal, Reject
+from pilotage.api import Plugin, PreEnqueue, Reason, Reject, Rejection
 from pilotage.api.conditions import PodCondition
 from pilotage.kube.errors import ApiStatusError
 from pilotage.kube.transport import TransportError
 from pilotage.model import Pod
-from pilotage.queue.entry import Home
+from pilotage.queue.entry import SubQueue
 from pilotage.testing import node, pod
 from tests.cycle.live_scheduler import LiveScheduler, live
 
@@ -36,7 +36,7 @@ async def test_why_a_pod_waits_is_seen_before_the_api_server_knows() -> None:
     async with live() as world:
         world.api.status_latency = 5
         await world.put(SMALL, BIG_POD)
-        assert reason_seen(world) == "Unschedulable" and world.queue.size(Home.UNSCHEDULABLE) == 1
+        assert reason_seen(world) == "Unschedulable" and world.queue.size(SubQueue.UNSCHEDULABLE) == 1
         assert "status" not in world.api.pods["default/p"]
         entry = world.queue.entry(seen(world).uid)
         assert entry is not None and entry.pod is seen(world), "the next attempt sees it too"
@@ -47,7 +47,7 @@ async def test_why_a_pod_waits_is_seen_before_the_api_server_knows() -> None:
 async def test_what_could_not_be_written_is_taken_back() -> None:
     async with live() as world:
         world.api.status_latency = 5
-        world.api.refuse_patches.append(FORBIDDEN)
+        world.api.reject_patches.append(FORBIDDEN)
         await world.put(SMALL, BIG_POD)
         assert reason_seen(world) == "Unschedulable"
         await world.after(6)
@@ -57,7 +57,7 @@ async def test_what_could_not_be_written_is_taken_back() -> None:
 async def test_taking_back_one_change_keeps_what_is_still_on_its_way() -> None:
     async with live() as world:
         world.api.status_latency = 5
-        world.api.refuse_patches.append(FORBIDDEN)
+        world.api.reject_patches.append(FORBIDDEN)
         await world.put(SMALL, BIG_POD)
         world.scheduler.writes.patch_status(seen(world), condition("later"))
         await world.after(6)
@@ -98,7 +98,7 @@ async def test_a_pod_that_is_gone_is_not_written_to() -> None:
 async def test_a_binding_through_the_facade_counts_at_once_and_not_any_more_if_it_fails() -> None:
     async with live() as world:
         await world.put(SMALL, pod("p").requests(cpu="1").scheduler("somebody-else"))
-        world.api.refuse_bindings.append(FORBIDDEN)
+        world.api.reject_bindings.append(FORBIDDEN)
         with pytest.raises(ApiStatusError):
             await world.scheduler.writes.bind(seen(world), "a")
         await world.settle()
@@ -126,7 +126,7 @@ async def test_a_binding_whose_answer_was_lost_is_found_to_be_done(error: Except
 @pytest.mark.parametrize("error", [ApiStatusError(429, "", "", 1.0), TransportError("", sent=False)], ids=repr)
 async def test_a_binding_that_was_not_taken_in_is_sent_again(error: Exception) -> None:
     async with live() as world:
-        world.api.refuse_bindings.append(error)
+        world.api.reject_bindings.append(error)
         await world.put(SMALL, pod("p").requests(cpu="1"))
         await world.after(2)
         assert world.node_of("p") == "a" and [reason for reason, _ in world.notes("p")] == ["Scheduled"]
@@ -138,14 +138,14 @@ async def test_a_binding_that_was_not_taken_in_is_sent_again(error: Exception) -
 class Doorman(Plugin, PreEnqueue):
     """Lets nobody in without a badge."""
 
-    def pre_enqueue(self, pod: Pod) -> Refusal | None:
+    def pre_enqueue(self, pod: Pod) -> Rejection | None:
         return None if "badge" in pod.labels else Reject(Reason("NoBadge", "waiting for a badge"))
 
 
 async def test_a_pod_that_is_held_back_says_so_in_its_status() -> None:
     async with live(Doorman) as world:
         await world.put(SMALL, pod("p").requests(cpu="1"))
-        assert world.queue.size(Home.GATED) == 1
+        assert world.queue.size(SubQueue.GATED) == 1
         await world.after(6)
         assert world.condition("p") == ("False", "SchedulingGated", "waiting for a badge")
         world.api.update_pod(pod("p").requests(cpu="1").label("badge", "7"))
@@ -165,4 +165,4 @@ async def test_a_pod_that_is_held_back_for_an_instant_costs_no_write() -> None:
 async def test_a_pod_with_scheduling_gates_is_left_to_the_api_server() -> None:
     async with live() as world:
         await world.put(SMALL, pod("p").gate("x"))
-        assert world.queue.size(Home.GATED) == 1 and world.api.patches == []
+        assert world.queue.size(SubQueue.GATED) == 1 and world.api.patches == []

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from pilotage.api import BudgetExceeded, CycleState, Filter, NodeView, Plugin, PreFilter, Refusal, Reserve
+from pilotage.api import BudgetExceeded, CycleState, Filter, NodeView, Plugin, PreFilter, Rejection, Reserve
 from pilotage.api.table import NodeTable
 from pilotage.clock import thread_cpu_seconds
 from pilotage.config.kinds import PilotageConfiguration, SchedulerConfiguration
 from pilotage.model import Pod
-from pilotage.queue.entry import Home
+from pilotage.queue.entry import SubQueue
 from pilotage.testing import PodBuilder, node, pod
 from tests.cycle.live_scheduler import live
 
@@ -30,7 +30,7 @@ class Costly(Plugin, PreFilter, Filter):
         self.asked.append(pod.name)
         self.limits[pod.name] = state.budget.limit_seconds
 
-    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Rejection | None:
         while pod.labels.get("costs") == "much":
             state.budget.spend()
         return None
@@ -39,7 +39,7 @@ class Costly(Plugin, PreFilter, Filter):
 class CollectsGarbage(Plugin, Filter):
     """Five times the budget, all of it in the collector."""
 
-    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Rejection | None:
         began = thread_cpu_seconds()
         while thread_cpu_seconds() - began < 0.1:
             gc.collect()
@@ -129,7 +129,7 @@ async def test_the_next_leader_tries_others_first() -> None:
         aside = costly("p").status(conditions=[condition])
         await world.put(node("a").cpu("8"), aside, pod("q"))
         assert Costly.asked == ["q"]
-        assert {entry.home for entry in world.queue.entries()} == {Home.ERROR_BACKOFF}
+        assert {entry.home for entry in world.queue.entries()} == {SubQueue.ERROR_BACKOFF}
         await world.after(32)
         assert Costly.asked == ["q", "p"]
 
@@ -137,7 +137,7 @@ async def test_the_next_leader_tries_others_first() -> None:
 class CostlyReserve(Plugin, Reserve):
     given_back: list[str] = []  # noqa: RUF012
 
-    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Refusal | None:
+    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Rejection | None:
         raise BudgetExceeded(0.7, 0.5)
 
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:

@@ -12,12 +12,12 @@ from pilotage.api.results import Reason
 from pilotage.api.state import CycleState
 from pilotage.api.views import NodeView
 from pilotage.model import Pod
-from pilotage.queue.entry import Home
+from pilotage.queue.entry import SubQueue
 from pilotage.testing import NodeBuilder, node, pod
 from tests.cycle.live_scheduler import LiveScheduler, live
 
 
-def home_of(world: LiveScheduler, name: str) -> Home:
+def home_of(world: LiveScheduler, name: str) -> SubQueue:
     (home,) = [entry.home for entry in world.queue.entries() if entry.pod.name == name]
     return home
 
@@ -29,7 +29,7 @@ def during_the_search(world: LiveScheduler, name: str, arriving: NodeBuilder) ->
         if tried.name == name:
             world.scheduler.after_search.remove(arrive)
             world.api.put_node(arriving)
-            world.scheduler.take_news()
+            world.scheduler.drain_inbox()
 
     world.scheduler.after_search.append(arrive)
 
@@ -49,7 +49,7 @@ async def test_node_that_cannot_help_leaves_the_pod_where_it_is() -> None:
         during_the_search(world, "big", node("tiny").cpu(1))
         await world.put(pod("big").requests(cpu=3))
         await world.after(2.0)
-        assert home_of(world, "big") is Home.UNSCHEDULABLE and world.attempts == 1
+        assert home_of(world, "big") is SubQueue.UNSCHEDULABLE and world.attempts == 1
 
 
 class Turnstile(Plugin, Permit):
@@ -65,7 +65,7 @@ class Turnstile(Plugin, Permit):
         return Hint.QUEUE if "key" in new.labels else Hint.SKIP
 
 
-async def test_event_during_the_wait_for_permission_counts_when_permission_is_refused() -> None:
+async def test_event_during_the_wait_for_permission_counts_when_permission_is_rejected() -> None:
     Turnstile.has_key = False
     async with live(Turnstile) as world:
         await world.put(node("a"), pod("p"))
@@ -84,11 +84,11 @@ async def test_event_of_no_use_during_the_wait_for_permission_wakes_nobody() -> 
         await world.put(node("b"))
         Turnstile.has_key = True
         await world.after(60.0)
-        assert home_of(world, "p") is Home.UNSCHEDULABLE and world.queue.recorded_events == 0
+        assert home_of(world, "p") is SubQueue.UNSCHEDULABLE and world.queue.recorded_events == 0
 
 
 class Once(Plugin, Filter):
-    """Refuses a pod until a node has come in; nobody but its hint knows."""
+    """Rejects a pod until a node has come in; nobody but its hint knows."""
 
     def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Reject | None:
         return None if node.name == "b" or pod.name != "p" else Reject(Reason("NotHere", "not here"))

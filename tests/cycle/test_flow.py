@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pilotage.api import NodeNames, Pending, PreFlight, Reason, Reject, Skip, Wait
-from pilotage.queue.entry import Home
+from pilotage.queue.entry import SubQueue
 from pilotage.testing import node, pod
 from tests.cycle.live_scheduler import LiveScheduler
 from tests.cycle.recording_plugins import NOMINATED, A, recorded
@@ -76,18 +76,18 @@ async def test_nodes_that_pre_filter_leaves_out_are_not_filtered() -> None:
         assert world.node_of("p") == "b"
 
 
-# --- refusals in the scheduling cycle ---------------------------------------------------------------------------------
+# --- rejections in the scheduling cycle -------------------------------------------------------------------------------
 
 
 async def test_a_gated_pod_reaches_nobody_behind_the_gate() -> None:
     calls, world = await calls_on_one_node(A_pre_enqueue=NO)
     assert calls == ["A.pre_enqueue"]
-    assert world.queue.size(Home.GATED) == 1
+    assert world.queue.size(SubQueue.GATED) == 1
 
 
 async def test_an_error_at_the_gate_gates_too() -> None:
     calls, world = await calls_on_one_node(A_pre_enqueue=BOOM)
-    assert calls == ["A.pre_enqueue"] and world.queue.size(Home.GATED) == 1
+    assert calls == ["A.pre_enqueue"] and world.queue.size(SubQueue.GATED) == 1
 
 
 @pytest.mark.parametrize(
@@ -95,28 +95,28 @@ async def test_an_error_at_the_gate_gates_too() -> None:
     [(NEVER, ["A.pre_filter"]), (NO, PRE_FILTER)],
     ids=["unresolvable stops at once", "resolvable lets the others go on"],
 )
-async def test_a_refusal_by_pre_filter_leads_to_post_filter(answer: Reject, asked: list[str]) -> None:
+async def test_a_rejection_by_pre_filter_leads_to_post_filter(answer: Reject, asked: list[str]) -> None:
     calls, world = await calls_on_one_node(A_pre_filter=answer)
     assert calls == [*ENQUEUE, *asked, "A.post_filter", "B.post_filter"]
-    assert world.condition("p")[1] == "Unschedulable" and world.queue.size(Home.UNSCHEDULABLE) == 1
+    assert world.condition("p")[1] == "Unschedulable" and world.queue.size(SubQueue.UNSCHEDULABLE) == 1
 
 
 @pytest.mark.parametrize("answer", [BOOM, Pending(Reason("Later", "later"))], ids=["raises", "answers Pending"])
 async def test_an_error_in_pre_filter_ends_the_cycle(answer: Any) -> None:
     calls, world = await calls_on_one_node(A_pre_filter=answer)
     assert calls == [*ENQUEUE, "A.pre_filter", *BACKOFF]
-    assert world.condition("p")[1] == "SchedulerError" and world.queue.size(Home.ERROR_BACKOFF) == 1
+    assert world.condition("p")[1] == "SchedulerError" and world.queue.size(SubQueue.ERROR_BACKOFF) == 1
 
 
 @pytest.mark.parametrize("answer", [NO, NEVER, Pending(Reason("Later", "later"))], ids=["no", "never", "pending"])
-async def test_the_first_filter_that_refuses_is_the_last_one_asked(answer: Any) -> None:
+async def test_the_first_filter_that_rejects_is_the_last_one_asked(answer: Any) -> None:
     calls, world = await calls_on_one_node(A_filter=answer)
     # The node is asked about once more for the diagnosis.
     assert list(dict.fromkeys(calls)) == [*ENQUEUE, *PRE_FILTER, "A.filter a", "A.post_filter", "B.post_filter"]
-    assert world.condition("p")[1] == "Unschedulable" and world.queue.size(Home.UNSCHEDULABLE) == 1
+    assert world.condition("p")[1] == "Unschedulable" and world.queue.size(SubQueue.UNSCHEDULABLE) == 1
 
 
-async def test_a_node_refused_by_the_first_filter_is_not_shown_to_the_second() -> None:
+async def test_a_node_rejected_by_the_first_filter_is_not_shown_to_the_second() -> None:
     async with recorded(B_filter=NO) as (world, calls):
         await world.put(node("a"), pod("p"))
         assert list(dict.fromkeys(calls))[4:] == [*FILTER, "A.post_filter", "B.post_filter"]
@@ -141,13 +141,13 @@ async def test_post_filter_stops_at_the_first_that_knows(answer: Any, asked: lis
 async def test_an_error_while_scoring_reserves_nothing() -> None:
     async with recorded(A_score=BOOM) as (world, calls):
         await world.put(node("a"), node("b"), pod("p"))
-        assert calls[-3:] == ["A.score a", *BACKOFF] and world.queue.size(Home.ERROR_BACKOFF) == 1
+        assert calls[-3:] == ["A.score a", *BACKOFF] and world.queue.size(SubQueue.ERROR_BACKOFF) == 1
 
 
 @pytest.mark.parametrize(
     ("who", "asked"), [("A_reserve", ["A.reserve"]), ("B_reserve", RESERVE)], ids=["the first", "the second"]
 )
-@pytest.mark.parametrize("answer", [NO, BOOM], ids=["refuses", "raises"])
+@pytest.mark.parametrize("answer", [NO, BOOM], ids=["rejects", "raises"])
 async def test_a_failed_reservation_is_given_back_by_all_in_reverse(who: str, asked: list[str], answer: Any) -> None:
     calls, world = await calls_on_one_node(**{who: answer})
     assert calls == [*ENQUEUE, *PRE_FILTER, *FILTER, *asked, *UNRESERVE, *(BACKOFF if answer is BOOM else [])]
@@ -159,15 +159,15 @@ async def test_one_that_cannot_unreserve_does_not_keep_the_others_from_it() -> N
     assert calls[-2:] == UNRESERVE
 
 
-@pytest.mark.parametrize("answer", [NO, BOOM, SKIP], ids=["refuses", "raises", "answers nonsense"])
-async def test_a_refused_permission_stops_and_unreserves(answer: Any) -> None:
+@pytest.mark.parametrize("answer", [NO, BOOM, SKIP], ids=["rejects", "raises", "answers nonsense"])
+async def test_a_rejected_permission_stops_and_unreserves(answer: Any) -> None:
     calls, world = await calls_on_one_node(A_permit=answer)
-    home, after = (Home.UNSCHEDULABLE, []) if answer is NO else (Home.ERROR_BACKOFF, BACKOFF)
+    home, after = (SubQueue.UNSCHEDULABLE, []) if answer is NO else (SubQueue.ERROR_BACKOFF, BACKOFF)
     assert calls == [*ENQUEUE, *PRE_FILTER, *FILTER, *RESERVE, "A.permit", *UNRESERVE, *after]
     assert world.queue.size(home) == 1
 
 
-async def test_a_refusal_after_a_wait_is_final() -> None:
+async def test_a_rejection_after_a_wait_is_final() -> None:
     calls, _ = await calls_on_one_node(A_permit=Wait(60), B_permit=NO)
     assert calls == [*TO_PERMIT, *UNRESERVE]
 
@@ -195,7 +195,7 @@ async def test_a_pod_that_is_rejected_while_it_waits_is_unreserved() -> None:
         assert held.reject("A", "changed my mind") and not held.reject("A", "again")
         await world.settle()
         assert calls == [*TO_PERMIT, *PRE_FLIGHT, *UNRESERVE]
-        assert "changed my mind" in world.condition("p")[2] and world.queue.size(Home.UNSCHEDULABLE) == 1
+        assert "changed my mind" in world.condition("p")[2] and world.queue.size(SubQueue.UNSCHEDULABLE) == 1
 
 
 async def test_the_shortest_time_out_rejects() -> None:
@@ -209,11 +209,11 @@ async def test_the_shortest_time_out_rejects() -> None:
 # --- the binding cycle ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("answer", [NO, BOOM], ids=["refuses", "raises"])
+@pytest.mark.parametrize("answer", [NO, BOOM], ids=["rejects", "raises"])
 async def test_a_failed_pre_bind_ends_the_binding(answer: Any) -> None:
     calls, world = await calls_on_one_node(A_pre_bind=answer)
     assert calls == [*TO_PERMIT, "A.pre_flight", "B.pre_flight", "A.pre_bind", *UNRESERVE, *BACKOFF]
-    assert world.queue.size(Home.ERROR_BACKOFF) == 1
+    assert world.queue.size(SubQueue.ERROR_BACKOFF) == 1
     assert world.condition("p")[1] == ("Unschedulable" if answer is NO else "SchedulerError")
 
 
@@ -231,14 +231,14 @@ async def test_a_binder_that_skips_leaves_the_pod_to_the_next() -> None:
 async def test_a_pod_that_every_binder_skips_is_not_bound() -> None:
     calls, world = await calls_on_one_node(A_bind=SKIP, B_bind=SKIP)
     assert calls == [*TO_PERMIT, *PRE_BIND, "A.bind", "B.bind", *UNRESERVE, *BACKOFF]
-    assert world.queue.size(Home.ERROR_BACKOFF) == 1
+    assert world.queue.size(SubQueue.ERROR_BACKOFF) == 1
 
 
-@pytest.mark.parametrize("answer", [NO, BOOM], ids=["refuses", "raises"])
+@pytest.mark.parametrize("answer", [NO, BOOM], ids=["rejects", "raises"])
 async def test_a_failed_binding_unreserves_and_nobody_is_told_of_success(answer: Any) -> None:
     calls, world = await calls_on_one_node(A_bind=answer)
     assert calls == [*TO_PERMIT, *PRE_BIND, "A.bind", *UNRESERVE, *BACKOFF]
-    assert world.node_of("p") == "" and world.queue.size(Home.ERROR_BACKOFF) == 1
+    assert world.node_of("p") == "" and world.queue.size(SubQueue.ERROR_BACKOFF) == 1
 
 
 async def test_an_error_after_binding_does_not_undo_it() -> None:

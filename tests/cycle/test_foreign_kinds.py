@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from pilotage.api import CycleState, Filter, Handle, Kind, NodeView, Plugin, Refusal
+from pilotage.api import CycleState, Filter, Handle, Kind, NodeView, Plugin, Rejection
 from pilotage.assembly import SchedulerOptions, options_from_configuration, watched_kinds
 from pilotage.config.load import default_configuration
 from pilotage.framework.errors import ProfileError
@@ -155,7 +155,7 @@ class AsksForMore(Plugin, Filter):
     def __init__(self, handle: Handle) -> None:
         handle.objects(Kind("stamps.example.com", "v1"))
 
-    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Rejection | None:
         return None
 
 

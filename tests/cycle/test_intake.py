@@ -18,7 +18,7 @@ from pilotage.framework.waiting_pods import WaitingPods
 from pilotage.model import KINDS, DecodeError, Node, Pod, WatchEvent
 from pilotage.observe.metrics import Metrics
 from pilotage.plugins import PrioritySort
-from pilotage.queue.entry import Home
+from pilotage.queue.entry import SubQueue
 from pilotage.queue.hints import HintTable
 from pilotage.queue.scheduling_queue import SchedulingQueue
 from pilotage.testing import NodeBuilder, PodBuilder, VirtualClock, node, pod
@@ -87,7 +87,7 @@ class Gateway:
         heard, self.queue.heard = self.queue.heard, []
         return heard
 
-    def home(self, builder: PodBuilder) -> Home | None:
+    def home(self, builder: PodBuilder) -> SubQueue | None:
         entry = self.queue.entry(builder.build().uid)
         return None if entry is None else entry.home
 
@@ -140,7 +140,7 @@ def test_one_change_of_a_node_may_be_several_events() -> None:
 
 
 def test_a_pending_pod_of_ours_is_queued(gate: Gateway) -> None:
-    assert gate.see(P) == ["UnscheduledPodAdd"] and gate.home(P) is Home.ACTIVE
+    assert gate.see(P) == ["UnscheduledPodAdd"] and gate.home(P) is SubQueue.ACTIVE
 
 
 def test_a_pending_pod_of_another_scheduler_is_not(gate: Gateway) -> None:
@@ -174,13 +174,13 @@ def test_a_pending_pod_that_goes_leaves_the_queue(gate: Gateway) -> None:
 def test_a_recreated_pod_takes_the_place_of_its_namesake(gate: Gateway) -> None:
     gate.see(P.uid("old"))
     gate.see(P.uid("new"))
-    assert gate.home(P.uid("old")) is None and gate.home(P.uid("new")) is Home.ACTIVE
+    assert gate.home(P.uid("old")) is None and gate.home(P.uid("new")) is SubQueue.ACTIVE
 
 
 def test_a_late_word_about_a_pod_that_was_recreated_is_ignored(gate: Gateway) -> None:
     gate.see(P.uid("new"))
     assert gate.lose(P.uid("old")) == []
-    assert gate.home(P.uid("new")) is Home.ACTIVE
+    assert gate.home(P.uid("new")) is SubQueue.ACTIVE
 
 
 # --- assigned pods ----------------------------------------------------------------------------------------------------
@@ -252,7 +252,7 @@ def test_what_is_not_in_a_fresh_list_is_gone(gate: Gateway) -> None:
     gate.see(P, pod("q").node("a"))
     heard = gate.list("Pod", pod("new").version(99))
     assert heard == ["UnscheduledPodDelete", "AssignedPodDelete", "UnscheduledPodAdd"]
-    assert gate.home(P) is None and gate.home(pod("new")) is Home.ACTIVE
+    assert gate.home(P) is None and gate.home(pod("new")) is SubQueue.ACTIVE
     assert gate.list("Node", node("b").version(98)) == ["NodeDelete"]
     assert list(gate.cluster.nodes.names) == ["b"]
 
@@ -267,7 +267,7 @@ def test_a_list_of_what_is_known_is_no_news(gate: Gateway) -> None:
 def test_a_fresh_list_may_hold_a_recreated_pod(gate: Gateway) -> None:
     gate.see(ON_A.uid("old"))
     assert gate.list("Pod", P.uid("new").version(99)) == ["AssignedPodDelete", "UnscheduledPodAdd"]
-    assert gate.home(P.uid("new")) is Home.ACTIVE and gate.requested == {"a": 0, "b": 0}
+    assert gate.home(P.uid("new")) is SubQueue.ACTIVE and gate.requested == {"a": 0, "b": 0}
 
 
 def test_an_object_that_did_not_decode_is_passed_over(gate: Gateway) -> None:
@@ -275,7 +275,7 @@ def test_an_object_that_did_not_decode_is_passed_over(gate: Gateway) -> None:
         KINDS["pods"].decode(b'{"metadata": {"name": "p"}, "spec": 7}')
     gate.intake.apply("Pod", [WatchEvent("ADDED", caught.value), WatchEvent("ADDED", P.build())])
     gate.inbox.drain()
-    assert gate.home(P) is Home.ACTIVE
+    assert gate.home(P) is SubQueue.ACTIVE
 
 
 # --- everything else --------------------------------------------------------------------------------------------------

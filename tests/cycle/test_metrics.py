@@ -32,7 +32,7 @@ class Picky(Plugin, Filter):
     def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Reject | None:
         if pod.name == "broken":
             raise RuntimeError("cannot say")
-        return Reject(Reason("NotYou", "not you")) if pod.name == "refused" else None
+        return Reject(Reason("NotYou", "not you")) if pod.name == "rejected" else None
 
 
 class Holds(Plugin, Permit):
@@ -42,7 +42,7 @@ class Holds(Plugin, Permit):
 
 async def test_attempts_are_counted_by_result_and_measured() -> None:
     async with live(Picky) as world:
-        await world.put(node("a"), pod("p"), pod("q"), pod("refused"), pod("broken"))
+        await world.put(node("a"), pod("p"), pod("q"), pod("rejected"), pod("broken"))
         metrics = world.scheduler.metrics
         assert metrics.schedule_attempts_total.values() == {
             ("scheduled", PROFILE): 2,
@@ -57,7 +57,7 @@ async def test_attempts_are_counted_by_result_and_measured() -> None:
 
 async def test_sizes_are_read_when_the_metrics_are() -> None:
     async with live(Picky) as world:
-        await world.put(node("a"), pod("p"), pod("refused"), pod("closed").gate("later"))
+        await world.put(node("a"), pod("p"), pod("rejected"), pod("closed").gate("later"))
         metrics = world.scheduler.metrics
         assert metrics.pending_pods.values() == {
             ("active",): 0,
@@ -75,7 +75,7 @@ async def test_sizes_are_read_when_the_metrics_are() -> None:
 
 async def test_plugins_are_measured_where_they_were_asked() -> None:
     async with live(Picky) as world:
-        for name in ("p", "refused"):
+        for name in ("p", "rejected"):
             await world.put(node("a"), node("b"), pod(name))
             await world.after(PAUSE_SECONDS * 2)
         metrics = world.scheduler.metrics

@@ -73,7 +73,7 @@ def test_nodes_that_pre_filter_left_out_say_who_left_them_out() -> None:
     assert answer.diagnosis.resolvable() == []
 
 
-def test_a_refusal_in_pre_filter_is_everybodys_reason() -> None:
+def test_a_rejection_in_pre_filter_is_everybodys_reason() -> None:
     refuser = scripted("Volumes", pre_filter=NO)
     answer = placed(pod("p"), node("a"), node("b"), plugins=(refuser, *FILTERS))
     assert why(answer) == "0/2 nodes are available: no."

@@ -5,10 +5,26 @@ from __future__ import annotations
 import itertools
 from typing import Any, ClassVar
 
-from pilotage.api import CycleState, Permit, Plugin, PreBind, Wait
+from pilotage.api import (
+    Action,
+    CycleState,
+    Filter,
+    Hint,
+    Node,
+    NodeView,
+    Permit,
+    Plugin,
+    PreBind,
+    Reason,
+    Reject,
+    Rejection,
+    Resource,
+    Wait,
+    on_event,
+)
 from pilotage.kube.errors import ApiStatusError
 from pilotage.model import Pod
-from pilotage.queue.entry import Home
+from pilotage.queue.entry import SubQueue
 from pilotage.testing import NodeBuilder, PodBuilder, node, pod
 from tests.cycle.live_scheduler import LiveScheduler, live
 
@@ -28,7 +44,7 @@ def graceful(builder: PodBuilder) -> PodBuilder:
     return builder.spec(terminationGracePeriodSeconds=30)
 
 
-def home(world: LiveScheduler, name: str) -> Home | None:
+def home(world: LiveScheduler, name: str) -> SubQueue | None:
     entry = world.queue.entry(f"uid-default-{name}")
     return None if entry is None else entry.home
 
@@ -57,6 +73,29 @@ async def test_a_victim_goes_and_the_preemptor_takes_its_place() -> None:
             "0/1 nodes are available: 1 Insufficient cpu. "
             "preemption: found a potential placement for pod on node n, preempting 1 victims",
         )
+
+
+class OpenNodes(Plugin, Filter):
+    """Asked after NodeResourcesFit: on a full node it is heard in the search for victims only."""
+
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Rejection | None:
+        return None if "open" in node.labels else Reject(Reason("Closed", "closed"))
+
+    @on_event(Resource.NODE, Action.UPDATE_NODE_LABEL)
+    def after_node_change(self, pod: Pod, old: Node, new: Node) -> Hint:
+        return Hint.QUEUE if "open" in new.labels else Hint.SKIP
+
+
+async def test_a_plugin_that_forbids_only_the_preemption_wakes_the_pod_when_it_does_not_any_more() -> None:
+    async with live(OpenNodes) as world:
+        await world.put(NODE, low("low"), high())
+        assert world.condition("high")[2] == (
+            "0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are available: 1 closed."
+        )
+        assert world.api.deletions == []
+        await world.put(NODE.label("open"))
+        await world.after(2)
+        assert world.api.deletions == ["low"] and world.node_of("high") == "n"
 
 
 async def test_the_event_names_both_pods_and_who_acted() -> None:
@@ -88,7 +127,7 @@ async def test_while_the_victim_terminates_the_preemptor_waits_and_takes_no_furt
     async with live() as world:
         await world.put(NODE, node("m").cpu(4), graceful(low("low")), low("other", priority=2).node("m"), high())
         assert (world.api.deletions, nominated(world, "high")) == (["low"], "n")
-        assert home(world, "high") is Home.UNSCHEDULABLE
+        assert home(world, "high") is SubQueue.UNSCHEDULABLE
         world.scheduler.activate(["uid-default-high"])
         await world.settle()
         assert world.api.deletions == ["low"] and nominated(world, "high") == "n"
@@ -117,7 +156,7 @@ async def test_a_slow_api_server_does_not_hold_up_the_cycles() -> None:
         world.api.create_pod(pod("bystander").node("n"))
         world.api.delete_pod("bystander")
         await world.settle()
-        assert home(world, "high") is Home.GATED
+        assert home(world, "high") is SubQueue.GATED
         await world.after(30.0)
         assert len(world.api.deletions) == 2 and world.node_of("high") == "n"
 
@@ -202,9 +241,9 @@ FORBIDDEN = ApiStatusError(403, "Forbidden", "not allowed")
 
 async def test_a_deletion_that_fails_makes_the_preemptor_try_again() -> None:
     async with live() as world:
-        world.api.refuse_deletions.append(FORBIDDEN)
+        world.api.reject_deletions.append(FORBIDDEN)
         await world.put(NODE, low("low"), high())
-        assert (world.api.deletions, home(world, "high")) == ([], Home.ERROR_BACKOFF)
+        assert (world.api.deletions, home(world, "high")) == ([], SubQueue.ERROR_BACKOFF)
         await world.after(3.0)
         assert world.api.deletions == ["low"] and world.node_of("high") == "n"
         assert world.notes("low") == [("Preempted", "Preempted by pod uid-default-high on node n")]
@@ -213,7 +252,7 @@ async def test_a_deletion_that_fails_makes_the_preemptor_try_again() -> None:
 async def test_a_preemptor_whose_victims_cannot_be_evicted_backs_off_longer_and_longer_and_says_so() -> None:
     """Nothing else is to do, and other pods leave all the time: neither is a reason to try again at once."""
     async with live() as world:
-        world.api.refuse_deletions.extend([FORBIDDEN] * 1000)
+        world.api.reject_deletions.extend([FORBIDDEN] * 1000)
         await world.put(NODE, low("low"), high())
         seconds = []
         for second in range(60):
@@ -232,7 +271,7 @@ async def test_a_preemptor_whose_victims_cannot_be_evicted_backs_off_longer_and_
 
 async def test_if_some_of_several_deletions_fail_the_preemptor_gets_its_place_all_the_same() -> None:
     async with live() as world:
-        world.api.refuse_deletions.extend(ApiStatusError(403, "Forbidden", "not allowed") for _ in range(3))
+        world.api.reject_deletions.extend(ApiStatusError(403, "Forbidden", "not allowed") for _ in range(3))
         await world.put(NODE, *(low(f"low-{number}", cpu=1) for number in range(4)), high())
         await world.after(5.0)
         assert len(world.api.deletions) == 4 and world.node_of("high") == "n"
@@ -329,7 +368,7 @@ async def test_a_preemptor_whose_deletions_are_answered_unreadably_waits_for_the
         for _ in range(25):
             world.scheduler.activate(["uid-default-high"])
             await world.after(1.0)
-        assert world.api.deletion_attempts == 1 and home(world, "high") is Home.GATED
+        assert world.api.deletion_attempts == 1 and home(world, "high") is SubQueue.GATED
         world.scheduler.activate(["uid-default-high"])
         await world.after(400.0)
         assert world.api.deletion_attempts > 1, "it goes by what it sees in the end"
@@ -402,7 +441,7 @@ async def is_called_back(world: LiveScheduler, nodes: NodeBuilder) -> None:
     assert (world.api.deletions, world.node_of("high"), world.node_of("low")) == ([], "n", "")
     note = "Preempted by pod uid-default-high on node n (in kube-scheduler memory)."
     assert ("Preempted", note) in world.notes("low")
-    assert home(world, "low") is Home.ERROR_BACKOFF
+    assert home(world, "low") is SubQueue.ERROR_BACKOFF
 
 
 async def test_a_victim_that_waits_for_permission_goes_back_to_the_queue() -> None:
@@ -434,7 +473,7 @@ async def test_a_victim_whose_binding_fails_makes_room_for_the_preemptor_before_
     """Its deletion will change nothing on the node, and so wake nobody."""
     async with live() as world:
         world.api.latency = 2.0
-        world.api.refuse_bindings.append(ApiStatusError(422, "Invalid", "no"))
+        world.api.reject_bindings.append(ApiStatusError(422, "Invalid", "no"))
         await world.put(NODE, pod("low").requests(cpu=4).priority(1))
         await world.put(high())
         await world.after(20.0)

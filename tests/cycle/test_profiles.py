@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, ClassVar
 
-from pilotage.api import CycleState, NodeView, Permit, Plugin, Refusal, Score, Wait
+from pilotage.api import CycleState, NodeView, Permit, Plugin, Rejection, Score, Wait
 from pilotage.config.kinds import SchedulerConfiguration
 from pilotage.config.load import configuration_of
 from pilotage.model import Pod
@@ -25,7 +25,7 @@ class Counted(Plugin, Score, Permit):
     def score(self, state: CycleState, pod: Pod, node: NodeView) -> int:
         return 100 if node.name == "z" else 0
 
-    def permit(self, state: CycleState, pod: Pod, node_name: str) -> Wait | Refusal | None:
+    def permit(self, state: CycleState, pod: Pod, node_name: str) -> Wait | Rejection | None:
         self.asked.append(pod.name)
         return None
 

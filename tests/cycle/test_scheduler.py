@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pilotage.kube.errors import ApiStatusError
-from pilotage.queue.entry import Home
+from pilotage.queue.entry import SubQueue
 from pilotage.testing import node, pod
 from tests.cycle.live_scheduler import LiveScheduler, live
 
@@ -26,8 +26,8 @@ async def test_pods_that_were_there_before_the_start_are_scheduled_too() -> None
     world = LiveScheduler()
     world.api.put_node(ONE_CPU)
     world.api.create_pod(P)
-    world.scheduler.take_news()
-    assert world.queue.size(Home.ACTIVE) == 1
+    world.scheduler.drain_inbox()
+    assert world.queue.size(SubQueue.ACTIVE) == 1
     ticket = world.queue.pop()
     assert ticket is not None
     decision = world.scheduler.decide(ticket)
@@ -43,7 +43,7 @@ async def test_a_pod_that_fits_nowhere_is_told_why_and_scheduled_when_a_node_com
         )
         assert world.condition("p") == ("False", "Unschedulable", text)
         assert world.notes("p") == [("FailedScheduling", text)]
-        assert world.queue.size(Home.UNSCHEDULABLE) == 1
+        assert world.queue.size(SubQueue.UNSCHEDULABLE) == 1
         await world.put(ONE_CPU)
         assert world.node_of("p") == "a"
         assert world.condition("p")[0] == "True"
@@ -89,7 +89,7 @@ async def test_pods_spread_over_nodes_and_no_node_takes_more_than_it_has() -> No
         placed = [world.node_of(f"p{number}") for number in range(20)]
         assert sorted(placed) == sorted([""] * 8 + list("abc") * 4)
         assert world.requested() == {"a": 4000, "b": 4000, "c": 4000}
-        assert world.queue.size(Home.UNSCHEDULABLE) == 8
+        assert world.queue.size(SubQueue.UNSCHEDULABLE) == 8
 
 
 async def test_pods_of_other_schedulers_are_left_alone_but_count_where_they_run() -> None:
@@ -105,7 +105,7 @@ async def test_without_nodes_a_pod_is_retried_by_time() -> None:
     async with live() as world:
         await world.put(P)
         assert world.condition("p") == ("False", "Unschedulable", "no nodes available to schedule pods")
-        assert world.queue.size(Home.ERROR_BACKOFF) == 1
+        assert world.queue.size(SubQueue.ERROR_BACKOFF) == 1
         await world.put(ONE_CPU)
         assert world.node_of("p") == ""
         await world.after(3)
@@ -117,13 +117,13 @@ async def test_without_nodes_a_pod_is_retried_by_time() -> None:
 
 async def test_a_failed_binding_gives_the_place_back_and_is_retried() -> None:
     async with live() as world:
-        world.api.refuse_bindings.append(BUSY)
+        world.api.reject_bindings.append(BUSY)
         await world.put(ONE_CPU, P)
         assert world.node_of("p") == "" and world.requested() == {"a": 0}
         status, reason, message = world.condition("p")
         assert (status, reason) == ("False", "SchedulerError")
         assert message.startswith('running Bind plugin "DefaultBinder": come back later')
-        assert world.queue.size(Home.ERROR_BACKOFF) == 1
+        assert world.queue.size(SubQueue.ERROR_BACKOFF) == 1
         await world.after(3)
         assert world.node_of("p") == "a" and world.requested() == {"a": 1000}
         assert [reason for reason, _ in world.notes("p")] == ["FailedScheduling", "Scheduled"]
@@ -131,10 +131,10 @@ async def test_a_failed_binding_gives_the_place_back_and_is_retried() -> None:
 
 async def test_the_place_of_a_failed_binding_is_open_to_others() -> None:
     async with live() as world:
-        world.api.refuse_bindings.append(BUSY)
+        world.api.reject_bindings.append(BUSY)
         world.api.latency = 1
         await world.put(ONE_CPU, P, pod("q").requests(cpu="1"))
-        assert world.requested() == {"a": 1000} and world.queue.size(Home.UNSCHEDULABLE) == 1
+        assert world.requested() == {"a": 1000} and world.queue.size(SubQueue.UNSCHEDULABLE) == 1
         await world.after(2)
         await world.after(5)
         assert sorted([world.node_of("p"), world.node_of("q")]) == ["", "a"]
@@ -273,7 +273,7 @@ async def busy_day() -> list[tuple[float, str, str]]:
             world.api.put_node(node(f"n{number % 7}").cpu(str(1 + number % 3)).zone("xyz"[number % 3]))
             world.api.create_pod(pod(f"p{number}").requests(cpu="400m").priority(number % 4))
             if number % 5 == 0:
-                world.api.refuse_bindings.append(BUSY)
+                world.api.reject_bindings.append(BUSY)
             await world.after(0.7)
         await world.after(120)
         return world.api.bindings

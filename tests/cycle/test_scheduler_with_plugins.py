@@ -1,4 +1,4 @@
-"""The whole scheduler with plugins that refuse, wait, raise, or wake others: what becomes of the pods."""
+"""The whole scheduler with plugins that reject, wait, raise, or wake others: what becomes of the pods."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from pilotage.api import (
     PreBind,
     PreEnqueue,
     Reason,
-    Refusal,
     Reject,
+    Rejection,
     Reserve,
     Resource,
     Score,
@@ -26,7 +26,7 @@ from pilotage.api import (
     on_event,
 )
 from pilotage.model import Pod
-from pilotage.queue.entry import Home
+from pilotage.queue.entry import SubQueue
 from pilotage.testing import node, pod
 from tests.cycle.live_scheduler import live
 
@@ -45,7 +45,7 @@ def marked(pod: Pod, mark: str) -> bool:
 class Explosive(Plugin, Filter, Score):
     """Raises for marked pods."""
 
-    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Rejection | None:
         if marked(pod, "filter"):
             raise RuntimeError("boom")
         return None
@@ -62,7 +62,7 @@ async def test_a_plugin_that_raises_costs_one_pod_its_attempt_and_nobody_else() 
             "SchedulerError",
             'running "Explosive" filter plugin: RuntimeError: boom',
         )
-        assert world.queue.size(Home.ERROR_BACKOFF) == 1 and world.node_of("q") != ""
+        assert world.queue.size(SubQueue.ERROR_BACKOFF) == 1 and world.node_of("q") != ""
         assert world.scheduler.metrics.plugin_errors_total.values() == {("Explosive",): 1}
         await world.after(3)
         assert world.scheduler.metrics.plugin_errors_total.values() == {("Explosive",): 2}
@@ -85,7 +85,7 @@ async def test_a_score_out_of_range_is_told() -> None:
 class Doorman(Plugin, PreEnqueue):
     """Keeps marked pods out without giving a reason."""
 
-    def pre_enqueue(self, pod: Pod) -> Refusal | None:
+    def pre_enqueue(self, pod: Pod) -> Rejection | None:
         return Reject() if marked(pod, "out") else None
 
     @on_event(Resource.TARGET_POD, Action.UPDATE_POD_LABEL)
@@ -96,7 +96,7 @@ class Doorman(Plugin, PreEnqueue):
 async def test_a_gated_pod_enters_when_its_gate_lets_it() -> None:
     async with live(Doorman) as world:
         await world.put(A, P.label("mark", "out"), pod("q"))
-        assert world.queue.size(Home.GATED) == 1 and world.node_of("q") == "a"
+        assert world.queue.size(SubQueue.GATED) == 1 and world.node_of("q") == "a"
         world.api.update_pod(P)
         await world.settle()
         assert world.node_of("p") == "a"
@@ -105,10 +105,10 @@ async def test_a_gated_pod_enters_when_its_gate_lets_it() -> None:
 async def test_a_pod_is_scheduled_when_its_last_scheduling_gate_is_removed() -> None:
     async with live() as world:
         await world.put(A, P.gate("x").gate("y"))
-        assert world.queue.size(Home.GATED) == 1 and "status" not in world.api.pods["default/p"]
+        assert world.queue.size(SubQueue.GATED) == 1 and "status" not in world.api.pods["default/p"]
         world.api.update_pod(P.gate("y"))
         await world.settle()
-        assert world.queue.size(Home.GATED) == 1
+        assert world.queue.size(SubQueue.GATED) == 1
         world.api.update_pod(P)
         await world.settle()
         assert world.node_of("p") == "a"
@@ -122,8 +122,8 @@ class Ledger(Plugin, Reserve):
 
     held: ClassVar[dict[str, str]] = {}
 
-    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Refusal | None:
-        if marked(pod, "refuse"):
+    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Rejection | None:
+        if marked(pod, "reject"):
             return NO
         if marked(pod, "raise"):
             raise RuntimeError("out of ink")
@@ -138,12 +138,12 @@ class Ledger(Plugin, Reserve):
         return Hint.QUEUE
 
 
-async def test_a_refused_reservation_gives_the_place_back() -> None:
+async def test_a_rejected_reservation_gives_the_place_back() -> None:
     Ledger.held.clear()
     async with live(Ledger) as world:
-        await world.put(A, P.label("mark", "refuse"))
+        await world.put(A, P.label("mark", "reject"))
         assert world.condition("p") == ("False", "Unschedulable", "0/1 nodes are available: 1 not today.")
-        assert world.requested() == {"a": 0} and world.queue.size(Home.UNSCHEDULABLE) == 1
+        assert world.requested() == {"a": 0} and world.queue.size(SubQueue.UNSCHEDULABLE) == 1
         world.api.update_pod(P)
         await world.settle()
         assert world.node_of("p") == "a" and Ledger.held == {"p": "a"}
@@ -156,7 +156,7 @@ async def test_an_error_while_reserving_gives_the_place_back() -> None:
             "SchedulerError",
             'running Reserve plugin "Ledger": RuntimeError: out of ink',
         )
-        assert world.requested() == {"a": 0} and world.queue.size(Home.ERROR_BACKOFF) == 1
+        assert world.requested() == {"a": 0} and world.queue.size(SubQueue.ERROR_BACKOFF) == 1
 
 
 class Escort(Plugin, Permit):
@@ -167,8 +167,8 @@ class Escort(Plugin, Permit):
     def __init__(self, handle: Handle) -> None:
         type(self).handle = handle
 
-    def permit(self, state: CycleState, pod: Pod, node_name: str) -> Wait | Refusal | None:
-        if marked(pod, "refuse"):
+    def permit(self, state: CycleState, pod: Pod, node_name: str) -> Wait | Rejection | None:
+        if marked(pod, "reject"):
             return NO
         return Wait(60) if marked(pod, "wait") else None
 
@@ -177,9 +177,9 @@ class Escort(Plugin, Permit):
         return Hint.QUEUE
 
 
-async def test_a_refused_permission_gives_the_place_back() -> None:
+async def test_a_rejected_permission_gives_the_place_back() -> None:
     async with live(Escort, Ledger) as world:
-        await world.put(A, P.label("mark", "refuse"))
+        await world.put(A, P.label("mark", "reject"))
         assert world.requested() == {"a": 0} and "p" not in Ledger.held
         assert world.condition("p")[1] == "Unschedulable"
 
@@ -202,7 +202,7 @@ async def test_a_pod_held_for_too_long_goes_back_and_its_place_to_others() -> No
         assert (world.node_of("p"), world.node_of("q")) == ("", "a")
         text = "rejected due to timeout after waiting 1m0s at plugin Escort"
         assert world.condition("p") == ("False", "Unschedulable", f"0/1 nodes are available: 1 {text}.")
-        assert world.queue.size(Home.UNSCHEDULABLE) == 1
+        assert world.queue.size(SubQueue.UNSCHEDULABLE) == 1
 
 
 async def test_a_held_pod_that_is_deleted_frees_its_place() -> None:
@@ -217,38 +217,38 @@ async def test_a_held_pod_that_is_deleted_frees_its_place() -> None:
 
 
 class Customs(Plugin, PreBind):
-    """Refuses marked pods at the last moment."""
+    """Rejects marked pods at the last moment."""
 
-    async def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Refusal | None:
+    async def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Rejection | None:
         if marked(pod, "raise"):
             raise RuntimeError("closed")
-        return NO if marked(pod, "refuse") else None
+        return NO if marked(pod, "reject") else None
 
 
-async def test_a_refusal_before_binding_is_an_unschedulable_pod_in_error_backoff() -> None:
+async def test_a_rejection_before_binding_is_an_unschedulable_pod_in_error_backoff() -> None:
     async with live(Customs) as world:
-        await world.put(A, P.label("mark", "refuse"))
+        await world.put(A, P.label("mark", "reject"))
         assert world.api.bindings == [] and world.requested() == {"a": 0}
         assert world.condition("p") == ("False", "Unschedulable", "not today")
-        assert world.queue.size(Home.ERROR_BACKOFF) == 1
+        assert world.queue.size(SubQueue.ERROR_BACKOFF) == 1
 
 
 async def test_an_error_before_binding_gives_everything_back() -> None:
     async with live(Customs) as world:
         await world.put(A, P.label("mark", "raise"))
         assert world.condition("p")[1:] == ("SchedulerError", 'running PreBind plugin "Customs": RuntimeError: closed')
-        assert world.requested() == {"a": 0} and world.queue.size(Home.ERROR_BACKOFF) == 1
+        assert world.requested() == {"a": 0} and world.queue.size(SubQueue.ERROR_BACKOFF) == 1
 
 
 class Buddies(Plugin, Filter, PostBind):
-    """Refuses pods marked "second" until a pod is bound, and then wakes them."""
+    """Rejects pods marked "second" until a pod is bound, and then wakes them."""
 
     someone_is_bound: ClassVar[bool] = False
 
     def __init__(self, handle: Handle) -> None:
         self._handle = handle
 
-    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Rejection | None:
         return NO if marked(pod, "second") and not self.someone_is_bound else None
 
     async def post_bind(self, state: CycleState, pod: Pod, node_name: str) -> None:
@@ -266,7 +266,7 @@ async def test_a_plugin_may_wake_other_pods_after_a_binding() -> None:
     Buddies.someone_is_bound = False
     async with live(Buddies) as world:
         await world.put(node("a"), pod("p").label("mark", "second"))
-        assert world.queue.size(Home.UNSCHEDULABLE) == 1
+        assert world.queue.size(SubQueue.UNSCHEDULABLE) == 1
         await world.put(pod("q"))
         assert (world.node_of("q"), world.node_of("p")) == ("a", "a")
 
@@ -279,7 +279,7 @@ class Moody(Plugin, Filter):
 
     is_in_good_mood: ClassVar[bool] = False
 
-    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Rejection | None:
         return None if self.is_in_good_mood else NO
 
     @on_event(Resource.NODE, Action.ADD)

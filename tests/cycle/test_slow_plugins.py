@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pilotage.api import CycleState, Filter, NodeView, Plugin, PreEnqueue, Refusal
+from pilotage.api import CycleState, Filter, NodeView, Plugin, PreEnqueue, Rejection
 from pilotage.api.budget import UNLIMITED, Budget, BudgetExceeded
 from pilotage.clock import SystemClock
 from pilotage.cycle.slow_plugins import SlowPlugins, is_foreign
@@ -40,11 +40,11 @@ class Slow(Plugin, Filter, PreEnqueue):
     def __init__(self, work: Callable[[], None]) -> None:
         self.work = work
 
-    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Rejection | None:
         self.work()
         return None
 
-    def pre_enqueue(self, pod: Pod) -> Refusal | None:
+    def pre_enqueue(self, pod: Pod) -> Rejection | None:
         self.work()
         return None
 

@@ -22,7 +22,7 @@ async def test_without_the_plugin_they_spread() -> None:
         assert len(set(world.nodes_of("boxes").values())) == 3
 
 
-def test_weights_that_make_no_sense_are_refused() -> None:
+def test_weights_that_make_no_sense_are_rejected() -> None:
     args = '{"pluginConfig": [{"name": "BinPacking", "args": {"resources": {"cpu": 0}}}]}'
     with pytest.raises(ConfigError, match="weights above 0"):
         options_from_configuration(parse_configuration(args, "f"), load_plugin_files([EXAMPLES / "bin_packing.py"]))

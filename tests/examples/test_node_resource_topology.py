@@ -113,8 +113,8 @@ def test_what_fits_into_zones(report: dict[str, Any], wanted: dict[str, Any], fi
     handle.put(report)
     plugin: Any = cls(handle)
     built = pod_builder("p").spec(**wanted["spec"]).build()
-    refusal = plugin.filter(None, built, node_view(node_builder("n").cpu(16)))
-    assert (refusal is None) == fits
+    rejection = plugin.filter(None, built, node_view(node_builder("n").cpu(16)))
+    assert (rejection is None) == fits
 
 
 def test_the_emptier_best_zone_has_the_higher_score() -> None:

@@ -1,4 +1,4 @@
-"""What `explain` says about pods with claims: which device of the nearest nodes is refused by which rule."""
+"""What `explain` says about pods with claims: which device of the nearest nodes is rejected by which rule."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ CASES: dict[str, tuple[list[Any], tuple[str, str, tuple[str, ...]]]] = {
 
 
 @pytest.mark.parametrize(("objects", "expected"), CASES.values(), ids=CASES.keys())
-def test_the_rule_that_refuses_a_device_is_named(
+def test_the_rule_that_rejects_a_device_is_named(
     objects: list[Any], expected: tuple[str, str, tuple[str, ...]]
 ) -> None:
     code, message, devices = expected

@@ -25,7 +25,7 @@ def test_pod_that_fits_names_the_node_and_the_scores_of_the_best() -> None:
     assert [score.node for score in report.best] == ["b", "a"]
     assert report.best[0].total == sum(report.best[0].plugins.values())
     assert report.best[0].plugins["NodeResourcesFit"] > report.best[1].plugins["NodeResourcesFit"]
-    assert [(group.plugin, group.nodes) for group in report.refusals] == [("NodeUnschedulable", 1)]
+    assert [(group.plugin, group.nodes) for group in report.rejections] == [("NodeUnschedulable", 1)]
 
 
 def test_without_score_plugins_every_node_that_fits_has_one_point() -> None:
@@ -49,7 +49,7 @@ def test_pod_that_fits_nowhere_groups_reasons_and_counts_nodes() -> None:
     report = explain(engine, BIG.build())
     assert not report.fits
     assert report.answer == "default/big fits on none of 4 nodes: Insufficient cpu on 3 of 4 nodes."
-    assert [(g.plugin, g.nodes, g.preemption_may_help) for g in report.refusals] == [
+    assert [(g.plugin, g.nodes, g.preemption_may_help) for g in report.rejections] == [
         ("NodeResourcesFit", 3, False),
         ("TaintToleration", 1, False),
     ]
@@ -97,9 +97,9 @@ def test_node_that_is_asked_for_comes_first() -> None:
 def test_node_that_is_asked_for_is_told_of_although_the_pod_fits_elsewhere() -> None:
     nodes = [node(f"n{number}").cpu(str(4 + number)) for number in range(6)]
     engine = engine_of(*nodes, node("closed").taint("gpu", "NoSchedule"))
-    refused = explain(engine, pod("p").build(), "closed")
-    assert refused.fits and [near.node for near in refused.nearest] == ["closed"]
-    assert "Not on:\n  closed: node(s) had untolerated taint(s)" in render(refused)
+    rejected = explain(engine, pod("p").build(), "closed")
+    assert rejected.fits and [near.node for near in rejected.nearest] == ["closed"]
+    assert "Not on:\n  closed: node(s) had untolerated taint(s)" in render(rejected)
     far = explain(engine, pod("p").requests(cpu="1").build(), "n0")
     assert [(score.node, score.place) for score in far.best[-1:]] == [("n0", 6)] and len(far.best) == 4
     assert not far.nearest and "(in place 6: " in render(far)
@@ -112,7 +112,7 @@ def test_node_that_does_not_exist_is_an_error() -> None:
 
 def test_room_that_pods_take_can_be_won_by_preemption() -> None:
     engine = engine_of(node("a").cpu("8"), pod("low").requests(cpu="4").node("a"))
-    (group,) = explain(engine, BIG.build()).refusals
+    (group,) = explain(engine, BIG.build()).rejections
     assert group.message == "Insufficient cpu" and group.preemption_may_help
 
 

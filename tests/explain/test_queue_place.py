@@ -24,7 +24,7 @@ def queued(uid: str, **facts: object) -> QueuedPodReport:
     return QueuedPodReport("default", uid, uid, 0, 3, 90.4, **facts)  # type: ignore[arg-type]
 
 
-def test_unschedulable_pod_waits_for_the_plugins_that_refused_it() -> None:
+def test_unschedulable_pod_waits_for_the_plugins_that_rejected_it() -> None:
     found = queue_place(report(unschedulable=(queued("a"), queued("b", rejectors=("NodePorts",)))), "b")
     assert found == {
         "place": "unschedulable",

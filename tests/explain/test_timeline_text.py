@@ -18,7 +18,7 @@ def test_first_line_says_where_the_pod_is_and_every_step_has_its_time() -> None:
     lines = told(
         TimelineItem(NOON, "moved", "active", "UnscheduledPodAdd"),
         TimelineItem(NOON + 0.25, "tried", "1"),
-        TimelineItem(NOON + 0.25, "refused", "Fit,Taint", "0/1 nodes are available"),
+        TimelineItem(NOON + 0.25, "rejected", "Fit,Taint", "0/1 nodes are available"),
         TimelineItem(NOON + 0.25, "moved", "unschedulable", "ScheduleAttemptFailure"),
         TimelineItem(NOON + 90.5, "asked", "Fit: QueueSkip", "NodeAdd n2", 3),
     )
@@ -27,7 +27,7 @@ def test_first_line_says_where_the_pod_is_and_every_step_has_its_time() -> None:
         "",
         "12:00:00.000      +0.000s  to active: UnscheduledPodAdd",
         "12:00:00.250      +0.250s  attempt 1",
-        "12:00:00.250      +0.250s  refused by Fit, Taint: 0/1 nodes are available",
+        "12:00:00.250      +0.250s  rejected by Fit, Taint: 0/1 nodes are available",
         "12:00:00.250      +0.250s  to unschedulable: ScheduleAttemptFailure",
         "12:01:30.500     +90.500s  NodeAdd n2: Fit says QueueSkip (3 times within a second)",
     ]

@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from pilotage.api import CycleState, Plugin, PreFlight, Reason, Refusal, Reject, Skip
+from pilotage.api import CycleState, Plugin, PreFlight, Reason, Reject, Rejection, Skip
 from pilotage.api.points import PreBind
-from pilotage.framework.diagnosis import Refused
+from pilotage.framework.diagnosis import Rejected
 from pilotage.framework.errors import PluginError
 from pilotage.framework.runner import Runner
 from pilotage.testing import node, pod
@@ -28,7 +28,7 @@ def groups_of(runner: Runner, state: CycleState | None = None) -> list[list[PreB
     return runner.pre_bind_groups(state or CycleState(), POD, "a")
 
 
-async def pre_bind(*plugins: Plugin) -> Refused | None:
+async def pre_bind(*plugins: Plugin) -> Rejected | None:
     runner = runner_of(*plugins)
     state = CycleState()
     return await runner.pre_bind(groups_of(runner, state), state, POD, "a")
@@ -83,7 +83,7 @@ def test_pre_bind_remembers_who_has_nothing_to_do() -> None:
         (NO, 'PreBindPreFlight A returned "Reject(.*)", which is unsupported'),
         (BROKEN, 'running PreBindPreFlight "A": RuntimeError: it broke'),
     ],
-    ids=["nothing", "refusal", "exception"],
+    ids=["nothing", "rejection", "exception"],
 )
 def test_pre_flight_answers_with_work_or_skip_and_nothing_else(answer: object, text: str) -> None:
     with pytest.raises(PluginError, match=text) as caught:
@@ -96,8 +96,8 @@ async def test_groups_run_one_after_another(calls: list[str]) -> None:
     assert calls == ["A.pre_bind", "B.pre_bind"]
 
 
-async def test_a_refusal_ends_the_groups_after_it(calls: list[str]) -> None:
-    assert await pre_bind(scripted("A", pre_bind=NO), scripted("B", pre_bind=None)) == Refused("A", NO)
+async def test_a_rejection_ends_the_groups_after_it(calls: list[str]) -> None:
+    assert await pre_bind(scripted("A", pre_bind=NO), scripted("B", pre_bind=None)) == Rejected("A", NO)
     assert calls == ["A.pre_bind"]
 
 
@@ -123,15 +123,15 @@ async def wait_for_ever(ended: list[str]) -> None:
         ended.append("cancelled")
 
 
-@pytest.mark.parametrize("answer", [NO, BROKEN], ids=["refusal", "exception"])
-async def test_the_first_failure_of_a_group_ends_the_others(answer: Refusal | Exception) -> None:
+@pytest.mark.parametrize("answer", [NO, BROKEN], ids=["rejection", "exception"])
+async def test_the_first_failure_of_a_group_ends_the_others(answer: Rejection | Exception) -> None:
     ended: list[str] = []
     plugins = [
         scripted("A", pre_bind_pre_flight=BESIDE, pre_bind=lambda *_: wait_for_ever(ended)),
         scripted("B", pre_bind_pre_flight=BESIDE, pre_bind=answer),
     ]
     if answer is NO:
-        assert await pre_bind(*plugins) == Refused("B", NO)
+        assert await pre_bind(*plugins) == Rejected("B", NO)
     else:
         with pytest.raises(PluginError, match='running PreBind plugin "B": RuntimeError: it broke'):
             await pre_bind(*plugins)
@@ -152,7 +152,7 @@ async def test_pre_bind_makes_an_error_of_odd_answers() -> None:
 # --- Bind and PostBind ------------------------------------------------------------------------------------------------
 
 
-async def bind(*plugins: Plugin) -> Refused | None:
+async def bind(*plugins: Plugin) -> Rejected | None:
     return await runner_of(*plugins).bind(CycleState(), POD, "a")
 
 
@@ -161,8 +161,8 @@ async def test_the_first_binder_that_does_not_skip_is_final(calls: list[str]) ->
     assert calls == ["A.bind", "B.bind"]
 
 
-async def test_a_binder_may_refuse(calls: list[str]) -> None:
-    assert await bind(scripted("A", bind=NO), scripted("B", bind=None)) == Refused("A", NO)
+async def test_a_binder_may_reject(calls: list[str]) -> None:
+    assert await bind(scripted("A", bind=NO), scripted("B", bind=None)) == Rejected("A", NO)
     assert calls == ["A.bind"]
 
 

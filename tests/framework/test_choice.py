@@ -53,8 +53,8 @@ def test_the_choice_is_the_root_of_the_heap(seed: int) -> None:
     table = table_of([rng.choice("abc") for _ in range(size)])
     for _ in range(100):
         distinct = rng.choice([1, 2, 3, 50])
-        share_refused = rng.choice([0, 0.2, 0.9])
-        totals = [REFUSED if rng.random() < share_refused else rng.randrange(distinct) for _ in range(size)]
+        share_rejected = rng.choice([0, 0.2, 0.9])
+        totals = [REFUSED if rng.random() < share_rejected else rng.randrange(distinct) for _ in range(size)]
         assert choose(np.array(totals), table) == expected(table, totals), totals
 
 

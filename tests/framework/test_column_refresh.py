@@ -17,8 +17,8 @@ from pilotage.api import (
     NormalizeScore,
     Plugin,
     Reason,
-    Refusal,
     Reject,
+    Rejection,
     Score,
     Scores,
     VectorFilter,
@@ -45,7 +45,7 @@ class ColumnFilter(_Signed, VectorFilter):
 
 
 class NodeFilter(_Signed, Filter):
-    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Rejection | None:
         return Reject(FULL) if node.requested("cpu") > 3000 else None
 
 
@@ -83,7 +83,7 @@ class UnsignedScore(Plugin, VectorScore):
 
 
 class UnsignedFilter(Plugin, VectorFilter):
-    """Refuses nobody most of the time."""
+    """Rejects nobody most of the time."""
 
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Iterator[tuple[Mask, Reason]]:
         if pod.name.endswith("3"):
@@ -91,7 +91,7 @@ class UnsignedFilter(Plugin, VectorFilter):
 
 
 class StubbornFilter(Plugin, VectorFilter):
-    """Asked for every pod, and refuses the same nodes most of the time."""
+    """Asked for every pod, and rejects the same nodes most of the time."""
 
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Iterator[tuple[Mask, Reason]]:
         digit = "1" if pod.name.endswith("7") else "2"

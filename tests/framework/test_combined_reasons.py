@@ -8,7 +8,7 @@ import numpy as np
 
 from pilotage.api import Pending, Reason, Reject
 from pilotage.framework.combined_reasons import MOST_REASONS, CombinedReasons, capped
-from pilotage.framework.diagnosis import Diagnosis, Rejection, unavailable_text
+from pilotage.framework.diagnosis import Diagnosis, RejectedRows, unavailable_text
 
 
 def test_each_node_has_its_reasons_in_the_order_in_which_they_were_said() -> None:
@@ -22,11 +22,11 @@ def test_each_node_has_its_reasons_in_the_order_in_which_they_were_said() -> Non
         for row in np.flatnonzero(found).tolist():
             expected[row].append(reason)
     told: list[list[Reason]] = [[] for _ in range(50)]
-    for refusal, rows in combined.refusals():
-        assert isinstance(refusal, Reject)
+    for rejection, rows in combined.rejections():
+        assert isinstance(rejection, Reject)
         for row in np.flatnonzero(rows).tolist():
             assert not told[row], "a node has one verdict"
-            told[row] = list(refusal.reasons)
+            told[row] = list(rejection.reasons)
     assert told == expected
 
 
@@ -34,7 +34,7 @@ def test_the_last_word_says_whether_somebody_else_must_answer() -> None:
     combined = CombinedReasons(2)
     combined.add(np.array([True, True]), Reason("A", "a"), False)
     combined.add(np.array([False, True]), Reason("B", "b"), True)
-    kinds = {tuple(rows.tolist()): type(refusal) for refusal, rows in combined.refusals()}
+    kinds = {tuple(rows.tolist()): type(rejection) for rejection, rows in combined.rejections()}
     assert kinds == {(True, False): Reject, (False, True): Pending}
 
 
@@ -44,18 +44,18 @@ def test_the_first_of_very_many_reasons_are_told_and_the_others_counted() -> Non
     combined = CombinedReasons(3)
     for reason in reasons:
         combined.add(np.array([True, False, True]), reason, False)
-    ((refusal, rows),) = combined.refusals()
+    ((rejection, rows),) = combined.rejections()
     assert rows.tolist() == [True, False, True]
-    assert list(refusal.reasons[:MOST_REASONS]) == reasons[:MOST_REASONS]
-    assert [reason.message for reason in refusal.reasons[MOST_REASONS:]] == ["14900 more reasons"]
-    assert refusal.unresolvable, "preemption cannot help where one of the others says so"
+    assert list(rejection.reasons[:MOST_REASONS]) == reasons[:MOST_REASONS]
+    assert [reason.message for reason in rejection.reasons[MOST_REASONS:]] == ["14900 more reasons"]
+    assert rejection.unresolvable, "preemption cannot help where one of the others says so"
     assert capped(reasons[:MOST_REASONS]) == reasons[:MOST_REASONS]
 
 
 def test_a_message_is_as_long_as_a_condition_may_be_and_says_how_much_is_missing() -> None:
     diagnosis = Diagnosis(node_names=["a"])
     for number in range(5000):
-        diagnosis.add(Rejection("P", Reason("R", f"node(s) lacked part {number:04}"), np.ones(1, dtype=np.bool_)))
+        diagnosis.add(RejectedRows("P", Reason("R", f"node(s) lacked part {number:04}"), np.ones(1, dtype=np.bool_)))
     diagnosis.post_filter_message = unavailable_text(1, diagnosis.reason_counts())
     message = diagnosis.message()
     assert len(message.encode()) < 32 * 1024

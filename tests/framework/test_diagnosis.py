@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pilotage.api import Pending, Reason, Reject
-from pilotage.framework.diagnosis import Diagnosis, Rejection, single_node_diagnosis
+from pilotage.framework.diagnosis import Diagnosis, RejectedRows, single_node_diagnosis
 
 CPU = Reason("Insufficient", "Insufficient cpu")
 MEMORY = Reason("Insufficient", "Insufficient memory", unresolvable=True)
@@ -19,7 +19,7 @@ def diagnosis_of(size: int, *rejections: tuple[str, Reason, list[int]]) -> Diagn
     for plugin, reason, rows in rejections:
         mask = np.zeros(size, dtype=np.bool_)
         mask[rows] = True
-        diagnosis.add(Rejection(plugin, reason, mask))
+        diagnosis.add(RejectedRows(plugin, reason, mask))
     return diagnosis
 
 
@@ -43,10 +43,10 @@ def test_equal_messages_of_one_plugin_are_one_reason() -> None:
 
 
 def test_without_any_reason_the_sentence_ends_early() -> None:
-    assert diagnosis_of(2, ("A", Reason("Refused", ""), [0, 1])).message() == "0/2 nodes are available:"
+    assert diagnosis_of(2, ("A", Reason("Rejected", ""), [0, 1])).message() == "0/2 nodes are available:"
 
 
-def test_a_refusal_in_pre_filter_is_told_instead_of_counts() -> None:
+def test_a_rejection_in_pre_filter_is_told_instead_of_counts() -> None:
     diagnosis = diagnosis_of(2, ("Volumes", CPU, [0, 1]))
     claim, other = Reason("Claim", 'persistentvolumeclaim "x" not found'), Reason("Other", "other")
     diagnosis.pre_filter = ("Volumes", Reject(claim, other))
@@ -70,20 +70,20 @@ def test_what_post_filter_says_comes_last_without_a_dot_of_ours(with_pre_filter:
 def test_preemption_may_help_where_no_reason_is_beyond_it() -> None:
     diagnosis = diagnosis_of(4, ("Fit", CPU, [0, 1]), ("Fit", MEMORY, [1]), ("Taint", TAINT, [2]))
     assert diagnosis.resolvable() == ["n0"]
-    diagnosis.add(Rejection("Claims", CPU, np.array([True, False, False, False]), is_pending=True))
+    diagnosis.add(RejectedRows("Claims", CPU, np.array([True, False, False, False]), is_pending=True))
     assert diagnosis.resolvable() == []
 
 
 def test_a_node_shows_its_plugin_and_reasons() -> None:
     diagnosis = diagnosis_of(3, ("Fit", CPU, [0, 1]), ("Fit", MEMORY, [1]))
-    assert diagnosis.refusal("n1") == Reject(CPU, MEMORY) and diagnosis.refusal("n1").unresolvable
-    assert (diagnosis.plugin_of("n0"), diagnosis.refusal("n0")) == ("Fit", Reject(CPU))
-    assert (diagnosis.plugin_of("n2"), diagnosis.refusal("n2")) == ("", Reject())
+    assert diagnosis.rejection("n1") == Reject(CPU, MEMORY) and diagnosis.rejection("n1").unresolvable
+    assert (diagnosis.plugin_of("n0"), diagnosis.rejection("n0")) == ("Fit", Reject(CPU))
+    assert (diagnosis.plugin_of("n2"), diagnosis.rejection("n2")) == ("", Reject())
 
 
 @pytest.mark.parametrize("kind", [Reject, Pending])
-def test_a_refusal_after_the_choice_is_about_that_node_alone(kind: type[Reject] | type[Pending]) -> None:
+def test_a_rejection_after_the_choice_is_about_that_node_alone(kind: type[Reject] | type[Pending]) -> None:
     diagnosis = single_node_diagnosis("Volumes", kind(CPU), "n7")
     assert diagnosis.message() == "0/1 nodes are available: 1 Insufficient cpu."
-    assert diagnosis.rejectors == {"Volumes"} and diagnosis.refusal("n7") == kind(CPU)
+    assert diagnosis.rejectors == {"Volumes"} and diagnosis.rejection("n7") == kind(CPU)
     assert diagnosis.pending == ({"Volumes"} if kind is Pending else set())

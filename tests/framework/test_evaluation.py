@@ -66,12 +66,12 @@ def test_a_per_node_filter_is_asked_node_by_node() -> None:
     assert [total == REFUSED for total in world.totals()] == [False, True, False]
 
 
-def test_a_vector_filter_refuses_where_any_mask_is_true() -> None:
-    def refuse(state: CycleState, pod: Pod, nodes: NodeTable) -> Any:
+def test_a_vector_filter_rejects_where_any_mask_is_true() -> None:
+    def reject(state: CycleState, pod: Pod, nodes: NodeTable) -> Any:
         yield numbers(nodes) == 0, SMALL
         yield numbers(nodes) == 2, Reason("Other", "other")
 
-    assert [total == REFUSED for total in World(scripted("F", filter_all=refuse)).totals()] == [True, False, True]
+    assert [total == REFUSED for total in World(scripted("F", filter_all=reject)).totals()] == [True, False, True]
 
 
 def test_filters_of_both_kinds_are_joined_and_per_node_ones_see_only_what_is_left() -> None:
@@ -131,7 +131,7 @@ def test_normalising_sees_the_feasible_nodes_only() -> None:
     assert seen == [[0, 100]]
 
 
-def test_rows_that_are_not_allowed_are_refused() -> None:
+def test_rows_that_are_not_allowed_are_rejected() -> None:
     world = World(scripted("A", score_all=lambda state, pod, nodes: numbers(nodes)))
     assert world.totals(allowed=[True, False, True]) == [0, REFUSED, 2]
     assert world.totals(allowed=[False, False, False]) == [REFUSED, REFUSED, REFUSED]
@@ -326,7 +326,7 @@ def test_an_error_in_the_refresh_of_one_row_is_an_error_too_and_spoils_nothing(w
 # --- why not ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_node_belongs_to_the_first_plugin_that_refused_it_with_all_its_reasons() -> None:
+def test_a_node_belongs_to_the_first_plugin_that_rejected_it_with_all_its_reasons() -> None:
     other = Reason("Other", "other")
     world = World(
         scripted(
@@ -337,26 +337,26 @@ def test_a_node_belongs_to_the_first_plugin_that_refused_it_with_all_its_reasons
     )
     diagnosis = world.diagnosis()
     assert [diagnosis.plugin_of(name) for name in ("n0", "n1", "n2")] == ["V", "V", "F"]
-    assert diagnosis.refusal("n0") == Reject(SMALL, other)
-    assert diagnosis.refusal("n1") == Reject(SMALL)
-    assert diagnosis.refusal("n2") == Reject(other, SMALL)
+    assert diagnosis.rejection("n0") == Reject(SMALL, other)
+    assert diagnosis.rejection("n1") == Reject(SMALL)
+    assert diagnosis.rejection("n2") == Reject(other, SMALL)
     assert diagnosis.rejectors == {"V", "F"} and diagnosis.pending == set()
 
 
-def test_a_refusal_without_reasons_still_refuses_the_node() -> None:
+def test_a_rejection_without_reasons_still_rejects_the_node() -> None:
     diagnosis = World(scripted("F", filter=lambda *_: Reject())).diagnosis()
     assert diagnosis.plugin_of("n0") == "F" and diagnosis.rejectors == {"F"}
     assert diagnosis.reason_counts() == {}
 
 
-def test_a_pending_refusal_is_kept_as_such() -> None:
+def test_a_pending_rejection_is_kept_as_such() -> None:
     later = Pending(Reason("Later", "later"))
     diagnosis = World(scripted("F", filter=later)).diagnosis()
-    assert diagnosis.refusal("n1") == later
+    assert diagnosis.rejection("n1") == later
     assert diagnosis.rejectors == diagnosis.pending == {"F"} and diagnosis.resolvable() == []
 
 
-def test_a_plugin_that_refused_only_nodes_that_others_refused_before_is_no_rejector() -> None:
+def test_a_plugin_that_rejected_only_nodes_that_others_rejected_before_is_no_rejector() -> None:
     world = World(scripted("A", filter=NO), scripted("B", filter=NO))
     assert world.diagnosis().rejectors == {"A"}
 
@@ -371,15 +371,15 @@ def contested(priority: int) -> Cluster:
     return cluster
 
 
-@pytest.mark.parametrize(("priority", "is_refused"), [(4, False), (5, True), (6, True)])
-def test_a_node_promised_to_a_pod_of_the_same_or_higher_priority_is_not_free(priority: int, is_refused: bool) -> None:
+@pytest.mark.parametrize(("priority", "is_rejected"), [(4, False), (5, True), (6, True)])
+def test_a_node_promised_to_a_pod_of_the_same_or_higher_priority_is_not_free(priority: int, is_rejected: bool) -> None:
     cluster = contested(priority)
     evaluator = Evaluator(profile_of(FIT), cluster.nodes, cluster.nominations)
     mine = pod("p").priority(5).requests(cpu="1").build()
-    assert (evaluator.totals(CycleState(), mine, None).tolist() == [REFUSED]) is is_refused
+    assert (evaluator.totals(CycleState(), mine, None).tolist() == [REFUSED]) is is_rejected
     diagnosis = Diagnosis(node_names=["n0"])
     evaluator.diagnose(CycleState(), mine, diagnosis, None)
-    assert diagnosis.rejectors == ({"NodeResourcesFit"} if is_refused else set())
+    assert diagnosis.rejectors == ({"NodeResourcesFit"} if is_rejected else set())
 
 
 def test_a_pod_is_not_in_its_own_way() -> None:
@@ -388,11 +388,11 @@ def test_a_pod_is_not_in_its_own_way() -> None:
     assert REFUSED not in evaluator.totals(CycleState(), pod("rival").requests(cpu="1").build(), None).tolist()
 
 
-def test_a_pending_refusal_beside_a_nominated_pod_is_pending_too() -> None:
+def test_a_pending_rejection_beside_a_nominated_pod_is_pending_too() -> None:
     cluster = contested(9)
     later = Pending(Reason("Later", "later"))
     crowded = scripted("F", filter=lambda state, pod, view: later if view.pod_count else None)
     evaluator = Evaluator(profile_of(crowded), cluster.nodes, cluster.nominations)
     diagnosis = Diagnosis(node_names=["n0"])
     evaluator.diagnose(CycleState(), POD, diagnosis, None)
-    assert diagnosis.refusal("n0") == later and diagnosis.pending == {"F"}
+    assert diagnosis.rejection("n0") == later and diagnosis.pending == {"F"}

@@ -1,4 +1,4 @@
-"""Plugins from files, packages and programs: what is loaded, and how everything else is refused."""
+"""Plugins from files, packages and programs: what is loaded, and how everything else is rejected."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pilotage.framework.plugin_files import (
     installed_plugins,
     load_plugin_file,
     load_plugin_files,
-    refuse_duplicates,
+    reject_duplicates,
 )
 
 GOOD = """
@@ -191,7 +191,7 @@ HEAD = "from pilotage.api import *\nfrom pilotage.api import Plugin, Filter, Sco
         (b"\xff\xfe", ": is no Python: it is not UTF-8 text"),
     ],
 )
-def test_a_file_that_cannot_be_used_is_refused_with_the_line_and_the_way_out(
+def test_a_file_that_cannot_be_used_is_rejected_with_the_line_and_the_way_out(
     file: Path, source: str | bytes, problem: str
 ) -> None:
     found = problems_of(file, source)
@@ -258,9 +258,9 @@ def test_classes_of_a_program_are_checked_like_those_of_a_file() -> None:
         given_plugins([int])  # type: ignore[list-item]
 
 
-def test_a_name_that_is_taken_is_refused() -> None:
+def test_a_name_that_is_taken_is_rejected() -> None:
     with pytest.raises(PluginFileError, match=r'b\.py:\d+: a plugin named "Fine" already exists \(a\.py\)'):
-        refuse_duplicates([LoadedPlugin(Fine, "a.py"), LoadedPlugin(Fine, "b.py")])
+        reject_duplicates([LoadedPlugin(Fine, "a.py"), LoadedPlugin(Fine, "b.py")])
 
 
 def entry_point(value: str) -> EntryPoint:
@@ -283,7 +283,7 @@ def test_installed_packages_offer_plugins_by_entry_points(monkeypatch: pytest.Mo
         ("tests.framework.test_plugin_files:Unfinished", "Unfinished does not implement score"),
     ],
 )
-def test_an_entry_point_that_leads_nowhere_is_refused(
+def test_an_entry_point_that_leads_nowhere_is_rejected(
     monkeypatch: pytest.MonkeyPatch, value: str, problem: str
 ) -> None:
     monkeypatch.setattr(plugin_files, "entry_points", lambda group: [entry_point(value)])

@@ -214,7 +214,7 @@ def test_loaded_plugins_come_last_whatever_is_disabled() -> None:
         ),
     ],
 )
-def test_what_cannot_be_is_refused_with_its_place(text: str, problem: str) -> None:
+def test_what_cannot_be_is_rejected_with_its_place(text: str, problem: str) -> None:
     assert problems_of(text) == [problem]
 
 

@@ -28,7 +28,7 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def refusal(path: Path) -> str:
+def rejection(path: Path) -> str:
     with pytest.raises(PluginFileError) as raised:
         load_plugin_files([path])
     (line,) = raised.value.lines
@@ -42,20 +42,20 @@ def test_a_file_that_only_its_owner_may_write_is_loaded_with_its_hash(file: Path
 
 
 @pytest.mark.parametrize("mode", [0o646, 0o666, 0o602])
-def test_a_file_that_everybody_may_write_is_refused(file: Path, mode: int) -> None:
+def test_a_file_that_everybody_may_write_is_rejected(file: Path, mode: int) -> None:
     file.chmod(mode)
-    assert "is not loaded: other users may write it" in refusal(file) and "chmod go-w" in refusal(file)
+    assert "is not loaded: other users may write it" in rejection(file) and "chmod go-w" in rejection(file)
 
 
-def test_a_directory_that_everybody_may_write_is_refused(file: Path) -> None:
+def test_a_directory_that_everybody_may_write_is_rejected(file: Path) -> None:
     file.parent.chmod(0o1777)
-    assert f"other users may write its directory {file.parent}" in refusal(file)
+    assert f"other users may write its directory {file.parent}" in rejection(file)
 
 
-def test_a_directory_above_that_everybody_may_write_is_refused_unless_it_is_sticky(file: Path) -> None:
+def test_a_directory_above_that_everybody_may_write_is_rejected_unless_it_is_sticky(file: Path) -> None:
     above = file.parent.parent
     above.chmod(0o777)
-    assert f"other users may write its directory {above}" in refusal(file)
+    assert f"other users may write its directory {above}" in rejection(file)
     above.chmod(0o1777)
     assert load_plugin_files([file])
 
@@ -66,25 +66,25 @@ def test_a_link_is_judged_by_its_own_place_and_by_where_it_leads(file: Path, tmp
     open_folder.chmod(0o777)
     middle, link = open_folder / "middle.py", tmp_path / "link.py"
     middle.symlink_to(file)
-    assert f"its directory {open_folder}" in refusal(middle)
+    assert f"its directory {open_folder}" in rejection(middle)
     link.symlink_to(middle)
-    assert f"its directory {open_folder}" in refusal(link)
+    assert f"its directory {open_folder}" in rejection(link)
     open_folder.chmod(0o755)
     assert load_plugin_files([link])
     file.chmod(0o666)
-    assert "other users may write it" in refusal(link)
+    assert "other users may write it" in rejection(link)
 
 
 @as_root
-def test_a_file_of_another_user_is_refused(file: Path) -> None:
+def test_a_file_of_another_user_is_rejected(file: Path) -> None:
     os.chown(file, 12_345, -1)
-    assert "it belongs to user 12345, who could change it: chown it" in refusal(file)
+    assert "it belongs to user 12345, who could change it: chown it" in rejection(file)
 
 
 @as_root
-def test_a_directory_of_another_user_is_refused(file: Path) -> None:
+def test_a_directory_of_another_user_is_rejected(file: Path) -> None:
     os.chown(file.parent, 12_345, -1)
-    assert f"its directory {file.parent} belongs to user 12345" in refusal(file)
+    assert f"its directory {file.parent} belongs to user 12345" in rejection(file)
 
 
 @as_root
@@ -92,7 +92,7 @@ def test_a_group_may_write_only_if_nobody_else_is_in_it(file: Path) -> None:
     file.chmod(0o664)
     assert load_plugin_files([file]), "root's own group"
     os.chown(file, -1, GROUP_OF_MANY)
-    assert "other users may write it" in refusal(file)
+    assert "other users may write it" in rejection(file)
 
 
 def test_what_is_mounted_read_only_is_trusted_whatever_its_mode(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

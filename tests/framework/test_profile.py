@@ -1,4 +1,4 @@
-"""A profile: plugins made once each, sorted into extension points, and refused with a clear word if that fails."""
+"""A profile: plugins made once each, sorted into extension points, and rejected with a clear word if that fails."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from pilotage.api import CycleState, Filter, NodeView, Plugin, Refusal, Score
+from pilotage.api import CycleState, Filter, NodeView, Plugin, Rejection, Score
 from pilotage.framework.errors import ProfileError
 from pilotage.framework.profile import Profile, build_profile, name_of
-from pilotage.framework.recipes import PluginChoice, ProfileRecipe
+from pilotage.framework.profile_spec import PluginChoice, ProfileRecipe
 from pilotage.framework.registry import Registry
 from pilotage.model import Pod
 from pilotage.plugins import DefaultBinder, NodeAffinity, NodeName, PrioritySort, SchedulingGates, TaintToleration
@@ -107,7 +107,7 @@ def test_a_plugin_gets_the_handle_and_its_typed_arguments() -> None:
 
 
 class Misspelt(Plugin, Filter):
-    def filtre(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+    def filtre(self, state: CycleState, pod: Pod, node: NodeView) -> Rejection | None:
         return None
 
 

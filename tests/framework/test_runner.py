@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from pilotage.api import CycleState, NodeNames, Nominate, Pending, Plugin, Reason, Refusal, Reject, Skip, Wait
-from pilotage.framework.diagnosis import Diagnosis, Refused
+from pilotage.api import CycleState, NodeNames, Nominate, Pending, Plugin, Reason, Reject, Rejection, Skip, Wait
+from pilotage.framework.diagnosis import Diagnosis, Rejected
 from pilotage.framework.errors import PluginError
 from pilotage.framework.runner import PostFiltered, Runner
 from pilotage.testing import node, pod
@@ -37,9 +37,9 @@ def test_pre_enqueue_lets_a_pod_in_if_everybody_does(calls: list[str]) -> None:
     assert calls == ["A.pre_enqueue", "B.pre_enqueue"]
 
 
-def test_pre_enqueue_stops_at_the_first_refusal(calls: list[str]) -> None:
+def test_pre_enqueue_stops_at_the_first_rejection(calls: list[str]) -> None:
     runner = runner_of(scripted("A", pre_enqueue=NO), scripted("B", pre_enqueue=NEVER))
-    assert runner.pre_enqueue(POD) == Refused("A", NO)
+    assert runner.pre_enqueue(POD) == Rejected("A", NO)
     assert calls == ["A.pre_enqueue"]
 
 
@@ -61,7 +61,7 @@ def test_pre_enqueue_names_a_gate_that_is_broken(answer: object, text: str) -> N
 
 def test_pre_filter_without_restriction_allows_all_nodes() -> None:
     outcome = runner_of(scripted("A", pre_filter=None)).pre_filter(CycleState(), POD)
-    assert outcome.allowed is None and outcome.refused is None and outcome.restricting == []
+    assert outcome.allowed is None and outcome.rejected is None and outcome.restricting == []
 
 
 def test_pre_filter_skip_switches_the_plugins_filter_off() -> None:
@@ -74,12 +74,12 @@ def test_pre_filter_intersects_the_node_sets() -> None:
     runner = runner_of(scripted("A", pre_filter=names("a", "b")), scripted("B", pre_filter=names("b", "c", "x")))
     outcome = runner.pre_filter(CycleState(), POD)
     assert outcome.allowed is not None and outcome.allowed.tolist() == [False, True, False]
-    assert outcome.restricting == ["A", "B"] and outcome.refused is None
+    assert outcome.restricting == ["A", "B"] and outcome.rejected is None
 
 
 def test_pre_filter_may_leave_only_nodes_that_do_not_exist() -> None:
     outcome = runner_of(scripted("A", pre_filter=names("x"))).pre_filter(CycleState(), POD)
-    assert outcome.refused is None and outcome.allowed.tolist() == [False, False, False]
+    assert outcome.rejected is None and outcome.allowed.tolist() == [False, False, False]
 
 
 @pytest.mark.parametrize(
@@ -90,25 +90,25 @@ def test_pre_filter_may_leave_only_nodes_that_do_not_exist() -> None:
     ],
     ids=["one plugin", "several, sorted"],
 )
-def test_pre_filter_that_leaves_no_node_refuses_the_pod(sets: dict[str, NodeNames], text: str) -> None:
+def test_pre_filter_that_leaves_no_node_rejects_the_pod(sets: dict[str, NodeNames], text: str) -> None:
     plugins = [scripted(name, pre_filter=wanted) for name, wanted in sets.items()]
     outcome = runner_of(*plugins).pre_filter(CycleState(), POD)
-    assert outcome.refused is not None and outcome.refused.plugin == ""
-    assert [reason.message for reason in outcome.refused.refusal.reasons] == [text]
-    assert outcome.refused.refusal.unresolvable and outcome.restricting == list(sets)
+    assert outcome.rejected is not None and outcome.rejected.plugin == ""
+    assert [reason.message for reason in outcome.rejected.rejection.reasons] == [text]
+    assert outcome.rejected.rejection.unresolvable and outcome.restricting == list(sets)
 
 
-def test_pre_filter_stops_at_an_unresolvable_refusal(calls: list[str]) -> None:
+def test_pre_filter_stops_at_an_unresolvable_rejection(calls: list[str]) -> None:
     runner = runner_of(scripted("A", pre_filter=NEVER), scripted("B", pre_filter=NO))
-    assert runner.pre_filter(CycleState(), POD).refused == Refused("A", NEVER)
+    assert runner.pre_filter(CycleState(), POD).rejected == Rejected("A", NEVER)
     assert calls == ["A.pre_filter"]
 
 
-def test_pre_filter_goes_on_after_a_resolvable_refusal_and_the_last_one_counts(calls: list[str]) -> None:
+def test_pre_filter_goes_on_after_a_resolvable_rejection_and_the_last_one_counts(calls: list[str]) -> None:
     other = Reject(Reason("Other", "other"))
     state = CycleState()
     runner = runner_of(scripted("A", pre_filter=NO), scripted("B", pre_filter=other), scripted("C", pre_filter=Skip()))
-    assert runner.pre_filter(state, POD).refused == Refused("B", other)
+    assert runner.pre_filter(state, POD).rejected == Rejected("B", other)
     assert calls == ["A.pre_filter", "B.pre_filter", "C.pre_filter"] and state.skip_filter == {"C"}
 
 
@@ -134,7 +134,7 @@ def post_filtered(*answers: object) -> tuple[PostFiltered, str]:
     return outcome, diagnosis.post_filter_message
 
 
-def post_filter(*answers: Nominate | Refusal | Exception) -> tuple[Nominate, str]:
+def post_filter(*answers: Nominate | Rejection | Exception) -> tuple[Nominate, str]:
     outcome, message = post_filtered(*answers)
     return outcome.nomination, message
 
@@ -155,13 +155,13 @@ def test_post_filter_keeps_the_last_nomination_that_was_made() -> None:
     assert post_filter(Nominate(None, "first"), clear, NO) == (clear, "first, nothing helps, no")
 
 
-def test_post_filter_stops_at_an_unresolvable_refusal_and_says_only_that(calls: list[str]) -> None:
+def test_post_filter_stops_at_an_unresolvable_rejection_and_says_only_that(calls: list[str]) -> None:
     assert post_filter(Nominate("", "nothing helps"), NEVER, NO) == (Nominate(), "never")
     assert calls == ["A.post_filter", "B.post_filter"]
 
 
 @pytest.mark.parametrize(
-    ("answers", "refused_by"),
+    ("answers", "rejected_by"),
     [
         ([NO, LATER], "A"),
         ([Nominate("", "nothing helps"), NO], "A"),
@@ -169,13 +169,13 @@ def test_post_filter_stops_at_an_unresolvable_refusal_and_says_only_that(calls: 
         ([NO, Nominate("a", "found one")], ""),
     ],
 )
-def test_post_filter_names_the_first_that_could_not_help(answers: list[Any], refused_by: str) -> None:
-    assert post_filtered(*answers)[0].refused_by == refused_by
+def test_post_filter_names_the_first_that_could_not_help(answers: list[Any], rejected_by: str) -> None:
+    assert post_filtered(*answers)[0].rejected_by == rejected_by
 
 
 def test_post_filter_that_raises_ends_the_stage_and_leaves_the_nomination_alone(calls: list[str]) -> None:
     outcome, message = post_filtered(Nominate("", "nothing helps"), BROKEN, NO)
-    assert (outcome.nomination, outcome.refused_by, message) == (Nominate(), "B", "it broke")
+    assert (outcome.nomination, outcome.rejected_by, message) == (Nominate(), "B", "it broke")
     assert str(outcome.error) == 'running PostFilter plugin "B": RuntimeError: it broke'
     assert calls == ["A.post_filter", "B.post_filter"]
 
@@ -188,11 +188,11 @@ def test_post_filter_that_answers_nonsense_is_an_error() -> None:
 # --- Reserve, Unreserve, Permit ---------------------------------------------------------------------------------------
 
 
-def reserve(runner: Runner) -> Refused | None:
+def reserve(runner: Runner) -> Rejected | None:
     return runner.reserve(CycleState(), POD, "a")
 
 
-def permit(runner: Runner) -> Refused | dict[str, float]:
+def permit(runner: Runner) -> Rejected | dict[str, float]:
     return runner.permit(CycleState(), POD, "a")
 
 
@@ -201,13 +201,13 @@ def test_reserve_succeeds_if_everybody_does(calls: list[str]) -> None:
     assert calls == ["A.reserve", "B.reserve"]
 
 
-@pytest.mark.parametrize("refusal", [NO, NEVER, LATER])
+@pytest.mark.parametrize("rejection", [NO, NEVER, LATER])
 @pytest.mark.parametrize(("point", "run"), [("reserve", reserve), ("permit", permit)])
-def test_reserve_and_permit_stop_at_the_first_refusal(
-    calls: list[str], refusal: Refusal, point: str, run: Callable[[Runner], Any]
+def test_reserve_and_permit_stop_at_the_first_rejection(
+    calls: list[str], rejection: Rejection, point: str, run: Callable[[Runner], Any]
 ) -> None:
-    runner = runner_of(scripted("A", **{point: refusal}), scripted("B", **{point: None}))
-    assert run(runner) == Refused("A", refusal)
+    runner = runner_of(scripted("A", **{point: rejection}), scripted("B", **{point: None}))
+    assert run(runner) == Rejected("A", rejection)
     assert calls == [f"A.{point}"]
 
 
@@ -236,8 +236,8 @@ def test_permit_collects_who_wants_to_wait_and_cuts_long_waits() -> None:
     assert permit(runner) == {"A": 5, "C": 900}
 
 
-def test_permit_refusal_beats_a_wish_to_wait() -> None:
-    assert permit(runner_of(scripted("A", permit=Wait(5)), scripted("B", permit=NO))) == Refused("B", NO)
+def test_permit_rejection_beats_a_wish_to_wait() -> None:
+    assert permit(runner_of(scripted("A", permit=Wait(5)), scripted("B", permit=NO))) == Rejected("B", NO)
 
 
 def test_permit_approves_if_nobody_objects() -> None:

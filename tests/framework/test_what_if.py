@@ -19,8 +19,8 @@ from pilotage.api import (
     Pod,
     PreFilter,
     Reason,
-    Refusal,
     Reject,
+    Rejection,
     Scores,
     VectorScore,
 )
@@ -135,12 +135,12 @@ def test_scores_are_of_the_nodes_as_they_would_be() -> None:
 
 
 class OnlyB(Plugin, PreFilter):
-    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> NodeNames | Refusal | None:
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> NodeNames | Rejection | None:
         return Reject(Reason("Bad", "bad pod")) if pod.name == "bad" else NodeNames(["b"])  # type: ignore[arg-type]
 
 
 class FewPods(Plugin, Filter, VectorScore):
-    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Rejection | None:
         return Reject(Reason("Full", "full")) if node.pod_count else None
 
     def score_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Scores:
@@ -171,7 +171,7 @@ class AsksItself(Plugin, Filter):
     def __init__(self, handle: FakeHandle) -> None:
         self._handle = handle
 
-    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Rejection | None:
         rejected = self._handle.what_if(pod).on(node.name).rejection()
         return None if rejected is None else rejected[1]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pilotage.api import CycleState, Filter, NodeView, Plugin, Reason, Refusal, Reject
+from pilotage.api import CycleState, Filter, NodeView, Plugin, Reason, Reject, Rejection
 from pilotage.config.problems import ConfigError
 from pilotage.library import Framework
 from pilotage.model import Pod
@@ -19,7 +19,7 @@ from tests.cycle.foreign_kinds_world import PlainTickets, Tickets, ticket
 class Sober(Plugin, Filter):
     """No nodes with a bar."""
 
-    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Rejection | None:
         return Reject(Reason("Bar", "node has a bar")) if "bar" in node.labels else None
 
 
@@ -30,7 +30,7 @@ def test_a_pod_that_fits_nowhere_is_answered_with_all_reasons() -> None:
     assert answer.reasons == {"a": ["Insufficient cpu"], "b": ["node(s) were unschedulable"]}
 
 
-def test_a_pod_that_pre_filter_refuses_fits_nowhere() -> None:
+def test_a_pod_that_pre_filter_rejects_fits_nowhere() -> None:
     framework = Framework(node("a").json())
     answer = framework.fits(pod("p").node_affinity_terms({"matchFields": [_field("no-such-node")]}).json())
     assert not answer and list(answer.reasons) == ["a"]
@@ -89,7 +89,7 @@ def test_what_cannot_be_used_is_named() -> None:
         Framework().fits(node("a").json())
 
 
-def test_a_bad_configuration_is_refused(tmp_path: Path) -> None:
+def test_a_bad_configuration_is_rejected(tmp_path: Path) -> None:
     file = tmp_path / "c.yaml"
     file.write_text("profils: []\n")
     with pytest.raises(ConfigError, match="Required value"):
@@ -106,6 +106,6 @@ def test_objects_of_a_kind_that_a_plugin_watches_are_put_in_as_json_or_as_its_ty
     assert not framework.fits(wanted)
 
 
-def test_an_object_of_a_kind_that_no_plugin_watches_is_refused() -> None:
+def test_an_object_of_a_kind_that_no_plugin_watches_is_rejected() -> None:
     with pytest.raises(ValueError, match="does not read objects of kind 'Ticket', and no plugin watches them"):
         Framework(node("a").json(), ticket("p"))

@@ -25,22 +25,22 @@ class OnePlugin:
             self.cluster.put_pod(pod.build())
 
     def reasons(self, pod: PodBuilder) -> dict[str, list[Reason]]:
-        """Why each node is refused; an empty list if it is not."""
+        """Why each node is rejected; an empty list if it is not."""
         state, built, nodes = self._state(pod), pod.build(), self.cluster.nodes
         by_column: dict[str, list[Reason]] = {name: [] for name in nodes.names}
         for mask, reason in self.plugin.filter_all(state, built, nodes):
-            for name, is_refused in zip(nodes.names, mask, strict=True):
-                if is_refused:
+            for name, is_rejected in zip(nodes.names, mask, strict=True):
+                if is_rejected:
                     by_column[name].append(reason)
         by_node = {}
         for row, name in enumerate(nodes.names):
-            refusal = self.plugin.filter(state, built, RowView(nodes, row))
-            by_node[name] = [] if refusal is None else list(refusal.reasons)
+            rejection = self.plugin.filter(state, built, RowView(nodes, row))
+            by_node[name] = [] if rejection is None else list(rejection.reasons)
         assert by_column == by_node
         return by_node
 
-    def refused(self, pod: PodBuilder) -> list[str]:
-        """Names of the nodes that are refused."""
+    def rejected(self, pod: PodBuilder) -> list[str]:
+        """Names of the nodes that are rejected."""
         return [name for name, reasons in self.reasons(pod).items() if reasons]
 
     def raw_scores(self, pod: PodBuilder) -> dict[str, int]:
@@ -73,7 +73,7 @@ class OnePlugin:
 
 
 def hint(plugin: Plugin, resource: Resource, action: Action, pod: PodBuilder, old: Any, new: Any) -> Hint | None:
-    """What the plugin answers to an event for a pod that it refused; None if it did not register for it."""
+    """What the plugin answers to an event for a pod that it rejected; None if it did not register for it."""
     table = HintTable({"default-scheduler": [plugin]}, Metrics())
     judges = table.judges("default-scheduler", ClusterEvent(resource, action))
     if not judges:

@@ -1,4 +1,4 @@
-"""The arguments of the default plugins: defaults, and what is refused."""
+"""The arguments of the default plugins: defaults, and what is rejected."""
 
 from __future__ import annotations
 
@@ -252,14 +252,16 @@ SHAPE = "scoringStrategy.requestedToCapacityRatio.shape"
         ("NodeAffinity", {"addedAffinity": {"required": {}}}, "addedAffinity.required: unknown field"),
     ],
 )
-def test_a_value_that_is_not_allowed_is_refused_with_its_path(plugin: str, given: dict[str, Any], problem: str) -> None:
+def test_a_value_that_is_not_allowed_is_rejected_with_its_path(
+    plugin: str, given: dict[str, Any], problem: str
+) -> None:
     with pytest.raises(ConfigError) as raised:
         decoded(plugin, given)
     assert len(raised.value.lines) == 1
     assert raised.value.lines[0].startswith(f'plugin "{plugin}": args.{problem}')
 
 
-def test_no_candidates_at_all_is_refused_at_both_fields() -> None:
+def test_no_candidates_at_all_is_rejected_at_both_fields() -> None:
     with pytest.raises(ConfigError) as raised:
         decoded("DefaultPreemption", {"minCandidateNodesPercentage": 0, "minCandidateNodesAbsolute": 0})
     assert [problem.path for problem in raised.value.problems] == [

@@ -22,7 +22,7 @@ from pilotage.cycle.placement import Placed, Unplaced, place
 from pilotage.cycle.scheduler import Scheduler
 from pilotage.model import Pod
 from pilotage.plugins.inter_pod_affinity.existing_terms import ExistingTerms
-from pilotage.queue.entry import Home
+from pilotage.queue.entry import SubQueue
 from pilotage.rng import seeded
 from pilotage.testing import PodBuilder, VirtualClock, node, pod
 
@@ -187,8 +187,8 @@ def test_namespaces_and_values_of_a_term_are_not_multiplied() -> None:
     index = made.cluster.index(ExistingTerms)
     run_on(made, affine("podAntiAffinity", [wide]), "n1")
     assert len(index._repelling._filed) < 10
-    refused = attempt(made, pod("meant").namespace("ns7").label("app", "v1999").node_selector(**{ZONE: "z1"}).build())
-    assert isinstance(refused, Unplaced)
+    rejected = attempt(made, pod("meant").namespace("ns7").label("app", "v1999").node_selector(**{ZONE: "z1"}).build())
+    assert isinstance(rejected, Unplaced)
 
 
 def test_nothing_is_left_of_terms_when_their_pods_are_gone() -> None:
@@ -269,7 +269,7 @@ def test_event_costs_the_same_however_much_a_waiting_pod_asks_for(kind: str) -> 
         assert ticket is not None
         made.decide(ticket)
         made._end_cycle()
-        assert made.queue.size(Home.UNSCHEDULABLE) == 1
+        assert made.queue.size(SubQueue.UNSCHEDULABLE) == 1
         changed = [pod(f"p{i}").label("app", "other").node("n1").build() for i in range(3)]
 
         def events() -> None:

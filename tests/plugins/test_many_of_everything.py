@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pilotage.api import Budget, BudgetExceeded, CycleState, Filter, NodeView, Plugin, Refusal, Score
+from pilotage.api import Budget, BudgetExceeded, CycleState, Filter, NodeView, Plugin, Rejection, Score
 from pilotage.cluster.state import Cluster
 from pilotage.framework.node_questions import NodeQuestions
 from pilotage.library import Framework
@@ -129,7 +129,7 @@ def test_a_plugin_asks_for_time_while_it_looks_at_many(plugin: str, ask: str) ->
 
 
 class Slow(Plugin, Filter, Score):
-    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Rejection | None:
         return None
 
     def score(self, state: CycleState, pod: Pod, node: NodeView) -> int:
@@ -175,7 +175,7 @@ def growth(prepare: Callable[[int], Callable[[], object]], number: int) -> float
     return min(best_of_three(4 * number) / max(best_of_three(number), 1e-4) for _ in range(3))
 
 
-def refused_by_all(size: int) -> Callable[[], object]:
+def rejected_by_all(size: int) -> Callable[[], object]:
     framework, built = Framework(*(node(f"n{at}").json() for at in range(20))), pod("p").requests(amounts(size)).json()
     return lambda: framework.fits(built)
 
@@ -185,19 +185,19 @@ def tolerations_and_taints(size: int) -> Callable[[], object]:
     tolerations = [{"key": f"t{at}", "operator": "Exists"} for at in range(size)]
     world = OnePlugin(TaintToleration(), node("a").spec(taints=taints))
     built = pod("p").spec(tolerations=tolerations)
-    return lambda: world.refused(built) == []
+    return lambda: world.rejected(built) == []
 
 
 def ports_that_others_use(size: int) -> Callable[[], object]:
     used = with_ports(size, lambda at: f"10.0.{at // 256}.{at % 256}").node("a")
     wanted = with_ports(size, lambda at: f"10.1.{at // 256}.{at % 256}")
     world = with_handle(NodePorts, node("a"), pods=[used])
-    return lambda: world.refused(wanted)
+    return lambda: world.rejected(wanted)
 
 
 def selector_by_host(size: int) -> Callable[[], object]:
     world, built = OnePlugin(NodeAffinity(NodeAffinityArgs()), *(node(f"n{at}") for at in range(50))), with_terms(size)
-    return lambda: world.refused(built)
+    return lambda: world.rejected(built)
 
 
 def sums_of_sidecars(size: int) -> Callable[[], object]:
@@ -208,7 +208,7 @@ def sums_of_sidecars(size: int) -> Callable[[], object]:
 @pytest.mark.parametrize(
     ("prepare", "number"),
     [
-        (refused_by_all, 1000),
+        (rejected_by_all, 1000),
         (tolerations_and_taints, 500),
         (ports_that_others_use, 500),
         (selector_by_host, 1000),
@@ -224,7 +224,7 @@ def test_work_grows_with_what_is_there_and_not_with_its_square(
 # --- what is said and what is left ------------------------------------------------------------------------------------
 
 
-def test_a_pod_with_thousands_of_resources_is_refused_with_a_few_names_and_a_number() -> None:
+def test_a_pod_with_thousands_of_resources_is_rejected_with_a_few_names_and_a_number() -> None:
     framework = Framework(node("a").json(), node("b").json())
     reasons = framework.fits(pod("p").requests(cpu="100").requests(amounts(3000)).json()).reasons["a"]
     assert reasons[0] == "Insufficient cpu" or "Insufficient cpu" in reasons
@@ -264,10 +264,10 @@ def test_host_ports_are_forgotten_with_the_pods_that_used_them() -> None:
     users = [with_ports(50, lambda at: f"10.0.0.{at}"), with_ports(50)]
     for number, user in enumerate(users):
         world.cluster.put_pod(user.uid(f"u{number}").node("a").build())
-    assert world.refused(with_ports(1)) == ["a"]
+    assert world.rejected(with_ports(1)) == ["a"]
     for number in range(len(users)):
         world.cluster.remove_pod(f"u{number}")
-    assert not index._users and world.refused(with_ports(1)) == []
+    assert not index._users and world.rejected(with_ports(1)) == []
 
 
 def test_signatures_stay_small_whatever_a_pod_says() -> None:

@@ -141,7 +141,7 @@ def test_terms_that_all_name_nodes_restrict_the_search(terms: list[dict[str, Any
     assert world().pre_filter(pod("p").node_affinity_terms(*terms)) == expected
 
 
-def test_terms_that_name_no_common_node_refuse_the_pod() -> None:
+def test_terms_that_name_no_common_node_reject_the_pod() -> None:
     conflict = term(fields=[requirement("metadata.name", "In", "a"), requirement("metadata.name", "In", "b")])
     answer = world().pre_filter(pod("p").node_affinity_terms(conflict))
     assert isinstance(answer, Reject) and answer.unresolvable

@@ -47,7 +47,7 @@ def test_which_features_a_pod_requires(spec: dict[str, Any], features: set[str])
     assert required_features(pod("p").spec(**spec).build().spec) == features
 
 
-def test_node_that_lacks_a_feature_is_refused_for_good() -> None:
+def test_node_that_lacks_a_feature_is_rejected_for_good() -> None:
     world = with_handle(NodeDeclaredFeatures, declaring("old", RESTART), declaring("new", RESTART, USERNS))
     reasons = world.reasons(NEEDS_USERNS)
     assert [reason.message for reason in reasons["old"]] == ["node(s) didn't match Pod's required features"]
@@ -70,11 +70,11 @@ def test_pod_that_requires_nothing_skips() -> None:
 
 def test_change_of_a_node_is_seen() -> None:
     world = with_handle(NodeDeclaredFeatures, declaring("n"))
-    assert world.refused(NEEDS_USERNS) == ["n"]
+    assert world.rejected(NEEDS_USERNS) == ["n"]
     world.cluster.put_node(declaring("n", USERNS).build())
-    assert world.refused(NEEDS_USERNS) == []
+    assert world.rejected(NEEDS_USERNS) == []
     world.cluster.put_node(declaring("n").build())
-    assert world.refused(NEEDS_USERNS) == ["n"]
+    assert world.rejected(NEEDS_USERNS) == ["n"]
 
 
 @pytest.mark.parametrize(

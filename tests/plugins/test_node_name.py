@@ -12,18 +12,18 @@ WORLD = OnePlugin(NodeName(), node("a"), node("b"))
 
 def test_a_pod_that_names_no_node_may_go_anywhere() -> None:
     assert WORLD.pre_filter(pod("p")) is None
-    assert WORLD.refused(pod("p")) == []
+    assert WORLD.rejected(pod("p")) == []
 
 
 def test_a_pod_that_names_a_node_may_go_only_there() -> None:
     assert WORLD.pre_filter(pod("p").node("b")) == NodeNames(frozenset(["b"]))
     (reason,) = WORLD.reasons(pod("p").node("b"))["a"]
     assert reason.message == "node(s) didn't match the requested node name" and reason.unresolvable
-    assert WORLD.refused(pod("p").node("b")) == ["a"]
+    assert WORLD.rejected(pod("p").node("b")) == ["a"]
 
 
 def test_a_pod_that_names_a_node_that_does_not_exist_fits_nowhere() -> None:
-    assert WORLD.refused(pod("p").node("c")) == ["a", "b"]
+    assert WORLD.rejected(pod("p").node("c")) == ["a", "b"]
 
 
 def test_every_new_node_may_help() -> None:

@@ -27,7 +27,7 @@ TCP_80 = {"hostPort": 80}
 
 
 @pytest.mark.parametrize(
-    ("used", "wanted", "is_refused"),
+    ("used", "wanted", "is_rejected"),
     [
         (TCP_80, TCP_80, True),
         (TCP_80, {"hostPort": 81}, False),
@@ -49,12 +49,12 @@ TCP_80 = {"hostPort": 80}
         "no host port",
     ],
 )
-def test_which_ports_meet(used: dict[str, Any], wanted: dict[str, Any], is_refused: bool) -> None:
+def test_which_ports_meet(used: dict[str, Any], wanted: dict[str, Any], is_rejected: bool) -> None:
     world = with_handle(NodePorts, node("n"), node("free"), pods=[ported("u", used).node("n")])
-    assert world.refused(ported("p", wanted)) == (["n"] if is_refused else [])
+    assert world.rejected(ported("p", wanted)) == (["n"] if is_rejected else [])
 
 
-def test_refusal_can_be_helped_by_evicting_pods() -> None:
+def test_rejection_can_be_helped_by_evicting_pods() -> None:
     world = with_handle(NodePorts, node("n"), pods=[ported("u", TCP_80).node("n")])
     (reason,) = world.reasons(ported("p", TCP_80))["n"]
     assert reason.message == "node(s) didn't have free ports for the requested pod ports"
@@ -70,17 +70,17 @@ def test_pod_without_host_ports_skips_the_filter() -> None:
 def test_sidecars_take_ports_and_init_containers_do_not() -> None:
     users = [ported("s", TCP_80, init=True, sidecar=True).node("a"), ported("i", TCP_80, init=True).node("b")]
     world = with_handle(NodePorts, node("a"), node("b"), pods=users)
-    assert world.refused(ported("p", TCP_80)) == ["a"]
+    assert world.rejected(ported("p", TCP_80)) == ["a"]
 
 
 def test_port_is_free_when_the_last_pod_that_uses_it_is_gone() -> None:
     first, second = ported("u", TCP_80).node("n"), ported("v", TCP_80).node("n")
     world = with_handle(NodePorts, node("n"), pods=[first, second])
-    assert world.refused(ported("p", TCP_80)) == ["n"]
+    assert world.rejected(ported("p", TCP_80)) == ["n"]
     world.cluster.remove_pod(first.build().uid)
-    assert world.refused(ported("p", TCP_80)) == ["n"]
+    assert world.rejected(ported("p", TCP_80)) == ["n"]
     world.cluster.remove_pod(second.build().uid)
-    assert world.refused(ported("p", TCP_80)) == []
+    assert world.rejected(ported("p", TCP_80)) == []
 
 
 @pytest.mark.parametrize(

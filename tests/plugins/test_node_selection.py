@@ -61,9 +61,9 @@ def test_columns_and_nodes_agree_on_random_selectors() -> None:
                 }
             },
         )
-        refused = world.refused(built)
+        rejected = world.rejected(built)
         world.raw_scores(built)
-        matched.add(len(refused))
+        matched.add(len(rejected))
     assert {0, 40} < matched, "some selectors match all nodes, some none, some a part"
 
 

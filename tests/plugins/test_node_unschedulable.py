@@ -15,7 +15,7 @@ WORLD = OnePlugin(PLUGIN, node("open"), node("closed").unschedulable())
 
 
 @pytest.mark.parametrize(
-    ("waiting", "refused"),
+    ("waiting", "rejected"),
     [
         (pod("p"), ["closed"]),
         (pod("p").tolerate("other"), ["closed"]),
@@ -28,8 +28,8 @@ WORLD = OnePlugin(PLUGIN, node("open"), node("closed").unschedulable())
     ],
     ids=["none", "other key", "other effect", "other value", "exact", "empty value", "any effect", "everything"],
 )
-def test_a_cordoned_node_is_open_to_pods_that_tolerate_it(waiting: PodBuilder, refused: list[str]) -> None:
-    assert WORLD.refused(waiting) == refused
+def test_a_cordoned_node_is_open_to_pods_that_tolerate_it(waiting: PodBuilder, rejected: list[str]) -> None:
+    assert WORLD.rejected(waiting) == rejected
 
 
 def test_the_reason_is_beyond_preemption() -> None:

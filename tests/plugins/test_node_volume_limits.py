@@ -75,73 +75,73 @@ def test_a_node_without_csi_node_has_no_limits() -> None:
 def test_volumes_that_are_still_attached_count() -> None:
     world = world_with(2, "c0")
     world.put(attachment("a0", "n", "v0", DRIVER))
-    assert world.refused(using("c2")) == [], "attached and used is one volume"
+    assert world.rejected(using("c2")) == [], "attached and used is one volume"
     left_over = attachment("a1", "n", "v1", DRIVER)
     world.put(left_over)
-    assert world.refused(using("c2")) == ["n"]
+    assert world.rejected(using("c2")) == ["n"]
     world.remove(left_over)
-    assert world.refused(using("c2")) == []
+    assert world.rejected(using("c2")) == []
 
 
 def test_an_attached_volume_is_known_by_attacher_and_handle() -> None:
     world = world_with(2, "c0")
     world.put(csi_volume("twin") | {"spec": csi_volume("v0")["spec"]})
     world.put(attachment("a0", "n", "twin", DRIVER))
-    assert world.refused(using("c2")) == [], "another PersistentVolume of the same disk"
+    assert world.rejected(using("c2")) == [], "another PersistentVolume of the same disk"
     world.put(attachment("a0", "n", "v0", "other.example.com"))
-    assert world.refused(using("c2")) == [], "another driver's"
+    assert world.rejected(using("c2")) == [], "another driver's"
     world.put(attachment("a0", "n", "v1", ""))
-    assert world.refused(using("c2")) == [], "attached by nobody"
+    assert world.rejected(using("c2")) == [], "attached by nobody"
     in_tree = volume("old", awsElasticBlockStore={"volumeID": "vol-1"})
     world.put(in_tree, attachment("a0", "n", "old", DRIVER))
-    assert world.refused(using("c2")) == [], "an in-tree volume does not count by its attachment"
+    assert world.rejected(using("c2")) == [], "an in-tree volume does not count by its attachment"
     world.put(volume("blank", csi={"driver": DRIVER, "volumeHandle": ""}), attachment("a0", "n", "blank", DRIVER))
-    assert world.refused(using("c2")) == ["n"], "what has no handle counts as well"
+    assert world.rejected(using("c2")) == ["n"], "what has no handle counts as well"
 
 
 def test_a_claim_without_volume_counts_for_the_driver_of_its_class() -> None:
     world = world_with(1)
     world.put(storage_class("s"), claim("new", class_name="s"), claim("newer", class_name="s"))
-    assert world.refused(using("new")) == []
-    assert world.refused(using("new", "newer")) == ["n"]
+    assert world.rejected(using("new")) == []
+    assert world.rejected(using("new", "newer")) == ["n"]
 
 
 def test_what_changes_later_is_counted() -> None:
     world = world_with(2, "c0", "c1")
-    assert world.refused(using("c2")) == ["n"]
+    assert world.rejected(using("c2")) == ["n"]
     world.put(csi_node("n", {DRIVER: 3}))
-    assert world.refused(using("c2")) == [], "more room"
+    assert world.rejected(using("c2")) == [], "more room"
     world.put(csi_node("n", {DRIVER: 2}))
-    assert world.refused(using("c2")) == ["n"], "less room"
+    assert world.rejected(using("c2")) == ["n"], "less room"
     world.put(csi_volume("v1", "other.example.com"))
-    assert world.refused(using("c2")) == [], "one of the volumes turned out to be another driver's"
+    assert world.rejected(using("c2")) == [], "one of the volumes turned out to be another driver's"
     world.put(claim("c1", volume_name="v3"))
-    assert world.refused(using("c2")) == ["n"], "a claim has got another volume"
+    assert world.rejected(using("c2")) == ["n"], "a claim has got another volume"
     world.cluster.remove_pod(using("c0", name="u-c0").build().uid)
-    assert world.refused(using("c2")) == [], "a pod is gone"
+    assert world.rejected(using("c2")) == [], "a pod is gone"
 
 
 def test_a_class_that_appears_later_is_counted() -> None:
     world = world_with(1)
     world.put(claim("new", class_name="s"))
     world.cluster.put_pod(using("new", name="u").node("n").build())
-    assert world.refused(using("c0")) == []
+    assert world.rejected(using("c0")) == []
     world.put(storage_class("s"))
-    assert world.refused(using("c0")) == ["n"]
+    assert world.rejected(using("c0")) == ["n"]
 
 
 def test_an_attached_volume_that_appears_later_is_counted() -> None:
     world = world_with(1)
     world.put(attachment("a", "n", "late", DRIVER))
-    assert world.refused(using("c0")) == []
+    assert world.rejected(using("c0")) == []
     world.put(csi_volume("late"))
-    assert world.refused(using("c0")) == ["n"]
+    assert world.rejected(using("c0")) == ["n"]
 
 
 def test_a_full_node_takes_the_volumes_that_it_has() -> None:
     world = world_with(2, "c0", "c1")
-    assert world.refused(using("c0", "c1")) == []
-    assert world.refused(using("c0", "c2")) == ["n"]
+    assert world.rejected(using("c0", "c1")) == []
+    assert world.rejected(using("c0", "c2")) == ["n"]
 
 
 def test_in_tree_volumes_count_for_their_csi_driver() -> None:
@@ -149,10 +149,10 @@ def test_in_tree_volumes_count_for_their_csi_driver() -> None:
     world.put(csi_node("n", {EBS: 1}))
     world.put(volume("v", awsElasticBlockStore={"volumeID": "aws://zone/vol-1"}), claim("c", volume_name="v"))
     inline = {"awsElasticBlockStore": {"volumeID": "vol-2"}}
-    assert world.refused(mounting("p", inline)) == []
+    assert world.rejected(mounting("p", inline)) == []
     world.cluster.put_pod(using("c", name="u").node("n").build())
-    assert world.refused(mounting("p", inline)) == ["n"]
-    assert world.refused(mounting("p", {"awsElasticBlockStore": {"volumeID": "vol-1"}})) == [], "the same volume"
+    assert world.rejected(mounting("p", inline)) == ["n"]
+    assert world.rejected(mounting("p", {"awsElasticBlockStore": {"volumeID": "vol-1"}})) == [], "the same volume"
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_handles_of_inline_volumes(one: Object, other: Object, same: bool) -> No
     world = VolumeWorld(NodeVolumeLimits, node("n"))
     world.put(csi_node("n", {EBS: 1, "pxd.portworx.com": 1, "csi.vsphere.vmware.com": 1}))
     world.cluster.put_pod(mounting("u", one).node("n").build())
-    assert world.refused(mounting("p", other)) == ([] if same else ["n"])
+    assert world.rejected(mounting("p", other)) == ([] if same else ["n"])
 
 
 REGIONAL = {"topology.kubernetes.io/zone": "us-east1-c", "failure-domain.beta.kubernetes.io/zone": "us-east1-b"}
@@ -182,7 +182,7 @@ def test_the_old_zone_label_of_a_disk_has_the_first_word() -> None:
     world.put(volume("v", labels=REGIONAL, **disk), claim("c", volume_name="v"))
     world.put(volume("w", labels={"topology.kubernetes.io/zone": "us-east1-b"}, **disk), claim("d", volume_name="w"))
     world.cluster.put_pod(using("c", name="u").node("n").build())
-    assert world.refused(using("d")) == []
+    assert world.rejected(using("d")) == []
 
 
 UNTRANSLATABLE: Object = {"azureDisk": {"diskURI": "d", "kind": "Dedicated"}}
@@ -192,16 +192,16 @@ CONVERTING = "converting volume(v0) from inline to csi: kind(Dedicated) is not s
 def test_a_volume_that_cannot_be_translated_does_not_count() -> None:
     world = VolumeWorld(NodeVolumeLimits, node("n"))
     world.put(csi_node("n", {"disk.csi.azure.com": 0}), volume("v", **UNTRANSLATABLE), claim("c", volume_name="v"))
-    assert world.refused(using("c")) == []
+    assert world.rejected(using("c")) == []
 
 
 def test_an_inline_volume_that_cannot_be_translated_is_an_error_where_it_would_count() -> None:
     world = VolumeWorld(NodeVolumeLimits, node("bare"))
-    assert world.refused(mounting("p", UNTRANSLATABLE)) == []
+    assert world.rejected(mounting("p", UNTRANSLATABLE)) == []
     world.cluster.put_node(node("n").build())
     world.put(csi_node("n", {DRIVER: 1}))
     with pytest.raises(CannotCount, match=re.escape(CONVERTING)):
-        world.refused(mounting("p", UNTRANSLATABLE))
+        world.rejected(mounting("p", UNTRANSLATABLE))
 
 
 @pytest.mark.parametrize("limits", [{}, {DRIVER: 5}], ids=["no limits", "limits"])
@@ -210,12 +210,12 @@ def test_a_pod_whose_volumes_cannot_be_counted_matters_where_there_are_limits(li
     world.put(csi_node("n", limits))
     world.cluster.put_pod(mounting("u", UNTRANSLATABLE).node("n").build())
     if not limits:
-        assert world.refused(using("c0")) == []
+        assert world.rejected(using("c0")) == []
         return
     with pytest.raises(CannotCount, match=re.escape(CONVERTING)):
-        world.refused(using("c0"))
+        world.rejected(using("c0"))
     world.cluster.remove_pod(mounting("u", UNTRANSLATABLE).build().uid)
-    assert world.refused(using("c0")) == []
+    assert world.rejected(using("c0")) == []
 
 
 def test_a_claim_that_belongs_to_another_pod_is_an_error() -> None:
@@ -223,27 +223,29 @@ def test_a_claim_that_belongs_to_another_pod_is_an_error() -> None:
     world.put(claim("p-scratch", volume_name="v0"))
     borrowed = pod("p").spec(volumes=[{"name": "scratch", "ephemeral": {}}])
     with pytest.raises(CannotCount, match="PVC default/p-scratch was not created for pod default/p"):
-        world.refused(borrowed)
+        world.rejected(borrowed)
 
 
-@pytest.mark.parametrize(("prevents", "refused"), [(True, ["without", "bare"]), (False, [])])
-def test_a_driver_may_insist_on_being_installed(prevents: bool, refused: list[str]) -> None:
+@pytest.mark.parametrize(("prevents", "rejected"), [(True, ["without", "bare"]), (False, [])])
+def test_a_driver_may_insist_on_being_installed(prevents: bool, rejected: list[str]) -> None:
     world = VolumeWorld(NodeVolumeLimits, node("with"), node("without"), node("bare"))
     world.put(csi_node("with", {DRIVER: None}), csi_node("without", {"other.example.com": 5}))
     world.put(csi_driver(DRIVER, preventPodSchedulingIfMissing=prevents))
     world.put(csi_volume("v"), claim("c", volume_name="v"))
     text = f"{DRIVER} CSI driver is not installed on the node"
-    assert world.messages(using("c")) == {name: [text] if name in refused else [] for name in world.cluster.nodes.names}
+    assert world.messages(using("c")) == {
+        name: [text] if name in rejected else [] for name in world.cluster.nodes.names
+    }
 
 
 def test_a_driver_that_is_installed_later_is_seen() -> None:
     world = VolumeWorld(NodeVolumeLimits, node("n"))
     world.put(csi_driver(DRIVER, preventPodSchedulingIfMissing=True), csi_volume("v"), claim("c", volume_name="v"))
-    assert world.refused(using("c")) == ["n"]
+    assert world.rejected(using("c")) == ["n"]
     world.put(csi_node("n", {DRIVER: None}))
-    assert world.refused(using("c")) == []
+    assert world.rejected(using("c")) == []
     world.put(csi_node("n", {}))
-    assert world.refused(using("c")) == ["n"]
+    assert world.rejected(using("c")) == ["n"]
 
 
 def test_a_missing_claim_is_named() -> None:

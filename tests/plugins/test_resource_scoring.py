@@ -27,6 +27,6 @@ def test_columns_and_single_nodes_agree(strategy: Strategy, nodes: list[tuple[in
 
 
 def test_a_node_with_an_exbibyte_is_scored_as_any_other() -> None:
-    """Its score was -1, which refused every pod that could go there."""
+    """Its score was -1, which rejected every pod that could go there."""
     capacity = np.array([LARGEST, 2**60, 1000], dtype=np.int64)
     assert LeastAllocated().score_all(np.array([100, 2**59, 250]), capacity).tolist() == [99, 50, 75]

@@ -15,9 +15,9 @@ def test_a_pod_without_gates_may_enter() -> None:
 
 
 def test_a_gated_pod_is_told_which_gates_it_waits_for() -> None:
-    refusal = PLUGIN.pre_enqueue(pod("p").gate("example.com/a").gate("b").build())
-    assert refusal is not None and refusal.unresolvable
-    assert [reason.message for reason in refusal.reasons] == ["waiting for scheduling gates: [example.com/a b]"]
+    rejection = PLUGIN.pre_enqueue(pod("p").gate("example.com/a").gate("b").build())
+    assert rejection is not None and rejection.unresolvable
+    assert [reason.message for reason in rejection.reasons] == ["waiting for scheduling gates: [example.com/a b]"]
 
 
 def test_only_the_removal_of_the_last_gate_helps() -> None:

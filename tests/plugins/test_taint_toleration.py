@@ -14,7 +14,7 @@ TAINTED = node("n").taint("gpu", "NoSchedule", "a100")
 
 
 @pytest.mark.parametrize(
-    ("waiting", "is_refused"),
+    ("waiting", "is_rejected"),
     [
         (pod("p"), True),
         (pod("p").tolerate("gpu"), False),
@@ -35,22 +35,22 @@ TAINTED = node("n").taint("gpu", "NoSchedule", "a100")
         "everything of the effect", "any key with the value", "Equal is the default", "unknown operator", "one of two",
     ],
 )  # fmt: skip
-def test_which_tolerations_open_a_tainted_node(waiting: PodBuilder, is_refused: bool) -> None:
-    assert OnePlugin(PLUGIN, TAINTED).refused(waiting) == (["n"] if is_refused else [])
+def test_which_tolerations_open_a_tainted_node(waiting: PodBuilder, is_rejected: bool) -> None:
+    assert OnePlugin(PLUGIN, TAINTED).rejected(waiting) == (["n"] if is_rejected else [])
 
 
 @pytest.mark.parametrize(
-    ("effect", "is_refused"), [("NoSchedule", True), ("NoExecute", True), ("PreferNoSchedule", False)]
+    ("effect", "is_rejected"), [("NoSchedule", True), ("NoExecute", True), ("PreferNoSchedule", False)]
 )
-def test_which_effects_keep_a_pod_away(effect: str, is_refused: bool) -> None:
-    assert OnePlugin(PLUGIN, node("n").taint("t", effect)).refused(pod("p")) == (["n"] if is_refused else [])
+def test_which_effects_keep_a_pod_away(effect: str, is_rejected: bool) -> None:
+    assert OnePlugin(PLUGIN, node("n").taint("t", effect)).rejected(pod("p")) == (["n"] if is_rejected else [])
 
 
 def test_one_untolerated_taint_among_many_is_enough_and_told_without_its_name() -> None:
     world = OnePlugin(PLUGIN, TAINTED.taint("spot", "NoExecute"), node("free"))
     (reason,) = world.reasons(pod("p").tolerate("gpu"))["n"]
     assert reason.message == "node(s) had untolerated taint(s)" and reason.unresolvable
-    assert world.refused(pod("p").tolerate("gpu").tolerate("spot")) == []
+    assert world.rejected(pod("p").tolerate("gpu").tolerate("spot")) == []
 
 
 def soft(name: str, count: int) -> NodeBuilder:
@@ -118,4 +118,4 @@ def test_the_order_of_tolerations_does_not_matter_to_the_signature() -> None:
 def test_without_nodes_there_are_no_scores_although_taints_were_seen() -> None:
     world = OnePlugin(PLUGIN, soft("n", 2))
     world.cluster.remove_node("n")
-    assert world.raw_scores(pod("p")) == {} and world.refused(pod("p")) == []
+    assert world.raw_scores(pod("p")) == {} and world.rejected(pod("p")) == []

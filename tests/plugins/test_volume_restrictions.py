@@ -38,7 +38,7 @@ def rbd(image: str, *monitors: str, pool: str = "p", read_only: bool = False) ->
 
 
 @pytest.mark.parametrize(
-    ("there", "wanted", "is_refused"),
+    ("there", "wanted", "is_rejected"),
     [
         (gce("a"), gce("a"), True),
         (gce("a"), gce("b"), False),
@@ -54,17 +54,17 @@ def rbd(image: str, *monitors: str, pool: str = "p", read_only: bool = False) ->
         (rbd("i", "m1", read_only=True), rbd("i", "m1", read_only=True), False),
     ],
 )
-def test_which_disks_exclude_each_other(there: dict[str, Any], wanted: dict[str, Any], is_refused: bool) -> None:
+def test_which_disks_exclude_each_other(there: dict[str, Any], wanted: dict[str, Any], is_rejected: bool) -> None:
     world = VolumeWorld(VolumeRestrictions, node("n"), node("free"), pods=[mounting("u", there).node("n")])
-    assert world.messages(mounting("p", wanted)) == {"n": [DISK] if is_refused else [], "free": []}
+    assert world.messages(mounting("p", wanted)) == {"n": [DISK] if is_rejected else [], "free": []}
 
 
 def test_a_disk_is_free_again_when_its_user_is_gone() -> None:
     user = mounting("u", ebs("a")).node("n")
     world = VolumeWorld(VolumeRestrictions, node("n"), pods=[user])
-    assert world.refused(mounting("p", ebs("a"))) == ["n"]
+    assert world.rejected(mounting("p", ebs("a"))) == ["n"]
     world.cluster.remove_pod(user.build().uid)
-    assert world.refused(mounting("p", ebs("a"))) == []
+    assert world.rejected(mounting("p", ebs("a"))) == []
 
 
 def test_a_claim_for_one_pod_is_taken_everywhere() -> None:

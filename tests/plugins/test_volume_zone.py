@@ -64,7 +64,7 @@ def test_pods_without_claims_are_skipped() -> None:
         ),
     ],
 )
-def test_what_cannot_be_known_is_refused(objects: list[dict[str, Any]], message: str) -> None:
+def test_what_cannot_be_known_is_rejected(objects: list[dict[str, Any]], message: str) -> None:
     world = VolumeWorld(VolumeZone, node("n"))
     world.put(*objects)
     assert world.messages(using("c")) == {"n": [message]}

@@ -2,7 +2,7 @@
 
 world = VolumeWorld(VolumeZone, node("a").zone("z1"))
 world.put(volume("v", labels={ZONE: "z2"}), claim("c", volume_name="v"))
-assert world.refused(using("c")) == ["a"]
+assert world.rejected(using("c")) == ["a"]
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class VolumeWorld(OnePlugin):
         self.cluster.remove_object(raw["kind"], decoded(raw).key)
 
     def messages(self, waiting: PodBuilder) -> dict[str, list[str]]:
-        """Why each node is refused, in words; by PreFilter for all of them alike."""
+        """Why each node is rejected, in words; by PreFilter for all of them alike."""
         answer = self.pre_filter(waiting)
         if isinstance(answer, Reject):
             return {name: [r.message for r in answer.reasons] for name in self.cluster.nodes.names}
@@ -53,7 +53,7 @@ class VolumeWorld(OnePlugin):
             return {name: [] for name in self.cluster.nodes.names}
         return {name: sorted(r.message for r in reasons) for name, reasons in self.reasons(waiting).items()}
 
-    def refused(self, waiting: PodBuilder) -> list[str]:
+    def rejected(self, waiting: PodBuilder) -> list[str]:
         return [name for name, messages in self.messages(waiting).items() if messages]
 
     def reserved(self, waiting: PodBuilder, node_name: str) -> CycleState:

@@ -21,10 +21,10 @@ class Pause:
 class Flights:
     """Calls that a queue has handed out, each held where the model server pauses."""
 
-    def __init__(self, queue: CallQueue, server: Any, on_refusal: Callable[[CallSlot, ApiStatusError], None]) -> None:
+    def __init__(self, queue: CallQueue, server: Any, on_rejection: Callable[[CallSlot, ApiStatusError], None]) -> None:
         self._queue = queue
         self._server = server
-        self._on_refusal = on_refusal
+        self._on_rejection = on_rejection
         self._flying: dict[str, tuple[CallSlot, Coroutine[Any, Any, str | None]]] = {}
 
     def __len__(self) -> int:
@@ -64,7 +64,7 @@ class Flights:
             self._queue.done(slot, finished.value)
         except ApiStatusError as error:
             del self._flying[key]
-            self._on_refusal(slot, error)
+            self._on_rejection(slot, error)
 
     def cut_off(self, key: str) -> CallSlot:
         """The connection is lost, before or after the server has taken in the call: nobody knows which."""

@@ -57,8 +57,8 @@ def wants(pod: Json, resource: str, default: int = 0) -> int:
 # --- filter -----------------------------------------------------------------------------------------------------------
 
 
-def refusal(pod: Json, node: NaiveNode) -> tuple[str, bool, list[str]] | None:
-    """(plugin, unresolvable, messages) of the first plugin that refuses; None if the pod fits."""
+def rejection(pod: Json, node: NaiveNode) -> tuple[str, bool, list[str]] | None:
+    """(plugin, unresolvable, messages) of the first plugin that rejects; None if the pod fits."""
     spec = pod["spec"]
     if spec.get("nodeName") and spec["nodeName"] != node.name:
         return "NodeName", True, ["node(s) didn't match the requested node name"]

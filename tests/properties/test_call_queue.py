@@ -115,7 +115,7 @@ class Traffic(RuleBasedStateMachine):
         self.queue = CallQueue()
         self.received: dict[str, Pod | None] = dict.fromkeys(NAMES)
         self.listeners = Listeners()
-        self.flights = Flights(self.queue, self.server, self._refused)
+        self.flights = Flights(self.queue, self.server, self._rejected)
         self.binds = dict.fromkeys(NAMES, 0)
         self.wanted: dict[str, dict[str, str]] = {name: {} for name in NAMES}
         """What was wanted last, field by field; without fields that nobody can know any more."""
@@ -215,7 +215,7 @@ class Traffic(RuleBasedStateMachine):
         else:
             self.queue.retry(slot, 1.0, is_in_doubt=True)
 
-    def _refused(self, slot: CallSlot, error: ApiStatusError) -> None:
+    def _rejected(self, slot: CallSlot, error: ApiStatusError) -> None:
         self._failed(slot, error, is_in_doubt=False)
 
     def _failed(self, slot: CallSlot, error: Exception, *, is_in_doubt: bool) -> None:

@@ -6,7 +6,7 @@ answers are lost, and the watch is late. Always
 - a claim has one write in flight,
 - everybody is told exactly once, and what is told is true: a pod that was told that it is reserved is, with the devices
   that it was placed by; one whose wish gave way to a newer one has submitted a newer one,
-- the server is never asked for what it would refuse: users without devices, other devices in place of those in use;
+- the server is never asked for what it would reject: users without devices, other devices in place of those in use;
 
 and in the end the server has what each pod wanted last, unless it was told that this has failed.
 """
@@ -114,7 +114,7 @@ class Sharing(RuleBasedStateMachine):
         """The newest version that anybody has told of."""
         self.listeners = Listeners()
         self.count = 0
-        self.flights = Flights(self.queue, self.server, self._refused)
+        self.flights = Flights(self.queue, self.server, self._rejected)
         self.last: dict[tuple[str, str], tuple[int, Wish, Outcome | None]] = {}
         """What a pod wanted last of a claim, and what became of it."""
         for name in CLAIMS:
@@ -182,7 +182,7 @@ class Sharing(RuleBasedStateMachine):
         if slot is not None:
             self.flights.begin(slot)
 
-    def _refused(self, slot: CallSlot, error: ApiStatusError) -> None:
+    def _rejected(self, slot: CallSlot, error: ApiStatusError) -> None:
         assert error.code == 409
         self.queue.retry(slot, 1.0, is_in_doubt=True)
 

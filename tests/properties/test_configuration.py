@@ -1,4 +1,4 @@
-"""Whatever is in a configuration file, it is either read or refused with lines; nothing else comes out."""
+"""Whatever is in a configuration file, it is either read or rejected with lines; nothing else comes out."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def spoilt(value: Any, data: st.DataObject) -> Any:
 
 @settings(max_examples=300, deadline=None)
 @given(st.sampled_from(RECORDED), st.data())
-def test_a_spoilt_configuration_is_read_or_refused(config: dict[str, Any], data: st.DataObject) -> None:
+def test_a_spoilt_configuration_is_read_or_rejected(config: dict[str, Any], data: st.DataObject) -> None:
     changed = spoilt(config, data)
     try:
         options_from_configuration(configuration_of(changed if isinstance(changed, dict) else {"x": changed}, "f"))
@@ -60,7 +60,7 @@ def test_a_spoilt_configuration_is_read_or_refused(config: dict[str, Any], data:
 
 @settings(max_examples=200, deadline=None)
 @given(st.sampled_from(EXAMPLES), st.integers(0, 2000), st.integers(0, 40), st.text(max_size=6))
-def test_a_garbled_text_is_read_or_refused(text: str, start: int, length: int, new: str) -> None:
+def test_a_garbled_text_is_read_or_rejected(text: str, start: int, length: int, new: str) -> None:
     at = start % len(text)
     try:
         parse_configuration(text[:at] + new + text[at + length :], "f")

@@ -1,4 +1,4 @@
-"""Whatever stands in the JSON: an object decodes or is refused by name, alone or in a batch, and others survive."""
+"""Whatever stands in the JSON: an object decodes or is rejected by name, alone or in a batch, and others survive."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def spoilt_objects(draw: st.DrawFn, kinds: st.SearchStrategy[str] = plurals) -> 
 
 
 @given(spoilt_objects())
-def test_spoilt_object_decodes_or_is_refused_by_name(case: tuple[str, bytes]) -> None:
+def test_spoilt_object_decodes_or_is_rejected_by_name(case: tuple[str, bytes]) -> None:
     plural, data = case
     try:
         decoded = KINDS[plural].decode(data)
@@ -90,7 +90,7 @@ def test_requests_of_every_decoded_pod_can_be_worked_out(case: tuple[str, bytes]
 
 
 @given(plurals, st.integers(0, 10_000), st.integers(0, 255))
-def test_damaged_bytes_are_refused_not_fatal(plural: str, position: int, byte: int) -> None:
+def test_damaged_bytes_are_rejected_not_fatal(plural: str, position: int, byte: int) -> None:
     data = bytearray(json.dumps(_document(plural, "spoilt")).encode())
     data[position % len(data)] = byte
     try:

@@ -132,8 +132,8 @@ class World:
         except Exception:
             return None
         for row in by_column:
-            refusal = self.plugin.filter(state, waiting, RowView(nodes, row))
-            assert by_column[row] == (set() if refusal is None else {refusal.reasons[0].message})
+            rejection = self.plugin.filter(state, waiting, RowView(nodes, row))
+            assert by_column[row] == (set() if rejection is None else {rejection.reasons[0].message})
         free = [row for row, reasons in by_column.items() if not reasons]
         if not free:
             return None

@@ -28,7 +28,7 @@ from pilotage.plugins import (
 from pilotage.testing import NodeBuilder, PodBuilder, node, pod
 from tests.default_plugins import default
 from tests.framework.scripted_plugins import profile_of
-from tests.properties.naive_scheduler import WEIGHTS, NaiveNode, raw_scores, refusal, weighted_scores
+from tests.properties.naive_scheduler import WEIGHTS, NaiveNode, raw_scores, rejection, weighted_scores
 
 PLUGINS = (
     NodeName,
@@ -145,8 +145,8 @@ class Comparison:
         naive, waiting = self.naive_nodes(), built.build()
         state = CycleState()
         self.engine.runner.pre_filter(state, waiting)
-        expected = {node.name: refusal(built.json(), node) for node in naive}
-        self._compare_refusals(state, built, expected)
+        expected = {node.name: rejection(built.json(), node) for node in naive}
+        self._compare_rejections(state, built, expected)
         feasible = [node for node in naive if expected[node.name] is None]
         raw = raw_scores(built.json(), feasible)
         self._compare_scores(state, built, feasible, raw)
@@ -158,12 +158,12 @@ class Comparison:
             # What is the same for all nodes may be left out of the totals.
             assert len({total - expected_total for total, expected_total in zip(kept, sums, strict=True)}) == 1
 
-    def _compare_refusals(self, state: CycleState, built: PodBuilder, expected: dict[str, Any]) -> None:
+    def _compare_rejections(self, state: CycleState, built: PodBuilder, expected: dict[str, Any]) -> None:
         diagnosis = Diagnosis(node_names=tuple(self.cluster.nodes.names))
         self.engine.evaluator.diagnose(state, built.build(), diagnosis, None)
         found = {}
         for name in diagnosis.node_names:
-            told = diagnosis.refusal(name)
+            told = diagnosis.rejection(name)
             messages = sorted(reason.message for reason in told.reasons)
             found[name] = (diagnosis.plugin_of(name), told.unresolvable, messages) if messages else None
         assert found == expected

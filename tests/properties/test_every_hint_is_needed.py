@@ -27,8 +27,8 @@ from tests.properties.wake_up_cases import CASES, Case, Change
 SCHEDULER = "default-scheduler"
 LONGEST_BACKOFF_SECONDS = 30
 
-_CLAIM_FIRST = "a pod whose claim is missing is refused by VolumeRestrictions, before this plugin is asked"
-_MIGRATION = "only whether a plugin is migrated matters, and nothing that the plugin refuses depends on that any more"
+_CLAIM_FIRST = "a pod whose claim is missing is rejected by VolumeRestrictions, before this plugin is asked"
+_MIGRATION = "only whether a plugin is migrated matters, and nothing that the plugin rejects depends on that any more"
 _OWN_FEATURES = "what the features follow from cannot be changed in a pending pod"
 NOT_SHOWN = {
     ("DefaultPreemption", "AssignedPodDelete"): "its hint always skips: the event only opens its gate",
@@ -36,12 +36,12 @@ NOT_SHOWN = {
     ("NodeVolumeLimits", "PersistentVolumeClaimAdd"): _CLAIM_FIRST,
     ("VolumeBinding", "PersistentVolumeClaimAdd"): _CLAIM_FIRST,
     ("VolumeZone", "PersistentVolumeClaimAdd"): _CLAIM_FIRST,
-    ("VolumeZone", "storage.k8s.io/StorageClassAdd"): "without its class the claim is refused by VolumeBinding first",
+    ("VolumeZone", "storage.k8s.io/StorageClassAdd"): "without its class the claim is rejected by VolumeBinding first",
     ("NodeVolumeLimits", "storage.k8s.io/CSINodeAdd"): "a node without a CSINode has no limits",
     ("VolumeBinding", "storage.k8s.io/CSINodeAdd"): _MIGRATION,
     ("VolumeBinding", "storage.k8s.io/CSINodeUpdate"): _MIGRATION,
     # A gap of kube-scheduler's rule, which we follow: a claim that this driver provisions is not asked about.
-    ("VolumeBinding", "storage.k8s.io/CSIDriverUpdate"): "concerns inline volumes, which VolumeBinding never refuses",
+    ("VolumeBinding", "storage.k8s.io/CSIDriverUpdate"): "concerns inline volumes, which VolumeBinding never rejects",
     ("DynamicResources", "resource.k8s.io/DeviceClassUpdate"): "selectors cannot be written in short forms",
     ("NodeDeclaredFeatures", "TargetPodUpdate"): _OWN_FEATURES,
     ("NodeDeclaredFeatures", "TargetPodUpdatePodGeneratedResourceClaim"): _OWN_FEATURES,
@@ -73,9 +73,9 @@ def _without(route: Route, plugin: str) -> Route:
 
 
 async def _outcome(case: Case) -> tuple[frozenset[str], bool]:
-    """Who refused the pod at first, and whether it has a node in the end (or waits for its volume to be made there)."""
+    """Who rejected the pod at first, and whether it has a node in the end (or waits for its volume there)."""
     world, change = case
-    refused_by: frozenset[str] = frozenset()
+    rejected_by: frozenset[str] = frozenset()
     is_placed = False
     try:
         async with asyncio.TaskGroup() as tasks:
@@ -84,14 +84,14 @@ async def _outcome(case: Case) -> tuple[frozenset[str], bool]:
                 stage.api.add(full_object(item))
             await stage.clock.advance(LONGEST_BACKOFF_SECONDS)
             (entry,) = stage.queue.entries()
-            refused_by = entry.rejectors
+            rejected_by = entry.rejectors
             _do(stage, change)
             await stage.clock.advance(LONGEST_BACKOFF_SECONDS)
             is_placed = entry.pod.uid not in stage.queue or stage.scheduler.cluster.is_assumed(entry.pod.uid)
             raise _Over
     except* _Over:
         pass
-    return refused_by, is_placed
+    return rejected_by, is_placed
 
 
 class _Over(Exception):
@@ -114,11 +114,11 @@ def _do(stage: Stage, change: Change) -> None:
 def test_pod_is_woken_by_this_plugin_and_by_nobody_else(
     plugin: str, label: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    refused_by, is_placed = asyncio.run(_outcome(CASES[plugin, label]))
-    assert plugin in refused_by
+    rejected_by, is_placed = asyncio.run(_outcome(CASES[plugin, label]))
+    assert plugin in rejected_by
     assert is_placed, "a wake-up was missed"
     monkeypatch.setattr(HintTable, "routes", deaf(plugin, label))
-    assert asyncio.run(_outcome(CASES[plugin, label])) == (refused_by, False), "the case proves nothing"
+    assert asyncio.run(_outcome(CASES[plugin, label])) == (rejected_by, False), "the case proves nothing"
 
 
 def incoming() -> Iterator[ClusterEvent]:

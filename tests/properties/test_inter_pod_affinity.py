@@ -138,7 +138,7 @@ def live(args: InterPodAffinityArgs, first: list[NodeBuilder], days: list[tuple[
         feasible = [name for at, name in enumerate(names) if chosen >> at & 1] or list(names)
         for builder in asked:
             plain = PlainRules(world, world.pod(builder))
-            assert world.refusals(builder) == plain.refusals()
+            assert world.rejections(builder) == plain.rejections()
             assert world.skips_filter(builder) == plain.skips_filter()
             if names:
                 assert world.scores(builder, feasible) == plain.scores(feasible, args)
@@ -192,10 +192,10 @@ def test_imagined_pods_count_like_pods_that_are_there(
     imagined = before.imagine(asked, target)
     for builder in added:
         imagined.add(builder)
-    assert imagined.refusal == after.refusals(asked).get(target, "")
+    assert imagined.rejection == after.rejections(asked).get(target, "")
     for builder in added:
         imagined.remove(builder)
-    assert imagined.refusal == before.refusals(asked).get(target, "")
+    assert imagined.rejection == before.rejections(asked).get(target, "")
 
 
 class PlainRules:
@@ -240,7 +240,7 @@ class PlainRules:
         has_terms = _affinity(self._pod).required or _anti_affinity(self._pod).required
         return not has_terms and not self._counts()[2]
 
-    def refusals(self) -> dict[str, str]:
+    def rejections(self) -> dict[str, str]:
         close, away, unwelcome = self._counts()
         wanted = _affinity(self._pod).required
         is_first = not close and all(self._own_term_means(t, self._pod) for t in wanted)

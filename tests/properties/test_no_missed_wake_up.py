@@ -2,7 +2,7 @@
 
 Random small clusters live for a while under the real scheduler with all default plugins: nodes, pods, volumes, claims,
 devices, namespaces and services come, change and go. When all is quiet, every pod that still waits is tried once more
-by force. If that places one, something had happened that helped it, and nobody woke it.
+by force. If that places one, something had happened that pods_to_requeue it, and nobody woke it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotage.api import Action, CycleState, Filter, Hint, NodeView, Plugin, Reason, Refusal, Reject, Resource, on_event
+from pilotage.api import (
+    Action,
+    CycleState,
+    Filter,
+    Hint,
+    NodeView,
+    Plugin,
+    Reason,
+    Reject,
+    Rejection,
+    Resource,
+    on_event,
+)
 from pilotage.assembly import SchedulerOptions, options_from_configuration
 from pilotage.config.kinds import SchedulerConfiguration
 from pilotage.config.load import parse_configuration
@@ -283,14 +295,14 @@ class World:
         return {name for name in PODS if self.bound(_key("pod", name))}
 
     async def stranded(self) -> dict[str, list[str]]:
-        """Pods that wait although they fit, with the plugins that had refused them."""
+        """Pods that wait although they fit, with the plugins that had rejected them."""
         await self.stage.clock.advance(LONGEST_BACKOFF_SECONDS)
         before = self.bound_pods()
-        refused = {e.pod.name: sorted(e.rejectors) for e in self.stage.queue.entries()}
+        rejected = {e.pod.name: sorted(e.rejectors) for e in self.stage.queue.entries()}
         self.stage.scheduler.activate([entry.pod.uid for entry in self.stage.queue.entries()])
         await self.stage.clock.advance(LONGEST_BACKOFF_SECONDS)
         assert not self.stage.queue.recorded_events, "nothing is kept when all is quiet"
-        return {name: refused[name] for name in sorted(self.bound_pods() - before)}
+        return {name: rejected[name] for name in sorted(self.bound_pods() - before)}
 
 
 def _key(short: str, name: str) -> Key:
@@ -386,7 +398,7 @@ class PoolOfChoice(Plugin, Filter):
 
     pure_hints = True
 
-    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Rejection | None:
         return None if self._suits(pod, node.labels) else Reject(Reason("WrongPool", "node(s) were in another pool"))
 
     @on_event(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)

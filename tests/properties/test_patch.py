@@ -54,7 +54,7 @@ def attempt(content_type: str, current: dict[str, Any], patch: Any) -> dict[str,
 
 
 @given(st.sampled_from([STRATEGIC_MERGE_PATCH, MERGE_PATCH, JSON_PATCH]), OBJECTS, JSON_VALUES)
-def test_any_patch_of_any_object_is_applied_or_refused_and_leaves_its_input(
+def test_any_patch_of_any_object_is_applied_or_rejected_and_leaves_its_input(
     content_type: str, current: dict[str, Any], patch: Any
 ) -> None:
     before = copy.deepcopy(current)

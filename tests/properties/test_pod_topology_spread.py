@@ -121,7 +121,7 @@ def test_columns_and_memory_give_what_the_plain_rules_give(seed: int) -> None:
             dice.change(world)
         asked = dice.choice(pods)
         plain = PlainRules(world, asked.build())
-        assert world.refusals(asked) == plain.refusals()
+        assert world.rejections(asked) == plain.rejections()
         names = world.cluster.nodes.names
         feasible = [name for name in names if dice.happens(70)] or list(names)
         if names:
@@ -145,10 +145,10 @@ def test_imagined_pods_count_like_pods_that_are_there(seed: int) -> None:
     imagined = before.imagine(asked, target)
     for builder in added:
         imagined.add(builder)
-    assert imagined.is_refused == (target in SpreadWorld(first, [*there, *added]).refusals(asked))
+    assert imagined.is_rejected == (target in SpreadWorld(first, [*there, *added]).rejections(asked))
     for builder in added:
         imagined.remove(builder)
-    assert imagined.is_refused == (target in before.refusals(asked))
+    assert imagined.is_rejected == (target in before.rejections(asked))
 
 
 class PlainRules:
@@ -192,7 +192,7 @@ class PlainRules:
         untolerated = first_untolerated(node.spec.taints, self._pod.spec)
         return wanted.node_taints_policy != "Honor" or untolerated is None
 
-    def refusals(self) -> dict[str, str]:
+    def rejections(self) -> dict[str, str]:
         hard = self._rules(HARD)
         whole = [n for n in self._nodes if _has_keys(n, hard)]
         found = {}

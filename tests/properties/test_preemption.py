@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from pilotage.api import CycleState
 from pilotage.api.preemption import Candidate
-from pilotage.framework.contested import Contested
-from pilotage.framework.diagnosis import Refused
+from pilotage.framework.diagnosis import Rejected
+from pilotage.framework.nominated_pods_filter import NominatedPodsFilter
 from pilotage.framework.preemption import search
 from pilotage.model import Pod
 from pilotage.testing import NodeBuilder, PodBuilder, node, pod
@@ -155,8 +155,8 @@ def assert_found_as_one_by_one(world: PreemptionWorld, preemptor: Pod) -> None:
     found, expected = world.search(preemptor), world.one_by_one(preemptor)
     wanted = {name: outcome for name, outcome in expected.items() if isinstance(outcome, Candidate)}
     assert {c.node_name: _facts(c) for c in found.candidates} == {name: _facts(c) for name, c in wanted.items()}
-    refused = {n: (o.plugin, set(o.refusal.reasons)) for n, o in expected.items() if isinstance(o, Refused)}
-    assert {n: (plugin, set(refusal.reasons)) for n, (plugin, refusal) in found.refusals().items()} == refused
+    rejected = {n: (o.plugin, set(o.rejection.reasons)) for n, o in expected.items() if isinstance(o, Rejected)}
+    assert {n: (plugin, set(rejection.reasons)) for n, (plugin, rejection) in found.rejections().items()} == rejected
     assert len(found.errors) == sum(outcome is None for outcome in expected.values())
     costs = [c.cost for c in wanted.values()]
     assert (found.best.cost if found.best else None) == (min(costs) if costs else None)
@@ -204,20 +204,20 @@ def test_promised_nodes_are_judged_as_if_for_the_first_time(
 ) -> None:
     pending = builder.build()
     evaluator, cluster = world.engine.evaluator, world.cluster
-    remembering = Contested(world.profile, evaluator.dry_run, cluster.nodes, cluster.nominations)
+    remembering = NominatedPodsFilter(world.profile, evaluator.dry_run, cluster.nodes, cluster.nominations)
     for number in range(8):
         data.draw(changes(number), label="change")(world)
-        fresh = Contested(world.profile, evaluator.dry_run, cluster.nodes, cluster.nominations)
+        fresh = NominatedPodsFilter(world.profile, evaluator.dry_run, cluster.nodes, cluster.nominations)
         assert _verdicts(remembering, world, pending) == _verdicts(fresh, world, pending)
 
 
-def _verdicts(contested: Contested, world: PreemptionWorld, pending: Pod) -> dict[int, Refused]:
+def _verdicts(contested: NominatedPodsFilter, world: PreemptionWorld, pending: Pod) -> dict[int, Rejected]:
     state = CycleState()
     world.engine.runner.pre_filter(state, pending)
     everywhere = np.ones(len(world.cluster.nodes), dtype=np.bool_)
     verdicts = contested.verdicts(state, pending, everywhere)
     if verdicts is None:
         return {}
-    found = {int(row): refused for refused, mask in verdicts.groups(everywhere) for row in np.flatnonzero(mask)}
-    assert sorted(found) == verdicts.refused(everywhere).tolist()
+    found = {int(row): rejected for rejected, mask in verdicts.groups(everywhere) for row in np.flatnonzero(mask)}
+    assert sorted(found) == verdicts.rejected(everywhere).tolist()
     return found

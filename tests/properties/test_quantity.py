@@ -40,7 +40,7 @@ def test_formatted_value_reads_back_as_itself(value: Fraction, form: Format) -> 
 
 
 @given(st.text("0123456789.+-eEinumkKMGTP ", max_size=8))
-def test_any_text_is_a_quantity_or_refused_by_name(text: str) -> None:
+def test_any_text_is_a_quantity_or_rejected_by_name(text: str) -> None:
     try:
         value = parse_quantity(text)
     except QuantityError as error:

@@ -18,7 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from pilotage.api import ClusterEvent, Hint
 from pilotage.api.events import wildcard
 from pilotage.model import Pod
-from pilotage.queue.entry import Entry, Home, Ticket
+from pilotage.queue.entry import Entry, SubQueue, Ticket
 from pilotage.testing import pod
 from tests.queue.waiting_room import NODE_ADDED, NODE_LABEL, OWN_LABEL, POD_GONE, WaitingRoom, judge
 
@@ -95,12 +95,12 @@ class PodLives(RuleBasedStateMachine):
     def update(self, pick: int, colour: str) -> None:
         entry = self._entry(pick)
         new = pod(entry.pod.name).label("colour", colour).priority(entry.pod.priority).build()
-        was_waiting = entry.home in (Home.UNSCHEDULABLE, Home.GATED)
-        helped = was_waiting and self._worth(entry, new, Happening(OWN_LABEL, RED))
+        was_waiting = entry.home in (SubQueue.UNSCHEDULABLE, SubQueue.GATED)
+        pods_to_requeue = was_waiting and self._worth(entry, new, Happening(OWN_LABEL, RED))
         self.queue.update(new, [OWN_LABEL], entry.pod)
         assert entry.pod is new
-        if was_waiting and not helped:
-            assert entry.home in (Home.UNSCHEDULABLE, Home.GATED)
+        if was_waiting and not pods_to_requeue:
+            assert entry.home in (SubQueue.UNSCHEDULABLE, SubQueue.GATED)
 
     @precondition(lambda self: self.waiting)
     @rule(pick=picks)
@@ -129,15 +129,15 @@ class PodLives(RuleBasedStateMachine):
         home = self.queue.give_back(flight.ticket, flight.pod, rejectors, pending)
         self.waiting[entry.pod.uid] = entry.pod.name
         if not rejectors | pending:
-            assert home in (Home.ERROR_BACKOFF, Home.GATED)
+            assert home in (SubQueue.ERROR_BACKOFF, SubQueue.GATED)
             return
         answers = [self._asked(entry, flight.pod, missed) for missed in flight.missed]
         if not any(answers):
-            assert home is Home.UNSCHEDULABLE
+            assert home is SubQueue.UNSCHEDULABLE
         elif entry.gated_by:
-            assert home is Home.GATED
+            assert home is SubQueue.GATED
         else:
-            assert home is (Home.ACTIVE if "immediately" in answers else Home.BACKOFF)
+            assert home is (SubQueue.ACTIVE if "immediately" in answers else SubQueue.BACKOFF)
 
     @precondition(lambda self: self.flights)
     @rule(pick=picks, colour=colours)
@@ -157,12 +157,12 @@ class PodLives(RuleBasedStateMachine):
 
     @rule(event=st.sampled_from([NODE_ADDED, POD_GONE, NODE_LABEL]), about=some_colours)
     def happen(self, event: ClusterEvent, about: frozenset[str]) -> None:
-        pool = [e for e in self.queue.entries() if e.home in (Home.UNSCHEDULABLE, Home.GATED)]
-        helped = {e.pod.uid for e in pool if self._worth(e, e.pod, Happening(event, about))}
+        pool = [e for e in self.queue.entries() if e.home in (SubQueue.UNSCHEDULABLE, SubQueue.GATED)]
+        pods_to_requeue = {e.pod.uid for e in pool if self._worth(e, e.pod, Happening(event, about))}
         moved = self.room.event(event, None, about)
-        left = {e.pod.uid for e in pool if e.home not in (Home.UNSCHEDULABLE, Home.GATED)}
+        left = {e.pod.uid for e in pool if e.home not in (SubQueue.UNSCHEDULABLE, SubQueue.GATED)}
         gated = {e.pod.uid for e in pool if e.gated_by}
-        assert left == helped - gated and moved == len(left)
+        assert left == pods_to_requeue - gated and moved == len(left)
         self._note(Happening(event, about))
 
     @rule(name=st.integers(1, 12), is_closed=st.booleans())
@@ -176,28 +176,28 @@ class PodLives(RuleBasedStateMachine):
     def time_passes(self, seconds: float) -> None:
         self.room.clock.now += seconds
         now = math.floor(self.room.clock.now)
-        backing_off = [e for e in self.queue.entries() if e.home in (Home.BACKOFF, Home.ERROR_BACKOFF)]
+        backing_off = [e for e in self.queue.entries() if e.home in (SubQueue.BACKOFF, SubQueue.ERROR_BACKOFF)]
         freed = [e for e in backing_off if e.backoff_until < now]
         assert self.queue.release_backoff() == len(freed)
-        assert all((e.home is Home.ACTIVE) == (e in freed) for e in backing_off)
+        assert all((e.home is SubQueue.ACTIVE) == (e in freed) for e in backing_off)
 
     @rule(seconds=st.sampled_from([10, 301]))
     def sweep(self, seconds: float) -> None:
         self.room.clock.now += seconds
-        pool = [e for e in self.queue.entries() if e.home in (Home.UNSCHEDULABLE, Home.GATED)]
+        pool = [e for e in self.queue.entries() if e.home in (SubQueue.UNSCHEDULABLE, SubQueue.GATED)]
         stale = [e for e in pool if self.room.clock.now - max(e.timestamp, e.flushed_at) > 300]
-        assert self.queue.sweep_leftovers() == len(stale)
+        assert self.queue.flush_unschedulable() == len(stale)
         for entry in pool:
-            assert (entry.home is Home.UNSCHEDULABLE) <= (entry not in stale)
+            assert (entry.home is SubQueue.UNSCHEDULABLE) <= (entry not in stale)
 
     @precondition(lambda self: self.waiting)
     @rule(pick=picks)
     def activate(self, pick: int) -> None:
         entry = self._entry(pick)
-        was_let_in = entry.home in (Home.ACTIVE, Home.BACKOFF, Home.ERROR_BACKOFF)
+        was_let_in = entry.home in (SubQueue.ACTIVE, SubQueue.BACKOFF, SubQueue.ERROR_BACKOFF)
         self.queue.activate([entry.pod.uid])
         is_gated = entry.pod.name in self.room.gates and not was_let_in
-        assert entry.home is (Home.GATED if is_gated else Home.ACTIVE)
+        assert entry.home is (SubQueue.GATED if is_gated else SubQueue.ACTIVE)
 
     @precondition(lambda self: self.flights)
     @rule(pick=picks)
@@ -238,11 +238,11 @@ class PodLives(RuleBasedStateMachine):
             return (-entry.pod.priority, entry.timestamp, entry.place)
 
         entries = list(self.queue.entries())
-        active = [e for e in entries if e.home is Home.ACTIVE]
+        active = [e for e in entries if e.home is SubQueue.ACTIVE]
         if active:
             return min(active, key=turn)
         return min(
-            (e for e in entries if e.home is Home.BACKOFF), key=lambda e: (e.backoff_until, *turn(e)), default=None
+            (e for e in entries if e.home is SubQueue.BACKOFF), key=lambda e: (e.backoff_until, *turn(e)), default=None
         )
 
     def _entry(self, pick: int) -> Entry:
@@ -260,7 +260,7 @@ class PodLives(RuleBasedStateMachine):
         self.queue.check()
         assert {entry.pod.uid for entry in self.queue.entries()} == set(self.waiting)
         assert {ticket.uid for ticket in self.queue.tickets()} == set(self.flights)
-        assert self.queue.size(Home.IN_FLIGHT) == len(self.flights)
+        assert self.queue.size(SubQueue.IN_FLIGHT) == len(self.flights)
 
     @invariant()
     def events_are_kept_for_pods_in_flight_only(self) -> None:

@@ -109,7 +109,7 @@ class NastyServer:
         since = int(query["resourceVersion"])
         if self.is_nasty() and self.rng.random() < 0.5:
             if self.rng.random() < 0.5:
-                raise TransportError("refused", sent=False)
+                raise TransportError("rejected", sent=False)
             raise StreamRefused(BUSY if self.only_cuts else self.rng.choice((FAILED, BUSY)))
         if since < self.forgotten:
             if self.rng.random() < 0.5:

@@ -35,7 +35,7 @@ def test_opposite_requirements_never_both_hold(requirement: Requirement, own: di
 
 
 @given(st.text("ab=!,()<> in/.-\t", max_size=12))
-def test_any_text_is_a_selector_or_refused_with_its_position(text: str) -> None:
+def test_any_text_is_a_selector_or_rejected_with_its_position(text: str) -> None:
     try:
         parse_label_selector(text)
     except SelectorError as error:

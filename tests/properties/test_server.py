@@ -80,7 +80,7 @@ def object_of(name: str, depth: int) -> st.SearchStrategy[dict[str, Any]]:
 
 @st.composite
 def some_of(draw: st.DrawFn, fields: dict[str, st.SearchStrategy[Any]]) -> dict[str, Any]:
-    """A few of the fields: objects with all of them would be refused for the first wrong one."""
+    """A few of the fields: objects with all of them would be rejected for the first wrong one."""
     chosen = draw(st.lists(st.sampled_from(sorted(fields)), max_size=4, unique=True)) if fields else []
     return {field: draw(fields[field]) for field in chosen}
 

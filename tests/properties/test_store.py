@@ -114,9 +114,9 @@ class StoreHistories(RuleBasedStateMachine):
     def watch_from_before_the_history(self, resource: str) -> None:
         oldest = self.oldest(resource)
         for since in range(oldest):
-            with pytest.raises(Expired) as refusal:
+            with pytest.raises(Expired) as rejection:
                 self.store.changes_since(resource, since)
-            assert refusal.value.oldest == oldest
+            assert rejection.value.oldest == oldest
 
     @precondition(lambda self: self.watchers)
     @rule(data=st.data())

@@ -218,7 +218,7 @@ def test_promises_are_kept_once_and_all_can_be_taken_back(seed: int, steps: int)
 
 
 def _place(world: VolumeWorld, waiting: PodBuilder, dice: Dice, reserved: list[tuple[CycleState, Pod, str]]) -> None:
-    """Reserve on a node that is not refused, if there is one."""
+    """Reserve on a node that is not rejected, if there is one."""
     if world.pre_filter(waiting) is not None:
         return
     fitting = [name for name, messages in world.messages(waiting).items() if not messages]

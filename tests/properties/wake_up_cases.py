@@ -1,7 +1,7 @@
-"""For every plugin and every event that it listens to: a pod that it refuses, and the one change that lets the pod in.
+"""For every plugin and every event that it listens to: a pod that it rejects, and the one change that lets the pod in.
 
 Each case is a small world in the short forms of scenarios, in which the pod `p` waits, and one change. No other plugin
-that refuses the pod cares for the event, so that nobody else can wake it.
+that rejects the pod cares for the event, so that nobody else can wake it.
 """
 
 from __future__ import annotations

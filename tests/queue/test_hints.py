@@ -15,7 +15,7 @@ from pilotage.api import (
     Hint,
     NodeView,
     Plugin,
-    Refusal,
+    Rejection,
     Resource,
     Score,
     on_event,
@@ -109,20 +109,20 @@ def test_an_event_is_wanted_if_anybody_registered_for_it() -> None:
 
 
 class Opinion(Plugin, Filter):
-    """Refuses nodes and does not say what could help."""
+    """Rejects nodes and does not say what could help."""
 
-    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Rejection | None:
         return None
 
 
 class Taste(Plugin, Score):
-    """Never refuses anything, so nothing needs to wake anybody for it."""
+    """Never rejects anything, so nothing needs to wake anybody for it."""
 
     def score(self, state: CycleState, pod: Pod, node: NodeView) -> int:
         return 0
 
 
-def test_a_plugin_that_can_refuse_and_registered_nothing_hears_of_everything(
+def test_a_plugin_that_can_reject_and_registered_nothing_hears_of_everything(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with caplog.at_level(logging.WARNING):
@@ -131,5 +131,5 @@ def test_a_plugin_that_can_refuse_and_registered_nothing_hears_of_everything(
     (answers,) = hints.judges("default-scheduler", POD_GONE).values()
     assert hints.ask("Opinion", answers, pod("p").build(), None, None) is Hint.QUEUE
     assert [record.getMessage() for record in caplog.records] == [
-        'plugin "Opinion" of profile "default-scheduler" registers no events: every event retries the pods it refused'
+        'plugin "Opinion" of profile "default-scheduler" registers no events: every event retries the pods it rejected'
     ]

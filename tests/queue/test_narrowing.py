@@ -11,7 +11,7 @@ from pilotage.api import Action, Affected, ClusterEvent, Filter, Hint, Plugin, R
 from pilotage.model import Pod
 from pilotage.observe.metrics import Metrics
 from pilotage.plugins import PrioritySort
-from pilotage.queue.entry import Home
+from pilotage.queue.entry import SubQueue
 from pilotage.queue.hints import UNREGISTERED, HintSwitches, HintTable
 from pilotage.queue.scheduling_queue import SchedulingQueue
 from pilotage.testing import node, pod
@@ -50,7 +50,7 @@ class Room:
     def woken(self, event: ClusterEvent, old: Any, new: Any) -> list[str]:
         self.queue.on_event(event, old, new)
         self.queue.check()
-        return sorted(entry.pod.name for entry in self.queue.entries() if entry.home is not Home.UNSCHEDULABLE)
+        return sorted(entry.pod.name for entry in self.queue.entries() if entry.home is not SubQueue.UNSCHEDULABLE)
 
 
 def narrowing(plugin_name: str, answer: Affected | Exception, asked: list[str] | None = None) -> Plugin:
@@ -82,7 +82,7 @@ def test_only_the_named_pods_are_judged() -> None:
     assert asked == ["b"] and room.narrowings == [("Narrow", "narrowed")]
 
 
-def test_a_named_pod_that_another_plugin_refused_is_left_alone() -> None:
+def test_a_named_pod_that_another_plugin_rejected_is_left_alone() -> None:
     room = Room(narrowing("Narrow", Affected.pods(["default/a"])), judge("Deaf", always, NODE_ADDED))
     room.rejected("Deaf", "a")
     assert room.woken(*CHANGED) == []
@@ -171,7 +171,7 @@ def test_what_a_pod_missed_in_flight_is_not_narrowed() -> None:
     ticket = room.queue.pop()
     assert ticket is not None
     room.queue.on_event(*CHANGED)
-    assert room.queue.give_back(ticket, ticket.pod, frozenset(["Narrow"]), frozenset()) is Home.BACKOFF
+    assert room.queue.give_back(ticket, ticket.pod, frozenset(["Narrow"]), frozenset()) is SubQueue.BACKOFF
 
 
 def test_with_the_gate_off_narrowings_are_not_asked() -> None:

@@ -10,7 +10,7 @@ import pytest
 from pilotage.api import Action, ClusterEvent, Hint, Resource
 from pilotage.api.events import wildcard
 from pilotage.model import Pod
-from pilotage.queue.entry import Home
+from pilotage.queue.entry import SubQueue
 from pilotage.testing import node, pod
 from tests.queue.waiting_room import (
     NODE_ADDED,
@@ -34,12 +34,12 @@ def broken(pod: Pod, old: Any, new: Any) -> Hint:
 
 
 def test_an_event_moves_the_pods_that_its_judge_says_it_helps() -> None:
-    wanted = judge("Fit", lambda p, old, new: Hint.QUEUE if p.name == "helped" else Hint.SKIP)
+    wanted = judge("Fit", lambda p, old, new: Hint.QUEUE if p.name == "pods_to_requeue" else Hint.SKIP)
     room = WaitingRoom(wanted)
-    helped = room.add_rejected(pod("helped").label("a", "1"), "Fit")
+    pods_to_requeue = room.add_rejected(pod("pods_to_requeue").label("a", "1"), "Fit")
     left = room.add_rejected(pod("left").label("a", "2"), "Fit")
     assert room.event() == 1
-    assert (room.home(helped), room.home(left)) == (Home.BACKOFF, Home.UNSCHEDULABLE)
+    assert (room.home(pods_to_requeue), room.home(left)) == (SubQueue.BACKOFF, SubQueue.UNSCHEDULABLE)
 
 
 def test_the_judge_sees_the_objects_of_the_event() -> None:
@@ -59,7 +59,7 @@ def test_the_judge_sees_the_objects_of_the_event() -> None:
 def test_an_event_that_nobody_registered_moves_nothing() -> None:
     room = WaitingRoom(judge("Fit"))
     uid = room.add_rejected(pod("p"), "Fit")
-    assert room.event(POD_GONE) == 0 and room.home(uid) is Home.UNSCHEDULABLE
+    assert room.event(POD_GONE) == 0 and room.home(uid) is SubQueue.UNSCHEDULABLE
 
 
 def test_only_judges_that_rejected_the_pod_are_asked() -> None:
@@ -68,7 +68,7 @@ def test_only_judges_that_rejected_the_pod_are_asked() -> None:
     assert room.event() == 0
     both = room.add_rejected(pod("q"), "Fit", "Taint")
     assert room.event() == 1
-    assert (room.home(uid), room.home(both)) == (Home.UNSCHEDULABLE, Home.BACKOFF)
+    assert (room.home(uid), room.home(both)) == (SubQueue.UNSCHEDULABLE, SubQueue.BACKOFF)
 
 
 def test_a_judge_of_another_profile_is_not_asked() -> None:
@@ -76,38 +76,38 @@ def test_a_judge_of_another_profile_is_not_asked() -> None:
     mine = room.add_rejected(pod("p"), "Fit")
     theirs = room.add_rejected(pod("q").scheduler("other"), "Fit")
     room.event()
-    assert (room.home(mine), room.home(theirs)) == (Home.UNSCHEDULABLE, Home.BACKOFF)
+    assert (room.home(mine), room.home(theirs)) == (SubQueue.UNSCHEDULABLE, SubQueue.BACKOFF)
 
 
 def test_a_hint_that_raises_counts_as_queue_and_is_counted() -> None:
     room = WaitingRoom(judge("Fit", broken))
     uid = room.add_rejected(pod("p"), "Fit")
     assert room.event() == 1
-    assert room.home(uid) is Home.BACKOFF and room.metrics.queueing_hint_errors_total.values() == {("Fit",): 1}
+    assert room.home(uid) is SubQueue.BACKOFF and room.metrics.queueing_hint_errors_total.values() == {("Fit",): 1}
 
 
 def test_the_event_that_a_pending_plugin_waited_for_skips_the_backoff() -> None:
     room = WaitingRoom(judge("Claims", always, NODE_LABEL), judge("Fit", always, NODE_ADDED))
     uid = room.add_rejected(pod("p"), "Fit", pending=["Claims"])
     room.event(NODE_LABEL)
-    assert room.home(uid) is Home.ACTIVE
+    assert room.home(uid) is SubQueue.ACTIVE
     other = room.add_rejected(pod("q").priority(1), "Fit", pending=["Claims"])
     room.event(NODE_ADDED)
-    assert room.home(other) is Home.BACKOFF
+    assert room.home(other) is SubQueue.BACKOFF
 
 
 def test_the_better_of_two_answers_to_one_event_counts() -> None:
     room = WaitingRoom(judge("Fit"), judge("Claims"))
     uid = room.add_rejected(pod("p"), "Fit", pending=["Claims"])
     room.event()
-    assert room.home(uid) is Home.ACTIVE
+    assert room.home(uid) is SubQueue.ACTIVE
 
 
 def test_a_pending_plugin_is_a_rejector_too() -> None:
     room = WaitingRoom(judge("Claims"))
     uid = room.add_rejected(pod("p"), pending=["Claims"])
     entry = room.queue.entry(uid)
-    assert (entry.home, entry.unschedulable_count) == (Home.UNSCHEDULABLE, 1)
+    assert (entry.home, entry.unschedulable_count) == (SubQueue.UNSCHEDULABLE, 1)
     assert entry.rejectors == {"Claims"}
 
 
@@ -115,14 +115,14 @@ def test_a_wildcard_event_concerns_every_waiting_pod() -> None:
     room = WaitingRoom()
     uids = [room.add_rejected(pod(name), "Fit") for name in ("p", "q")]
     assert room.event(wildcard("Everything")) == 2
-    assert [room.home(uid) for uid in uids] == [Home.BACKOFF, Home.BACKOFF]
+    assert [room.home(uid) for uid in uids] == [SubQueue.BACKOFF, SubQueue.BACKOFF]
 
 
 def test_a_wildcard_event_about_one_pod_concerns_only_that_pod() -> None:
     room = WaitingRoom()
     uids = [room.add_rejected(pod(name), "Fit") for name in ("p", "q")]
     assert room.event(wildcard("Activate"), None, pod("q").build()) == 1
-    assert [room.home(uid) for uid in uids] == [Home.UNSCHEDULABLE, Home.BACKOFF]
+    assert [room.home(uid) for uid in uids] == [SubQueue.UNSCHEDULABLE, SubQueue.BACKOFF]
 
 
 # --- events while a pod is in flight ----------------------------------------------------------------------------------
@@ -133,14 +133,14 @@ def test_an_event_during_the_attempt_is_replayed_on_return() -> None:
     room.add(pod("p"))
     ticket = room.pop()
     room.event()
-    assert room.reject(ticket, "Fit") is Home.BACKOFF
+    assert room.reject(ticket, "Fit") is SubQueue.BACKOFF
 
 
 def test_an_event_before_the_attempt_is_not() -> None:
     room = WaitingRoom(judge("Fit"))
     room.add(pod("p"))
     room.event()
-    assert room.reject(room.pop(), "Fit") is Home.UNSCHEDULABLE
+    assert room.reject(room.pop(), "Fit") is SubQueue.UNSCHEDULABLE
 
 
 def test_an_event_that_does_not_concern_the_rejector_is_not() -> None:
@@ -148,7 +148,7 @@ def test_an_event_that_does_not_concern_the_rejector_is_not() -> None:
     room.add(pod("p"))
     ticket = room.pop()
     room.event()
-    assert room.reject(ticket, "Fit") is Home.UNSCHEDULABLE
+    assert room.reject(ticket, "Fit") is SubQueue.UNSCHEDULABLE
 
 
 def test_the_best_of_the_missed_events_counts() -> None:
@@ -157,7 +157,7 @@ def test_the_best_of_the_missed_events_counts() -> None:
     ticket = room.pop()
     room.event(NODE_ADDED)
     room.event(NODE_LABEL)
-    assert room.reject(ticket, "Fit", pending=["Claims"]) is Home.ACTIVE
+    assert room.reject(ticket, "Fit", pending=["Claims"]) is SubQueue.ACTIVE
 
 
 def test_events_that_no_plugin_wants_are_not_kept() -> None:
@@ -174,8 +174,8 @@ def test_the_update_of_one_pod_in_flight_does_not_concern_the_others() -> None:
     first, second = room.pop(), room.pop()
     changed = pod("b").label("changed", "yes").build()
     room.queue.update(changed, [OWN_LABEL], second.pod)
-    assert room.reject(first, "Own") is Home.UNSCHEDULABLE
-    assert room.reject(second, "Own", pod=changed) is Home.BACKOFF
+    assert room.reject(first, "Own") is SubQueue.UNSCHEDULABLE
+    assert room.reject(second, "Own", pod=changed) is SubQueue.BACKOFF
 
 
 def test_events_are_freed_with_the_oldest_ticket() -> None:
@@ -197,7 +197,7 @@ def test_a_missed_event_helps_an_errored_pod_no_sooner() -> None:
     room.add(pod("p"))
     ticket = room.pop()
     room.event()
-    assert room.reject(ticket) is Home.ERROR_BACKOFF
+    assert room.reject(ticket) is SubQueue.ERROR_BACKOFF
 
 
 # --- gates ------------------------------------------------------------------------------------------------------------
@@ -213,7 +213,7 @@ def gated_room() -> tuple[WaitingRoom, str]:
 
 def test_a_gated_pod_does_not_enter_the_queue() -> None:
     room, uid = gated_room()
-    assert room.home(uid) is Home.GATED and room.queue.pop() is None
+    assert room.home(uid) is SubQueue.GATED and room.queue.pop() is None
     entry = room.queue.entry(uid)
     assert (entry.gated_by, entry.gate_message, entry.rejectors) == ("Gate", "held by Gate", {"Gate"})
 
@@ -223,17 +223,17 @@ def test_a_gated_pod_ignores_events_that_its_gate_did_not_register_for() -> None
     room.queue.entry(uid).rejectors |= {"Fit"}
     room.gates.clear()
     assert room.event(NODE_ADDED) == 0
-    assert room.home(uid) is Home.GATED and room.asked_at_the_gate == []
+    assert room.home(uid) is SubQueue.GATED and room.asked_at_the_gate == []
 
 
 def test_a_gated_pod_reacts_to_an_event_of_its_gate() -> None:
     room, uid = gated_room()
     room.queue.update(pod("p").build(), [GATES_GONE], pod("p").gate("g").build())
-    assert room.home(uid) is Home.GATED and room.asked_at_the_gate == ["p"]
+    assert room.home(uid) is SubQueue.GATED and room.asked_at_the_gate == ["p"]
     room.gates.clear()
     room.queue.update(pod("p").build(), [GATES_GONE], pod("p").gate("g").build())
     room.queue.check()
-    assert room.home(uid) is Home.ACTIVE
+    assert room.home(uid) is SubQueue.ACTIVE
     assert room.queue.entry(uid).gated_by == "" and room.queue.entry(uid).gate_message == ""
 
 
@@ -241,19 +241,19 @@ def test_an_update_that_its_gate_does_not_care_for_wakes_nobody() -> None:
     room, uid = gated_room()
     room.gates.clear()
     room.queue.update(pod("p").gate("b").build(), [OWN_LABEL], pod("p").gate("a").gate("b").build())
-    assert room.home(uid) is Home.GATED
+    assert room.home(uid) is SubQueue.GATED
 
 
 def test_a_gated_pod_is_swept_and_asked_at_the_gate_again() -> None:
     room, uid = gated_room()
     room.clock.now += 301
-    assert room.queue.sweep_leftovers() == 1
-    assert room.home(uid) is Home.GATED and room.asked_at_the_gate == ["p"]
+    assert room.queue.flush_unschedulable() == 1
+    assert room.home(uid) is SubQueue.GATED and room.asked_at_the_gate == ["p"]
     assert not room.queue.entry(uid).was_flushed
     room.gates.clear()
     room.clock.now += 301
-    room.queue.sweep_leftovers()
-    assert room.home(uid) is Home.ACTIVE
+    room.queue.flush_unschedulable()
+    assert room.home(uid) is SubQueue.ACTIVE
 
 
 def test_a_pod_may_be_gated_on_its_way_into_backoff() -> None:
@@ -261,7 +261,7 @@ def test_a_pod_may_be_gated_on_its_way_into_backoff() -> None:
     uid = room.add_rejected(pod("p"), "Fit")
     room.gates["p"] = "Gate"
     room.event()
-    assert room.home(uid) is Home.GATED
+    assert room.home(uid) is SubQueue.GATED
     assert room.queue.entry(uid).rejectors == {"Fit", "Gate"}
 
 
@@ -300,13 +300,13 @@ def test_activation_makes_a_waiting_pod_active_whatever_its_backoff(fill: Callab
     fill(room)
     room.queue.activate([pod("p").build().uid, "nobody"])
     room.queue.check()
-    assert room.queue.size(Home.ACTIVE) == 1 and room.pop_all() == ["p"]
+    assert room.queue.size(SubQueue.ACTIVE) == 1 and room.pop_all() == ["p"]
 
 
 def test_a_gated_pod_can_not_be_activated() -> None:
     room, uid = gated_room()
     room.queue.activate([uid])
-    assert room.home(uid) is Home.GATED
+    assert room.home(uid) is SubQueue.GATED
 
 
 def test_activation_of_a_pod_in_flight_counts_when_it_returns_and_for_it_alone() -> None:
@@ -314,8 +314,8 @@ def test_activation_of_a_pod_in_flight_counts_when_it_returns_and_for_it_alone()
     room.add(pod("a"), pod("b"))
     first, second = room.pop(), room.pop()
     room.queue.activate([first.uid])
-    assert room.reject(second, "Fit") is Home.UNSCHEDULABLE
-    assert room.reject(first, "Fit") is Home.BACKOFF
+    assert room.reject(second, "Fit") is SubQueue.UNSCHEDULABLE
+    assert room.reject(first, "Fit") is SubQueue.BACKOFF
     assert room.queue.recorded_events == 0
 
 
@@ -326,10 +326,10 @@ def test_a_pod_that_nothing_woke_is_swept_after_more_than_five_minutes() -> None
     room = WaitingRoom(judge("Fit"))
     uid = room.add_rejected(pod("p"), "Fit")
     room.clock.now += 300
-    assert room.queue.sweep_leftovers() == 0
+    assert room.queue.flush_unschedulable() == 0
     room.clock.now += 1
-    assert room.queue.sweep_leftovers() == 1
-    assert room.home(uid) is Home.ACTIVE and room.queue.entry(uid).was_flushed
+    assert room.queue.flush_unschedulable() == 1
+    assert room.home(uid) is SubQueue.ACTIVE and room.queue.entry(uid).was_flushed
     room.queue.check()
 
 
@@ -337,22 +337,22 @@ def test_a_failed_attempt_after_a_sweep_starts_the_wait_anew() -> None:
     room = WaitingRoom(judge("Fit"))
     uid = room.add_rejected(pod("p"), "Fit")
     room.clock.now += 301
-    room.queue.sweep_leftovers()
+    room.queue.flush_unschedulable()
     room.reject(room.pop(), "Fit")
     assert not room.queue.entry(uid).was_flushed
     room.clock.now += 300
-    assert room.queue.sweep_leftovers() == 0
+    assert room.queue.flush_unschedulable() == 0
 
 
 def test_a_second_sweep_is_measured_from_the_first() -> None:
     room, uid = gated_room()
     room.clock.now += 301
-    assert room.queue.sweep_leftovers() == 1
+    assert room.queue.flush_unschedulable() == 1
     room.clock.now += 300
-    assert room.queue.sweep_leftovers() == 0
+    assert room.queue.flush_unschedulable() == 0
     room.clock.now += 1
-    assert room.queue.sweep_leftovers() == 1
-    assert room.home(uid) is Home.GATED
+    assert room.queue.flush_unschedulable() == 1
+    assert room.home(uid) is SubQueue.GATED
 
 
 # --- promises and pods past Permit ------------------------------------------------------------------------------------
@@ -362,27 +362,27 @@ def test_an_event_may_be_meant_for_pods_up_to_a_priority_only() -> None:
     room = WaitingRoom(judge("Fit"))
     uids = [room.add_rejected(pod(f"p{priority}").priority(priority), "Fit") for priority in (3, 7, 9)]
     assert room.queue.on_event(NODE_ADDED, None, None, up_to_priority=7) == 2
-    assert [room.home(uid) for uid in uids] == [Home.BACKOFF, Home.BACKOFF, Home.UNSCHEDULABLE]
+    assert [room.home(uid) for uid in uids] == [SubQueue.BACKOFF, SubQueue.BACKOFF, SubQueue.UNSCHEDULABLE]
 
 
-def test_events_are_not_kept_for_a_pod_that_nobody_can_refuse_any_more() -> None:
+def test_events_are_not_kept_for_a_pod_that_nobody_can_reject_any_more() -> None:
     room = WaitingRoom(judge("Fit"))
     room.add(pod("p"))
     ticket = room.pop()
     room.event()
     room.queue.needs_no_events(ticket)
     assert room.queue.recorded_events == 0 and room.queue.is_binding(ticket)
-    assert room.home(ticket.uid) is Home.IN_FLIGHT
-    assert room.reject(ticket) is Home.ERROR_BACKOFF
+    assert room.home(ticket.uid) is SubQueue.IN_FLIGHT
+    assert room.reject(ticket) is SubQueue.ERROR_BACKOFF
 
 
-def test_a_pod_is_not_stranded_if_it_is_refused_although_nothing_was_kept_for_it() -> None:
+def test_a_pod_is_not_stranded_if_it_is_rejected_although_nothing_was_kept_for_it() -> None:
     room = WaitingRoom(judge("Fit"))
     room.add(pod("p"))
     ticket = room.pop()
     room.queue.needs_no_events(ticket)
     room.event()
-    assert room.reject(ticket, "Fit") is Home.BACKOFF
+    assert room.reject(ticket, "Fit") is SubQueue.BACKOFF
 
 
 def test_activation_out_of_backoff_does_not_ask_at_the_gate_again() -> None:
@@ -391,7 +391,7 @@ def test_activation_out_of_backoff_does_not_ask_at_the_gate_again() -> None:
     room.event()
     room.gates["p"] = "Gate"
     room.queue.activate([uid])
-    assert room.home(uid) is Home.ACTIVE
+    assert room.home(uid) is SubQueue.ACTIVE
 
 
 def test_every_move_is_told_with_what_caused_it() -> None:
@@ -430,4 +430,4 @@ def test_a_new_pending_pod_may_help_others_but_never_itself() -> None:
     new = pod("new").build()
     room.add(pod("new"))
     assert room.event(came, None, new) == 1
-    assert (room.home(first), room.home(new.uid)) == (Home.BACKOFF, Home.GATED)
+    assert (room.home(first), room.home(new.uid)) == (SubQueue.BACKOFF, SubQueue.GATED)

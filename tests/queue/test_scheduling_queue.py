@@ -9,7 +9,7 @@ import pytest
 from pilotage.api import QueuedPod
 from pilotage.observe.metrics import Metrics
 from pilotage.queue.backoff import BackoffPolicy
-from pilotage.queue.entry import Home
+from pilotage.queue.entry import SubQueue
 from pilotage.queue.hints import HintTable
 from pilotage.queue.scheduling_queue import SchedulingQueue
 from pilotage.testing import PodBuilder, pod
@@ -40,7 +40,7 @@ def test_a_popped_pod_is_in_flight_and_counts_its_attempt() -> None:
     room = WaitingRoom()
     room.add(pod("p"))
     ticket = room.pop()
-    assert room.home(ticket.uid) is Home.IN_FLIGHT and room.queue.size(Home.IN_FLIGHT) == 1
+    assert room.home(ticket.uid) is SubQueue.IN_FLIGHT and room.queue.size(SubQueue.IN_FLIGHT) == 1
     assert list(room.queue.tickets()) == [ticket] and room.queue.entry(ticket.uid) is None
     assert (ticket.entry.attempts, ticket.popped_at) == (1, 1000.0)
 
@@ -60,24 +60,24 @@ def test_a_pod_that_is_done_is_forgotten() -> None:
 def test_a_rejected_pod_waits_for_events() -> None:
     room = WaitingRoom(judge("Fit"))
     uid = room.add_rejected(pod("p"), "Fit")
-    assert room.home(uid) is Home.UNSCHEDULABLE
+    assert room.home(uid) is SubQueue.UNSCHEDULABLE
     assert room.after(3600) == 0 and room.queue.pop() is None
 
 
 def test_a_pod_whose_attempt_was_an_error_waits_for_time() -> None:
     room = WaitingRoom(judge("Fit"))
     uid = room.add_rejected(pod("p"))
-    assert room.home(uid) is Home.ERROR_BACKOFF
+    assert room.home(uid) is SubQueue.ERROR_BACKOFF
     assert room.after(1) == 0
     assert room.after(1) == 1
-    assert room.home(uid) is Home.ACTIVE
+    assert room.home(uid) is SubQueue.ACTIVE
 
 
 def test_a_pod_in_backoff_is_popped_early_when_nothing_is_active() -> None:
     room = WaitingRoom(judge("Fit"))
     uid = room.add_rejected(pod("waiting"), "Fit")
     room.event()
-    assert room.home(uid) is Home.BACKOFF
+    assert room.home(uid) is SubQueue.BACKOFF
     room.add(pod("fresh"))
     assert room.pop_all() == ["fresh", "waiting"]
 
@@ -98,12 +98,12 @@ def test_a_pod_that_backs_off_is_not_popped_early_and_waits_longer_each_time() -
         room.clock.now += 3600
         room.queue.back_off([uid])
         room.event()
-        assert room.home(uid) is Home.ERROR_BACKOFF and room.queue.pop() is None
+        assert room.home(uid) is SubQueue.ERROR_BACKOFF and room.queue.pop() is None
         waits.append(room.queue.entry(uid).backoff_until - room.clock.now)
         room.after(20)
         room.reject(room.pop(), "Fit")
     assert waits == [1, 2, 4, 8, 10, 10], "from when it failed, not from the attempt"
-    assert room.home(uid) is Home.UNSCHEDULABLE, "the next attempt is one like any other"
+    assert room.home(uid) is SubQueue.UNSCHEDULABLE, "the next attempt is one like any other"
 
 
 def test_a_pod_that_backs_off_while_it_is_in_flight_does_so_when_it_comes_back() -> None:
@@ -113,7 +113,7 @@ def test_a_pod_that_backs_off_while_it_is_in_flight_does_so_when_it_comes_back()
     room.queue.back_off([ticket.uid])
     room.event()
     room.reject(ticket, "Fit")
-    assert room.home(ticket.uid) is Home.ERROR_BACKOFF
+    assert room.home(ticket.uid) is SubQueue.ERROR_BACKOFF
     assert room.after(2) == 1
 
 
@@ -126,7 +126,7 @@ def test_of_the_pods_in_backoff_the_one_that_is_free_first_goes_first() -> None:
     room.add_rejected(pod("low").priority(-1), "Fit")
     room.add_rejected(pod("high").priority(9), "Fit")
     room.event()
-    assert room.queue.size(Home.BACKOFF) == 3
+    assert room.queue.size(SubQueue.BACKOFF) == 3
     assert room.pop_all() == ["high", "low", "often"]
 
 
@@ -156,16 +156,16 @@ def test_an_error_does_not_reset_rejections_and_a_rejection_resets_errors() -> N
     room.reject(room.pop(), "Fit")
     assert (entry.unschedulable_count, entry.consecutive_errors) == (3, 0)
     assert entry.backoff_until == room.clock.now + 4
-    assert room.home(uid) is Home.UNSCHEDULABLE and entry.attempts == 4
+    assert room.home(uid) is SubQueue.UNSCHEDULABLE and entry.attempts == 4
 
 
 def test_without_backoff_an_event_makes_the_pod_active_at_once() -> None:
     room = WaitingRoom(judge("Fit"), backoff=BackoffPolicy(max_seconds=0))
     uid = room.add_rejected(pod("p"), "Fit")
     room.event()
-    assert room.home(uid) is Home.ACTIVE
+    assert room.home(uid) is SubQueue.ACTIVE
     error = WaitingRoom(backoff=BackoffPolicy(max_seconds=0))
-    assert error.home(error.add_rejected(pod("p"))) is Home.ACTIVE
+    assert error.home(error.add_rejected(pod("p"))) is SubQueue.ACTIVE
 
 
 def test_an_event_after_the_backoff_makes_the_pod_active() -> None:
@@ -173,7 +173,7 @@ def test_an_event_after_the_backoff_makes_the_pod_active() -> None:
     uid = room.add_rejected(pod("p"), "Fit")
     room.clock.now += 2
     room.event()
-    assert room.home(uid) is Home.ACTIVE
+    assert room.home(uid) is SubQueue.ACTIVE
 
 
 def test_a_pod_comes_back_with_its_newest_object() -> None:
@@ -246,7 +246,7 @@ def test_a_recreated_pod_is_another_pod() -> None:
     second = room.pop()
     assert second.uid == "second" and second.entry.attempts == 1
     room.queue.done(first)
-    assert room.home("second") is Home.IN_FLIGHT
+    assert room.home("second") is SubQueue.IN_FLIGHT
 
 
 def test_a_ticket_is_good_for_one_return() -> None:
@@ -256,7 +256,7 @@ def test_a_ticket_is_good_for_one_return() -> None:
     room.reject(ticket, "Fit")
     with pytest.raises(ValueError, match="default/p"):
         room.reject(ticket, "Fit")
-    assert room.queue.size(Home.UNSCHEDULABLE) == 1
+    assert room.queue.size(SubQueue.UNSCHEDULABLE) == 1
 
 
 # --- updates ----------------------------------------------------------------------------------------------------------
@@ -284,11 +284,11 @@ def error_backoff(room: WaitingRoom) -> None:
 
 @pytest.mark.parametrize(
     ("fill", "home"),
-    [(active, Home.ACTIVE), (backoff, Home.BACKOFF), (error_backoff, Home.ERROR_BACKOFF)],
+    [(active, SubQueue.ACTIVE), (backoff, SubQueue.BACKOFF), (error_backoff, SubQueue.ERROR_BACKOFF)],
     ids=["active", "backoff", "error backoff"],
 )
 def test_an_update_of_a_pod_whose_turn_comes_anyway_replaces_its_object(
-    fill: Callable[[WaitingRoom], None], home: Home
+    fill: Callable[[WaitingRoom], None], home: SubQueue
 ) -> None:
     room = WaitingRoom(judge("Fit"), judge("Fit2", always, OWN_LABEL))
     fill(room)
@@ -311,7 +311,7 @@ def test_an_update_that_helps_moves_an_unschedulable_pod() -> None:
     room = WaitingRoom(judge("Own", always, OWN_LABEL))
     uid = room.add_rejected(pod("p"), "Own")
     update(room)
-    assert room.home(uid) is Home.BACKOFF
+    assert room.home(uid) is SubQueue.BACKOFF
     assert dict(room.queue.entry(uid).pod.labels) == {"changed": "yes"}
 
 
@@ -319,7 +319,7 @@ def test_an_update_that_does_not_help_only_replaces_the_object() -> None:
     room = WaitingRoom(judge("Own", never, OWN_LABEL), judge("Other", always, OWN_LABEL))
     uid = room.add_rejected(pod("p"), "Own")
     update(room)
-    assert room.home(uid) is Home.UNSCHEDULABLE
+    assert room.home(uid) is SubQueue.UNSCHEDULABLE
     assert dict(room.queue.entry(uid).pod.labels) == {"changed": "yes"}
 
 
@@ -328,10 +328,10 @@ def test_an_unschedulable_pod_is_found_by_events_after_an_update_of_its_labels()
     room = WaitingRoom(judge("Fit", lambda p, old, new: always(p, old, new) if p.labels else never(p, old, new)))
     uid = room.add_rejected(pod("p"), "Fit")
     room.event()
-    assert room.home(uid) is Home.UNSCHEDULABLE
+    assert room.home(uid) is SubQueue.UNSCHEDULABLE
     update(room)
     room.event()
-    assert room.home(uid) is Home.BACKOFF
+    assert room.home(uid) is SubQueue.BACKOFF
 
 
 def test_an_update_of_an_unknown_pod_adds_it() -> None:
@@ -346,7 +346,7 @@ def test_an_update_of_a_pod_in_flight_is_replayed_when_it_returns() -> None:
     ticket = room.pop()
     update(room)
     assert room.queue.pop() is None and room.queue.recorded_events == 1
-    assert room.reject(ticket, "Own", pod=LABELLED.build()) is Home.BACKOFF
+    assert room.reject(ticket, "Own", pod=LABELLED.build()) is SubQueue.BACKOFF
 
 
 # --- deletion ---------------------------------------------------------------------------------------------------------
@@ -369,7 +369,7 @@ def test_a_deleted_pod_is_gone_from_wherever_it_was(fill: Callable[[WaitingRoom]
     assert uid in room.queue
     room.queue.delete(uid)
     room.queue.check()
-    assert uid not in room.queue and not any(room.queue.size(home) for home in Home)
+    assert uid not in room.queue and not any(room.queue.size(home) for home in SubQueue)
     assert room.event(NODE_ADDED) == 0 and room.after(100) == 0 and room.queue.pop() is None
 
 
@@ -384,6 +384,6 @@ def test_a_pod_deleted_in_flight_is_noticed_when_its_ticket_comes_back() -> None
     room.add(pod("p"))
     ticket = room.pop()
     room.queue.delete(ticket.uid)
-    assert room.home(ticket.uid) is Home.IN_FLIGHT
+    assert room.home(ticket.uid) is SubQueue.IN_FLIGHT
     room.queue.done(ticket)
     assert room.home(ticket.uid) is None

@@ -17,7 +17,7 @@ from pilotage.api import Action, Hint, Plugin, Resource, on_event
 from pilotage.model import Pod
 from pilotage.observe.metrics import Metrics
 from pilotage.plugins import PrioritySort
-from pilotage.queue.entry import Home
+from pilotage.queue.entry import SubQueue
 from pilotage.queue.hints import HintTable
 from pilotage.queue.scheduling_queue import SchedulingQueue
 from pilotage.testing import PodBuilder, node, pod
@@ -27,7 +27,7 @@ SUNNY, RAINY = (node("n").label("weather", weather).build() for weather in ("sun
 
 
 class Room:
-    """Pods that one plugin refused; its hint is the function that is given."""
+    """Pods that one plugin rejected; its hint is the function that is given."""
 
     def __init__(self, hint: Callable[[Pod, Any, Any], object], *, is_pure: bool) -> None:
         room, self.calls = self, 0
@@ -48,7 +48,7 @@ class Room:
             hints=HintTable({"default-scheduler": [Judge()]}, self.metrics),
         )
 
-    def refuse(self, *builders: PodBuilder) -> None:
+    def reject(self, *builders: PodBuilder) -> None:
         for builder in builders:
             self.queue.add(builder.build())
             ticket = self.queue.pop()
@@ -58,7 +58,7 @@ class Room:
     def woken(self, new: Any = SUNNY) -> list[str]:
         self.queue.on_event(NODE_LABEL, RAINY, new)
         self.queue.check()
-        return sorted(entry.pod.name for entry in self.queue.entries() if entry.home is not Home.UNSCHEDULABLE)
+        return sorted(entry.pod.name for entry in self.queue.entries() if entry.home is not SubQueue.UNSCHEDULABLE)
 
 
 def said(is_queue: object) -> Hint:
@@ -101,7 +101,7 @@ def test_a_pod_that_differs_in_what_the_hint_reads_is_woken(
     other: PodBuilder, is_helped: Callable[[Pod], object], is_pure: bool
 ) -> None:
     room = Room(lambda pod, old, new: said(is_helped(pod)), is_pure=is_pure)
-    room.refuse(PLAIN, other)
+    room.reject(PLAIN, other)
     assert room.woken() == ["other"]
     assert not room.metrics.queueing_hint_errors_total.values()
 
@@ -117,7 +117,7 @@ def test_pods_are_found_in_what_a_plugin_remembers(
 ) -> None:
     known: list[Pod] = []
     room = Room(lambda pod, old, new: said(is_helped(pod, kind(known))), is_pure=True)
-    room.refuse(PLAIN, pod("other"))
+    room.reject(PLAIN, pod("other"))
     known += [entry.pod for entry in room.queue.entries() if entry.pod.name == "other"]
     assert room.woken() == ["other"]
 
@@ -130,7 +130,7 @@ def test_a_pure_hint_that_reads_what_a_class_shares_is_asked_once() -> None:
         return said(new is SUNNY)
 
     room = Room(hint, is_pure=True)
-    room.refuse(
+    room.reject(
         *(pod(f"p{number}").label("app", "web").priority(7).annotation("n", str(number)) for number in range(9))
     )
     assert room.woken(RAINY) == []
@@ -143,8 +143,8 @@ def test_pods_of_other_classes_are_asked_about_on_their_own() -> None:
     for name in ("first", "second"):
         for namespace in "ab":
             plain = pod(f"{name}-plain").namespace(namespace)
-            room.refuse(plain, pod(f"{name}-labelled").namespace(namespace).label("app", "web"))
-            room.refuse(pod(f"{name}-urgent").namespace(namespace).label("app", "web").priority(7))
+            room.reject(plain, pod(f"{name}-labelled").namespace(namespace).label("app", "web"))
+            room.reject(pod(f"{name}-urgent").namespace(namespace).label("app", "web").priority(7))
     assert room.woken() == ["first-urgent", "second-urgent"]
     assert room.calls == 6
 
@@ -156,7 +156,7 @@ def test_what_a_question_makes_a_hint_read_decides_about_this_question_only() ->
         return said(given.annotations.get("likes") == "sun") if new is SUNNY else Hint.SKIP
 
     room = Room(hint, is_pure=True)
-    room.refuse(PLAIN, pod("other").annotation("likes", "sun"))
+    room.reject(PLAIN, pod("other").annotation("likes", "sun"))
     assert (room.woken(RAINY), room.calls) == ([], 1)
     assert (room.woken(SUNNY), room.calls) == (["other"], 4)
     assert (room.woken(RAINY), room.calls) == (["other"], 5), "only one of them still waits"
@@ -166,21 +166,21 @@ def test_hints_that_keep_count_of_their_calls_are_asked_for_each_pod() -> None:
     """Nothing that they read of a pod would tell."""
     tokens = iter([Hint.SKIP, Hint.QUEUE])
     room = Room(lambda pod, old, new: next(tokens), is_pure=False)
-    room.refuse(PLAIN, pod("other"))
+    room.reject(PLAIN, pod("other"))
     assert room.woken() == ["other"]
 
 
 def test_a_pod_that_is_alone_in_its_class_is_handed_out_itself() -> None:
     seen: list[Pod] = []
     room = Room(lambda pod, old, new: seen.append(pod) or Hint.SKIP, is_pure=True)
-    room.refuse(PLAIN, pod("other").label("app", "web"))
+    room.reject(PLAIN, pod("other").label("app", "web"))
     room.woken()
     assert sorted(map(id, seen)) == sorted(id(entry.pod) for entry in room.queue.entries())
 
 
 def test_the_pod_that_stood_for_its_class_may_be_gone() -> None:
     room = Room(lambda pod, old, new: said(new is SUNNY and pod.name == "other"), is_pure=True)
-    room.refuse(PLAIN, pod("other"), pod("third"))
+    room.reject(PLAIN, pod("other"), pod("third"))
     assert room.woken(RAINY) == []
     room.queue.delete("uid-default-plain")
     assert room.woken() == ["other"]
@@ -194,7 +194,7 @@ def test_an_error_counts_as_queue_for_all_pods_of_the_class_and_is_counted_once(
         raise LookupError("no such weather")
 
     room = Room(hint, is_pure=True)
-    room.refuse(PLAIN, pod("other"))
+    room.reject(PLAIN, pod("other"))
     assert room.woken() == ["other", "plain"]
     assert (room.calls, room.metrics.queueing_hint_errors_total.value("Judge")) == (1, 1)
 
@@ -206,14 +206,14 @@ def test_an_error_of_one_pod_is_not_an_error_of_the_others() -> None:
         return said(given.name == "other")
 
     room = Room(hint, is_pure=True)
-    room.refuse(PLAIN, pod("other"), pod("third"))
+    room.reject(PLAIN, pod("other"), pod("third"))
     assert room.woken() == ["other", "plain"]
     assert room.metrics.queueing_hint_errors_total.value("Judge") == 1
 
 
 def test_an_attribute_that_pods_do_not_have_is_an_error() -> None:
     room = Room(lambda pod, old, new: pod.weather, is_pure=True)  # type: ignore[attr-defined]
-    room.refuse(PLAIN, pod("other"))
+    room.reject(PLAIN, pod("other"))
     assert room.woken() == ["other", "plain"]
     assert room.metrics.queueing_hint_errors_total.value("Judge") == 2
 
@@ -224,10 +224,10 @@ def test_any_other_answer_counts_as_queue_with_one_warning(
     answer: object, is_pure: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     room = Room(lambda pod, old, new: answer, is_pure=is_pure)
-    room.refuse(PLAIN, pod("other"))
+    room.reject(PLAIN, pod("other"))
     with caplog.at_level(logging.WARNING):
         assert room.woken() == ["other", "plain"]
-        room.refuse(pod("third"))
+        room.reject(pod("third"))
         assert room.woken() == ["other", "plain", "third"]
     (record,) = caplog.records
     assert "plugin=Judge point=QueueingHint" in record.getMessage()
@@ -278,7 +278,7 @@ def test_sharing_changes_no_answer(pods: list[tuple[str, str, str, bool]], event
 
     rooms = [Room(hint, is_pure=is_pure) for is_pure in (True, False)]
     for room in rooms:
-        room.refuse(*(_pod(number, *fields) for number, fields in enumerate(pods)))
+        room.reject(*(_pod(number, *fields) for number, fields in enumerate(pods)))
     for number in range(len(events)):
         new = node("n").label("event", str(number)).build()
         shared, one_by_one = (room.woken(new) for room in rooms)

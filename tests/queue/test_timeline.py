@@ -29,13 +29,13 @@ def test_pod_that_is_bound_at_once_came_was_tried_and_was_bound() -> None:
     assert story(room) == [*came, ("tried", "1", ""), ("bound", "a", "")]
 
 
-def test_refused_pod_tells_who_refused_it_and_every_answer() -> None:
+def test_rejected_pod_tells_who_rejected_it_and_every_answer() -> None:
     room = WaitingRoom(judge("Fit", never), judge("Other", always))
     room.add_rejected(pod("p"), "Fit")
     room.clock.now += 1
     room.event(NODE_ADDED, None, node("small").build())
     assert story(room)[2:] == [
-        ("refused", "Fit", ""),
+        ("rejected", "Fit", ""),
         ("moved", "unschedulable", "ScheduleAttemptFailure"),
         ("asked", "Fit: QueueSkip", "NodeAdd small"),
     ]
@@ -55,7 +55,7 @@ def test_events_seen_while_the_pod_was_tried_are_in_the_story() -> None:
     ticket = room.pop()
     room.event(NODE_ADDED, None, node("large").build())
     room.reject(ticket, "Fit")
-    assert story(room)[1:4] == [("tried", "1", ""), ("refused", "Fit", ""), ("asked", "Fit: Queue", "NodeAdd large")]
+    assert story(room)[1:4] == [("tried", "1", ""), ("rejected", "Fit", ""), ("asked", "Fit: Queue", "NodeAdd large")]
 
 
 def test_rounds_before_the_pod_waited_or_about_others_are_not_its_own() -> None:

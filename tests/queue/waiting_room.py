@@ -10,7 +10,7 @@ from pilotage.model import Pod
 from pilotage.observe.metrics import Metrics
 from pilotage.plugins import PrioritySort
 from pilotage.queue.backoff import BackoffPolicy
-from pilotage.queue.entry import Home, Ticket
+from pilotage.queue.entry import SubQueue, Ticket
 from pilotage.queue.hints import HintTable
 from pilotage.queue.scheduling_queue import SchedulingQueue
 from pilotage.testing import PodBuilder
@@ -107,13 +107,13 @@ class WaitingRoom:
         self.queue.check()
         return names
 
-    def reject(self, ticket: Ticket, *rejectors: str, pending: Sequence[str] = (), pod: Pod | None = None) -> Home:
+    def reject(self, ticket: Ticket, *rejectors: str, pending: Sequence[str] = (), pod: Pod | None = None) -> SubQueue:
         home = self.queue.give_back(ticket, pod or ticket.pod, frozenset(rejectors), frozenset(pending))
         self.queue.check()
         return home
 
     def add_rejected(self, builder: PodBuilder, *rejectors: str, pending: Sequence[str] = ()) -> str:
-        """A pod that was tried and refused; returns its uid."""
+        """A pod that was tried and rejected; returns its uid."""
         self.add(builder)
         ticket = self.pop()
         self.reject(ticket, *rejectors, pending=pending)
@@ -124,12 +124,12 @@ class WaitingRoom:
         self.queue.check()
         return moved
 
-    def home(self, uid: str) -> Home | None:
+    def home(self, uid: str) -> SubQueue | None:
         """Where the pod is; None if the queue does not know it."""
         entry = self.queue.entry(uid)
         if entry is not None:
             return entry.home
-        return Home.IN_FLIGHT if uid in self.queue else None
+        return SubQueue.IN_FLIGHT if uid in self.queue else None
 
     def after(self, seconds: float) -> int:
         """Let time pass and the backoff that is over end; returns how many pods that freed."""

@@ -114,11 +114,11 @@ async def test_a_bind_plugin_comes_before_the_default_one(tmp_path: Path) -> Non
         ({"apply": [], "delete": []}, "a step has one key"),
     ],
 )
-def test_a_file_that_makes_no_sense_is_refused(tmp_path: Path, step: dict[str, Any], problem: str) -> None:
+def test_a_file_that_makes_no_sense_is_rejected(tmp_path: Path, step: dict[str, Any], problem: str) -> None:
     path = written(tmp_path, step, {"expect": {"at": 0}})
-    with pytest.raises(ScenarioError) as refused:
+    with pytest.raises(ScenarioError) as rejected:
         load_scenarios(path)
-    assert str(refused.value).startswith(f"{path}: s: ") and problem in str(refused.value)
+    assert str(rejected.value).startswith(f"{path}: s: ") and problem in str(rejected.value)
 
 
 @pytest.mark.parametrize(
@@ -131,12 +131,12 @@ def test_a_file_that_makes_no_sense_is_refused(tmp_path: Path, step: dict[str, A
         ({"gate": {}}, "unknown key: gate"),
     ],
 )
-def test_plugins_and_keys_that_make_no_sense_are_refused(tmp_path: Path, more: dict[str, Any], problem: str) -> None:
+def test_plugins_and_keys_that_make_no_sense_are_rejected(tmp_path: Path, more: dict[str, Any], problem: str) -> None:
     with pytest.raises(ScenarioError, match=problem):
         loaded(tmp_path, {"expect": {"at": 0}}, **more)
 
 
-def test_gates_and_configurations_that_do_not_exist_are_refused(tmp_path: Path) -> None:
+def test_gates_and_configurations_that_do_not_exist_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match="gates: unrecognized feature gate: Nope"):
         scenario_options(loaded(tmp_path, {"expect": {"at": 0}}, gates={"Nope": True}))
     with pytest.raises(ScenarioError, match=r"config: .*parallelizm"):
@@ -149,7 +149,7 @@ def test_a_scenario_must_expect_something(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["- a\n", "version: 1\n", "{", "version: 1\nkind: other\n"])
-def test_other_files_are_refused(tmp_path: Path, text: str) -> None:
+def test_other_files_are_rejected(tmp_path: Path, text: str) -> None:
     path = tmp_path / "other.yaml"
     path.write_text(text)
     with pytest.raises(ScenarioError, match=r"other\.yaml: is "):

@@ -18,7 +18,7 @@ from pilotage.explain.engine import cluster_of_server, thinking_engines
 from pilotage.kube.client import KubeClient
 from pilotage.model import KINDS, Pod
 from pilotage.model.kinds import WATCHED
-from pilotage.queue.entry import Home
+from pilotage.queue.entry import SubQueue
 from pilotage.sandbox.embedded import EmbeddedCluster
 from pilotage.sandbox.storage.records import Record
 from pilotage.sandbox.storage.store import Store
@@ -81,7 +81,7 @@ def _memory(replica: Replica) -> Iterator[Finding]:
         yield "in-flight is empty", text
     if scheduler.cluster.assumed_count:
         yield "nothing stale", f"{scheduler.cluster.assumed_count} pods are assumed"
-    if active := [entry.pod.key for entry in scheduler.queue.entries() if entry.home is Home.ACTIVE]:
+    if active := [entry.pod.key for entry in scheduler.queue.entries() if entry.home is SubQueue.ACTIVE]:
         yield "in-flight is empty", f"{active} are active and not tried"
 
 

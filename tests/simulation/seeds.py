@@ -28,6 +28,7 @@ KEPT: dict[int, str] = {
     1798: _VICTIM,
     1848: _UNSEEN,
     1854: "A new leader whose watch lagged gave away a place that the last one had given away in its last moment.",
+    1866: "The claim of a preemptor became free to go anywhere; only the search for victims had failed for it before.",
     1913: _PROVISIONED,
     1917: _COHORT,
     1940: _COHORT,

@@ -21,7 +21,7 @@ from typing import Any
 
 import pytest
 
-from pilotage.api import CycleState, Filter, NodeView, Plugin, Refusal
+from pilotage.api import CycleState, Filter, NodeView, Plugin, Rejection
 from pilotage.assembly import SchedulerProcess, options_from_configuration
 from pilotage.cluster.change_log import ChangeLog
 from pilotage.config.kinds import SchedulerConfiguration
@@ -266,7 +266,7 @@ class Hoarder(Plugin, Filter):
     def __init__(self, *_: object) -> None:
         self.seen: dict[str, dict[str, str]] = {}
 
-    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Rejection | None:
         if "spread" in pod.labels["id"]:
             self.seen[pod.uid] = {"node": node.name}
         return None

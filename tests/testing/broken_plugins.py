@@ -23,8 +23,8 @@ from pilotage.api import (
     QueuedPod,
     QueueSort,
     Reason,
-    Refusal,
     Reject,
+    Rejection,
     Reserve,
     Resource,
     Score,
@@ -54,7 +54,7 @@ class NotMade(Plugin, Score):
 
 
 class RaisesToRefuse(Plugin, Filter):
-    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Rejection | None:
         if node.labels.get("example.com/lights"):
             raise ValueError("too bright")
         return None
@@ -71,7 +71,7 @@ class HalfPoints(Plugin, VectorScore):
 
 
 class WaitsForNothing(Plugin, Permit):
-    def permit(self, state: CycleState, pod: Pod, node_name: str) -> Wait | Refusal | None:
+    def permit(self, state: CycleState, pod: Pod, node_name: str) -> Wait | Rejection | None:
         return Wait(0)
 
 
@@ -88,7 +88,7 @@ class WritesColumns(Plugin, VectorScore):
 
 
 class MarksNodes(Plugin, Filter):
-    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Rejection | None:
         node.node.labels["example.com/seen"] = "yes"
         return None
 
@@ -109,7 +109,7 @@ class NormalizesTooFar(Plugin, Score, NormalizeScore):
 class TwoOpinions(Plugin, Filter, VectorFilter):
     """At exactly the border its forms differ."""
 
-    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Rejection | None:
         return NO if node.pod_count >= 2 else None
 
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Iterator[tuple[Mask, Reason]]:
@@ -128,7 +128,7 @@ class Fickle(Plugin, Filter):
     def __init__(self) -> None:
         self._turn = 0
 
-    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Rejection | None:
         self._turn += 1
         return NO if self._turn % 3 == 0 else None
 
@@ -160,7 +160,7 @@ class _Books(Plugin, Reserve):
     def __init__(self) -> None:
         self.held: dict[str, str] = {}
 
-    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Refusal | None:
+    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Rejection | None:
         self.held[pod.uid] = node_name
         return None
 
@@ -180,7 +180,7 @@ class _Sunny(Plugin, Filter):
 
     wanted: ClassVar[str] = "sun"
 
-    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Rejection | None:
         return None if node.labels.get("weather") == self.wanted else NO
 
 
@@ -220,7 +220,7 @@ class _Sunny(Plugin, Filter):
 
     pure_hints = True
 
-    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Rejection | None:
         return None if node.labels.get("example.com/weather") == "sun" else NO
 
 
@@ -243,7 +243,7 @@ class ComparesTypes(_Sunny):
 class ReadsAnnotations(_Sunny):
     """Without a defect: that it reads annotations is noticed."""
 
-    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Rejection | None:
         return None if node.labels.get("example.com/weather") == pod.annotations.get("example.com/weather") else NO
 
     @on_event(Resource.NODE, Action.ADD | Action.UPDATE)

@@ -16,8 +16,8 @@ from pilotage.api import (
     NodeView,
     Plugin,
     Reason,
-    Refusal,
     Reject,
+    Rejection,
     Resource,
     on_event,
 )
@@ -40,7 +40,7 @@ class WaitsForStamp(Plugin, Filter):
     def __init__(self, handle: Handle) -> None:
         self._stamps = handle.objects(STAMPS)
 
-    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Rejection | None:
         stamp = self._stamps.get(node.name)
         return None if stamp is not None and stamp.worth >= 2 else Reject(Reason("NoStamp", "no stamp"))
 
@@ -66,7 +66,7 @@ class SignsDespiteStamps(WaitsForStamp):
 class TrustsStamps(WaitsForStamp):
     """Takes for granted that a stamp is worth something."""
 
-    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Rejection | None:
         for stamp in self._stamps.values():
             assert 1 // stamp.worth >= 0
         return None
@@ -78,7 +78,7 @@ class ReadsColour(Plugin, Filter):
     def __init__(self, handle: Handle) -> None:
         self._handle = handle
 
-    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Rejection | None:
         colours = [stamp["colour"] for stamp in self._handle.objects("stamps.example.com").values()]
         return Reject(Reason("Red", "too red")) if "red" in colours else None
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from pilotage.api import CycleState, Filter, Handle, NodeView, Plugin, Reason, Refusal, Reject, Score, UnknownKind
+from pilotage.api import CycleState, Filter, Handle, NodeView, Plugin, Reason, Reject, Rejection, Score, UnknownKind
 from pilotage.model import ObjectMeta, Pod
 from pilotage.plugins import DEFAULT_PLUGINS
 from pilotage.testing import FakeHandle, PluginCheckFailed, check_plugin, node, pod
@@ -33,9 +33,9 @@ def test_a_default_plugin_keeps_its_promises(cls: type[Plugin]) -> None:
         (broken.MarksNodes, "inputs", "example.com/seen"),
         (broken.TooMuchLight, "score range", "got 150"),
         (broken.NormalizesTooFar, "score range", "got 101"),
-        (broken.TwoOpinions, "both forms", "per node: refused: no"),
+        (broken.TwoOpinions, "both forms", "per node: rejected: no"),
         (broken.ComparesNodes, "part of the nodes", "score"),
-        (broken.Fickle, "deterministic", "refused: no"),
+        (broken.Fickle, "deterministic", "rejected: no"),
         (broken.SignsTooLittle, "sign", "both pods are signed ()"),
         (broken.SignsAndLooksAround, "one node", "facts_version() must change"),
         (broken.KeepsBooks, "unreserve", "after reserve and unreserve self.held was {} and is {'uid-"),
@@ -111,9 +111,9 @@ def test_an_instance_or_a_function_may_be_given() -> None:
 
 
 class Rare(Plugin, Filter):
-    """Refuses what random pods never are: an author's sample is needed."""
+    """Rejects what random pods never are: an author's sample is needed."""
 
-    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Rejection | None:
         if len(pod.spec.containers) == 3 and node.allocatable("cpu") == 2000:
             raise RuntimeError("three is a crowd")
         return Reject(Reason("No", "no")) if len(pod.spec.containers) == 2 else None

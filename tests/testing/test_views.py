@@ -33,9 +33,9 @@ def test_a_view_equals_what_the_scheduler_would_show() -> None:
         assert view.allocatable(resource) == real.allocatable(resource)
         assert view.requested(resource) == real.requested(resource)
     for resource in ("cpu", "memory"):
-        assert view.scored_request(resource) == real.scored_request(resource)
+        assert view.non_zero_requested(resource) == real.non_zero_requested(resource)
 
 
 def test_built_objects_are_taken_too() -> None:
     view = node_view(NODE.build(), pod("p").requests(cpu="1").build())
-    assert (view.node.name, view.requested("cpu"), view.scored_request("example.com/fpga")) == ("a", 1000, 0)
+    assert (view.node.name, view.requested("cpu"), view.non_zero_requested("example.com/fpga")) == ("a", 1000, 0)

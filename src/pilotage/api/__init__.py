@@ -1,7 +1,7 @@
 """What plugin authors import: the only stable surface of Pilotage.
 
 A plugin is one class in one file. It names the extension points that it serves by inheriting their small abstract
-classes, and says with `@on_event` which cluster events may help a pod that it refused.
+classes, and says with `@on_event` which cluster events may help a pod that it rejected.
 """
 
 from pilotage.api.budget import Budget, BudgetExceeded
@@ -44,7 +44,7 @@ from pilotage.api.points import (
 )
 from pilotage.api.preemption import Candidate, Evicted, Eviction, VictimPolicy, VictimSearch
 from pilotage.api.preemptions_under_way import PreemptionsUnderWay
-from pilotage.api.results import Detail, NodeNames, Nominate, Pending, PreFlight, Reason, Refusal, Reject, Skip, Wait
+from pilotage.api.results import Detail, NodeNames, Nominate, Pending, PreFlight, Reason, Reject, Rejection, Skip, Wait
 from pilotage.api.state import CycleState, StateKey
 from pilotage.api.table import Mask, NodeTable, Rows, Scores
 from pilotage.api.views import Handle, HeldPod, HeldPods, NodeView, QueuedPod, RejectedNodes
@@ -152,9 +152,9 @@ __all__ = [
     "QueueSort",
     "QueuedPod",
     "Reason",
-    "Refusal",
     "Reject",
     "RejectedNodes",
+    "Rejection",
     "Relevance",
     "Reserve",
     "Resource",

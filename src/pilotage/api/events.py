@@ -1,7 +1,7 @@
 """What may happen in a cluster, as precisely as requeueing needs it.
 
 A change of an object is split into actions (a node update may be a label change *and* a taint change). A plugin
-registers for the actions that may help a pod that it refused.
+registers for the actions that may help a pod that it rejected.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ _ACTION_NAMES = {
 
 
 class Hint(Enum):
-    """A plugin's answer to an event for a pod that it refused."""
+    """A plugin's answer to an event for a pod that it rejected."""
 
     QUEUE = "Queue"
     SKIP = "QueueSkip"

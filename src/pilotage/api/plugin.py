@@ -1,4 +1,4 @@
-"""The base class of every plugin, and how a plugin says what may help the pods that it refused.
+"""The base class of every plugin, and how a plugin says what may help the pods that it rejected.
 
 class SunnyNodes(Plugin, Filter):
     name = "SunnyNodes"
@@ -77,7 +77,7 @@ class Registration:
 
 
 def on_event(resource: Resource | Kind | str, action: Action) -> Callable[[Method], Method]:
-    """Mark a method `(pod, old, new) -> Hint` as the judge of these events for pods that this plugin refused.
+    """Mark a method `(pod, old, new) -> Hint` as the judge of these events for pods that this plugin rejected.
 
     `resource` is one of ours, or a kind of the plugin's `watches`, also by its name.
     """
@@ -111,7 +111,7 @@ class Plugin:
     """The plugin's arguments: a frozen dataclass, whose fields are camelCase in configuration files.
 
     `__init__` then gets an instance as `args`, with the dataclass's defaults where the configuration is silent. If the
-    dataclass has a method `problems()` that yields (field path, message), what it finds is refused at start-up.
+    dataclass has a method `problems()` that yields (field path, message), what it finds is rejected at start-up.
     """
 
     filter_sees: ClassVar[Sees] = Sees.PODS
@@ -125,7 +125,7 @@ class Plugin:
     """Further kinds that are watched for this plugin while it is enabled in a profile."""
 
     always_queue_on: ClassVar[tuple[ClusterEvent, ...]] = ()
-    """Events after which every pod that this plugin refused is worth a retry, without asking."""
+    """Events after which every pod that this plugin rejected is worth a retry, without asking."""
 
     pure_hints: ClassVar[bool] = False
     """Do the hints answer by nothing but what they read of the pod, the event, and what stays as it is meanwhile?
@@ -177,7 +177,7 @@ class Plugin:
     def registrations(self) -> list[Registration]:
         """The events of `@on_event`, `@narrows` and `always_queue_on`, in the order of their definition.
 
-        A plugin that can refuse pods and finds nothing here hears of nearly everything, with a warning; to hear of
+        A plugin that can reject pods and finds nothing here hears of nearly everything, with a warning; to hear of
         nothing at all, override this and return an empty list.
         """
         found = [Registration(_resolved(event, self.watches), None) for event in self.always_queue_on]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 
-from pilotage.api.results import Detail, NodeNames, Nominate, PreFlight, Reason, Refusal, Skip, Wait
+from pilotage.api.results import Detail, NodeNames, Nominate, PreFlight, Reason, Rejection, Skip, Wait
 from pilotage.api.state import CycleState
 from pilotage.api.table import Mask, NodeTable, Scores
 from pilotage.api.views import NodeView, QueuedPod, RejectedNodes
@@ -19,8 +19,8 @@ from pilotage.model import Pod
 
 class PreEnqueue(ABC):
     @abstractmethod
-    def pre_enqueue(self, pod: Pod) -> Refusal | None:
-        """None lets the pod into the queue; a refusal gates it. Must be cheap: no cycle state, no nodes."""
+    def pre_enqueue(self, pod: Pod) -> Rejection | None:
+        """None lets the pod into the queue; a rejection gates it. Must be cheap: no cycle state, no nodes."""
 
 
 class QueueSort(ABC):
@@ -31,8 +31,8 @@ class QueueSort(ABC):
 
 class PreFilter(ABC):
     @abstractmethod
-    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> NodeNames | Skip | Refusal | None:
-        """Prepare the filter, restrict the nodes, skip this plugin's filter, or refuse the pod altogether."""
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> NodeNames | Skip | Rejection | None:
+        """Prepare the filter, restrict the nodes, skip this plugin's filter, or reject the pod altogether."""
 
 
 class PreFilterExtensions(ABC):
@@ -49,31 +49,31 @@ class PreFilterExtensions(ABC):
 
 class Filter(ABC):
     @abstractmethod
-    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Rejection | None:
         """None if the pod can run on this node."""
 
 
 class Details(ABC):
-    """For filters whose reason does not tell all, such as which device was refused by which rule."""
+    """For filters whose reason does not tell all, such as which device was rejected by which rule."""
 
     @abstractmethod
     def details(self, state: CycleState, pod: Pod, node: NodeView) -> Iterable[Detail]:
-        """More about a node that this plugin's filter has just refused. Asked by `explain` only; bound the number."""
+        """More about a node that this plugin's filter has just rejected. Asked by `explain` only; bound the number."""
 
 
 class VectorFilter(ABC):
     @abstractmethod
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Iterator[tuple[Mask, Reason]]:
-        """Yield (mask, reason): the nodes where the mask is True are refused for that reason.
+        """Yield (mask, reason): the nodes where the mask is True are rejected for that reason.
 
-        A node may be refused for several reasons. Must look at one node at a time: the framework also calls it with
+        A node may be rejected for several reasons. Must look at one node at a time: the framework also calls it with
         a table of just the nodes that changed.
         """
 
 
 class PostFilter(ABC):
     @abstractmethod
-    def post_filter(self, state: CycleState, pod: Pod, rejected: RejectedNodes) -> Nominate | Refusal:
+    def post_filter(self, state: CycleState, pod: Pod, rejected: RejectedNodes) -> Nominate | Rejection:
         """No node was feasible: can something be done about it?"""
 
 
@@ -103,7 +103,7 @@ class NormalizeScore(ABC):
 
 class Reserve(ABC):
     @abstractmethod
-    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Refusal | None:
+    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Rejection | None:
         """Take what the pod needs on the node, in memory."""
 
     @abstractmethod
@@ -113,8 +113,8 @@ class Reserve(ABC):
 
 class Permit(ABC):
     @abstractmethod
-    def permit(self, state: CycleState, pod: Pod, node_name: str) -> Wait | Refusal | None:
-        """Approve, refuse, or hold the pod until somebody allows it."""
+    def permit(self, state: CycleState, pod: Pod, node_name: str) -> Wait | Rejection | None:
+        """Approve, reject, or hold the pod until somebody allows it."""
 
 
 class PreBind(ABC):
@@ -126,13 +126,13 @@ class PreBind(ABC):
         return PreFlight()
 
     @abstractmethod
-    async def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Refusal | None:
+    async def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Rejection | None:
         """Do what must be done before the pod is bound, e.g. bind its volumes."""
 
 
 class Bind(ABC):
     @abstractmethod
-    async def bind(self, state: CycleState, pod: Pod, node_name: str) -> Skip | Refusal | None:
+    async def bind(self, state: CycleState, pod: Pod, node_name: str) -> Skip | Rejection | None:
         """Bind the pod, or Skip to leave it to the next bind plugin."""
 
 

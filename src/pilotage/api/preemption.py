@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Protocol, TypeAlias
 
-from pilotage.api.results import Refusal
+from pilotage.api.results import Rejection
 from pilotage.clock import parse_rfc3339
 from pilotage.model import Pod
 
@@ -83,8 +83,11 @@ class VictimSearch(Protocol):
     def errors(self) -> Sequence[Exception]:
         """What went wrong on single nodes."""
 
-    def refusals(self) -> Mapping[str, tuple[str, Refusal]]:
-        """Of the nodes that were tried in vain: which plugin ("" for none) still refuses, and why."""
+    def rejections(self) -> Mapping[str, tuple[str, Rejection]]:
+        """Of the nodes that were tried in vain: which plugin ("" for none) still rejects, and why."""
+
+    def rejectors(self) -> frozenset[str]:
+        """The plugins in `rejections()`."""
 
     def message(self) -> str:
         """`0/5 nodes are available: ...`: why nothing helps; for a search without candidates."""

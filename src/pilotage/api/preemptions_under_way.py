@@ -55,8 +55,8 @@ class PreemptionsUnderWay:
         *others, last = victims
         preemption = _Preemption(preemptor, candidate.node_name, len(others), last, self._handle.clock.monotonic())
         self._by_preemptor[preemptor.uid] = preemption
-        promised = self._handle.nominated_pods(candidate.node_name)
-        self._handle.withdraw_nominations([pod for pod in promised if pod.priority < preemptor.priority])
+        nominated = self._handle.nominated_pods(candidate.node_name)
+        self._handle.withdraw_nominations([pod for pod in nominated if pod.priority < preemptor.priority])
         for victim in others:
             self._evict(preemption, victim)
         if not others:

@@ -1,7 +1,7 @@
 """What a plugin may answer.
 
 Success is `None` (or the value that was asked for). Everything else is one of the small frozen types below; a plugin
-never raises to refuse. An exception is a bug: the framework catches it, retries the pod and shows the traceback.
+never raises to reject. An exception is a bug: the framework catches it, retries the pod and shows the traceback.
 
 Reasons are data. The code is stable and countable, the message is what kube-scheduler would have said, and the
 numbers behind it stay numbers, so that `explain`, metrics and the pod condition are renderings of the same fact.
@@ -16,7 +16,7 @@ from typing import Final, TypeAlias, cast
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why a node or a pod was refused."""
+    """Why a node or a pod was rejected."""
 
     code: str
     message: str
@@ -30,7 +30,7 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """One thing more to know about a refusal: a rule, and objects (devices, volumes) that it refused."""
+    """One thing more to know about a rejection: a rule, and objects (devices, volumes) that it rejected."""
 
     code: str
     message: str
@@ -42,7 +42,7 @@ class Detail:
 
 @dataclass(frozen=True, slots=True)
 class Reject:
-    """The pod (or this node for the pod) is refused until something changes."""
+    """The pod (or this node for the pod) is rejected until something changes."""
 
     reasons: tuple[Reason, ...]
 
@@ -59,7 +59,7 @@ class Reject:
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """Refused, but the attempt was useful: an outside actor must answer first, and then no backoff is due."""
+    """Rejected, but the attempt was useful: an outside actor must answer first, and then no backoff is due."""
 
     reasons: tuple[Reason, ...]
 
@@ -123,11 +123,16 @@ class Nominate:
 
     node_name: str | None = None
     message: str = ""
+    rejectors: frozenset[str] = frozenset()
+    """Plugins that stood in the way of a nomination. An event that makes one of them change its mind may help the pod,
+    although it was another plugin that rejected the nodes as they are."""
 
     def __post_init__(self) -> None:
-        name, message = cast(tuple[object, object], (self.node_name, self.message))
+        name, message, rejectors = cast(tuple[object, ...], (self.node_name, self.message, self.rejectors))
         if not isinstance(name, str | None) or not isinstance(message, str):
             raise TypeError(f"Nominate takes the name of a node and a message, got {name!r:.200}, {message!r:.200}")
+        if not isinstance(rejectors, frozenset):
+            raise TypeError(f"Nominate takes a frozenset of names of plugins as rejectors, got {rejectors!r:.200}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,4 +142,4 @@ class PreFlight:
     allow_parallel: bool = False
 
 
-Refusal: TypeAlias = Reject | Pending
+Rejection: TypeAlias = Reject | Pending

@@ -44,7 +44,7 @@ class NodeTable(Protocol):
     def free(self, resource: str) -> Scores:
         """allocatable - requested."""
 
-    def scored_request(self, resource: str) -> Scores:
+    def non_zero_requested(self, resource: str) -> Scores:
         """What scoring counts as requested: cpu and memory with the defaults for containers that request nothing."""
 
     @property
@@ -79,6 +79,3 @@ class NodeTable(Protocol):
 
     def pick(self, column: NDArray[Any]) -> NDArray[Any]:
         """Of a column with an entry for each node of `handle.nodes`, the entries for the nodes of this table."""
-
-    def column(self, name: str) -> NDArray[Any]:
-        """A column that a plugin's column provider maintains; KeyError if there is none of that name."""

@@ -15,7 +15,7 @@ from pilotage.api.indexes import ClusterIndex, PodClass
 from pilotage.api.kinds import Kind
 from pilotage.api.metrics import PluginMetrics
 from pilotage.api.preemption import Eviction, OnEvicted, VictimPolicy, VictimSearch
-from pilotage.api.results import Refusal
+from pilotage.api.results import Rejection
 from pilotage.api.state import CycleState
 from pilotage.api.table import NodeTable, Rows, Scores
 from pilotage.clock import Clock
@@ -65,7 +65,7 @@ class NodeView(Protocol):
     def requested(self, resource: str) -> int:
         """What the pods on the node have requested."""
 
-    def scored_request(self, resource: str) -> int:
+    def non_zero_requested(self, resource: str) -> int:
         """What scoring counts as requested: cpu and memory with the defaults for containers that request nothing."""
 
 
@@ -92,8 +92,8 @@ class RejectedNodes(Protocol):
     def resolvable_rows(self) -> Rows:
         """The same nodes as rows of `handle.nodes`, ascending."""
 
-    def refusal(self, node_name: str) -> Refusal:
-        """The refusal of one node."""
+    def rejection(self, node_name: str) -> Rejection:
+        """The rejection of one node."""
 
 
 class HeldPod(Protocol):
@@ -178,13 +178,13 @@ class Handle(Protocol):
         """
 
     def nominated_pods(self, node_name: str) -> Sequence[Pod]:
-        """Pending pods that are promised this node."""
+        """Pending pods whose nominated node this is."""
 
     def nominated_node(self, pod: Pod) -> str:
-        """The node that is promised to a pending pod, also if the API server does not know yet; "" if there is none."""
+        """The nominated node of a pending pod, also if the API server does not have it yet; "" if there is none."""
 
     def withdraw_nominations(self, pods: Iterable[Pod]) -> None:
-        """These pending pods are not promised their node any more; the API server is told."""
+        """Clear the nominated nodes of these pending pods, at the API server too."""
 
     def what_if(self, pod: Pod, budget: Budget = UNLIMITED) -> WhatIf:
         """What the filters and scores of this profile say about a pod, on nodes as they are or as they would be.
@@ -254,8 +254,8 @@ class Handle(Protocol):
     def count(self, name: str, *labels: str, amount: int = 1) -> None:
         """Add to a counter: one of the scheduler's by its full name and labels (`docs/metrics.md`), or one of your own.
 
-        Yours has any other name, such as `my_plugin_refusals_total`, and no labels; it is shown as
-        `pilotage_plugin_counter_total{name="my_plugin_refusals_total"}`.
+        Yours has any other name, such as `my_plugin_rejections_total`, and no labels; it is shown as
+        `pilotage_plugin_counter_total{name="my_plugin_rejections_total"}`.
         """
 
     def observe(self, name: str, value: float, *labels: str) -> None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from pilotage.api.results import Refusal
+from pilotage.api.results import Rejection
 from pilotage.api.views import NodeView
 from pilotage.model import Pod
 
@@ -37,7 +37,7 @@ class HypotheticalNode(Protocol):
     def remove(self, pod: Pod) -> None:
         """As if this pod, which runs here or was added, did not; ValueError if it is not here."""
 
-    def rejection(self) -> tuple[str, Refusal] | None:
+    def rejection(self) -> tuple[str, Rejection] | None:
         """The first plugin that rejects the node as it would be, and why; None if the pod fits.
 
         Pods of the same or a higher priority that are nominated to the node count as if they ran there, as they do in
@@ -53,7 +53,7 @@ class WhatIf(Protocol):
         """The pod that is asked about."""
 
     @property
-    def rejection(self) -> tuple[str, Refusal] | None:
+    def rejection(self) -> tuple[str, Rejection] | None:
         """The PreFilter plugin that rejects the pod whatever the node, and why; None if none does."""
 
     def on(self, node_name: str) -> HypotheticalNode:

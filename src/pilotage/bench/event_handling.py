@@ -25,7 +25,7 @@ from pilotage.clock import SystemClock, thread_cpu_seconds
 from pilotage.config.feature_gates import FeatureGates
 from pilotage.cycle.scheduler import Scheduler
 from pilotage.model import KINDS, WatchEvent
-from pilotage.queue.entry import Home
+from pilotage.queue.entry import SubQueue
 from pilotage.rng import seeded
 
 NAME: Final = "EventHandling"
@@ -112,7 +112,7 @@ def _costs(pods: int) -> _Costs:
 
 def _per_event(scheduler: Scheduler, kind: str, changes: Sequence[Any]) -> float:
     """The best of a few runs; nobody may be woken."""
-    before = scheduler.queue.size(Home.UNSCHEDULABLE)
+    before = scheduler.queue.size(SubQueue.UNSCHEDULABLE)
     best = float("inf")
     for _ in range(_REPEATS):
         for obj in changes:
@@ -121,7 +121,7 @@ def _per_event(scheduler: Scheduler, kind: str, changes: Sequence[Any]) -> float
         began = thread_cpu_seconds()
         _take_all_news(scheduler)
         best = min(best, (thread_cpu_seconds() - began) / len(changes))
-    assert scheduler.queue.size(Home.UNSCHEDULABLE) == before, "the events were to help nobody"
+    assert scheduler.queue.size(SubQueue.UNSCHEDULABLE) == before, "the events were to help nobody"
     return best
 
 
@@ -134,7 +134,7 @@ def _fill(scheduler: Scheduler, pods: Sequence[Object], rejector: str) -> None:
     scheduler.queue.give_back(first, first.pod, frozenset([rejector]), frozenset())
     while (ticket := scheduler.queue.pop()) is not None:
         scheduler.queue.give_back(ticket, ticket.pod, frozenset([rejector]), frozenset())
-    assert scheduler.queue.size(Home.UNSCHEDULABLE) == len(pods)
+    assert scheduler.queue.size(SubQueue.UNSCHEDULABLE) == len(pods)
 
 
 # --- narrowing --------------------------------------------------------------------------------------------------------
@@ -168,7 +168,7 @@ def _slowdown_by_gated_pods() -> float:
     """How much dearer a pod is beside gated ones: batches in turn, the best of each kind."""
     plain, beside = _scheduler(), _scheduler()
     _put(beside, "Pod", [_decoded("pods", _gated_pod(number)) for number in range(_GATED)])
-    assert beside.queue.size(Home.GATED) == _GATED
+    assert beside.queue.size(SubQueue.GATED) == _GATED
     best = {id(plain): float("inf"), id(beside): float("inf")}
     for scheduler in (plain, beside):
         _put(scheduler, "Node", [_node_update(number) for number in range(_NODES)])
@@ -213,7 +213,7 @@ def _put(scheduler: Scheduler, kind: str, objects: Sequence[Any]) -> None:
 def _take_all_news(scheduler: Scheduler) -> None:
     """In as many turns as it takes: a turn is over after a slice of time."""
     while not scheduler.inbox.is_empty:
-        scheduler.take_news()
+        scheduler.drain_inbox()
 
 
 def _decoded(resource: str, obj: Object) -> Any:

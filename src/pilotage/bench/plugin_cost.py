@@ -18,7 +18,7 @@ from pilotage.bench.measure import Timeline
 from pilotage.bench.stage import Stage
 from pilotage.bench.workloads import Object, Workload
 from pilotage.clock import Clock, cpu_seconds
-from pilotage.framework.recipes import ProfileRecipe
+from pilotage.framework.profile_spec import ProfileRecipe
 
 DEFAULT_TURNS: Final = 24
 _WITHOUT, _WITH = "without-plugin", "with-plugin"

@@ -4,8 +4,8 @@ A pure state machine; time comes from the caller.
 
     add --> READY ------ next -------> IN_FLIGHT -- done, failed --> out
      |        ^ due     (lane by lane)   |    |
-     |     RESTING <------- retry -------+    | the call before it is over
-     +--> BEHIND (its object has a call in flight) --> READY
+     |     BACKOFF <------- retry -------+    | the call before it is over
+     +--> BLOCKED (its object has a call in flight) --> READY
 
 A new call for an object that has a pending one is skipped (it is less relevant), takes its place (it is more relevant),
 or is merged with it (it is of the same kind). If nothing is left to be written after that, both go: so a change that
@@ -36,7 +36,7 @@ from typing import Any
 from pilotage.api.calls import ApiCall, CallExpired, Ending, Lane, OnOutcome, Outcome, Seen, Why
 from pilotage.calls.call_types import CallTypes
 from pilotage.calls.slot import CallSlot, Place, tell
-from pilotage.calls.unseen import Unseen
+from pilotage.calls.unobserved_writes import Unseen
 from pilotage.calls.versions import is_at_least
 
 log = logging.getLogger(__name__)
@@ -301,7 +301,7 @@ class CallQueue:
     def _put(self, slot: CallSlot) -> None:
         self._pending[slot.key] = slot
         if slot.key in self._in_flight:
-            slot.place = Place.BEHIND
+            slot.place = Place.BLOCKED
         else:
             self._make_ready(slot, first=False)
 
@@ -313,11 +313,11 @@ class CallQueue:
             ready.move_to_end(slot.key, last=False)
 
     def _rest(self, slot: CallSlot, due: float) -> None:
-        slot.place, slot.due = Place.RESTING, due
+        slot.place, slot.due = Place.BACKOFF, due
         heapq.heappush(self._resting, (due, next(self._order), slot))
 
     def _is_resting(self, due: float, _: int, slot: CallSlot) -> bool:
-        return slot.place is Place.RESTING and slot.due == due
+        return slot.place is Place.BACKOFF and slot.due == due
 
     def _take_out(self, slot: CallSlot) -> None:
         del self._pending[slot.key]
@@ -340,7 +340,7 @@ class CallQueue:
         return follower.call.lane
 
     def _goes_if_pointless(self, slot: CallSlot) -> bool:
-        if slot.place is Place.BEHIND or self.is_in_doubt(slot) or not _is_pointless(slot.call):
+        if slot.place is Place.BLOCKED or self.is_in_doubt(slot) or not _is_pointless(slot.call):
             return False
         self._take_out(slot)
         return True
@@ -355,7 +355,7 @@ class CallQueue:
         filed = {key: slot for ready in self._ready.values() for key, slot in ready.items()}
         assert sum(map(len, self._ready.values())) == len(filed), "a call is in one lane"
         resting = {slot.key: slot for due, n, slot in self._resting if self._is_resting(due, n, slot)}
-        behind = {key: slot for key, slot in self._pending.items() if slot.place is Place.BEHIND}
+        behind = {key: slot for key, slot in self._pending.items() if slot.place is Place.BLOCKED}
         assert filed | resting | behind == self._pending, "a pending call has exactly one place"
         assert len(filed) + len(resting) + len(behind) == len(self._pending), "and only one"
         assert all(slot.place is Place.READY for slot in filed.values())

@@ -29,10 +29,6 @@ class RecentEvent(Generic[T]):
     count: int = 1
     count_written: int = 1
 
-    @property
-    def is_series(self) -> bool:
-        return self.count > 1
-
 
 class RecentEvents(Generic[T]):
     """Events by what makes them the same."""

@@ -99,7 +99,7 @@ DEFAULT_POLICIES: Final[Mapping[Lane, LanePolicy]] = {
     Lane.EVENT: LanePolicy(workers=16, tries=4, longest_pause=5.0, queue_seconds=60.0),
 }
 # The loop waits for a status that is awaited in place: not for ever.
-POLICIES_IN_PLACE: Final[Mapping[Lane, LanePolicy]] = {
+SYNCHRONOUS_POLICIES: Final[Mapping[Lane, LanePolicy]] = {
     **DEFAULT_POLICIES,
     Lane.STATUS: LanePolicy(workers=32, tries=4, longest_pause=1.0, queue_seconds=60.0),
 }

@@ -27,9 +27,9 @@ class Place(Enum):
 
     READY = "ready"
     """In its lane, to be sent in turn."""
-    BEHIND = "behind"
+    BLOCKED = "behind"
     """Its object has another call in flight."""
-    RESTING = "resting"
+    BACKOFF = "resting"
     """A try failed; the next one is not due yet."""
     IN_FLIGHT = "in flight"
     OUT = "out"

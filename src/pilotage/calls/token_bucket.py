@@ -20,10 +20,6 @@ class TokenBucket:
         self._tokens -= 1.0
         return True
 
-    def give_back(self) -> None:
-        """The token was not needed."""
-        self._tokens = min(self._tokens + 1.0, float(self._burst))
-
     def next_at(self, now: float) -> float:
         """When the next token can be taken."""
         self._fill(now)

@@ -18,7 +18,7 @@ from pilotage.config.load import default_configuration, examine_configuration, r
 from pilotage.config.problems import ConfigError, Problem
 from pilotage.config.render import render
 from pilotage.framework.plugin_files import LoadedPlugin, installed_plugins
-from pilotage.framework.recipes import examine_profiles
+from pilotage.framework.profile_spec import examine_profiles
 from pilotage.jobs.configuration.load import is_queueing_text, parse_queueing
 from pilotage.model.durations import go_duration
 from pilotage.serve.complete_configuration import with_profiles

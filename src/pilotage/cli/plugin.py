@@ -33,7 +33,7 @@ from pilotage.cycle.handle import SchedulerHandle
 from pilotage.framework.errors import ProfileError
 from pilotage.framework.extension_points import SERVED_BY, serves
 from pilotage.framework.plugin_files import LoadedPlugin, installed_plugins
-from pilotage.framework.recipes import ProfileRecipe, recipes_of
+from pilotage.framework.profile_spec import ProfileRecipe, recipes_of
 from pilotage.plugins import DEFAULT_PLUGINS
 from pilotage.rng import seeded
 from pilotage.testing.plugin_check import DEFAULT_WORLDS, PluginCheckFailed, check_plugin

@@ -23,7 +23,7 @@ from pilotage.cli.scheduler_flags import SchedulerFlags
 from pilotage.clock import SystemClock
 from pilotage.framework.errors import ProfileError
 from pilotage.framework.plugin_files import load_plugin_file
-from pilotage.framework.recipes import ProfileRecipe
+from pilotage.framework.profile_spec import ProfileRecipe
 from pilotage.rng import seeded
 
 _EPILOG = """\b

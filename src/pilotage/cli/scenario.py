@@ -16,7 +16,7 @@ from pilotage.cli.output import show
 from pilotage.escaping import visible, visible_lines
 from pilotage.framework.plugin_files import PluginFileError, load_plugin_files, named_files
 from pilotage.simulate.scenario_file import ScenarioError
-from pilotage.simulate.scenario_run import AnyScenario, Outcome, load_any, refuse_unplayable, run_scenario, with_plugins
+from pilotage.simulate.scenario_run import AnyScenario, Outcome, load_any, reject_unplayable, run_scenario, with_plugins
 
 _EPILOG = """\b
 Examples:
@@ -65,7 +65,7 @@ def _chosen(files: tuple[Path, ...], wanted: tuple[str, ...], plugins: tuple[Pat
         known = [with_plugins(item, loaded) for path in files for item in load_any(path)]
         chosen = [item for item in known if not wanted or any(part in item.id for part in wanted)]
         for item in chosen:
-            refuse_unplayable(item)
+            reject_unplayable(item)
     except PluginFileError as error:
         raise bad_input(error.lines) from error
     except ScenarioError as error:

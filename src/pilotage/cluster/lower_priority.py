@@ -121,8 +121,8 @@ class WithoutLowerPriority:
         free: Scores = self.allocatable(resource) - self.requested(resource)
         return free
 
-    def scored_request(self, resource: str) -> Scores:
-        left: Scores = self._table.scored_request(resource) - self._gone.scored(resource, len(self))
+    def non_zero_requested(self, resource: str) -> Scores:
+        left: Scores = self._table.non_zero_requested(resource) - self._gone.scored(resource, len(self))
         return left
 
     @property
@@ -154,6 +154,3 @@ class WithoutLowerPriority:
 
     def pick(self, column: NDArray[Any]) -> NDArray[Any]:
         return self._table.pick(column)
-
-    def column(self, name: str) -> NDArray[Any]:
-        return self._table.column(name)

@@ -51,8 +51,8 @@ class NodeRows:
         free: Scores = self.allocatable(resource) - self.requested(resource)
         return free
 
-    def scored_request(self, resource: str) -> Scores:
-        return self._pick("scored", resource, self._table.scored_request)
+    def non_zero_requested(self, resource: str) -> Scores:
+        return self._pick("scored", resource, self._table.non_zero_requested)
 
     def _pick(self, fact: str, resource: str, column: Callable[[str], Scores]) -> Scores:
         """Several plugins ask for the same columns: each is picked once."""
@@ -92,9 +92,6 @@ class NodeRows:
     def pick(self, column: NDArray[Any]) -> NDArray[Any]:
         return self._table.pick(column)[self._at]
 
-    def column(self, name: str) -> NDArray[Any]:
-        return self._table.column(name)[self._at]
-
 
 class ViewRows:
     """One row whose amounts are those of a view: a node as it would be, for filters that know columns only."""
@@ -125,8 +122,8 @@ class ViewRows:
         free: Scores = self.allocatable(resource) - self.requested(resource)
         return free
 
-    def scored_request(self, resource: str) -> Scores:
-        return np.array([self._view.scored_request(resource)], dtype=np.int64)
+    def non_zero_requested(self, resource: str) -> Scores:
+        return np.array([self._view.non_zero_requested(resource)], dtype=np.int64)
 
     @property
     def pod_count(self) -> Scores:
@@ -156,6 +153,3 @@ class ViewRows:
 
     def pick(self, column: NDArray[Any]) -> NDArray[Any]:
         return self._rows.pick(column)
-
-    def column(self, name: str) -> NDArray[Any]:
-        return self._rows.column(name)

@@ -94,7 +94,7 @@ class NodeTable:
         free: Scores = self.allocatable(resource) - self.requested(resource)
         return free
 
-    def scored_request(self, resource: str) -> Scores:
+    def non_zero_requested(self, resource: str) -> Scores:
         return (self._scored if resource in _SCORED else self._requested).column(resource, len(self))
 
     @property
@@ -148,9 +148,6 @@ class NodeTable:
 
     def pick(self, column: NDArray[Any]) -> NDArray[Any]:
         return column
-
-    def column(self, name: str) -> NDArray[np.int64]:
-        raise KeyError(name)
 
     @property
     def order(self) -> NDArray[np.int64]:

@@ -64,7 +64,7 @@ class RowView:
     def requested(self, resource: str) -> int:
         return self._table.requested_at(self._row, resource)
 
-    def scored_request(self, resource: str) -> int:
+    def non_zero_requested(self, resource: str) -> int:
         return self._table.scored_request_at(self._row, resource)
 
 
@@ -109,8 +109,8 @@ class DerivedNode:
     def requested(self, resource: str) -> int:
         return self._base.requested(resource)
 
-    def scored_request(self, resource: str) -> int:
-        return self._base.scored_request(resource)
+    def non_zero_requested(self, resource: str) -> int:
+        return self._base.non_zero_requested(resource)
 
 
 class ThinnedNode(DerivedNode):
@@ -134,8 +134,8 @@ class ThinnedNode(DerivedNode):
     def requested(self, resource: str) -> int:
         return self._base.requested(resource) - self._gone.requested_at(self._row, resource)
 
-    def scored_request(self, resource: str) -> int:
-        return self._base.scored_request(resource) - self._gone.scored_at(self._row, resource)
+    def non_zero_requested(self, resource: str) -> int:
+        return self._base.non_zero_requested(resource) - self._gone.scored_at(self._row, resource)
 
 
 class ImaginedNode(DerivedNode):
@@ -179,10 +179,10 @@ class ImaginedNode(DerivedNode):
     def requested(self, resource: str) -> int:
         return self._base.requested(resource) + self._delta.get(resource, 0)
 
-    def scored_request(self, resource: str) -> int:
+    def non_zero_requested(self, resource: str) -> int:
         if resource not in _SCORED_WITH_DEFAULTS:
             return self.requested(resource)
         at = _SCORED_WITH_DEFAULTS.index(resource)
         more = sum(assigned_non_zero_requests(pod)[at] for pod in self._added.values())
         less = sum(assigned_non_zero_requests(pod)[at] for pod in self._removed.values())
-        return self._base.scored_request(resource) + more - less
+        return self._base.non_zero_requested(resource) + more - less

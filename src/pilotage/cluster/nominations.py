@@ -1,4 +1,4 @@
-"""Pods that are promised a node: they made room there by preemption and wait for it to become free."""
+"""Pods that are nominated to a node: they made room there by preemption and wait for it to become free."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ class Nominations:
         self._node_of: dict[str, str] = {}
         self._by_node: dict[str, dict[str, Pod]] = {}
         self.log: ChangeLog[str] = ChangeLog()
-        """Names of the nodes whose promises have changed."""
+        """Names of the nodes whose nominations have changed."""
 
     def __len__(self) -> int:
         return len(self._node_of)
 
     def nominate(self, pod: Pod, node_name: str) -> None:
-        """Remember (or with "" forget) which node is promised to the pod."""
+        """Remember (or with "" forget) the nominated node of the pod."""
         if node_name and self._node_of.get(pod.uid) == node_name and self._is_renewal(pod, node_name):
             self._by_node[node_name][pod.uid] = pod
             return
@@ -32,7 +32,7 @@ class Nominations:
             self.log.touch(node_name)
 
     def _is_renewal(self, pod: Pod, node_name: str) -> bool:
-        """Is this the pod that has the promise, with nothing new that filters could look at?"""
+        """Is this the pod that is nominated, with nothing new that filters could look at?"""
         known = self._by_node[node_name][pod.uid]
         return known.spec is pod.spec and known.labels == pod.labels
 

@@ -7,7 +7,7 @@ it; a failed binding forgets it.
                              |
                              +-- forget --> unknown
 
-Pods whose node is not known (yet) wait in `_homeless` and are counted when the node arrives.
+Pods whose node is not known (yet) wait in `_pods_on_unknown_nodes` and are counted when the node arrives.
 
 Objects that API calls on their way will change are kept twice: as they will be, which everybody sees, and as the API
 server last told, which comes back if the call fails.
@@ -51,7 +51,7 @@ class Cluster:
         self.nodes = NodeTable()
         self.classes = PodClasses()
         self._placed: dict[str, _Placed] = {}
-        self._homeless: dict[str, dict[str, Pod]] = {}
+        self._pods_on_unknown_nodes: dict[str, dict[str, Pod]] = {}
         self._objects: dict[str, dict[str, Any]] = {key: {} for key in self.kinds.keys}
         self._by_name = {name: self._objects[key] for name, key in self.kinds.names.items()}
         self._received: dict[tuple[str, str], Any] = {}
@@ -73,7 +73,7 @@ class Cluster:
     def put_node(self, node: Node) -> None:
         old = self.node(node.name)
         self.nodes.put_node(node)
-        for pod in self._homeless.pop(node.name, {}).values():
+        for pod in self._pods_on_unknown_nodes.pop(node.name, {}).values():
             self.nodes.add_pod(node.name, pod)
         self._indexes.node_put(old, node)
 
@@ -84,7 +84,7 @@ class Cluster:
         self._indexes.node_removed(node)
         pods = self.nodes.remove_node(name)
         if pods:
-            self._homeless[name] = {pod.uid: pod for pod in pods}
+            self._pods_on_unknown_nodes[name] = {pod.uid: pod for pod in pods}
 
     # --- pods --------------------------------------------------------------------------------------------------
 
@@ -145,15 +145,15 @@ class Cluster:
         self._placed[pod.uid] = _Placed(pod, is_assumed)
         self._count(pod, 1)
         if not self.nodes.add_pod(pod.node_name, pod):
-            self._homeless.setdefault(pod.node_name, {})[pod.uid] = pod
+            self._pods_on_unknown_nodes.setdefault(pod.node_name, {})[pod.uid] = pod
 
     def _displace(self, pod: Pod) -> None:
         del self._placed[pod.uid]
         self._count(pod, -1)
-        homeless = self._homeless.get(pod.node_name)
+        homeless = self._pods_on_unknown_nodes.get(pod.node_name)
         if homeless is not None and homeless.pop(pod.uid, None) is not None:
             if not homeless:
-                del self._homeless[pod.node_name]
+                del self._pods_on_unknown_nodes[pod.node_name]
             return
         self.nodes.remove_pod(pod.node_name, pod)
 
@@ -161,7 +161,7 @@ class Cluster:
         if old.labels is not new.labels or old.spec is not new.spec or old.is_terminating != new.is_terminating:
             self._count(old, -1)
             self._count(new, 1)
-        homeless = self._homeless.get(new.node_name)
+        homeless = self._pods_on_unknown_nodes.get(new.node_name)
         if homeless is not None and new.uid in homeless:
             homeless[new.uid] = new
             return
@@ -265,7 +265,7 @@ class Cluster:
         """Verify the invariants; for tests."""
         self.nodes.check()
         on_nodes = {uid for row in range(len(self.nodes)) for uid in self.nodes.pods_on(row)}
-        waiting = {uid for pods in self._homeless.values() for uid in pods}
+        waiting = {uid for pods in self._pods_on_unknown_nodes.values() for uid in pods}
         assert not on_nodes & waiting, "a pod is counted once"
         assert on_nodes | waiting == set(self._placed), "every placed pod is somewhere"
         counted = sum(sum(c.on_node.values()) for c in self.classes.where(lambda _: True))

@@ -60,17 +60,17 @@ def _evaluate(world: World, state: CycleState, answer: Answer) -> None:
 def _pre_enqueue(world: World) -> list[Answer]:
     found = []
     for plugin in world.engine.profile.pre_enqueue:
-        refusal = plugin.pre_enqueue(world.pod)
-        if refusal is not None:
-            found.append({"plugin": name_of(plugin), **status(refusal)})
+        rejection = plugin.pre_enqueue(world.pod)
+        if rejection is not None:
+            found.append({"plugin": name_of(plugin), **status(rejection)})
     return found
 
 
 def _pre_filter(outcome: PreFilterOutcome, state: CycleState) -> Answer:
-    refused = outcome.refused
+    rejected = outcome.rejected
     return {
-        **({"code": "Success", "reasons": []} if refused is None else status(refused.refusal)),
-        "plugin": "" if refused is None else refused.plugin,
+        **({"code": "Success", "reasons": []} if rejected is None else status(rejected.rejection)),
+        "plugin": "" if rejected is None else rejected.plugin,
         "nodeNames": None if outcome.names is None else sorted(outcome.names),
         "skipped": sorted(state.skip_filter),
     }

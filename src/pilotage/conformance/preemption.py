@@ -44,7 +44,7 @@ def _searched(search: VictimSearch) -> Answer:
     return {
         "candidates": {candidate.node_name: _candidate(candidate) for candidate in search.candidates},
         "notCandidates": {
-            name: {"plugin": plugin, **status(refusal)} for name, (plugin, refusal) in search.refusals().items()
+            name: {"plugin": plugin, **status(rejection)} for name, (plugin, rejection) in search.rejections().items()
         },
     }
 
@@ -70,7 +70,7 @@ def _chosen(search: VictimSearch, outcome: PostFiltered, diagnosis: Diagnosis) -
         "tie": len(tied) > 1,
         "tied": tied,
         "code": _code(outcome),
-        "plugin": outcome.refused_by,
+        "plugin": outcome.rejected_by,
         "message": message,
     }
 
@@ -78,4 +78,4 @@ def _chosen(search: VictimSearch, outcome: PostFiltered, diagnosis: Diagnosis) -
 def _code(outcome: PostFiltered) -> str:
     if outcome.error is not None:
         return "Error"
-    return "Unschedulable" if outcome.refused_by else "Success"
+    return "Unschedulable" if outcome.rejected_by else "Success"

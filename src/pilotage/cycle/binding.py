@@ -22,7 +22,7 @@ from pilotage.cycle.eviction import Evictor
 from pilotage.cycle.failure import SCHEDULER_ERROR, UNSCHEDULABLE, Failure, FailureHandler
 from pilotage.cycle.inbox import Inbox
 from pilotage.cycle.pre_bind import PreemptedInPreBind
-from pilotage.framework.diagnosis import Refused, refusal_text, single_node_diagnosis
+from pilotage.framework.diagnosis import Rejected, rejection_text, single_node_diagnosis
 from pilotage.framework.errors import PluginError
 from pilotage.framework.plugin_meter import PluginMeter, status_of
 from pilotage.framework.runner import Runner
@@ -114,17 +114,17 @@ class BindingCycle:
         groups = self._pre_bind_groups(decision)
         if decision.waiting is not None:
             self._announce(decision)
-            refused = await self._permission(decision.waiting)
-            if refused is not None:
-                diagnosis = single_node_diagnosis(refused.plugin, refused.refusal, pod.node_name)
+            rejected = await self._permission(decision.waiting)
+            if rejected is not None:
+                diagnosis = single_node_diagnosis(rejected.plugin, rejected.rejection, pod.node_name)
                 return Failure(UNSCHEDULABLE, diagnosis.message(), diagnosis)
         self._queue.needs_no_events(decision.ticket)
         if groups:
-            refused = await self._pre_bind(decision, groups)
-            if refused is not None:
-                return _refused(refused)
-        refused = await decision.meter.awaited("Bind", runner.bind(state, pod, pod.node_name))
-        return None if refused is None else _refused(refused)
+            rejected = await self._pre_bind(decision, groups)
+            if rejected is not None:
+                return _rejected(rejected)
+        rejected = await decision.meter.awaited("Bind", runner.bind(state, pod, pod.node_name))
+        return None if rejected is None else _rejected(rejected)
 
     def _pre_bind_groups(self, decision: Decision) -> list[list[PreBind]]:
         if not decision.runner.profile.pre_bind:
@@ -138,7 +138,7 @@ class BindingCycle:
             self._waiting_pods.remove(decision.pod.uid)
             raise
 
-    async def _pre_bind(self, decision: Decision, groups: list[list[PreBind]]) -> Refused | None:
+    async def _pre_bind(self, decision: Decision, groups: list[list[PreBind]]) -> Rejected | None:
         runner, state, pod = decision.runner, decision.state, decision.pod
         work = decision.meter.awaited("PreBind", runner.pre_bind(groups, state, pod, pod.node_name))
         if decision.waiting is None and self._announcer is not None:
@@ -159,12 +159,12 @@ class BindingCycle:
         if self._announcer is not None:
             self._announcer.patch_status(decision.ticket.pod, nomination=decision.pod.node_name)
 
-    async def _permission(self, waiting: WaitingPod) -> Refused | None:
+    async def _permission(self, waiting: WaitingPod) -> Rejected | None:
         started, result = self._clock.monotonic(), "Error"
         try:
-            refused = await waiting.outcome(self._clock)
-            result = status_of(None if refused is None else refused.refusal)
-            return refused
+            rejected = await waiting.outcome(self._clock)
+            result = status_of(None if rejected is None else rejected.rejection)
+            return rejected
         finally:
             self._waiting_pods.remove(waiting.pod.uid)
             self._permit_waits.observe(self._clock.monotonic() - started, result)
@@ -205,5 +205,5 @@ def _is_cancelled_by_us() -> bool:
     return task is not None and task.cancelling() > 0
 
 
-def _refused(refused: Refused) -> Failure:
-    return Failure(UNSCHEDULABLE, refusal_text(refused.refusal))
+def _rejected(rejected: Rejected) -> Failure:
+    return Failure(UNSCHEDULABLE, rejection_text(rejected.rejection))

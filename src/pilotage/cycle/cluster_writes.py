@@ -10,17 +10,22 @@ version that the watch has brought is kept beside it: if the call fails, it come
 
 from __future__ import annotations
 
+from typing import Final
+
 from pilotage.api.calls import Ending, Outcome
-from pilotage.api.conditions import PodCondition
+from pilotage.api.conditions import POD_SCHEDULED, PodCondition
 from pilotage.calls.binding import PodBinding
 from pilotage.calls.call_queue import CallQueue
-from pilotage.calls.in_place import Calls
 from pilotage.calls.pod_status import PodStatusPatch
-from pilotage.calls.scheduling_gated import gated_condition, is_news
+from pilotage.calls.synchronous_calls import Calls
 from pilotage.clock import Clock, rfc3339
 from pilotage.cluster.state import Cluster
 from pilotage.cycle.inbox import Inbox
 from pilotage.model import Pod
+from pilotage.queue.entry import SubQueue
+from pilotage.queue.scheduling_queue import SchedulingQueue
+
+SCHEDULING_GATED: Final = "SchedulingGated"
 
 
 class ClusterWrites:
@@ -43,10 +48,15 @@ class ClusterWrites:
         )
         return self._show(self._received(pod))
 
-    def tell_gated(self, pod: Pod, message: str) -> None:
-        """A PreEnqueue plugin holds the pod back: say so, unless its status says already why it is not scheduled."""
-        if is_news(pod):
-            self.patch_status(pod, gated_condition(pod, message, rfc3339(self._clock.time())))
+    def write_gated(self, pod: Pod, message: str) -> None:
+        """Write that a PreEnqueue plugin rejected the pod, unless its status says already why it is not scheduled.
+
+        Of pods with scheduling gates the API server says so itself; a pod that was tried before keeps the reason of its
+        last attempt, which is more precise.
+        """
+        if not pod.spec.scheduling_gates and pod.status.condition(POD_SCHEDULED) is None:
+            now = rfc3339(self._clock.time())
+            self.patch_status(pod, PodCondition(POD_SCHEDULED, "False", SCHEDULING_GATED, message, pod.generation, now))
 
     async def bind(self, pod: Pod, node_name: str) -> None:
         """Bind a pod, which counts on its node from now on; returns when it is done, raises what went wrong."""
@@ -79,3 +89,29 @@ class ClusterWrites:
         shown: Pod = self._queue.shown(received.uid, received)
         self._cluster.show("Pod", shown, received)
         return shown
+
+
+class DelayedGatedStatus:
+    """Writes that a pod is gated, if it still is at the second tick.
+
+    Most pods that wait for their claim to be created are gated for an instant only; to write that into their status
+    would cost the API server as much as binding them.
+    """
+
+    def __init__(self, queue: SchedulingQueue, writes: ClusterWrites) -> None:
+        self._queue = queue
+        self._writes = writes
+        self._new: dict[str, None] = {}
+        self._due: dict[str, None] = {}
+
+    def note(self, uid: str) -> None:
+        """A PreEnqueue plugin has rejected this pod."""
+        if uid not in self._due:
+            self._new[uid] = None
+
+    def tick(self) -> None:
+        due, self._due, self._new = self._due, self._new, {}
+        for uid in due:
+            entry = self._queue.entry(uid)
+            if entry is not None and entry.home is SubQueue.GATED:
+                self._writes.write_gated(entry.pod, entry.gate_message)

@@ -1,4 +1,4 @@
-"""How victims of preemption go, and what else a preemption takes away: promises made to less important pods.
+"""How victims of preemption go, and what else a preemption takes away: nominations of less important pods.
 
     waiting for permission, in PreBind   called back in memory: nothing was sent to the API server yet
     everything else                      condition and deletion, through the API server
@@ -125,7 +125,7 @@ class Evictor:
 
     def _tell_others_later(self, pod: Pod, node_name: str) -> None:
         # Not during the cycle of the preemptor: to it, it is no news.
-        self._parts.inbox.put(lambda: self._parts.intake.tell_promise_gone(pod, node_name))
+        self._parts.inbox.put(lambda: self._parts.intake.on_nomination_removed(pod, node_name))
 
     def _is_called_back(self, eviction: Eviction) -> bool:
         uid = eviction.victim.uid

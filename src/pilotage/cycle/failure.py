@@ -21,7 +21,7 @@ SCHEDULER_ERROR = "SchedulerError"
 _LONGEST_MESSAGE = 32 * 1024
 """Bytes of a condition's message, as Kubernetes' own conditions allow."""
 
-OnPromiseGone = Callable[[Pod, str], None]
+OnNominationRemoved = Callable[[Pod, str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +45,14 @@ class FailureHandler:
         writes: ClusterWrites,
         recorder: EventRecorder,
         clock: Clock,
-        on_promise_gone: OnPromiseGone,
+        on_nomination_removed: OnNominationRemoved,
     ) -> None:
         self._cluster = cluster
         self._queue = queue
         self._writes = writes
         self._recorder = recorder
         self._clock = clock
-        self._on_promise_gone = on_promise_gone
+        self._on_nomination_removed = on_nomination_removed
 
     def handle(self, ticket: Ticket, failure: Failure) -> None:
         attempted = ticket.pod
@@ -73,7 +73,7 @@ class FailureHandler:
         rejectors = frozenset(diagnosis.rejectors) if diagnosis else frozenset[str]()
         pending = frozenset(diagnosis.pending) if diagnosis else frozenset[str]()
         ticket.entry.message = failure.message
-        promised = self._cluster.nominations.node_of(pod.uid)
+        nominated = self._cluster.nominations.node_of(pod.uid)
         pod = self._writes.patch_status(pod, self._condition(pod, failure), nomination=failure.nomination)
         if failure.nomination is not None:
             self._cluster.nominations.nominate(pod, failure.nomination)
@@ -81,8 +81,8 @@ class FailureHandler:
             self._queue.put_aside(ticket, pod)
         else:
             self._queue.give_back(ticket, pod, rejectors, pending)
-        if promised and failure.nomination is not None and failure.nomination != promised:
-            self._on_promise_gone(pod, promised)
+        if nominated and failure.nomination is not None and failure.nomination != nominated:
+            self._on_nomination_removed(pod, nominated)
 
     def _condition(self, pod: Pod, failure: Failure) -> PodCondition:
         return PodCondition(

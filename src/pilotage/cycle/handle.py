@@ -22,7 +22,7 @@ from pilotage.api.views import IndexT, NodeView
 from pilotage.calls.binding import PodBinding
 from pilotage.calls.dispatcher import Dispatcher
 from pilotage.calls.event import subject_of
-from pilotage.calls.in_place import Calls
+from pilotage.calls.synchronous_calls import Calls
 from pilotage.clock import Clock
 from pilotage.cluster.state import Cluster
 from pilotage.cycle.placement import ProfileEngine
@@ -173,7 +173,7 @@ class SchedulerHandle:
     def note_gated(self, pod: Pod) -> None:
         """A PreEnqueue plugin holds the pod back: to be told if it goes on."""
         if self.scheduler is not None:
-            self.scheduler.gated.note(pod.uid, pod.uid)
+            self.scheduler.gated.note(pod.uid)
 
     @property
     def client(self) -> ApiWriter:

@@ -289,9 +289,9 @@ class Intake:
                 self._release_assumed(pod.uid)
         elif old.resource_version != pod.resource_version:
             self._queue.update(pod, pod_events(old, pod, Resource.TARGET_POD), old)
-            promised = old.status.nominated_node_name
-            if promised and promised != pod.status.nominated_node_name:
-                self.tell_promise_gone(old, promised)
+            nominated = old.status.nominated_node_name
+            if nominated and nominated != pod.status.nominated_node_name:
+                self.on_nomination_removed(old, nominated)
 
     def _remove_pod(self, pod: Pod) -> None:
         self._known_gone.discard(pod.uid)
@@ -307,22 +307,22 @@ class Intake:
             self._cluster.remove_pod(pod.uid)
             self._queue.on_event(_POD_DELETED, pod, None)
             return
-        promised = self._cluster.nominations.node_of(pod.uid)
+        nominated = self._cluster.nominations.node_of(pod.uid)
         self._queue.delete(pod.uid)
         self._cluster.nominations.remove(pod.uid)
         if self._cluster.is_assumed(pod.uid):
             self._release_assumed(pod.uid)
             return
-        if promised:
-            self.tell_promise_gone(pod, promised)
+        if nominated:
+            self.on_nomination_removed(pod, nominated)
         if pod.spec.scheduler_name in self._ours:
             self._queue.on_event(_PENDING_DELETED, pod, None)
 
-    def tell_promise_gone(self, pod: Pod, node_name: str) -> None:
+    def on_nomination_removed(self, pod: Pod, node_name: str) -> None:
         """A place is not kept for this pod any more. It was never kept from more important ones."""
-        # The API server may not know of the promise yet.
-        promised = replace(pod, status=replace(pod.status, nominated_node_name=node_name))
-        self._queue.on_event(_POD_DELETED, promised, None, up_to_priority=pod.priority)
+        # The API server may not have the nomination yet.
+        nominated = replace(pod, status=replace(pod.status, nominated_node_name=node_name))
+        self._queue.on_event(_POD_DELETED, nominated, None, up_to_priority=pod.priority)
 
     def _release_assumed(self, uid: str) -> None:
         """A pod that is being bound was deleted: its place is free at once, its binding will fail."""

@@ -19,7 +19,7 @@ def read_live_gauges(metrics: Metrics, queue: SchedulingQueue, cluster: Cluster)
     metrics.queued_entities.read_from(lambda: _of_pods(_pending(queue)))
     # Pods are the only entities so far.
     metrics.queue_incoming_entities_total.read_from(lambda: _of_pods(metrics.queue_incoming_pods_total.values()))
-    metrics.unschedulable_pods.read_from(lambda: _refused(queue))
+    metrics.unschedulable_pods.read_from(lambda: _rejected(queue))
     metrics.inflight_events.read_from(lambda: _in_flight(queue))
     metrics.goroutines.read_from(lambda: {("binding",): sum(queue.is_binding(ticket) for ticket in queue.tickets())})
     metrics.cache_size.read_from(lambda: _cached(cluster))
@@ -36,8 +36,8 @@ def _of_pods(values: dict[Labels, float]) -> dict[Labels, float]:
     return {(*labels, "pod"): value for labels, value in values.items()}
 
 
-def _refused(queue: SchedulingQueue) -> dict[Labels, float]:
-    """Pods that are in the queue again after a refusal, by the plugin that refused them."""
+def _rejected(queue: SchedulingQueue) -> dict[Labels, float]:
+    """Pods that are in the queue again after a rejection, by the plugin that rejected them."""
     alike = Counter((entry.rejectors, entry.pod.spec.scheduler_name) for entry in queue.entries() if entry.rejectors)
     pods: Counter[Labels] = Counter()
     for (rejectors, profile), count in alike.items():

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pilotage.api.results import Nominate
 from pilotage.api.state import CycleState
 from pilotage.cluster.state import Cluster
-from pilotage.framework.diagnosis import Diagnosis, Refused
+from pilotage.framework.diagnosis import Diagnosis, Rejected
 from pilotage.framework.errors import PluginError
 from pilotage.framework.evaluation import Evaluator
-from pilotage.framework.node_walk import NodeWalk
+from pilotage.framework.node_sampling import NodeSampling
 from pilotage.framework.preemption import Preemption
 from pilotage.framework.preemption.budgets import DisruptionBudgets
 from pilotage.framework.profile import Profile
@@ -50,7 +50,7 @@ class NoNodes(Exception):
 class ProfileEngine:
     """A profile together with what runs it over the nodes: all of them unless there is a `walk` to be shared."""
 
-    def __init__(self, profile: Profile, cluster: Cluster, walk: NodeWalk | None = None) -> None:
+    def __init__(self, profile: Profile, cluster: Cluster, walk: NodeSampling | None = None) -> None:
         self.profile = profile
         self.nodes = cluster.nodes
         self.nominations = cluster.nominations
@@ -72,38 +72,38 @@ def place(engine: ProfileEngine, state: CycleState, pod: Pod) -> Placed | Unplac
     if not len(nodes):
         raise NoNodes
     outcome = engine.runner.pre_filter(state, pod)
-    if outcome.refused is not None:
+    if outcome.rejected is not None:
         return _unplaced(engine, state, pod, outcome)
-    promised = promised_row(engine, pod)
-    if promised is not None and engine.evaluator.dry_run.refusal_as_promised(state, pod, promised) is None:
-        # What was promised and fits is taken; nothing else is looked at.
-        return Placed(nodes.names[promised], 0)
+    nominated = nominated_row(engine, pod)
+    if nominated is not None and engine.evaluator.dry_run.rejection_as_nominated(state, pod, nominated) is None:
+        # What was nominated and fits is taken; nothing else is looked at.
+        return Placed(nodes.names[nominated], 0)
     best = engine.evaluator.best(state, pod, outcome.allowed)
     if best is None:
         return _unplaced(engine, state, pod, outcome)
     return Placed(nodes.names[best.row], best.total)
 
 
-def promised_row(engine: ProfileEngine, pod: Pod) -> int | None:
+def nominated_row(engine: ProfileEngine, pod: Pod) -> int | None:
     """The row of the pod's nominated node, if there is such a node."""
-    # We know of a promise before the pod's own status has come back from the API server.
+    # We know of a nomination before the pod's own status has come back from the API server.
     name = engine.nominations.node_of(pod.uid) or pod.status.nominated_node_name
     return engine.nodes.row(name) if name else None
 
 
 def diagnose(engine: ProfileEngine, state: CycleState, pod: Pod, outcome: PreFilterOutcome) -> Diagnosis:
-    """Why each node was refused, after PreFilter ended with `outcome`."""
+    """Why each node was rejected, after PreFilter ended with `outcome`."""
     diagnosis = Diagnosis(node_names=tuple(engine.nodes.names))
-    if outcome.refused is not None:
-        engine.runner.refused_everywhere(diagnosis, outcome.refused, outcome.restricting)
+    if outcome.rejected is not None:
+        engine.runner.rejected_everywhere(diagnosis, outcome.rejected, outcome.restricting)
         return diagnosis
-    judged: dict[int, Refused] = {}
-    promised = promised_row(engine, pod)
-    if promised is not None:
+    judged: dict[int, Rejected] = {}
+    nominated = nominated_row(engine, pod)
+    if nominated is not None:
         # The nominated node was tried before PreFilter's restriction was applied.
-        refused = engine.evaluator.dry_run.refusal_as_promised(state, pod, promised)
-        if refused is not None:
-            judged[promised] = refused
+        rejected = engine.evaluator.dry_run.rejection_as_nominated(state, pod, nominated)
+        if rejected is not None:
+            judged[nominated] = rejected
     engine.runner.note_restriction(diagnosis, outcome, judged)
     engine.evaluator.diagnose(state, pod, diagnosis, outcome.allowed, judged)
     return diagnosis

@@ -30,9 +30,8 @@ from pilotage.cluster.state import AssumeError, Cluster
 from pilotage.cycle.attempt_log import log as attempt_log
 from pilotage.cycle.attempt_log import log_failed, log_placed
 from pilotage.cycle.attempt_meter import AttemptMeter
-from pilotage.cycle.belated import Belated
 from pilotage.cycle.binding import BindingCycle, Decision
-from pilotage.cycle.cluster_writes import ClusterWrites
+from pilotage.cycle.cluster_writes import ClusterWrites, DelayedGatedStatus
 from pilotage.cycle.eviction import Evictor, EvictorParts
 from pilotage.cycle.failure import SCHEDULER_ERROR, UNSCHEDULABLE, Failure, FailureHandler
 from pilotage.cycle.inbox import Inbox
@@ -42,13 +41,13 @@ from pilotage.cycle.scheduler_parts import SchedulerParts
 from pilotage.cycle.slow_plugins import SlowPlugins
 from pilotage.cycle.stale_view import StaleView
 from pilotage.cycle.unserved_pods import UnservedPods
-from pilotage.framework.diagnosis import Refused, single_node_diagnosis
+from pilotage.framework.diagnosis import Rejected, single_node_diagnosis
 from pilotage.framework.errors import PluginError
 from pilotage.framework.unserved_fields import used_fields
 from pilotage.framework.waiting_pods import WaitingPod, WaitingPods
 from pilotage.model import Pod
 from pilotage.observe.verbosity import ATTEMPTS
-from pilotage.queue.entry import Home, Ticket
+from pilotage.queue.entry import SubQueue, Ticket
 from pilotage.queue.scheduling_queue import SchedulingQueue
 
 log = logging.getLogger(__name__)
@@ -103,7 +102,7 @@ class Scheduler:
             parts.cluster, parts.calls_in_place or parts.dispatcher, calls, self.inbox, parts.clock
         )
         self._failures = FailureHandler(
-            parts.cluster, parts.queue, self.writes, recorder, parts.clock, self.intake.tell_promise_gone
+            parts.cluster, parts.queue, self.writes, recorder, parts.clock, self.intake.on_nomination_removed
         )
         self._failed: list[tuple[Ticket, Failure]] = []
         """Tickets of this cycle that are still to be given back."""
@@ -120,8 +119,7 @@ class Scheduler:
             )
         )
         self.view_of_pods = StaleView(parts.clock, self.activate)
-        self.gated: Belated[str] = Belated(self._tell_gated)
-        """UIDs of pods that a PreEnqueue plugin holds back."""
+        self.gated = DelayedGatedStatus(parts.queue, self.writes)
         self._binding = BindingCycle(
             parts.cluster,
             parts.queue,
@@ -191,7 +189,7 @@ class Scheduler:
     async def follow(self) -> None:
         """Keep cluster and queue up to date without scheduling, until cancelled: what a standby does."""
         while True:
-            self.take_news()
+            self.drain_inbox()
             if self.inbox.is_empty:
                 await self.inbox.arrival()
             else:
@@ -214,17 +212,17 @@ class Scheduler:
         clock = self._parts.clock
         while self._is_at_work() and clock.monotonic() < deadline:
             await clock.sleep(_LOOK_AGAIN_SECONDS)
-            self.take_news()
+            self.drain_inbox()
 
     def _is_at_work(self) -> bool:
         """Is a pod being bound, or a call to be sent? Pods that wait for permission may wait for ever."""
-        in_flight = self._queue.size(Home.IN_FLIGHT) - sum(1 for _ in self._parts.waiting_pods)
+        in_flight = self._queue.size(SubQueue.IN_FLIGHT) - sum(1 for _ in self._parts.waiting_pods)
         return in_flight > 0 or not self._parts.dispatcher.is_idle
 
     async def _loop(self, tasks: asyncio.TaskGroup) -> None:
         waits = self._parts.waits_for_victims or self._parts.calls_in_place is not None
         while not self._is_ending:
-            self.take_news()
+            self.drain_inbox()
             has_worked = await self._cycle_in_place(tasks) if waits else self._cycles(tasks)
             for tell in self.on_cycle:
                 tell(None)
@@ -258,7 +256,7 @@ class Scheduler:
         """The watch of pods was interrupted, or is back; takes effect after everything that it has told so far."""
         self.inbox.put(self.view_of_pods.resumed if is_up else self.view_of_pods.interrupted)
 
-    def take_news(self) -> None:
+    def drain_inbox(self) -> None:
         """Let what has arrived take effect."""
         if self.inbox.is_empty:
             # Most turns bring none, and looking at the CPU's clock takes longer than finding that out.
@@ -291,13 +289,8 @@ class Scheduler:
                     self.inbox.wake()
             if ticks % _TICKS_PER_SWEEP == 0:
                 with contained("sweep of leftovers"):
-                    if self._queue.sweep_leftovers():
+                    if self._queue.flush_unschedulable():
                         self.inbox.wake()
-
-    def _tell_gated(self, uid: str) -> None:
-        entry = self._queue.entry(uid)
-        if entry is not None and entry.home is Home.GATED:
-            self.writes.tell_gated(entry.pod, entry.gate_message)
 
     def _cycles(self, tasks: asyncio.TaskGroup) -> bool:
         """A few cycles in a row; False if there was nothing to do."""
@@ -326,9 +319,9 @@ class Scheduler:
             return False
         while self._parts.waits_for_victims and self.evictor.under_way:
             await self.inbox.arrival()
-            self.take_news()
+            self.drain_inbox()
         if self.evictor.failures > failed_before:
-            # Nothing is promised where the victims stay.
+            # No node is nominated whose victims stay.
             self._failed = [(ticket, replace(failure, nomination="")) for ticket, failure in self._failed]
         self._end_cycle()
         if self._parts.calls_in_place is not None:
@@ -424,12 +417,14 @@ class Scheduler:
                 self._note_error(pod, placement.error)
             if not placement.nomination.node_name:
                 state.budget.check()  # a plugin that never looks at the clock has cost as much as one that does
+            # What forbids a preemption may change although the nodes stay as full as they are.
+            placement.diagnosis.rejectors |= placement.nomination.rejectors
             message = placement.diagnosis.message()
             self._fail(ticket, Failure(UNSCHEDULABLE, message, placement.diagnosis, placement.nomination.node_name))
             return None
         assumed = pod.with_node(placement.node_name)
         self._cluster.assume(assumed)
-        self._keep_no_promise(pod, placement.node_name)
+        self._clear_nomination(pod, placement.node_name)
         try:
             answer = self._reserve_and_permit(engine, state, assumed)
         except (Exception, BudgetExceeded):
@@ -437,29 +432,29 @@ class Scheduler:
             raise
         finally:
             state.budget = UNLIMITED  # what is awaited from here on is no part of the cycle
-        if isinstance(answer, Refused):
+        if isinstance(answer, Rejected):
             self._give_up_place(engine, state, assumed)
-            diagnosis = single_node_diagnosis(answer.plugin, answer.refusal, assumed.node_name)
+            diagnosis = single_node_diagnosis(answer.plugin, answer.rejection, assumed.node_name)
             self._fail(ticket, Failure(UNSCHEDULABLE, diagnosis.message(), diagnosis))
             return None
         if attempt_log.isEnabledFor(ATTEMPTS):
             log_placed(ticket, placement, answer, self._parts.clock.monotonic())
         return Decision(ticket, assumed, state, engine.runner, meter, answer)
 
-    def _keep_no_promise(self, pod: Pod, node_name: str) -> None:
+    def _clear_nomination(self, pod: Pod, node_name: str) -> None:
         """The pod has its node; the place that may have been kept for it elsewhere is free for others."""
-        promised = self._cluster.nominations.node_of(pod.uid)
-        if promised:
+        nominated = self._cluster.nominations.node_of(pod.uid)
+        if nominated:
             self._cluster.nominations.remove(pod.uid)
-            if promised != node_name:
-                self.intake.tell_promise_gone(pod, promised)
+            if nominated != node_name:
+                self.intake.on_nomination_removed(pod, nominated)
 
-    def _reserve_and_permit(self, engine: ProfileEngine, state: CycleState, pod: Pod) -> Refused | WaitingPod | None:
-        refused = engine.runner.reserve(state, pod, pod.node_name)
-        if refused is not None:
-            return refused
+    def _reserve_and_permit(self, engine: ProfileEngine, state: CycleState, pod: Pod) -> Rejected | WaitingPod | None:
+        rejected = engine.runner.reserve(state, pod, pod.node_name)
+        if rejected is not None:
+            return rejected
         permitted = engine.runner.permit(state, pod, pod.node_name)
-        if isinstance(permitted, Refused):
+        if isinstance(permitted, Rejected):
             return permitted
         if not permitted:
             return None

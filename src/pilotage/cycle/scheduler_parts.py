@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pilotage.calls.dispatcher import Dispatcher
-from pilotage.calls.in_place import CallsInPlace
+from pilotage.calls.synchronous_calls import SynchronousCalls
 from pilotage.clock import Clock
 from pilotage.cluster.state import Cluster
 from pilotage.cycle.cycle_budget import CycleBudgets
@@ -36,7 +36,7 @@ class SchedulerParts:
     plugin_errors: PluginErrors
     announces_places: bool = True
     """Write where a pod will be while it waits for permission or PreBind (NominatedNodeNameForExpectation)."""
-    calls_in_place: CallsInPlace | None = None
+    calls_in_place: SynchronousCalls | None = None
     """Set: a cycle is over when its calls are (SchedulerAsyncAPICalls is off)."""
     waits_for_victims: bool = False
     """A pod that preempts goes back to the queue when its victims are gone (SchedulerAsyncPreemption is off)."""

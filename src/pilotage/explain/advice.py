@@ -67,7 +67,7 @@ class Advisor:
         state = CycleState(self._budget)
         try:
             outcome = self._engine.runner.pre_filter(state, pod)
-            if outcome.refused is not None:
+            if outcome.rejected is not None:
                 return None
             feasible = self._engine.evaluator.feasible(state, pod, outcome.allowed)
         except PluginError:
@@ -80,9 +80,9 @@ class Advisor:
         state = CycleState(self._budget)
         try:
             outcome = self._engine.runner.pre_filter(state, self._pod)
-            if outcome.refused is not None:
+            if outcome.rejected is not None:
                 return False
-            return self._engine.evaluator.dry_run.trial(state, self._pod).refusal_on(node, state) is None
+            return self._engine.evaluator.dry_run.filters_of(state, self._pod).rejection_on(node, state) is None
         except PluginError:
             return False
 

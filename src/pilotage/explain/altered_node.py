@@ -35,8 +35,8 @@ class AlteredNode(DerivedNode):
     def requested(self, resource: str) -> int:
         return 0 if self._is_empty else self._base.requested(resource)
 
-    def scored_request(self, resource: str) -> int:
-        return 0 if self._is_empty else self._base.scored_request(resource)
+    def non_zero_requested(self, resource: str) -> int:
+        return 0 if self._is_empty else self._base.non_zero_requested(resource)
 
 
 def uncordoned(node: Node) -> Node:

@@ -34,7 +34,7 @@ def candidate_for(engine: ProfileEngine, pod: Pod, budget: Budget) -> Candidate 
     state = CycleState(budget)
     try:
         outcome = engine.runner.pre_filter(state, pod)
-        if outcome.refused is not None:
+        if outcome.rejected is not None:
             return None
         return _candidate(engine, state, pod, diagnose(engine, state, pod, outcome))
     except PluginError:

@@ -18,7 +18,7 @@ from pilotage.cluster.node_view import RowView
 from pilotage.cycle.placement import NoNodes, ProfileEngine, diagnose
 from pilotage.explain.advice import Advisor
 from pilotage.explain.eviction import preemption_text
-from pilotage.explain.report import Lack, LackDetail, NearNode, NodeScore, RefusalGroup, Report, RetryEvent
+from pilotage.explain.report import Lack, LackDetail, NearNode, NodeScore, RejectionGroup, Report, RetryEvent
 from pilotage.framework.choice import choose
 from pilotage.framework.diagnosis import Diagnosis
 from pilotage.framework.errors import PluginError
@@ -74,10 +74,10 @@ def _skipped(engine: ProfileEngine, pod: Pod) -> tuple[str, ...]:
 
 def _gates(engine: ProfileEngine, pod: Pod) -> tuple[str, ...]:
     try:
-        refused = engine.runner.pre_enqueue(pod)
+        rejected = engine.runner.pre_enqueue(pod)
     except PluginError as error:
         return (str(error),)
-    return () if refused is None else tuple(reason.message for reason in refused.refusal.reasons)
+    return () if rejected is None else tuple(reason.message for reason in rejected.rejection.reasons)
 
 
 def _placed_or_not(engine: ProfileEngine, pod: Pod, blank: Report, node_name: str | None, budget: Budget) -> Report:
@@ -86,15 +86,15 @@ def _placed_or_not(engine: ProfileEngine, pod: Pod, blank: Report, node_name: st
     state = CycleState(budget)
     outcome = engine.runner.pre_filter(state, pod)
     diagnosis = diagnose(engine, state, pod, outcome)
-    if outcome.refused is None:
+    if outcome.rejected is None:
         totals = engine.evaluator.totals(state, pod, outcome.allowed)
         row = choose(totals, engine.nodes)
         if row is not None:
-            fitting = replace(blank, refusals=_groups(diagnosis))
+            fitting = replace(blank, rejections=_groups(diagnosis))
             return _fitting(engine, pod, fitting, row, node_name)
     nearest = _nearest(engine, pod, state, diagnosis, node_name)
     blank = replace(blank, preemption=preemption_text(engine, state, pod, diagnosis), nearest=nearest)
-    return _refused(engine, pod, blank, diagnosis, budget)
+    return _rejected(engine, pod, blank, diagnosis, budget)
 
 
 def _fitting(engine: ProfileEngine, pod: Pod, blank: Report, chosen: int, node_name: str | None) -> Report:
@@ -130,7 +130,7 @@ def _fitting(engine: ProfileEngine, pod: Pod, blank: Report, chosen: int, node_n
     )
 
 
-def _refused(engine: ProfileEngine, pod: Pod, blank: Report, diagnosis: Diagnosis, budget: Budget) -> Report:
+def _rejected(engine: ProfileEngine, pod: Pod, blank: Report, diagnosis: Diagnosis, budget: Budget) -> Report:
     groups = _groups(diagnosis)
     most = max(groups, key=lambda group: group.nodes, default=None)
     why = "" if most is None else f": {most.message} on {most.nodes} of {len(engine.nodes)} nodes"
@@ -138,14 +138,14 @@ def _refused(engine: ProfileEngine, pod: Pod, blank: Report, diagnosis: Diagnosi
         blank,
         answer=f"{pod.key} fits on none of {len(engine.nodes)} nodes{why}.",
         message=diagnosis.message(),
-        refusals=groups,
+        rejections=groups,
         would_fit_if=Advisor(engine, pod, budget).advice(blank.nearest),
         retried_after=_events(engine, diagnosis),
     )
 
 
-def _groups(diagnosis: Diagnosis) -> tuple[RefusalGroup, ...]:
-    """Refusals by plugin and message, the most frequent first."""
+def _groups(diagnosis: Diagnosis) -> tuple[RejectionGroup, ...]:
+    """Rejections by plugin and message, the most frequent first."""
     rows: dict[tuple[str, str], Mask] = {}
     reasons: dict[tuple[str, str], list[Reason]] = defaultdict(list)
     for rejection in diagnosis.rejections():
@@ -153,7 +153,7 @@ def _groups(diagnosis: Diagnosis) -> tuple[RefusalGroup, ...]:
         rows[key] = rows[key] | rejection.rows if key in rows else rejection.rows
         reasons[key].append(rejection.reason)
     groups = [
-        RefusalGroup(
+        RejectionGroup(
             plugin=plugin,
             code=reasons[plugin, message][0].code,
             message=message,
@@ -204,12 +204,12 @@ def _lacks(engine: ProfileEngine, pod: Pod, state: CycleState, row: int) -> tupl
         name = name_of(plugin)
         if name in state.skip_filter or not isinstance(plugin, points.Filter):
             continue
-        refusal = plugin.filter(state, pod, node)
-        for reason in () if refusal is None else refusal.reasons:
+        rejection = plugin.filter(state, pod, node)
+        for reason in () if rejection is None else rejection.reasons:
             resource = reason.resource
             have = node.allocatable(resource) - node.requested(resource) if resource else reason.have
             lacks.append(Lack(name, reason.message, reason.need, have, resource))
-        if refusal is not None and refusal.reasons and isinstance(plugin, points.Details):
+        if rejection is not None and rejection.reasons and isinstance(plugin, points.Details):
             lacks[-1] = replace(lacks[-1], behind=_behind(plugin, state, pod, node))
     return tuple(lacks)
 
@@ -220,7 +220,7 @@ def _behind(plugin: points.Details, state: CycleState, pod: Pod, node: RowView) 
 
 
 def _events(engine: ProfileEngine, diagnosis: Diagnosis) -> tuple[RetryEvent, ...]:
-    """What would make the queue try the pod again: what the plugins that refused it listen to."""
+    """What would make the queue try the pod again: what the plugins that rejected it listen to."""
     found = []
     for plugin in engine.profile.plugins:
         if name_of(plugin) not in diagnosis.rejectors:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from pilotage.escaping import visible_lines
 from pilotage.explain.amounts import readable
-from pilotage.explain.report import Advice, Lack, LackDetail, NodeScore, OthersWaiting, RefusalGroup, Report
+from pilotage.explain.report import Advice, Lack, LackDetail, NodeScore, OthersWaiting, RejectionGroup, Report
 
 _MANY_EVENTS = 8
 
@@ -16,7 +16,7 @@ def render(report: Report, *, wide: bool = False) -> str:
     lines = [report.answer]
     if report.others is not None:
         lines.append(_others_line(report.others))
-    lines += _section("Why not", (_refusal_line(group, wide) for group in report.refusals))
+    lines += _section("Why not", (_rejection_line(group, wide) for group in report.rejections))
     lines += _section("Not on" if report.fits else "Nearest", _near_lines(report))
     lines += _section("Best nodes", _score_lines(report))
     lines += _section("Would fit if", (_advice_line(advice) for advice in report.would_fit_if))
@@ -49,7 +49,7 @@ def _section(title: str, rows: Iterator[str] | list[str]) -> list[str]:
     return ["", f"{title}:", *indented] if indented else []
 
 
-def _refusal_line(group: RefusalGroup, wide: bool) -> str:
+def _rejection_line(group: RejectionGroup, wide: bool) -> str:
     plugin = group.plugin or "PreFilter"
     examples = ", ".join(group.examples) + (", ..." if group.nodes > len(group.examples) else "")
     hopeless = "" if group.preemption_may_help else "  (evicting pods cannot help)"

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 
-class RefusalGroup(msgspec.Struct, frozen=True, rename="camel"):
-    """Nodes that one plugin refuses for one reason."""
+class RejectionGroup(msgspec.Struct, frozen=True, rename="camel"):
+    """Nodes that one plugin rejects for one reason."""
 
     plugin: str
     code: str
@@ -19,7 +19,7 @@ class RefusalGroup(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class LackDetail(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """What is behind a lack: a rule, with some of the objects (such as devices) that it refused and their number."""
+    """What is behind a lack: a rule, with some of the objects (such as devices) that it rejected and their number."""
 
     code: str
     message: str
@@ -96,7 +96,7 @@ class Report(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     assigned_to: str = ""
     gated_by: tuple[str, ...] = ()
     error: str = ""
-    refusals: tuple[RefusalGroup, ...] = ()
+    rejections: tuple[RejectionGroup, ...] = ()
     nearest: tuple[NearNode, ...] = ()
     """Of a pod that fits: only the node that was asked about, if it does not fit there."""
     best: tuple[NodeScore, ...] = ()

@@ -40,8 +40,8 @@ def _sentence(item: TimelineItem) -> str:
             text = f"to {item.detail}: {item.why}"
         case "tried":
             text = f"attempt {item.detail}"
-        case "refused":
-            text = f"refused by {', '.join(item.detail.split(','))}"
+        case "rejected":
+            text = f"rejected by {', '.join(item.detail.split(','))}"
             text += f": {item.why}" if item.why else ""
         case "failed":
             text = f"failed: {item.why}"

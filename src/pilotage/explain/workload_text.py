@@ -15,10 +15,10 @@ _MANY_HOLDERS = 5
 def render_workload(report: WorkloadReport, now: float, told_state: str) -> str:
     """`told_state`: the state that the API server has; another one than the report's is what would happen next."""
     lines = [_answer(report, told_state)]
-    refused = [one for one in report.shortages if one.code == "Misconfigured"]
-    lines += _section("Why", _reasons(report, is_listed=bool(refused) and report.reason == "Misconfigured"))
-    lines += _section("The API server would refuse its pods", tuple(one.message for one in refused))
-    lines += _section("Flavors", (_shortage_line(one) for one in report.shortages if one not in refused))
+    rejected = [one for one in report.shortages if one.code == "Misconfigured"]
+    lines += _section("Why", _reasons(report, is_listed=bool(rejected) and report.reason == "Misconfigured"))
+    lines += _section("The API server would reject its pods", tuple(one.message for one in rejected))
+    lines += _section("Flavors", (_shortage_line(one) for one in report.shortages if one not in rejected))
     lines += _section("Held by", _holders(report.shortages))
     lines += _section("Waits for", report.victims)
     lines += _section("Not ready yet, and therefore in the way", report.blocked_by)

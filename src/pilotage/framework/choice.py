@@ -44,7 +44,7 @@ def _rank_in(found: Rows, tied: Rows, size: int) -> Rows:
 
 
 def _feasible_rank(totals: Scores, tied: NDArray[np.int64], nodes: NodeTable) -> NDArray[np.int64]:
-    """Place of each tied row in the list of feasible nodes."""
+    """DryRunNode of each tied row in the list of feasible nodes."""
     positions = nodes.positions
     if totals.min() != REFUSED:
         return positions[tied]

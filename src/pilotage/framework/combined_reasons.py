@@ -1,6 +1,6 @@
 """All reasons of one plugin against each of many nodes, put together node by node.
 
-A plugin that is written in columns says one reason at a time, with the nodes that it holds for. Nodes that were refused
+A plugin that is written in columns says one reason at a time, with the nodes it holds for. Nodes that were rejected
 for the same reasons so far are one group; a further reason splits the groups that it holds for a part of. A group
 knows the group that it came from and the reason that was added, so that nothing is copied on the way.
 """
@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pilotage.api.results import Pending, Reason, Refusal, Reject
+from pilotage.api.results import Pending, Reason, Reject, Rejection
 from pilotage.api.table import Mask
 
 MOST_REASONS: Final = 100
@@ -49,7 +49,7 @@ class CombinedReasons:
             self._groups.append(_Group(parent, reason, is_pending, size))
         self._group_of[found] = -2 - members
 
-    def refusals(self) -> Iterator[tuple[Refusal, Mask]]:
+    def rejections(self) -> Iterator[tuple[Rejection, Mask]]:
         """What is said in the end, and of which nodes."""
         for number in np.unique(self._group_of[self._group_of != _NONE]).tolist():
             kind = Pending if self._groups[number].is_pending else Reject

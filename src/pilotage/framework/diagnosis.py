@@ -1,8 +1,8 @@
 """Why a pod fits nowhere: data first, the sentence that kube-scheduler would write second.
 
-A node belongs to the first plugin that refused it, with all reasons of that plugin. What was found out for this pod
-alone comes as (mask, reason) pairs, what is known of its class as a column of numbers that stand for refusals. Counting
-is done on masks and columns: nothing is formatted per node.
+A node belongs to the first plugin that rejected it, with all reasons of that plugin. What was found out for this pod
+alone comes as (mask, reason) pairs, what is known of its class as a column of numbers that stand for rejections.
+Counting is done on masks and columns: nothing is formatted per node.
 """
 
 from __future__ import annotations
@@ -14,31 +14,31 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from pilotage.api.results import Pending, Reason, Refusal, Reject
+from pilotage.api.results import Pending, Reason, Reject, Rejection
 from pilotage.api.table import Mask
 
 ABSENT_PLUGIN = ""
-SILENT = Reason("Refused", "")
-"""For a refusal that gives no reason."""
+SILENT = Reason("Rejected", "")
+"""For a rejection that gives no reason."""
 _LONGEST_LIST: Final = 15 * 1024
 """Bytes. Two such lists, of Filter and of preemption, fit into a condition's message (32 KiB)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
-    """A plugin's refusal together with its name."""
+class Rejected:
+    """A plugin's rejection together with its name."""
 
     plugin: str
-    refusal: Refusal
+    rejection: Rejection
 
     @property
     def is_pending(self) -> bool:
-        return isinstance(self.refusal, Pending)
+        return isinstance(self.rejection, Pending)
 
 
 @dataclass(frozen=True, slots=True)
-class Rejection:
-    """The nodes that one plugin refused for one reason."""
+class RejectedRows:
+    """The nodes that one plugin rejected for one reason."""
 
     plugin: str
     reason: Reason
@@ -51,49 +51,49 @@ class Diagnosis:
     """Everything known about why no node was feasible."""
 
     node_names: Sequence[str]
-    masks: list[Rejection] = field(default_factory=list)
+    masks: list[RejectedRows] = field(default_factory=list)
     """What was found out for this pod alone."""
     codes: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, dtype=np.int32))
-    """What is known of its class: by row the number of a refusal, less than 0 if there is none."""
-    counts: list[tuple[int, Refused, int]] = field(default_factory=list)
-    """Of the numbers in that column: which refusal it is, and of how many rows."""
+    """What is known of its class: by row the number of a rejection, less than 0 if there is none."""
+    counts: list[tuple[int, Rejected, int]] = field(default_factory=list)
+    """Of the numbers in that column: which rejection it is, and of how many rows."""
     rejectors: set[str] = field(default_factory=set)
     """Plugins whose events may help the pod."""
     pending: set[str] = field(default_factory=set)
     """Those of them that asked for a retry without backoff."""
-    pre_filter: tuple[str, Refusal] | None = None
-    """The plugin that refused the pod before any node was looked at, and its refusal."""
+    pre_filter: tuple[str, Rejection] | None = None
+    """The plugin that rejected the pod before any node was looked at, and its rejection."""
     post_filter_message: str = ""
 
-    def add(self, rejection: Rejection) -> None:
+    def add(self, rejection: RejectedRows) -> None:
         self.masks.append(rejection)
         self._name(rejection.plugin, rejection.is_pending)
 
-    def set_codes(self, codes: NDArray[np.int32], refusals: Sequence[Refused]) -> None:
+    def set_codes(self, codes: NDArray[np.int32], rejections: Sequence[Rejected]) -> None:
         """Take over a column, which must not change any more."""
         self.codes = codes
         rows_of = np.bincount(codes[codes >= 0]).tolist()
-        self.counts = [(number, refusals[number], rows) for number, rows in enumerate(rows_of) if rows]
-        for _, refused, _ in self.counts:
-            self._name(refused.plugin, refused.is_pending)
+        self.counts = [(number, rejections[number], rows) for number, rows in enumerate(rows_of) if rows]
+        for _, rejected, _ in self.counts:
+            self._name(rejected.plugin, rejected.is_pending)
 
     def _name(self, plugin: str, is_pending: bool) -> None:
         self.rejectors.add(plugin)
         if is_pending:
             self.pending.add(plugin)
 
-    def rejections(self) -> Iterator[Rejection]:
+    def rejections(self) -> Iterator[RejectedRows]:
         """Everything, as masks."""
         yield from self.masks
-        for number, refused, _ in self.counts:
+        for number, rejected, _ in self.counts:
             rows: Mask = self.codes == number
-            for reason in refused.refusal.reasons or (SILENT,):
-                yield Rejection(refused.plugin, reason, rows, refused.is_pending)
+            for reason in rejected.rejection.reasons or (SILENT,):
+                yield RejectedRows(rejected.plugin, reason, rows, rejected.is_pending)
 
     def message(self) -> str:
         """`0/5 nodes are available: 3 Insufficient cpu, 2 node(s) were unschedulable.`"""
         if self.pre_filter is not None:
-            text = f"{_head(len(self.node_names))} {refusal_text(self.pre_filter[1])}."
+            text = f"{_head(len(self.node_names))} {rejection_text(self.pre_filter[1])}."
         else:
             text = unavailable_text(len(self.node_names), self.reason_counts())
         return f"{text} {self.post_filter_message}" if self.post_filter_message else text
@@ -104,8 +104,8 @@ class Diagnosis:
         for rejection in self.masks:
             message = rejection.reason.message
             counts[message] = counts.get(message, 0) + int(np.count_nonzero(rejection.rows))
-        for _, refused, rows in self.counts:
-            for reason in refused.refusal.reasons:
+        for _, rejected, rows in self.counts:
+            for reason in rejected.rejection.reasons:
                 counts[reason.message] = counts.get(reason.message, 0) + rows
         counts.pop("", None)
         return counts
@@ -118,16 +118,16 @@ class Diagnosis:
         found = self.codes >= 0 if self.counts else np.zeros(len(self.node_names), dtype=np.bool_)
         for rejection in self.masks:
             found |= rejection.rows
-        for number, refused, _ in self.counts:
-            if refused.is_pending or refused.refusal.unresolvable:
+        for number, rejected, _ in self.counts:
+            if rejected.is_pending or rejected.rejection.unresolvable:
                 found &= self.codes != number
         for rejection in self.masks:
             if rejection.is_pending or rejection.reason.unresolvable:
                 found &= ~rejection.rows
         return found.nonzero()[0]
 
-    def refusal(self, node_name: str) -> Refusal:
-        """Why one node was refused; without reasons if nobody said."""
+    def rejection(self, node_name: str) -> Rejection:
+        """Why one node was rejected; without reasons if nobody said."""
         row = self.node_names.index(node_name)
         found = [rejection for rejection in self.rejections() if rejection.rows[row]]
         kind = Pending if any(rejection.is_pending for rejection in found) else Reject
@@ -161,12 +161,12 @@ def _head(node_count: int) -> str:
     return f"0/{node_count} nodes are available:"
 
 
-def refusal_text(refusal: Refusal) -> str:
-    return ", ".join(reason.message for reason in refusal.reasons)
+def rejection_text(rejection: Rejection) -> str:
+    return ", ".join(reason.message for reason in rejection.reasons)
 
 
-def single_node_diagnosis(plugin: str, refusal: Refusal, node_name: str) -> Diagnosis:
-    """A refusal by Reserve or Permit: about the chosen node only."""
+def single_node_diagnosis(plugin: str, rejection: Rejection, node_name: str) -> Diagnosis:
+    """A rejection by Reserve or Permit: about the chosen node only."""
     diagnosis = Diagnosis(node_names=[node_name])
-    diagnosis.set_codes(np.zeros(1, dtype=np.int32), [Refused(plugin, refusal)])
+    diagnosis.set_codes(np.zeros(1, dtype=np.int32), [Rejected(plugin, rejection)])
     return diagnosis

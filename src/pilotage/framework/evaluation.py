@@ -18,28 +18,28 @@ from pilotage.cluster.node_rows import NodeRows
 from pilotage.cluster.node_table import NodeTable
 from pilotage.cluster.nominations import Nominations
 from pilotage.framework.choice import REFUSED, choose
-from pilotage.framework.contested import Contested
-from pilotage.framework.diagnosis import Diagnosis, Refused
+from pilotage.framework.diagnose import WhyNot
+from pilotage.framework.diagnosis import Diagnosis, Rejected
 from pilotage.framework.dry_run import DryRun
 from pilotage.framework.node_questions import NodeQuestions
-from pilotage.framework.node_walk import FOUND, NodeWalk
+from pilotage.framework.node_sampling import FOUND, NodeSampling
+from pilotage.framework.nominated_pods_filter import NominatedPodsFilter
 from pilotage.framework.plan import Plan, plan_for
 from pilotage.framework.profile import Profile, name_of
 from pilotage.framework.ranking import Best, Ranking, can_be_ranked
-from pilotage.framework.refusal_memory import RefusalMemory
+from pilotage.framework.rejection_memory import RejectionMemory
 from pilotage.framework.score_answers import MAX_SCORE
 from pilotage.framework.shared_columns import ColumnCache, SharedColumns
-from pilotage.framework.why_not import WhyNot
 from pilotage.model import Pod
 
-_NONE_JUDGED: Mapping[int, Refused] = MappingProxyType({})
+_NONE_JUDGED: Mapping[int, Rejected] = MappingProxyType({})
 
 
 class Evaluator:
     """Evaluates nodes for the pods of one profile."""
 
     def __init__(
-        self, profile: Profile, nodes: NodeTable, nominations: Nominations, walk: NodeWalk | None = None
+        self, profile: Profile, nodes: NodeTable, nominations: Nominations, walk: NodeSampling | None = None
     ) -> None:
         self._profile = profile
         self._nodes = nodes
@@ -51,8 +51,8 @@ class Evaluator:
         self._questions = NodeQuestions(profile, nodes)
         self._cache = ColumnCache(profile, nodes, self._questions)
         self.dry_run = DryRun(profile, nodes, nominations)
-        self._contested = Contested(profile, self.dry_run, nodes, nominations)
-        memory = RefusalMemory(profile, nodes, nominations, self._questions, self.dry_run, self._contested)
+        self._contested = NominatedPodsFilter(profile, self.dry_run, nodes, nominations)
+        memory = RejectionMemory(profile, nodes, nominations, self._questions, self.dry_run, self._contested)
         self._why_not = WhyNot(profile, nodes, self._questions, self._contested, memory)
 
     def best(self, state: CycleState, pod: Pod, allowed: Mask | None) -> Best | None:
@@ -116,9 +116,9 @@ class Evaluator:
         pod: Pod,
         diagnosis: Diagnosis,
         allowed: Mask | None,
-        judged: Mapping[int, Refused] = _NONE_JUDGED,
+        judged: Mapping[int, Rejected] = _NONE_JUDGED,
     ) -> None:
-        """Write into `diagnosis` who refused which node; rows in `judged` have their verdict already."""
+        """Write into `diagnosis` who rejected which node; rows in `judged` have their verdict already."""
         self._why_not.diagnose(state, pod, diagnosis, allowed, judged)
 
     # --- where the pod fits ------------------------------------------------------------------------------------
@@ -138,7 +138,7 @@ class Evaluator:
         return feasible
 
     def _passing_fresh(self, state: CycleState, pod: Pod, plan: Plan, feasible: Mask) -> Mask:
-        """Without the rows that are refused by filters that must be asked for every pod."""
+        """Without the rows that are rejected by filters that must be asked for every pod."""
         fresh = tuple((name, plugin) for name, plugin in plan.fresh_filters if name not in state.skip_filter)
         if not fresh:
             return feasible
@@ -157,7 +157,7 @@ class Evaluator:
         if not feasible.any():
             return feasible
         verdicts = self._contested.verdicts(state, pod, feasible)
-        taken = verdicts.refused(feasible) if verdicts is not None else ()
+        taken = verdicts.rejected(feasible) if verdicts is not None else ()
         if len(taken):
             feasible = feasible.copy()
             feasible[taken] = False

@@ -26,7 +26,7 @@ from pilotage.framework.dry_run import filter_error
 from pilotage.framework.errors import PluginError, error_text, shown
 from pilotage.framework.plan import Named
 from pilotage.framework.profile import Profile, name_of
-from pilotage.framework.score_answers import checked, column_of, reason_of, refusal_of, score_error, whole
+from pilotage.framework.score_answers import checked, column_of, reason_of, rejection_of, score_error, whole
 from pilotage.model import Pod
 
 
@@ -58,19 +58,19 @@ class NodeQuestions:
     # --- Filter ------------------------------------------------------------------------------------------------
 
     def passing(self, state: CycleState, pod: Pod, plugins: Named, nodes: table.NodeTable, rows: Rows) -> Mask:
-        """Which of these rows none of the plugins refuses."""
+        """Which of these rows none of the plugins rejects."""
         passing = np.ones(len(rows), dtype=np.bool_)
         for name, plugin in plugins:
             if name in state.skip_filter:
                 continue
-            for refused, _, _ in self.refusals(state, pod, plugin, nodes, rows, passing):
-                np.greater(passing, refused, out=passing)  # passing and not refused, in one step
+            for rejected, _, _ in self.rejections(state, pod, plugin, nodes, rows, passing):
+                np.greater(passing, rejected, out=passing)  # passing and not rejected, in one step
         return passing
 
-    def refusals(
+    def rejections(
         self, state: CycleState, pod: Pod, plugin: Plugin, nodes: table.NodeTable, rows: Rows, candidates: Mask
     ) -> Iterator[tuple[Mask, Reason, bool]]:
-        """(mask, reason, is_pending) for what one plugin refuses; per-node filters are asked for candidates only."""
+        """(mask, reason, is_pending) for what one plugin rejects; per-node filters are asked for candidates only."""
         try:
             if isinstance(plugin, points.VectorFilter):
                 for mask, reason in plugin.filter_all(state, pod, nodes):
@@ -83,11 +83,11 @@ class NodeQuestions:
                 answer: object = plugin.filter(state, pod, view)
                 if answer is None:
                     continue
-                refusal = refusal_of(answer)
+                rejection = rejection_of(answer)
                 mask = np.zeros(len(rows), dtype=np.bool_)
                 mask[place] = True
-                for reason in refusal.reasons or (SILENT,):
-                    yield mask, reason, isinstance(refusal, Pending)
+                for reason in rejection.reasons or (SILENT,):
+                    yield mask, reason, isinstance(rejection, Pending)
         except RAISED as error:
             raise filter_error(name_of(plugin), error) from error
 

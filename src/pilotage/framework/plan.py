@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from pilotage.api import points
 from pilotage.api.plugin import RAISED, Plugin
-from pilotage.api.results import Refusal
+from pilotage.api.results import Rejection
 from pilotage.api.state import CycleState
 from pilotage.api.table import NodeTable, Scores
 from pilotage.api.views import NodeView
@@ -29,7 +29,7 @@ class NodeFilter(NamedTuple):
     """A shared filter, ready to be asked about a single node."""
 
     name: str
-    ask: Callable[[CycleState, Pod, NodeView], Refusal | None]
+    ask: Callable[[CycleState, Pod, NodeView], Rejection | None]
 
 
 class NodeScore(NamedTuple):

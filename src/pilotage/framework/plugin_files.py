@@ -2,7 +2,7 @@
 
 A file is run as a module of its own and searched for plugin classes. What is wrong with it (it cannot be read, it is
 no Python, others may write it, it cannot be imported, it has no plugin, a method is missing or takes other parameters)
-is refused here, with the line and the way out, and not when the first pod arrives.
+is rejected here, with the line and the way out, and not when the first pod arrives.
 """
 
 from __future__ import annotations
@@ -104,11 +104,11 @@ def given_plugins(plugins: Iterable[type[Plugin] | LoadedPlugin]) -> list[Loaded
 
 def _given(cls: type[Plugin]) -> LoadedPlugin:
     where = f"{cls.__module__}.{cls.__qualname__}"
-    _refuse_unusable(cls, where)
+    _reject_unusable(cls, where)
     return LoadedPlugin(cls, where, _digest_of_module(cls))
 
 
-def refuse_duplicates(plugins: Sequence[LoadedPlugin]) -> None:
+def reject_duplicates(plugins: Sequence[LoadedPlugin]) -> None:
     """A name is given once; PluginFileError for the later one."""
     seen: dict[str, str] = {}
     for plugin in plugins:
@@ -216,7 +216,7 @@ def _installed(entry: EntryPoint) -> LoadedPlugin:
     except Exception as error:  # the package may do anything when it is imported
         message = f"cannot be imported: {type(error).__name__}: {error}; repair or uninstall the package"
         raise PluginFileError(where, [Problem(0, "", message)]) from error
-    _refuse_unusable(cls, where)
+    _reject_unusable(cls, where)
     return LoadedPlugin(cls, origin, _digest_of_module(cls))
 
 
@@ -229,7 +229,7 @@ def _digest_of_module(cls: type[Plugin]) -> str:
         return ""
 
 
-def _refuse_unusable(cls: object, where: str) -> None:
+def _reject_unusable(cls: object, where: str) -> None:
     if not (isinstance(cls, type) and issubclass(cls, Plugin)):
         raise PluginFileError(where, [Problem(0, "", "is no class that derives from pilotage.api.Plugin")])
     problems = plugin_problems(cls)

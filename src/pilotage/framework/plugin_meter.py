@@ -162,15 +162,15 @@ class PluginMeter:
         return timed
 
     def _timed_filter(self, name: str, point: str, method: Callable[..., Any]) -> Callable[..., Any]:
-        """That a node is refused is no failure of the point: what counts is that the plugin could tell."""
+        """That a node is rejected is no failure of the point: what counts is that the plugin could tell."""
         now, note = self._clock.monotonic, self._calls.append
 
         def timed(*args: Any) -> Any:
             started, outcome = now(), _FAILED
             try:
-                refusal = method(*args)
+                rejection = method(*args)
                 outcome = None
-                return refusal
+                return rejection
             finally:
                 note((name, point, now() - started, outcome))
 

@@ -136,18 +136,18 @@ class _Table:
             if ref.name not in weights and serves(self._class(ref), "score"):
                 weights[ref.name] = ref.weight or 1
         if sum(weights.values()) * _MAX_NODE_SCORE > _MAX_TOTAL_SCORE:
-            self._refuse_profile("total score of Score plugins could overflow")
+            self._reject_profile("total score of Score plugins could overflow")
         return weights
 
     def check_numbers(self, points: Mapping[str, Sequence[str]]) -> None:
         name, sorting = self._profile.scheduler_name, points["queueSort"]
         if len(sorting) != 1:
-            self._refuse_profile(
+            self._reject_profile(
                 f'only one queue sort plugin required for profile with scheduler name "{name}", '
                 f"but got {len(sorting)}{_listed(sorting)}"
             )
         if not points["bind"]:
-            self._refuse_profile(f'at least one bind plugin is needed for profile with scheduler name "{name}"')
+            self._reject_profile(f'at least one bind plugin is needed for profile with scheduler name "{name}"')
 
     def tell_lost_points(self, points: Mapping[str, Sequence[str]], everywhere: Collection[str]) -> None:
         """A plugin that is named at some points only does not run at its others: that is easily overlooked."""
@@ -204,7 +204,7 @@ class _Table:
     def _already_registered(self, ref: PluginRef, point: str) -> None:
         self._problems.append(ref.place.problem(f'plugin "{ref.name}" already registered as "{title(point)}"'))
 
-    def _refuse_profile(self, message: str) -> None:
+    def _reject_profile(self, message: str) -> None:
         self._problems.append(self._profile.place.problem(message))
 
 

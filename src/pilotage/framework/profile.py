@@ -13,7 +13,7 @@ from pilotage.framework.errors import ProfileError
 from pilotage.framework.extension_points import SERVED_BY
 from pilotage.framework.plan_memory import PlanMemory
 from pilotage.framework.plugin_args import arguments_of
-from pilotage.framework.recipes import PluginChoice, ProfileRecipe
+from pilotage.framework.profile_spec import PluginChoice, ProfileRecipe
 from pilotage.framework.registry import Registry
 
 P = TypeVar("P")

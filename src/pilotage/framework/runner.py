@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
 
 from pilotage.api import points
 from pilotage.api.plugin import RAISED
-from pilotage.api.results import NodeNames, Nominate, Pending, PreFlight, Reason, Refusal, Reject, Skip, Wait
+from pilotage.api.results import NodeNames, Nominate, Pending, PreFlight, Reason, Reject, Rejection, Skip, Wait
 from pilotage.api.state import CycleState
 from pilotage.api.table import Mask
 from pilotage.cluster.node_table import NodeTable
-from pilotage.framework.diagnosis import ABSENT_PLUGIN, Diagnosis, Refused, Rejection, refusal_text
+from pilotage.framework.diagnosis import ABSENT_PLUGIN, Diagnosis, Rejected, RejectedRows, rejection_text
 from pilotage.framework.errors import PluginError, error_text, shown
 from pilotage.framework.profile import Profile, name_of
 from pilotage.model import Pod
@@ -33,12 +33,12 @@ _STEPS_PER_PLUGIN: Final = 64
 
 @dataclass(slots=True)
 class PreFilterOutcome:
-    """How PreFilter ended: the rows to look at (None: all), or who refused the pod altogether."""
+    """How PreFilter ended: the rows to look at (None: all), or who rejected the pod altogether."""
 
     allowed: Mask | None = None
     names: frozenset[str] | None = None
     """The node names behind `allowed`; some of them may not exist."""
-    refused: Refused | None = None
+    rejected: Rejected | None = None
     restricting: list[str] = field(default_factory=list)
 
 
@@ -47,7 +47,7 @@ class PostFiltered:
     """How PostFilter ended; what was said is in the diagnosis."""
 
     nomination: Nominate
-    refused_by: str = ""
+    rejected_by: str = ""
     """The first plugin that could not help; "" if one of them found a way."""
     error: PluginError | None = None
     """What a plugin raised: the pod is unschedulable all the same."""
@@ -67,7 +67,7 @@ class Runner:
         self._pre_enqueues = tuple((name_of(plugin), plugin.pre_enqueue) for plugin in profile.pre_enqueue)
         self._pre_filters = tuple((name_of(plugin), plugin.pre_filter) for plugin in profile.pre_filter)
 
-    def pre_enqueue(self, pod: Pod) -> Refused | None:
+    def pre_enqueue(self, pod: Pod) -> Rejected | None:
         """The first plugin that gates the pod; PluginError if one fails, which gates it too."""
         for name, pre_enqueue in self._pre_enqueues:
             try:
@@ -77,12 +77,12 @@ class Runner:
             if answer is None:
                 continue
             if isinstance(answer, Reject | Pending):
-                return Refused(name, answer)
+                return Rejected(name, answer)
             raise _unexpected(name, "PreEnqueue", answer)
         return None
 
     def pre_filter(self, state: CycleState, pod: Pod) -> PreFilterOutcome:
-        """An unresolvable refusal stops at once; a resolvable one lets the others go on, and the last one counts."""
+        """An unresolvable rejection stops at once; a resolvable one lets the others go on, and the last one counts."""
         outcome = PreFilterOutcome()
         names: frozenset[str] | None = None
         for name, pre_filter in self._pre_filters:
@@ -98,10 +98,10 @@ class Runner:
                 names = answer.names if names is None else names & answer.names
                 outcome.restricting.append(name)
                 if not names:
-                    outcome.refused = Refused(ABSENT_PLUGIN, no_node_left(outcome.restricting))
+                    outcome.rejected = Rejected(ABSENT_PLUGIN, no_node_left(outcome.restricting))
                     return outcome
             elif isinstance(answer, Reject):
-                outcome.refused = Refused(name, answer)
+                outcome.rejected = Rejected(name, answer)
                 if answer.unresolvable:
                     return outcome
             else:
@@ -113,11 +113,11 @@ class Runner:
             outcome.allowed = self._nodes.rows_of(names)
         return outcome
 
-    def note_restriction(self, diagnosis: Diagnosis, outcome: PreFilterOutcome, judged: Mapping[int, Refused]) -> None:
+    def note_restriction(self, diagnosis: Diagnosis, outcome: PreFilterOutcome, judged: Mapping[int, Rejected]) -> None:
         """Nodes that PreFilter left out have a status of their own, and their plugins count as rejectors.
 
         Rows that were judged before (the nominated node) keep their own; as in kube-scheduler, the text names those
-        who refused them as well.
+        who rejected them as well.
         """
         diagnosis.rejectors.update(outcome.restricting)
         if outcome.allowed is None:
@@ -125,17 +125,17 @@ class Runner:
         left_out = ~outcome.allowed
         left_out[list(judged)] = False
         if left_out.any():
-            names = " ".join(sorted({*outcome.restricting, *(refused.plugin for refused in judged.values())}))
+            names = " ".join(sorted({*outcome.restricting, *(rejected.plugin for rejected in judged.values())}))
             reason = Reason("NotInNodeSet", f"node(s) didn't satisfy plugin(s) [{names}]", unresolvable=True)
-            diagnosis.masks.append(Rejection(ABSENT_PLUGIN, reason, left_out))
+            diagnosis.masks.append(RejectedRows(ABSENT_PLUGIN, reason, left_out))
 
-    def refused_everywhere(self, diagnosis: Diagnosis, refused: Refused, restricting: Sequence[str]) -> None:
-        """PreFilter refused the pod: every node carries that."""
+    def rejected_everywhere(self, diagnosis: Diagnosis, rejected: Rejected, restricting: Sequence[str]) -> None:
+        """PreFilter rejected the pod: every node carries that."""
         everywhere = np.ones(len(diagnosis.node_names), dtype=np.bool_)
-        diagnosis.pre_filter = (refused.plugin, refused.refusal)
-        diagnosis.rejectors.update([refused.plugin] if refused.plugin else restricting)
-        for reason in refused.refusal.reasons:
-            diagnosis.masks.append(Rejection(refused.plugin, reason, everywhere))
+        diagnosis.pre_filter = (rejected.plugin, rejected.rejection)
+        diagnosis.rejectors.update([rejected.plugin] if rejected.plugin else restricting)
+        for reason in rejected.rejection.reasons:
+            diagnosis.masks.append(RejectedRows(rejected.plugin, reason, everywhere))
 
     def post_filter(self, state: CycleState, pod: Pod, diagnosis: Diagnosis) -> PostFiltered:
         """The first that finds a way, that knows that nothing can help, or that fails has the only word.
@@ -144,40 +144,42 @@ class Runner:
         """
         messages: list[str] = []
         nomination = Nominate()
-        refused_by = ""
+        rejectors: frozenset[str] = frozenset()
+        rejected_by = ""
         for plugin in self.profile.post_filter:
             state.budget.check()
             name = name_of(plugin)
             try:
                 answer = _call(plugin, "PostFilter", plugin.post_filter, state, pod, diagnosis)
                 if not isinstance(answer, Nominate):
-                    answer = _refusal(plugin, "PostFilter", answer)
+                    answer = _rejection(plugin, "PostFilter", answer)
             except PluginError as error:
                 diagnosis.post_filter_message = str(error.__cause__ or error)
                 return PostFiltered(Nominate(), name, error)
             if isinstance(answer, Nominate) and answer.node_name:
                 diagnosis.post_filter_message = answer.message
                 return PostFiltered(answer)
-            refused_by = refused_by or name
+            rejected_by = rejected_by or name
             if isinstance(answer, Nominate):
                 messages.append(answer.message)
+                rejectors |= answer.rejectors
                 nomination = answer if answer.node_name is not None else nomination
             elif answer.unresolvable:
-                diagnosis.post_filter_message = refusal_text(answer)
+                diagnosis.post_filter_message = rejection_text(answer)
                 return PostFiltered(Nominate(), name)
             else:
-                messages.append(refusal_text(answer))
+                messages.append(rejection_text(answer))
         diagnosis.post_filter_message = ", ".join(filter(None, messages))
-        return PostFiltered(nomination, refused_by)
+        return PostFiltered(replace(nomination, rejectors=rejectors), rejected_by)
 
-    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Refused | None:
+    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Rejected | None:
         for plugin in self.profile.reserve:
             try:
-                refusal = plugin.reserve(state, pod, node_name)
+                rejection = plugin.reserve(state, pod, node_name)
             except RAISED as error:
                 raise _failed(name_of(plugin), "Reserve", error) from error
-            if refusal is not None:
-                return Refused(name_of(plugin), _refusal(plugin, "Reserve", refusal))
+            if rejection is not None:
+                return Rejected(name_of(plugin), _rejection(plugin, "Reserve", rejection))
         return None
 
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> list[PluginError]:
@@ -190,15 +192,15 @@ class Runner:
                 errors.append(error)
         return errors
 
-    def permit(self, state: CycleState, pod: Pod, node_name: str) -> Refused | dict[str, float]:
-        """A refusal, or the plugins that want the pod to wait with their time-outs (none: approved)."""
+    def permit(self, state: CycleState, pod: Pod, node_name: str) -> Rejected | dict[str, float]:
+        """A rejection, or the plugins that want the pod to wait with their time-outs (none: approved)."""
         waits: dict[str, float] = {}
         for plugin in self.profile.permit:
             answer = _call(plugin, "Permit", plugin.permit, state, pod, node_name)
             if isinstance(answer, Wait):
                 waits[name_of(plugin)] = min(answer.timeout_seconds, MAX_PERMIT_SECONDS)
             elif answer is not None:
-                return Refused(name_of(plugin), _refusal(plugin, "Permit", answer))
+                return Rejected(name_of(plugin), _rejection(plugin, "Permit", answer))
         return waits
 
     def pre_bind_groups(self, state: CycleState, pod: Pod, node_name: str) -> list[list[points.PreBind]]:
@@ -221,20 +223,20 @@ class Runner:
 
     async def pre_bind(
         self, groups: Sequence[Sequence[points.PreBind]], state: CycleState, pod: Pod, node_name: str
-    ) -> Refused | None:
+    ) -> Rejected | None:
         """Groups one after another; inside a group side by side, and the first failure ends the others."""
         for group in groups:
             if len(group) == 1:
-                refused = await _pre_bind_one(group[0], state, pod, node_name)
+                rejected = await _pre_bind_one(group[0], state, pod, node_name)
             else:
-                refused = await self._pre_bind_group(group, state, pod, node_name)
-            if refused is not None:
-                return refused
+                rejected = await self._pre_bind_group(group, state, pod, node_name)
+            if rejected is not None:
+                return rejected
         return None
 
     async def _pre_bind_group(
         self, group: Sequence[points.PreBind], state: CycleState, pod: Pod, node_name: str
-    ) -> Refused | None:
+    ) -> Rejected | None:
         try:
             async with asyncio.TaskGroup() as tasks:
                 for plugin in group:
@@ -242,11 +244,11 @@ class Runner:
         except ExceptionGroup as failures:
             first = failures.exceptions[0]
             if isinstance(first, _RefusedBeside):
-                return first.refused
+                return first.rejected
             raise first from first.__cause__
         return None
 
-    async def bind(self, state: CycleState, pod: Pod, node_name: str) -> Refused | None:
+    async def bind(self, state: CycleState, pod: Pod, node_name: str) -> Rejected | None:
         """The first plugin that does not skip is final."""
         for plugin in self.profile.bind:
             try:
@@ -256,7 +258,7 @@ class Runner:
             if answer is None:
                 return None
             if not isinstance(answer, Skip):
-                return Refused(name_of(plugin), _refusal(plugin, "Bind", answer))
+                return Rejected(name_of(plugin), _rejection(plugin, "Bind", answer))
         raise PluginError("", "Bind", "all bind plugins skipped the pod")
 
     async def post_bind(
@@ -288,26 +290,26 @@ def _pre_flight(plugin: points.PreBind, state: CycleState, pod: Pod, node_name: 
     raise PluginError(name, point, text)
 
 
-async def _pre_bind_one(plugin: points.PreBind, state: CycleState, pod: Pod, node_name: str) -> Refused | None:
+async def _pre_bind_one(plugin: points.PreBind, state: CycleState, pod: Pod, node_name: str) -> Rejected | None:
     try:
-        refusal = await plugin.pre_bind(state, pod, node_name)
+        rejection = await plugin.pre_bind(state, pod, node_name)
     except Exception as error:
         raise _failed(name_of(plugin), "PreBind", error) from error
-    return None if refusal is None else Refused(name_of(plugin), _refusal(plugin, "PreBind", refusal))
+    return None if rejection is None else Rejected(name_of(plugin), _rejection(plugin, "PreBind", rejection))
 
 
 class _RefusedBeside(Exception):
-    """A refusal among plugins that run side by side: raised, because that is what ends the others."""
+    """A rejection among plugins that run side by side: raised, because that is what ends the others."""
 
-    def __init__(self, refused: Refused) -> None:
-        super().__init__(refused.plugin)
-        self.refused = refused
+    def __init__(self, rejected: Rejected) -> None:
+        super().__init__(rejected.plugin)
+        self.rejected = rejected
 
 
 async def _pre_bind_beside(plugin: points.PreBind, state: CycleState, pod: Pod, node_name: str) -> None:
-    refused = await _pre_bind_one(plugin, state, pod, node_name)
-    if refused is not None:
-        raise _RefusedBeside(refused)
+    rejected = await _pre_bind_one(plugin, state, pod, node_name)
+    if rejected is not None:
+        raise _RefusedBeside(rejected)
 
 
 def _call(plugin: object, point: str, method: Any, *arguments: object) -> Any:
@@ -321,7 +323,7 @@ def _failed(name: str, point: str, error: BaseException) -> PluginError:
     return PluginError(name, point, f'running {point} plugin "{name}": {error_text(error)}')
 
 
-def _refusal(plugin: object, point: str, answer: object) -> Refusal:
+def _rejection(plugin: object, point: str, answer: object) -> Rejection:
     if isinstance(answer, Reject | Pending):
         return answer
     raise _unexpected(name_of(plugin), point, answer)

@@ -7,26 +7,13 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from pilotage.api import points
-from pilotage.api.plugin import RAISED, Plugin
-from pilotage.api.results import Pending, Reason, Refusal, Reject
-from pilotage.api.state import CycleState
+from pilotage.api.results import Pending, Reason, Reject, Rejection
 from pilotage.api.table import Scores
-from pilotage.cluster.node_view import RowView
 from pilotage.framework.errors import PluginError, error_text, shown
-from pilotage.model import Pod
 
 MAX_SCORE: Final = 100
 _KINDS: Final[dict[type[np.generic], str]] = {np.bool_: "b", np.int64: "iu"}
 _NAMES: Final[dict[type[np.generic], str]] = {np.bool_: "True or False", np.int64: "a whole number"}
-
-
-def one_score(name: str, plugin: Plugin, state: CycleState, pod: Pod, node: RowView) -> int:
-    assert isinstance(plugin, points.Score)
-    try:
-        return whole(plugin.score(state, pod, node))
-    except RAISED as error:
-        raise score_error(name, error) from error
 
 
 def column_of(values: Any, dtype: type[np.generic], size: int) -> NDArray[Any]:
@@ -56,7 +43,7 @@ def reason_of(reason: object) -> Reason:
     raise TypeError(f"expected a Reason beside each mask, got {shown(reason)}")
 
 
-def refusal_of(answer: object) -> Refusal:
+def rejection_of(answer: object) -> Rejection:
     """What a filter said of a node, if it was not None."""
     if isinstance(answer, Reject | Pending):
         return answer

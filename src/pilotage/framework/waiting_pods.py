@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 
 from pilotage.api.results import Reason, Reject
 from pilotage.clock import Clock
-from pilotage.framework.diagnosis import Refused
+from pilotage.framework.diagnosis import Rejected
 from pilotage.model import Pod
 from pilotage.model.durations import go_duration
 
@@ -31,7 +31,7 @@ class WaitingPod:
         self.pod = pod
         self._timeouts = dict(timeouts)
         self._deadlines = {plugin: now + seconds for plugin, seconds in timeouts.items()}
-        self._outcome: asyncio.Future[Refused | None] = asyncio.get_running_loop().create_future()
+        self._outcome: asyncio.Future[Rejected | None] = asyncio.get_running_loop().create_future()
 
     @property
     def pending_plugins(self) -> list[str]:
@@ -48,7 +48,7 @@ class WaitingPod:
         """Send the pod back; True if this is what ended the wait."""
         if self._outcome.done():
             return False
-        self._outcome.set_result(Refused(plugin, Reject(Reason("PermitRejected", message))))
+        self._outcome.set_result(Rejected(plugin, Reject(Reason("PermitRejected", message))))
         return True
 
     def preempt(self, message: str) -> bool:
@@ -58,8 +58,8 @@ class WaitingPod:
         self._outcome.set_exception(PreemptedWhileWaiting(message))
         return True
 
-    async def outcome(self, clock: Clock) -> Refused | None:
-        """None when the pod is allowed, the refusal when it is not; raises PreemptedWhileWaiting."""
+    async def outcome(self, clock: Clock) -> Rejected | None:
+        """None when the pod is allowed, the rejection when it is not; raises PreemptedWhileWaiting."""
         async with asyncio.TaskGroup() as tasks:
             timer = tasks.create_task(self._expire(clock), name=f"permit time-out of {self.pod.key}")
             await asyncio.wait([self._outcome])

@@ -8,13 +8,13 @@ from typing import Final
 import numpy as np
 
 from pilotage.api.budget import Budget
-from pilotage.api.results import Refusal
+from pilotage.api.results import Rejection
 from pilotage.api.state import CycleState
 from pilotage.api.views import NodeView
 from pilotage.api.what_if import HypotheticalNode
 from pilotage.cluster.node_table import NodeTable
 from pilotage.framework.diagnosis import ABSENT_PLUGIN
-from pilotage.framework.dry_run import Place
+from pilotage.framework.dry_run import DryRunNode
 from pilotage.framework.evaluation import Evaluator
 from pilotage.framework.runner import Runner, no_node_left
 from pilotage.model import Pod
@@ -56,18 +56,18 @@ class WhatIf:
         self._state = CycleState(budget)
         with nesting:
             self._pre_filtered = runner.pre_filter(self._state, pod)
-        self._trial = evaluator.dry_run.trial(self._state, pod)
+        self._filters = evaluator.dry_run.filters_of(self._state, pod)
 
     @property
-    def rejection(self) -> tuple[str, Refusal] | None:
-        refused = self._pre_filtered.refused
-        return None if refused is None else (refused.plugin, refused.refusal)
+    def rejection(self) -> tuple[str, Rejection] | None:
+        rejected = self._pre_filtered.rejected
+        return None if rejected is None else (rejected.plugin, rejected.rejection)
 
     def on(self, node_name: str) -> WhatIfNode:
         row = self._nodes.row(node_name)
         if row is None:
             raise KeyError(f'there is no node "{node_name}"')
-        return WhatIfNode(self, row, self._trial.place(row))
+        return WhatIfNode(self, row, self._filters.node(row))
 
     def scores(self, nodes: Sequence[HypotheticalNode]) -> Mapping[str, int]:
         by_name = {node.name: node.view for node in nodes}
@@ -80,7 +80,7 @@ class WhatIf:
             totals = self._evaluator.totals_on(state, self.pod, rows, list(by_name.values()))
         return dict(zip(by_name, totals.tolist(), strict=True))
 
-    def rejection_on(self, row: int, place: Place) -> tuple[str, Refusal] | None:
+    def rejection_on(self, row: int, node: DryRunNode) -> tuple[str, Rejection] | None:
         """What rejects a row with these pods on it: PreFilter, or a filter."""
         if self.rejection is not None:
             return self.rejection
@@ -89,40 +89,40 @@ class WhatIf:
             return ABSENT_PLUGIN, no_node_left(self._pre_filtered.restricting)
         rivals = self._evaluator.dry_run.rivals_on(self.pod, self._nodes.names[row])
         with self._nesting:
-            refused = (place.refusal_beside(rivals) if rivals else None) or place.refusal()
-        return None if refused is None else (refused.plugin, refused.refusal)
+            rejected = (node.rejection_beside(rivals) if rivals else None) or node.rejection()
+        return None if rejected is None else (rejected.plugin, rejected.rejection)
 
 
 class WhatIfNode:
     """Implements `pilotage.api.HypotheticalNode`."""
 
-    __slots__ = ("_place", "_row", "_what_if")
+    __slots__ = ("_node", "_row", "_what_if")
 
-    def __init__(self, what_if: WhatIf, row: int, place: Place) -> None:
+    def __init__(self, what_if: WhatIf, row: int, node: DryRunNode) -> None:
         self._what_if = what_if
         self._row = row
-        self._place = place
+        self._node = node
 
     @property
     def name(self) -> str:
-        return self._place.node.name
+        return self._node.view.name
 
     @property
     def view(self) -> NodeView:
-        return self._place.node
+        return self._node.view
 
     def add(self, pod: Pod) -> None:
         if self._has(pod):
             raise ValueError(f'pod {pod.key} is on node "{self.name}" already')
-        self._place.add(pod)
+        self._node.add(pod)
 
     def remove(self, pod: Pod) -> None:
         if not self._has(pod):
             raise ValueError(f'pod {pod.key} is not on node "{self.name}"')
-        self._place.remove(pod)
+        self._node.remove(pod)
 
-    def rejection(self) -> tuple[str, Refusal] | None:
-        return self._what_if.rejection_on(self._row, self._place)
+    def rejection(self) -> tuple[str, Rejection] | None:
+        return self._what_if.rejection_on(self._row, self._node)
 
     def _has(self, pod: Pod) -> bool:
-        return any(other.uid == pod.uid for other in self._place.node.pods)
+        return any(other.uid == pod.uid for other in self._node.view.pods)

@@ -86,7 +86,7 @@ class Framework:
         engine = self._engine(built)
         state = CycleState()
         diagnosis = diagnose(engine, state, built, engine.runner.pre_filter(state, built))
-        reasons = {name: _messages(diagnosis, name) for name in _refused(diagnosis)}
+        reasons = {name: _messages(diagnosis, name) for name in _rejected(diagnosis)}
         nodes = engine.nodes
         fitting = [name for row in nodes.order.tolist() if (name := nodes.names[row]) not in reasons]
         placement = place(engine, CycleState(), built) if fitting else None
@@ -130,12 +130,12 @@ def _decoded(obj: Mapping[str, Any], kind: KindInfo) -> Any:
     return kind.decode(msgspec.json.encode({**obj, "metadata": metadata}))
 
 
-def _refused(diagnosis: Diagnosis) -> list[str]:
-    refused = np.zeros(len(diagnosis.node_names), dtype=np.bool_)
+def _rejected(diagnosis: Diagnosis) -> list[str]:
+    rejected = np.zeros(len(diagnosis.node_names), dtype=np.bool_)
     for rejection in diagnosis.rejections():
-        refused |= rejection.rows
-    return [diagnosis.node_names[row] for row in refused.nonzero()[0].tolist()]
+        rejected |= rejection.rows
+    return [diagnosis.node_names[row] for row in rejected.nonzero()[0].tolist()]
 
 
 def _messages(diagnosis: Diagnosis, name: str) -> list[str]:
-    return [reason.message for reason in diagnosis.refusal(name).reasons]
+    return [reason.message for reason in diagnosis.rejection(name).reasons]

@@ -1,6 +1,6 @@
 """The default plugins, one per file, under the names that kube-scheduler gives them.
 
-`DEFAULT_PLUGINS` is the list that a profile starts from: order decides which refusal a node is shown with, the number
+`DEFAULT_PLUGINS` is the list that a profile starts from: order decides which rejection a node is shown with, the number
 is the weight of the score.
 """
 

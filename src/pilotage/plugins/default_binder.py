@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pilotage.api import Bind, CycleState, Handle, Plugin, Refusal, Skip
+from pilotage.api import Bind, CycleState, Handle, Plugin, Rejection, Skip
 from pilotage.model import Pod
 
 
@@ -12,6 +12,6 @@ class DefaultBinder(Plugin, Bind):
     def __init__(self, handle: Handle) -> None:
         self._handle = handle
 
-    async def bind(self, state: CycleState, pod: Pod, node_name: str) -> Skip | Refusal | None:
+    async def bind(self, state: CycleState, pod: Pod, node_name: str) -> Skip | Rejection | None:
         await self._handle.bind(pod, node_name)
         return None

@@ -11,10 +11,10 @@ from collections.abc import Collection
 import numpy as np
 
 from pilotage.api import Budget, Handle, NodeTable, NodeView, Scores
+from pilotage.cel import CelError
 from pilotage.model import Node
 from pilotage.model.resource import DeviceClass
 from pilotage.plugins.device_classes import DeviceClassIndex, may_be_backed
-from pilotage.plugins.dynamic_resources.cel import CelError
 from pilotage.plugins.dynamic_resources.claim_book import ClaimBook
 from pilotage.plugins.dynamic_resources.pools import usable_devices
 from pilotage.plugins.dynamic_resources.published import PoolDevice

@@ -21,8 +21,8 @@ from pilotage.api import (
     PreFilter,
     PreScore,
     Reason,
-    Refusal,
     Reject,
+    Rejection,
     Resource,
     Score,
     Scores,
@@ -62,7 +62,7 @@ class NodeAffinity(Plugin, PreFilter, Filter, VectorFilter, PreScore, Score, Vec
         self._enforced = None if required is None else Terms(required.node_selector_terms)
         self._added_preferred = () if added is None else _weighted(added.preferred)
 
-    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> NodeNames | Skip | Refusal | None:
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> NodeNames | Skip | Rejection | None:
         required = required_terms(pod)
         if required is None:
             return None if pod.spec.node_selector or self._enforced is not None else SKIP
@@ -71,7 +71,7 @@ class NodeAffinity(Plugin, PreFilter, Filter, VectorFilter, PreScore, Score, Vec
             return None
         return NodeNames(names) if names else Reject(_CONFLICT)
 
-    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Rejection | None:
         if not self._is_enforced_on(node.node):
             return Reject(_ENFORCED)
         if (steps := _length(pod) // 16) > 0:

@@ -18,8 +18,8 @@ from pilotage.api import (
     Plugin,
     PreFilter,
     Reason,
-    Refusal,
     Reject,
+    Rejection,
     Resource,
     Sees,
     Skip,
@@ -40,11 +40,11 @@ class NodeDeclaredFeatures(Plugin, PreFilter, Filter, VectorFilter):
     def __init__(self, handle: Handle) -> None:
         self._handle = handle
 
-    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> NodeNames | Skip | Refusal | None:
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> NodeNames | Skip | Rejection | None:
         # Without required features the filter is not asked at all.
         return None if required_features(pod.spec) else SKIP
 
-    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Rejection | None:
         return None if required_features(pod.spec) <= set(node.node.status.declared_features) else Reject(_MISSING)
 
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Iterator[tuple[Mask, Reason]]:

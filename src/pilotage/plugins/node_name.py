@@ -16,8 +16,8 @@ from pilotage.api import (
     Plugin,
     PreFilter,
     Reason,
-    Refusal,
     Reject,
+    Rejection,
     Resource,
     Sees,
     Skip,
@@ -33,10 +33,10 @@ class NodeName(Plugin, PreFilter, Filter, VectorFilter):
     filter_sees = Sees.NODE
     always_queue_on = (ClusterEvent(Resource.NODE, Action.ADD),)
 
-    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> NodeNames | Skip | Refusal | None:
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> NodeNames | Skip | Rejection | None:
         return NodeNames(frozenset([pod.node_name])) if pod.node_name else None
 
-    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Rejection | None:
         return Reject(_MISMATCH) if pod.node_name and pod.node_name != node.name else None
 
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Iterator[tuple[Mask, Reason]]:

@@ -20,8 +20,8 @@ from pilotage.api import (
     Plugin,
     PreFilter,
     Reason,
-    Refusal,
     Reject,
+    Rejection,
     Resource,
     Skip,
     VectorFilter,
@@ -46,10 +46,10 @@ class NodePorts(Plugin, PreFilter, Filter, VectorFilter):
     def __init__(self, handle: Handle) -> None:
         self._handle = handle
 
-    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> NodeNames | Skip | Refusal | None:
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> NodeNames | Skip | Rejection | None:
         return None if host_ports(pod.spec) else SKIP
 
-    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Rejection | None:
         for other in node.pods:
             state.budget.spend(1 + len(host_ports(other.spec)) // 4)
             if _conflict(pod.spec, other.spec):

@@ -20,8 +20,8 @@ from pilotage.api import (
     NodeView,
     Plugin,
     Reason,
-    Refusal,
     Reject,
+    Rejection,
     Resource,
     Score,
     Scores,
@@ -74,7 +74,7 @@ class NodeResourcesFit(Plugin, NothingBeforeFilter, Filter, VectorFilter, Nothin
 
     # --- filter ------------------------------------------------------------------------------------------------
 
-    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Rejection | None:
         reasons = [_TOO_MANY_PODS] if node.pod_count + 1 > node.allocatable("pods") else []
         wanted = self._wanted(pod)
         for resource, amount in wanted.named:
@@ -121,7 +121,7 @@ class NodeResourcesFit(Plugin, NothingBeforeFilter, Filter, VectorFilter, Nothin
         if not short.any():
             return None, hopeless
         if self._devices.is_delegated(resource):
-            # Where the node has none at all, DynamicResources finds devices for it, or refuses.
+            # Where the node has none at all, DynamicResources finds devices for it, or rejects.
             short &= offered > 0
         return short, hopeless
 
@@ -166,7 +166,7 @@ class NodeResourcesFit(Plugin, NothingBeforeFilter, Filter, VectorFilter, Nothin
         total = weights = 0
         strategy = self._strategy
         for resource, weight, wanted in self._counted(pod):
-            capacity, used = self._devices.on(state.budget, node, resource, node.scored_request(resource))
+            capacity, used = self._devices.on(state.budget, node, resource, node.non_zero_requested(resource))
             if not capacity:
                 continue
             score = strategy.score(used + wanted, capacity)
@@ -179,7 +179,7 @@ class NodeResourcesFit(Plugin, NothingBeforeFilter, Filter, VectorFilter, Nothin
         totals = np.zeros(len(nodes), dtype=np.int64)
         weights = np.zeros(len(nodes), dtype=np.int64)
         for resource, weight, wanted in self._counted(pod):
-            capacity, used = self._devices.columns(state.budget, nodes, resource, nodes.scored_request(resource))
+            capacity, used = self._devices.columns(state.budget, nodes, resource, nodes.non_zero_requested(resource))
             scores = self._strategy.score_all(plus(used, wanted), capacity)
             counting = (capacity > 0) * self._strategy.counts_all(scores)
             totals += weight * scores * counting

@@ -1,6 +1,6 @@
 """Node selector terms, made ready once per pod spec.
 
-A term that Kubernetes would refuse matches nothing and is left out. Values are sets and bounds are numbers, so that a
+A term that Kubernetes would reject matches nothing and is left out. Values are sets and bounds are numbers, so that a
 requirement costs the same whatever number of values it lists. Of many terms only those are tried on a node that its
 labels do not rule out at once.
 """

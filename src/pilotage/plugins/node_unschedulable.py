@@ -14,8 +14,8 @@ from pilotage.api import (
     NodeView,
     Plugin,
     Reason,
-    Refusal,
     Reject,
+    Rejection,
     Resource,
     Sees,
     VectorFilter,
@@ -35,7 +35,7 @@ class NodeUnschedulable(Plugin, NothingBeforeFilter, Filter, VectorFilter):
     filter_sees = Sees.NODE
     pure_hints = True
 
-    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Rejection | None:
         if not node.unschedulable or is_tolerated(pod.spec, _CORDON):
             return None
         return Reject(_UNSCHEDULABLE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pilotage.api import Action, Hint, Plugin, PreEnqueue, Reason, Refusal, Reject, Resource, on_event
+from pilotage.api import Action, Hint, Plugin, PreEnqueue, Reason, Reject, Rejection, Resource, on_event
 from pilotage.model import Pod
 
 
@@ -12,7 +12,7 @@ class SchedulingGates(Plugin, PreEnqueue):
     name = "SchedulingGates"
     pure_hints = True
 
-    def pre_enqueue(self, pod: Pod) -> Refusal | None:
+    def pre_enqueue(self, pod: Pod) -> Rejection | None:
         if not pod.spec.scheduling_gates:
             return None
         gates = " ".join(gate.name for gate in pod.spec.scheduling_gates)

@@ -20,8 +20,8 @@ from pilotage.api import (
     NormalizeScore,
     Plugin,
     Reason,
-    Refusal,
     Reject,
+    Rejection,
     Resource,
     Score,
     Scores,
@@ -45,17 +45,17 @@ class TaintToleration(
     filter_sees = Sees.NODE
     pure_hints = True
 
-    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Rejection | None:
         return None if first_untolerated(node.taints, pod.spec) is None else Reject(_UNTOLERATED)
 
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Iterator[tuple[Mask, Reason]]:
         codes, taint_sets = nodes.taint_sets()
-        refused = np.zeros(len(taint_sets), dtype=np.bool_)
+        rejected = np.zeros(len(taint_sets), dtype=np.bool_)
         for place, taints in enumerate(taint_sets):
             state.budget.spend(len(taints))
-            refused[place] = first_untolerated(taints, pod.spec) is not None
-        if refused.any():
-            yield refused[codes], _UNTOLERATED
+            rejected[place] = first_untolerated(taints, pod.spec) is not None
+        if rejected.any():
+            yield rejected[codes], _UNTOLERATED
 
     def score(self, state: CycleState, pod: Pod, node: NodeView) -> int:
         return untolerated_preferences(node.taints, pod.spec)

@@ -20,8 +20,8 @@ from pilotage.api import (
     PreFilter,
     PreFilterExtensions,
     Reason,
-    Refusal,
     Reject,
+    Rejection,
     Resource,
     Skip,
     StateKey,
@@ -72,7 +72,7 @@ class VolumeRestrictions(Plugin, PreFilter, PreFilterExtensions, Filter, VectorF
     def sign(self, pod: Pod) -> Hashable | None:
         return None if pod.spec.volumes else _NO_VOLUMES
 
-    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Skip | Refusal | None:
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Skip | Rejection | None:
         if not pod.spec.volumes:
             return SKIP
         known = self._handle.objects("PersistentVolumeClaim")
@@ -102,7 +102,7 @@ class VolumeRestrictions(Plugin, PreFilter, PreFilterExtensions, Filter, VectorF
         state.budget.spend(1 + len(removed.spec.volumes))
         exclusive.conflicts -= exclusive.uses_of(removed)
 
-    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Rejection | None:
         disks = exclusive_disks(pod.spec)
         if disks:
             state.budget.spend(len(node.pods) + len(disks))

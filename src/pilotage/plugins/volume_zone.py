@@ -20,8 +20,8 @@ from pilotage.api import (
     Plugin,
     PreFilter,
     Reason,
-    Refusal,
     Reject,
+    Rejection,
     Resource,
     Sees,
     Skip,
@@ -63,7 +63,7 @@ class VolumeZone(Plugin, PreFilter, Filter, VectorFilter):
     def sign(self, pod: Pod) -> Hashable | None:
         return None if pod.spec.volumes else _NO_VOLUMES
 
-    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Skip | Refusal | None:
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Skip | Rejection | None:
         if not pod.spec.volumes:
             return SKIP
         zones: dict[tuple[str, frozenset[str]], None] = {}
@@ -80,7 +80,7 @@ class VolumeZone(Plugin, PreFilter, Filter, VectorFilter):
         state[_STATE] = tuple(zones)
         return None
 
-    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Rejection | None:
         labels = node.labels
         if not any(key in labels for key in TOPOLOGY_LABELS):
             return None
@@ -95,15 +95,15 @@ class VolumeZone(Plugin, PreFilter, Filter, VectorFilter):
         has_label = nodes.everywhere(False)
         for key in TOPOLOGY_LABELS:
             has_label |= nodes.labels(key)[0] >= 0
-        refused = nodes.everywhere(False)
+        rejected = nodes.everywhere(False)
         for key, allowed in state[_STATE]:
             state.budget.spend(16 + len(nodes) // 8)
             fits = _in_zones(nodes, key, allowed)
             if key in _GA_LABEL:
                 is_missing = nodes.labels(key)[0] < 0
                 fits = np.where(is_missing, _in_zones(nodes, _GA_LABEL[key], allowed), fits)
-            refused |= ~fits
-        yield refused & has_label, _CONFLICT
+            rejected |= ~fits
+        yield rejected & has_label, _CONFLICT
 
     def _zones_of_claim(self, pod: Pod, used: ClaimOfPod) -> dict[str, frozenset[str]] | Reason:
         """The zones of the claim's volume (none for a volume that will be made for the pod), or what is wrong."""

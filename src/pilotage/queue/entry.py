@@ -11,7 +11,7 @@ from pilotage.model import Pod
 from pilotage.observe.decision_log import Step
 
 
-class Home(StrEnum):
+class SubQueue(StrEnum):
     """Where a queued pod is; every pod has exactly one home."""
 
     ACTIVE = "active"
@@ -23,14 +23,14 @@ class Home(StrEnum):
 
 
 QUEUE_NAMES = {
-    Home.ACTIVE: "active",
-    Home.BACKOFF: "backoff",
-    Home.ERROR_BACKOFF: "backoff",
-    Home.UNSCHEDULABLE: "unschedulable",
-    Home.GATED: "gated",
+    SubQueue.ACTIVE: "active",
+    SubQueue.BACKOFF: "backoff",
+    SubQueue.ERROR_BACKOFF: "backoff",
+    SubQueue.UNSCHEDULABLE: "unschedulable",
+    SubQueue.GATED: "gated",
 }
 """How metrics call the parts of the queue."""
-INCOMING_NAMES = {**QUEUE_NAMES, Home.GATED: "unschedulable"}
+INCOMING_NAMES = {**QUEUE_NAMES, SubQueue.GATED: "unschedulable"}
 """How the metric of moves calls them: kube-scheduler does not tell gated pods apart there."""
 
 POD_ADDED = ClusterEvent(Resource.UNSCHEDULED_POD, Action.ADD)
@@ -41,7 +41,7 @@ class Entry(msgspec.Struct, eq=False):
 
     pod: Pod
     timestamp: float
-    home: Home = Home.ACTIVE
+    home: SubQueue = SubQueue.ACTIVE
     attempts: int = 0
     unschedulable_count: int = 0
     consecutive_errors: int = 0
@@ -49,7 +49,7 @@ class Entry(msgspec.Struct, eq=False):
     """Attempts in a row that used up the CPU time of their cycle."""
     first_attempt_at: float | None = None
     rejectors: frozenset[str] = frozenset()
-    """Plugins that refused the pod in its last attempt, or that gate it."""
+    """Plugins that rejected the pod in its last attempt, or that gate it."""
     pending: frozenset[str] = frozenset()
     """Those of them after whose events no backoff is due."""
     gated_by: str = ""
@@ -68,7 +68,7 @@ class Entry(msgspec.Struct, eq=False):
 
     def beginning(self, popped_at: float | None = None) -> list[Step]:
         """The story of a pod that came into the active queue and (if it was popped) was tried for the first time."""
-        steps: list[Step] = [(self.first_attempt_at or self.timestamp, "moved", Home.ACTIVE.value, POD_ADDED.label)]
+        steps: list[Step] = [(self.first_attempt_at or self.timestamp, "moved", SubQueue.ACTIVE.value, POD_ADDED.label)]
         return steps if popped_at is None else [*steps, (popped_at, "tried", 1, "")]
 
 

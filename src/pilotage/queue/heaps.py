@@ -14,11 +14,11 @@ import heapq
 from collections.abc import Callable
 
 from pilotage.api.views import QueuedPod
-from pilotage.queue.entry import Entry, Home
+from pilotage.queue.entry import Entry, SubQueue
 
 SortKey = Callable[[QueuedPod], tuple[float, ...]]
 
-HEAPS = (Home.ACTIVE, Home.BACKOFF, Home.ERROR_BACKOFF)
+HEAPS = (SubQueue.ACTIVE, SubQueue.BACKOFF, SubQueue.ERROR_BACKOFF)
 
 
 class Heaps:
@@ -26,7 +26,7 @@ class Heaps:
 
     def __init__(self, sort_key: SortKey) -> None:
         self._sort_key = sort_key
-        self._heaps: dict[Home, list[tuple[tuple[float, ...], int, Entry]]] = {home: [] for home in HEAPS}
+        self._heaps: dict[SubQueue, list[tuple[tuple[float, ...], int, Entry]]] = {home: [] for home in HEAPS}
         self._places = 0
 
     def push(self, entry: Entry) -> None:
@@ -39,7 +39,7 @@ class Heaps:
     def remove(entry: Entry) -> None:
         entry.place = 0
 
-    def first(self, home: Home) -> Entry | None:
+    def first(self, home: SubQueue) -> Entry | None:
         """The head of a heap."""
         heap = self._heaps[home]
         while heap:
@@ -54,7 +54,7 @@ class Heaps:
         return any(place == entry.place and e is entry for _, place, e in self._heaps.get(entry.home, []))
 
     def _key(self, entry: Entry) -> tuple[float, ...]:
-        if entry.home is Home.ERROR_BACKOFF:
+        if entry.home is SubQueue.ERROR_BACKOFF:
             return (entry.backoff_until,)
         order = self._sort_key(QueuedPod(entry.pod, entry.timestamp, entry.attempts, entry.first_attempt_at))
-        return (entry.backoff_until, *order) if entry.home is Home.BACKOFF else order
+        return (entry.backoff_until, *order) if entry.home is SubQueue.BACKOFF else order

@@ -2,7 +2,7 @@
 
 A `HintTable` is built once from the plugins of all profiles. Errors in a hint count as Queue, and errors in a narrowing
 as "all pods": a pod that is retried in vain costs little, a pod that is forgotten costs a lot. For the same reason a
-plugin that can refuse a pod but registers nothing hears of nearly every event.
+plugin that can reject a pod but registers nothing hears of nearly every event.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class Retry(IntEnum):
 
 Hints = Sequence[HintFunction | None]
 """Of one plugin for one event; None among them means that the event alone is enough."""
-Judges = Mapping[str, Hints]
-_NO_JUDGES: Judges = MappingProxyType({})
+HintsByPlugin = Mapping[str, Hints]
+_NO_JUDGES: HintsByPlugin = MappingProxyType({})
 
 _CAN_REFUSE = (
     points.PreEnqueue,
@@ -71,7 +71,7 @@ class Route(NamedTuple):
     """Whom an event is told in one profile."""
 
     scheduler: str
-    judges: Judges
+    judges: HintsByPlugin
     narrowed: Mapping[str, Sequence[NarrowFunction]]
     """For each plugin that narrows the event down: how."""
 
@@ -119,7 +119,7 @@ class HintTable:
             known = self._routes[event] = tuple(route for route in routes if route.judges)
         return known
 
-    def judges(self, scheduler_name: str, event: ClusterEvent) -> Judges:
+    def judges(self, scheduler_name: str, event: ClusterEvent) -> HintsByPlugin:
         """Plugins that registered for an event, each with its hints; empty if none did."""
         for route in self.routes(event):
             if route.scheduler == scheduler_name:
@@ -249,7 +249,7 @@ def _registrations(profile: str, plugin: Plugin, kinds: WatchedKinds) -> list[Re
     if found or says_so_itself or not isinstance(plugin, _CAN_REFUSE):
         return found
     log.warning(
-        'plugin "%s" of profile "%s" registers no events: every event retries the pods it refused',
+        'plugin "%s" of profile "%s" registers no events: every event retries the pods it rejected',
         plugin.plugin_name(),
         profile,
     )

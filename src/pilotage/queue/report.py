@@ -12,7 +12,7 @@ from heapq import nsmallest
 from typing import Any, Final, TypeVar
 
 from pilotage.model import Pod
-from pilotage.queue.entry import Entry, Home, Ticket
+from pilotage.queue.entry import Entry, SubQueue, Ticket
 from pilotage.queue.scheduling_queue import SchedulingQueue
 
 DEFAULT_LIMIT: Final = 500
@@ -102,23 +102,23 @@ def queue_report(queue: SchedulingQueue, now: float, selection: Selection) -> Qu
     """The queue as it is; of each part at most `limit` rows, those that are next or wait longest first."""
     entries = [entry for entry in queue.entries() if selection.has(entry.pod)]
 
-    def part(*homes: Home) -> tuple[QueuedPodReport, ...]:
+    def part(*homes: SubQueue) -> tuple[QueuedPodReport, ...]:
         rows = _rows((entry for entry in entries if entry.home in homes), _turn, _alike, selection)
         return tuple(_queued(row, now) for row in rows)
 
     return QueueReport(
         time=now,
         counts={
-            "active": queue.size(Home.ACTIVE),
-            "backoff": queue.size(Home.BACKOFF) + queue.size(Home.ERROR_BACKOFF),
-            "unschedulable": queue.size(Home.UNSCHEDULABLE),
-            "gated": queue.size(Home.GATED),
-            "in_flight": queue.size(Home.IN_FLIGHT),
+            "active": queue.size(SubQueue.ACTIVE),
+            "backoff": queue.size(SubQueue.BACKOFF) + queue.size(SubQueue.ERROR_BACKOFF),
+            "unschedulable": queue.size(SubQueue.UNSCHEDULABLE),
+            "gated": queue.size(SubQueue.GATED),
+            "in_flight": queue.size(SubQueue.IN_FLIGHT),
         },
-        active=part(Home.ACTIVE),
-        backoff=part(Home.BACKOFF, Home.ERROR_BACKOFF),
-        unschedulable=part(Home.UNSCHEDULABLE),
-        gated=part(Home.GATED),
+        active=part(SubQueue.ACTIVE),
+        backoff=part(SubQueue.BACKOFF, SubQueue.ERROR_BACKOFF),
+        unschedulable=part(SubQueue.UNSCHEDULABLE),
+        gated=part(SubQueue.GATED),
         in_flight=_flying(queue, now, selection),
         recorded_events=queue.recorded_events,
     )
@@ -140,7 +140,7 @@ def _rows(
 
 
 def _turn(entry: Entry) -> tuple[float, float, float, str]:
-    backoff_until = entry.backoff_until if entry.home in (Home.BACKOFF, Home.ERROR_BACKOFF) else 0.0
+    backoff_until = entry.backoff_until if entry.home in (SubQueue.BACKOFF, SubQueue.ERROR_BACKOFF) else 0.0
     return backoff_until, -entry.pod.priority, entry.timestamp, entry.pod.key
 
 
@@ -157,7 +157,7 @@ def _kin(pod: Pod) -> tuple[Hashable, ...]:
 def _queued(row: list[Entry], now: float) -> QueuedPodReport:
     entry = row[0]
     pod = entry.pod
-    is_backing_off = entry.home in (Home.BACKOFF, Home.ERROR_BACKOFF)
+    is_backing_off = entry.home in (SubQueue.BACKOFF, SubQueue.ERROR_BACKOFF)
     return QueuedPodReport(
         namespace=pod.namespace,
         name=pod.name,
@@ -167,7 +167,7 @@ def _queued(row: list[Entry], now: float) -> QueuedPodReport:
         waiting_seconds=max(0.0, now - min(one.timestamp for one in row)),
         # A pod is free in the second after the one in which its backoff ends.
         backoff_seconds=max(0.0, entry.backoff_until + 1 - now) if is_backing_off else 0.0,
-        is_error=entry.home is Home.ERROR_BACKOFF,
+        is_error=entry.home is SubQueue.ERROR_BACKOFF,
         rejectors=tuple(sorted(entry.rejectors)),
         pending=tuple(sorted(entry.pending)),
         gated_by=entry.gated_by,

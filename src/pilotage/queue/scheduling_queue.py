@@ -28,11 +28,11 @@ from pilotage.model import Pod
 from pilotage.observe.decision_log import DecisionLog, shorten
 from pilotage.observe.verbosity import QUEUE_MOVES
 from pilotage.queue.backoff import BackoffPolicy
-from pilotage.queue.entry import POD_ADDED, Entry, Home, Ticket
+from pilotage.queue.entry import POD_ADDED, Entry, SubQueue, Ticket
 from pilotage.queue.heaps import HEAPS, Heaps, SortKey
 from pilotage.queue.hints import HintTable, Retry
 from pilotage.queue.in_flight import InFlight, RecordedEvent
-from pilotage.queue.pool import WaitingPool
+from pilotage.queue.unschedulable_pods import UnschedulablePods
 from pilotage.queue.wake_up import WakeUp
 
 Gatekeeper = Callable[[Pod], tuple[str, str] | None]
@@ -80,8 +80,8 @@ class SchedulingQueue:
         """Whether a pod in backoff is popped when nothing is active (SchedulerPopFromBackoffQ)."""
         self._entries: dict[str, Entry] = {}
         self._heaps = Heaps(sort_key)
-        self._sizes = dict.fromkeys(Home, 0)
-        self._pool = WaitingPool()
+        self._sizes = dict.fromkeys(SubQueue, 0)
+        self._pool = UnschedulablePods()
         self.log = DecisionLog()
         self._wake_up = WakeUp(hints, self._pool, clock, self.log)
         self._in_flight = InFlight()
@@ -101,8 +101,8 @@ class SchedulingQueue:
     def __contains__(self, uid: str) -> bool:
         return uid in self._entries or uid in self._in_flight.uids
 
-    def size(self, home: Home) -> int:
-        return len(self._in_flight) if home is Home.IN_FLIGHT else self._sizes[home]
+    def size(self, home: SubQueue) -> int:
+        return len(self._in_flight) if home is SubQueue.IN_FLIGHT else self._sizes[home]
 
     def entries(self) -> Iterator[Entry]:
         """Everything that waits, in flight excluded."""
@@ -115,7 +115,7 @@ class SchedulingQueue:
         return self._in_flight.tickets()
 
     def is_binding(self, ticket: Ticket) -> bool:
-        """Is the pod past the last point where a plugin could refuse it?"""
+        """Is the pod past the last point where a plugin could reject it?"""
         return not self._in_flight.is_listening(ticket.uid)
 
     @property
@@ -143,9 +143,9 @@ class SchedulingQueue:
             # By the leader before us: whoever would be tried first would cost us as much.
             entry.overruns = 1
             entry.backoff_until = self._backoff.until(entry)
-            self._settle(entry, Home.ERROR_BACKOFF, POD_ADDED.label)
+            self._settle(entry, SubQueue.ERROR_BACKOFF, POD_ADDED.label)
         else:
-            self._settle(entry, Home.ACTIVE, POD_ADDED.label)
+            self._settle(entry, SubQueue.ACTIVE, POD_ADDED.label)
 
     def update(self, new: Pod, events: Iterable[ClusterEvent], old: Pod) -> None:
         """The pod itself changed: that may be what it was waiting for."""
@@ -180,39 +180,39 @@ class SchedulingQueue:
     def has_next(self) -> bool:
         """Is there a pod to pop?"""
         sizes = self._sizes
-        return sizes[Home.ACTIVE] > 0 or (self._pops_backoff and sizes[Home.BACKOFF] > 0)
+        return sizes[SubQueue.ACTIVE] > 0 or (self._pops_backoff and sizes[SubQueue.BACKOFF] > 0)
 
     def pop(self) -> Ticket | None:
         """The pod to schedule next. With nothing active, a pod still in (normal) backoff is taken early."""
-        entry = self._heaps.first(Home.ACTIVE)
+        entry = self._heaps.first(SubQueue.ACTIVE)
         if entry is None and self._pops_backoff:
-            entry = self._heaps.first(Home.BACKOFF)
+            entry = self._heaps.first(SubQueue.BACKOFF)
             if entry is not None:
                 self._unfile(entry)
-                self._place(entry, Home.ACTIVE, POP_FROM_BACKOFF)
+                self._place(entry, SubQueue.ACTIVE, POP_FROM_BACKOFF)
         if entry is None:
             return None
         self._unfile(entry)
         del self._entries[entry.pod.uid]
         entry.attempts += 1
         entry.must_back_off = False
-        entry.home = Home.IN_FLIGHT
+        entry.home = SubQueue.IN_FLIGHT
         now = self._clock.time()
         if entry.history is not None:
             entry.history.append((now, "tried", entry.attempts, ""))
         return self._in_flight.take(entry, now)
 
-    def put_aside(self, ticket: Ticket, pod: Pod) -> Home:
+    def put_aside(self, ticket: Ticket, pod: Pod) -> SubQueue:
         """The attempt used up the CPU time of its cycle: nothing but time makes it worth another one."""
         ticket.entry.overruns += 1
         return self._give_back(ticket, pod, frozenset(), frozenset())
 
-    def give_back(self, ticket: Ticket, pod: Pod, rejectors: frozenset[str], pending: frozenset[str]) -> Home:
+    def give_back(self, ticket: Ticket, pod: Pod, rejectors: frozenset[str], pending: frozenset[str]) -> SubQueue:
         """The attempt failed. Without rejectors it was an error; with them, events decide when to try again."""
         ticket.entry.overruns = 0
         return self._give_back(ticket, pod, rejectors, pending)
 
-    def _give_back(self, ticket: Ticket, pod: Pod, rejectors: frozenset[str], pending: frozenset[str]) -> Home:
+    def _give_back(self, ticket: Ticket, pod: Pod, rejectors: frozenset[str], pending: frozenset[str]) -> SubQueue:
         if not ticket.is_open:
             raise ValueError(f"the ticket of pod {pod.key} was used already")
         entry = ticket.entry
@@ -222,7 +222,7 @@ class SchedulingQueue:
         entry.pending = pending
         entry.gated_by = entry.gate_message = ""
         entry.was_flushed = False
-        _note_refusal(ticket)
+        _note_rejection(ticket)
         retry = Retry.AFTER_BACKOFF
         if entry.rejectors:
             entry.unschedulable_count += 1
@@ -237,7 +237,7 @@ class SchedulingQueue:
         return entry.home
 
     def needs_no_events(self, ticket: Ticket) -> None:
-        """No plugin can refuse the pod any more: whatever happens from now on need not be kept for it."""
+        """No plugin can reject the pod any more: whatever happens from now on need not be kept for it."""
         self._in_flight.stop_listening(ticket)
 
     def done(self, ticket: Ticket, node_name: str = "") -> None:
@@ -268,7 +268,7 @@ class SchedulingQueue:
         if not routes and not event.is_wildcard:
             return 0
         moved = 0
-        for entry, retry in self._wake_up.helped(event, routes, old, new):
+        for entry, retry in self._wake_up.pods_to_requeue(event, routes, old, new):
             if up_to_priority is None or entry.pod.priority <= up_to_priority:
                 moved += self._requeue(entry, retry, event.label)
         self._in_flight.record(event, old, new)
@@ -280,15 +280,15 @@ class SchedulingQueue:
             entry, ticket = self._entries.get(uid), self._in_flight.get(uid)
             if ticket is not None:
                 self._in_flight.record(FORCE_ACTIVATE, None, ticket.pod)
-            elif entry is None or entry.home is Home.ACTIVE:
+            elif entry is None or entry.home is SubQueue.ACTIVE:
                 continue
             elif entry.home in HEAPS and self._pops_backoff:
                 # It has passed the gates on its way into backoff.
                 self._unfile(entry)
-                self._place(entry, Home.ACTIVE, FORCE_ACTIVATE.label)
+                self._place(entry, SubQueue.ACTIVE, FORCE_ACTIVATE.label)
             else:
                 self._unfile(entry)
-                self._settle(entry, Home.ACTIVE, FORCE_ACTIVATE.label)
+                self._settle(entry, SubQueue.ACTIVE, FORCE_ACTIVATE.label)
 
     def back_off(self, uids: Iterable[str]) -> None:
         """What followed the last attempt of these pods failed: try them again when their backoff is over, not before.
@@ -308,26 +308,26 @@ class SchedulingQueue:
         """Ask PreEnqueue again about gated pods: those that it lets in now wait for what may help them."""
         for uid in uids:
             entry = self._entries.get(uid)
-            if entry is not None and entry.home is Home.GATED and self._gatekeeper(entry.pod) is None:
+            if entry is not None and entry.home is SubQueue.GATED and self._gatekeeper(entry.pod) is None:
                 self._unfile(entry)
                 entry.gated_by = entry.gate_message = ""
-                self._place(entry, Home.UNSCHEDULABLE, GATES_RECHECKED)
+                self._place(entry, SubQueue.UNSCHEDULABLE, GATES_RECHECKED)
 
     def release_backoff(self) -> int:
         """Move the pods whose backoff is over to the active queue; returns how many."""
         now = self._clock.time()
         moved = 0
-        for home in (Home.BACKOFF, Home.ERROR_BACKOFF):
+        for home in (SubQueue.BACKOFF, SubQueue.ERROR_BACKOFF):
             while (entry := self._heaps.first(home)) is not None and self._backoff.is_over(entry.backoff_until, now):
                 self._unfile(entry)
                 if self._pops_backoff:
-                    self._place(entry, Home.ACTIVE, BACKOFF_COMPLETE)
+                    self._place(entry, SubQueue.ACTIVE, BACKOFF_COMPLETE)
                 else:
-                    self._settle(entry, Home.ACTIVE, BACKOFF_COMPLETE)
+                    self._settle(entry, SubQueue.ACTIVE, BACKOFF_COMPLETE)
                 moved += 1
         return moved
 
-    def sweep_leftovers(self) -> int:
+    def flush_unschedulable(self) -> int:
         """The safety net: pods that nothing woke for too long are tried again, and marked."""
         now = self._clock.time()
         stale = [e for e in self._pool if now - max(e.timestamp, e.flushed_at) > self._max_wait_seconds]
@@ -341,20 +341,20 @@ class SchedulingQueue:
 
     def _requeue(self, entry: Entry, retry: Retry, why: str) -> bool:
         """Put the entry where the answer says; True if it left the pool."""
-        if entry.home is not Home.IN_FLIGHT:
+        if entry.home is not SubQueue.IN_FLIGHT:
             self._unfile(entry)
         until = entry.backoff_until
         if retry is Retry.SKIP:
-            self._place(entry, Home.GATED if entry.gated_by else Home.UNSCHEDULABLE, why)
+            self._place(entry, SubQueue.GATED if entry.gated_by else SubQueue.UNSCHEDULABLE, why)
         elif until and retry is Retry.AFTER_BACKOFF and not self._backoff.is_over(until, self._clock.time()):
-            home = Home.BACKOFF if entry.rejectors and not entry.must_back_off else Home.ERROR_BACKOFF
+            home = SubQueue.BACKOFF if entry.rejectors and not entry.must_back_off else SubQueue.ERROR_BACKOFF
             # What is not popped from there is asked at the gate when its backoff is over.
             (self._settle if self._pops_backoff else self._place)(entry, home, why)
         else:
-            self._settle(entry, Home.ACTIVE, why)
+            self._settle(entry, SubQueue.ACTIVE, why)
         return entry.home in HEAPS
 
-    def _settle(self, entry: Entry, home: Home, why: str) -> None:
+    def _settle(self, entry: Entry, home: SubQueue, why: str) -> None:
         """Into a heap, unless PreEnqueue gates the pod."""
         gate = self._gatekeeper(entry.pod)
         if gate is None:
@@ -364,18 +364,18 @@ class SchedulingQueue:
         entry.gated_by, entry.gate_message = gate
         entry.rejectors |= {entry.gated_by}
         entry.was_flushed = False
-        self._place(entry, Home.GATED, why)
+        self._place(entry, SubQueue.GATED, why)
 
-    def _place(self, entry: Entry, home: Home, why: str) -> None:
+    def _place(self, entry: Entry, home: SubQueue, why: str) -> None:
         entry.home = home
         self._sizes[home] += 1
         now = self._clock.time()
         if entry.history is not None:
             entry.history.append((now, "moved", home, why))
-        elif home is not Home.ACTIVE:
+        elif home is not SubQueue.ACTIVE:
             entry.history = [(now, "moved", home, why)]
         if home in HEAPS:
-            if home is Home.ACTIVE and entry.first_attempt_at is None:
+            if home is SubQueue.ACTIVE and entry.first_attempt_at is None:
                 entry.first_attempt_at = now
             self._heaps.push(entry)
         else:
@@ -397,8 +397,8 @@ class SchedulingQueue:
         """Verify the invariants; for tests."""
         self._pool.check()
         self._in_flight.check()
-        for home in Home:
-            if home is not Home.IN_FLIGHT:
+        for home in SubQueue:
+            if home is not SubQueue.IN_FLIGHT:
                 assert self._sizes[home] == sum(e.home is home for e in self._entries.values()), home
         for uid, entry in self._entries.items():
             assert uid not in self._in_flight.uids, "a pod has exactly one home"
@@ -420,11 +420,11 @@ def _log_move(entry: Entry, why: str) -> None:
     )
 
 
-def _note_refusal(ticket: Ticket) -> None:
-    """How the attempt ended: by whom the pod was refused, or (nobody) that it failed."""
+def _note_rejection(ticket: Ticket) -> None:
+    """How the attempt ended: by whom the pod was rejected, or (nobody) that it failed."""
     entry = ticket.entry
     if entry.history is None:
         entry.history = entry.beginning(ticket.popped_at)
     shorten(entry.history)
-    what = "refused" if entry.rejectors else "failed"
+    what = "rejected" if entry.rejectors else "failed"
     entry.history.append((entry.timestamp, what, ",".join(sorted(entry.rejectors)), entry.message))

@@ -1,7 +1,7 @@
 """What happened to one pod, put together when somebody asks: its own steps, and the rounds of hints it was part of.
 
-A round tells that a plugin was asked about an event for all pods that it had refused. The pod was part of it if it was
-waiting then, refused by that plugin, and not left out by a narrowing; since a pod for which the answer is Queue has a
+A round tells that a plugin was asked about an event for all pods that it had rejected. The pod was part of it if it was
+waiting then, rejected by that plugin, and not left out by a narrowing; since a pod for which the answer is Queue has a
 step of its own, the answer was to skip it.
 """
 
@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pilotage.observe.decision_log import DecisionLog, Round, Step
-from pilotage.queue.entry import Entry, Home
+from pilotage.queue.entry import Entry, SubQueue
 from pilotage.queue.scheduling_queue import SchedulingQueue
 
-_WAITING = (Home.UNSCHEDULABLE.value, Home.GATED.value)
+_WAITING = (SubQueue.UNSCHEDULABLE.value, SubQueue.GATED.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +23,9 @@ class TimelineItem:
 
     time: float
     what: str
-    """moved, tried, refused, failed, asked, bound, left"""
+    """moved, tried, rejected, failed, asked, bound, left"""
     detail: str = ""
-    """Where to, the number of the attempt, who refused it, plugin and answer, the node."""
+    """Where to, the number of the attempt, who rejected it, plugin and answer, the node."""
     why: str = ""
     """The event, or the message."""
     times: int = 1
@@ -79,8 +79,8 @@ def _was_part(entry: Entry, steps: list[Step], asked: Round) -> bool:
     moves = [where for _, what, where, _ in before if what == "moved"]
     if not moves or moves[-1] not in _WAITING:
         return False
-    refused = [str(rejectors) for _, what, rejectors, _ in before if what == "refused"]
-    return asked.plugin in (refused[-1].split(",") if refused else [entry.gated_by])
+    rejected = [str(rejectors) for _, what, rejectors, _ in before if what == "rejected"]
+    return asked.plugin in (rejected[-1].split(",") if rejected else [entry.gated_by])
 
 
 def _event(asked: Round) -> str:

@@ -1,6 +1,6 @@
 """Which waiting pods an event may help.
 
-Every plugin that registered for an event is asked about the pods that it refused: about all of them, or about those
+Every plugin that registered for an event is asked about the pods that it rejected: about all of them, or about those
 that its narrowing named. A plugin with pure hints is asked once for all pods of a class, unless it then looks at
 something that may differ between them. What another plugin says of the same event makes no difference to it.
 """
@@ -18,7 +18,7 @@ from pilotage.observe.decision_log import DecisionLog, shorten
 from pilotage.observe.verbosity import HINT_ANSWERS
 from pilotage.queue.entry import Entry
 from pilotage.queue.hints import Hints, HintTable, Retry, Route
-from pilotage.queue.pool import Alike, Group, WaitingPool, group_of
+from pilotage.queue.unschedulable_pods import Alike, Group, UnschedulablePods, group_of
 
 log = logging.getLogger(__name__)
 
@@ -41,43 +41,45 @@ class _Answers(NamedTuple):
 class WakeUp:
     """Asks the hints about the pods of the pool."""
 
-    def __init__(self, hints: HintTable, pool: WaitingPool, clock: Clock, log: DecisionLog) -> None:
+    def __init__(self, hints: HintTable, pool: UnschedulablePods, clock: Clock, log: DecisionLog) -> None:
         self._hints = hints
         self._pool = pool
         self._clock = clock
         self._log = log
         self._durations = hints.metrics.queueing_hint_execution_duration_seconds
 
-    def helped(self, event: ClusterEvent, routes: Sequence[Route], old: Any, new: Any) -> list[tuple[Entry, Retry]]:
+    def pods_to_requeue(
+        self, event: ClusterEvent, routes: Sequence[Route], old: Any, new: Any
+    ) -> list[tuple[Entry, Retry]]:
         """The waiting pods that are worth a retry, each with the best answer that it got."""
         if event.is_wildcard:
             named = self._pool if new is None else filter(None, [self._pool.get(new.uid)])
             return [(entry, Retry.AFTER_BACKOFF) for entry in named]
-        helped: dict[str, tuple[Entry, Retry]] = {}
+        pods_to_requeue: dict[str, tuple[Entry, Retry]] = {}
         for route in routes:
-            refusing = self._pool.refusing(route.scheduler)
-            if not refusing and not route.narrowed:
+            rejecting = self._pool.rejecting(route.scheduler)
+            if not rejecting and not route.narrowed:
                 continue
             # Narrowings are asked, and counted, even if nobody waits: they may keep books of their own.
             keys = self._hints.concerned(route, event, old, new)
-            if not refusing:
+            if not rejecting:
                 continue
-            for plugin, entry in self._queued(route, refusing, keys, event, old, new):
+            for plugin, entry in self._queued(route, rejecting, keys, event, old, new):
                 if _is_itself(entry, event, old, new):
                     continue
                 retry = _retry(entry, plugin)
                 uid = entry.pod.uid
-                if uid not in helped or helped[uid][1] < retry:
-                    helped[uid] = (entry, retry)
-        return list(helped.values())
+                if uid not in pods_to_requeue or pods_to_requeue[uid][1] < retry:
+                    pods_to_requeue[uid] = (entry, retry)
+        return list(pods_to_requeue.values())
 
     def _queued(
-        self, route: Route, refusing: Collection[str], keys: dict[str, Keys], event: ClusterEvent, old: Any, new: Any
+        self, route: Route, rejecting: Collection[str], keys: dict[str, Keys], event: ClusterEvent, old: Any, new: Any
     ) -> Iterator[tuple[str, Entry]]:
         """Plugins that say Queue, with the pods for which they say it."""
         scheduler = route.scheduler
         for plugin, hints in route.judges.items():
-            if plugin not in refusing:
+            if plugin not in rejecting:
                 continue
             groups = self._alike(scheduler, plugin, keys)
             if not groups:
@@ -141,9 +143,9 @@ class WakeUp:
         return self._clock.time(), "asked", f"{plugin}: {said}", f"{event.label} {subject}".rstrip()
 
     def _alike(self, scheduler: str, plugin: str, keys: Mapping[str, Keys]) -> list[Alike]:
-        """The pods that the plugin refused and the event can concern, by what they have in common."""
+        """The pods that the plugin rejected and the event can concern, by what they have in common."""
         named = keys[plugin]
-        groups = self._pool.refusing(scheduler)[plugin] if named is None else self._named(scheduler, plugin, named)
+        groups = self._pool.rejecting(scheduler)[plugin] if named is None else self._named(scheduler, plugin, named)
         return [
             part
             for (*_, gate), pods in groups.items()
@@ -212,9 +214,9 @@ def _log_answers(
     queued: Iterable[Collection[Entry]],
 ) -> None:
     """For each group of equal pods a line per answer, with one of the pods and how many got it."""
-    helped = {entry.pod.uid for entries in queued for entry in entries}
+    pods_to_requeue = {entry.pod.uid for entries in queued for entry in entries}
     for pods in groups:
-        for hint, uids in (("Queue", pods.keys() & helped), ("QueueSkip", pods.keys() - helped)):
+        for hint, uids in (("Queue", pods.keys() & pods_to_requeue), ("QueueSkip", pods.keys() - pods_to_requeue)):
             if uids:
                 pod = min(pods[uid].pod.key for uid in uids)
                 text = "hint answered: plugin=%s event=%s object=%s hint=%s pod=%s pods=%d"

@@ -20,6 +20,8 @@ FieldErrorType = Literal[
     "FieldValueDuplicate",
     "FieldValueTypeInvalid",
     "FieldValueNotFound",
+    "FieldValueTooLong",
+    "FieldValueTooMany",
 ]
 
 _LABELS: Final[Mapping[str, str]] = {
@@ -30,7 +32,10 @@ _LABELS: Final[Mapping[str, str]] = {
     "FieldValueDuplicate": "Duplicate value",
     "FieldValueTypeInvalid": "Invalid value",
     "FieldValueNotFound": "Not found",
+    "FieldValueTooLong": "Too long",
+    "FieldValueTooMany": "Too many",
 }
+_WITHOUT_VALUE: Final = frozenset({"FieldValueRequired", "FieldValueForbidden", "FieldValueTooLong"})
 
 _OMITTED: Final = object()
 _LONGEST_SHOWN_VALUE: Final = 200
@@ -48,7 +53,7 @@ class FieldError:
     def detail(self) -> str:
         """The sentence without the path, as it stands in `details.causes[].message`."""
         parts = [_LABELS[self.type]]
-        if self.value is not _OMITTED and self.type not in ("FieldValueRequired", "FieldValueForbidden"):
+        if self.value is not _OMITTED and self.type not in _WITHOUT_VALUE:
             parts.append(_shown(self.value))
         if self.problem:
             parts.append(self.problem)

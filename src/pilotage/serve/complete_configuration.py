@@ -26,7 +26,7 @@ from pilotage.config.located import located
 from pilotage.config.obsolete import API_VERSION
 from pilotage.config.render import plain
 from pilotage.framework.extension_points import SERVED_BY, serves
-from pilotage.framework.recipes import PluginChoice, ProfileRecipe
+from pilotage.framework.profile_spec import PluginChoice, ProfileRecipe
 from pilotage.framework.registry import Registry
 from pilotage.plugins import DEFAULT_PLUGINS
 

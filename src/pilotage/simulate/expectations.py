@@ -7,17 +7,17 @@ from typing import Any, Final
 
 from pilotage.observe.instruments import Histogram
 from pilotage.observe.metrics import Metrics
-from pilotage.queue.entry import Entry, Home
+from pilotage.queue.entry import Entry, SubQueue
 from pilotage.simulate.memory_api import Json
 from pilotage.simulate.shorthands import NAMESPACE
 from pilotage.simulate.stage import Stage
 
 _QUEUES: Final = {
-    Home.ACTIVE: "active",
-    Home.BACKOFF: "backoff",
-    Home.ERROR_BACKOFF: "backoff",
-    Home.UNSCHEDULABLE: "unschedulable",
-    Home.GATED: "gated",
+    SubQueue.ACTIVE: "active",
+    SubQueue.BACKOFF: "backoff",
+    SubQueue.ERROR_BACKOFF: "backoff",
+    SubQueue.UNSCHEDULABLE: "unschedulable",
+    SubQueue.GATED: "gated",
 }
 
 
@@ -80,7 +80,7 @@ class _PodFacts:
         return "in-flight"
 
     def error_backoff(self) -> bool:
-        return self._entry is not None and self._entry.home is Home.ERROR_BACKOFF
+        return self._entry is not None and self._entry.home is SubQueue.ERROR_BACKOFF
 
     def node(self) -> str | None:
         return self._pod.get("spec", {}).get("nodeName") or None

@@ -1,6 +1,6 @@
 """An API server in memory for scenarios: objects as they are written, told to the scheduler at once.
 
-It has no admission and no validation, because a scenario may ask for changes that a real server would refuse (a pod
+It has no admission and no validation, because a scenario may ask for changes that a real server would reject (a pod
 that shrinks while it waits). It enforces what scheduling depends on: the rules of binding, UIDs and resource versions,
 and that deleting a pod with a grace period only marks it. Faults are chosen by the scenario.
 """

@@ -59,7 +59,7 @@ class QueueingScenario:
 
 @dataclass(frozen=True, slots=True)
 class ConfigScenario:
-    """A configuration that is accepted or refused."""
+    """A configuration that is accepted or rejected."""
 
     id: str
     title: str

@@ -87,7 +87,7 @@ def _config_difference(scenario: ConfigScenario) -> str:
         field = expected.get("field")
         return "" if field is None or field in paths else f"field: expected {field}, is {', '.join(paths)}"
     if not expected["valid"]:
-        return f"expected to be refused because of {expected.get('field')}, but was accepted"
+        return f"expected to be rejected because of {expected.get('field')}, but was accepted"
     effective = _effective(found)
     for name, wanted in expected.get("effective", {}).items():
         if effective[name] != wanted:

@@ -104,7 +104,7 @@ def scheduling_scenarios(path: Path, document: Json) -> list[Scenario]:
     if document.get("kind") != "scheduling":
         raise ScenarioError(f'{path}: is no scenario file of scheduling; it should say "kind: scheduling"')
     reader = _Reader(document.get("fixtures") or {}, path.parent)
-    return refuse_repeated(path, [_read(path, reader, raw) for raw in document.get("scenarios") or ()])
+    return reject_repeated(path, [_read(path, reader, raw) for raw in document.get("scenarios") or ()])
 
 
 class _Identified(Protocol):
@@ -115,7 +115,7 @@ class _Identified(Protocol):
 S = TypeVar("S", bound=_Identified)
 
 
-def refuse_repeated(path: Path, found: list[S]) -> list[S]:
+def reject_repeated(path: Path, found: list[S]) -> list[S]:
     """The scenarios, if no two have the same id."""
     twice = sorted(name for name, count in Counter(one.id for one in found).items() if count > 1)
     if twice:

@@ -20,7 +20,7 @@ from pilotage.simulate.scenario_file import (
     ScenarioError,
     Step,
     read_document,
-    refuse_repeated,
+    reject_repeated,
     scheduling_scenarios,
 )
 from pilotage.simulate.scenario_options import scenario_options
@@ -48,7 +48,7 @@ def load_any(path: Path) -> list[AnyScenario]:
     document = read_document(path)
     match document.get("kind", "queueing"):
         case "queueing":
-            return refuse_repeated(path, [*queueing_scenarios(path, document)])
+            return reject_repeated(path, [*queueing_scenarios(path, document)])
         case "scheduling":
             return [*scheduling_scenarios(path, document)]
         case other:
@@ -63,7 +63,7 @@ def with_plugins(scenario: AnyScenario, loaded: Sequence[LoadedPlugin]) -> AnySc
     return replace(scenario, loaded=(*scenario.loaded, *(one for one in loaded if one.origin not in known)))
 
 
-def refuse_unplayable(scenario: AnyScenario) -> None:
+def reject_unplayable(scenario: AnyScenario) -> None:
     """ScenarioError if there is no such scheduler. (Configurations of queueing are looked at when a file is read.)"""
     if isinstance(scenario, Scenario):
         scenario_options(scenario)

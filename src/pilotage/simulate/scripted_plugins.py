@@ -30,8 +30,8 @@ from pilotage.api import (
     PreFilter,
     PreFlight,
     Reason,
-    Refusal,
     Reject,
+    Rejection,
     Reserve,
     Resource,
     Skip,
@@ -69,7 +69,7 @@ class Scripted(Plugin):
         named = self.script[point].get("pods")
         return named is None or pod.name in named
 
-    def refusal(self, point: str, pod: Pod, node_name: str = "") -> Refusal | None:
+    def rejection(self, point: str, pod: Pod, node_name: str = "") -> Rejection | None:
         """What the script answers; an error is raised."""
         code = self.code(point, pod, node_name)
         text = f"{self.name} says so"
@@ -109,40 +109,40 @@ class Scripted(Plugin):
 
 
 class _AtPreEnqueue(Scripted, PreEnqueue):
-    def pre_enqueue(self, pod: Pod) -> Refusal | None:
-        return self.refusal("preEnqueue", pod)
+    def pre_enqueue(self, pod: Pod) -> Rejection | None:
+        return self.rejection("preEnqueue", pod)
 
 
 class _AtPreFilter(Scripted, PreFilter):
-    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Refusal | None:
-        return self.refusal("preFilter", pod)
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Rejection | None:
+        return self.rejection("preFilter", pod)
 
 
 class _AtFilter(Scripted, Filter):
-    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
-        # A node may be asked about again to say why it was refused: that is the same call as far as a scenario counts.
-        key = StateKey[dict[str, Refusal | None]](f"{self.name}/filter")
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Rejection | None:
+        # A node may be asked about again to say why it was rejected: that is the same call as far as a scenario counts.
+        key = StateKey[dict[str, Rejection | None]](f"{self.name}/filter")
         if key not in state:
             state[key] = {}
         answers = state[key]
         if node.name not in answers:
-            answers[node.name] = self.refusal("filter", pod, node.name)
+            answers[node.name] = self.rejection("filter", pod, node.name)
         return answers[node.name]
 
 
 class _AtReserve(Scripted, Reserve):
-    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Refusal | None:
-        return self.refusal("reserve", pod, node_name)
+    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Rejection | None:
+        return self.rejection("reserve", pod, node_name)
 
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
         """Nothing was taken."""
 
 
 class _AtPermit(Scripted, Permit):
-    def permit(self, state: CycleState, pod: Pod, node_name: str) -> Wait | Refusal | None:
+    def permit(self, state: CycleState, pod: Pod, node_name: str) -> Wait | Rejection | None:
         rule = self.script["permit"]
         if rule.get("code") != "Wait":
-            return self.refusal("permit", pod, node_name)
+            return self.rejection("permit", pod, node_name)
         return Wait(rule.get("seconds", 0)) if self.code("permit", pod, node_name) == "Wait" else None
 
 
@@ -150,20 +150,20 @@ class _AtPreBind(Scripted, PreBind):
     def pre_bind_pre_flight(self, state: CycleState, pod: Pod, node_name: str) -> PreFlight | Skip:
         return PreFlight() if self.concerns("preBind", pod) else SKIP
 
-    async def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Refusal | None:
+    async def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Rejection | None:
         before = self._calls["preBind", pod.uid]
         if before < self.script["preBind"].get("times", float("inf")):
             await self.take_time("preBind")
-        return self.refusal("preBind", pod, node_name)
+        return self.rejection("preBind", pod, node_name)
 
 
 class _AtBind(Scripted, Bind):
-    async def bind(self, state: CycleState, pod: Pod, node_name: str) -> Skip | Refusal | None:
+    async def bind(self, state: CycleState, pod: Pod, node_name: str) -> Skip | Rejection | None:
         before = self._calls["bind", pod.uid]
         if not self.concerns("bind", pod) or before >= self.script["bind"].get("times", float("inf")):
             return SKIP
         await self.take_time("bind")
-        return self.refusal("bind", pod, node_name) or SKIP
+        return self.rejection("bind", pod, node_name) or SKIP
 
 
 _POINTS: Final[Mapping[str, type[Scripted]]] = {

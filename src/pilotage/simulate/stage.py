@@ -14,14 +14,14 @@ from typing import Final
 from pilotage.assembly import SchedulerOptions, build_scheduler
 from pilotage.clock import Clock
 from pilotage.model import Pod
-from pilotage.queue.entry import Entry, Home
+from pilotage.queue.entry import Entry, SubQueue
 from pilotage.queue.heaps import HEAPS
 from pilotage.queue.scheduling_queue import BACKOFF_COMPLETE, POP_FROM_BACKOFF
 from pilotage.rng import seeded
 from pilotage.simulate.memory_api import MemoryApi
 from pilotage.testing import VirtualClock
 
-_POOL: Final = (Home.UNSCHEDULABLE, Home.GATED)
+_POOL: Final = (SubQueue.UNSCHEDULABLE, SubQueue.GATED)
 
 
 class Stage:
@@ -68,7 +68,7 @@ class Stage:
     async def cycles(self, count: int) -> None:
         """Up to so many cycles while the loop is paused."""
         for _ in range(count):
-            self.scheduler.take_news()
+            self.scheduler.drain_inbox()
             if not self._cycle():
                 return
             await self.clock.settle()
@@ -81,7 +81,7 @@ class Stage:
 
     async def _loop(self) -> None:
         while True:
-            self.scheduler.take_news()
+            self.scheduler.drain_inbox()
             if not self.is_paused and self._cycle():
                 await self.clock.sleep(0)
             else:
@@ -99,7 +99,7 @@ class Stage:
         action = self._injections.pop(pod.name, None)
         if action is not None:
             action()
-            self.scheduler.take_news()
+            self.scheduler.drain_inbox()
 
     def _note_move(self, entry: Entry, why: str) -> None:
         uid = entry.pod.uid

@@ -29,7 +29,7 @@ from pilotage.api.kinds import Kind, UnknownKind, WatchedKinds
 from pilotage.api.plugin import Plugin
 from pilotage.api.points import Bind, QueueSort
 from pilotage.api.preemption import Candidate, Evicted, Eviction, OnEvicted, VictimPolicy, VictimSearch
-from pilotage.api.results import Refusal
+from pilotage.api.results import Rejection
 from pilotage.api.state import CycleState
 from pilotage.api.table import NodeTable, Rows, Scores
 from pilotage.api.views import IndexT, NodeView, QueuedPod
@@ -56,10 +56,13 @@ class NoVictims:
     best: Candidate | None = None
     candidates: Sequence[Candidate] = ()
     errors: Sequence[Exception] = ()
-    _refusals: Mapping[str, tuple[str, Refusal]] = field(default_factory=dict)
+    _rejections: Mapping[str, tuple[str, Rejection]] = field(default_factory=dict)
 
-    def refusals(self) -> Mapping[str, tuple[str, Refusal]]:
-        return self._refusals
+    def rejections(self) -> Mapping[str, tuple[str, Rejection]]:
+        return self._rejections
+
+    def rejectors(self) -> frozenset[str]:
+        return frozenset(plugin for plugin, _ in self._rejections.values() if plugin)
 
     def message(self) -> str:
         return "No preemption victims found for incoming pod"

@@ -56,7 +56,7 @@ class _View:
     def requested(self, resource: str) -> int:
         return sum(pod_requests(pod.spec).get(resource, 0) for pod in self.pods)
 
-    def scored_request(self, resource: str) -> int:
+    def non_zero_requested(self, resource: str) -> int:
         if resource not in _SCORED_WITH_DEFAULTS:
             return self.requested(resource)
         return sum(non_zero_requests(pod.spec)[_SCORED_WITH_DEFAULTS.index(resource)] for pod in self.pods)

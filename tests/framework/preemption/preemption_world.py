@@ -15,7 +15,7 @@ from pilotage.calls.dispatcher import Dispatcher
 from pilotage.calls.no_api import NoApi
 from pilotage.cluster.state import Cluster
 from pilotage.cycle.placement import ProfileEngine, diagnose
-from pilotage.framework.diagnosis import Refused
+from pilotage.framework.diagnosis import Rejected
 from pilotage.framework.preemption.budgets import DisruptionBudgets
 from pilotage.framework.preemption.search import Preemption
 from pilotage.framework.preemption.victims import NoVictimNeeded, try_node
@@ -75,15 +75,15 @@ class PreemptionWorld:
 
     def search(self, pod: Pod, wanted: int | None = None, *, fresh: bool = False) -> Walk:
         """What a search over all nodes that evictions may help finds; `fresh` remembers nothing of earlier ones."""
-        state, rows = self._refused(pod)
+        state, rows = self._rejected(pod)
         preemption = self._forgetful() if fresh else self.engine.preemption
         return preemption.search(state, pod, rows, len(rows) + 1 if wanted is None else wanted)
 
-    def one_by_one(self, pod: Pod) -> dict[str, Candidate | Refused | None]:
+    def one_by_one(self, pod: Pod) -> dict[str, Candidate | Rejected | None]:
         """The same node by node, without columns and memory; None where the attempt goes wrong."""
-        state, rows = self._refused(pod)
+        state, rows = self._rejected(pod)
         dry_run, nodes = self.engine.evaluator.dry_run, self.cluster.nodes
-        found: dict[str, Candidate | Refused | None] = {}
+        found: dict[str, Candidate | Rejected | None] = {}
         for row in rows.tolist():
             rivals = dry_run.rivals_on(pod, nodes.names[row])
             try:
@@ -106,9 +106,9 @@ class PreemptionWorld:
         for gone in without:
             place.remove(gone)
         rivals = self.engine.evaluator.dry_run.rivals_on(pod, node_name)
-        return place.refusal() is None and (not rivals or place.refusal_beside(rivals) is None)
+        return place.rejection() is None and (not rivals or place.rejection_beside(rivals) is None)
 
-    def _refused(self, pod: Pod) -> tuple[CycleState, np.ndarray[Any, np.dtype[np.int64]]]:
+    def _rejected(self, pod: Pod) -> tuple[CycleState, np.ndarray[Any, np.dtype[np.int64]]]:
         state = CycleState()
         outcome = self.engine.runner.pre_filter(state, pod)
         return state, diagnose(self.engine, state, pod, outcome).resolvable_rows()

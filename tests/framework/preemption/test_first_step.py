@@ -1,4 +1,4 @@
-"""Columns say of many nodes at once that nothing helps there, and who refuses, only if that is certain."""
+"""Columns say of many nodes at once that nothing helps there, and who rejects, only if that is certain."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def with_port(builder: PodBuilder, cpu: int) -> PodBuilder:
 
 
 def reasons(world: PreemptionWorld, builder: PodBuilder) -> dict[str, tuple[str, list[str]]]:
-    found = world.search(builder.build()).refusals()
+    found = world.search(builder.build()).rejections()
     return {
-        name: (plugin, sorted(reason.message for reason in refusal.reasons))
-        for name, (plugin, refusal) in found.items()
+        name: (plugin, sorted(reason.message for reason in rejection.reasons))
+        for name, (plugin, rejection) in found.items()
     }
 
 
@@ -51,13 +51,13 @@ def test_nodes_without_anybody_who_could_go() -> None:
     assert same_everywhere(world, HIGH) == ("", ["No preemption victims found for incoming pod"])
 
 
-def test_nodes_that_stay_too_small_are_refused_for_all_reasons() -> None:
+def test_nodes_that_stay_too_small_are_rejected_for_all_reasons() -> None:
     world = world_of(LOW, pod("kept").requests(cpu=1, memory="3Gi").priority(10))
     greedy = pod("greedy").requests(cpu=4, memory="2Gi").priority(10)
     assert same_everywhere(world, greedy) == ("NodeResourcesFit", ["Insufficient cpu", "Insufficient memory"])
 
 
-def test_a_filter_that_no_column_knows_may_refuse_first() -> None:
+def test_a_filter_that_no_column_knows_may_reject_first() -> None:
     world = world_of(LOW, with_port(pod("web").priority(10), cpu=3))
     taken = "node(s) didn't have free ports for the requested pod ports"
     assert same_everywhere(world, with_port(HIGH, cpu=4)) == ("NodePorts", [taken])

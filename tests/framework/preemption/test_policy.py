@@ -34,7 +34,7 @@ class Cheapest(EqualPriority):
 
 
 def searched(world: PreemptionWorld, asked: Pod, policy: VictimPolicy) -> Walk:
-    state, rows = world._refused(asked)
+    state, rows = world._rejected(asked)
     return world.engine.preemption.search(state, asked, rows, len(rows) + 1, policy)
 
 
@@ -53,7 +53,7 @@ def test_pods_of_the_same_priority_may_go() -> None:
     assert world.victims(pod("new").priority(5).requests(cpu=1)) == {}
     walk = searched(world, asked, EqualPriority())
     assert victims(walk) == {"a": ["spot"]}
-    assert walk.refusals()["b"][1].reasons[0].code == "NoVictims"
+    assert walk.rejections()["b"][1].reasons[0].code == "NoVictims"
 
 
 def test_the_policy_orders_victims_and_compares_nodes() -> None:

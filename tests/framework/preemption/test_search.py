@@ -14,8 +14,8 @@ from pilotage.api import (
     NodeView,
     Plugin,
     Reason,
-    Refusal,
     Reject,
+    Rejection,
     VectorFilter,
 )
 from pilotage.model import Pod
@@ -123,7 +123,7 @@ def test_without_a_candidate_it_is_said_why_node_by_node() -> None:
     )
 
 
-def test_a_promised_node_is_refused_for_the_pod_that_is_promised_it() -> None:
+def test_a_promised_node_is_rejected_for_the_pod_that_is_promised_it() -> None:
     world = PreemptionWorld(node("n").cpu(4).pods(1), on_node("low", "n"), HIGH.nominated("n"))
     message = world.search(pod("p").requests(cpu="1m").priority(10).build()).message()
     assert message == "0/1 nodes are available: 1 Insufficient cpu, 1 Too many pods."
@@ -137,7 +137,7 @@ def node_names(world: PreemptionWorld, builder: PodBuilder = HIGH) -> list[str]:
     fresh = world.search(builder.build(), fresh=True)
     found = [c.node_name for c in remembered.candidates]
     assert found == [c.node_name for c in fresh.candidates]
-    assert remembered.refusals() == fresh.refusals()
+    assert remembered.rejections() == fresh.rejections()
     return found
 
 
@@ -207,7 +207,7 @@ def test_pods_of_other_priority_or_content_have_a_memory_of_their_own() -> None:
 
 
 class Fickle(Plugin, Filter, VectorFilter):
-    """Refuses all nodes while it is told to; says which version of that its answers belong to."""
+    """Rejects all nodes while it is told to; says which version of that its answers belong to."""
 
     name = "Fickle"
 
@@ -216,7 +216,7 @@ class Fickle(Plugin, Filter, VectorFilter):
         self.times_asked = 0
         self._no = Reason("Closed", "closed for today")
 
-    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Rejection | None:
         self.times_asked += 1
         return Reject(self._no) if self.is_closed else None
 

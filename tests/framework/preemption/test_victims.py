@@ -15,8 +15,8 @@ from pilotage.api import (
     NodeView,
     Plugin,
     Reason,
-    Refusal,
     Reject,
+    Rejection,
     Sees,
     VectorFilter,
 )
@@ -43,7 +43,7 @@ def test_all_must_go_if_all_room_is_needed() -> None:
 def test_pods_of_the_same_or_higher_priority_stay() -> None:
     world = PreemptionWorld(NODE, on_node("same", 2, priority=10), on_node("higher", 1, priority=11), on_node("low", 1))
     assert world.victims(HIGH) == {}
-    assert world.search(HIGH.build()).refusals()["n"][0] == "NodeResourcesFit"
+    assert world.search(HIGH.build()).rejections()["n"][0] == "NodeResourcesFit"
     assert world.victims(pod("small").requests(cpu=1).priority(10)) == {"n": ["low"]}
 
 
@@ -103,9 +103,9 @@ def test_victims_are_listed_by_importance_also_with_budgets() -> None:
 
 def test_a_node_without_anybody_of_lower_priority_is_no_candidate() -> None:
     world = PreemptionWorld(NODE, on_node("same", 4, priority=10))
-    ((plugin, refusal),) = world.search(HIGH.build()).refusals().values()
-    assert plugin == "" and refusal.unresolvable
-    assert [reason.message for reason in refusal.reasons] == ["No preemption victims found for incoming pod"]
+    ((plugin, rejection),) = world.search(HIGH.build()).rejections().values()
+    assert plugin == "" and rejection.unresolvable
+    assert [reason.message for reason in rejection.reasons] == ["No preemption victims found for incoming pod"]
 
 
 def test_a_place_that_is_promised_to_an_equal_pod_is_not_to_be_had() -> None:
@@ -134,25 +134,25 @@ def test_a_pod_is_not_in_the_way_of_itself() -> None:
 
 
 class Quarrelsome(Plugin, Filter):
-    """Refuses nodes on which there is a pod with a certain name: something that no column knows."""
+    """Rejects nodes on which there is a pod with a certain name: something that no column knows."""
 
     name = "Quarrelsome"
 
-    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Rejection | None:
         if any(other.name == "enemy" for other in node.pods):
             return Reject(Reason("Enemy", "the enemy is there"))
         return None
 
 
 class Moody(Plugin, Filter):
-    """Refuses every node once, and none when asked again."""
+    """Rejects every node once, and none when asked again."""
 
     name = "Moody"
 
     def __init__(self) -> None:
         self.seen: set[str] = set()
 
-    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Rejection | None:
         if node.name in self.seen:
             return None
         self.seen.add(node.name)
@@ -164,7 +164,7 @@ class Broken(Plugin, Filter):
 
     name = "Broken"
 
-    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Rejection | None:
         if not node.pods:
             raise ZeroDivisionError("no pods")
         return Reject(Reason("Broken", "there are pods"))
@@ -176,7 +176,7 @@ class BrokenScales(Plugin, Filter, VectorFilter):
     name = "BrokenScales"
     filter_sees = Sees.AMOUNTS
 
-    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Rejection | None:
         if not node.requested("cpu"):
             raise ZeroDivisionError("nothing on the scales")
         return Reject(Reason("Scales", "too heavy")) if node.requested("cpu") > 1000 else None

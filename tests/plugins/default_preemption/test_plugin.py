@@ -35,6 +35,9 @@ class Found:
         self.best = min(candidates, key=lambda c: c.cost) if candidates else None
         self.errors = errors
 
+    def rejectors(self) -> frozenset[str]:
+        return frozenset(["Volumes"])
+
     def message(self) -> str:
         return "0/9 nodes are available: 9 of no use."
 
@@ -87,23 +90,23 @@ class Handle:
 
 
 class Rejected:
-    """Why the nodes were refused: rows 0 to `resolvable` for a reason that evictions may remove."""
+    """Why the nodes were rejected: rows 0 to `resolvable` for a reason that evictions may remove."""
 
-    def __init__(self, resolvable: int = 3, refusal: Reject = FULL) -> None:
+    def __init__(self, resolvable: int = 3, rejection: Reject = FULL) -> None:
         self._resolvable = resolvable
-        self._refusal = refusal
+        self._rejection = rejection
 
     def resolvable_rows(self) -> Any:
         return np.arange(self._resolvable)
 
-    def refusal(self, node_name: str) -> Reject:
-        return self._refusal
+    def rejection(self, node_name: str) -> Reject:
+        return self._rejection
 
 
 def preempt(handle: Any, rejected: Any = None, **args: int) -> Any:
     plugin = DefaultPreemption(handle, DefaultPreemptionArgs(**args))
-    refused: Any = rejected or Rejected()
-    return plugin.post_filter(CycleState(), POD.build(), refused)
+    rejected: Any = rejected or Rejected()
+    return plugin.post_filter(CycleState(), POD.build(), rejected)
 
 
 def candidate(name: str, *victims: str, cost: float = 0.0) -> Candidate:
@@ -113,16 +116,17 @@ def candidate(name: str, *victims: str, cost: float = 0.0) -> Candidate:
 # --- the decision -----------------------------------------------------------------------------------------------------
 
 
-def test_the_cheapest_candidate_is_promised_and_its_victims_go() -> None:
+def test_the_cheapest_candidate_is_nominated_and_its_victims_go() -> None:
     handle = Handle(POD, Found(candidate("a", "x", "y", cost=2), candidate("b", "z", cost=1)))
     message = "preemption: found a potential placement for pod on node b, preempting 1 victims"
     assert preempt(handle) == Nominate("b", message)
     assert handle.evicted == ["z"]
 
 
-def test_without_a_candidate_the_promise_is_taken_back() -> None:
+def test_without_a_candidate_the_nomination_is_cleared() -> None:
     handle = Handle(POD, Found())
-    assert preempt(handle) == Nominate("", "preemption: 0/9 nodes are available: 9 of no use.")
+    message = "preemption: 0/9 nodes are available: 9 of no use."
+    assert preempt(handle) == Nominate("", message, frozenset(["Volumes"]))
     assert handle.evicted == []
 
 
@@ -189,7 +193,7 @@ def leaving(name: str, priority: int = 1, **condition: str) -> PodBuilder:
 
 
 @pytest.mark.parametrize(
-    ("other", "refusal", "may"),
+    ("other", "rejection", "may"),
     [
         (leaving("v"), FULL, False),
         (leaving("v"), HOPELESS, True),
@@ -200,10 +204,12 @@ def leaving(name: str, priority: int = 1, **condition: str) -> PodBuilder:
         (pod("v").priority(1).status(conditions=[PREEMPTED]), FULL, True),
     ],
 )
-def test_who_waits_for_victims_that_are_leaving_takes_no_others(other: PodBuilder, refusal: Reject, may: bool) -> None:
+def test_who_waits_for_victims_that_are_leaving_takes_no_others(
+    other: PodBuilder, rejection: Reject, may: bool
+) -> None:
     nodes: NodeBuilder = node("n")
     handle = Handle(POD, Found(candidate("a", "x")), nominated="n", at=node_view(nodes, other))
-    answer = preempt(handle, Rejected(refusal=refusal))
+    answer = preempt(handle, Rejected(rejection=rejection))
     assert isinstance(answer, Nominate) is may
     if not may:
         text = "preemption: not eligible due to a terminating pod on the nominated node."
@@ -225,9 +231,9 @@ def test_while_victims_are_being_evicted_the_preemptor_is_gated() -> None:
     assert plugin.pre_enqueue(POD.build()) is None
     plugin.post_filter(CycleState(), POD.build(), rejected)
     handle.objects("Pod")["default/x"] = pod("x").build()
-    refusal = plugin.pre_enqueue(POD.build())
-    assert refusal is not None and refusal.unresolvable
-    assert refusal.reasons[0].message == "waiting for the preemption for this pod to be finished"
+    rejection = plugin.pre_enqueue(POD.build())
+    assert rejection is not None and rejection.unresolvable
+    assert rejection.reasons[0].message == "waiting for the preemption for this pod to be finished"
     assert plugin.pre_enqueue(pod("other").build()) is None
     assert plugin.whom_it_lets_in(pod("x").build(), None).keys == frozenset({"default/p"})
     assert plugin.whom_it_lets_in(pod("y").build(), None).keys == frozenset()

@@ -14,7 +14,7 @@ from pilotage.model import Pod
 from pilotage.testing import PodBuilder, VirtualClock, pod
 
 PREEMPTOR = pod("preemptor").priority(10).build()
-FAILED = Evicted(error=RuntimeError("refused"))
+FAILED = Evicted(error=RuntimeError("rejected"))
 
 
 class Handle:

@@ -36,7 +36,7 @@ VALUES = {"default": "8Gi", "validValues": ["8Gi", "16Gi", "40Gi"]}
         ({"default": "100m", "validRange": {"min": "100m", "step": "100m"}}, "150m", "200m"),
     ],
 )
-def test_a_request_is_rounded_up_or_refused(policy: Any, request_: str | None, expected: str | None) -> None:
+def test_a_request_is_rounded_up_or_rejected(policy: Any, request_: str | None, expected: str | None) -> None:
     capacity = {"memory": {"value": "80Gi", **({"requestPolicy": policy} if policy else {})}}
     offered = msgspec.convert(device("a", capacity=capacity), Device)
     wanted = None if request_ is None else CapacityRequirements(requests={"memory": request_})

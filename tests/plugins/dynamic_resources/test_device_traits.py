@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from pilotage.cel import CelError
 from pilotage.model.resource import Device, DeviceAttribute
-from pilotage.plugins.dynamic_resources.cel import CelError
 from pilotage.plugins.dynamic_resources.device_traits import traits_of
 
 _DRIVER = "gpu.example.com"

@@ -1,4 +1,4 @@
-"""Claims that make an exhaustive search try for ever: what is refused early, what is given up, what is remembered."""
+"""Claims that make an exhaustive search try for ever: what is rejected early, what is given up, what is remembered."""
 
 from __future__ import annotations
 
@@ -101,20 +101,20 @@ HOPELESS: dict[str, tuple[list[Any], list[Any], int]] = {
 
 
 @pytest.mark.parametrize("name", HOPELESS)
-def test_claims_that_cannot_be_served_are_refused_within_few_steps(name: str) -> None:
+def test_claims_that_cannot_be_served_are_rejected_within_few_steps(name: str) -> None:
     requests, constraints, devices = HOPELESS[name]
     attempt = search([claim("c", *requests, constraints=constraints)], [device_slice("n", *numbered(devices))])
     assert picked(attempt) is None
     assert attempt.steps < 2_500
 
 
-def test_many_claims_of_one_pod_are_refused_within_few_steps() -> None:
+def test_many_claims_of_one_pod_are_rejected_within_few_steps() -> None:
     attempt = search([claim(f"c{i}", exactly()) for i in range(30)], [device_slice("n", *numbered(29))])
     assert picked(attempt) is None
     assert attempt.steps < 1_000
 
 
-def test_partitions_that_consume_more_than_there_is_are_refused_within_few_steps() -> None:
+def test_partitions_that_consume_more_than_there_is_are_rejected_within_few_steps() -> None:
     parts = [
         device(f"d{i}", consumesCounters=[{"counterSet": "card", "counters": {"gb": {"value": str(1 + i % 3)}}}])
         for i in range(30)
@@ -124,7 +124,7 @@ def test_partitions_that_consume_more_than_there_is_are_refused_within_few_steps
     assert attempt.steps < 5_000
 
 
-def test_shares_that_do_not_go_together_are_refused_within_few_steps() -> None:
+def test_shares_that_do_not_go_together_are_rejected_within_few_steps() -> None:
     shared = numbered(6, allowMultipleAllocations=True, capacity={"gb": "4"})
     wanted = [exactly(f"r{i}", capacity={"requests": {"gb": "3"}}) for i in range(7)]
     attempt = search([claim("c", *wanted)], [device_slice("n", *shared)])
@@ -245,8 +245,8 @@ class World:
         self.handle = SchedulerHandle(self.cluster, Dispatcher(NoApi()), SystemClock(), seeded(1))
         self.plugin = default(DynamicResources, self.handle)
 
-    def refused(self, state: CycleState, *claims: str) -> int:
-        """On how many nodes a pod with these claims is refused."""
+    def rejected(self, state: CycleState, *claims: str) -> int:
+        """On how many nodes a pod with these claims is rejected."""
         used = [{"name": name, "resourceClaimName": name} for name in claims]
         waiting = pod("p").spec(resourceClaims=used).build()
         assert self.plugin.pre_filter(state, waiting, self.cluster.nodes) is None
@@ -265,7 +265,7 @@ def test_nodes_with_equal_devices_are_searched_once(monkeypatch: pytest.MonkeyPa
     requests = [exactly(f"r{i}", f"{INDEX} != {i}") for i in range(13)]
     world = World(2_500, numbered(12), claim("c", *requests))
     begun = counted(monkeypatch)
-    assert world.refused(CycleState(), "c") == 2_500
+    assert world.rejected(CycleState(), "c") == 2_500
     assert len(begun) == 1
     assert begun[0].steps < 2_500
 
@@ -277,7 +277,7 @@ def test_a_solution_that_took_long_is_carried_over_to_equal_nodes_with_their_own
     world = World(50, numbered(21), claim("c", *wanted))
     begun = counted(monkeypatch)
     state = CycleState()
-    assert world.refused(state, "c") == 0
+    assert world.rejected(state, "c") == 0
     assert len(begun) == 1
     waiting = pod("p").spec(resourceClaims=[{"name": "c", "resourceClaimName": "c"}]).build()
     world.plugin.reserve(state, waiting, "n7")
@@ -285,20 +285,20 @@ def test_a_solution_that_took_long_is_carried_over_to_equal_nodes_with_their_own
     assert {device.pool for device in taken} == {"n7"}
     assert len(taken) == 21
     world.cluster.put_object("ResourceClaim", claim("c2", *wanted))
-    assert world.refused(CycleState(), "c2") == 1
+    assert world.rejected(CycleState(), "c2") == 1
 
 
 def test_nodes_whose_devices_differ_in_use_are_not_equal(monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = [*(exactly(f"r{i}") for i in range(20)), exactly("x", f"{INDEX} == 0")]
     world = World(10, numbered(21), claim("c", *wanted), allocated("other", "d0", pool="n3"))
-    assert world.refused(CycleState(), "c") == 1
+    assert world.rejected(CycleState(), "c") == 1
 
 
 def test_a_search_over_all_nodes_ends_with_the_budget_of_the_cycle() -> None:
     world = World(2_500, numbered(12), claim("c", exactly(count=13)))
     budget = Budget(1.0, Seconds(0.3))
     with pytest.raises(BudgetExceeded):
-        world.refused(CycleState(budget), "c")
+        world.rejected(CycleState(budget), "c")
 
 
 def test_an_interrupted_search_leaves_nothing_behind_and_the_next_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -308,7 +308,7 @@ def test_an_interrupted_search_leaves_nothing_behind_and_the_next_goes_on(monkey
     while attempts < 50:
         attempts += 1
         try:
-            assert world.refused(CycleState(Budget(1.0, Seconds(0.6))), "c") == 300
+            assert world.rejected(CycleState(Budget(1.0, Seconds(0.6))), "c") == 300
             break
         except BudgetExceeded:
             continue
@@ -320,7 +320,7 @@ def test_each_evaluation_of_an_expression_asks_the_budget() -> None:
     looks = Seconds(0.001)
     expressions = [f"{INDEX} >= 0 && {number} >= 0" for number in range(32)]
     world = World(1, numbered(12), claim("c", *(exactly(f"r{i}", e) for i, e in enumerate(expressions[:12]))))
-    assert world.refused(CycleState(Budget(10.0, looks)), "c") == 0
+    assert world.rejected(CycleState(Budget(10.0, looks)), "c") == 0
     assert looks() > 0.001 * 12
 
 
@@ -328,7 +328,7 @@ def test_more_devices_than_a_search_can_hold_are_an_error_that_says_so() -> None
     claims = [claim(f"c{i}", *(exactly(f"r{n}", adminAccess=True) for n in range(32))) for i in range(20)]
     world = World(1, numbered(40), *claims)
     with pytest.raises(AllocationError, match="more devices than can be searched for together"):
-        world.refused(CycleState(), *(one.name for one in claims))
+        world.rejected(CycleState(), *(one.name for one in claims))
 
 
 def test_counting_devices_for_a_score_ends_with_the_budget_of_the_cycle() -> None:

@@ -45,7 +45,7 @@ class World:
     def pre_filter(self, state: CycleState, waiting: PodBuilder) -> Any:
         return self.plugin.pre_filter(state, waiting.build(), self.cluster.nodes)
 
-    def refusal(self, state: CycleState, waiting: PodBuilder) -> str:
+    def rejection(self, state: CycleState, waiting: PodBuilder) -> str:
         answer = self.plugin.filter(state, waiting.build(), RowView(self.cluster.nodes, 0))
         return "" if answer is None else answer.reasons[0].message
 
@@ -83,10 +83,10 @@ def test_a_pod_whose_claims_cannot_be_used_is_kept_back(known: Any, waiting: Pod
     answer = world.plugin.pre_enqueue(waiting.build())
     assert (None if answer is None else answer.reasons[0].message) == problem
     if problem is not None:
-        refused = world.pre_filter(CycleState(), waiting)
-        assert isinstance(refused, Reject)
-        assert refused.unresolvable
-        assert refused.reasons[0].message == problem
+        rejected = world.pre_filter(CycleState(), waiting)
+        assert isinstance(rejected, Reject)
+        assert rejected.unresolvable
+        assert rejected.reasons[0].message == problem
 
 
 def test_a_pod_without_claims_is_skipped_and_shares_its_answers() -> None:
@@ -108,7 +108,7 @@ def test_a_claim_that_another_pod_is_about_to_allocate_is_left_alone() -> None:
     world = World(claim("c", exactly()))
     state, first = CycleState(), using("c", "first")
     world.pre_filter(state, first)
-    assert world.refusal(state, first) == ""
+    assert world.rejection(state, first) == ""
     world.plugin.reserve(state, first.build(), "n")
     answer = world.pre_filter(CycleState(), using("c", "second"))
     assert answer.reasons[0].message == "resource claim default/c is in the process of being allocated"
@@ -128,7 +128,7 @@ def test_a_claim_that_is_in_the_way_is_freed_if_nobody_else_uses_it(users: Any, 
     world = World(unavailable(reservedFor=users))
     state, waiting = CycleState(), using("c").uid("own")
     assert world.pre_filter(state, waiting) is None
-    assert world.refusal(state, waiting) == "resourceclaim not available on the node"
+    assert world.rejection(state, waiting) == "resourceclaim not available on the node"
     answer = world.plugin.post_filter(state, waiting.build(), None)  # type: ignore[arg-type]
     texts = [reason.message for reason in answer.reasons]
     assert texts == (["deallocation of ResourceClaim completed"] if is_freed else [])
@@ -166,7 +166,7 @@ def test_reserving_takes_devices_and_unreserving_gives_them_back() -> None:
     world = World(claim("c", exactly(count=2)))
     state, waiting = CycleState(), using("c")
     world.pre_filter(state, waiting)
-    assert world.refusal(state, waiting) == ""
+    assert world.rejection(state, waiting) == ""
     world.plugin.reserve(state, waiting.build(), "n")
     ledger = world.handle.index(ClaimBook).ledger
     assert sorted(str(taken) for taken in ledger.devices()) == ["gpu.example.com/n/a", "gpu.example.com/n/b"]
@@ -182,7 +182,7 @@ def test_devices_that_are_given_back_before_they_were_written_are_told_to_those_
         world = World(own, claim("o", exactly()))
         state, first, waiting = CycleState(), using("c"), using("o", "waiting").build()
         world.pre_filter(state, first)
-        assert world.refusal(state, first) == ""
+        assert world.rejection(state, first) == ""
         world.plugin.reserve(state, first.build(), "n")
         if is_deleted:
             state[POD_CLAIMS].sent[own.uid] = ClaimUpdate(own)
@@ -208,7 +208,7 @@ def test_unreserving_while_the_reservation_is_on_its_way_takes_it_back_and_keeps
     world = World(claim("c", exactly()))
     state, waiting = CycleState(), using("c")
     world.pre_filter(state, waiting)
-    assert world.refusal(state, waiting) == ""
+    assert world.rejection(state, waiting) == ""
     world.plugin.reserve(state, waiting.build(), "n")
     claims, on_its_way = state[POD_CLAIMS], claim("c", exactly())
     claims.sent[on_its_way.uid] = ClaimUpdate(on_its_way)

@@ -87,7 +87,7 @@ def test_admin_access_ignores_who_has_the_device_and_takes_nothing_away() -> Non
     assert given([claim("c", exactly())], plain("a"), taken=[allocated("x", "a", adminAccess=True)]) == [["a"]]
 
 
-def test_more_devices_than_a_claim_may_have_are_refused_at_once() -> None:
+def test_more_devices_than_a_claim_may_have_are_rejected_at_once() -> None:
     names = [f"d{number}" for number in range(40)]
     with pytest.raises(AllocationError, match="number of requested devices 33 exceeds the claim limit of 32"):
         given([claim("c", exactly(count=33))], plain(*names))

@@ -105,8 +105,8 @@ class AffinityWorld:
     def skips_filter(self, waiting: PodBuilder) -> bool:
         return isinstance(self.plugin.pre_filter(CycleState(), self.pod(waiting), self.cluster.nodes), Skip)
 
-    def refusals(self, waiting: PodBuilder) -> dict[str, str]:
-        """The message for every node that is refused."""
+    def rejections(self, waiting: PodBuilder) -> dict[str, str]:
+        """The message for every node that is rejected."""
         state, built, nodes = CycleState(), self.pod(waiting), self.cluster.nodes
         answer = self.plugin.pre_filter(state, built, nodes)
         assert not isinstance(answer, Reject)
@@ -123,16 +123,16 @@ class AffinityWorld:
         for mask, reason in self.plugin.filter_all(state, self.pod(waiting), nodes):
             assert mask.any(), "a reason that holds nowhere"
             for row in np.flatnonzero(mask).tolist():
-                assert nodes.names[row] not in found, "a node is refused for one reason"
+                assert nodes.names[row] not in found, "a node is rejected for one reason"
                 found[nodes.names[row]] = reason.message
         return found
 
     def _by_node(self, state: CycleState, waiting: PodBuilder) -> dict[str, str]:
         found = {}
         for row, name in enumerate(self.cluster.nodes.names):
-            refusal = self.plugin.filter(state, self.pod(waiting), RowView(self.cluster.nodes, row))
-            if refusal is not None:
-                (reason,) = refusal.reasons
+            rejection = self.plugin.filter(state, self.pod(waiting), RowView(self.cluster.nodes, row))
+            if rejection is not None:
+                (reason,) = rejection.reasons
                 assert reason.unresolvable == (reason.message == NOT_NEAR)
                 found[name] = reason.message
         return found
@@ -193,11 +193,11 @@ class Imagined:
         return self
 
     @property
-    def refusal(self) -> str:
-        """Why the node is refused; "" if it is not. Columns see what is imagined, too."""
+    def rejection(self) -> str:
+        """Why the node is rejected; "" if it is not. Columns see what is imagined, too."""
         plugin, pod, nodes = self._world.plugin, self._world.pod(self._waiting), self._world.cluster.nodes
-        refusal = plugin.filter(self._state, pod, self._node)
-        message = "" if refusal is None else refusal.reasons[0].message
+        rejection = plugin.filter(self._state, pod, self._node)
+        message = "" if rejection is None else rejection.reasons[0].message
         row = nodes.names.index(self._node.name)
         columns = plugin.filter_all(self._state, pod, nodes)
         assert [reason.message for mask, reason in columns if mask[row]] == ([message] if message else [])

@@ -1,4 +1,4 @@
-"""What helps a pod that was refused for its affinity or that of others."""
+"""What helps a pod that was rejected for its affinity or that of others."""
 
 from __future__ import annotations
 

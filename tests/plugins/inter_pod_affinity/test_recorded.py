@@ -1,4 +1,4 @@
-"""The plugin alone against recorded decisions of kube-scheduler: what it skips, refuses, scores, and its hints."""
+"""The plugin alone against recorded decisions of kube-scheduler: what it skips, rejects, scores, and its hints."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RECORDED = Path(__file__).parents[2] / "data" / "parity"
 AFFINITY = [
     case
     for case in load_cases(RECORDED / "affinity.jsonl.gz")
-    # Otherwise another plugin refused the pod before this one was asked.
+    # Otherwise another plugin rejected the pod before this one was asked.
     if case.expected["preFilter"]["code"] == "Success"
 ]
 
@@ -40,7 +40,7 @@ class RecordedWorld(AffinityWorld):
         self.is_skipped = isinstance(self.plugin.pre_filter(self.state, self.asked, self.cluster.nodes), Skip)
 
     def messages(self, node_name: str) -> list[str]:
-        """Why the node is refused, now or once the pods that it is promised to are there."""
+        """Why the node is rejected, now or once the pods that it is promised to are there."""
         view = self.cluster.node_view(node_name)
         assert view is not None
         beside, state = ImaginedNode(view), self.state.clone()
@@ -48,8 +48,8 @@ class RecordedWorld(AffinityWorld):
             if rival.priority >= self.asked.priority and rival.uid != self.asked.uid:
                 beside.add(rival)
                 self.plugin.add_pod(state, self.asked, rival, beside)
-        refusal = self.plugin.filter(state, self.asked, beside) or self.plugin.filter(self.state, self.asked, view)
-        return [] if refusal is None else [reason.message for reason in refusal.reasons]
+        rejection = self.plugin.filter(state, self.asked, beside) or self.plugin.filter(self.state, self.asked, view)
+        return [] if rejection is None else [reason.message for reason in rejection.reasons]
 
     def scored(self, feasible: list[str]) -> dict[str, tuple[int, int]]:
         """(raw, weighted) for each feasible node; empty if scoring is skipped."""

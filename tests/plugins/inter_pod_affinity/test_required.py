@@ -29,26 +29,26 @@ DB_ON_A1 = app("db").node("a1")
 
 def test_affinity_leaves_the_domains_that_have_such_a_pod() -> None:
     world = AffinityWorld(NODES, [DB_ON_A1])
-    assert world.refusals(near(WEB, term())) == {"b1": NOT_NEAR, "bare": NOT_NEAR}
-    assert world.refusals(near(WEB, term(key=HOSTNAME))) == dict.fromkeys(["a2", "b1", "bare"], NOT_NEAR)
+    assert world.rejections(near(WEB, term())) == {"b1": NOT_NEAR, "bare": NOT_NEAR}
+    assert world.rejections(near(WEB, term(key=HOSTNAME))) == dict.fromkeys(["a2", "b1", "bare"], NOT_NEAR)
 
 
 def test_affinity_needs_one_pod_that_all_terms_mean() -> None:
     both = [term("app=db"), term("tier=gold", HOSTNAME)]
     two_pods = [DB_ON_A1, pod("gold").label("tier", "gold").node("a1")]
-    assert len(AffinityWorld(NODES, two_pods).refusals(near(WEB, *both))) == 4
+    assert len(AffinityWorld(NODES, two_pods).rejections(near(WEB, *both))) == 4
     one_pod = [app("db").label("tier", "gold").node("a1")]
-    assert AffinityWorld(NODES, one_pod).refusals(near(WEB, *both)) == dict.fromkeys(["a2", "b1", "bare"], NOT_NEAR)
+    assert AffinityWorld(NODES, one_pod).rejections(near(WEB, *both)) == dict.fromkeys(["a2", "b1", "bare"], NOT_NEAR)
 
 
 def test_anti_affinity_closes_the_domains_that_have_such_a_pod() -> None:
     world = AffinityWorld(NODES, [DB_ON_A1])
-    assert world.refusals(apart(WEB, term())) == {"a1": NOT_APART, "a2": NOT_APART}
+    assert world.rejections(apart(WEB, term())) == {"a1": NOT_APART, "a2": NOT_APART}
 
 
 def test_each_anti_affinity_term_counts_by_itself() -> None:
     world = AffinityWorld(NODES, [DB_ON_A1, app("cache").node("b1")])
-    assert world.refusals(apart(WEB, term("app=db", HOSTNAME), term("app=cache"))) == {
+    assert world.rejections(apart(WEB, term("app=db", HOSTNAME), term("app=cache"))) == {
         "a1": NOT_APART,
         "b1": NOT_APART,
     }
@@ -56,16 +56,16 @@ def test_each_anti_affinity_term_counts_by_itself() -> None:
 
 def test_existing_pods_keep_out_whom_their_anti_affinity_means() -> None:
     world = AffinityWorld(NODES, [apart(app("db"), term("app=web")).node("a1")])
-    assert world.refusals(WEB) == {"a1": UNWELCOME, "a2": UNWELCOME}
+    assert world.rejections(WEB) == {"a1": UNWELCOME, "a2": UNWELCOME}
     assert world.skips_filter(app("batch"))
 
 
 def test_affinity_is_complained_of_before_anti_affinity_and_others() -> None:
     world = AffinityWorld(NODES, [DB_ON_A1, apart(app("grump"), term("app=web", HOSTNAME)).node("b1")])
     waiting = apart(near(WEB, term("app=db")), term("app=db", HOSTNAME))
-    assert world.refusals(waiting) == {"a1": NOT_APART, "b1": NOT_NEAR, "bare": NOT_NEAR}
+    assert world.rejections(waiting) == {"a1": NOT_APART, "b1": NOT_NEAR, "bare": NOT_NEAR}
     choosy = apart(WEB, term("app=grump"))
-    assert world.refusals(choosy) == {"b1": NOT_APART}, "the own rule is named before that of others"
+    assert world.rejections(choosy) == {"b1": NOT_APART}, "the own rule is named before that of others"
 
 
 # --- the first of a group --------------------------------------------------------------------------------------------
@@ -73,19 +73,19 @@ def test_affinity_is_complained_of_before_anti_affinity_and_others() -> None:
 
 def test_first_pod_of_a_group_goes_to_any_node_with_all_keys() -> None:
     world = AffinityWorld(NODES)
-    assert world.refusals(near(WEB, term("app=web"))) == {"bare": NOT_NEAR}
-    assert len(world.refusals(near(WEB, term("app=db")))) == 4, "it does not mean itself"
-    assert len(world.refusals(near(WEB, term("app=web"), term("app=db")))) == 4, "only one term means itself"
+    assert world.rejections(near(WEB, term("app=web"))) == {"bare": NOT_NEAR}
+    assert len(world.rejections(near(WEB, term("app=db")))) == 4, "it does not mean itself"
+    assert len(world.rejections(near(WEB, term("app=web"), term("app=db")))) == 4, "only one term means itself"
 
 
 def test_second_pod_of_a_group_goes_where_the_first_is() -> None:
     world = AffinityWorld(NODES, [app("web", "first").node("b1")])
-    assert world.refusals(near(WEB, term("app=web"))) == dict.fromkeys(["a1", "a2", "bare"], NOT_NEAR)
+    assert world.rejections(near(WEB, term("app=web"))) == dict.fromkeys(["a1", "a2", "bare"], NOT_NEAR)
 
 
 def test_pods_in_no_domain_do_not_make_a_group() -> None:
     world = AffinityWorld(NODES, [app("web", "first").node("bare")])
-    assert world.refusals(near(WEB, term("app=web"))) == {"bare": NOT_NEAR}
+    assert world.rejections(near(WEB, term("app=web"))) == {"bare": NOT_NEAR}
 
 
 # --- who is meant ----------------------------------------------------------------------------------------------------
@@ -110,8 +110,8 @@ def test_namespaces_of_the_pods_that_are_meant(more: dict[str, Any], meant: list
     names = ["default", "prod", "test", "unknown"]
     pods = [app("db", f"in-{name}").namespace(name).node(name) for name in names]
     world = AffinityWorld([node(name) for name in names], pods, namespaces=NAMESPACES)
-    assert list(world.refusals(apart(WEB, term(key=HOSTNAME, **more)))) == meant
-    assert [n for n in names if n not in world.refusals(near(WEB, term(key=HOSTNAME, **more)))] == meant
+    assert list(world.rejections(apart(WEB, term(key=HOSTNAME, **more)))) == meant
+    assert [n for n in names if n not in world.rejections(near(WEB, term(key=HOSTNAME, **more)))] == meant
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_namespaces_of_the_pods_that_are_meant(more: dict[str, Any], meant: list
 def test_namespaces_from_which_existing_pods_keep_others_out(more: dict[str, Any], kept_out: list[str]) -> None:
     """A namespace that nobody knows has no labels."""
     world = AffinityWorld(NODES, [apart(app("db"), term("app=web", **more)).node("a1")], namespaces=NAMESPACES)
-    found = [n for n in (*NAMESPACES, "unknown") if world.refusals(WEB.namespace(n))]
+    found = [n for n in (*NAMESPACES, "unknown") if world.rejections(WEB.namespace(n))]
     assert found == kept_out
 
 
@@ -136,10 +136,10 @@ def test_relabelled_namespace_counts_with_its_new_labels() -> None:
     world = AffinityWorld(NODES, [app("db").namespace("test").node("a1")], namespaces=NAMESPACES)
     world.place(apart(app("shy").namespace("prod"), term("app=web", namespaceSelector={"matchLabels": TEST})), "b1")
     waiting = apart(WEB, term(key=HOSTNAME, namespaceSelector={"matchLabels": PROD}))
-    assert world.refusals(waiting) == {}
+    assert world.rejections(waiting) == {}
     world.put_namespace("test", PROD)
     world.put_namespace("default", TEST)
-    assert world.refusals(waiting) == {"a1": NOT_APART, "b1": UNWELCOME}
+    assert world.rejections(waiting) == {"a1": NOT_APART, "b1": UNWELCOME}
 
 
 SELECTORS: list[tuple[Json | None, bool]] = [
@@ -158,32 +158,32 @@ SELECTORS: list[tuple[Json | None, bool]] = [
 @pytest.mark.parametrize(("selector", "matches"), SELECTORS)
 def test_selectors_in_both_directions(selector: Json | None, matches: bool) -> None:
     own = AffinityWorld([node("n")], [app("db").node("n")])
-    assert bool(own.refusals(apart(WEB, term(selector, HOSTNAME)))) == matches
+    assert bool(own.rejections(apart(WEB, term(selector, HOSTNAME)))) == matches
     theirs = AffinityWorld([node("n")], [apart(app("x"), term(selector, HOSTNAME)).node("n")])
-    assert bool(theirs.refusals(app("db"))) == matches
+    assert bool(theirs.rejections(app("db"))) == matches
 
 
 def test_terminating_pods_count_until_they_are_gone() -> None:
     world = AffinityWorld(NODES, [app("db").terminating().node("a1")])
-    assert world.refusals(apart(WEB, term(key=HOSTNAME))) == {"a1": NOT_APART}
+    assert world.rejections(apart(WEB, term(key=HOSTNAME))) == {"a1": NOT_APART}
 
 
 def test_pods_on_unknown_nodes_count_when_the_node_comes() -> None:
     world = AffinityWorld(NODES, [apart(app("db"), term("app=web")).node("c1")])
-    assert world.refusals(apart(WEB, term())) == {}
+    assert world.rejections(apart(WEB, term())) == {}
     world.cluster.put_node(node("c1").zone("c").build())
-    assert world.refusals(apart(WEB, term())) == {"c1": NOT_APART}
-    assert world.refusals(WEB) == {"c1": UNWELCOME}
+    assert world.rejections(apart(WEB, term())) == {"c1": NOT_APART}
+    assert world.rejections(WEB) == {"c1": UNWELCOME}
 
 
 def test_a_node_that_moves_takes_its_pods_along() -> None:
     world = AffinityWorld(NODES, [apart(app("db"), term("app=web")).node("a1")])
     asked: list[PodBuilder] = [WEB, apart(WEB, term())]
-    assert [list(world.refusals(waiting)) for waiting in asked] == [["a1", "a2"]] * 2
+    assert [list(world.rejections(waiting)) for waiting in asked] == [["a1", "a2"]] * 2
     world.cluster.put_node(node("a1").zone("b").build())
-    assert [list(world.refusals(waiting)) for waiting in asked] == [["a1", "b1"]] * 2
+    assert [list(world.rejections(waiting)) for waiting in asked] == [["a1", "b1"]] * 2
     world.cluster.remove_node("a1")
-    assert [world.refusals(waiting) for waiting in asked] == [{}, {}]
+    assert [world.rejections(waiting) for waiting in asked] == [{}, {}]
 
 
 # --- what is remembered between pods ---------------------------------------------------------------------------------
@@ -192,25 +192,25 @@ def test_a_node_that_moves_takes_its_pods_along() -> None:
 def test_pods_that_come_and_go_between_two_pods_of_a_workload_count() -> None:
     world = AffinityWorld(NODES, [app("db", "first").node("b1")])
     waiting = apart(WEB, term())
-    assert list(world.refusals(waiting)) == ["b1"]
+    assert list(world.rejections(waiting)) == ["b1"]
     world.place(app("db", "second"), "a1")
     world.place(app("db", "third"), "bare")
-    assert list(world.refusals(waiting)) == ["a1", "a2", "b1"], "a pod in no domain closes none"
+    assert list(world.rejections(waiting)) == ["a1", "a2", "b1"], "a pod in no domain closes none"
     world.cluster.remove_pod(app("db", "first").build().uid)
     world.cluster.remove_pod(app("db", "third").build().uid)
-    assert list(world.refusals(waiting)) == ["a1", "a2"]
+    assert list(world.rejections(waiting)) == ["a1", "a2"]
 
 
 def test_terms_that_come_and_go_between_two_pods_of_a_workload_count() -> None:
     world = AffinityWorld(NODES, [apart(app("db"), term("app=other")).node("b1")])
-    assert world.refusals(WEB) == {}
+    assert world.rejections(WEB) == {}
     grump = apart(app("grump"), term("app=web", HOSTNAME))
     world.place(grump, "a1")
-    assert list(world.refusals(WEB)) == ["a1"]
+    assert list(world.rejections(WEB)) == ["a1"]
     world.place(apart(app("snob"), term("app=web", HOSTNAME), term("app=web")), "b1")
-    assert list(world.refusals(WEB)) == ["a1", "b1"]
+    assert list(world.rejections(WEB)) == ["a1", "b1"]
     world.cluster.remove_pod(grump.build().uid)
-    assert list(world.refusals(WEB)) == ["b1"]
+    assert list(world.rejections(WEB)) == ["b1"]
     world.check()
 
 
@@ -232,7 +232,7 @@ def test_pods_without_terms_skip_the_filter_unless_somebody_minds_them() -> None
 BAD: Json = {"matchExpressions": [{"key": "app", "operator": "Near", "values": ["x"]}]}
 
 
-def test_malformed_terms_refuse_the_pod_for_good() -> None:
+def test_malformed_terms_reject_the_pod_for_good() -> None:
     world = AffinityWorld(NODES)
     answer = world.plugin.pre_filter(CycleState(), near(WEB, term(BAD)).build(), world.cluster.nodes)
     assert isinstance(answer, Reject) and answer.unresolvable
@@ -247,5 +247,5 @@ def test_malformed_terms_refuse_the_pod_for_good() -> None:
 def test_a_malformed_term_of_an_existing_pod_voids_the_list_it_is_in_and_no_other() -> None:
     spoilt = near(apart(app("db"), term("app=web"), term(BAD)), term("app=web"))
     world = AffinityWorld(NODES, [spoilt.node("a1")])
-    assert world.refusals(WEB) == {}
+    assert world.rejections(WEB) == {}
     assert world.raw(WEB) == {"a1": 1, "a2": 1, "b1": 0, "bare": 0}

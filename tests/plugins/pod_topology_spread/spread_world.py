@@ -78,21 +78,21 @@ class SpreadWorld:
     def skips_filter(self, waiting: PodBuilder) -> bool:
         return isinstance(self.plugin.pre_filter(CycleState(), waiting.build(), self.cluster.nodes), Skip)
 
-    def refusals(self, waiting: PodBuilder) -> dict[str, str]:
-        """The message for every node that is refused."""
+    def rejections(self, waiting: PodBuilder) -> dict[str, str]:
+        """The message for every node that is rejected."""
         state, built, nodes = CycleState(), waiting.build(), self.cluster.nodes
         if isinstance(self.plugin.pre_filter(state, built, nodes), Skip):
             return {}
         by_column: dict[str, str] = {}
         for mask, reason in self.plugin.filter_all(state, built, nodes):
             for row in np.flatnonzero(mask).tolist():
-                assert nodes.names[row] not in by_column, "a node is refused for one reason"
+                assert nodes.names[row] not in by_column, "a node is rejected for one reason"
                 by_column[nodes.names[row]] = reason.message
         by_node = {}
         for row, name in enumerate(nodes.names):
-            refusal = self.plugin.filter(state, built, RowView(nodes, row))
-            if refusal is not None:
-                (reason,) = refusal.reasons
+            rejection = self.plugin.filter(state, built, RowView(nodes, row))
+            if rejection is not None:
+                (reason,) = rejection.reasons
                 assert reason.unresolvable == (reason.message == NO_LABEL)
                 by_node[name] = reason.message
         assert by_column == by_node
@@ -149,5 +149,5 @@ class Imagined:
         return self
 
     @property
-    def is_refused(self) -> bool:
+    def is_rejected(self) -> bool:
         return self._world.plugin.filter(self._state, self._pod, self._node) is not None

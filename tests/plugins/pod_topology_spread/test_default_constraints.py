@@ -49,7 +49,7 @@ def test_pods_of_no_service_have_no_constraints(world: SpreadWorld) -> None:
 
 def test_a_service_makes_its_pods_spread(world: SpreadWorld) -> None:
     world.put("Service", "web", selector={"color": "blue"})
-    assert sorted(world.refusals(PLAIN)) == ["a"]
+    assert sorted(world.rejections(PLAIN)) == ["a"]
 
 
 def test_services_that_come_change_and_go_are_followed(world: SpreadWorld) -> None:
@@ -72,8 +72,8 @@ def test_several_services_select_together(world: SpreadWorld) -> None:
     """The pods in zone a are blue but not of the app: together the services select none of them."""
     world.put("Service", "blue", selector={"color": "blue"})
     world.put("Service", "web", selector={"app": "web"})
-    assert world.refusals(PLAIN) == {}
-    assert sorted(world.refusals(pod("new").label("color", "blue"))) == ["a"]
+    assert world.rejections(PLAIN) == {}
+    assert sorted(world.rejections(pod("new").label("color", "blue"))) == ["a"]
 
 
 SELECTING = {"matchLabels": {"color": "blue"}}
@@ -95,7 +95,7 @@ def test_a_controller_makes_its_pods_spread(
     waiting = owned(PLAIN, kind, "mine", version)
     assert world.skips_filter(waiting)
     world.put(kind, "mine", selector=selector)
-    assert sorted(world.refusals(waiting)) == ["a"]
+    assert sorted(world.rejections(waiting)) == ["a"]
     assert world.skips_filter(owned(PLAIN, kind, "other", version))
     assert world.skips_filter(owned(PLAIN, kind, "mine", "apps/v9"))
     assert world.skips_filter(owned(PLAIN, kind, "mine", version, controller=False))
@@ -104,16 +104,16 @@ def test_a_controller_makes_its_pods_spread(
 def test_a_controller_that_changes_is_followed(world: SpreadWorld) -> None:
     waiting = owned(PLAIN, "ReplicaSet", "mine")
     world.put("ReplicaSet", "mine", selector=SELECTING)
-    assert sorted(world.refusals(waiting)) == ["a"]
+    assert sorted(world.rejections(waiting)) == ["a"]
     world.put("ReplicaSet", "mine", selector={"matchLabels": {"app": "web"}})
-    assert world.refusals(waiting) == {}
+    assert world.rejections(waiting) == {}
 
 
 def test_service_and_controller_select_together(world: SpreadWorld) -> None:
     world.put("Service", "blue", selector={"color": "blue"})
     world.put("ReplicaSet", "mine", selector={"matchLabels": {"app": "web"}})
-    assert world.refusals(owned(PLAIN, "ReplicaSet", "mine")) == {}
-    assert sorted(world.refusals(PLAIN)) == ["a"]
+    assert world.rejections(owned(PLAIN, "ReplicaSet", "mine")) == {}
+    assert sorted(world.rejections(PLAIN)) == ["a"]
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_a_controller_without_a_usable_selector_adds_nothing(
     world.put("ReplicaSet", "mine", selector=selector)
     assert world.skips_filter(waiting)
     world.put("Service", "web", selector={"color": "blue"})
-    assert sorted(world.refusals(waiting)) == ["a"]
+    assert sorted(world.rejections(waiting)) == ["a"]
 
 
 def test_jobs_are_not_spread(world: SpreadWorld) -> None:
@@ -178,7 +178,7 @@ def test_an_empty_list_switches_the_defaults_off() -> None:
 def test_a_deduced_selector_replaces_match_label_keys() -> None:
     world = SpreadWorld(NODES, blues(a=2), listed(constraint(match_label_keys=("app",))))
     world.put("Service", "web", selector={"color": "blue"})
-    assert sorted(world.refusals(PLAIN)) == ["a"]
+    assert sorted(world.rejections(PLAIN)) == ["a"]
 
 
 def test_answers_are_shared_only_where_no_constraint_can_ever_apply() -> None:

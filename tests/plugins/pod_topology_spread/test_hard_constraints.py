@@ -22,8 +22,8 @@ from tests.plugins.pod_topology_spread.spread_world import (
 ZONED = [node("a1").zone("a"), node("a2").zone("a"), node("b1").zone("b"), node("c1").zone("c")]
 
 
-def refused(world: SpreadWorld, *rules: Json, **options: str) -> list[str]:
-    return sorted(world.refusals(spread(*rules, **options)))
+def rejected(world: SpreadWorld, *rules: Json, **options: str) -> list[str]:
+    return sorted(world.rejections(spread(*rules, **options)))
 
 
 @pytest.mark.parametrize(
@@ -41,17 +41,17 @@ def refused(world: SpreadWorld, *rules: Json, **options: str) -> list[str]:
 def test_a_domain_may_be_ahead_of_the_emptiest_by_the_skew(
     there: dict[str, int], skew: int, expected: list[str]
 ) -> None:
-    assert refused(SpreadWorld(ZONED, blues(**there)), rule(skew=skew)) == expected
+    assert rejected(SpreadWorld(ZONED, blues(**there)), rule(skew=skew)) == expected
 
 
 def test_the_reason_is_kube_schedulers() -> None:
-    assert SpreadWorld(ZONED, blues(c1=1)).refusals(spread(rule())) == {"c1": TOO_MANY}
+    assert SpreadWorld(ZONED, blues(c1=1)).rejections(spread(rule())) == {"c1": TOO_MANY}
 
 
 def test_a_pod_that_does_not_match_its_own_selector_does_not_count_itself() -> None:
     world = SpreadWorld(ZONED, blues(a1=1))
-    assert refused(world, rule(), color="red") == []
-    assert refused(SpreadWorld(ZONED, blues(a1=2)), rule(), color="red") == ["a1", "a2"]
+    assert rejected(world, rule(), color="red") == []
+    assert rejected(SpreadWorld(ZONED, blues(a1=2)), rule(), color="red") == ["a1", "a2"]
 
 
 def test_only_like_pods_of_the_namespace_that_stay_are_counted() -> None:
@@ -61,12 +61,12 @@ def test_only_like_pods_of_the_namespace_that_stay_are_counted() -> None:
         pod("leaving").label("color", "blue").terminating().node("a1"),
         pod("bare").node("a1"),
     ]
-    assert refused(SpreadWorld(ZONED, others), rule()) == []
+    assert rejected(SpreadWorld(ZONED, others), rule()) == []
 
 
-def test_nodes_without_the_label_are_refused_for_good_and_do_not_count() -> None:
+def test_nodes_without_the_label_are_rejected_for_good_and_do_not_count() -> None:
     world = SpreadWorld([*ZONED, node("x")], blues(x=7, b1=1))
-    assert world.refusals(spread(rule())) == {"b1": TOO_MANY, "x": NO_LABEL}
+    assert world.rejections(spread(rule())) == {"b1": TOO_MANY, "x": NO_LABEL}
 
 
 def test_a_node_must_have_all_keys_to_be_counted_for_any() -> None:
@@ -74,20 +74,20 @@ def test_a_node_must_have_all_keys_to_be_counted_for_any() -> None:
     nodes = [node("a").zone("a").label("rack", "1"), node("b").zone("b").label("rack", "2"), node("c").zone("c")]
     world = SpreadWorld(nodes, blues(a=1, b=1, c=5))
     rules = (rule(), rule(key="rack"))
-    assert world.refusals(spread(*rules)) == {"c": NO_LABEL}
-    assert world.refusals(spread(rule())) == {"c": TOO_MANY}
+    assert world.rejections(spread(*rules)) == {"c": NO_LABEL}
+    assert world.rejections(spread(rule())) == {"c": TOO_MANY}
 
 
 def test_the_first_broken_constraint_is_told() -> None:
     nodes = [node("a").zone("a").label("rack", "1"), node("b").zone("b"), node("c").zone("c").label("rack", "2")]
     world = SpreadWorld(nodes, blues(a=1))
-    assert world.refusals(spread(rule(), rule(key="rack"))) == {"a": TOO_MANY, "b": NO_LABEL}
+    assert world.rejections(spread(rule(), rule(key="rack"))) == {"a": TOO_MANY, "b": NO_LABEL}
 
 
 def test_all_constraints_must_hold() -> None:
     nodes = [node(f"{zone}{number}").zone(zone) for zone in "ab" for number in (1, 2)]
     world = SpreadWorld(nodes, blues(a1=1, b1=1, b2=1))
-    assert refused(world, rule(), rule(key=HOSTNAME)) == ["a1", "b1", "b2"]
+    assert rejected(world, rule(), rule(key=HOSTNAME)) == ["a1", "b1", "b2"]
 
 
 @pytest.mark.parametrize(
@@ -95,41 +95,41 @@ def test_all_constraints_must_hold() -> None:
 )
 def test_fewer_domains_than_wanted_make_the_emptiest_count_as_empty(domains: int | None, expected: list[str]) -> None:
     world = SpreadWorld(ZONED, blues(a1=1, b1=1, c1=1))
-    assert refused(world, rule(minDomains=domains)) == expected
+    assert rejected(world, rule(minDomains=domains)) == expected
 
 
 def test_nodes_that_the_pod_may_not_use_are_not_counted_unless_told_so() -> None:
     nodes = [node("a").zone("a").label("disk", "ssd"), node("b").zone("b").label("disk", "ssd"), node("c").zone("c")]
     world = SpreadWorld(nodes, blues(a=1, b=1))
     choosy = spread(rule()).node_selector(disk="ssd")
-    assert world.refusals(choosy) == {}
+    assert world.rejections(choosy) == {}
     careless = spread(rule(nodeAffinityPolicy="Ignore")).node_selector(disk="ssd")
-    assert world.refusals(careless) == {"a": TOO_MANY, "b": TOO_MANY}
+    assert world.rejections(careless) == {"a": TOO_MANY, "b": TOO_MANY}
     by_affinity = spread(rule()).node_affinity_in("disk", ["ssd"])
-    assert world.refusals(by_affinity) == {}
+    assert world.rejections(by_affinity) == {}
 
 
 def test_tainted_nodes_are_counted_unless_told_otherwise() -> None:
     nodes = [node("a").zone("a"), node("b").zone("b").taint("gpu", "NoSchedule")]
     world = SpreadWorld(nodes, blues(a=1))
-    assert world.refusals(spread(rule())) == {"a": TOO_MANY}
+    assert world.rejections(spread(rule())) == {"a": TOO_MANY}
     honest = spread(rule(nodeTaintsPolicy="Honor"))
-    assert world.refusals(honest) == {}
-    assert world.refusals(honest.tolerate("gpu")) == {"a": TOO_MANY}
+    assert world.rejections(honest) == {}
+    assert world.rejections(honest.tolerate("gpu")) == {"a": TOO_MANY}
 
 
 def test_a_domain_of_nodes_that_do_not_count_has_no_pods() -> None:
     nodes = [node("a").zone("a").label("disk", "ssd"), node("b").zone("b")]
     world = SpreadWorld(nodes, blues(a=1, b=9))
-    assert world.refusals(spread(rule()).node_selector(disk="ssd")) == {}
+    assert world.rejections(spread(rule()).node_selector(disk="ssd")) == {}
 
 
 def test_labels_named_by_match_label_keys_are_those_of_the_pod() -> None:
     pods = [*blues(a1=1), pod("old").label("color", "blue").label("hash", "1").node("b1")]
     world = SpreadWorld(ZONED, pods)
     versioned = spread(rule(matchLabelKeys=["hash", "absent"])).label("hash", "1")
-    assert sorted(world.refusals(versioned)) == ["b1"]
-    assert sorted(world.refusals(versioned.label("hash", "2"))) == []
+    assert sorted(world.rejections(versioned)) == ["b1"]
+    assert sorted(world.rejections(versioned.label("hash", "2"))) == []
 
 
 @pytest.mark.parametrize(
@@ -143,23 +143,23 @@ def test_labels_named_by_match_label_keys_are_those_of_the_pod() -> None:
     ids=["none", "empty counts nobody", "expression", "expression that excludes all"],
 )
 def test_which_pods_a_selector_counts(selector: Json | None, expected: list[str]) -> None:
-    assert refused(SpreadWorld(ZONED, blues(a1=1)), rule(selector=selector)) == expected
+    assert rejected(SpreadWorld(ZONED, blues(a1=1)), rule(selector=selector)) == expected
 
 
 def test_an_empty_selector_counts_the_pod_itself() -> None:
     """With minDomains out of reach the pod alone is 1 more than the imagined emptiest domain."""
     world = SpreadWorld(ZONED)
-    assert len(refused(world, rule(selector={}, minDomains=9))) == 0
-    assert len(refused(world, rule(selector={}, minDomains=9, skew=0))) == 4
-    assert len(refused(world, rule(selector=None, minDomains=9, skew=0))) == 0
+    assert len(rejected(world, rule(selector={}, minDomains=9))) == 0
+    assert len(rejected(world, rule(selector={}, minDomains=9, skew=0))) == 4
+    assert len(rejected(world, rule(selector=None, minDomains=9, skew=0))) == 0
 
 
 def test_a_malformed_selector_is_an_error_of_this_pod_alone() -> None:
     world = SpreadWorld(ZONED)
     broken = rule(selector={"matchExpressions": [{"key": "color", "operator": "In"}]})
     with pytest.raises(ValueError, match='obtaining pod\'s hard topology spread constraints: key "color"'):
-        world.refusals(spread(broken))
-    assert world.refusals(spread(rule())) == {}
+        world.rejections(spread(broken))
+    assert world.rejections(spread(rule())) == {}
     soft = spread({**broken, "whenUnsatisfiable": SOFT})
     assert world.skips_filter(soft)
     with pytest.raises(ValueError, match="obtaining pod's soft"):
@@ -176,31 +176,31 @@ def test_pods_without_hard_constraints_are_skipped() -> None:
 def test_what_was_learned_of_the_nodes_follows_them() -> None:
     """Domains are remembered between pods; every change of the nodes must show."""
     world = SpreadWorld(ZONED, blues(a1=1, b1=1, c1=1))
-    assert refused(world, rule()) == []
+    assert rejected(world, rule()) == []
     world.cluster.put_node(node("d1").zone("d").build())
-    assert refused(world, rule()) == ["a1", "a2", "b1", "c1"]
+    assert rejected(world, rule()) == ["a1", "a2", "b1", "c1"]
     world.cluster.put_node(node("d1").zone("c").build())
-    assert refused(world, rule()) == []
+    assert rejected(world, rule()) == []
     world.cluster.put_node(node("d1").build())
-    assert world.refusals(spread(rule())) == {"d1": NO_LABEL}
+    assert world.rejections(spread(rule())) == {"d1": NO_LABEL}
     world.cluster.remove_node("a1")
-    assert refused(world, rule()) == ["b1", "c1", "d1"]
+    assert rejected(world, rule()) == ["b1", "c1", "d1"]
     honest = rule(nodeTaintsPolicy="Honor")
-    assert refused(world, honest) == ["b1", "c1", "d1"]
+    assert rejected(world, honest) == ["b1", "c1", "d1"]
     world.cluster.put_node(node("a2").zone("a").taint("gpu", "NoSchedule").build())
-    assert refused(world, honest) == ["d1"]
+    assert rejected(world, honest) == ["d1"]
 
 
 def test_pods_are_told_apart_by_labels_namespace_and_spec() -> None:
     world = SpreadWorld(ZONED, [*blues(a1=1), pod("q").label("color", "red").namespace("other").node("b1")])
-    assert refused(world, rule()) == ["a1", "a2"]
+    assert rejected(world, rule()) == ["a1", "a2"]
     red = {"matchLabels": {"color": "red"}}
-    assert refused(world, rule(selector=red), color="red") == []
-    assert sorted(world.refusals(spread(rule(selector=red), color="red").namespace("other"))) == ["b1"]
-    assert refused(world, rule(), color="red") == []
+    assert rejected(world, rule(selector=red), color="red") == []
+    assert sorted(world.rejections(spread(rule(selector=red), color="red").namespace("other"))) == ["b1"]
+    assert rejected(world, rule(), color="red") == []
 
 
 def test_the_key_of_the_constraint_decides_the_domains() -> None:
     world = SpreadWorld(ZONED, blues(a1=1))
-    assert refused(world, rule(key=HOSTNAME)) == ["a1"]
-    assert refused(world, rule(key=ZONE)) == ["a1", "a2"]
+    assert rejected(world, rule(key=HOSTNAME)) == ["a1"]
+    assert rejected(world, rule(key=ZONE)) == ["a1", "a2"]

@@ -1,4 +1,4 @@
-"""Which events may help a pod that was refused for its spread."""
+"""Which events may help a pod that was rejected for its spread."""
 
 from __future__ import annotations
 
@@ -90,6 +90,6 @@ def test_nodes(action: Action, old: NodeBuilder | None, new: NodeBuilder | None,
     assert ask(Resource.NODE, action, WAITING, old, new) is expected
 
 
-def test_soft_constraints_refuse_nobody_so_nothing_helps() -> None:
+def test_soft_constraints_reject_nobody_so_nothing_helps() -> None:
     waiting = spread(rule(when=SOFT))
     assert ask(Resource.ASSIGNED_POD, Action.DELETE, waiting, BLUE, None) is Hint.SKIP

@@ -1,4 +1,4 @@
-"""The plugin alone against recorded decisions of kube-scheduler: what it skips, refuses, scores, and its hints."""
+"""The plugin alone against recorded decisions of kube-scheduler: what it skips, rejects, scores, and its hints."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class RecordedWorld(SpreadWorld):
         self.state = CycleState()
         self.is_skipped = isinstance(self.plugin.pre_filter(self.state, self.pod, self.cluster.nodes), Skip)
 
-    def refusal(self, node_name: str) -> list[str]:
-        """Why the node is refused, now or once the pods that it is promised to are there."""
+    def rejection(self, node_name: str) -> list[str]:
+        """Why the node is rejected, now or once the pods that it is promised to are there."""
         view = self.cluster.node_view(node_name)
         assert view is not None
         beside, state = ImaginedNode(view), self.state.clone()
@@ -43,8 +43,8 @@ class RecordedWorld(SpreadWorld):
             if rival.priority >= self.pod.priority and rival.uid != self.pod.uid:
                 beside.add(rival)
                 self.plugin.add_pod(state, self.pod, rival, beside)
-        refusal = self.plugin.filter(state, self.pod, beside) or self.plugin.filter(self.state, self.pod, view)
-        return [] if refusal is None else [reason.message for reason in refusal.reasons]
+        rejection = self.plugin.filter(state, self.pod, beside) or self.plugin.filter(self.state, self.pod, view)
+        return [] if rejection is None else [reason.message for reason in rejection.reasons]
 
     def scored(self, feasible: list[str]) -> dict[str, tuple[int, int]]:
         """(raw, weighted) for each feasible node; empty if scoring is skipped."""
@@ -65,7 +65,7 @@ def test_spread_is_judged_as_recorded(case: Case) -> None:
     assert world.is_skipped == (NAME in expected["preFilter"]["skipped"])
     for node_name, status in expected["filter"].items():
         if status is None or status["plugin"] == NAME:
-            found = [] if world.is_skipped else world.refusal(node_name)
+            found = [] if world.is_skipped else world.rejection(node_name)
             assert found == ([] if status is None else status["reasons"]), node_name
     if expected["scores"]:
         wanted = {

@@ -73,7 +73,7 @@ def test_pods_without_claims_cost_nothing(waiting: Any) -> None:
     ],
     ids=["missing", "lost", "deleting", "no class", "unknown class", "immediate", "named but not bound"],
 )
-def test_unusable_claims_refuse_the_pod_everywhere(objects: list[Object], message: str) -> None:
+def test_unusable_claims_reject_the_pod_everywhere(objects: list[Object], message: str) -> None:
     world = two_zones(*objects)
     assert world.messages(using("c")) == {"a": [message], "b": [message]}
     assert world.pre_filter(using("c")).unresolvable
@@ -88,7 +88,7 @@ def test_claims_of_ephemeral_volumes() -> None:
     assert world.messages(waiting)["a"] == ["PVC default/p-v0 was not created for pod default/p (pod is not owner)"]
     owner = {"kind": "Pod", "name": "p", "uid": waiting.build().uid, "controller": True}
     world.put(claim("p-v0", class_name="s", ownerReferences=[owner]))
-    assert world.refused(waiting) == []
+    assert world.rejected(waiting) == []
 
 
 # --- bound claims ------------------------------------------------------------------------------------------------
@@ -101,7 +101,7 @@ def test_a_bound_volume_decides_where_the_pod_can_go() -> None:
 
 def test_a_bound_volume_without_affinity_is_reached_from_everywhere() -> None:
     world = two_zones(volume("v"), claim("c", volume_name="v"))
-    assert world.refused(using("c")) == []
+    assert world.rejected(using("c")) == []
 
 
 def test_the_first_bound_claim_with_a_problem_has_the_word() -> None:
@@ -114,16 +114,18 @@ def test_a_name_in_the_affinity_of_a_volume_matches_no_node() -> None:
     named = volume("v")
     field = {"key": "metadata.name", "operator": "In", "values": ["a"]}
     named["spec"]["nodeAffinity"] = {"required": {"nodeSelectorTerms": [{"matchFields": [field]}]}}
-    assert two_zones(named, claim("c", volume_name="v")).refused(using("c")) == ["a", "b"]
+    assert two_zones(named, claim("c", volume_name="v")).rejected(using("c")) == ["a", "b"]
 
 
-@pytest.mark.parametrize(("migrated", "refused"), [("kubernetes.io/gce-pd", ["b"]), ("", ["a"])])
-def test_zones_of_in_tree_volumes_are_those_of_the_driver_where_it_took_over(migrated: str, refused: list[str]) -> None:
+@pytest.mark.parametrize(("migrated", "rejected"), [("kubernetes.io/gce-pd", ["b"]), ("", ["a"])])
+def test_zones_of_in_tree_volumes_are_those_of_the_driver_where_it_took_over(
+    migrated: str, rejected: list[str]
+) -> None:
     world = BindingWorld(node("a").label("topology.gke.io/zone", "z1"), node("b").zone("z1"))
     disk: Object = {"gcePersistentDisk": {"pdName": "d"}}
     world.put(volume("v", at={ZONE: ["z1"]}, **disk), claim("c", volume_name="v"))
     world.put(csi_node("a", {}, migrated), csi_node("b", {}, migrated))
-    assert world.refused(using("c")) == refused
+    assert world.rejected(using("c")) == rejected
 
 
 GCE, EBS = "kubernetes.io/gce-pd", "kubernetes.io/aws-ebs"
@@ -155,12 +157,12 @@ def test_a_volume_that_cannot_be_translated_is_an_error_of_the_pod(
 ) -> None:
     migrated = f"{GCE},{EBS},kubernetes.io/azure-disk"
     world = two_zones(volume("v", labels=labels, **source), claim("c", volume_name="v"))
-    assert world.refused(using("c")) == [], "nothing is translated where the plugin has not been replaced"
+    assert world.rejected(using("c")) == [], "nothing is translated where the plugin has not been replaced"
     world.put(csi_node("b", {}, migrated))
     with pytest.raises(VolumeError, match=re.escape(f"could not translate pv: {problem}")):
-        world.refused(using("c"))
+        world.rejected(using("c"))
     world.put(volume("far", at={ZONE: ["z1"]}), claim("d", volume_name="far"))
-    assert world.refused(using("d", "c")) == ["b"], "of a node that another volume rules out nothing is asked"
+    assert world.rejected(using("d", "c")) == ["b"], "of a node that another volume rules out nothing is asked"
 
 
 @pytest.mark.parametrize(
@@ -193,13 +195,13 @@ def test_the_zone_of_a_migrated_volume(at: Object | None, labels: Object, reache
     world = BindingWorld(*nodes)
     world.put(volume("v", at=at, labels=labels, awsElasticBlockStore={"volumeID": "vol-1"}))
     world.put(claim("c", volume_name="v"), csi_node("a", {}, EBS), csi_node("b", {}, EBS))
-    assert sorted({"a", "b"} - set(world.refused(using("c")))) == reached_from
+    assert sorted({"a", "b"} - set(world.rejected(using("c")))) == reached_from
 
 
 def test_azure_disks_keep_their_own_labels() -> None:
     world = two_zones(volume("v", labels={ZONE: "z1"}, azureDisk={"diskURI": "d"}), claim("c", volume_name="v"))
     world.put(csi_node("a", {}, "kubernetes.io/azure-disk"))
-    assert world.refused(using("c")) == []
+    assert world.rejected(using("c")) == []
 
 
 # --- volumes that exist and are free -----------------------------------------------------------------------------
@@ -228,9 +230,9 @@ def test_which_free_volume_a_claim_may_take(offered: Object, fits: bool) -> None
 def test_a_claim_may_choose_volumes_by_label() -> None:
     wanted = claim("c", class_name="local", spec={"selector": {"matchLabels": {"tier": "gold"}}})
     world = two_zones(LOCAL, wanted, volume("v", class_name="local", at={ZONE: ["z1"]}))
-    assert world.refused(using("c")) == ["a", "b"]
+    assert world.rejected(using("c")) == ["a", "b"]
     world.put(volume("w", class_name="local", at={ZONE: ["z2"]}, labels={"tier": "gold"}))
-    assert world.refused(using("c")) == ["a"]
+    assert world.rejected(using("c")) == ["a"]
 
 
 def test_each_claim_needs_a_volume_of_its_own() -> None:
@@ -244,7 +246,7 @@ def test_a_volume_reserved_for_the_claim_is_the_only_one() -> None:
     mine: Object = {"claimRef": {"namespace": "default", "name": "c"}}
     world = two_zones(LOCAL, claim("c", class_name="local"))
     world.put(volume("v", class_name="local", at={ZONE: ["z1"]}, **mine), volume("w", class_name="local"))
-    assert world.refused(using("c")) == ["b"]
+    assert world.rejected(using("c")) == ["b"]
 
 
 # --- volumes that would have to be made --------------------------------------------------------------------------
@@ -267,7 +269,7 @@ def in_zone(zone: str) -> Object:
 
 
 @pytest.mark.parametrize(
-    ("driver", "capacities", "refused"),
+    ("driver", "capacities", "rejected"),
     [
         ([], [], []),
         ([csi_driver(DRIVER)], [], []),
@@ -284,9 +286,9 @@ def in_zone(zone: str) -> Object:
     ],
     ids=["no driver", "unlimited", "nothing left", "one zone", "too small", "other class", "no access", "too large"],
 )
-def test_storage_that_drivers_have_left(driver: list[Object], capacities: list[Object], refused: list[str]) -> None:
+def test_storage_that_drivers_have_left(driver: list[Object], capacities: list[Object], rejected: list[str]) -> None:
     world = two_zones(storage_class("s"), claim("c", class_name="s"), *driver, *capacities)
-    assert world.messages(using("c")) == {name: [NO_SPACE] if name in refused else [] for name in ("a", "b")}
+    assert world.messages(using("c")) == {name: [NO_SPACE] if name in rejected else [] for name in ("a", "b")}
 
 
 def test_all_reasons_of_a_node_are_told() -> None:
@@ -306,50 +308,50 @@ def test_a_claim_like_the_one_before_sees_what_has_changed() -> None:
     also = [{"matchLabelExpressions": [{"key": ZONE, "values": ["z1", "z2"]}]}]
     world = two_zones(storage_class("s", allowedTopologies=allowed))
     world.put(claim("c", class_name="s"), claim("d", class_name="s"), claim("e", class_name="s"))
-    assert world.refused(using("c")) == ["a"]
+    assert world.rejected(using("c")) == ["a"]
     world.put(storage_class("s", allowedTopologies=also))
-    assert world.refused(using("d")) == [], "the class allows more"
+    assert world.rejected(using("d")) == [], "the class allows more"
     world.put(csi_driver(DRIVER, storageCapacity=True))
-    assert world.refused(using("e")) == ["a", "b"], "the driver has begun to count"
+    assert world.rejected(using("e")) == ["a", "b"], "the driver has begun to count"
     world.put(capacity("x", "s", "5Gi", in_zone("z1")))
-    assert world.refused(using("c")) == ["b"], "there is something left in one zone"
+    assert world.rejected(using("c")) == ["b"], "there is something left in one zone"
     world.remove(capacity("x", "s", "5Gi", in_zone("z1")))
-    assert world.refused(using("d")) == ["a", "b"]
+    assert world.rejected(using("d")) == ["a", "b"]
     world.put(volume("v", class_name="s", at={ZONE: ["z2"]}))
-    assert world.refused(using("e")) == ["a"], "a free volume has come"
+    assert world.rejected(using("e")) == ["a"], "a free volume has come"
 
 
 def test_a_claim_with_a_volume_of_its_own_is_not_like_the_one_before() -> None:
     world = two_zones(LOCAL, claim("c", class_name="local"), claim("d", class_name="local"))
     world.put(volume("v", class_name="local", at={ZONE: ["z1"]}))
-    assert world.refused(using("c")) == ["b"]
+    assert world.rejected(using("c")) == ["b"]
     mine = {"namespace": "default", "name": "d"}
     world.put(volume("w", class_name="local", at={ZONE: ["z2"]}, claimRef=mine))
-    assert world.refused(using("d")) == ["a"]
-    assert world.refused(using("c")) == ["b"]
+    assert world.rejected(using("d")) == ["a"]
+    assert world.rejected(using("c")) == ["b"]
 
 
 def test_nodes_that_come_later_are_judged() -> None:
     world = two_zones(LOCAL, claim("c", class_name="local"), volume("v", class_name="local", at={HOSTNAME: ["new"]}))
-    assert world.refused(using("c")) == ["a", "b"]
+    assert world.rejected(using("c")) == ["a", "b"]
     world.cluster.put_node(node("new").build())
     world.cluster.put_node(node("newer").build())
-    assert world.refused(using("c")) == ["a", "b", "newer"]
+    assert world.rejected(using("c")) == ["a", "b", "newer"]
 
 
 def test_a_claim_with_a_selected_node_is_not_like_the_one_before() -> None:
     selected = {"volume.kubernetes.io/selected-node": "b"}
     allowed = [{"matchLabelExpressions": [{"key": ZONE, "values": ["z1", "z2"]}]}]
     world = two_zones(storage_class("s", allowedTopologies=allowed), claim("c", class_name="s"))
-    assert world.refused(using("c")) == []
+    assert world.rejected(using("c")) == []
     world.put(claim("d", class_name="s", annotations=selected))
-    assert world.refused(using("d")) == ["a"]
+    assert world.rejected(using("d")) == ["a"]
 
 
 def test_a_node_may_go_back_to_the_in_tree_plugin() -> None:
     world = BindingWorld(node("a").label("topology.gke.io/zone", "z1"))
     world.put(volume("v", at={ZONE: ["z1"]}, gcePersistentDisk={"pdName": "d"}), claim("c", volume_name="v"))
     world.put(csi_node("a", {}, "kubernetes.io/gce-pd"))
-    assert world.refused(using("c")) == []
+    assert world.rejected(using("c")) == []
     world.put(csi_node("a", {}))
-    assert world.refused(using("c")) == ["a"]
+    assert world.rejected(using("c")) == ["a"]

@@ -22,7 +22,7 @@ def test_a_promised_volume_is_not_offered_again() -> None:
     state = world.reserved(using("c"), "n")
     assert world.messages(using("d")) == {"n": [BIND_CONFLICT]}
     world.plugin.unreserve(state, using("c").build(), "n")
-    assert world.refused(using("d")) == []
+    assert world.rejected(using("d")) == []
     assert world.catalog.promises == 0
 
 
@@ -75,10 +75,10 @@ def test_a_claim_is_promised_the_node_of_its_volume() -> None:
     promised = world.catalog.claim("default/c")
     assert promised is not None
     assert promised.annotations[SELECTED] == "m"
-    assert world.refused(using("c", name="other")) == ["n"], "a second pod with the claim must follow"
+    assert world.rejected(using("c", name="other")) == ["n"], "a second pod with the claim must follow"
     world.plugin.unreserve(state, using("c").build(), "m")
     world.plugin.unreserve(state, using("c").build(), "m")
-    assert world.refused(using("c", name="other")) == []
+    assert world.rejected(using("c", name="other")) == []
 
 
 def test_there_is_nothing_to_do_for_bound_claims_and_for_none() -> None:

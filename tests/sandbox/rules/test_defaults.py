@@ -189,25 +189,6 @@ def test_definition_keeps_null_defaults_of_its_schema() -> None:
     assert definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"] == schema
 
 
-def test_cluster_queue() -> None:
-    spec = defaulted("ClusterQueue", "kueue.x-k8s.io/v1beta2", spec={})["spec"]
-    assert spec == {
-        "queueingStrategy": "BestEffortFIFO",
-        "stopPolicy": "None",
-        "flavorFungibility": {"whenCanBorrow": "MayStopSearch", "whenCanPreempt": "TryNextFlavor"},
-        "preemption": {
-            "reclaimWithinCohort": "Never",
-            "withinClusterQueue": "Never",
-            "borrowWithinCohort": {"policy": "Never"},
-        },
-    }
-
-
-def test_workload() -> None:
-    spec = defaulted("Workload", "kueue.x-k8s.io/v1beta2", spec={"podSets": [{}]})["spec"]
-    assert spec == {"active": True, "podSets": [{"name": "main", "count": 1}]}
-
-
 def test_custom_resource_of_the_same_name_is_left_alone() -> None:
     given = {"spec": {"minAvailable": 3, "nothing": None}}
     job = defaulted("Job", "batch.volcano.sh/v1alpha1", **given)

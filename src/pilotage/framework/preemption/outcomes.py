@@ -1,4 +1,4 @@
-"""What is known of each node for one class of pods: candidate, refused and by whom, or not known yet.
+"""What is known of each node for one class of pods: candidate, rejected and by whom, or not known yet.
 
 Kept as columns, so that a walk over thousands of nodes, most of which were judged for an earlier pod of the class,
 looks at few of them in Python.
@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from pilotage.api.preemption import Candidate
 from pilotage.api.table import Mask, Rows
-from pilotage.framework.diagnosis import Refused
-from pilotage.framework.refusal_codes import RefusalCodes
+from pilotage.framework.diagnosis import Rejected
+from pilotage.framework.rejection_codes import RejectionCodes
 
 HOPELESS = -1
-"""Refused; who refuses, and why, is worked out when somebody asks."""
+"""Rejected; who rejects, and why, is worked out when somebody asks."""
 BROKEN = -2
 """The attempt to find out went wrong."""
 VIOLATING = -3
@@ -31,7 +31,7 @@ UNKNOWN = -6
 
 
 class Outcomes:
-    """One code per row: one of the constants above, or the number of a refusal."""
+    """One code per row: one of the constants above, or the number of a rejection."""
 
     def __init__(self, size: int) -> None:
         self.codes: NDArray[np.int32] = np.full(size, UNKNOWN, dtype=np.int32)
@@ -39,7 +39,7 @@ class Outcomes:
         self.errors: dict[int, Exception] = {}
         self.budgeted: set[int] = set()
         """Rows of candidates that were found under the eyes of a disruption budget."""
-        self.refusals = RefusalCodes()
+        self.rejections = RejectionCodes()
         self._costs: list[tuple[float, ...]] = []
         """Of all candidates that there were, each once, in order."""
         self._ranks: NDArray[np.int32] = np.zeros(size, dtype=np.int32)
@@ -52,19 +52,19 @@ class Outcomes:
         copy.candidates = dict(self.candidates)
         copy.errors = dict(self.errors)
         copy.budgeted = set(self.budgeted)
-        copy.refusals = self.refusals
+        copy.rejections = self.rejections
         copy._costs = list(self._costs)
         copy._ranks = self._ranks.copy()
         return copy
 
-    def note(self, row: int, outcome: Candidate | Refused | Exception) -> None:
+    def note(self, row: int, outcome: Candidate | Rejected | Exception) -> None:
         self.forget([row])
         if isinstance(outcome, Candidate):
             self.codes[row] = VIOLATING if outcome.violations else HARMLESS
             self._ranks[row] = self._rank(outcome.cost)
             self.candidates[row] = outcome
-        elif isinstance(outcome, Refused):
-            self.codes[row] = self.refusals.number(outcome)
+        elif isinstance(outcome, Rejected):
+            self.codes[row] = self.rejections.number(outcome)
         else:
             self.codes[row] = BROKEN
             self.errors[row] = outcome

@@ -14,13 +14,13 @@ from typing import Final
 
 from pilotage.api.preemption import Candidate, VictimPolicy
 from pilotage.api.results import Reason, Reject
-from pilotage.framework.diagnosis import ABSENT_PLUGIN, Refused
-from pilotage.framework.dry_run import Place, Trial
+from pilotage.framework.diagnosis import ABSENT_PLUGIN, Rejected
+from pilotage.framework.dry_run import DryRunNode, PodFilters
 from pilotage.framework.errors import shown
 from pilotage.framework.preemption.budgets import DisruptionBudgets
 from pilotage.model import Pod
 
-NO_VICTIMS = Refused(
+NO_VICTIMS = Rejected(
     ABSENT_PLUGIN,
     Reject(Reason("NoVictims", "No preemption victims found for incoming pod", unresolvable=True)),
 )
@@ -38,45 +38,49 @@ class NoVictimNeeded(Exception):
 
 
 def try_node(
-    trial: Trial, row: int, rivals: Sequence[Pod], budgets: DisruptionBudgets, policy: VictimPolicy = KUBE_SCHEDULERS
-) -> Candidate | Refused:
-    """The victims on a node, or what refuses the pod there even without all pods that may go.
+    filters: PodFilters,
+    row: int,
+    rivals: Sequence[Pod],
+    budgets: DisruptionBudgets,
+    policy: VictimPolicy = KUBE_SCHEDULERS,
+) -> Candidate | Rejected:
+    """The victims on a node, or what rejects the pod there even without all pods that may go.
 
-    `rivals` are promised the node, and are not asked to give way.
+    `rivals` are nominated to the node, and need not give way.
     """
-    trial.budget.check()
+    filters.budget.check()
     if policy is KUBE_SCHEDULERS:
-        evictable = trial.lower_pods(row)
-        place = trial.place_without(row, evictable) if evictable else None
+        evictable = filters.lower_pods(row)
+        node = filters.node_without(row, evictable) if evictable else None
     else:
-        evictable = trial.pods_on(row, lambda victim: _may_evict(policy, trial.pod, victim))
-        place = trial.place_without_pods(row, evictable) if evictable else None
-    if place is None:
+        evictable = filters.pods_on(row, lambda victim: _may_evict(policy, filters.pod, victim))
+        node = filters.node_without_pods(row, evictable) if evictable else None
+    if node is None:
         return NO_VICTIMS
-    refused = (place.refusal_beside(rivals) if rivals else None) or place.refusal()
-    if refused is not None:
-        return refused
+    rejected = (node.rejection_beside(rivals) if rivals else None) or node.rejection()
+    if rejected is not None:
+        return rejected
     importance = _importance(policy)
     evictable.sort(key=importance)
-    protected = budgets.protected(evictable, trial.budget)
-    victims = _not_spared(place, rivals, evictable, protected)
+    protected = budgets.protected(evictable, filters.budget)
+    victims = _not_spared(node, rivals, evictable, protected)
     if not victims:
-        raise NoVictimNeeded(place.node.name)
+        raise NoVictimNeeded(node.view.name)
     if protected:
         victims.sort(key=importance)
     violations = sum(victim.uid in protected for victim in victims)
-    cost = policy.cost(trial.pod, victims, violations)
+    cost = policy.cost(filters.pod, victims, violations)
     if policy is not KUBE_SCHEDULERS:
         _check_numbers(policy, "cost", cost)
-    return Candidate(place.node.name, tuple(victims), violations, cost)
+    return Candidate(node.view.name, tuple(victims), violations, cost)
 
 
-def _not_spared(place: Place, rivals: Sequence[Pod], lower: Sequence[Pod], protected: set[str]) -> list[Pod]:
+def _not_spared(node: DryRunNode, rivals: Sequence[Pod], lower: Sequence[Pod], protected: set[str]) -> list[Pod]:
     in_order = sorted(lower, key=lambda pod: pod.uid not in protected) if protected else lower
     victims = []
     for pod in in_order:
-        place.budget.spend(_STEPS_PER_POD)
-        if not place.brings_back(pod, rivals):
+        node.budget.spend(_STEPS_PER_POD)
+        if not node.brings_back(pod, rivals):
             victims.append(pod)
     return victims
 

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pilotage.api.preemption import Candidate, VictimPolicy
-from pilotage.api.results import Reason, Refusal, Reject
+from pilotage.api.results import Reason, Reject, Rejection
 from pilotage.api.table import Rows
 from pilotage.cluster.node_table import NodeTable
-from pilotage.framework.diagnosis import ABSENT_PLUGIN, Refused, unavailable_text
-from pilotage.framework.dry_run import DryRun, Trial
+from pilotage.framework.diagnosis import ABSENT_PLUGIN, Rejected, unavailable_text
+from pilotage.framework.dry_run import DryRun, PodFilters
 from pilotage.framework.errors import PluginError
 from pilotage.framework.preemption.budgets import DisruptionBudgets
 from pilotage.framework.preemption.outcomes import BROKEN, HARMLESS, HOPELESS, Outcomes, is_candidate, is_open
@@ -21,7 +21,7 @@ from pilotage.framework.preemption.victims import KUBE_SCHEDULERS, NoVictimNeede
 from pilotage.model import Pod
 
 _NOT_HELPFUL = "Preemption is not helpful for scheduling"
-_UNDECIDED = Refused(ABSENT_PLUGIN, Reject(Reason("Undecided", "filters disagree about the node")))
+_UNDECIDED = Rejected(ABSENT_PLUGIN, Reject(Reason("Undecided", "filters disagree about the node")))
 """A plugin says one thing of many nodes at once, and another of a single one."""
 
 
@@ -30,14 +30,14 @@ class Walk:
 
     def __init__(
         self,
-        trial: Trial,
+        filters: PodFilters,
         dry_run: DryRun,
         nodes: NodeTable,
         budgets: DisruptionBudgets,
         outcomes: Outcomes,
         policy: VictimPolicy = KUBE_SCHEDULERS,
     ) -> None:
-        self._trial = trial
+        self._filters = filters
         self._dry_run = dry_run
         self._nodes = nodes
         self._budgets = budgets
@@ -78,25 +78,35 @@ class Walk:
         broken = self._tried_rows[self._outcomes.codes[self._tried_rows] == BROKEN]
         return [self._outcomes.errors[row] for row in broken.tolist()]
 
-    def refusals(self) -> Mapping[str, tuple[str, Refusal]]:
-        found = {row: self._refusal(row) for row in self._refused_rows().tolist()}
+    def rejections(self) -> Mapping[str, tuple[str, Rejection]]:
+        found = {row: self._rejection(row) for row in self._rejected_rows().tolist()}
         names = self._nodes.names
-        return {names[row]: (refused.plugin, refused.refusal) for row, refused in found.items()}
+        return {names[row]: (rejected.plugin, rejected.rejection) for row, rejected in found.items()}
+
+    def rejectors(self) -> frozenset[str]:
+        return frozenset(rejected.plugin for rejected, _ in self._rejection_counts()) - {ABSENT_PLUGIN}
 
     def message(self) -> str:
         counts: Counter[str] = Counter()
-        rows = self._refused_rows()
-        for row in rows[self._outcomes.codes[rows] == HOPELESS].tolist():
-            self._refusal(row)
-        numbers, repeats = np.unique(self._outcomes.codes[rows], return_counts=True)
-        for number, count in zip(numbers.tolist(), repeats.tolist(), strict=True):
-            refused = self._outcomes.refusals[number] if number >= 0 else _UNDECIDED
-            counts.update({reason.message: count for reason in refused.refusal.reasons})
-        if len(rows) < len(self._nodes):
-            counts[_NOT_HELPFUL] += len(self._nodes) - len(rows)
+        for rejected, rows in self._rejection_counts():
+            counts.update({reason.message: rows for reason in rejected.rejection.reasons})
+        hopeless = len(self._nodes) - len(self._rejected_rows())
+        if hopeless:
+            counts[_NOT_HELPFUL] += hopeless
         return unavailable_text(len(self._nodes), counts)
 
-    def _refused_rows(self) -> Rows:
+    def _rejection_counts(self) -> list[tuple[Rejected, int]]:
+        """Each rejection, and of how many rows."""
+        rows = self._rejected_rows()
+        for row in rows[self._outcomes.codes[rows] == HOPELESS].tolist():
+            self._rejection(row)
+        numbers, repeats = np.unique(self._outcomes.codes[rows], return_counts=True)
+        return [
+            (self._outcomes.rejections[number] if number >= 0 else _UNDECIDED, count)
+            for number, count in zip(numbers.tolist(), repeats.tolist(), strict=True)
+        ]
+
+    def _rejected_rows(self) -> Rows:
         codes = self._outcomes.codes[self._tried_rows]
         found: Rows = self._tried_rows[(codes >= 0) | (codes == HOPELESS)]
         return found
@@ -112,7 +122,7 @@ class Walk:
         self._outcomes.note(row, outcome)
         if not isinstance(outcome, Candidate):
             return False
-        if self._budgets.concern(self._trial.lower_pods(row)):
+        if self._budgets.concern(self._filters.lower_pods(row)):
             self._outcomes.budgeted.add(row)
         return True
 
@@ -122,27 +132,27 @@ class Walk:
             # Then the first question to the node itself is the same.
             return False
         try:
-            return self._trial.is_too_full(row, rivals)
+            return self._filters.is_too_full(row, rivals)
         except PluginError:
             # Whoever tries the node will meet the same error.
             return False
 
-    def _outcome(self, row: int) -> Candidate | Refused | Exception:
+    def _outcome(self, row: int) -> Candidate | Rejected | Exception:
         try:
-            return try_node(self._trial, row, self._rivals(row), self._budgets, self._policy)
+            return try_node(self._filters, row, self._rivals(row), self._budgets, self._policy)
         except (PluginError, NoVictimNeeded) as error:
             return error
 
     def _rivals(self, row: int) -> list[Pod]:
-        return self._dry_run.rivals_on(self._trial.pod, self._nodes.names[row])
+        return self._dry_run.rivals_on(self._filters.pod, self._nodes.names[row])
 
-    def _refusal(self, row: int) -> Refused:
-        """Who refuses a row; worked out now if only the fact was known."""
+    def _rejection(self, row: int) -> Rejected:
+        """Who rejects a row; worked out now if only the fact was known."""
         code = int(self._outcomes.codes[row])
         if code >= 0:
-            return self._outcomes.refusals[code]
+            return self._outcomes.rejections[code]
         outcome = self._outcome(row)
-        if not isinstance(outcome, Refused):
+        if not isinstance(outcome, Rejected):
             return _UNDECIDED
         self._outcomes.note(row, outcome)
         return outcome

@@ -1,6 +1,6 @@
 """DefaultPreemption: it decides whether to preempt and where; how victims go is in `PreemptionsUnderWay`.
 
-A preemptor gets no node from this, only a promise: the node is nominated to it, its victims are evicted without
+A preemptor gets no node from this, only a nomination: its victims are evicted without
 anybody waiting for that, and when they are gone the pod is tried again.
 """
 
@@ -23,11 +23,12 @@ from pilotage.api import (
     PreemptionsUnderWay,
     PreEnqueue,
     Reason,
-    Refusal,
     Reject,
     RejectedNodes,
+    Rejection,
     Resource,
     Rows,
+    VictimSearch,
     narrows,
     on_event,
 )
@@ -54,7 +55,7 @@ class DefaultPreemption(Plugin, PreEnqueue, PostFilter):
 
     # --- the gate ----------------------------------------------------------------------------------------------
 
-    def pre_enqueue(self, pod: Pod) -> Refusal | None:
+    def pre_enqueue(self, pod: Pod) -> Rejection | None:
         return Reject(_IN_PROGRESS) if self._under_way.holds_back(pod) else None
 
     @on_event(Resource.ASSIGNED_POD, Action.DELETE)
@@ -68,7 +69,7 @@ class DefaultPreemption(Plugin, PreEnqueue, PostFilter):
 
     # --- the decision ------------------------------------------------------------------------------------------
 
-    def post_filter(self, state: CycleState, pod: Pod, rejected: RejectedNodes) -> Nominate | Refusal:
+    def post_filter(self, state: CycleState, pod: Pod, rejected: RejectedNodes) -> Nominate | Rejection:
         self._handle.count("scheduler_preemption_attempts_total")
         known: Pod | None = self._handle.objects("Pod").get(pod.key)
         if known is None or known.uid != pod.uid:
@@ -76,9 +77,10 @@ class DefaultPreemption(Plugin, PreEnqueue, PostFilter):
         objection = self._objection(known, rejected)
         if objection is not None:
             return Reject(objection)
-        candidate, message = self._best(state, known, rejected.resolvable_rows())
+        search = self._search(state, known, rejected.resolvable_rows())
+        candidate = search.best
         if candidate is None:
-            return Nominate("", f"preemption: {message}")
+            return Nominate("", f"preemption: {search.message()}", search.rejectors())
         if self._would_evict(candidate) and self._handle.awaits_view(known):
             return Reject(_STALE_VIEW)
         self._handle.observe("scheduler_preemption_victims", len(candidate.victims))
@@ -94,7 +96,7 @@ class DefaultPreemption(Plugin, PreEnqueue, PostFilter):
         if pod.spec.preemption_policy == "Never":
             return _NEVER
         node = self._handle.node(self._handle.nominated_node(pod))
-        if node is None or rejected.refusal(node.name).unresolvable:
+        if node is None or rejected.rejection(node.name).unresolvable:
             return None
         is_leaving = any(other.priority < pod.priority and _is_being_preempted(other) for other in node.pods)
         return _TERMINATING if is_leaving else None
@@ -103,19 +105,16 @@ class DefaultPreemption(Plugin, PreEnqueue, PostFilter):
     def _would_evict(candidate: Candidate) -> bool:
         return not all(victim.is_terminating for victim in candidate.victims)
 
-    def _best(self, state: CycleState, pod: Pod, rows: Rows) -> tuple[Candidate | None, str]:
+    def _search(self, state: CycleState, pod: Pod, rows: Rows) -> VictimSearch:
         """Where to preempt, or why nothing helps."""
         if len(rows):
             # Not always the same nodes are to be disturbed.
             start = self._handle.rng.randrange(len(rows))
             rows = np.concatenate((rows[start:], rows[:start]))
         search = self._handle.search_victims(state, pod, rows, self._wanted(len(rows)))
-        best = search.best
-        if best is not None:
-            return best, ""
-        if search.errors:
+        if search.best is None and search.errors:
             raise RuntimeError(f"preemption: {_joined(search.errors)}")
-        return None, search.message()
+        return search
 
     def _wanted(self, potential: int) -> int:
         """How many candidates are enough."""

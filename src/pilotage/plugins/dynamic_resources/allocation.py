@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Final
 
-from pilotage.api import Budget, Detail, Handle, Mask, NodeTable, NodeView, Reason, Refusal, Reject
+from pilotage.api import Budget, Detail, Handle, Mask, NodeTable, NodeView, Reason, Reject, Rejection
 from pilotage.model import Node, Pod
 from pilotage.model.resource import ResourceClaim
 from pilotage.plugins.args import DynamicResourcesArgs
@@ -30,15 +30,15 @@ _STEPS_WORTH_REMEMBERING = 64
 _MOST_DETAILS = 12
 
 
-def refused(code: str, message: str) -> Reject:
+def rejected(code: str, message: str) -> Reject:
     """Evicting pods does not free devices: their claims stay allocated."""
     return Reject(Reason(code, message, unresolvable=True))
 
 
-_NOT_AVAILABLE: Final = refused("ClaimNotAvailable", "resourceclaim not available on the node")
-_NO_DEVICES: Final = refused("NoDevices", "cannot allocate all claims")
-_NOT_ADVERTISED: Final = refused("NotAdvertised", "cannot fit resource")
-_OLD_EXTENDED_CLAIM: Final = refused("OldExtendedClaim", "cannot schedule extended resource claim")
+_NOT_AVAILABLE: Final = rejected("ClaimNotAvailable", "resourceclaim not available on the node")
+_NO_DEVICES: Final = rejected("NoDevices", "cannot allocate all claims")
+_NOT_ADVERTISED: Final = rejected("NotAdvertised", "cannot fit resource")
+_OLD_EXTENDED_CLAIM: Final = rejected("OldExtendedClaim", "cannot schedule extended resource claim")
 
 
 class NodeAllocator:
@@ -67,33 +67,35 @@ class NodeAllocator:
         """A claim with what it asks for; MissingClass for the first class that is not there."""
         return self._questions.prepare(claim, self._handle.objects("DeviceClass").get)
 
-    def refusals(self, claims: PodClaims, pod: Pod, nodes: NodeTable, budget: Budget) -> Iterator[tuple[Mask, Reason]]:
+    def rejections(
+        self, claims: PodClaims, pod: Pod, nodes: NodeTable, budget: Budget
+    ) -> Iterator[tuple[Mask, Reason]]:
         """The same for many nodes; claims that ask for the same share the answers."""
         if not claims.ask_only_for_devices:
             yield from self._one_by_one(claims, pod, nodes, budget)
             return
         column = claims.column = self._columns.of(claims.to_allocate)
         codes = column.codes(nodes, lambda node: self._search(claims.to_allocate, node, budget))
-        for number, refusal in enumerate(column.refusals, start=1):
+        for number, rejection in enumerate(column.rejections, start=1):
             mask = codes == number
             if mask.any():
-                yield mask, refusal.reasons[0]
+                yield mask, rejection.reasons[0]
 
     def _one_by_one(
         self, claims: PodClaims, pod: Pod, nodes: NodeTable, budget: Budget
     ) -> Iterator[tuple[Mask, Reason]]:
-        refused_by: dict[Reason, list[int]] = {}
+        rejected_by: dict[Reason, list[int]] = {}
         for row, name in enumerate(nodes.names):
             node = self._handle.node(name)
-            refusal = None if node is None else self.try_node(claims, pod, node, budget)
-            if refusal is not None:
-                refused_by.setdefault(refusal.reasons[0], []).append(row)
-        for reason, rows in refused_by.items():
+            rejection = None if node is None else self.try_node(claims, pod, node, budget)
+            if rejection is not None:
+                rejected_by.setdefault(rejection.reasons[0], []).append(row)
+        for reason, rows in rejected_by.items():
             mask = nodes.everywhere(False)
             mask[rows] = True
             yield mask, reason
 
-    def try_node(self, claims: PodClaims, pod: Pod, node: NodeView, budget: Budget) -> Refusal | None:
+    def try_node(self, claims: PodClaims, pod: Pod, node: NodeView, budget: Budget) -> Rejection | None:
         """Remember what the node would give, or say why it cannot serve the claims."""
         budget.spend(_STEPS_PER_CLAIM * (1 + len(claims.claims)))
         wanted = self._wanted(claims, pod, node)
@@ -195,7 +197,7 @@ def _outcome(search: Search) -> Picks | Reject:
     try:
         picks = search.run()
     except NodeAllocationError as error:
-        return refused("BadPools", str(error))
+        return rejected("BadPools", str(error))
     except RecursionError:
         raise AllocationError("the claims ask for more devices than can be searched for together") from None
     return _NO_DEVICES if picks is None else picks

@@ -1,6 +1,6 @@
 """Consumable capacity: how much of a device a request takes, and whether so much is left.
 
-What is taken follows the device's policy: amounts are rounded up to a valid one, or refused. Devices that may be
+What is taken follows the device's policy: amounts are rounded up to a valid one, or rejected. Devices that may be
 allocated several times hand out shares; a device that may not must be large enough as a whole.
 """
 

@@ -29,7 +29,7 @@ class PendingAllocation(msgspec.Struct, eq=False):
     allocation: AllocationResult
     sharers: set[str] = msgspec.field(default_factory=set)
     turned_away: dict[str, Pod] = msgspec.field(default_factory=dict)
-    """Pods (by UID) that were refused because it is not known yet what becomes of it."""
+    """Pods (by UID) that were rejected because it is not known yet what becomes of it."""
 
 
 class ClaimBook(ClusterIndex):

@@ -3,7 +3,7 @@
 Two pods that share a claim never write to it at the same time. What is wanted while a call waits is put together with
 it and written at once; what is wanted while one is in flight follows it. Each pod is told what became of its own wish.
 
-A patch carries the claim's version, so that the server refuses it if somebody else was faster (then the claim is read,
+A patch carries the claim's version, so that the server rejects it if somebody else was faster (then the claim is read,
 and the wishes are looked at again), and names only what changes, so that fields which this scheduler does not know are
 kept. A patch that only takes pods off is right for any version.
 """

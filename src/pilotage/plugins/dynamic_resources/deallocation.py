@@ -16,7 +16,7 @@ from pilotage.plugins.dynamic_resources.state import PodClaims
 
 
 def free_one_claim(handle: Handle, claims: PodClaims, pod: Pod) -> Reject:
-    """Always a refusal: freeing takes a moment, and preemption may help meanwhile."""
+    """Always a rejection: freeing takes a moment, and preemption may help meanwhile."""
     left_behind = claims.extended_claim
     if left_behind is not None and left_behind.spec.devices.requests:
         handle.submit(ClaimDeletion(left_behind))

@@ -11,8 +11,9 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
+from pilotage.cel import CelError
 from pilotage.model.resource import Device
-from pilotage.plugins.dynamic_resources.cel import BoundDevice, CelError, bind_device, compile_selector
+from pilotage.plugins.dynamic_resources.device_selectors import BoundDevice, bind_device, compile_selector
 
 _MOST_VERDICTS = 1024
 

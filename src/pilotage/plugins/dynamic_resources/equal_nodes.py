@@ -1,7 +1,7 @@
 """What searches that took long have found, for nodes with the same devices in the same state.
 
 The devices of many nodes differ in nothing but their names. What the search found for one of them holds for all: a
-refusal as it is, a solution with the devices at the same places. Comparing nodes costs about as much as an ordinary
+rejection as it is, a solution with the devices at the same places. Comparing nodes costs about as much as an ordinary
 search, so only the answers of searches that took long are kept, and looked up only while there are any.
 """
 

@@ -8,4 +8,4 @@ class AllocationError(Exception):
 
 
 class NodeAllocationError(Exception):
-    """What is wrong concerns one node only, which is then refused."""
+    """What is wrong concerns one node only, which is then rejected."""

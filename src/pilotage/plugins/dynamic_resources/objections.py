@@ -1,7 +1,7 @@
 """Which rule keeps a request from a device: what `explain` tells of nodes that cannot serve the claims of a pod.
 
 The rules are those of the search, asked in its order, for each device by itself: as if nothing had been taken for the
-pod yet. Devices that are refused for the same reason are told together, so that there is little to read however many
+pod yet. Devices that are rejected for the same reason are told together, so that there is little to read however many
 devices a node has. If every request could be served by itself, what remains is that the devices do not go together.
 """
 
@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from pilotage.api import Detail
+from pilotage.cel import CelError
 from pilotage.model.resource import DeviceTaint
-from pilotage.plugins.dynamic_resources.cel import CelError
 from pilotage.plugins.dynamic_resources.constraints import attribute_value
 from pilotage.plugins.dynamic_resources.device_ids import DeviceID
 from pilotage.plugins.dynamic_resources.device_taints import are_tolerated

@@ -29,8 +29,8 @@ from pilotage.api import (
     PreFilter,
     PreFlight,
     Reason,
-    Refusal,
     RejectedNodes,
+    Rejection,
     Reserve,
     Resource,
     Score,
@@ -47,7 +47,7 @@ from pilotage.model import Pod
 from pilotage.model.resource import ResourceClaim
 from pilotage.plugins.args import DynamicResourcesArgs
 from pilotage.plugins.device_classes import DeviceClassIndex, extended_requests
-from pilotage.plugins.dynamic_resources.allocation import NodeAllocator, refused
+from pilotage.plugins.dynamic_resources.allocation import NodeAllocator, rejected
 from pilotage.plugins.dynamic_resources.claim_book import ClaimBook
 from pilotage.plugins.dynamic_resources.claims import ClaimProblem, claims_of
 from pilotage.plugins.dynamic_resources.deallocation import free_one_claim
@@ -106,16 +106,16 @@ class DynamicResources(
         # What a claim gets depends on devices that several nodes may share: such pods are asked anew each time.
         return None if pod.spec.resource_claims or extended_requests(pod.spec) else _WITHOUT_DEVICES
 
-    def pre_enqueue(self, pod: Pod) -> Refusal | None:
+    def pre_enqueue(self, pod: Pod) -> Rejection | None:
         try:
             self._claims(pod)
         except ClaimProblem as problem:
-            return refused("ClaimNotUsable", str(problem))
+            return rejected("ClaimNotUsable", str(problem))
         return None
 
     # --- before the nodes --------------------------------------------------------------------------------------
 
-    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Skip | Refusal | None:
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Skip | Rejection | None:
         extended = self._extended(pod)
         if not pod.spec.resource_claims and not extended:
             state[POD_CLAIMS] = NO_CLAIMS
@@ -125,15 +125,15 @@ class DynamicResources(
         try:
             claims = self._claims(pod)
         except ClaimProblem as problem:
-            return refused("ClaimNotUsable", str(problem))
+            return rejected("ClaimNotUsable", str(problem))
         if not claims and not extended:
             return SKIP
         try:
             state[POD_CLAIMS] = self._prepared(pod, claims, extended)
         except ClaimProblem as problem:
-            return refused("ClaimInFlight", str(problem))
+            return rejected("ClaimInFlight", str(problem))
         except MissingClass as problem:
-            return refused("MissingClass", str(problem))
+            return rejected("MissingClass", str(problem))
         return None
 
     def _prepared(self, pod: Pod, claims: list[ResourceClaim], extended: Mapping[str, str | None]) -> PodClaims:
@@ -170,14 +170,14 @@ class DynamicResources(
 
     # --- each node ---------------------------------------------------------------------------------------------
 
-    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Rejection | None:
         return self._allocator.try_node(state[POD_CLAIMS], pod, node, state.budget)
 
     def details(self, state: CycleState, pod: Pod, node: NodeView) -> Iterable[Detail]:
         return self._allocator.details(state[POD_CLAIMS], pod, node, state.budget)
 
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Iterator[tuple[Mask, Reason]]:
-        return self._allocator.refusals(state[POD_CLAIMS], pod, nodes, state.budget)
+        return self._allocator.rejections(state[POD_CLAIMS], pod, nodes, state.budget)
 
     def score(self, state: CycleState, pod: Pod, node: NodeView) -> int:
         claims = state.get(POD_CLAIMS)
@@ -192,16 +192,16 @@ class DynamicResources(
     def normalize(self, state: CycleState, pod: Pod, scores: Scores) -> Scores:
         return by_maximum(np.asarray(scores))
 
-    def post_filter(self, state: CycleState, pod: Pod, rejected: RejectedNodes) -> Refusal:
+    def post_filter(self, state: CycleState, pod: Pod, rejected: RejectedNodes) -> Rejection:
         claims = state.get(POD_CLAIMS)
         if claims is None:
-            # The pod was refused before this plugin had a look at it.
+            # The pod was rejected before this plugin had a look at it.
             raise LookupError("not found")
         return free_one_claim(self._handle, claims, pod)
 
     # --- the chosen node ---------------------------------------------------------------------------------------
 
-    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Refusal | None:
+    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Rejection | None:
         claims = state.get(POD_CLAIMS)
         if claims is None or claims is NO_CLAIMS:
             return None
@@ -221,7 +221,7 @@ class DynamicResources(
         has_work = claims is not None and claims is not NO_CLAIMS
         return PreFlight(allow_parallel=True) if has_work else SKIP_BESIDE_OTHERS
 
-    async def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Refusal | None:
+    async def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Rejection | None:
         claims = state.get(POD_CLAIMS)
         if claims is not None and claims is not NO_CLAIMS:
             await self._reservations.write(claims, pod)

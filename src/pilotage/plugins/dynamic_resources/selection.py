@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pilotage.cel import CelCompileError, CelError
 from pilotage.model.resource import DeviceSelector
-from pilotage.plugins.dynamic_resources.cel import CelCompileError, CelError
 from pilotage.plugins.dynamic_resources.errors import AllocationError
 from pilotage.plugins.dynamic_resources.published import PoolDevice
 from pilotage.plugins.dynamic_resources.requests import expressions

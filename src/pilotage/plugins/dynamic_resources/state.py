@@ -58,7 +58,7 @@ class PodClaims(msgspec.Struct, eq=False):
         return self.extended_claim is None and len(self.to_allocate) == len(self.claims)
 
     def outcome(self, node_name: str) -> NodeOutcome | None:
-        """What a node would give; None if it was not asked, or refused."""
+        """What a node would give; None if it was not asked, or rejected."""
         known = self.outcomes.get(node_name)
         if known is None and self.column is not None:
             picks = self.column.picks(node_name)

@@ -58,12 +58,12 @@ class Column:
         self._picks: dict[str, Picks] = {}
         self._version = 0
         self._positions = (0, 0, 0)
-        self.refusals: list[Reject] = []
-        """Refusal number n has the code n + 1."""
+        self.rejections: list[Reject] = []
+        """Rejection number n has the code n + 1."""
         self._forget_all()
 
     def codes(self, nodes: NodeTable, search: SearchNode) -> NDArray[np.int16]:
-        """0 where the claims can be served, n + 1 for refusal number n; not to be written to.
+        """0 where the claims can be served, n + 1 for rejection number n; not to be written to.
 
         A search that does not come to an end leaves what the nodes before it have answered.
         """
@@ -85,9 +85,9 @@ class Column:
         if not isinstance(found, Reject):
             self._picks[node.name] = found
             return _FITS
-        if found not in self.refusals:
-            self.refusals.append(found)
-        return self.refusals.index(found) + 1
+        if found not in self.rejections:
+            self.rejections.append(found)
+        return self.rejections.index(found) + 1
 
     # --- keeping up --------------------------------------------------------------------------------------------
 

@@ -122,7 +122,7 @@ class FilterState:
             if key in labels and group.means(self._subject):
                 self.unwelcome.change(key, labels, by)
 
-    def refusal(self, pod: Pod, node: NodeView) -> Reason | None:
+    def rejection(self, pod: Pod, node: NodeView) -> Reason | None:
         """Why the pod cannot go to a node; None if it can."""
         labels = node.labels
         if not self._is_near(pod, labels):
@@ -133,7 +133,7 @@ class FilterState:
             return EXISTING
         return None
 
-    def refusals(self, pod: Pod, nodes: NodeTable) -> Iterator[tuple[Mask, Reason]]:
+    def rejections(self, pod: Pod, nodes: NodeTable) -> Iterator[tuple[Mask, Reason]]:
         """The same for all nodes of a table: a node has at most one reason."""
         closed: Mask | None = None
         parts = (
@@ -141,14 +141,14 @@ class FilterState:
             (_occupied(self.apart, self.apart.topology_keys(), nodes), ANTI_AFFINITY),
             (_occupied(self.unwelcome, self.unwelcome.topology_keys(), nodes), EXISTING),
         )
-        for refused, reason in parts:
-            if refused is None:
+        for rejected, reason in parts:
+            if rejected is None:
                 continue
             if closed is not None:
-                refused = refused & ~closed
-            if refused.any():
-                yield refused, reason
-                closed = refused if closed is None else closed | refused
+                rejected = rejected & ~closed
+            if rejected.any():
+                yield rejected, reason
+                closed = rejected if closed is None else closed | rejected
 
     def _is_near(self, pod: Pod, labels: Mapping[str, str]) -> bool:
         keys = self._incoming.near_keys

@@ -1,4 +1,4 @@
-"""Which changes may help a pod that was refused for its affinity or that of others.
+"""Which changes may help a pod that was rejected for its affinity or that of others.
 
 Namespace selectors are judged by the labels of the namespaces, where kube-scheduler takes them for unlabelled: there, a
 pod that is meant through its namespace alone wakes nobody.
@@ -21,7 +21,7 @@ class MalformedTerms(ValueError):
 
 
 def pod_change_helps(pod: Pod, old: Pod | None, new: Pod | None, subject_of: Callable[[Pod], Subject]) -> bool:
-    """A pod came (old is None), changed or went (new is None); one that has no node, not even a promised one, does
+    """A pod came (old is None), changed or went (new is None); one that has no node, not even a nominated one, does
     not count."""
     before, after = _if_on_node(old), _if_on_node(new)
     terms = _terms(pod)

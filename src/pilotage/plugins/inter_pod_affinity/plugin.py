@@ -6,7 +6,7 @@ existing_terms  what the pods on the nodes ask of it
 domains         counts per value of a topology key
 filtering       required terms
 scoring         preferred terms
-hints           what helps a pod that was refused
+hints           what helps a pod that was rejected
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from pilotage.api import (
     PreFilterExtensions,
     PreScore,
     Reason,
-    Refusal,
     Reject,
+    Rejection,
     Resource,
     Score,
     Scores,
@@ -95,7 +95,7 @@ class InterPodAffinity(
 
     # --- filter ------------------------------------------------------------------------------------------------
 
-    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Skip | Refusal | None:
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Skip | Rejection | None:
         if pod.spec.affinity is None and self._existing.is_empty:
             return SKIP
         problem = terms_of(pod).problem
@@ -142,13 +142,13 @@ class InterPodAffinity(
         state.budget.spend(state[_FILTER].steps)
         state[_FILTER].change(removed, node, -1)
 
-    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Rejection | None:
         state.budget.spend(state[_FILTER].steps)
-        reason = state[_FILTER].refusal(pod, node)
+        reason = state[_FILTER].rejection(pod, node)
         return None if reason is None else Reject(reason)
 
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Iterator[tuple[Mask, Reason]]:
-        return state[_FILTER].refusals(pod, nodes)
+        return state[_FILTER].rejections(pod, nodes)
 
     def _count(self, pods: Question, key: str, nodes: NodeTable, budget: Budget) -> tuple[Domains, Amounts]:
         return self._topology.domains(key, nodes), self._pods.of(pods, key, budget)

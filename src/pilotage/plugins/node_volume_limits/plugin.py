@@ -20,8 +20,8 @@ from pilotage.api import (
     Plugin,
     PreFilter,
     Reason,
-    Refusal,
     Reject,
+    Rejection,
     Resource,
     Skip,
     VectorFilter,
@@ -58,10 +58,10 @@ class NodeVolumeLimits(Plugin, PreFilter, Filter, VectorFilter):
     def sign(self, pod: Pod) -> Hashable | None:
         return None if pod.spec.volumes else _NO_VOLUMES
 
-    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Skip | Refusal | None:
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Skip | Rejection | None:
         return None if has_attachable_volumes(pod) else SKIP
 
-    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Rejection | None:
         state.budget.spend(len(pod.spec.volumes))
         csi_node: CSINode | None = self._handle.objects("CSINode").get(node.name)
         try:
@@ -91,14 +91,14 @@ class NodeVolumeLimits(Plugin, PreFilter, Filter, VectorFilter):
                     continue
                 new = attached_by(pod, self._handle.objects, view.__getitem__, is_new=True)
                 if new:
-                    yield from self._refused(new, nodes, concerned, state.budget)
+                    yield from self._rejected(new, nodes, concerned, state.budget)
         except ClaimMissing as error:
             yield nodes.everywhere(True), _missing(error)
 
-    def _refused(
+    def _rejected(
         self, new: Volumes, nodes: NodeTable, concerned: Mask, budget: Budget
     ) -> Iterator[tuple[Mask, Reason]]:
-        """What is refused among the nodes that would have to attach these volumes."""
+        """What is rejected among the nodes that would have to attach these volumes."""
         for driver in self._indispensable(new):
             budget.spend(len(nodes) // 8)
             lacking = concerned & ~nodes.rows_of(self._handle.index(InstalledDrivers).nodes_of(driver))

@@ -32,8 +32,8 @@ from pilotage.api import (
     PreFilterExtensions,
     PreScore,
     Reason,
-    Refusal,
     Reject,
+    Rejection,
     Resource,
     Score,
     Scores,
@@ -121,7 +121,7 @@ class PodTopologySpread(
         state.budget.spend(len(state[_SKEW].constraints))
         state[_SKEW].change(pod, removed, node, -1)
 
-    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Rejection | None:
         skew = state[_SKEW]
         if skew.is_nowhere:
             return Reject(_NO_LABEL)
@@ -139,7 +139,7 @@ class PodTopologySpread(
         if skew.is_nowhere:
             yield nodes.everywhere(True), _NO_LABEL
             return
-        refused: Mask | None = None
+        rejected: Mask | None = None
         for at, domains in enumerate(skew.layout.domains):
             state.budget.spend(_STEPS_PER_CONSTRAINT)
             excess = skew.excess(at)
@@ -147,11 +147,11 @@ class PodTopologySpread(
                 continue
             slots = domains.slots_of(nodes)
             for mask, reason in ((slots == MISSING, _NO_LABEL), (spread_over(excess, slots), _TOO_MANY)):
-                # A node is refused by the first constraint that it breaks, as in `filter`.
-                newly = mask if refused is None else mask & ~refused
-                refused = newly if refused is None else refused | newly
+                # A node is rejected by the first constraint that it breaks, as in `filter`.
+                newly = mask if rejected is None else mask & ~rejected
+                rejected = newly if rejected is None else rejected | newly
                 yield newly, reason
-            if refused is not None and refused.all():
+            if rejected is not None and rejected.all():
                 return
 
     # --- soft constraints --------------------------------------------------------------------------------------
@@ -178,7 +178,7 @@ class PodTopologySpread(
     def normalize(self, state: CycleState, pod: Pod, scores: Scores) -> Scores:
         return state[_EVENNESS].normalized(scores)
 
-    # --- what may help a refused pod ---------------------------------------------------------------------------
+    # --- what may help a rejected pod ---------------------------------------------------------------------------
 
     @on_event(Resource.ASSIGNED_POD, Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE)
     def after_pod_change(self, pod: Pod, old: Pod | None, new: Pod | None) -> Hint:

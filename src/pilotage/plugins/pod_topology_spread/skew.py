@@ -1,6 +1,6 @@
 """The filter's state: pods per domain for each hard constraint, and which domains have too many.
 
-A domain is refused if the pod would make it have more than `max_skew` pods more than the emptiest domain. Dry runs
+A domain is rejected if the pod would make it have more than `max_skew` pods more than the emptiest domain. Dry runs
 change the counts of single domains in a clone; arrays are never written to, so that clones may share them.
 """
 
@@ -18,7 +18,7 @@ from pilotage.plugins.pod_topology_spread.layouts import NOWHERE, Layout
 from pilotage.plugins.tolerations import first_untolerated
 
 _NO_DOMAIN = 2**31 - 1
-"""What kube-scheduler takes for the smallest count when there is no domain at all: nothing is refused then."""
+"""What kube-scheduler takes for the smallest count when there is no domain at all: nothing is rejected then."""
 
 
 class Skew:

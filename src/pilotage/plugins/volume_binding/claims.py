@@ -20,7 +20,7 @@ class VolumeError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class PodClaims:
-    """All usable: a pod with any other claim is refused altogether."""
+    """All usable: a pod with any other claim is rejected altogether."""
 
     bound: tuple[PersistentVolumeClaim, ...]
     delayed: tuple[PersistentVolumeClaim, ...]

@@ -67,7 +67,7 @@ class Found:
 
     bindings: tuple[tuple[PersistentVolume, PersistentVolumeClaim], ...] = ()
     provisions: tuple[Provision, ...] = ()
-    refusal: Reason | None = None
+    rejection: Reason | None = None
 
 
 _NOTHING = Found()
@@ -99,8 +99,8 @@ class VolumeFinder:
             reasons.append(bound)
         if self._selected - {node.name}:
             reasons.append(BIND_CONFLICT)
-        elif (refusal := self.found(node.labels).refusal) is not None:
-            reasons.append(refusal)
+        elif (rejection := self.found(node.labels).rejection) is not None:
+            reasons.append(rejection)
         if bound is NO_VOLUME:
             reasons.append(bound)
         return reasons
@@ -144,7 +144,7 @@ class VolumeFinder:
             self._budget.spend(_STEPS_PER_CLAIM)
             provision = self._provision(claim, labels)
             if isinstance(provision, Reason):
-                return Found(refusal=provision)
+                return Found(rejection=provision)
             provisions.append(provision)
         return Found(tuple(bindings), tuple(provisions))
 
@@ -177,7 +177,7 @@ class VolumeFinder:
 
     # --- all nodes ---------------------------------------------------------------------------------------------
 
-    def bound_refusals(self, nodes: NodeTable) -> tuple[Mask | None, Mask | None]:
+    def bound_rejections(self, nodes: NodeTable) -> tuple[Mask | None, Mask | None]:
         """Where a bound volume is out of reach, and where (claims before it being fine) it does not exist."""
         conflict: Mask | None = None
         for claim in self.claims.bound:
@@ -190,7 +190,7 @@ class VolumeFinder:
                 conflict = ~mask if conflict is None else conflict | ~mask
         return conflict, None
 
-    def unbound_refusals(self, nodes: NodeTable) -> Iterator[tuple[Mask, Reason]]:
+    def unbound_rejections(self, nodes: NodeTable) -> Iterator[tuple[Mask, Reason]]:
         """Where unbound claims cannot get what they need, and why."""
         elsewhere = nodes.everywhere(False)
         for name in sorted(self._selected):
@@ -201,9 +201,9 @@ class VolumeFinder:
                 return
         groups, answers = self._grouped(nodes)
         for reason in (BIND_CONFLICT, NO_SPACE):
-            refused = np.array([answer.refusal is reason for answer in answers], dtype=np.bool_)
-            if refused.any():
-                yield refused[groups] & ~elsewhere, reason
+            rejected = np.array([answer.rejection is reason for answer in answers], dtype=np.bool_)
+            if rejected.any():
+                yield rejected[groups] & ~elsewhere, reason
 
     def spread(self, nodes: NodeTable, value_of: Callable[[Found], int]) -> Scores:
         """A number for each node that depends on what the unbound claims can get there."""

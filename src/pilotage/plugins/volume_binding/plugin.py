@@ -20,8 +20,8 @@ from pilotage.api import (
     PreFlight,
     PreScore,
     Reason,
-    Refusal,
     Reject,
+    Rejection,
     Reserve,
     Score,
     Scores,
@@ -63,7 +63,7 @@ class VolumeBinding(VolumeHints, PreFilter, Filter, VectorFilter, PreScore, Scor
     def sign(self, pod: Pod) -> Hashable | None:
         return None if has_claims(pod) else _NO_CLAIMS
 
-    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Skip | Refusal | None:
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Skip | Rejection | None:
         if not has_claims(pod):
             return SKIP
         catalog = self._handle.index(VolumeCatalog)
@@ -73,18 +73,18 @@ class VolumeBinding(VolumeHints, PreFilter, Filter, VectorFilter, PreScore, Scor
         state[_FINDER] = VolumeFinder(self._handle, catalog, claims, state.budget)
         return None
 
-    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Refusal | None:
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Rejection | None:
         reasons = state[_FINDER].reasons(node)
         return Reject(*reasons) if reasons else None
 
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Iterator[tuple[Mask, Reason]]:
         finder = state[_FINDER]
-        conflict, missing = finder.bound_refusals(nodes)
+        conflict, missing = finder.bound_rejections(nodes)
         if conflict is not None:
             yield conflict, NODE_CONFLICT
         if finder.claims.delayed:
-            shared = self._shared.refusals(finder, nodes)
-            yield from finder.unbound_refusals(nodes) if shared is None else shared
+            shared = self._shared.rejections(finder, nodes)
+            yield from finder.unbound_rejections(nodes) if shared is None else shared
         if missing is not None:
             yield missing, NO_VOLUME
 
@@ -102,7 +102,7 @@ class VolumeBinding(VolumeHints, PreFilter, Filter, VectorFilter, PreScore, Scor
         shared = self._shared.scores(finder, nodes)
         return finder.spread(nodes, self._score_of) if shared is None else shared
 
-    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Refusal | None:
+    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Rejection | None:
         finder = state.get(_FINDER)
         if finder is None or not finder.claims.delayed:
             return None
@@ -120,7 +120,7 @@ class VolumeBinding(VolumeHints, PreFilter, Filter, VectorFilter, PreScore, Scor
     def pre_bind_pre_flight(self, state: CycleState, pod: Pod, node_name: str) -> PreFlight | Skip:
         return PreFlight(allow_parallel=True) if _RESERVATION in state else SKIP_BESIDE_OTHERS
 
-    async def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Refusal | None:
+    async def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Rejection | None:
         reservation = state.get(_RESERVATION)
         if reservation is None:
             return None

@@ -26,14 +26,14 @@ _REFUSALS: Final = (None, BIND_CONFLICT, NO_SPACE)
 class _Answers:
     """By value of one label: an entry for each value, and a last one for nodes without the label."""
 
-    __slots__ = ("_place_of", "facts", "key", "marks", "refusals", "scores", "stale", "values")
+    __slots__ = ("_place_of", "facts", "key", "marks", "rejections", "scores", "stale", "values")
 
     def __init__(self, key: str, facts: tuple[object, ...]) -> None:
         self.key = key
         self.facts = facts
         self.values: Sequence[str] = ()
         self.marks: tuple[int, ...] = ()
-        self.refusals = np.zeros(1, dtype=np.int8)
+        self.rejections = np.zeros(1, dtype=np.int8)
         self.scores = np.zeros(1, dtype=np.int64)
         self.stale: set[int] = set()
         self._place_of: dict[str, int] = {}
@@ -46,7 +46,7 @@ class _Answers:
         if values is not self.values:
             self.stale.clear()
         self._place_of = {value: place for place, value in enumerate(values)}
-        self.refusals = _grown(self.refusals, known, len(values))
+        self.rejections = _grown(self.rejections, known, len(values))
         self.scores = _grown(self.scores, known, len(values))
         self.stale.update(range(known, len(values) + 1))
         self.values = values
@@ -69,16 +69,16 @@ class SharedAnswers:
         self._score_of = score_of
         self._known: OrderedDict[Hashable, _Answers] = OrderedDict()
 
-    def refusals(self, finder: VolumeFinder, nodes: NodeTable) -> list[tuple[Mask, Reason]] | None:
-        """Where unbound claims are refused, and why; None if these claims have nothing in common with others."""
+    def rejections(self, finder: VolumeFinder, nodes: NodeTable) -> list[tuple[Mask, Reason]] | None:
+        """Where unbound claims are rejected, and why; None if these claims have nothing in common with others."""
         answers = self._answers(finder, nodes)
         if answers is None:
             return None
         found: list[tuple[Mask, Reason]] = []
-        if answers.refusals.any():
-            column = answers.refusals[nodes.labels(answers.key)[0]]
+        if answers.rejections.any():
+            column = answers.rejections[nodes.labels(answers.key)[0]]
             for code, reason in enumerate(_REFUSALS):
-                if reason is not None and (answers.refusals == code).any():
+                if reason is not None and (answers.rejections == code).any():
                     found.append((column == code, reason))
         return found
 
@@ -109,7 +109,7 @@ class SharedAnswers:
     def _work_out(self, answers: _Answers, finder: VolumeFinder) -> None:
         for place in answers.stale:
             found = finder.found(answers.labels_at(place))
-            answers.refusals[place] = _REFUSALS.index(found.refusal)
+            answers.rejections[place] = _REFUSALS.index(found.rejection)
             answers.scores[place] = 0 if self._score_of is None else self._score_of(found)
         answers.stale.clear()
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from pilotage.sandbox.kinds.kueue_schemas import kueue_schema
 from pilotage.sandbox.kinds.resources import ResourceRegistry, ResourceType
+from pilotage.sandbox.kinds.schema_rules import SchemaRules
 
 _CREATE_ONLY: Final = ("create",)
 _SCALABLE: Final = ("scale", "status")
@@ -106,7 +108,6 @@ _MACHINERY: Final = (
     _kind("node.k8s.io/v1", "RuntimeClass", "runtimeclasses", **_CLUSTER),
     _kind("discovery.k8s.io/v1", "EndpointSlice", "endpointslices", **_GENERATION),
     _kind("events.k8s.io/v1", "Event", "events", "ev", storage="events", storage_api_version="v1"),
-    # Stored, so that manifests can be applied; the rules of deploy/ are built in.
     _kind(
         "admissionregistration.k8s.io/v1",
         "ValidatingAdmissionPolicy",
@@ -150,7 +151,9 @@ _MACHINERY: Final = (
 
 def _kueue(kind: str, plural: str, short_names: str = "", **options: Any) -> tuple[ResourceType, ...]:
     """Kueue's kinds are stored as v1beta2 and served as v1beta1 too."""
-    stored = _kind("kueue.x-k8s.io/v1beta2", kind, plural, short_names, **options)
+    schema = kueue_schema(kind)
+    rules = {"schema": schema, "rules": SchemaRules(schema)}
+    stored = _kind("kueue.x-k8s.io/v1beta2", kind, plural, short_names, **rules, **options)
     older = _kind(
         "kueue.x-k8s.io/v1beta1", kind, plural, short_names, storage_api_version=stored.api_version, **options
     )

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from pilotage.sandbox.errors import FieldError
 from pilotage.sandbox.kinds.resources import ResourceRegistry, ResourceType
+from pilotage.sandbox.kinds.schema_rules import SchemaRules, rule_problems
 from pilotage.sandbox.storage.records import Change, Record
 from pilotage.sandbox.storage.store import Store
 
@@ -62,6 +63,7 @@ def types_of(definition: Mapping[str, Any]) -> list[ResourceType]:
 
 def _type_of(spec: Mapping[str, Any], version: Mapping[str, Any], stored: str) -> ResourceType:
     names = spec["names"]
+    schema = _schema_of(version)
     subresources = version.get("subresources") or {}
     return ResourceType(
         group=spec["group"],
@@ -78,7 +80,8 @@ def _type_of(spec: Mapping[str, Any], version: Mapping[str, Any], stored: str) -
         is_custom=True,
         is_served=bool(version.get("served")),
         list_kind=names.get("listKind") or f"{names['kind']}List",
-        schema=(version.get("schema") or {}).get("openAPIV3Schema"),
+        schema=schema,
+        rules=SchemaRules(schema) if schema else None,
         printer_columns=tuple(version.get("additionalPrinterColumns") or ()),
         scale_paths=subresources.get("scale"),
         selectable_fields=tuple(field["jsonPath"].lstrip(".") for field in version.get("selectableFields") or ()),
@@ -116,7 +119,21 @@ def definition_errors(definition: Mapping[str, Any], registry: ResourceRegistry)
     ]
     if errors:
         return errors
-    return [*_scope_errors(spec), *_name_errors(definition, spec, registry), *_version_errors(spec["versions"])]
+    errors = [*_scope_errors(spec), *_name_errors(definition, spec, registry), *_version_errors(spec["versions"])]
+    return errors or _rule_errors(spec["versions"])
+
+
+def _rule_errors(versions: Sequence[Mapping[str, Any]]) -> list[FieldError]:
+    """The API server has a schema that all versions share in one place, whatever the definition looks like."""
+    schemas = [_schema_of(version) for version in versions]
+    if all(schema == schemas[0] for schema in schemas):
+        return rule_problems(schemas[0] or {}, "spec.validation.openAPIV3Schema")
+    paths = [f"spec.versions[{at}].schema.openAPIV3Schema" for at in range(len(schemas))]
+    return [error for schema, path in zip(schemas, paths, strict=True) for error in rule_problems(schema or {}, path)]
+
+
+def _schema_of(version: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    return (version.get("schema") or {}).get("openAPIV3Schema")
 
 
 def _scope_errors(spec: Mapping[str, Any]) -> list[FieldError]:
@@ -150,7 +167,7 @@ def _version_errors(versions: Sequence[Mapping[str, Any]]) -> list[FieldError]:
     for at, version in enumerate(versions):
         if not version.get("name"):
             errors.append(FieldError(f"spec.versions[{at}].name", type="FieldValueRequired"))
-        if not (version.get("schema") or {}).get("openAPIV3Schema"):
+        if not _schema_of(version):
             path = f"spec.versions[{at}].schema.openAPIV3Schema"
             errors.append(FieldError(path, "schemas are required", type="FieldValueRequired"))
     return errors

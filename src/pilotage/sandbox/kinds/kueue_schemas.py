@@ -1,7 +1,7 @@
-"""The fields of Kueue's kinds, which are built in: for strict field validation and for `kubectl explain`.
+"""Kueue's kinds, which are built in: their schemas, with defaults and rules, and the admission policies about them.
 
-`kueue_schemas.json` beside this file has the schemas of the definitions in deploy/crds (`tools/kueue_schemas.py` writes
-it). Defaults and rules do not come from them: those are code, which is quicker for kinds that are written often.
+`kueue_schemas.json` beside this file has them from deploy/crds and deploy/workload-queueing (`tools/kueue_schemas.py`
+writes it).
 """
 
 from __future__ import annotations
@@ -40,10 +40,29 @@ def schema_of(resource_type: ResourceType) -> Mapping[str, Any] | None:
     return _schemas(resource_type.version).get(resource_type.kind)
 
 
+def kueue_schema(kind: str) -> Schema:
+    """The schema of a kind as it is stored."""
+    return _schemas("v1beta2")[kind]
+
+
+def builtin_policies() -> list[dict[str, Any]]:
+    """The policies about Kueue's kinds and their bindings."""
+    return _document().policies
+
+
+class _Document(msgspec.Struct):
+    schemas: dict[str, Schema]
+    policies: list[dict[str, Any]]
+
+
+def _document() -> _Document:
+    text = files("pilotage.sandbox.kinds").joinpath("kueue_schemas.json").read_bytes()
+    return msgspec.json.decode(text, type=_Document)
+
+
 @cache
 def _schemas(version: str) -> Mapping[str, Schema]:
-    text = files("pilotage.sandbox.kinds").joinpath("kueue_schemas.json").read_bytes()
-    found = msgspec.json.decode(text, type=dict[str, Schema])
+    found = _document().schemas
     if version == "v1beta1":
         for kind, schema in found.items():
             _make_older(kind, schema["properties"])

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pilotage.sandbox.errors import no_such_path
+from pilotage.sandbox.kinds.schema_rules import SchemaRules
 
 ALL_VERBS: Final = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 
@@ -44,6 +45,8 @@ class ResourceType:
     """False: only stored in this version, as a definition may ask for."""
     list_kind: str = ""
     schema: Mapping[str, Any] | None = field(default=None, compare=False)
+    rules: SchemaRules | None = field(default=None, compare=False)
+    """Those of the schema."""
     printer_columns: tuple[Mapping[str, Any], ...] = field(default=(), compare=False)
     scale_paths: Mapping[str, str] | None = field(default=None, compare=False)
     selectable_fields: tuple[str, ...] = ()

@@ -1,8 +1,8 @@
 """Objects of custom kinds against the OpenAPI schema of their definition: defaults and the common rules.
 
-Defaults, types, required fields, enums, bounds, lengths, patterns and int-or-string are honoured, at any depth.
-Not judged: CEL rules (`x-kubernetes-validations`), `format`, and the logical junctors (`anyOf`, `oneOf`, `allOf`,
-`not`): what only they forbid is accepted.
+Defaults, types, required fields, enums, bounds, lengths, patterns, int-or-string, and what makes items of lists unique
+are honoured, at any depth; of `format` integers and times. `schema_rules` judges by CEL. Not judged: the logical
+junctors (`anyOf`, `oneOf`, `allOf`, `not`): what only they forbid is accepted.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ from typing import Any, Final
 import msgspec
 
 from pilotage.sandbox.errors import FieldError
+from pilotage.sandbox.kinds.schema_rules import SchemaRules
 
 Schema = Mapping[str, Any]
+Json = Mapping[str, Any]
 
 _JSON_TYPES: Final[Mapping[type, str]] = {
     str: "string",
@@ -27,6 +29,24 @@ _JSON_TYPES: Final[Mapping[type, str]] = {
     list: "array",
     type(None): "null",
 }
+_BLOCKING: Final = frozenset(
+    {
+        "FieldValueRequired",
+        "FieldValueNotSupported",
+        "FieldValueTypeInvalid",
+        "FieldValueTooLong",
+        "FieldValueTooMany",
+    }
+)
+"""After these, rules would be asked about values that are none of theirs."""
+_NOT_CHECKED: Final = FieldError(
+    "<nil>",
+    "some validation rules were not checked because the object was invalid; correct the existing errors to complete"
+    " validation",
+    "null",
+)
+_INTEGERS: Final = {"int32": 2**31, "int64": 2**63}
+_TIME: Final = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
 
 
 def apply_schema_defaults(schema: Schema, value: Any) -> None:
@@ -62,6 +82,16 @@ def schema_errors(schema: Schema, obj: Mapping[str, Any]) -> list[FieldError]:
     judged = {field: value for field, value in obj.items() if field not in ("apiVersion", "kind", "metadata")}
     exempt = {"required": [f for f in schema.get("required") or () if f not in ("apiVersion", "kind", "metadata")]}
     return list(_errors({**schema, **exempt}, judged, ""))
+
+
+def custom_errors(schema: Schema, rules: SchemaRules | None, obj: Json, old: Json | None = None) -> list[FieldError]:
+    """What the schema and its rules forbid about the object; `old` is the one that it replaces."""
+    errors = schema_errors(schema, obj)
+    if rules is None or rules.is_empty:
+        return errors
+    if any(error.type in _BLOCKING for error in errors):
+        return [*errors, _NOT_CHECKED]
+    return [*errors, *rules.errors(obj, old)]
 
 
 def _errors(schema: Schema, value: Any, path: str) -> Iterator[FieldError]:
@@ -109,6 +139,9 @@ def _enum_errors(schema: Schema, value: Any, path: str) -> Iterator[FieldError]:
 
 def _bound_errors(schema: Schema, value: float, path: str) -> Iterator[FieldError]:
     least, most = schema.get("minimum"), schema.get("maximum")
+    limit = _INTEGERS.get(str(schema.get("format")))
+    if limit is not None and not -limit <= value < limit:
+        yield FieldError(path, f"{path} in body should be of format {schema['format']}", value)
     if least is not None and (value < least or (schema.get("exclusiveMinimum") is True and value == least)):
         yield FieldError(path, f"{path} in body should be greater than or equal to {least}", value)
     if most is not None and (value > most or (schema.get("exclusiveMaximum") is True and value == most)):
@@ -119,7 +152,9 @@ def _text_errors(schema: Schema, value: str, path: str) -> Iterator[FieldError]:
     if len(value) < schema.get("minLength", 0):
         yield FieldError(path, f"{path} in body should be at least {schema['minLength']} chars long", value)
     if "maxLength" in schema and len(value) > schema["maxLength"]:
-        yield FieldError(path, f"may not be more than {schema['maxLength']} bytes", value)
+        yield FieldError(path, f"may not be more than {schema['maxLength']} bytes", value, "FieldValueTooLong")
+    if schema.get("format") == "date-time" and not _TIME.fullmatch(value):
+        yield FieldError(path, f'{path} in body must be of type date-time: "{value}"', value)
     pattern = schema.get("pattern")
     if pattern:
         compiled = _compiled(pattern)
@@ -131,16 +166,38 @@ def _list_errors(schema: Schema, value: list[Any], path: str) -> Iterator[FieldE
     if len(value) < schema.get("minItems", 0):
         yield FieldError(path, f"{path} in body should have at least {schema['minItems']} items", len(value))
     if "maxItems" in schema and len(value) > schema["maxItems"]:
-        yield FieldError(path, f"must have at most {schema['maxItems']} items", len(value))
+        yield FieldError(path, f"must have at most {schema['maxItems']} items", len(value), "FieldValueTooMany")
+    yield from _duplicates(schema, value, path)
     items = schema.get("items")
     if isinstance(items, Mapping):
         for at, item in enumerate(value):
             yield from _errors(items, item, f"{path}[{at}]")
 
 
+def _duplicates(schema: Schema, value: list[Any], path: str) -> Iterator[FieldError]:
+    """Items of a set are unique, those of a list of maps by their keys."""
+    kind = schema.get("x-kubernetes-list-type")
+    if kind not in ("set", "map"):
+        return
+    keys = schema.get("x-kubernetes-list-map-keys") or ()
+    seen: set[bytes] = set()
+    for at, item in enumerate(value):
+        if kind == "map" and isinstance(item, dict):
+            item = {key: item[key] for key in keys if key in item}
+        text = msgspec.json.encode(item)
+        if text in seen:
+            yield FieldError(f"{path}[{at}]", "", item, "FieldValueDuplicate")
+        seen.add(text)
+
+
 def _object_errors(schema: Schema, value: dict[str, Any], path: str) -> Iterator[FieldError]:
     properties = schema.get("properties") or {}
     others = schema.get("additionalProperties")
+    most = schema.get("maxProperties")
+    if most is not None and len(value) > most:
+        yield FieldError(path, f"must have at most {most} items", len(value), "FieldValueTooMany")
+    if len(value) < schema.get("minProperties", 0):
+        yield FieldError(path, f"{path} in body should have at least {schema['minProperties']} properties", len(value))
     for field in schema.get("required") or ():
         if field not in value:
             yield FieldError(f"{path}.{field}" if path else field, type="FieldValueRequired")

@@ -1,7 +1,7 @@
 """Create: from what a client sent to a stored object with an identity of its own.
 
 The steps are those of the API server, in its order: types, names and namespace, the server's part of metadata, initial
-status, defaults, admission, validation, storage. Until the last step nothing has happened.
+status, defaults, admission, validation, admission policies, storage. Until the last step nothing has happened.
 """
 
 from __future__ import annotations
@@ -12,12 +12,14 @@ from pilotage.sandbox.errors import ApiError, FieldError, already_exists, forbid
 from pilotage.sandbox.kinds.crds import CRD_RESOURCE, definition_errors
 from pilotage.sandbox.kinds.resources import ResourceType
 from pilotage.sandbox.kinds.shapes import check_metadata_shape, check_shape
-from pilotage.sandbox.kinds.structural_schema import apply_schema_defaults, schema_errors
+from pilotage.sandbox.kinds.structural_schema import apply_schema_defaults, custom_errors
 from pilotage.sandbox.operations.backend import Backend, Object, unsaved_record
 from pilotage.sandbox.operations.known_specs import REMEMBERED, KnownSpecs
 from pilotage.sandbox.operations.lookup import CachedLookup
+from pilotage.sandbox.operations.policies import BINDINGS, POLICIES, Policies
 from pilotage.sandbox.operations.terminating import Terminating
 from pilotage.sandbox.rules.admission import admit_create, admit_valid
+from pilotage.sandbox.rules.admission_policies import binding_errors, policy_errors
 from pilotage.sandbox.rules.defaults import apply_defaults
 from pilotage.sandbox.rules.initial_status import begin_status, drop_sent_status
 from pilotage.sandbox.rules.label_keys import merge_label_keys
@@ -34,9 +36,10 @@ _ADMITTED_LAST: Final = frozenset({"pods", "persistentvolumeclaims"})
 class Creation:
     """The create verb of one sandbox."""
 
-    def __init__(self, backend: Backend, terminating: Terminating) -> None:
+    def __init__(self, backend: Backend, terminating: Terminating, policies: Policies) -> None:
         self._backend = backend
         self._terminating = terminating
+        self._policies = policies
         self._lookup = CachedLookup(backend.store)
         self._known_specs = KnownSpecs(backend.store)
 
@@ -57,7 +60,7 @@ class Creation:
             self._complete(resource_type, obj)
             if sent is not None:
                 self._known_specs.remember(sent, obj)
-        return self._store(key, obj, dry_run=dry_run)
+        return self._store(resource_type, key, obj, dry_run=dry_run)
 
     def create_converted(
         self, resource_type: ResourceType, namespace: str, obj: Object, *, dry_run: bool = False
@@ -65,7 +68,7 @@ class Creation:
         """The same for an object whose shape was checked in the version in which it came."""
         key = self._identify(resource_type, namespace, obj)
         self._complete(resource_type, obj)
-        return self._store(key, obj, dry_run=dry_run)
+        return self._store(resource_type, key, obj, dry_run=dry_run)
 
     def _identify(self, resource_type: ResourceType, namespace: str, obj: Object) -> Key:
         check_type(resource_type, obj)
@@ -76,7 +79,8 @@ class Creation:
         stamp_new(resource_type, metadata, self._backend.rng, self._backend.now())
         return key
 
-    def _store(self, key: Key, obj: Object, *, dry_run: bool) -> Record:
+    def _store(self, resource_type: ResourceType, key: Key, obj: Object, *, dry_run: bool) -> Record:
+        self._policies.judge(resource_type, "CREATE", obj, dry_run=dry_run)
         return unsaved_record(key, obj, 0) if dry_run else self._backend.store.create(key, obj)
 
     def _free_key(self, resource_type: ResourceType, metadata: Object) -> Key:
@@ -128,8 +132,12 @@ class Creation:
     def _own_rules(self, resource_type: ResourceType, obj: Object) -> list[FieldError]:
         if resource_type.storage == CRD_RESOURCE:
             return definition_errors(obj, self._backend.registry)
+        if resource_type.storage == POLICIES:
+            return policy_errors(obj)
+        if resource_type.storage == BINDINGS:
+            return binding_errors(obj)
         if resource_type.schema:
-            return schema_errors(resource_type.schema, obj)
+            return custom_errors(resource_type.schema, resource_type.rules, obj)
         return []
 
 

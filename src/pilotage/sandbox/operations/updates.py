@@ -10,22 +10,22 @@ from __future__ import annotations
 from typing import Any, Final
 
 from pilotage.sandbox.errors import FieldError, bad_request, conflict, invalid, modified
-from pilotage.sandbox.kinds.builtin_groups import KUEUE_GROUP
 from pilotage.sandbox.kinds.crds import CRD_RESOURCE, accept_definition, definition_errors
 from pilotage.sandbox.kinds.resources import ResourceType
 from pilotage.sandbox.kinds.shapes import check_metadata_shape, check_shape
-from pilotage.sandbox.kinds.structural_schema import apply_schema_defaults, schema_errors
+from pilotage.sandbox.kinds.structural_schema import apply_schema_defaults, custom_errors
 from pilotage.sandbox.operations.backend import Backend, Object, unsaved_record
 from pilotage.sandbox.operations.deletion import Deletion, is_held
 from pilotage.sandbox.operations.lookup import CachedLookup
+from pilotage.sandbox.operations.policies import BINDINGS, POLICIES, Policies
 from pilotage.sandbox.rules.admission import admit_update, admit_valid
+from pilotage.sandbox.rules.admission_policies import binding_errors, policy_errors
 from pilotage.sandbox.rules.defaults import apply_defaults
 from pilotage.sandbox.rules.nulls import drop_nulls
 from pilotage.sandbox.rules.object_meta import carry_over, check_type, metadata_of, place_in_namespace
 from pilotage.sandbox.rules.validation import (
     validate_create,
     validate_metadata_update,
-    validate_status,
     validate_update,
 )
 from pilotage.sandbox.storage.records import Record
@@ -39,8 +39,9 @@ _ASKING: Final = frozenset({("pods", "resize"), ("persistentvolumeclaims", "")})
 class Updates:
     """The update verb of one sandbox."""
 
-    def __init__(self, backend: Backend, deletion: Deletion) -> None:
+    def __init__(self, backend: Backend, deletion: Deletion, policies: Policies) -> None:
         self._backend = backend
+        self._policies = policies
         self._deletion = deletion
         self._lookup = CachedLookup(backend.store)
 
@@ -64,6 +65,7 @@ class Updates:
         is_asking = (resource_type.storage, subresource) in _ASKING
         if is_asking and not new["metadata"].get("deletionTimestamp"):
             admit_valid(resource_type.kind, new, self._lookup)
+        self._policies.judge(resource_type, "UPDATE", new, old, subresource=subresource, dry_run=dry_run)
         return self.store(resource_type, record, old, new, dry_run=dry_run)
 
     def update_metadata(
@@ -79,7 +81,9 @@ class Updates:
         errors = validate_metadata_update(resource_type.kind, old, new)
         if errors:
             raise invalid(resource_type.kind, resource_type.group, record.key.name, errors)
-        return self.store(resource_type, record, old, {**old, "metadata": new["metadata"]}, dry_run=dry_run)
+        new = {**old, "metadata": new["metadata"]}
+        self._policies.judge(resource_type, "UPDATE", new, old, dry_run=dry_run)
+        return self.store(resource_type, record, old, new, dry_run=dry_run)
 
     def store(
         self, resource_type: ResourceType, record: Record, old: Object, new: Object, *, dry_run: bool = False
@@ -118,7 +122,7 @@ class Updates:
             apply_schema_defaults(resource_type.schema, new)
         apply_defaults(resource_type.kind, new)
         admit_update(resource_type.kind, old, new)
-        errors = validate_update(resource_type.kind, old, new) or self._own_rules(resource_type, new)
+        errors = validate_update(resource_type.kind, old, new) or self._own_rules(resource_type, old, new)
         if errors:
             raise invalid(resource_type.kind, resource_type.group, new["metadata"]["name"], errors)
         if resource_type.storage == CRD_RESOURCE:
@@ -127,19 +131,22 @@ class Updates:
             _bumped(resource_type, new)
         return new
 
-    def _own_rules(self, resource_type: ResourceType, new: Object) -> list[FieldError]:
+    def _own_rules(self, resource_type: ResourceType, old: Object, new: Object) -> list[FieldError]:
         if resource_type.storage == CRD_RESOURCE:
             return definition_errors(new, self._backend.registry)
+        if resource_type.storage == POLICIES:
+            return policy_errors(new)
+        if resource_type.storage == BINDINGS:
+            return binding_errors(new)
         if resource_type.schema:
-            return schema_errors(resource_type.schema, new)
+            return custom_errors(resource_type.schema, resource_type.rules, new, old)
         return []
 
 
 def has_separate_spec(resource_type: ResourceType) -> bool:
     """Whether metadata and status of its objects can be written without a look at their spec."""
-    is_known = not resource_type.is_custom or resource_type.group == KUEUE_GROUP
-    is_whole = resource_type.schema is not None or resource_type.storage in _WHOLE
-    return is_known and not is_whole and resource_type.is_stored_as_served
+    is_whole = resource_type.is_custom or resource_type.storage in _WHOLE
+    return not is_whole and resource_type.is_stored_as_served
 
 
 def _identify(resource_type: ResourceType, record: Record, old: Object, new: Object) -> None:
@@ -179,8 +186,8 @@ def _with_status(resource_type: ResourceType, old: Object, new: Object) -> Objec
 
 
 def _check_status(resource_type: ResourceType, old: Object, new: Object) -> None:
-    errors = schema_errors(resource_type.schema, new) if resource_type.schema else []
-    errors = errors or validate_status(resource_type.kind, old, new)
+    schema = resource_type.schema
+    errors = custom_errors(schema, resource_type.rules, new, old) if schema else []
     if errors:
         raise invalid(resource_type.kind, resource_type.group, new["metadata"]["name"], errors)
 

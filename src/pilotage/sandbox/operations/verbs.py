@@ -17,6 +17,7 @@ from pilotage.sandbox.operations.binding import bind_pod
 from pilotage.sandbox.operations.creation import Creation
 from pilotage.sandbox.operations.deletion import Deleted, Deletion
 from pilotage.sandbox.operations.eviction import Eviction
+from pilotage.sandbox.operations.policies import Policies
 from pilotage.sandbox.operations.scale import scale_of, scaled
 from pilotage.sandbox.operations.selection import EVERYTHING, Selection
 from pilotage.sandbox.operations.terminating import Terminating
@@ -36,10 +37,16 @@ class Verbs:
         terminating = Terminating()
         self._backend = backend
         self._deletion = Deletion(backend, terminating)
-        self._creation = Creation(backend, terminating)
-        self._updates = Updates(backend, self._deletion)
+        self._policies = Policies(backend)
+        self._creation = Creation(backend, terminating, self._policies)
+        self._updates = Updates(backend, self._deletion, self._policies)
         self._eviction = Eviction(backend, self._deletion)
         self._deletion.resume()
+
+    @property
+    def warnings(self) -> list[str]:
+        """Of admission policies about the last write."""
+        return self._policies.warnings
 
     def read(self, served: ResourceType, namespace: str, name: str) -> Record:
         return self._backend.record(served, namespace, name)
@@ -113,7 +120,10 @@ class Verbs:
     def delete(
         self, served: ResourceType, record: Record, options: Mapping[str, Any], *, dry_run: bool = False
     ) -> Deleted:
-        return self._deletion.delete(self._stored(served), record, options, dry_run=dry_run)
+        stored = self._stored(served)
+        if self._policies.concern(stored, "DELETE"):
+            self._policies.judge(stored, "DELETE", None, record.object(), dry_run=dry_run)
+        return self._deletion.delete(stored, record, options, dry_run=dry_run)
 
     def scale(self, served: ResourceType, record: Record) -> Object:
         return scale_of(served, record.object())

@@ -14,10 +14,10 @@ from typing import Any, Final
 from pilotage.sandbox.kinds.builtin_groups import KUEUE_GROUP, group_of, is_builtin
 from pilotage.sandbox.rules.job_defaults import default_cron_job, default_job
 from pilotage.sandbox.rules.json_fields import Json, child, dict_or_empty, dicts_in, fill, nested
-from pilotage.sandbox.rules.kueue_defaults import default_kueue
 from pilotage.sandbox.rules.nulls import drop_nulls
 from pilotage.sandbox.rules.pod_defaults import default_pod, default_pod_spec
 
+_OF_TEMPLATES: Final = ("labels", "annotations")
 # In these, null is part of somebody else's document.
 _KEEPS_NULLS: Final = frozenset({"CustomResourceDefinition", "ControllerRevision"})
 
@@ -32,7 +32,17 @@ def apply_defaults(kind: str, obj: Json) -> None:
             default(obj)
     elif group_of(str(obj.get("apiVersion"))) == KUEUE_GROUP:
         drop_nulls(obj)
-        default_kueue(kind, obj)
+        if kind == "Workload":
+            _prune_templates(obj)
+
+
+def _prune_templates(workload: Json) -> None:
+    """Its definition knows labels and annotations of templates alone, so that a real API server drops the rest."""
+    for pod_set in dicts_in(dict_or_empty(workload.get("spec")), "podSets"):
+        template = dict_or_empty(pod_set.get("template"))
+        if type(template.get("metadata")) is dict:
+            kept = {field: value for field, value in template["metadata"].items() if field in _OF_TEMPLATES}
+            template["metadata"] = kept
 
 
 def _default_template(parent: Any) -> None:
@@ -218,6 +228,25 @@ def _default_definition(obj: Json) -> None:
         fill(child(spec, "conversion"), (("strategy", "None"),))
 
 
+def _default_policy(obj: Json) -> None:
+    spec = dict_or_empty(obj.get("spec"))
+    fill(spec, (("failurePolicy", "Fail"),))
+    _default_match(spec.get("matchConstraints"))
+
+
+def _default_binding(obj: Json) -> None:
+    _default_match(dict_or_empty(obj.get("spec")).get("matchResources"))
+
+
+def _default_match(match: Any) -> None:
+    if type(match) is dict:
+        fill(match, (("matchPolicy", "Equivalent"),))
+        child(match, "namespaceSelector")
+        child(match, "objectSelector")
+        for rule in (*dicts_in(match, "resourceRules"), *dicts_in(match, "excludeResourceRules")):
+            fill(rule, (("scope", "*"),))
+
+
 _DEFAULTS: Final[Mapping[str, Callable[[Json], None]]] = {
     "Pod": default_pod,
     "PodTemplate": _default_template,
@@ -242,4 +271,6 @@ _DEFAULTS: Final[Mapping[str, Callable[[Json], None]]] = {
     "ResourceClaim": _default_resource_claim,
     "ResourceClaimTemplate": _default_resource_claim_template,
     "CustomResourceDefinition": _default_definition,
+    "ValidatingAdmissionPolicy": _default_policy,
+    "ValidatingAdmissionPolicyBinding": _default_binding,
 }

@@ -26,7 +26,7 @@ from pilotage.testing.plugin_check.read_only import ReadOnlyTable, read_only
 Told = tuple[str, str, bool]
 """Code, message and `unresolvable` of a reason."""
 Verdicts = Mapping[str, tuple[Told, ...]]
-"""Node name -> why the node is refused; empty if it is not."""
+"""Node name -> why the node is rejected; empty if it is not."""
 _LEFT_OUT: Told = ("NotInNodeSet", "PreFilter left the node out", True)
 
 
@@ -150,7 +150,7 @@ def difference(first: Mapping[str, Any], second: Mapping[str, Any], labels: Sequ
 def _said(answer: Any) -> str:
     if isinstance(answer, int):
         return f"score {answer}"
-    return "fits" if not answer else "refused: " + ", ".join(message or code for code, message, _ in answer)
+    return "fits" if not answer else "rejected: " + ", ".join(message or code for code, message, _ in answer)
 
 
 def _told(reason: object) -> Told:

@@ -3,7 +3,7 @@
     def test_my_plugin_keeps_its_promises():
         check_plugin(MyPlugin)
 
-The framework shares answers between equal pods, asks about changed nodes only, and wakes refused pods by hints. All of
+The framework shares answers between equal pods, asks about changed nodes only, and wakes rejected pods by hints. All of
 that rests on promises that a plugin makes; each is a check here, and a failure tells what was promised, on which
 cluster it was broken, and the seed that repeats it. PreBind, Bind and PostBind talk to a server and are not called.
 """
@@ -22,7 +22,7 @@ from pilotage.framework.errors import ProfileError
 from pilotage.framework.plugin_args import arguments_of
 from pilotage.framework.plugin_checks import plugin_problems
 from pilotage.framework.profile import make_plugin
-from pilotage.framework.recipes import PluginChoice
+from pilotage.framework.profile_spec import PluginChoice
 from pilotage.rng import seeded
 from pilotage.testing.builders import NodeBuilder, PodBuilder
 from pilotage.testing.fake_handle import FakeHandle
@@ -164,7 +164,7 @@ def _raised(error: Exception) -> Broken:
     where = f"{frame.f_code.co_filename}:{line}: {linecache.getline(frame.f_code.co_filename, line).strip()}"
     if isinstance(error, ValueError) and "read-only" in str(error):
         return Broken("inputs", "does not change what it is given", ["it writes into a column:", where])
-    return Broken("exceptions", "never raises to refuse", [f"{type(error).__name__}: {error}", where])
+    return Broken("exceptions", "never raises to reject", [f"{type(error).__name__}: {error}", where])
 
 
 def _paragraph(finding: Broken) -> str:

@@ -1,6 +1,6 @@
-"""Would the plugin let its pods be forgotten? Refuse, let something happen that helps, and listen to the hints.
+"""Would the plugin let its pods be forgotten? Reject, let something happen that helps, and listen to the hints.
 
-A pod that the plugin refused waits until one of the plugin's hints says Queue. So whatever makes it fit must be an
+A pod that the plugin rejected waits until one of the plugin's hints says Queue. So whatever makes it fit must be an
 event that the plugin registered for, and a hint of it must say Queue then: otherwise the pod waits for minutes although
 there is a place for it. With pure hints one answer may hold for many pods: it must be what each of them would get.
 """
@@ -26,18 +26,18 @@ def missed_chances(world: World, pod: PodBuilder) -> Iterator[list[str]]:
     registrations = world.plugin.registrations()
     if not registrations and type(world.plugin).registrations is Plugin.registrations:
         return  # it hears of every event, which cannot be wrong
-    refused = why_refused(world, pod.build())
+    rejected = why_rejected(world, pod.build())
     for _ in range(_CHANGES_PER_POD):
-        if not refused:
+        if not rejected:
             return
         if world.chance(0.25):
             pod, happening = world.pod_happens(pod)
         else:
             happening = world.something_happens()
-        still = why_refused(world, pod.build())
+        still = why_rejected(world, pod.build())
         if not still and happening.events:
-            yield from _unheard(happening, registrations, refused, pod)
-        refused = still
+            yield from _unheard(happening, registrations, rejected, pod)
+        rejected = still
 
 
 def wrongly_shared(world: World, pod: PodBuilder) -> Iterator[list[str]]:
@@ -69,7 +69,7 @@ def _said_for_all(hint: HintFunction, example: Pod, happening: Happening) -> Hin
     return None if alike.noted else answer
 
 
-def why_refused(world: World, pod: Pod) -> str:
+def why_rejected(world: World, pod: Pod) -> str:
     """Why the plugin alone keeps the pod from running; "" if it does not."""
     plugin = world.plugin
     if isinstance(plugin, points.PreEnqueue) and plugin.pre_enqueue(pod) is not None:
@@ -80,7 +80,7 @@ def why_refused(world: World, pod: Pod) -> str:
 
 
 def _unheard(
-    happening: Happening, registrations: list[Registration], refused: str, pod: PodBuilder
+    happening: Happening, registrations: list[Registration], rejected: str, pod: PodBuilder
 ) -> Iterator[list[str]]:
     built, said = pod.build(), []
     for event in happening.events:
@@ -91,7 +91,7 @@ def _unheard(
                 return
             said.append(f"{_name(registration)} says QueueSkip to {event.label}")
     asked = said or [f"it did not register for {_labels(happening.events)}"]
-    yield [f"pod {pod.json()}", f"before: {refused}", f"then: {happening.what}", "now: it fits", *asked]
+    yield [f"pod {pod.json()}", f"before: {rejected}", f"then: {happening.what}", "now: it fits", *asked]
 
 
 def _says_queue(registration: Registration, event: ClusterEvent, pod: Pod, happening: Happening) -> bool:

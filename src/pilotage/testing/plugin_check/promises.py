@@ -243,5 +243,5 @@ PROMISES: Final = (
     Promise("one node", "that signs looks at one node at a time", _EVALUATING, _one_node_at_a_time),
     Promise("unreserve", "gives back what it reserved, at any time", (points.Reserve,), _unreserve_gives_back),
     Promise("pure hints", "with pure_hints answers by what its hints read", _ANY, _same_for_the_whole_class),
-    Promise("hints", "wakes the pods that it refused", _ANY, _wakes_its_pods),
+    Promise("hints", "wakes the pods that it rejected", _ANY, _wakes_its_pods),
 )

@@ -39,8 +39,8 @@ class ReadOnlyTable:
     def free(self, resource: str) -> Scores:
         return read_only(self._table.free(resource))
 
-    def scored_request(self, resource: str) -> Scores:
-        return read_only(self._table.scored_request(resource))
+    def non_zero_requested(self, resource: str) -> Scores:
+        return read_only(self._table.non_zero_requested(resource))
 
     @property
     def pod_count(self) -> Scores:
@@ -72,9 +72,6 @@ class ReadOnlyTable:
 
     def pick(self, column: NDArray[Any]) -> NDArray[Any]:
         return read_only(self._table.pick(column))
-
-    def column(self, name: str) -> NDArray[Any]:
-        return read_only(self._table.column(name))
 
 
 def read_only(column: NDArray[Any]) -> NDArray[Any]:

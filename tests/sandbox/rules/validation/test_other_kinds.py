@@ -47,20 +47,6 @@ def resource_slice(**spec: Any) -> dict[str, Any]:
     return obj("ResourceSlice", "resource.k8s.io/v1", spec=full)
 
 
-def cluster_queue(**spec: Any) -> dict[str, Any]:
-    return obj("ClusterQueue", "kueue.x-k8s.io/v1beta2", spec=spec)
-
-
-def quotas(*resources: dict[str, Any], covered: tuple[str, ...] = ("cpu",)) -> list[dict[str, Any]]:
-    return [{"coveredResources": list(covered), "flavors": [{"name": "f", "resources": list(resources)}]}]
-
-
-def workload(*pod_sets: dict[str, Any], reserved: bool = False, **spec: Any) -> dict[str, Any]:
-    conditions = [{"type": "QuotaReserved", "status": "True"}] if reserved else []
-    spec["podSets"] = [{"name": "main", "count": 2, "template": {}, **pod_set} for pod_set in pod_sets]
-    return obj("Workload", "kueue.x-k8s.io/v1beta2", spec=spec, status={"conditions": conditions})
-
-
 MISTAKES: list[tuple[dict[str, Any], list[str]]] = [
     (service(), []),
     (service(ports=None, clusterIP="None"), []),
@@ -164,45 +150,6 @@ MISTAKES: list[tuple[dict[str, Any], list[str]]] = [
         resource_slice(allNodes=True, devices=[{"name": "A"}]),
         ["spec: Required value: exactly one of `nodeName`", "spec.devices[0].name"],
     ),
-    (cluster_queue(resourceGroups=quotas({"name": "cpu", "nominalQuota": 5})), []),
-    (
-        cluster_queue(resourceGroups=quotas({"name": "cpu", "nominalQuota": "-1"})),
-        [
-            'spec.resourceGroups[0].flavors[0].resources[0].nominalQuota: Invalid value: "-1": '
-            "must be greater than or equal to 0"
-        ],
-    ),
-    (
-        cluster_queue(resourceGroups=quotas({"name": "cpu", "nominalQuota": 1, "lendingLimit": 2}), cohortName="c"),
-        ["spec.resourceGroups[0].flavors[0].resources[0].lendingLimit"],
-    ),
-    (
-        cluster_queue(resourceGroups=quotas({"name": "memory", "nominalQuota": 1})),
-        ["spec.resourceGroups[0].flavors[0].resources"],
-    ),
-    (cluster_queue(resourceGroups=2 * quotas({"name": "cpu", "nominalQuota": 1})), [
-        'spec.resourceGroups[1].coveredResources[0]: Duplicate value: "cpu"',
-        'spec.resourceGroups[1].flavors[0].name: Duplicate value: "f"',
-    ]),
-    (
-        cluster_queue(queueingStrategy="LIFO"),
-        ['spec.queueingStrategy: Unsupported value: "LIFO": supported values: "BestEffortFIFO", "StrictFIFO"'],
-    ),
-    (obj("LocalQueue", "kueue.x-k8s.io/v1beta2", spec={}), ["spec.clusterQueue: Required value"]),
-    (obj("WorkloadPriorityClass", "kueue.x-k8s.io/v1beta2"), ["value: Required value"]),
-    (obj("AdmissionCheck", "kueue.x-k8s.io/v1beta2"), ["spec.controllerName: Required value"]),
-    (
-        obj("ResourceFlavor", "kueue.x-k8s.io/v1beta2", spec={"nodeTaints": [{"key": "a"}]}),
-        ["spec.nodeTaints[0].effect: Required value"],
-    ),
-    (workload({}), []),
-    (workload(), ["spec.podSets: Required value"]),
-    (workload({"minCount": 3}), ["spec.podSets[0].minCount: Invalid value: 3: should be positive and less or equal"]),
-    (workload({}, {}), ['spec.podSets[1].name: Duplicate value: "main"']),
-    (
-        workload({}, priorityClassRef={"group": "kueue.x-k8s.io", "kind": "WorkloadPriorityClass", "name": "p"}),
-        ["spec.priority: Invalid value: null: priority should not be nil when priorityClassRef is set"],
-    ),
 ]  # fmt: skip
 
 
@@ -245,14 +192,6 @@ CHANGES: list[tuple[dict[str, Any], dict[str, Any], list[str]]] = [
         ["spec"],
     ),
     (resource_slice(), resource_slice(pool={"name": "q"}), ["spec.pool.name"]),
-    (
-        obj("LocalQueue", "kueue.x-k8s.io/v1beta2", spec={"clusterQueue": "a"}),
-        obj("LocalQueue", "kueue.x-k8s.io/v1beta2", spec={"clusterQueue": "b"}),
-        ["spec.clusterQueue"],
-    ),
-    (workload({"count": 1}), workload({"count": 2}), []),
-    (workload({"count": 1}, reserved=True), workload({"count": 2}, reserved=True), ["spec.podSets"]),
-    (workload({}, reserved=True), workload({}, reserved=True, active=False), []),
 ]
 
 

@@ -11,11 +11,8 @@ from typing import Any, Final
 from pilotage.sandbox.http.bodies import object_in
 from pilotage.sandbox.http.exchange import Request, Response, json_response
 from pilotage.sandbox.kinds.resources import ResourceType
+from pilotage.sandbox.operations.policies import USER
 
-ADMIN: Final[dict[str, Any]] = {
-    "username": "sandbox-admin",
-    "groups": ["system:masters", "system:authenticated"],
-}
 _ANONYMOUS: Final = "system:anonymous"
 _UNAUTHENTICATED: Final = "system:unauthenticated"
 _ALL: Final = ["*"]
@@ -45,10 +42,10 @@ class Reviews:
                 spec = review.get("spec")
                 token = spec.get("token") if isinstance(spec, dict) else None
                 if self._token is None or token == self._token:
-                    return {"authenticated": True, "user": ADMIN}
+                    return {"authenticated": True, "user": USER}
                 return {"authenticated": False, "error": "the token is not that of this sandbox"}
             case "SelfSubjectReview":
-                return {"userInfo": ADMIN}
+                return {"userInfo": USER}
             case "SelfSubjectRulesReview":
                 rules = [{"verbs": _ALL, "apiGroups": _ALL, "resources": _ALL}]
                 paths = [{"verbs": _ALL, "nonResourceURLs": _ALL}]

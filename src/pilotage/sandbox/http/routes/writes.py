@@ -97,6 +97,7 @@ class Writes:
 
     def _answer(self, request: Request, target: Target, record: Record, status: int, warnings: list[str]) -> Response:
         accept = request.headers.get("accept", "")
+        warnings = [*warnings, *self._api.verbs.warnings]
         headers = warning_headers(warnings) if warnings else ()
         if view_for(accept) is View.OBJECT:
             return Response(status, served_body(target.resource_type, record), headers=headers)

@@ -21,16 +21,6 @@ class Change:
     after: Any
 
 
-@dataclass(frozen=True, slots=True)
-class StatusChange:
-    """A write of the status: the raw statuses, the shape of the new one, and the spec, which may be JSON text."""
-
-    old: Json
-    new: Json
-    after: Any
-    spec: Any
-
-
 def no_rule(_: Any) -> Errors:
     return []
 
@@ -48,7 +38,3 @@ class KindRules:
     """What a change may not do; not asked when only metadata or status differ."""
     judges_status: bool = False
     """`state` also reads the status, so it is asked again when only that changes."""
-    status: Callable[[StatusChange], Errors] = no_rule
-    """What may stand in the status, and what a write of it may not do; asked for writes of the status alone."""
-    status_shape: type[Any] = AnyObject
-    """Of an object that has nothing but a status."""

@@ -10,14 +10,12 @@ from collections.abc import Mapping
 from typing import Final
 
 from pilotage.sandbox.errors import FieldError
-from pilotage.sandbox.kinds.builtin_groups import KUEUE_GROUP, group_of, is_builtin
-from pilotage.sandbox.rules.json_fields import Json, dict_or_empty
+from pilotage.sandbox.kinds.builtin_groups import is_builtin
+from pilotage.sandbox.rules.json_fields import Json
 from pilotage.sandbox.rules.validation.config_data import CONFIG_DATA_RULES
 from pilotage.sandbox.rules.validation.devices import DEVICE_RULES
 from pilotage.sandbox.rules.validation.jobs import JOB_RULES
-from pilotage.sandbox.rules.validation.kind_rules import Change, KindRules, StatusChange, no_rule
-from pilotage.sandbox.rules.validation.kueue_queues import KUEUE_QUEUE_RULES
-from pilotage.sandbox.rules.validation.kueue_workloads import KUEUE_WORKLOAD_RULES
+from pilotage.sandbox.rules.validation.kind_rules import Change, KindRules
 from pilotage.sandbox.rules.validation.limit_ranges import LIMIT_RANGE_RULES
 from pilotage.sandbox.rules.validation.metadata import (
     AnyObject,
@@ -46,7 +44,6 @@ _BUILTIN: Final[Mapping[str, KindRules]] = {
     **LIMIT_RANGE_RULES,
     **DEVICE_RULES,
 }
-_KUEUE: Final[Mapping[str, KindRules]] = {**KUEUE_QUEUE_RULES, **KUEUE_WORKLOAD_RULES}
 
 
 def validate_create(kind: str, obj: Json) -> list[FieldError]:
@@ -93,19 +90,6 @@ def validate_metadata_update(kind: str, old: Json, new: Json) -> list[FieldError
     return errors + metadata_update_errors(before.metadata, after.metadata)
 
 
-def validate_status(kind: str, old: Json, new: Json) -> list[FieldError]:
-    """Everything that is wrong with an object of which only the status changed; its spec may be JSON text."""
-    rules = _rules_for(kind, new)
-    if rules.status is no_rule:
-        return []
-    status = new.get("status")
-    after = read_shape(rules.status_shape, {"status": status})
-    if isinstance(after, FieldError):
-        return [after]
-    before = dict_or_empty(old.get("status"))
-    return rules.status(StatusChange(before, dict_or_empty(status), after.status, new.get("spec")))
-
-
 def _has_new_content(old: Json, new: Json) -> bool:
     """Does anything but metadata and status differ."""
     if old.get("spec") != new.get("spec"):
@@ -116,8 +100,4 @@ def _has_new_content(old: Json, new: Json) -> bool:
 
 
 def _rules_for(kind: str, obj: Json) -> KindRules:
-    if is_builtin(obj):
-        return _BUILTIN.get(kind, _METADATA_ONLY)
-    if group_of(str(obj.get("apiVersion"))) == KUEUE_GROUP:
-        return _KUEUE.get(kind, _METADATA_ONLY)
-    return _METADATA_ONLY
+    return _BUILTIN.get(kind, _METADATA_ONLY) if is_builtin(obj) else _METADATA_ONLY

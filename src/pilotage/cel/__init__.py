@@ -1,0 +1,27 @@
+"""CEL as Kubernetes has it, behind an interface of our own, so that the library can be exchanged.
+
+    environment = Environment({"self": Kind.MAP})
+    program = environment.compile("self.replicas <= self.most")
+    program.evaluate(environment.bind({"self": {"replicas": 2, "most": 3}}))
+
+Only this package imports the CEL library. Things that the library does differently and that are put right here: an
+error comes back as a value, not as an exception; and no limit on what an evaluation may cost but the number of turns of
+its loops, so expressions that could cost too much are refused (`cost.py`). What Kubernetes adds to the language is in
+`functions.py`; what is missing is refused when an expression is compiled, by name (`missing.py`).
+"""
+
+from pilotage.cel.cost import MAX_COST, Shape, TooCostly, shape_of
+from pilotage.cel.environment import CelCompileError, CelError, Environment, Kind, Program, Values
+
+__all__ = [
+    "MAX_COST",
+    "CelCompileError",
+    "CelError",
+    "Environment",
+    "Kind",
+    "Program",
+    "Shape",
+    "TooCostly",
+    "Values",
+    "shape_of",
+]

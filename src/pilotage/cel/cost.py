@@ -1,0 +1,367 @@
+"""What evaluating an expression can cost at most, told from its syntax tree before it is evaluated.
+
+Kubernetes estimates the costs of an expression when it is written, counts them when it is evaluated, and allows a
+million units for either. The CEL library counts nothing but the turns of loops, so all is estimated here, by the
+sizes that values can have: a literal has its own, the result of a call follows from its arguments, and a variable is
+as large as its value is (`shape_of`), or as the largest that it can have. One unit is about 50 ns, so the limit is a
+twentieth of a second.
+
+The estimate must never be too low; it may be too high, as for a condition of which only one branch is evaluated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from pilotage.cel import patterns
+from pilotage.cel.syntax import Call, Fold, Ident, ListOf, Literal, MapOf, Node, Select
+
+MAX_COST: Final = 1_000_000
+LONGEST_RANGE: Final = 10_000
+
+_STEP, _PYTHON_CALL, _FOR_PYTHON, _CHARACTERS = 2, 40, 4, 16
+_LONGEST_NUMBER: Final = 1_400
+"""Characters of a number that is formatted with the largest precision."""
+
+
+_MOST_FIELDS: Final = 256
+
+
+class TooCostly(Exception):
+    """The expression could take too long; the text says what makes it so."""
+
+
+class Shape(msgspec.Struct, frozen=True):
+    """How large a value can be."""
+
+    length: int = 1
+    """Characters of a text, items of a list or map."""
+    weight: int = 1
+    """What it costs to look at all of it."""
+    item: Shape | None = None
+    """The largest item of a list or map; also its keys."""
+    fields: tuple[tuple[str, Shape], ...] | None = None
+    """Of a map that is known: each value by its key."""
+
+    @property
+    def inside(self) -> Shape:
+        return self.item or self
+
+    def field(self, name: object) -> Shape:
+        """The value of a map at a key that is known."""
+        if self.fields is None:
+            return self.inside
+        return next((shape for key, shape in self.fields if key == name), _SCALAR)
+
+
+_SCALAR: Final = Shape()
+
+
+def text_shape(length: int) -> Shape:
+    return Shape(length, 1 + length // _CHARACTERS)
+
+
+def collection_shape(length: int, item: Shape) -> Shape:
+    return Shape(length, 1 + length * (1 + item.weight), item)
+
+
+def shape_of(value: object) -> Shape:
+    """How large a value is, rounded up, so that many values have the same shape."""
+    if isinstance(value, str | bytes):
+        # A character of a text has up to four bytes.
+        return text_shape(_rounded(4 * len(value)))
+    if isinstance(value, Mapping):
+        return _shape_of_map(value)
+    if isinstance(value, list | tuple):
+        shapes = [shape_of(item) for item in value]
+        weight = 1 + sum(1 + shape.weight for shape in shapes)
+        return Shape(_rounded(len(shapes)), _rounded(weight), _joined(*dict.fromkeys(shapes)))
+    return _SCALAR
+
+
+def _shape_of_map(value: Mapping[Any, Any]) -> Shape:
+    shapes = {str(key): shape_of(item) for key, item in value.items()}
+    keys = text_shape(_rounded(4 * max(map(len, shapes), default=0)))
+    weight = 1 + sum(1 + keys.weight + shape.weight for shape in shapes.values())
+    fields = tuple(sorted(shapes.items())) if len(shapes) <= _MOST_FIELDS else None
+    return Shape(_rounded(len(shapes)), _rounded(weight), _joined(keys, *dict.fromkeys(shapes.values())), fields)
+
+
+def _rounded(size: int) -> int:
+    """Up to a power of two; 1 at least."""
+    return 1 << max(0, size - 1).bit_length()
+
+
+def _joined(*shapes: Shape) -> Shape:
+    """At least as large as each of them."""
+    if not shapes:
+        return _SCALAR
+    if len(shapes) == 1:
+        return shapes[0]
+    items = [shape.item for shape in shapes if shape.item is not None]
+    length, weight = max(shape.length for shape in shapes), max(shape.weight for shape in shapes)
+    return Shape(length, weight, _joined(*items) if items else None, _joined_fields(shapes))
+
+
+def _joined_fields(shapes: Sequence[Shape]) -> tuple[tuple[str, Shape], ...] | None:
+    """By field, if all of them are maps that are known, or no collections at all."""
+    known = [shape.fields for shape in shapes if shape.item is not None]
+    by_name: dict[str, list[Shape]] = {}
+    for fields in known:
+        if fields is None:
+            return None
+        for name, value in fields:
+            by_name.setdefault(name, []).append(value)
+    return tuple((name, _joined(*by_name[name])) for name in sorted(by_name)) if known else None
+
+
+def bound(tree: Node, sizes: Mapping[str, Shape]) -> int:
+    """The most that an evaluation can cost with variables of these sizes; TooCostly if that is more than it may."""
+    cost, _ = _Estimate(sizes).of(tree)
+    return cost
+
+
+class _Estimate:
+    """Of one expression: cost and shape of each part."""
+
+    def __init__(self, scope: Mapping[str, Shape]) -> None:
+        self._scope = dict(scope)
+        self._instructions = 0
+        """Of all regular expressions so far: making one costs time already here."""
+
+    def of(self, node: Node) -> tuple[int, Shape]:
+        cost, shape = self._of(node)
+        if cost > MAX_COST:
+            raise TooCostly(f"up to {cost} units, {MAX_COST} are allowed" if cost < 10**12 else "it grows without end")
+        return cost, shape
+
+    def _of(self, node: Node) -> tuple[int, Shape]:
+        match node:
+            case Literal(value):
+                return _STEP, text_shape(len(value.encode())) if isinstance(value, str) else _literal(value)
+            case Ident(name):
+                return _STEP, self._scope.get(name, _SCALAR)
+            case Select(operand, field):
+                cost, shape = self.of(operand)
+                return cost + _STEP, shape.field(field)
+            case ListOf(items):
+                cost, shapes = self._all(items)
+                return cost + _STEP * (1 + len(items)), _literal_collection(shapes)
+            case MapOf(keys, values):
+                return self._map(keys, values)
+            case Fold():
+                return self._fold(node)
+            case Call():
+                return self._call(node)
+
+    def _all(self, nodes: Sequence[Node]) -> tuple[int, list[Shape]]:
+        found = [self.of(node) for node in nodes]
+        return sum(cost for cost, _ in found), [shape for _, shape in found]
+
+    def _map(self, keys: Sequence[Node], values: Sequence[Node]) -> tuple[int, Shape]:
+        cost_of_keys, key_shapes = self._all(keys)
+        if any(shape.item is not None for shape in key_shapes):
+            # Types of maps in maps as keys grow exponentially when they are checked, and are no keys in the end.
+            raise TooCostly("unsupported key type")
+        cost_of_values, shapes = self._all(values)
+        return cost_of_keys + cost_of_values + 2 * _STEP * (1 + len(keys)), _literal_collection([*key_shapes, *shapes])
+
+    def _fold(self, fold: Fold) -> tuple[int, Shape]:
+        cost, span = self.of(fold.range)
+        cost_of_init, collected = self.of(fold.init)
+        turns = 0 if fold.range == ListOf(()) else span.length
+        outer = self._scope
+        self._scope = {**outer, fold.variable: span.inside, fold.accumulator: collected}
+        cost += cost_of_init + _STEP
+        if turns:
+            cost_of_condition, _ = self.of(fold.condition)
+            cost_of_step, after_one = self.of(fold.step)
+            collected = self._scope[fold.accumulator] = _grown(collected, after_one, turns)
+            # A list is copied whenever something is appended.
+            copied = collected.length if collected.item is not None else 0
+            cost += turns * (cost_of_condition + cost_of_step + copied)
+        cost_of_result, result = self.of(fold.result)
+        self._scope = outer
+        return cost + cost_of_result, result
+
+    # --- calls -------------------------------------------------------------------------------------------------
+
+    def _call(self, call: Call) -> tuple[int, Shape]:
+        function, args = call.function, call.args
+        if args and isinstance(args[0], Ident) and f"{args[0].name}.{function}" in _QUALIFIED:
+            function, args = f"{args[0].name}.{function}", args[1:]
+        cost, shapes = self._all(args)
+        if function in _WITH_PATTERN and len(args) > 1:
+            cost += self._matching(function, args[1], shapes[0])
+        rule = _RULES.get(function)
+        if rule is not None:
+            own, shape = rule(args, shapes)
+            return cost + own, shape
+        # All others are given to Python and look at all that they get.
+        given = sum(shape.weight + shape.length for shape in shapes)
+        return cost + _PYTHON_CALL + _FOR_PYTHON * given, _python_result(function, shapes)
+
+    def _matching(self, function: str, pattern: Node, text: Shape) -> int:
+        if not isinstance(pattern, Literal) or not isinstance(pattern.value, str):
+            raise TooCostly(f"the pattern of {function}() must be written out as a text")
+        size = patterns.program_size(pattern.value)
+        self._instructions += size
+        if self._instructions > MAX_COST // patterns.COST_OF_INSTRUCTION:
+            raise TooCostly("its regular expressions are too large")
+        searches = text.length + 1 if function == "findAll" else 1
+        return patterns.COST_OF_INSTRUCTION * size + searches * (1 + (text.length + 1) * (8 + size) // 64)
+
+
+def _literal(value: bytes | int | None) -> Shape:
+    return text_shape(len(value)) if isinstance(value, bytes) else _SCALAR
+
+
+def _literal_collection(shapes: Sequence[Shape]) -> Shape:
+    weight = 1 + sum(1 + shape.weight for shape in shapes)
+    return Shape(len(shapes), weight, _joined(*shapes) if shapes else _SCALAR)
+
+
+def _grown(init: Shape, after_one: Shape, turns: int) -> Shape:
+    """The accumulator after all turns, if each adds what the first does: macros append one item at a time."""
+    longer, heavier = max(0, after_one.length - init.length), max(0, after_one.weight - init.weight)
+    return Shape(init.length + turns * longer, init.weight + turns * heavier, after_one.item or init.item)
+
+
+# --- functions of the CEL library -------------------------------------------------------------------------------------
+
+_Args = Sequence[Node]
+_Shapes = Sequence[Shape]
+
+
+def _step(args: _Args, shapes: _Shapes) -> tuple[int, Shape]:
+    return _STEP, _SCALAR
+
+
+def _either(args: _Args, shapes: _Shapes) -> tuple[int, Shape]:
+    """One of the arguments, or what is inside of one."""
+    return _STEP, _joined(*shapes)
+
+
+def _item(args: _Args, shapes: _Shapes) -> tuple[int, Shape]:
+    key = args[1] if len(args) > 1 else None
+    return _STEP, shapes[0].field(key.value) if isinstance(key, Literal) else shapes[0].inside
+
+
+def _value(args: _Args, shapes: _Shapes) -> tuple[int, Shape]:
+    """What is inside of an optional value: that counts as a list of one, or as the value itself."""
+    return _STEP, _joined(shapes[0], shapes[0].inside)
+
+
+def _wrapped(args: _Args, shapes: _Shapes) -> tuple[int, Shape]:
+    return _STEP, collection_shape(1, _joined(*shapes))
+
+
+def _sum(args: _Args, shapes: _Shapes) -> tuple[int, Shape]:
+    length, weight = sum(shape.length for shape in shapes), sum(shape.weight for shape in shapes)
+    items = [shape.item for shape in shapes if shape.item is not None]
+    copied = length if items else length // _CHARACTERS
+    return _STEP + copied, Shape(length, weight, _joined(*items) if items else None)
+
+
+def _compare(args: _Args, shapes: _Shapes) -> tuple[int, Shape]:
+    return _STEP + 2 * min(shape.weight for shape in shapes), _SCALAR
+
+
+def _member(args: _Args, shapes: _Shapes) -> tuple[int, Shape]:
+    wanted, container = shapes[0], shapes[-1]
+    return _STEP + container.length * (1 + min(wanted.weight, container.inside.weight)), _SCALAR
+
+
+def _traverse(args: _Args, shapes: _Shapes) -> tuple[int, Shape]:
+    """Reads a text once, and gives a text that is no longer."""
+    return _STEP + shapes[0].length // 8, text_shape(shapes[0].length)
+
+
+def _quote(args: _Args, shapes: _Shapes) -> tuple[int, Shape]:
+    return _STEP + shapes[0].length // 4, text_shape(2 + 2 * shapes[0].length)
+
+
+def _size(args: _Args, shapes: _Shapes) -> tuple[int, Shape]:
+    return _STEP + shapes[0].length // _CHARACTERS, _SCALAR
+
+
+def _look_for(args: _Args, shapes: _Shapes) -> tuple[int, Shape]:
+    text, wanted = shapes[0].length, shapes[-1].length
+    return _STEP + text * (1 + wanted // _CHARACTERS) // 4, _SCALAR
+
+
+def _replace(args: _Args, shapes: _Shapes) -> tuple[int, Shape]:
+    text, new = shapes[0].length, shapes[2].length if len(shapes) > 2 else 0
+    old = args[1].value if len(args) > 1 and isinstance(args[1], Literal) else None
+    places = text // len(old) + 1 if isinstance(old, str) and old else text + 1
+    length = text + places * new
+    return _STEP + text // 4 + 2 * places + length // _CHARACTERS, text_shape(length)
+
+
+def _split(args: _Args, shapes: _Shapes) -> tuple[int, Shape]:
+    text = shapes[0].length
+    return _STEP + 3 * text, Shape(text + 1, 1 + 2 * text, text_shape(text))
+
+
+def _join(args: _Args, shapes: _Shapes) -> tuple[int, Shape]:
+    items, between = shapes[0], shapes[1].length if len(shapes) > 1 else 0
+    length = _CHARACTERS * items.weight + items.length * between
+    return _STEP + 2 * items.length + length // _CHARACTERS, text_shape(length)
+
+
+def _format(args: _Args, shapes: _Shapes) -> tuple[int, Shape]:
+    template, items = shapes[0], shapes[-1]
+    length = template.length + _LONGEST_NUMBER * items.length + 8 * _CHARACTERS * items.weight
+    return _STEP + 3 * items.weight + length // _CHARACTERS, text_shape(length)
+
+
+def _convert(args: _Args, shapes: _Shapes) -> tuple[int, Shape]:
+    """Numbers, texts and times into each other."""
+    return 2 * _STEP + shapes[0].length // 4, text_shape(64 + shapes[0].length)
+
+
+def _range(args: _Args, shapes: _Shapes) -> tuple[int, Shape]:
+    count = args[0].value if args and isinstance(args[0], Literal) else None
+    length = min(count, LONGEST_RANGE) if isinstance(count, int) else LONGEST_RANGE
+    return _PYTHON_CALL + _FOR_PYTHON * length, collection_shape(length, _SCALAR)
+
+
+_Rule = Callable[[_Args, _Shapes], tuple[int, Shape]]
+_RULES: Final[Mapping[str, _Rule]] = {
+    **dict.fromkeys(("_&&_", "_||_", "!_", "-_", "_-_", "_*_", "_/_", "_%_", "@not_strictly_false", "hasValue"), _step),
+    **dict.fromkeys(("_?_:_", "or", "orValue", "dyn", "optional.none"), _either),
+    **dict.fromkeys(("_[_]", "_?._", "_[?_]"), _item),
+    "value": _value,
+    **dict.fromkeys(("optional.of", "optional.ofNonZeroValue"), _wrapped),
+    **dict.fromkeys(("_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_"), _compare),
+    **dict.fromkeys(("lowerAscii", "upperAscii", "trim", "substring", "charAt"), _traverse),
+    **dict.fromkeys(("contains", "startsWith", "endsWith", "indexOf", "lastIndexOf"), _look_for),
+    **dict.fromkeys(("int", "uint", "double", "string", "bytes", "bool", "duration", "timestamp", "type"), _convert),
+    "_+_": _sum,
+    "@in": _member,
+    "size": _size,
+    "matches": _step,
+    "replace": _replace,
+    "split": _split,
+    "join": _join,
+    "format": _format,
+    "strings.quote": _quote,
+    "lists.range": _range,
+}
+"""What the library does by itself; nearly everything else is done by functions of ours."""
+_WITH_PATTERN: Final = frozenset({"matches", "find", "findAll"})
+_QUALIFIED: Final = frozenset(
+    {"lists.range", "ip.isCanonical", "optional.of", "optional.none", "optional.ofNonZeroValue", "strings.quote"}
+    | {f"sets.{name}" for name in ("contains", "equivalent", "intersects")}
+)
+
+
+def _python_result(function: str, shapes: _Shapes) -> Shape:
+    """Functions of ours give a number or a truth, or no more than they got."""
+    given = _joined(*shapes)
+    if function in ("flatten", "findAll", "getQuery"):
+        return Shape(given.weight * _CHARACTERS, 2 * given.weight * _CHARACTERS, given)
+    return given

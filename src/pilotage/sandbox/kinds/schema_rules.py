@@ -1,0 +1,437 @@
+"""The CEL rules of a definition's schema (`x-kubernetes-validations`), at any of its nodes.
+
+They are compiled when they are first needed, once per version of a definition, into a tree that has only the nodes at
+or below which there are rules. A rule is asked about values that are there; one that speaks of `oldSelf` only if there
+is an old value to compare with, found by field, by key, or in a list of maps by the keys of its items. What an update
+leaves as it was is not judged anew, except by such rules.
+
+    error = SchemaRules(schema).errors(obj, old)        spec.size: Invalid value: "integer": may not shrink
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+from pilotage.cel import MAX_COST, CelCompileError, CelError, Environment, Kind, Program, Shape, TooCostly, shape_of
+from pilotage.sandbox.errors import FieldError, FieldErrorType
+from pilotage.sandbox.kinds.schema_values import (
+    Schema,
+    as_resource,
+    cel_value,
+    check_fields,
+    converter,
+    kind_of,
+)
+
+RULES: Final = "x-kubernetes-validations"
+_BUDGET: Final = 10 * MAX_COST
+_LONGEST_MESSAGE: Final = 5 * 1024
+_DEEPEST: Final = 100
+_REASONS: Final[Mapping[str, FieldErrorType]] = {
+    "FieldValueDuplicate": "FieldValueDuplicate",
+    "FieldValueForbidden": "FieldValueForbidden",
+    "FieldValueInvalid": "FieldValueInvalid",
+    "FieldValueRequired": "FieldValueRequired",
+}
+_SELF, _OLD = "self", "oldSelf"
+_RAW: Final = {_SELF: "__self", _OLD: "__oldSelf"}
+"""Names of variables of which an expression sees what was made of them."""
+_OLDS: Final = "__oldSelfs"
+"""The old value as a list of one, or none."""
+_ABSENT: Final = object()
+
+
+class SchemaRules:
+    """The rules of one schema."""
+
+    def __init__(self, schema: Schema) -> None:
+        self._schema = schema
+        self._tree: _Node | None = None
+        self._is_compiled = False
+
+    @property
+    def is_empty(self) -> bool:
+        return self._root() is None
+
+    def errors(self, obj: Mapping[str, Any], old: Mapping[str, Any] | None = None) -> list[FieldError]:
+        """What the rules forbid about an object that has the types of its schema; `old` is the stored one, if any."""
+        root = self._root()
+        return [] if root is None else _Judgement().of(root, dict(obj), _ABSENT if old is None else dict(old))
+
+    def _root(self) -> _Node | None:
+        if not self._is_compiled:
+            self._tree = _compiled(self._schema)
+            self._is_compiled = True
+        return self._tree
+
+
+def rule_problems(schema: Schema, path: str) -> list[FieldError]:
+    """Why the rules of a schema cannot be used; `path` is where the schema stands in its definition."""
+    return list(_problems(schema, path, is_resource=True, is_correlatable=True))
+
+
+# --- compiling --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    source: Mapping[str, Any]
+    program: Program
+    message: Program | None
+    is_transition: bool
+
+    @property
+    def takes_no_old(self) -> bool:
+        """May be asked without an old value."""
+        return not self.is_transition or bool(self.source.get("optionalOldSelf"))
+
+    @property
+    def name(self) -> str:
+        return str(self.source.get("message") or self.source["rule"]).strip()
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    """One node of a schema with rules at it or below it."""
+
+    schema: Schema
+    environment: Environment
+    rules: tuple[_Rule, ...]
+    properties: Mapping[str, _Node]
+    others: _Node | None
+    items: _Node | None
+    compares: bool
+    """Some rule at it or below it speaks of the old value."""
+
+    def old_field(self, old: Any, name: str) -> Any:
+        """The value that a field had before."""
+        compares = self.schema.get("x-kubernetes-map-type") != "atomic"
+        value = old.get(name) if compares and isinstance(old, dict) else None
+        return _ABSENT if value is None else value
+
+    @property
+    def keys(self) -> Sequence[str]:
+        """By which items of a list of maps are the same as before."""
+        is_map = self.schema.get("x-kubernetes-list-type") == "map"
+        return self.schema.get("x-kubernetes-list-map-keys") or () if is_map else ()
+
+
+def _compiled(schema: Schema, *, is_resource: bool = True, depth: int = 0) -> _Node | None:
+    typed = as_resource(schema) if is_resource else schema
+    sources = [source for _, source in _sources(schema, "")]
+    environment = _environment(*_signature(typed))
+    rules = tuple(_rule(environment, typed, source) for source in sources)
+    below = {name: node for name, part in _properties(schema) if (node := _part(part, depth)) is not None}
+    others, items = (_part(schema.get(part), depth) for part in ("additionalProperties", "items"))
+    nodes = [node for node in (*below.values(), others, items) if node is not None]
+    if not rules and not nodes:
+        return None
+    compares = any(rule.is_transition for rule in rules) or any(node.compares for node in nodes)
+    return _Node(typed, environment, rules, below, others, items, compares)
+
+
+def _part(schema: Any, depth: int) -> _Node | None:
+    if not isinstance(schema, Mapping) or depth >= _DEEPEST:
+        return None
+    is_resource = bool(schema.get("x-kubernetes-embedded-resource"))
+    return _compiled(schema, is_resource=is_resource, depth=depth + 1)
+
+
+def _properties(schema: Schema) -> Iterator[tuple[str, Schema]]:
+    for name, part in (schema.get("properties") or {}).items():
+        if isinstance(part, Mapping):
+            yield name, part
+
+
+def _sources(schema: Schema, path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The rules of a node, with those that stand in an `allOf` of it."""
+    for at, source in enumerate(schema.get(RULES) or ()):
+        if isinstance(source, Mapping):
+            yield f"{path}.{RULES}[{at}]", source
+    for number, part in enumerate(schema.get("allOf") or ()):
+        if isinstance(part, Mapping):
+            yield from _sources(part, f"{path}.allOf[{number}]")
+
+
+def _signature(schema: Schema) -> tuple[str, str]:
+    return kind_of(schema)[0], converter(schema)
+
+
+@lru_cache(maxsize=64)
+def _environment(kind: str, conversion: str) -> Environment:
+    type_ = _KINDS.get(kind, Kind.ANY)
+    names = _RAW.values() if conversion else (_SELF, _OLD)
+    return Environment({**dict.fromkeys(names, type_), _OLDS: Kind.LIST})
+
+
+_KINDS: Final = {
+    "map": Kind.MAP,
+    "string": Kind.STRING,
+    "integer": Kind.INT,
+    "boolean": Kind.BOOL,
+    "number": Kind.DOUBLE,
+    **{
+        f"list({kind.name()})": Kind.list_of(kind) for kind in (Kind.STRING, Kind.INT, Kind.BOOL, Kind.DOUBLE, Kind.ANY)
+    },
+}
+
+
+def _rule(environment: Environment, schema: Schema, source: Mapping[str, Any]) -> _Rule:
+    """CelCompileError if the rule, or the expression for its message, is none."""
+    program = _program(environment, schema, source, "rule")
+    if program.result not in (Kind.BOOL, Kind.ANY):
+        raise CelCompileError("cel expression must evaluate to a bool")
+    message = None
+    if source.get("messageExpression"):
+        message = _program(environment, schema, source, "messageExpression")
+        if message.result not in (Kind.STRING, Kind.ANY):
+            raise CelCompileError("messageExpression must evaluate to a string")
+    return _Rule(source, program, message, is_transition=program.uses(_OLD))
+
+
+def _program(environment: Environment, schema: Schema, source: Mapping[str, Any], field: str) -> Program:
+    expression = str(source.get(field) or "")
+    convert = converter(schema)
+    wrapped = expression
+    scope: dict[str, Schema] = {_SELF: schema, _OLD: schema}
+    if source.get("optionalOldSelf"):
+        wrapped = f"cel.bind(oldSelf, __oldSelfs[?0], ({wrapped}))"
+        del scope[_OLD]
+    elif convert and "oldSelf" in expression:
+        wrapped = f"cel.bind(oldSelf, {convert}(__oldSelf), ({wrapped}))"
+    if convert:
+        wrapped = f"cel.bind(self, {convert}(__self), ({wrapped}))"
+    program = environment.compile(wrapped)
+    check_fields(program.tree, scope)
+    return program
+
+
+# --- problems of a definition -----------------------------------------------------------------------------------------
+
+
+def _problems(
+    schema: Schema, path: str, *, is_resource: bool, is_correlatable: bool, depth: int = 0
+) -> Iterator[FieldError]:
+    if depth > _DEEPEST:
+        return
+    typed = as_resource(schema) if is_resource else schema
+    for place, source in _sources(schema, path):
+        yield from _rule_problems(typed, source, place, is_correlatable=is_correlatable)
+    is_atomic = schema.get("x-kubernetes-map-type") == "atomic"
+    for name, part in _properties(schema):
+        yield from _part_problems(part, f"{path}.properties[{name}]", is_correlatable and not is_atomic, depth)
+    others, items = schema.get("additionalProperties"), schema.get("items")
+    yield from _part_problems(others, f"{path}.additionalProperties", is_correlatable and not is_atomic, depth)
+    is_list_of_maps = schema.get("x-kubernetes-list-type") == "map"
+    yield from _part_problems(items, f"{path}.items", is_correlatable and is_list_of_maps, depth)
+
+
+def _part_problems(schema: Any, path: str, is_correlatable: bool, depth: int) -> Iterator[FieldError]:
+    if isinstance(schema, Mapping):
+        is_resource = bool(schema.get("x-kubernetes-embedded-resource"))
+        yield from _problems(schema, path, is_resource=is_resource, is_correlatable=is_correlatable, depth=depth + 1)
+
+
+def _rule_problems(
+    schema: Schema, source: Mapping[str, Any], path: str, *, is_correlatable: bool
+) -> Iterator[FieldError]:
+    text, message = str(source.get("rule") or "").strip(), str(source.get("message") or "")
+    if not text:
+        yield FieldError(f"{path}.rule", "rule is not specified", type="FieldValueRequired")
+        return
+    if "message" in source and not message.strip():
+        yield FieldError(f"{path}.message", "message must be non-empty if specified", message)
+    if "\n" in message.strip():
+        yield FieldError(f"{path}.message", "message must not contain line breaks", message)
+    if "\n" in text and not message:
+        problem = "message must be specified if rule contains line breaks"
+        yield FieldError(f"{path}.message", problem, type="FieldValueRequired")
+    reason = source.get("reason")
+    if reason is not None and reason not in _REASONS:
+        supported = ", ".join(f'"{one}"' for one in _REASONS)
+        yield FieldError(f"{path}.reason", f"supported values: {supported}", reason, "FieldValueNotSupported")
+    field_path = source.get("fieldPath")
+    if field_path and _normalized(schema, str(field_path)) is None:
+        problem = "fieldPath must be a valid path: does not refer to a valid field"
+        yield FieldError(f"{path}.fieldPath", problem, field_path)
+    yield from _expression_problems(schema, source, path, is_correlatable=is_correlatable)
+
+
+def _expression_problems(
+    schema: Schema, source: Mapping[str, Any], path: str, *, is_correlatable: bool
+) -> Iterator[FieldError]:
+    try:
+        rule = _rule(_environment(*_signature(schema)), schema, source)
+    except CelCompileError as error:
+        field = "messageExpression" if _compiles(schema, source) else "rule"
+        yield FieldError(f"{path}.{field}", f"compilation failed: {error}", dict(source))
+        return
+    if rule.is_transition and not is_correlatable:
+        within = path.partition(f".{RULES}")[0]
+        problem = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {within}"
+        yield FieldError(f"{path}.rule", problem, source["rule"])
+    if source.get("optionalOldSelf") and not rule.is_transition:
+        problem = "may not be set if oldSelf is not used in rule"
+        yield FieldError(f"{path}.optionalOldSelf", problem, source["optionalOldSelf"])
+
+
+def _compiles(schema: Schema, source: Mapping[str, Any]) -> bool:
+    """Whether the rule itself is one."""
+    alone = {field: value for field, value in source.items() if field != "messageExpression"}
+    try:
+        _rule(_environment(*_signature(schema)), schema, alone)
+    except CelCompileError:
+        return False
+    return True
+
+
+def _normalized(schema: Schema, field_path: str) -> str | None:
+    """A `fieldPath` as error messages have it: `.spec.x` and `['spec'].x` are `spec.x`; None if there is no such."""
+    steps = field_path.replace("']", "").replace("['", ".").split(".")
+    if steps[0] or len(steps) < 2:
+        return None
+    found = ""
+    for step in steps[1:]:
+        part = (schema.get("properties") or {}).get(step)
+        others = schema.get("additionalProperties")
+        if isinstance(part, Mapping):
+            found = f"{found}.{step}" if found else step
+        elif isinstance(others, Mapping):
+            found, part = f"{found}[{step}]", others
+        else:
+            return None
+        schema = part
+    return found
+
+
+# --- judging ----------------------------------------------------------------------------------------------------------
+
+
+class _Judgement:
+    """Of one object: what is wrong with it, and what may still be spent on finding out."""
+
+    def __init__(self) -> None:
+        self._errors: list[FieldError] = []
+        self._budget = _BUDGET
+
+    def of(self, tree: _Node, new: dict[str, Any], old: Any) -> list[FieldError]:
+        self._walk(tree, new, old, "", is_unchanged=False)
+        return self._errors
+
+    def _walk(self, node: _Node, new: Any, old: Any, path: str, *, is_unchanged: bool) -> None:
+        if new is None or self._budget < 0:
+            return
+        is_unchanged = is_unchanged or (old is not _ABSENT and new == old)
+        if is_unchanged and not node.compares:
+            return
+        self._ask(node, new, old, path, is_unchanged=is_unchanged)
+        if isinstance(new, list) and node.items is not None:
+            for at, (item, before) in enumerate(_items(new, old, node.keys)):
+                self._walk(node.items, item, before, f"{path}[{at}]", is_unchanged=is_unchanged)
+        elif isinstance(new, dict):
+            for name, value in new.items():
+                below = node.properties.get(name, node.others)
+                if below is not None:
+                    step = f"[{name}]" if name not in node.properties else f".{name}" if path else name
+                    self._walk(below, value, node.old_field(old, name), path + step, is_unchanged=is_unchanged)
+
+    def _ask(self, node: _Node, new: Any, old: Any, path: str, *, is_unchanged: bool) -> None:
+        rules = [
+            rule
+            for rule in node.rules
+            if (rule.takes_no_old or old is not _ABSENT) and (rule.is_transition or not is_unchanged)
+        ]
+        if not rules:
+            return
+        shown = node.schema.get("type", "")
+        variables = _variables(node.schema, new, old)
+        sizes = {name: shape_of(value) for name, value in variables.items()}
+        try:
+            values = node.environment.bind(variables)
+        except CelError as error:
+            self._errors.append(FieldError(path or "<nil>", str(error), shown))
+            return
+        for rule in rules:
+            if self._budget < 0:
+                return
+            refusal = self._verdict(rule, values, sizes)
+            if refusal is not None:
+                self._errors.append(_field_error(node.schema, rule, path, refusal, shown))
+
+    def _verdict(self, rule: _Rule, values: Any, sizes: Mapping[str, Shape]) -> _Refusal | None:
+        try:
+            self._spend(rule.program, sizes)
+            if rule.program.holds(values):
+                return None
+        except TooCostly:
+            return self._exhausted(rule)
+        except CelError as error:
+            if "cost limit exceeded" in str(error):
+                return self._exhausted(rule)
+            if str(error).startswith("no such overload"):
+                problem = f"'{error}': call arguments did not match a supported operator, function or macro signature"
+                return _Refusal(f"{problem} for rule: {rule.name}", is_error=True)
+            return _Refusal(f"{error} evaluating rule: {rule.name}", is_error=True)
+        return _Refusal(self._message(rule, values, sizes), is_error=False)
+
+    def _spend(self, program: Program, sizes: Mapping[str, Shape]) -> None:
+        self._budget -= program.cost(sizes)
+        if self._budget < 0:
+            raise TooCostly("the budget of the object is used up")
+
+    def _exhausted(self, rule: _Rule) -> _Refusal:
+        self._budget = -1
+        told = "'operation cancelled: actual cost limit exceeded': no further validation rules will be run"
+        return _Refusal(f"{told} due to call cost exceeds limit for rule: {rule.name}", is_error=True)
+
+    def _message(self, rule: _Rule, values: Any, sizes: Mapping[str, Shape]) -> str:
+        """What the expression for the message says, if that is a line of text."""
+        if rule.message is not None:
+            try:
+                self._spend(rule.message, sizes)
+                text = rule.message.evaluate(values)
+            except (CelError, TooCostly):
+                text = ""
+            text = text.strip() if isinstance(text, str) else ""
+            if text and "\n" not in text and len(text.encode()) <= _LONGEST_MESSAGE:
+                return text
+        return str(rule.source.get("message") or f"failed rule: {rule.source['rule']}").strip()
+
+
+@dataclass(frozen=True, slots=True)
+class _Refusal:
+    text: str
+    is_error: bool
+    """The rule could not be asked, so that its own way to refuse does not apply."""
+
+
+def _variables(schema: Schema, new: Any, old: Any) -> dict[str, Any]:
+    names = _RAW if converter(schema) else {_SELF: _SELF, _OLD: _OLD}
+    found = {names[_SELF]: cel_value(schema, new), _OLDS: []}
+    if old is not _ABSENT:
+        found[names[_OLD]] = before = cel_value(schema, old)
+        found[_OLDS] = [before]
+    return found
+
+
+def _items(new: list[Any], old: Any, keys: Sequence[str]) -> Iterator[tuple[Any, Any]]:
+    """Each item with the one that it was before, which only a list of maps can tell."""
+    before = {_key(item, keys): item for item in old} if keys and isinstance(old, list) else {}
+    for item in new:
+        yield item, before.get(_key(item, keys), _ABSENT)
+
+
+def _key(item: Any, keys: Sequence[str]) -> tuple[str, ...]:
+    return tuple(str(item.get(key)) if isinstance(item, dict) else "" for key in keys)
+
+
+def _field_error(schema: Schema, rule: _Rule, path: str, refusal: _Refusal, shown: str) -> FieldError:
+    if refusal.is_error:
+        return FieldError(path or "<nil>", refusal.text, shown)
+    below = _normalized(schema, str(rule.source["fieldPath"])) if rule.source.get("fieldPath") else ""
+    where = ".".join(part for part in (path, below) if part) or "<nil>"
+    kind = _REASONS.get(rule.source.get("reason") or "", "FieldValueInvalid")
+    return FieldError(where, "" if kind == "FieldValueDuplicate" else refusal.text, shown, kind)
