@@ -47,8 +47,7 @@ ALLOWED: dict[str, set[str]] = {
     "library": _API | _STATE | _RUNNING | {"explain", "serve"},
     "serve": _API | _STATE | _RUNNING | {"explain"},
     "supervise": _API | _STATE | {"cycle", "kube", "serve"},
-    "web": _API | _STATE | _RUNNING | _TOOLS,
-    "cli": _API | _STATE | _RUNNING | _TOOLS | {"serve", "supervise", "testing", "web"},
+    "cli": _API | _STATE | _RUNNING | _TOOLS | {"serve", "supervise", "testing"},
     "__main__": {"cli"},
 }
 
@@ -67,7 +66,7 @@ _THIRD_PARTY_AT_THE_EDGE = {
     "rich": {"cli"},
     "cel_expr_python": {"cel"},
     "re2": {"cel"},
-    "uvicorn": {"sandbox", "web"},
+    "uvicorn": {"sandbox"},
 }
 
 
