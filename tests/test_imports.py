@@ -22,7 +22,7 @@ SANDBOX = ("pilotage.sandbox", "uvicorn")
 QUEUEING = ("pilotage.jobs",)
 
 NOT_NEEDED: dict[str, tuple[str, ...]] = {
-    "run": (*SANDBOX, *QUEUEING, *DRAWING, "prometheus_client", "cryptography"),
+    "run": (*SANDBOX, *QUEUEING, *DRAWING, "prometheus_client", "cryptography", "yaml"),
     "queue": (*SANDBOX, *QUEUEING, *DRAWING, "prometheus_client", "cryptography"),
     "explain": (*DRAWING, "uvicorn", "prometheus_client", "cryptography"),
     "config": (*SANDBOX, *DRAWING, "prometheus_client", "cryptography"),
@@ -85,7 +85,7 @@ def test_a_scheduler_that_serves_has_imported_nothing_that_it_may_never_use() ->
             lines.append(process.stderr.read())
     modules = imported("".join(lines))
     assert {"numpy", "pilotage.assembly", "pilotage.certificates", "pilotage.supervise.supervisor"} <= modules
-    assert found(modules, (*SANDBOX, *QUEUEING, *DRAWING, "prometheus_client")) == []
+    assert found(modules, (*SANDBOX, *QUEUEING, *DRAWING, "prometheus_client", "yaml")) == []
 
 
 def test_the_version_is_that_of_the_package() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.source_tree import Module, imported_names, modules, parse
 
-_GROUND = {"certificates", "clock", "escaping", "rng", "tasks"}
+_GROUND = {"certificates", "clock", "escaping", "kube_yaml", "rng", "tasks"}
 _MODEL = {"model"} | _GROUND
 _API = {"api"} | _MODEL
 _STATE = {"calls", "cluster", "framework", "observe", "queue"}
@@ -20,6 +20,7 @@ ALLOWED: dict[str, set[str]] = {
     "certificates": set(),
     "clock": set(),
     "escaping": set(),
+    "kube_yaml": set(),
     "rng": set(),
     "tasks": set(),
     "model": _GROUND,
@@ -46,8 +47,7 @@ ALLOWED: dict[str, set[str]] = {
     "library": _API | _STATE | _RUNNING | {"explain", "serve"},
     "serve": _API | _STATE | _RUNNING | {"explain"},
     "supervise": _API | _STATE | {"cycle", "kube", "serve"},
-    "web": _API | _STATE | _RUNNING | _TOOLS,
-    "cli": _API | _STATE | _RUNNING | _TOOLS | {"serve", "supervise", "testing", "web"},
+    "cli": _API | _STATE | _RUNNING | _TOOLS | {"serve", "supervise", "testing"},
     "__main__": {"cli"},
 }
 
@@ -66,7 +66,7 @@ _THIRD_PARTY_AT_THE_EDGE = {
     "rich": {"cli"},
     "cel_expr_python": {"cel"},
     "re2": {"cel"},
-    "uvicorn": {"sandbox", "web"},
+    "uvicorn": {"sandbox"},
 }
 
 

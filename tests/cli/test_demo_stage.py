@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 
-from pilotage.cli.demo_stage import Play, acts, stage_options
+from pilotage.cli.demo import Play, acts, stage_options
 from pilotage.clock import SystemClock
 from pilotage.rng import seeded
 from pilotage.sandbox.embedded import EmbeddedCluster

@@ -128,7 +128,7 @@ def test_explain_names_the_bound_of_the_limit_range(tmp_path: Path, capsys: pyte
     assert call(["explain", "workload/wide", "-f", str(file)]) == 1
     text = capsys.readouterr().out
     assert text.splitlines()[0] == "workload default/wide waits, position 0 of cq: Misconfigured"
-    refused = text.partition("The API server would refuse its pods:")[2]
+    refused = text.partition("The API server would reject its pods:")[2]
     assert "pod set main: container c requests 3 cpu, more than its limit of 2 (the default of LimitRange" in refused
     assert "pod set main: maximum cpu usage per Container is 2, but request is 3 (container c, LimitRange" in refused
     assert "Flavors:" not in text and text.count("maximum cpu usage") == 1

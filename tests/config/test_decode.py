@@ -86,7 +86,7 @@ def test_every_kind_of_field_is_read() -> None:
         limits: {cpu: 3}
         levels: {high: 1}
         port: http
-        partOrList: [x, y]
+        partOrList: [x, z]
         anything: {a: [1, null]}
         raw: {deep: [1]}
         affinity:
@@ -100,7 +100,7 @@ def test_every_kind_of_field_is_read() -> None:
     assert value.parts == (Part("a"), Part("b", 2))
     assert value.main_part == Part("c")
     assert (value.limits, value.levels) == ({"cpu": 3}, {"high": 1})
-    assert (value.port, value.part_or_list) == ("http", ("x", "y"))
+    assert (value.port, value.part_or_list) == ("http", ("x", "z"))
     assert value.anything == {"a": [1, None]}
     assert value.raw is not None
     assert value.raw.plain() == {"deep": [1]}

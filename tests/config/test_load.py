@@ -80,7 +80,7 @@ podInitialBackoffSeconds: 3
 podMaxBackoffSeconds: 3
 delayCacheUntilActive: true
 clientConnection: {kubeconfig: k, acceptContentTypes: a, contentType: c, qps: 12.5, burst: 7}
-leaderElection: {leaderElect: true, leaseDuration: 20s, renewDeadline: 15s, retryPeriod: 1s, resourceName: n,
+leaderElection: {leaderElect: true, leaseDuration: 20s, renewDeadline: 15s, retryPeriod: 1s, resourceName: "n",
                  resourceNamespace: ns, resourceLock: leases}
 profiles:
 - schedulerName: a
@@ -254,7 +254,7 @@ def test_an_older_version_is_refused_with_what_to_change(version: str) -> None:
             "f:3: plugins: unknown field",
         ),
         (f"{HEADER}---\n{HEADER}", "f:5: kind: there is a second KubeSchedulerConfiguration in this file"),
-        ("a: [", "f:1: is no valid YAML: "),
+        ("a: [", "f:2: is no valid YAML: "),
     ],
 )
 def test_a_file_of_another_kind_is_refused(text: str, problem: str) -> None:

@@ -141,7 +141,7 @@ def test_a_bad_file_is_named_with_object_and_field(tmp_path: Path, name: str) ->
 
 def test_a_bad_template_is_named(tmp_path: Path) -> None:
     template = tmp_path / "node.yaml"
-    template.write_text("apiVersion: v1\nkind: Node\nmetadata: {name: n}\nstatus: {capacity: {cpu: four}}")
+    template.write_text("apiVersion: v1\nkind: Node\nmetadata: {name: a}\nstatus: {capacity: {cpu: four}}")
     done = pilotage("sandbox", "--node-template", template)
     assert done.returncode == 2
     assert done.stderr.startswith(f"error: {template}: document 1: status.capacity.cpu: ")

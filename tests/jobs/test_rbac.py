@@ -8,7 +8,7 @@ import yaml
 
 from pilotage.model import KINDS
 from pilotage.model.kinds import WATCHED
-from pilotage.serve.needs import QUEUEING_WRITES
+from pilotage.serve.required_permissions import QUEUEING_WRITES
 from pilotage.workload_queueing import WATCHED_FOR_QUEUEING
 
 RBAC = Path(__file__).parents[2] / "deploy" / "workload-queueing" / "rbac.yaml"

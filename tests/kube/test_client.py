@@ -136,17 +136,6 @@ async def test_version_tells_what_answers() -> None:
     assert "is not that of a Kubernetes API server; check the server's address" in str(error)
 
 
-async def test_healthz_passes_on_what_the_server_complains_about() -> None:
-    error = await refusal_of(replying(500, b"[-]etcd failed"), lambda client: client.healthz())
-    assert error.message == "[-]etcd failed"
-
-    async def only_the_old_path(request: web.BaseRequest) -> web.Response:
-        return web.Response(status=200 if request.path == "/healthz" else 404)
-
-    async with served(only_the_old_path) as url, transport_to(url) as transport:
-        await KubeClient(transport).healthz()
-
-
 async def test_a_refused_watch_raises_the_servers_error() -> None:
     async def watch(client: KubeClient) -> None:
         async with client.watch(PODS, ListOptions(), resource_version="5", timeout_seconds=60):

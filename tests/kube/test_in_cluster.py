@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from pilotage.kube.errors import KubeconfigError
-from pilotage.kube.in_cluster import in_cluster_connection
-from pilotage.kube.kubeconfig import load_connection
+from pilotage.kube.kubeconfig import in_cluster_connection, load_connection
 
 from .manual_clock import ManualClock
 

@@ -217,10 +217,10 @@ def test_what_is_wrong_is_said_in_one_line_with_file_and_field(
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        pytest.param(b"clusters: [", "is not valid YAML: line 1, column", id="malformed"),
-        pytest.param(b"a: b: c", "is not valid YAML: line 1, column", id="nested-colon"),
-        pytest.param(b"\x00\x01\xff", "is not valid YAML", id="binary"),
-        pytest.param(b"[" * 10_000, "is not valid YAML", id="deep"),
+        pytest.param(b"clusters: [", "line 2, column 1: is no valid YAML", id="malformed"),
+        pytest.param(b"a: b: c", "line 1, column 5: is no valid YAML", id="nested-colon"),
+        pytest.param(b"\x00\x01\xff", "is no valid YAML", id="binary"),
+        pytest.param(b"[" * 10_000 + b"]" * 10_000, "is nested too deeply", id="deep"),
         pytest.param(b"- 1\n- 2", "expected a mapping", id="list"),
         pytest.param(b"", "current-context is not set", id="empty"),
         pytest.param(b"clusters: {a: b}", "clusters: expected array, got object", id="old-shape"),

@@ -32,7 +32,7 @@ def test_a_directory_stands_for_its_manifest_files_by_name(tmp_path: Path) -> No
 
 
 def test_a_list_stands_for_its_items(tmp_path: Path) -> None:
-    items = "items:\n- {apiVersion: v1, kind: Node, metadata: {name: n}}\n- {apiVersion: v1, kind: Pod, metadata: {}}"
+    items = 'items:\n- {apiVersion: v1, kind: Node, metadata: {name: "n"}}\n- {apiVersion: v1, kind: Pod, metadata: {}}'
     file = write(tmp_path / "list.yaml", f"apiVersion: v1\nkind: List\n{items}\n")
     with pytest.raises(ManifestError) as refused:
         read_manifests([file])

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from pilotage.supervise.silence import Silence
+from pilotage.supervise.supervisor import Silence
 
 
 def looks(silence: Silence, alive_at: float | None, begin: float, seconds: float, step: float = 0.25) -> float:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import shlex
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Final
 
 import click
@@ -15,7 +16,6 @@ from rich.live import Live
 from pilotage.assembly import SchedulerOptions
 from pilotage.cli.console import PlainConsole
 from pilotage.cli.demo_picture import Camera
-from pilotage.cli.demo_stage import Play, stage_options
 from pilotage.cli.demo_view import Moment, View
 from pilotage.cli.embedding import started
 from pilotage.cli.errors import CommandError, ExitCode
@@ -26,13 +26,22 @@ from pilotage.cli.sandbox import schedule
 from pilotage.cli.scheduler_flags import SchedulerFlags, scheduler_flags
 from pilotage.clock import Clock, SystemClock
 from pilotage.rng import fresh_seed, seeded
-from pilotage.sandbox.embedded import EmbeddedCluster
+from pilotage.sandbox.embedded import EmbeddedCluster, EmbeddedOptions
+from pilotage.sandbox.life.kubelet import KubeletSettings
+from pilotage.sandbox.manifests import read_manifests
+from pilotage.sandbox.seeding import seed
 
 _EPILOG = """\b
 Examples:
   pilotage demo
   pilotage demo --once --nodes 12
 """
+WORKLOADS: Final = Path(__file__).parent / "demo_workloads"
+_NODES: Final = WORKLOADS / "nodes.yaml"
+_PAUSE_SECONDS: Final = 0.6
+_STILL_SECONDS: Final = 1.5
+_FAR_SECONDS: Final = 5.0
+_KUBELET: Final = KubeletSettings(start_seconds=0.2, start_jitter_seconds=0.6, manages_all_nodes=True)
 _FRAME_SECONDS: Final = 0.125
 _PATIENCE_SECONDS: Final = 60.0
 _WIDTH_WITHOUT_TERMINAL: Final = 120
@@ -116,3 +125,38 @@ def _footer(cluster: EmbeddedCluster) -> str:
         return ""
     path = shlex.quote(str(cluster.kubeconfig))
     return f"Play along from another shell: export KUBECONFIG={path}\nCtrl-C ends."
+
+
+def stage_options(nodes: int, *, is_served: bool) -> EmbeddedOptions:
+    return EmbeddedOptions(nodes=nodes, node_templates=[_NODES], port=0 if is_served else None, kubelet=_KUBELET)
+
+
+def acts() -> Sequence[Path]:
+    """The files of workloads, in the order in which they are played."""
+    return sorted(path for path in WORKLOADS.glob("*.yaml") if path != _NODES)
+
+
+class Play:
+    """Creates the workloads and knows when everything has come to rest."""
+
+    def __init__(self, cluster: EmbeddedCluster, clock: Clock) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._is_over = False
+        self._revision = -1
+        self._still_since = clock.monotonic()
+
+    async def perform(self) -> None:
+        for act in acts():
+            await self._clock.sleep(_PAUSE_SECONDS)
+            seed(self._cluster.api, read_manifests([act]))
+        self._is_over = True
+
+    def is_still(self) -> bool:
+        """Everything has been created, nothing was written for a while, and no pod is about to start or end."""
+        now, revision = self._clock.monotonic(), self._cluster.api.store.revision
+        due = self._cluster.life.next_due
+        if not self._is_over or revision != self._revision or (due is not None and due < now + _FAR_SECONDS):
+            self._revision, self._still_since = revision, now
+            return False
+        return now - self._still_since >= _STILL_SECONDS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 import click
 import msgspec
@@ -12,7 +13,6 @@ from pilotage.assembly import SchedulerOptions, watched_kinds
 from pilotage.cli.errors import CommandError, ExitCode, bad_input, unreachable
 from pilotage.cli.event_loop import run as run_loop
 from pilotage.cli.explain_timeline import explain_timeline, show_timeline
-from pilotage.cli.explain_workload import WORKLOAD_WORDS, explain_workload
 from pilotage.cli.options import common_options
 from pilotage.cli.output import show, show_json, show_yaml
 from pilotage.cli.queueing_view import Source
@@ -25,9 +25,11 @@ from pilotage.explain.engine import cluster_of_manifests, cluster_of_server, thi
 from pilotage.explain.explainer import UnknownNode
 from pilotage.explain.explainer import explain as explain_pod
 from pilotage.explain.queue_place import with_queue, with_siblings
+from pilotage.explain.queueing import owner_of
 from pilotage.explain.render import render
 from pilotage.explain.report import Report
 from pilotage.explain.subject import UnknownSubject, find_siblings, find_subject
+from pilotage.explain.workload_text import render_workload
 from pilotage.framework.errors import ProfileError
 from pilotage.kube.client import KubeClient, status_error
 from pilotage.kube.connection import Connection
@@ -36,12 +38,14 @@ from pilotage.kube.http_transport import HttpTransport
 from pilotage.kube.kubeconfig import load_connection
 from pilotage.kube.transport import Response, TransportError
 from pilotage.model import DecodeError
+from pilotage.model.suggestions import suggestion
 from pilotage.queue.report import QueueReport
 from pilotage.sandbox.manifests import ManifestError, read_manifests
 
 _OK = 200
 _NOT_FOUND = 404
 _WHOLE_QUEUE = 1_000_000
+_WORKLOAD_WORDS: Final = ("workload", "workloads", "wl", "kwl")
 _EPILOG = """\b
 Examples:
   pilotage explain web-7d4b9 -n shop
@@ -91,7 +95,7 @@ def explain(
     workload/NAME explains what a queued workload waits for: which flavor lacks what, who holds it, and when it is
     tried again. NAME may also be that of its job. Exits with 1 if it is not admitted.
     """
-    if subject.partition("/")[0] in WORKLOAD_WORDS and "/" in subject:
+    if subject.partition("/")[0] in _WORKLOAD_WORDS and "/" in subject:
         source = Source(kubeconfig, context_name, files)
         is_admitted = explain_workload(source, subject.partition("/")[2], namespace, output)
         return ExitCode.OK if is_admitted else ExitCode.FAILED
@@ -204,3 +208,25 @@ def _show(report: Report, output: str) -> None:
         show_yaml(report)
     else:
         show(render(report, wide=output == "wide"))
+
+
+def explain_workload(source: Source, name: str, namespace: str, output: str) -> bool:
+    """Show it; returns whether the workload may run."""
+    clock = SystemClock()
+    view = source.view(clock)
+    workload = view.find(name, namespace)
+    if workload is None:
+        known = [one.name for one in view.workloads.values() if one.namespace == namespace]
+        known += [owner for one in view.workloads.values() if one.namespace == namespace and (owner := owner_of(one))]
+        near = suggestion(name, known) or "; pilotage jobs shows those that there are"
+        raise CommandError(ExitCode.BAD_INPUT, f'no workload "{name}" in namespace {namespace}{near}')
+    before = view.engine.explain(workload.key)
+    report = view.judged(workload)
+    assert before is not None and report is not None
+    if output == "json":
+        show_json(report, indent=2)
+    elif output == "yaml":
+        show_yaml(report)
+    else:
+        show(render_workload(report, clock.time(), before.state))
+    return before.state in ("admitted", "finished")

@@ -9,7 +9,7 @@ import msgspec
 from pilotage.api.views import NodeView
 from pilotage.cluster.node_view import DerivedNode
 from pilotage.model import Node, Pod
-from pilotage.model.node import NodeSpec, Taint
+from pilotage.model.node import NodeSpec
 
 
 class AlteredNode(DerivedNode):
@@ -41,10 +41,6 @@ class AlteredNode(DerivedNode):
 
 def uncordoned(node: Node) -> Node:
     return msgspec.structs.replace(node, spec=_spec(node, unschedulable=False))
-
-
-def without_taint(node: Node, taint: Taint) -> Node:
-    return msgspec.structs.replace(node, spec=_spec(node, taints=tuple(t for t in node.spec.taints if t != taint)))
 
 
 def labelled(node: Node, labels: Mapping[str, str]) -> Node:

@@ -187,16 +187,6 @@ class KubeClient:
         path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
         return await self._call("POST", path, body=msgspec.json.encode(review))
 
-    async def healthz(self) -> None:
-        """Returns if the server says that it is ready; ApiStatusError with what it complains about if not."""
-        try:
-            await self._call("GET", "/readyz")
-        except ApiStatusError as error:
-            if error.code != 404:
-                raise
-            # Servers of before Kubernetes 1.16 and small stand-ins know only the older path.
-            await self._call("GET", "/healthz")
-
     async def close(self) -> None:
         await self._transport.close()
 

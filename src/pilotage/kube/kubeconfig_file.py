@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import msgspec
-import yaml
 
 from pilotage.kube.errors import KubeconfigError
 from pilotage.kube.secrets import Unshown
@@ -139,14 +138,20 @@ def read_kubeconfigs(paths: Sequence[Path]) -> Kubeconfig:
 
 
 def _read(path: Path) -> _File:
+    # Whoever runs in a pod has no kubeconfig, and does not wait for PyYAML.
+    from pilotage.kube_yaml import YamlError, documents
+
     try:
-        document = yaml.safe_load(path.read_bytes())
+        found = list(documents(path.read_bytes()))
     except OSError as error:
         raise KubeconfigError(f"kubeconfig {path}: cannot be read: {error.strerror or error}") from error
-    except (yaml.YAMLError, RecursionError) as error:
-        raise KubeconfigError(f"kubeconfig {path}: {_yaml_problem(error)}") from error
-    if document is None:
+    except YamlError as error:
+        raise KubeconfigError(f"kubeconfig {path}: {error}") from error
+    if not found:
         return _File()
+    if len(found) > 1:
+        raise KubeconfigError(f"kubeconfig {path}: expected one document, got {len(found)}")
+    document = found[0].value
     if not isinstance(document, dict):
         raise KubeconfigError(f"kubeconfig {path}: expected a mapping with clusters, users and contexts")
     _check_kind(path, document)
@@ -169,13 +174,6 @@ def _without_nulls(value: Any) -> Any:
     if isinstance(value, list):
         return [_without_nulls(item) for item in value]
     return value
-
-
-def _yaml_problem(error: Exception) -> str:
-    mark = getattr(error, "problem_mark", None)
-    problem = getattr(error, "problem", None) or str(error).splitlines()[0]
-    where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
-    return f"is not valid YAML: {where}{problem}"
 
 
 def _field_problem(error: msgspec.ValidationError) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from pilotage.sandbox.yaml_documents import YamlError, documents
+from pilotage.kube_yaml import YamlError, documents
 
 Object: TypeAlias = dict[str, Any]
 

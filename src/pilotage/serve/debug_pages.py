@@ -24,6 +24,7 @@ from pilotage.explain.queue_place import with_queue
 from pilotage.explain.subject import UnknownSubject, find_siblings, find_subject
 from pilotage.observe.verbosity import level_of
 from pilotage.queue.report import Selection
+from pilotage.queue.timeline import timeline
 from pilotage.serve.page import Page, PageAnswer, PageRequest, json_answer, refusal, text_answer
 
 _DEFAULT_LIMIT: Final = 500
@@ -123,3 +124,15 @@ def cluster_picture(cluster: Cluster, limit: int) -> dict[str, Any]:
         "assumed": sorted(assumed)[:limit],
         "nodes": nodes,
     }
+
+
+def timeline_page(scheduler: Scheduler) -> Page:
+    """`?pod=NAMESPACE/NAME`; null if nothing is remembered of it."""
+
+    def answer(request: PageRequest) -> PageAnswer:
+        key = request.first("pod")
+        if not key:
+            return refusal(400, "BadRequest", "say which pod: ?pod=NAMESPACE/NAME")
+        return json_answer(timeline(scheduler.queue, key))
+
+    return answer

@@ -20,7 +20,6 @@ from pilotage.serve.page import Page, PageAnswer, PageRequest
 from pilotage.serve.service import SchedulerService
 from pilotage.serve.site import Site
 from pilotage.serve.start_checks import FOLLOWED_VERSION
-from pilotage.serve.timeline_page import timeline_page
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +65,7 @@ def build_site(service: SchedulerService, clock: Clock, facts: SiteFacts) -> Sit
         "/metrics/slis": slis_page(facts.metrics, health),
         "/configz": component_pages.configz(facts.configuration, facts.options.queueing),
         "/debug/queue": debug_pages.queue_page(scheduler),
-        "/debug/timeline": timeline_page(scheduler),
+        "/debug/timeline": debug_pages.timeline_page(scheduler),
         "/debug/cache": debug_pages.cache_page(scheduler),
         "/debug/explain": debug_pages.explain_page(scheduler, clock, facts.options),
     }

@@ -20,15 +20,21 @@ from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pilotage.clock import Clock
+import msgspec
+
+from pilotage.api.conditions import BUDGET_EXCEEDED, POD_SCHEDULED, PodCondition
+from pilotage.calls.pod_status import new_conditions, write_status
+from pilotage.clock import Clock, rfc3339
 from pilotage.kube.client import KubeClient
+from pilotage.kube.errors import ApiStatusError
 from pilotage.kube.leader_election import LeaderElector
+from pilotage.kube.transport import TransportError
+from pilotage.model import KINDS, Pod
 from pilotage.observe.metrics import Metrics
 from pilotage.observe.transfer import Difference
 from pilotage.serve.health import READINESS, Check, election_check, three_pages
 from pilotage.serve.metrics_pages import count_checks
 from pilotage.serve.service import LeadershipLost
-from pilotage.supervise.ended_pod import mark_ended
 from pilotage.supervise.forwarded_pages import ForwardedPages
 from pilotage.supervise.messages import (
     AcquireLease,
@@ -45,7 +51,7 @@ from pilotage.supervise.messages import (
     ToSupervisor,
 )
 from pilotage.supervise.scheduler_process import SchedulerProcess
-from pilotage.supervise.silence import Silence
+from pilotage.supervise.shared_state import Work
 from pilotage.tasks import sole_error
 
 log = logging.getLogger(__name__)
@@ -55,6 +61,7 @@ _DYING_TICK_SECONDS: Final = 0.01
 _STACK_SECONDS: Final = 0.5
 _ENDING_SILENCE_SECONDS: Final = 5.0
 _HANG_UP_SECONDS: Final = 5.0
+_LONGEST_STEP_SECONDS: Final = 1.0
 """How long a scheduler that has nothing more to say may take to end."""
 
 
@@ -252,3 +259,45 @@ class Supervisor:
             await asyncio.wait(started, return_when=asyncio.FIRST_COMPLETED)
             for task in started:
                 task.cancel()
+
+
+async def mark_ended(client: KubeClient, work: Work, seconds: float, clock: Clock) -> None:
+    """Say in a pod's status that its scheduling was ended by killing the process: the next leader tries it late.
+
+    What goes wrong is logged.
+    """
+    kind = KINDS["pods"]
+    by = f" in plugin {work.plugin}" if work.plugin else ""
+    message = (
+        f"scheduling this pod was ended: the scheduler gave no sign of life for {seconds:.0f} s{by} and was restarted"
+    )
+    try:
+        pod: Pod = kind.decode(await client.get(kind, work.namespace, work.name))
+        if pod.uid != work.uid or pod.node_name:
+            return
+        now = rfc3339(clock.time())
+        condition = PodCondition(POD_SCHEDULED, "False", BUDGET_EXCEEDED, message, pod.generation, now)
+        await write_status(client, pod, new_conditions(pod, [condition]))
+    except (ApiStatusError, TransportError, msgspec.MsgspecError) as error:
+        log.warning("the pod is not marked: pod=%s/%s error=%s", work.namespace, work.name, error)
+
+
+class Silence:
+    """How long the scheduler has given no sign of life, counted in steps of whoever watches.
+
+    A machine that was asleep, or a pair of processes that was stopped together, must not look like a stuck scheduler:
+    time counts only as far as the watcher itself was awake in it.
+    """
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self._alive_at: float | None = None
+        self._looked_at: float | None = None
+
+    def look(self, alive_at: float | None, now: float) -> float:
+        """How long nothing has been heard; 0 before the first sign of life."""
+        is_news = alive_at != self._alive_at
+        step = 0.0 if self._looked_at is None else min(now - self._looked_at, _LONGEST_STEP_SECONDS)
+        self._alive_at, self._looked_at = alive_at, now
+        self.seconds = 0.0 if is_news or alive_at is None else self.seconds + step
+        return self.seconds

@@ -94,7 +94,7 @@ def test_templates_without_a_count_share_what_is_left(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("kind: [", "nodes.yaml: is no valid YAML"),
+        ("kind: [", "nodes.yaml: document 1: line 2, column 1: is no valid YAML"),
         ("", "nodes.yaml: holds no Node manifest"),
         ("- a", "nodes.yaml: document 1: expected an object, got"),
         (TWO_POOLS + "---\nkind: Pod", 'nodes.yaml: document 3: kind: expected "Node", got "Pod"'),

@@ -18,8 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-import yaml
-
+from pilotage.kube_yaml import YamlError, documents
 from pilotage.model.quantity import QuantityError, parse_quantity
 from pilotage.sandbox.life.facts import SIMULATED
 
@@ -84,16 +83,14 @@ def nodes_from_templates(
 def load_node_template(path: str | Path) -> list[NodeTemplate]:
     """The templates in a YAML file; TemplateError if it cannot be read or understood."""
     try:
-        text = Path(path).read_text(encoding="utf-8")
-        documents = list(yaml.safe_load_all(text))
+        found = list(documents(Path(path).read_bytes()))
     except OSError as error:
         raise TemplateError(f"{path}: cannot be read: {error.strerror}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise TemplateError(f"{path}: is no valid YAML: {' '.join(str(error).split())}") from error
-    numbered = [(number, document) for number, document in enumerate(documents, 1) if document is not None]
-    if not numbered:
+    except YamlError as error:
+        raise TemplateError(f"{path}: {error}") from error
+    if not found:
         raise TemplateError(f"{path}: holds no Node manifest")
-    return [_template(f"{path}: document {number}", document) for number, document in numbered]
+    return [_template(f"{path}: document {number}", document) for number, document in found]
 
 
 def _template(where: str, document: object) -> NodeTemplate:
