@@ -10,18 +10,18 @@ its loops, so expressions that could cost too much are refused (`cost.py`). What
 `functions.py`; what is missing is refused when an expression is compiled, by name (`missing.py`).
 """
 
-from pilotage.cel.cost import MAX_COST, Shape, TooCostly, shape_of
+from pilotage.cel.cost import MOST_FOR_OBJECT, Shape, Sizes, TooCostly
 from pilotage.cel.environment import CelCompileError, CelError, Environment, Kind, Program, Values
 
 __all__ = [
-    "MAX_COST",
+    "MOST_FOR_OBJECT",
     "CelCompileError",
     "CelError",
     "Environment",
     "Kind",
     "Program",
     "Shape",
+    "Sizes",
     "TooCostly",
     "Values",
-    "shape_of",
 ]

@@ -11,7 +11,7 @@ The estimate must never be too low; it may be too high, as for a condition of wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -20,6 +20,9 @@ from pilotage.cel import patterns
 from pilotage.cel.syntax import Call, Fold, Ident, ListOf, Literal, MapOf, Node, Select
 
 MAX_COST: Final = 1_000_000
+"""Of one expression that is asked about very many values."""
+MOST_FOR_OBJECT: Final = 10 * MAX_COST
+"""Of all expressions that are asked about one object when it is written: half a second."""
 LONGEST_RANGE: Final = 10_000
 
 _STEP, _PYTHON_CALL, _FOR_PYTHON, _CHARACTERS = 2, 40, 4, 16
@@ -28,6 +31,7 @@ _LONGEST_NUMBER: Final = 1_400
 
 
 _MOST_FIELDS: Final = 256
+_INT64: Final = 2**63
 
 
 class TooCostly(Exception):
@@ -45,6 +49,14 @@ class Shape(msgspec.Struct, frozen=True):
     """The largest item of a list or map; also its keys."""
     fields: tuple[tuple[str, Shape], ...] | None = None
     """Of a map that is known: each value by its key."""
+
+    most_items: int | None = None
+    """Of a value that is a text or a list or has either in it: the items of the longest list or map."""
+
+    @property
+    def turns(self) -> int:
+        """Of a loop over it."""
+        return self.length if self.most_items is None else self.most_items
 
     @property
     def inside(self) -> Shape:
@@ -68,26 +80,88 @@ def collection_shape(length: int, item: Shape) -> Shape:
     return Shape(length, 1 + length * (1 + item.weight), item)
 
 
+class Sizes:
+    """How large the values of variables are: at first how large any part of them is, all of it when that matters."""
+
+    __slots__ = ("_exact", "_values", "coarse", "is_ordinary")
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self._values = dict(values)
+        self._exact: dict[str, Shape] = {}
+        self.coarse: dict[str, Shape] = {}
+        self.is_ordinary = True
+        """No null, no floating point number, and no integer of more than 64 bits is in them."""
+        for name, value in values.items():
+            self.coarse[name] = self._extent(value)
+
+    def exact(self, names: Iterable[str]) -> Mapping[str, Shape]:
+        """Of the variables of these names."""
+        for name in names:
+            if name not in self._exact and name in self._values:
+                self._exact[name] = shape_of(self._values[name])
+        return self._exact
+
+    def add_field(self, variable: str, field: str, value: Any) -> None:
+        """A variable that is a map has one more field."""
+        self.coarse[variable] = _joined(self.coarse.get(variable, _SCALAR), self._extent(value))
+        fields = dict(self._exact[variable].fields or ()) if variable in self._exact else {}
+        fields[field] = shape_of(value)
+        shapes = fields.values()
+        self._exact[variable] = Shape(
+            len(fields), 1 + sum(2 + one.weight for one in shapes), _joined(*shapes), tuple(fields.items())
+        )
+
+    def _extent(self, value: object) -> Shape:
+        """A shape that each part of the value has, and the whole: its longest text, list or map, and all its weight."""
+        longest, most_items, weight, waiting = 1, 1, 0, [value]
+        while waiting:
+            part: Any = waiting.pop()
+            kind = type(part)
+            weight += 1
+            if kind is str or kind is bytes:
+                length = len(part) if part.isascii() else 4 * len(part)
+                weight += length // _CHARACTERS
+                longest = max(longest, length)
+            elif kind is dict or kind is list:
+                weight += 2 * len(part)
+                most_items = max(most_items, len(part))
+                waiting += part
+                if kind is dict:
+                    waiting += part.values()
+            elif kind is not bool and (kind is not int or not -_INT64 <= part < _INT64):
+                self.is_ordinary = False
+        return Shape(_rounded(max(longest, most_items)), _rounded(weight), most_items=_rounded(most_items))
+
+
 def shape_of(value: object) -> Shape:
     """How large a value is, rounded up, so that many values have the same shape."""
+    return _measured(value)[0]
+
+
+def _measured(value: object) -> tuple[Shape, int]:
+    """The shape of a value, and its weight before it was rounded."""
     if isinstance(value, str | bytes):
-        # A character of a text has up to four bytes.
-        return text_shape(_rounded(4 * len(value)))
+        # A character has up to four bytes.
+        shape = text_shape(_rounded(len(value) * (1 if value.isascii() else 4)))
+        return shape, shape.weight
     if isinstance(value, Mapping):
-        return _shape_of_map(value)
+        return _measured_map(value)
     if isinstance(value, list | tuple):
-        shapes = [shape_of(item) for item in value]
-        weight = 1 + sum(1 + shape.weight for shape in shapes)
-        return Shape(_rounded(len(shapes)), _rounded(weight), _joined(*dict.fromkeys(shapes)))
-    return _SCALAR
+        parts = [_measured(item) for item in value]
+        weight = 1 + sum(1 + own for _, own in parts)
+        return Shape(
+            _rounded(len(parts)), _rounded(weight), _joined(*dict.fromkeys(shape for shape, _ in parts))
+        ), weight
+    return _SCALAR, 1
 
 
-def _shape_of_map(value: Mapping[Any, Any]) -> Shape:
-    shapes = {str(key): shape_of(item) for key, item in value.items()}
-    keys = text_shape(_rounded(4 * max(map(len, shapes), default=0)))
-    weight = 1 + sum(1 + keys.weight + shape.weight for shape in shapes.values())
-    fields = tuple(sorted(shapes.items())) if len(shapes) <= _MOST_FIELDS else None
-    return Shape(_rounded(len(shapes)), _rounded(weight), _joined(keys, *dict.fromkeys(shapes.values())), fields)
+def _measured_map(value: Mapping[Any, Any]) -> tuple[Shape, int]:
+    parts = {str(key): _measured(item) for key, item in value.items()}
+    keys = text_shape(_rounded(4 * max(map(len, parts), default=0)))
+    weight = 1 + sum(1 + keys.weight + own for _, own in parts.values())
+    fields = tuple((name, parts[name][0]) for name in sorted(parts)) if len(parts) <= _MOST_FIELDS else None
+    item = _joined(keys, *dict.fromkeys(shape for shape, _ in parts.values()))
+    return Shape(_rounded(len(parts)), _rounded(weight), item, fields), weight
 
 
 def _rounded(size: int) -> int:
@@ -103,7 +177,8 @@ def _joined(*shapes: Shape) -> Shape:
         return shapes[0]
     items = [shape.item for shape in shapes if shape.item is not None]
     length, weight = max(shape.length for shape in shapes), max(shape.weight for shape in shapes)
-    return Shape(length, weight, _joined(*items) if items else None, _joined_fields(shapes))
+    turns = None if all(shape.most_items is None for shape in shapes) else max(shape.turns for shape in shapes)
+    return Shape(length, weight, _joined(*items) if items else None, _joined_fields(shapes), turns)
 
 
 def _joined_fields(shapes: Sequence[Shape]) -> tuple[tuple[str, Shape], ...] | None:
@@ -118,24 +193,27 @@ def _joined_fields(shapes: Sequence[Shape]) -> tuple[tuple[str, Shape], ...] | N
     return tuple((name, _joined(*by_name[name])) for name in sorted(by_name)) if known else None
 
 
-def bound(tree: Node, sizes: Mapping[str, Shape]) -> int:
+def bound(tree: Node, sizes: Mapping[str, Shape], limit: int = MAX_COST) -> int:
     """The most that an evaluation can cost with variables of these sizes; TooCostly if that is more than it may."""
-    cost, _ = _Estimate(sizes).of(tree)
+    cost, _ = _Estimate(sizes, limit).of(tree)
     return cost
 
 
 class _Estimate:
     """Of one expression: cost and shape of each part."""
 
-    def __init__(self, scope: Mapping[str, Shape]) -> None:
+    def __init__(self, scope: Mapping[str, Shape], limit: int) -> None:
         self._scope = dict(scope)
+        self._limit = limit
         self._instructions = 0
         """Of all regular expressions so far: making one costs time already here."""
 
     def of(self, node: Node) -> tuple[int, Shape]:
         cost, shape = self._of(node)
-        if cost > MAX_COST:
-            raise TooCostly(f"up to {cost} units, {MAX_COST} are allowed" if cost < 10**12 else "it grows without end")
+        if cost > self._limit:
+            raise TooCostly(
+                f"up to {cost} units, {self._limit} are allowed" if cost < 10**12 else "it grows without end"
+            )
         return cost, shape
 
     def _of(self, node: Node) -> tuple[int, Shape]:
@@ -172,7 +250,7 @@ class _Estimate:
     def _fold(self, fold: Fold) -> tuple[int, Shape]:
         cost, span = self.of(fold.range)
         cost_of_init, collected = self.of(fold.init)
-        turns = 0 if fold.range == ListOf(()) else span.length
+        turns = 0 if fold.range == ListOf(()) else span.turns
         outer = self._scope
         self._scope = {**outer, fold.variable: span.inside, fold.accumulator: collected}
         cost += cost_of_init + _STEP

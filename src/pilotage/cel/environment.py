@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 from cel_expr_python import cel
 from cel_expr_python.ext import ext_bindings, ext_optional, ext_strings
 
-from pilotage.cel.cost import Shape, TooCostly, bound
+from pilotage.cel.cost import MAX_COST, MOST_FOR_OBJECT, Shape, Sizes, TooCostly, bound
 from pilotage.cel.functions import QUANTITY, Overload, declarations
 from pilotage.cel.missing import missing_function
 from pilotage.cel.syntax import Ident, Node, nodes_of, tree_of
@@ -19,6 +19,8 @@ _DOUBLING: Final = re.compile(r"\bopt(?:Flat)?Map\b")
 _LARGEST_EXPANSION: Final = 100_000
 _LONGEST_MESSAGE: Final = 1_000
 _MOST_KNOWN_SHAPES: Final = 64
+_CHEAP: Final = MAX_COST // 10
+"""What costs no more is not looked at more closely."""
 _KEY: Final = re.compile(r'Key not found in map : "(.*)"', re.DOTALL)
 _INDEX: Final = re.compile(r"Index error: index=(-?\d+)")
 _OVERLOAD: Final = re.compile(r"No matching overloads found : (.*)", re.DOTALL)
@@ -127,12 +129,23 @@ class Program:
     def uses(self, variable: str) -> bool:
         return variable in self._used
 
-    def cost(self, sizes: Mapping[str, Shape]) -> int:
-        """The most that an evaluation with variables of these sizes can cost; TooCostly if that is more than it may."""
-        key = tuple(shape for name, shape in sizes.items() if name in self._used)
+    def cost(self, sizes: Sizes, budget: int = MOST_FOR_OBJECT) -> int:
+        """The most that an evaluation with values of these sizes can cost; TooCostly if that is beyond the budget."""
+        cost = self._bound(sizes.coarse)
+        if cost > min(_CHEAP, budget):
+            cost = self._bound(sizes.exact(self._used))
+        if cost > budget:
+            raise TooCostly(f"more than {budget} units")
+        return cost
+
+    def _bound(self, shapes: Mapping[str, Shape]) -> int:
+        key = tuple(map(shapes.get, self._used))
         known = self._costs.get(key)
         if known is None:
-            known = bound(self.tree, sizes)
+            try:
+                known = bound(self.tree, shapes, MOST_FOR_OBJECT)
+            except TooCostly:
+                known = MOST_FOR_OBJECT + 1
             if len(self._costs) >= _MOST_KNOWN_SHAPES:
                 self._costs.clear()
             self._costs[key] = known

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotage.sandbox.kinds.schema_rules import SchemaRules, rule_problems
@@ -310,6 +310,7 @@ EXPRESSIONS = [
 ]
 
 
+@settings(deadline=None)
 @given(st.sampled_from(EXPRESSIONS) | st.text(max_size=20), json, json)
 def test_no_rule_and_no_object_can_break_the_server(expression: str, new: Any, old: Any) -> None:
     schema = spec(expression, a=INT, l=PORTS)

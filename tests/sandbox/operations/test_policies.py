@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.sandbox.api_world import MERGE, PODS, World, pod
@@ -290,6 +290,7 @@ EXPRESSIONS = [
 ]
 
 
+@settings(deadline=None, max_examples=40)
 @given(st.sampled_from(EXPRESSIONS) | st.text(max_size=12), st.dictionaries(st.text(max_size=3), st.text(max_size=3)))
 def test_no_expression_can_break_the_server(expression: str, data: Json) -> None:
     world = World()

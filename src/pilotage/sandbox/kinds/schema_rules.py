@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-from pilotage.cel import MAX_COST, CelCompileError, CelError, Environment, Kind, Program, Shape, TooCostly, shape_of
+from pilotage.cel import MOST_FOR_OBJECT, CelCompileError, CelError, Environment, Kind, Program, Sizes, TooCostly
 from pilotage.sandbox.errors import FieldError, FieldErrorType
 from pilotage.sandbox.kinds.schema_values import (
     Schema,
@@ -23,11 +23,11 @@ from pilotage.sandbox.kinds.schema_values import (
     cel_value,
     check_fields,
     converter,
+    is_plain,
     kind_of,
 )
 
 RULES: Final = "x-kubernetes-validations"
-_BUDGET: Final = 10 * MAX_COST
 _LONGEST_MESSAGE: Final = 5 * 1024
 _DEEPEST: Final = 100
 _REASONS: Final[Mapping[str, FieldErrorType]] = {
@@ -103,6 +103,8 @@ class _Node:
     properties: Mapping[str, _Node]
     others: _Node | None
     items: _Node | None
+    is_plain: bool
+    """Its values are seen by rules as they are stored, if they are ordinary."""
     compares: bool
     """Some rule at it or below it speaks of the old value."""
 
@@ -130,7 +132,7 @@ def _compiled(schema: Schema, *, is_resource: bool = True, depth: int = 0) -> _N
     if not rules and not nodes:
         return None
     compares = any(rule.is_transition for rule in rules) or any(node.compares for node in nodes)
-    return _Node(typed, environment, rules, below, others, items, compares)
+    return _Node(typed, environment, rules, below, others, items, is_plain(typed), compares)
 
 
 def _part(schema: Any, depth: int) -> _Node | None:
@@ -315,7 +317,7 @@ class _Judgement:
 
     def __init__(self) -> None:
         self._errors: list[FieldError] = []
-        self._budget = _BUDGET
+        self._budget = MOST_FOR_OBJECT
 
     def of(self, tree: _Node, new: dict[str, Any], old: Any) -> list[FieldError]:
         self._walk(tree, new, old, "", is_unchanged=False)
@@ -348,7 +350,9 @@ class _Judgement:
             return
         shown = node.schema.get("type", "")
         variables = _variables(node.schema, new, old)
-        sizes = {name: shape_of(value) for name, value in variables.items()}
+        sizes = Sizes(variables)
+        if not (node.is_plain and sizes.is_ordinary):
+            variables = {name: cel_value(_schema_of(name, node.schema), value) for name, value in variables.items()}
         try:
             values = node.environment.bind(variables)
         except CelError as error:
@@ -361,7 +365,7 @@ class _Judgement:
             if refusal is not None:
                 self._errors.append(_field_error(node.schema, rule, path, refusal, shown))
 
-    def _verdict(self, rule: _Rule, values: Any, sizes: Mapping[str, Shape]) -> _Refusal | None:
+    def _verdict(self, rule: _Rule, values: Any, sizes: Sizes) -> _Refusal | None:
         try:
             self._spend(rule.program, sizes)
             if rule.program.holds(values):
@@ -377,17 +381,15 @@ class _Judgement:
             return _Refusal(f"{error} evaluating rule: {rule.name}", is_error=True)
         return _Refusal(self._message(rule, values, sizes), is_error=False)
 
-    def _spend(self, program: Program, sizes: Mapping[str, Shape]) -> None:
-        self._budget -= program.cost(sizes)
-        if self._budget < 0:
-            raise TooCostly("the budget of the object is used up")
+    def _spend(self, program: Program, sizes: Sizes) -> None:
+        self._budget -= program.cost(sizes, self._budget)
 
     def _exhausted(self, rule: _Rule) -> _Refusal:
         self._budget = -1
         told = "'operation cancelled: actual cost limit exceeded': no further validation rules will be run"
         return _Refusal(f"{told} due to call cost exceeds limit for rule: {rule.name}", is_error=True)
 
-    def _message(self, rule: _Rule, values: Any, sizes: Mapping[str, Shape]) -> str:
+    def _message(self, rule: _Rule, values: Any, sizes: Sizes) -> str:
         """What the expression for the message says, if that is a line of text."""
         if rule.message is not None:
             try:
@@ -410,11 +412,13 @@ class _Refusal:
 
 def _variables(schema: Schema, new: Any, old: Any) -> dict[str, Any]:
     names = _RAW if converter(schema) else {_SELF: _SELF, _OLD: _OLD}
-    found = {names[_SELF]: cel_value(schema, new), _OLDS: []}
-    if old is not _ABSENT:
-        found[names[_OLD]] = before = cel_value(schema, old)
-        found[_OLDS] = [before]
-    return found
+    if old is _ABSENT:
+        return {names[_SELF]: new, _OLDS: []}
+    return {names[_SELF]: new, names[_OLD]: old, _OLDS: [old]}
+
+
+def _schema_of(variable: str, schema: Schema) -> Schema:
+    return {"type": "array", "items": schema} if variable == _OLDS else schema
 
 
 def _items(new: list[Any], old: Any, keys: Sequence[str]) -> Iterator[tuple[Any, Any]]:

@@ -7,6 +7,7 @@ own, so that names are checked here (`check_fields`), as are comparisons of what
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
@@ -70,6 +71,15 @@ def kind_of(schema: Schema) -> tuple[str, Any]:
     return "dyn", Kind.ANY
 
 
+def is_plain(schema: Schema) -> bool:
+    """Whether no name has to be escaped and no number converted, at any depth."""
+    if schema.get("type") == "number":
+        return False
+    below = [schema.get("items"), schema.get("additionalProperties"), *(schema.get("properties") or {}).values()]
+    names = schema.get("properties") or {}
+    return all(escape(name) == name for name in names) and all(is_plain(p) for p in below if isinstance(p, Mapping))
+
+
 def cel_value(schema: Schema, value: Any) -> Any:
     """A value of JSON as CEL sees it."""
     if isinstance(value, dict):
@@ -78,10 +88,20 @@ def cel_value(schema: Schema, value: Any) -> Any:
         items = schema.get("items") or {}
         return [cel_value(items, item) for item in value]
     if schema.get("type") == "number" and type(value) is int:
-        return float(value)
+        return _as_float(value)
     if schema.get("type") == "integer" and type(value) is float:
         return int(value)
+    if type(value) is int and not -(2**63) <= value < 2**63:
+        return _as_float(value)
     return value
+
+
+def _as_float(value: int) -> float:
+    """Numbers without a fraction that are no integers of CEL are floating point numbers, as in the API server."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.copysign(math.inf, value)
 
 
 def _cel_object(schema: Schema, value: dict[str, Any]) -> dict[str, Any]:
@@ -95,7 +115,7 @@ def _cel_object(schema: Schema, value: dict[str, Any]) -> dict[str, Any]:
         below = properties.get(name)
         if below is None:
             # Kept, where unknown fields are, and compared, but no rule can name it.
-            found[f".{name}"] = item
+            found[f".{name}"] = cel_value({}, item)
         elif item is not None or below.get("nullable"):
             found[escape(name) or f".{name}"] = cel_value(below, item)
     return found

@@ -18,6 +18,7 @@ from pilotage.sandbox.errors import ApiError, forbidden
 from pilotage.sandbox.kinds.crds import CRD_RESOURCE
 from pilotage.sandbox.kinds.kueue_schemas import builtin_policies
 from pilotage.sandbox.kinds.resources import ResourceType
+from pilotage.sandbox.kinds.schema_values import cel_value
 from pilotage.sandbox.operations.backend import Backend, Object
 from pilotage.sandbox.operations.lookup import CachedLookup
 from pilotage.sandbox.rules.admission_policies import (
@@ -217,8 +218,8 @@ def _without_names(rule: ResourceRule) -> ResourceRule:
 
 
 def _whole(obj: Object | None) -> Object | None:
-    """The object with what may still be JSON text in it."""
-    found: Object | None = None if obj is None else _decode(_encode(obj))
+    """The object as expressions see it, with what may still be JSON text in it."""
+    found: Object | None = None if obj is None else cel_value({}, _decode(_encode(obj)))
     return found
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from pilotage.cel import MAX_COST, CelCompileError, CelError, Environment, Kind, Program, TooCostly, shape_of
+from pilotage.cel import MOST_FOR_OBJECT, CelCompileError, CelError, Environment, Kind, Program, Sizes, TooCostly
 from pilotage.cel.authorizer import AUTHORIZER, WHO, overloads
 from pilotage.cel.syntax import Ident, Select, nodes_of
 from pilotage.model.selectors import LabelSelector
@@ -22,7 +22,6 @@ from pilotage.sandbox.errors import FieldError
 from pilotage.sandbox.rules.json_fields import Json, dict_or_empty
 
 POLICY, BINDING = "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"
-_BUDGET: Final = 10 * MAX_COST
 _LONGEST_MESSAGE: Final = 5 * 1024
 _ACTIONS: Final = ("Audit", "Deny", "Warn")
 _REASONS: Final = ("Forbidden", "Invalid", "RequestEntityTooLarge", "Unauthorized")
@@ -230,7 +229,7 @@ class _Evaluation:
         self._variables = variables
         self._values: dict[str, Any] = {}
         self._failures: dict[str, str] = {}
-        self._budget = _BUDGET
+        self._budget = MOST_FOR_OBJECT
         self._known = {
             "object": write.new,
             "oldObject": write.old,
@@ -240,7 +239,7 @@ class _Evaluation:
             "authorizer": WHO,
             "authorizer.requestResource": WHO,
         }
-        self._sizes = {name: shape_of(value) for name, value in self._known.items()}
+        self._sizes = Sizes(self._known)
 
     def holds(self, program: Program, source: str) -> bool:
         result = self.result(program, source)
@@ -253,12 +252,7 @@ class _Evaluation:
         for name in _variables_in(program):
             self._evaluate_variable(name)
         try:
-            sizes = {**self._sizes, "variables": shape_of(self._values)}
-            self._budget -= program.cost(sizes)
-            if self._budget < 0:
-                raise CelError(
-                    "validation failed due to running out of cost budget, no further validation rules will be run"
-                )
+            self._budget -= program.cost(self._sizes, self._budget)
             return program.evaluate(_environment().bind({**self._known, "variables": self._values}))
         except TooCostly:
             raise CelError(
@@ -278,7 +272,8 @@ class _Evaluation:
         # Variables see those before them only, so that this ends.
         self._failures[name] = f'composited variable "{name}" names itself'
         try:
-            self._values[name] = self.result(program, name)
+            value = self._values[name] = self.result(program, name)
+            self._sizes.add_field("variables", name, value)
             del self._failures[name]
         except CelError as error:
             self._failures[name] = f'composited variable "{name}" fails to evaluate: {error}'

@@ -149,6 +149,32 @@ def test_what_is_accepted(kind: str, spec: Json) -> None:
     assert create(World(), kind, spec=spec)["metadata"]["name"] == "x"
 
 
+def wide(groups: int, flavors: int, resources: int) -> list[Json]:
+    """Groups with so many flavors and resources each."""
+    names = [[f"r{at}-{one}" for one in range(resources)] for at in range(groups)]
+    return [
+        {
+            "coveredResources": covered,
+            "flavors": [
+                {
+                    "name": f"f{at}-{flavor}",
+                    "resources": [{"name": name, "nominalQuota": 4, "lendingLimit": "2"} for name in covered],
+                }
+                for flavor in range(flavors)
+            ],
+        }
+        for at, covered in enumerate(names)
+    ]
+
+
+def test_the_largest_queue_costs_no_more_than_a_rule_may() -> None:
+    largest = wide(16, 16, 4)
+    create(World(), "ClusterQueue", spec={"cohortName": "c", "resourceGroups": largest})
+    largest[7]["flavors"][3]["name"] = "f2-2"
+    told = refusal(World(), "ClusterQueue", spec={"cohortName": "c", "resourceGroups": largest})
+    assert told.endswith(POLICY + "a flavor may be in one resource group only")
+
+
 def test_a_priority_class_needs_its_value() -> None:
     assert "value: Required value" in refusal(World(), "WorkloadPriorityClass")
 
