@@ -11,7 +11,7 @@ from pilotage.clock import Clock
 from pilotage.jobs.adapters import marks
 from pilotage.jobs.configuration.kinds import KNOWN_FRAMEWORKS, QueueingConfiguration
 from pilotage.jobs.controller.controller import QueueingController
-from pilotage.jobs.controller.notes import Calls
+from pilotage.jobs.controller.events import ApiCalls
 from pilotage.jobs.engine import JobQueueing
 from pilotage.jobs.surface import QueueingEngine
 from pilotage.jobs.visibility import VisibilityApi
@@ -47,7 +47,7 @@ class QueueingProcess:
     def __init__(
         self,
         client: KubeClient,
-        calls: Calls,
+        calls: ApiCalls,
         clock: Clock,
         rng: random.Random,
         configuration: QueueingConfiguration,

@@ -17,17 +17,17 @@ from pilotage.jobs import checks
 from pilotage.jobs import conditions as c
 from pilotage.jobs.assignment import Assigner, Assignment, Mode
 from pilotage.jobs.cluster_queue import QueueState
-from pilotage.jobs.entry import Entry, owed, wake_for
-from pilotage.jobs.fair_sharing import FairPreemption, drawn
-from pilotage.jobs.judging import Judge
+from pilotage.jobs.entry import AdmissionEntry, owed, wake_for
+from pilotage.jobs.fair_sharing import FairSharingPreemption, drawn
 from pilotage.jobs.lifecycle import Lifecycle
-from pilotage.jobs.pending import NEVER, Known, Wake
-from pilotage.jobs.preemption import Preemption, Want, removed
+from pilotage.jobs.nomination import Nominator
+from pilotage.jobs.pending import NEVER, KnownRejection, WakeCondition
+from pilotage.jobs.preemption import ClassicalPreemption, PreemptionRequest, removed
 from pilotage.jobs.queueing import Queueing
 from pilotage.jobs.quota import Amounts, FlavorResource, QuotaNode
-from pilotage.jobs.reach import Reach
-from pilotage.jobs.record import AFRESH, Chosen, Record
-from pilotage.jobs.refusals import Refusal
+from pilotage.jobs.quota_upper_bound import QuotaUpperBound
+from pilotage.jobs.record import AFRESH, Chosen, WorkloadRecord
+from pilotage.jobs.rejections import Rejection
 from pilotage.jobs.status import pending_reason
 from pilotage.jobs.world import World
 
@@ -39,16 +39,16 @@ class AdmissionCycle:
         self._queueing = queueing
         self._lifecycle = lifecycle
         self._is_fair = sharing is not None
-        self._reach = Reach(world)
+        self._reach = QuotaUpperBound(world)
         self._preemption = (
-            Preemption(world, self._reach)
+            ClassicalPreemption(world, self._reach)
             if sharing is None
-            else FairPreemption(world, self._reach, sharing.preemption_strategies)
+            else FairSharingPreemption(world, self._reach, sharing.preemption_strategies)
         )
         self._assigner = Assigner(world, self._preemption)
-        self._judge = Judge(world, self._assigner, self._preemption)
+        self._judge = Nominator(world, self._assigner, self._preemption)
         self._booked: list[tuple[QuotaNode, Amounts]] = []
-        self._leaving: dict[str, tuple[QueueState, Record]] = {}
+        self._leaving: dict[str, tuple[QueueState, WorkloadRecord]] = {}
         """Victims of this cycle, by UID."""
         self._skipped: list[QueueState] = []
         self._number = 0
@@ -62,34 +62,34 @@ class AdmissionCycle:
         """Whether another cycle may change something."""
         self._number += 1
         started = self._world.monotonic()
-        entries: list[Entry] = []
+        entries: list[AdmissionEntry] = []
         heads = self._heads()
         for record, queue in heads:
             queue.preemption_skips = 0
-            self._world.in_hand = record
+            self._world.inspected = record
             entry = self._nominate(record, queue)
             if entry is not None:
                 entries.append(entry)
-        self._world.in_hand = None
+        self._world.inspected = None
         self._reach.forget()
         for entry in self._in_order(entries):
-            self._world.in_hand = entry.record
+            self._world.inspected = entry.record
             self._serve(entry)
-        self._world.in_hand = None
+        self._world.inspected = None
         for node, amounts in reversed(self._booked):
             node.remove(amounts)
         self._booked.clear()
         self._leaving.clear()
         for queue in self._skipped:
             if id(queue.node.root) in self._changed:
-                self._world.stir(queue)
+                self._world.mark_dirty(queue)
         self._skipped.clear()
         self._changed.clear()
         if heads:
-            self._tell_attempt(self._world.monotonic() - started)
-        return bool(self._world.stirred)
+            self._count_attempt(self._world.monotonic() - started)
+        return bool(self._world.dirty)
 
-    def _tell_attempt(self, seconds: float) -> None:
+    def _count_attempt(self, seconds: float) -> None:
         labels = (("result", "success" if self._was_admitted else "inadmissible"),)
         self._was_admitted = False
         self._world.outbox.count("admission_attempts_total", *labels)
@@ -97,23 +97,23 @@ class AdmissionCycle:
 
     # --- heads --------------------------------------------------------------------------------------------------------
 
-    def _heads(self) -> list[tuple[Record, QueueState]]:
-        """One of every usable queue of the stirred trees."""
+    def _heads(self) -> list[tuple[WorkloadRecord, QueueState]]:
+        """One of every usable queue of the dirty trees."""
         world = self._world
-        names, world.stirred = world.stirred, {}
+        names, world.dirty = world.dirty, {}
         trees = {id(root): root for name in names if name in world.queues for root in [world.queues[name].node.root]}
         found = []
         for root in trees.values():
             for leaf in root.leaves():
                 queue = world.queues[leaf.name]
-                world.in_hand = queue.obj
+                world.inspected = queue.obj
                 head = self._head(queue) if queue.is_active else None
                 if head is not None:
                     found.append((head, queue))
-        world.in_hand = None
+        world.inspected = None
         return found
 
-    def _head(self, queue: QueueState) -> Record | None:
+    def _head(self, queue: QueueState) -> WorkloadRecord | None:
         """The first of those that are to be tried, or of those put aside who might have enough within reach now."""
         pending = queue.pending
 
@@ -126,14 +126,14 @@ class AdmissionCycle:
             if head is None:
                 return None
             pending.begin(head, queue.generation)
-            self._world.in_hand = head
+            self._world.inspected = head
             known = self._out_of_reach(head, queue)
             if known is None:
                 return head
-            pending.put_aside(head, known)
-            self._tell_group(head, queue, known.refusal)
+            pending.mark_inadmissible(head, known)
+            self._report_to_group(head, queue, known.rejection)
 
-    def _out_of_reach(self, head: Record, queue: QueueState) -> Known | None:
+    def _out_of_reach(self, head: WorkloadRecord, queue: QueueState) -> KnownRejection | None:
         """What is known of a head that need not be judged again: what it lacked is still not to be had."""
         group = head.group
         known = group.known if group is not None else None
@@ -141,15 +141,15 @@ class AdmissionCycle:
             return None
         if any(amount <= self._reach.within(queue, pair, head.priority) for pair, amount in known.wake.lacks):
             return None
-        return Known(known.refusal.now(queue.node), known.wake)
+        return KnownRejection(known.rejection.now(queue.node), known.wake)
 
-    def _nominate(self, record: Record, queue: QueueState) -> Entry | None:
+    def _nominate(self, record: WorkloadRecord, queue: QueueState) -> AdmissionEntry | None:
         if not self._world.selects(queue, record.namespace):
             text = f"The namespace doesn't match the namespace selector of ClusterQueue {queue.name}"
-            self._put_aside(record, queue, Refusal(c.MISCONFIGURED, detail=text), NEVER)
+            self._mark_inadmissible(record, queue, Rejection(c.MISCONFIGURED, detail=text), NEVER)
             return None
-        if record.shape.refusal is not None:
-            self._turn_away(record, queue, record.shape.refusal)
+        if record.shape.rejection is not None:
+            self._turn_away(record, queue, record.shape.rejection)
             return None
         if record.is_barred:
             self._bar(record, queue)
@@ -157,35 +157,35 @@ class AdmissionCycle:
         if record.resumption is not AFRESH and record.resumption.is_outdated(queue.generation, self._number):
             record.resumption = AFRESH
         assignment, victims = self._judge.judge(record, queue)
-        return Entry(record, queue, self._world.head_key(record), assignment, victims)
+        return AdmissionEntry(record, queue, self._world.head_key(record), assignment, victims)
 
-    def _bar(self, record: Record, queue: QueueState) -> None:
+    def _bar(self, record: WorkloadRecord, queue: QueueState) -> None:
         names = [name for name, check in record.checks.items() if check.state in (checks.RETRY, checks.REJECTED)]
         text = f"Admission check(s) stand in the way: {', '.join(names)}"
-        self._turn_away(record, queue, Refusal(c.PENDING_EVALUATION, detail=text))
+        self._turn_away(record, queue, Rejection(c.PENDING_EVALUATION, detail=text))
 
-    def _turn_away(self, record: Record, queue: QueueState, refusal: Refusal) -> None:
+    def _turn_away(self, record: WorkloadRecord, queue: QueueState, rejection: Rejection) -> None:
         """Not judged at all; no release of quota helps."""
         record.waits_for, record.chosen = frozenset(), None
         if queue.is_strict:
-            self._say(record, refusal)
+            self._say(record, rejection)
         else:
-            self._put_aside(record, queue, refusal, NEVER)
+            self._mark_inadmissible(record, queue, rejection, NEVER)
 
-    def _in_order(self, entries: list[Entry]) -> Iterable[Entry]:
+    def _in_order(self, entries: list[AdmissionEntry]) -> Iterable[AdmissionEntry]:
         if self._is_fair:
             return drawn(entries)
-        return sorted(entries, key=Entry.standing)
+        return sorted(entries, key=AdmissionEntry.standing)
 
     # --- serving one head ---------------------------------------------------------------------------------------------
 
-    def _serve(self, entry: Entry) -> None:
+    def _serve(self, entry: AdmissionEntry) -> None:
         assignment = entry.assignment
         if assignment.mode is Mode.NO_FIT:
-            self._refuse(entry)
+            self._reject(entry)
             return
         if assignment.mode is not Mode.FIT and not entry.victims:
-            self._refuse(entry)
+            self._reject(entry)
             if entry.queue.obj.spec.preemption.reclaim_within_cohort != "Any":
                 self._book(entry.queue, owed(entry))
             return
@@ -201,12 +201,12 @@ class AdmissionCycle:
         else:
             self._reserve(entry)
 
-    def _choose_again(self, entry: Entry) -> bool:
+    def _choose_again(self, entry: AdmissionEntry) -> bool:
         """Somebody before this one chose the same victims: look again with those gone. False if it is dealt with."""
         with removed(list(self._leaving.values())):
             fits = entry.queue.node.fits(entry.usage)
             lacking = frozenset(entry.assignment.preempting)
-            want = Want(entry.record, entry.queue, lacking, entry.usage, self._leaving)
+            want = PreemptionRequest(entry.record, entry.queue, lacking, entry.usage, self._leaving)
             victims = [] if fits else self._preemption.victims(want)
         if fits:
             self._book(entry.queue, entry.usage)
@@ -218,7 +218,7 @@ class AdmissionCycle:
         entry.victims = victims
         return True
 
-    def _still_fits(self, entry: Entry) -> bool:
+    def _still_fits(self, entry: AdmissionEntry) -> bool:
         """Once the victims of this cycle are gone and those before this one have what they are to get."""
         if not self._leaving and not entry.victims:
             return entry.queue.node.fits(entry.usage)
@@ -227,7 +227,7 @@ class AdmissionCycle:
         with removed(list(gone.values())):
             return entry.queue.node.fits(entry.usage)
 
-    def _fits_now(self, entry: Entry) -> bool:
+    def _fits_now(self, entry: AdmissionEntry) -> bool:
         """While the victims of this cycle still hold their quota: what they leave cannot be given away yet."""
         for node, amounts in self._booked:
             node.remove(amounts)
@@ -243,22 +243,22 @@ class AdmissionCycle:
 
     # --- outcomes -----------------------------------------------------------------------------------------------------
 
-    def _reserve(self, entry: Entry) -> None:
+    def _reserve(self, entry: AdmissionEntry) -> None:
         self._was_admitted = True
         self._changed.add(id(entry.queue.node.root))
         self._lifecycle.reserve(entry.record, entry.queue, entry.assignment)
         if entry.queue.pending.may_have_more(entry.queue.generation):
-            self._world.stir(entry.queue)
+            self._world.mark_dirty(entry.queue)
 
-    def _hold_back(self, entry: Entry) -> None:
+    def _hold_back(self, entry: AdmissionEntry) -> None:
         """blockAdmission: nobody gets quota while somebody is not ready. Judged afresh when that changes."""
         first = next(iter(self._world.unready.values()))
         text = f"Waiting for all admitted workloads to be ready; {first.key} is not"
         entry.record.resumption = entry.record.resumption.after({}, entry.queue.generation, self._number)
         self._book(entry.queue, entry.usage)
-        self._say(entry.record, Refusal(c.WAITING_FOR_PODS_READY, detail=text))
+        self._say(entry.record, Rejection(c.WAITING_FOR_PODS_READY, detail=text))
 
-    def _preempt(self, entry: Entry) -> None:
+    def _preempt(self, entry: AdmissionEntry) -> None:
         self._book(entry.queue, entry.usage)
         preemptor, outbox = entry.record, self._world.outbox
         for victim in entry.victims:
@@ -276,7 +276,7 @@ class AdmissionCycle:
             outbox.count("preempted_workloads_total", *labels)
         self._wait_for(entry, [victim.record.uid for victim in entry.victims])
 
-    def _wait_for(self, entry: Entry, uids: list[str]) -> None:
+    def _wait_for(self, entry: AdmissionEntry, uids: list[str]) -> None:
         """Stays at the head until its victims are gone."""
         record, queue = entry.record, entry.queue
         record.waits_for = frozenset(uids)
@@ -287,9 +287,9 @@ class AdmissionCycle:
         record.resumption = AFRESH
         if not queue.is_strict:
             queue.pending.stick(record)
-        self._say(record, Refusal(c.WAITING_FOR_PREEMPTED, detail=f"Waiting for {len(uids)} preempted workload(s)"))
+        self._say(record, Rejection(c.WAITING_FOR_PREEMPTED, detail=f"Waiting for {len(uids)} preempted workload(s)"))
 
-    def _skip(self, entry: Entry) -> None:
+    def _skip(self, entry: AdmissionEntry) -> None:
         """Lost the race inside the cycle: tried again, with the next flavor if there is one."""
         text = "The workload no longer fits after others were admitted in the same cycle"
         self._remember(entry)
@@ -299,71 +299,73 @@ class AdmissionCycle:
             # Its victims have made room, only not enough any more: what is left of that is not for those behind it.
             self._book(entry.queue, entry.usage)
         if entry.record.resumption.tried:
-            self._world.stir(entry.queue)
-        self._say(entry.record, Refusal(c.WAITING_FOR_QUOTA, tuple(entry.assignment.obstacles), text))
+            self._world.mark_dirty(entry.queue)
+        self._say(entry.record, Rejection(c.WAITING_FOR_QUOTA, tuple(entry.assignment.obstacles), text))
 
-    def _refuse(self, entry: Entry) -> None:
+    def _reject(self, entry: AdmissionEntry) -> None:
         record, queue = entry.record, entry.queue
         self._remember(entry)
         told = self._whole(entry) if not record.resumption.tried else entry.assignment
         if told.mode is Mode.FIT:
             # With flavors that it had lost to others before: they are to be had again, so it is not put aside.
             self._skipped.append(queue)
-            self._say(record, Refusal(c.WAITING_FOR_QUOTA, tuple(entry.assignment.obstacles)))
+            self._say(record, Rejection(c.WAITING_FOR_QUOTA, tuple(entry.assignment.obstacles)))
             return
         if told is not entry.assignment:
             # Under the present usage another search may go on elsewhere than the one that has just ended.
             record.resumption = record.resumption.after(told.tried, queue.generation, self._number)
-        refusal = Refusal(told.reason, tuple(told.obstacles))
+        rejection = Rejection(told.reason, tuple(told.obstacles))
         record.waits_for, record.chosen = frozenset(), None
         if record.resumption.tried:
-            self._world.stir(queue)
-            self._say(record, refusal)
+            self._world.mark_dirty(queue)
+            self._say(record, rejection)
         elif queue.is_strict:
-            self._say(record, refusal)
+            self._say(record, rejection)
         else:
-            self._put_aside(record, queue, refusal, wake_for(entry))
+            self._mark_inadmissible(record, queue, rejection, wake_for(entry))
 
-    def _whole(self, entry: Entry) -> Assignment:
+    def _whole(self, entry: AdmissionEntry) -> Assignment:
         """What is said of a search that went on behind some flavors must speak of those too."""
         assignment = entry.assignment
         if not assignment.resumed:
             return assignment
         return self._assigner.assign(entry.record, entry.queue, [one.count for one in assignment.pod_sets])
 
-    def _remember(self, entry: Entry) -> None:
+    def _remember(self, entry: AdmissionEntry) -> None:
         """Where the search ended."""
         record, tried = entry.record, entry.assignment.tried
         record.resumption = record.resumption.after(tried, entry.queue.generation, self._number)
 
-    def _put_aside(self, record: Record, queue: QueueState, refusal: Refusal, wake: Wake) -> None:
+    def _mark_inadmissible(
+        self, record: WorkloadRecord, queue: QueueState, rejection: Rejection, wake: WakeCondition
+    ) -> None:
         group = record.group
         assert group is not None
-        self._say(record, refusal)
+        self._say(record, rejection)
         if record is not group.first:
             # A preemptor that no longer fits: those before it have not been judged yet.
             queue.pending.unstick()
-            self._world.stir(queue)
+            self._world.mark_dirty(queue)
             return
-        queue.pending.put_aside(record, Known(refusal, wake))
+        queue.pending.mark_inadmissible(record, KnownRejection(rejection, wake))
         self._changed.add(id(queue.node.root))
-        self._tell_group(record, queue, refusal)
+        self._report_to_group(record, queue, rejection)
         if queue.pending.may_have_more(queue.generation):
-            self._world.stir(queue)
+            self._world.mark_dirty(queue)
 
-    def _say(self, record: Record, refusal: Refusal) -> None:
-        record.refusal = refusal
+    def _say(self, record: WorkloadRecord, rejection: Rejection) -> None:
+        record.rejection = rejection
         before = pending_reason(record)[0]
-        if self._queueing.tell_refusal(record, refusal) and refusal.reason != before:
-            self._world.outbox.event(record, "Warning", refusal.reason, refusal.message)
+        if self._queueing.report_rejection(record, rejection) and rejection.reason != before:
+            self._world.outbox.event(record, "Warning", rejection.reason, rejection.message)
 
-    def _tell_group(self, record: Record, queue: QueueState, refusal: Refusal) -> None:
-        """Those who joined since the last refusal wait for the same."""
+    def _report_to_group(self, record: WorkloadRecord, queue: QueueState, rejection: Rejection) -> None:
+        """Those who joined since the last rejection wait for the same."""
         group = record.group
         assert group is not None
-        for other in group.untold.values():
-            if other.refusal is not refusal:
-                other.refusal = refusal
-                self._queueing.tell_refusal(other, refusal)
-        group.untold.clear()
+        for other in group.unreported.values():
+            if other.rejection is not rejection:
+                other.rejection = rejection
+                self._queueing.report_rejection(other, rejection)
+        group.unreported.clear()
         self._world.changed_queues[queue.name] = None

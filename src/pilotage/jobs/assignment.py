@@ -19,8 +19,8 @@ from typing import Protocol
 from pilotage.jobs import conditions as c
 from pilotage.jobs.cluster_queue import QueueState
 from pilotage.jobs.quota import FlavorResource
-from pilotage.jobs.record import Record
-from pilotage.jobs.refusals import Obstacle, mildest, most_severe
+from pilotage.jobs.record import WorkloadRecord
+from pilotage.jobs.rejections import Obstacle, mildest, most_severe
 from pilotage.jobs.shapes import PODS, PodSetNeed
 from pilotage.jobs.world import World
 
@@ -74,7 +74,9 @@ class Judged:
 class Oracle(Protocol):
     """Would preemption make room?"""
 
-    def possibility(self, record: Record, queue: QueueState, pair: FlavorResource, amount: int) -> tuple[Mode, int]:
+    def possibility(
+        self, record: WorkloadRecord, queue: QueueState, pair: FlavorResource, amount: int
+    ) -> tuple[Mode, int]:
         """NO_CANDIDATES, PREEMPT or RECLAIM, and the borrowing level once the victims are gone."""
 
 
@@ -83,7 +85,7 @@ class Assigner:
         self._world = world
         self._oracle = oracle
 
-    def assign(self, record: Record, queue: QueueState, counts: Sequence[int]) -> Assignment:
+    def assign(self, record: WorkloadRecord, queue: QueueState, counts: Sequence[int]) -> Assignment:
         """The best assignment of these numbers of pods under the present usage."""
         search = _Search(self._world, self._oracle, record, queue)
         for index, need in enumerate(record.shape.pod_sets):
@@ -92,7 +94,7 @@ class Assigner:
 
 
 class _Search:
-    def __init__(self, world: World, oracle: Oracle, record: Record, queue: QueueState) -> None:
+    def __init__(self, world: World, oracle: Oracle, record: WorkloadRecord, queue: QueueState) -> None:
         self._flavors = world.flavors
         self._oracle = oracle
         self._record = record
@@ -100,15 +102,15 @@ class _Search:
         self._fair = world.configuration.fair_sharing is not None
         self._found = Assignment(resumed=bool(record.resumption.tried))
         self._reasons: list[str] = []
-        self._refused_at: int | None = None
+        self._rejected_at: int | None = None
         """The first pod set that has no flavor."""
 
     def finish(self) -> Assignment:
         found = self._found
         found.reason = most_severe(self._reasons)
-        if self._refused_at is not None:
+        if self._rejected_at is not None:
             # Other flavors for the pod sets before it may leave it what it needs; its own were all tried.
-            found.tried = {place: at for place, at in found.tried.items() if place[0] < self._refused_at}
+            found.tried = {place: at for place, at in found.tried.items() if place[0] < self._rejected_at}
         return found
 
     def pod_set(self, index: int, need: PodSetNeed, count: int) -> None:
@@ -123,7 +125,7 @@ class _Search:
             if group is not None:
                 by_group.setdefault(group, {})[resource] = amount
             elif amount:
-                self._refuse(index, [self._unlisted(need, resource, amount)])
+                self._reject(index, [self._unlisted(need, resource, amount)])
         for group, wanted in by_group.items():
             self._resource_group(index, need, group, wanted, choice)
 
@@ -131,10 +133,10 @@ class _Search:
         text = f"resource {resource} unavailable in ClusterQueue {self._queue.name}"
         return Obstacle(need.name, "", resource, c.NO_MATCHING_FLAVOR, text, need=amount)
 
-    def _refuse(self, index: int, obstacles: list[Obstacle]) -> None:
+    def _reject(self, index: int, obstacles: list[Obstacle]) -> None:
         self._found.mode = Mode.NO_FIT
-        if self._refused_at is None:
-            self._refused_at = index
+        if self._rejected_at is None:
+            self._rejected_at = index
         self._found.obstacles += obstacles
         self._reasons.append(mildest(obstacles))
 
@@ -147,7 +149,7 @@ class _Search:
         for resource in wanted:
             self._found.tried[index, resource] = -1 if last >= len(names) - 1 else last
         if best is None:
-            self._refuse(index, obstacles)
+            self._reject(index, obstacles)
             return
         found = self._found
         found.mode = min(found.mode, best.mode)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pilotage.jobs.cluster_queue import QueueState
-from pilotage.jobs.record import Check, Record
+from pilotage.jobs.record import CheckState, WorkloadRecord
 
 READY = "Ready"
 RETRY = "Retry"
@@ -29,32 +29,32 @@ def required(queue: QueueState, flavors: Iterable[str] | None) -> list[str]:
     return found
 
 
-def assigned_flavors(record: Record) -> list[str] | None:
+def assigned_flavors(record: WorkloadRecord) -> list[str] | None:
     if record.admission is None:
         return None
     return [flavor for one in record.admission.pod_set_assignments for flavor in one.flavors.values()]
 
 
-def sync(record: Record, queue: QueueState, now: int) -> bool:
+def sync(record: WorkloadRecord, queue: QueueState, now: int) -> bool:
     """Bring the list in line with the ClusterQueue: new ones are Pending, obsolete ones go. Whether it changed."""
     if not queue.check_rules and not record.checks:
         return False
     names = required(queue, assigned_flavors(record))
     if list(record.checks) == names:
         return False
-    record.checks = {name: record.checks.get(name) or Check(since=now) for name in names}
+    record.checks = {name: record.checks.get(name) or CheckState(since=now) for name in names}
     return True
 
 
-def all_ready(record: Record) -> bool:
+def all_ready(record: WorkloadRecord) -> bool:
     return all(check.state == READY for check in record.checks.values())
 
 
-def named(record: Record, state: str) -> list[str]:
+def named(record: WorkloadRecord, state: str) -> list[str]:
     return [name for name, check in record.checks.items() if check.state == state]
 
 
-def retry_at(record: Record) -> int | None:
+def retry_at(record: WorkloadRecord) -> int | None:
     """The latest time before which a check in Retry does not want to see the workload again."""
     times = [
         check.since + check.requeue_after
@@ -64,6 +64,6 @@ def retry_at(record: Record) -> int | None:
     return max(times, default=None)
 
 
-def reset(record: Record, now: int) -> None:
+def reset(record: WorkloadRecord, now: int) -> None:
     """After an eviction every check begins anew."""
     record.checks = {name: check.reset(now) for name, check in record.checks.items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pilotage.jobs.admission_shares import USAGE_BASED
 from pilotage.jobs.pending import PendingWorkloads
 from pilotage.jobs.quota import FlavorResource, QuotaNode, quotas_of, weight_of
-from pilotage.jobs.record import Record
+from pilotage.jobs.record import WorkloadRecord
 from pilotage.jobs.shared_pending import SharedPending
 from pilotage.model.kueue import AdmissionCheckRule, ClusterQueue, LocalQueue
 
@@ -20,7 +20,6 @@ class QueueState:
         "generation",
         "group_of",
         "groups",
-        "holders",
         "is_active",
         "is_gone",
         "message",
@@ -31,12 +30,13 @@ class QueueState:
         "preemption_skips",
         "problem",
         "reason",
+        "reserving",
     )
 
     def __init__(self, obj: ClusterQueue) -> None:
         self.name = obj.name
         self.pending: PendingWorkloads | SharedPending = PendingWorkloads()
-        self.holders: dict[str, Record] = {}
+        self.reserving: dict[str, WorkloadRecord] = {}
         self.by_priority: dict[FlavorResource, dict[int, int]] = {}
         """What workloads of each priority hold."""
         self.admitted = 0
@@ -77,14 +77,14 @@ class QueueState:
             self.node.account(pair).usage = amount
         return self.node
 
-    def book(self, record: Record) -> None:
+    def book(self, record: WorkloadRecord) -> None:
         """Put what a workload uses into the books."""
         self.node.add(record.usage)
         for pair, amount in record.usage.items():
             held = self.by_priority.setdefault(pair, {})
             held[record.priority] = held.get(record.priority, 0) + amount
 
-    def unbook(self, record: Record) -> None:
+    def unbook(self, record: WorkloadRecord) -> None:
         self.node.remove(record.usage)
         for pair, amount in record.usage.items():
             held = self.by_priority[pair]
@@ -94,7 +94,7 @@ class QueueState:
 
     def largest(self, pair: FlavorResource) -> int:
         """The most that a single workload holds."""
-        return max((record.usage.get(pair, 0) for record in self.holders.values()), default=0)
+        return max((record.usage.get(pair, 0) for record in self.reserving.values()), default=0)
 
     @property
     def is_stopped(self) -> bool:
@@ -133,7 +133,7 @@ class LocalQueueState:
     def __init__(self, key: str) -> None:
         self.key = key
         self.obj: LocalQueue | None = None
-        self.members: dict[str, Record] = {}
+        self.members: dict[str, WorkloadRecord] = {}
 
     @property
     def is_stopped(self) -> bool:

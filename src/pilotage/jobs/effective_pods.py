@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from pilotage.jobs import conditions as c
 from pilotage.jobs.counted_resources import ALL_AS_ASKED, CountingRules
-from pilotage.jobs.refusals import Obstacle
+from pilotage.jobs.rejections import Obstacle
 from pilotage.model.limit_ranges import Breach, LimitRangeSpec, container_defaults, pod_breaches
 from pilotage.model.pod_spec import Container, PodSpecFields, ResourceRequirements, TemplateSpec
 from pilotage.model.quantity import Quantity, canonical_quantity, parse_quantity

@@ -1,7 +1,7 @@
 """What the engine wants done: typed effects, which the shell turns into API calls, events and metrics.
 
 The engine never waits for an effect. It goes on as if a status were written; if a write is refused for good the shell
-says so (`JobQueueing.write_refused`).
+says so (`JobQueueing.write_rejected`).
 """
 
 from __future__ import annotations

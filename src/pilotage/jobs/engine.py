@@ -24,7 +24,7 @@ from pilotage.jobs.lifecycle import Lifecycle
 from pilotage.jobs.queue_lines import QueueLines, Window
 from pilotage.jobs.queueing import Queueing
 from pilotage.jobs.reconfiguration import Reconfiguration
-from pilotage.jobs.record import Place, Record
+from pilotage.jobs.record import WorkloadPlace, WorkloadRecord
 from pilotage.jobs.reporting import Reporting
 from pilotage.jobs.reports import (
     ClusterQueueReport,
@@ -36,7 +36,7 @@ from pilotage.jobs.reports import (
 )
 from pilotage.jobs.status import with_status
 from pilotage.jobs.stopping import Stopping
-from pilotage.jobs.tallies import Tallies
+from pilotage.jobs.tallies import QueueTallies
 from pilotage.jobs.workloads import Workloads
 from pilotage.jobs.world import World
 from pilotage.model.kueue import (
@@ -64,12 +64,12 @@ class JobQueueing:
         self._stopping = Stopping(world, self._queueing, self._lifecycle, rng)
         self._reconfiguration = Reconfiguration(world, self._queueing, self._lifecycle, self._stopping)
         self._workloads = Workloads(
-            world, self._queueing, self._lifecycle, self._stopping, self._reconfiguration.homeless
+            world, self._queueing, self._lifecycle, self._stopping, self._reconfiguration.unassigned
         )
         self._admission = AdmissionCycle(world, self._queueing, self._lifecycle)
         self._reporting = Reporting(world)
         self._lines = QueueLines(world)
-        self._tallies = Tallies(world)
+        self._tallies = QueueTallies(world)
 
     # --- what happens -------------------------------------------------------------------------------------------------
 
@@ -79,9 +79,9 @@ class JobQueueing:
         match obj:
             case Workload():
                 change.apply()
-                self._world.in_hand = obj
+                self._world.inspected = obj
                 self._workloads.upsert(obj)
-                self._world.in_hand = None
+                self._world.inspected = None
             case ClusterQueue():
                 change.set_queue(obj)
             case LocalQueue():
@@ -106,7 +106,7 @@ class JobQueueing:
             case Workload():
                 change.apply()
                 self._workloads.delete(obj.key)
-                self._world.in_hand = None
+                self._world.inspected = None
             case ClusterQueue():
                 change.delete_queue(obj.name)
             case LocalQueue():
@@ -152,11 +152,11 @@ class JobQueueing:
             if record is not None:
                 self._lifecycle.finish(record, reason, message)
 
-    def write_refused(self, key: str, message: str, retry_seconds: float) -> None:
+    def write_rejected(self, key: str, message: str, retry_seconds: float) -> None:
         """The API server refuses the status: a reservation that nobody knows of is taken back, and made again later."""
         self._reconfiguration.apply()
         record = self._world.records.get(key)
-        if record is None or record.place is not Place.HOLDING or record.is_evicted:
+        if record is None or record.place is not WorkloadPlace.QUOTA_RESERVED or record.is_evicted:
             return
         written = record.seen.status.conditions
         if not any(one.type == c.QUOTA_RESERVED and one.status == "True" for one in written):
@@ -165,11 +165,11 @@ class JobQueueing:
             self._lifecycle.withdraw(record, c.PENDING_EVALUATION, f"The reservation was not written: {message}")
 
     @contextmanager
-    def _looking_at(self, key: str) -> Iterator[Record | None]:
+    def _looking_at(self, key: str) -> Iterator[WorkloadRecord | None]:
         """The workload's record. If looking at it fails it stays in hand, to be found."""
-        record = self._world.in_hand = self._world.records.get(key)
+        record = self._world.inspected = self._world.records.get(key)
         yield record
-        self._world.in_hand = None
+        self._world.inspected = None
 
     def settle(self) -> None:
         """Apply what was noted of the configuration."""
@@ -178,10 +178,10 @@ class JobQueueing:
     @property
     def culprit(self) -> tuple[str, str] | None:
         """After an exception: kind and key of what was being looked at."""
-        found = self._world.in_hand
+        found = self._world.inspected
         if found is None:
             return None
-        return ("Workload", found.key) if isinstance(found, Record) else (type(found).__name__, found.key)
+        return ("Workload", found.key) if isinstance(found, WorkloadRecord) else (type(found).__name__, found.key)
 
     # --- time ---------------------------------------------------------------------------------------------------------
 
@@ -195,9 +195,9 @@ class JobQueueing:
         self._reconfiguration.apply()
         now = self._world.now()
         while (record := self._world.timers.pop(now)) is not None:
-            self._world.in_hand = record
+            self._world.inspected = record
             self._stopping.expire(record)
-        self._world.in_hand = None
+        self._world.inspected = None
         if self._world.shares is not None:
             self._sample(self._world.shares, now)
 
@@ -209,7 +209,7 @@ class JobQueueing:
             local = world.local_queues[key].obj
             queue = world.queues.get(local.spec.cluster_queue) if local is not None else None
             if queue is not None and queue.pending.active_count:
-                world.stir(queue)
+                world.mark_dirty(queue)
 
     def next_due(self) -> int | None:
         """When the next timer fires, in epoch seconds."""

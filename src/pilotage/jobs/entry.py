@@ -9,17 +9,17 @@ from pilotage.jobs import conditions as c
 from pilotage.jobs.assignment import Assignment
 from pilotage.jobs.cluster_queue import QueueState
 from pilotage.jobs.ordering import OrderKey
-from pilotage.jobs.pending import NEVER, Wake
+from pilotage.jobs.pending import NEVER, WakeCondition
 from pilotage.jobs.preemption import Victim
 from pilotage.jobs.quota import Amounts, FlavorResource
-from pilotage.jobs.record import Record
+from pilotage.jobs.record import WorkloadRecord
 
 
 @dataclass(slots=True)
-class Entry:
+class AdmissionEntry:
     """A head with the outcome of judging it."""
 
-    record: Record
+    record: WorkloadRecord
     queue: QueueState
     rank: OrderKey
     assignment: Assignment
@@ -44,11 +44,11 @@ class Entry:
 
     @property
     def leaving(self) -> Sequence[Amounts]:
-        held = (self.queue.holders.get(uid) for uid in sorted(self.record.waits_for))
+        held = (self.queue.reserving.get(uid) for uid in sorted(self.record.waits_for))
         return [other.usage for other in held if other is not None]
 
 
-def owed(entry: Entry) -> dict[FlavorResource, int]:
+def owed(entry: AdmissionEntry) -> dict[FlavorResource, int]:
     """What is kept free for a head that nobody makes room for: up to its nominal quota, or up to what it may borrow."""
     node, found = entry.queue.node, {}
     for pair, amount in entry.usage.items():
@@ -62,17 +62,17 @@ def owed(entry: Entry) -> dict[FlavorResource, int]:
     return found
 
 
-def wake_for(entry: Entry) -> Wake:
+def wake_for(entry: AdmissionEntry) -> WakeCondition:
     """What must be free before it is worth another look."""
     assignment = entry.assignment
     if assignment.reason == c.NO_MATCHING_FLAVOR and not assignment.resumed:
         return NEVER
     if assignment.resumed or len(assignment.pod_sets) > 1 or entry.record.shape.can_shrink:
-        return Wake(any_release=True)  # how much it would need, and where, is not known
+        return WakeCondition(any_release=True)  # how much it would need, and where, is not known
     if assignment.reason != c.WAITING_FOR_QUOTA:
         return NEVER
     lacks: dict[FlavorResource, int] = {}
     for obstacle in assignment.obstacles:
         if obstacle.code == c.WAITING_FOR_QUOTA:
             lacks[obstacle.flavor, obstacle.resource] = obstacle.need
-    return Wake(tuple(lacks.items()))
+    return WakeCondition(tuple(lacks.items()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pilotage.jobs import conditions as c
-from pilotage.jobs.record import Place
+from pilotage.jobs.record import WorkloadPlace
 from pilotage.jobs.world import World
 
 
@@ -12,7 +12,7 @@ def check_invariants(world: World) -> None:
     _check_books(world)
     for queue in world.queues.values():
         queue.pending.check()
-    world.pod_rules.check(record for record in world.records.values() if record.place is not Place.FINISHED)
+    world.pod_rules.check(record for record in world.records.values() if record.place is not WorkloadPlace.FINISHED)
 
 
 def _check_places(world: World) -> None:
@@ -22,25 +22,25 @@ def _check_places(world: World) -> None:
         for record in queue.pending.records():
             homes.setdefault(record.key, []).append(f"pending in {queue.name}")
             assert record.cluster_queue == queue.name
-        for record in queue.holders.values():
+        for record in queue.reserving.values():
             homes.setdefault(record.key, []).append(f"holding in {queue.name}")
-            assert record.place is Place.HOLDING and record.cluster_queue == queue.name
+            assert record.place is WorkloadPlace.QUOTA_RESERVED and record.cluster_queue == queue.name
     assert homes.keys() <= world.records.keys(), "nobody is kept who is gone"
     for key, record in world.records.items():
-        expected = int(record.place in (Place.QUEUED, Place.BACKOFF, Place.HOLDING))
+        expected = int(record.place in (WorkloadPlace.QUEUED, WorkloadPlace.BACKOFF, WorkloadPlace.QUOTA_RESERVED))
         assert len(homes.get(key, ())) == expected, f"{key} is {record.place.value} and {homes.get(key)}"
         local = world.local_queues.get(record.local_queue_key)
         is_member = local is not None and record.uid in local.members
-        assert is_member is not (record.place is Place.FINISHED), "who is finished is in no queue"
+        assert is_member is not (record.place is WorkloadPlace.FINISHED), "who is finished is in no queue"
         written = record.written
         assert written is None or written.conditions == record.conditions.written(), "what is remembered is true"
-        if record.place is Place.HOLDING:
+        if record.place is WorkloadPlace.QUOTA_RESERVED:
             assert record.has_reservation and record.admission is not None and record.is_active
         else:
             assert not record.usage and record.uid not in world.unready
-        if record.place in (Place.QUEUED, Place.BACKOFF):
+        if record.place in (WorkloadPlace.QUEUED, WorkloadPlace.BACKOFF):
             assert record.is_active and not record.has_reservation and not record.conditions.is_true(c.FINISHED)
-        if record.place is Place.QUEUED:
+        if record.place is WorkloadPlace.QUEUED:
             assert record.is_eligible(world.now())
 
 
@@ -48,11 +48,11 @@ def _check_books(world: World) -> None:
     """Usage is the sum of what is held, in every node of every tree."""
     for queue in world.queues.values():
         total: dict[tuple[str, str], int] = {}
-        for record in queue.holders.values():
+        for record in queue.reserving.values():
             for pair, amount in record.usage.items():
                 total[pair] = total.get(pair, 0) + amount
         assert {pair: n for pair, n in queue.node.usage.items() if n} == {p: n for p, n in total.items() if n}
-        assert queue.admitted == sum(record.is_admitted for record in queue.holders.values())
+        assert queue.admitted == sum(record.is_admitted for record in queue.reserving.values())
     for queue in world.queues.values():
         for node in queue.node.ancestors():
             for pair in node.usage:

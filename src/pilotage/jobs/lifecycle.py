@@ -12,8 +12,8 @@ from pilotage.jobs.assignment import Assignment
 from pilotage.jobs.cluster_queue import QueueState
 from pilotage.jobs.effects import Labels
 from pilotage.jobs.queueing import Queueing
-from pilotage.jobs.record import AFRESH, Place, Record
-from pilotage.jobs.refusals import shown
+from pilotage.jobs.record import AFRESH, WorkloadPlace, WorkloadRecord
+from pilotage.jobs.rejections import shown
 from pilotage.jobs.status import booked_amounts
 from pilotage.jobs.world import World
 from pilotage.model.kueue import Admission, PodSetAssignment
@@ -27,7 +27,7 @@ class Lifecycle:
 
     # --- getting quota ------------------------------------------------------------------------------------------------
 
-    def reserve(self, record: Record, queue: QueueState, assignment: Assignment) -> None:
+    def reserve(self, record: WorkloadRecord, queue: QueueState, assignment: Assignment) -> None:
         self._queueing.unqueue(record)
         record.admission = Admission(
             queue.name,
@@ -48,7 +48,7 @@ class Lifecycle:
                 conditions.set(kind, False, "QuotaReserved", f"Previously: {old.message}", now)
         record.resumption = AFRESH
         record.waits_for, record.chosen = frozenset(), None
-        record.refusal = None
+        record.rejection = None
         checks.sync(record, queue, now)
         if self._world.shares is not None:
             self._world.shares.charge(record.local_queue_key, assignment.usage)
@@ -64,19 +64,19 @@ class Lifecycle:
             conditions.set(c.ADMITTED, False, c.UNSATISFIED_CHECKS, "Not all admission checks are ready", now)
         self._outbox.changed(record)
 
-    def hold(self, record: Record, queue: QueueState, usage: dict[tuple[str, str], int]) -> None:
+    def hold(self, record: WorkloadRecord, queue: QueueState, usage: dict[tuple[str, str], int]) -> None:
         """Book quota."""
         record.usage = usage
-        record.place = Place.HOLDING
+        record.place = WorkloadPlace.QUOTA_RESERVED
         record.cluster_queue = queue.name
         queue.book(record)
-        queue.holders[record.uid] = record
+        queue.reserving[record.uid] = record
         queue.admitted += record.is_admitted
         if not record.conditions.is_true(c.PODS_READY):
             self._world.unready[record.uid] = record
         self._world.touch(record)
 
-    def admit_if_ready(self, record: Record) -> bool:
+    def admit_if_ready(self, record: WorkloadRecord) -> bool:
         if record.is_admitted or record.is_evicted or not checks.all_ready(record):
             return False
         now, world = self._world.now(), self._world
@@ -95,12 +95,12 @@ class Lifecycle:
         self.set_timer(record)
         return True
 
-    def waiting_since(self, record: Record) -> int:
+    def waiting_since(self, record: WorkloadRecord) -> int:
         """Creation, or when it was last queued again."""
         requeued = record.conditions.get(c.REQUEUED)
         return requeued.since if requeued is not None and requeued.is_true else record.created
 
-    def set_timer(self, record: Record) -> None:
+    def set_timer(self, record: WorkloadRecord) -> None:
         """The next thing that can run out for a holder of quota."""
         due: list[int] = []
         conditions, settings = record.conditions, self._world.pods_ready
@@ -115,14 +115,14 @@ class Lifecycle:
 
     # --- losing quota -------------------------------------------------------------------------------------------------
 
-    def evict(self, record: Record, reason: str, message: str, cause: str = "") -> None:
+    def evict(self, record: WorkloadRecord, reason: str, message: str, cause: str = "") -> None:
         """Decide that a holder must go. Its quota stays booked until its pods are gone."""
         if record.is_evicted:
             return
         self.note_eviction(record, reason, message, cause, held=True)
         self.set_timer(record)
 
-    def note_eviction(self, record: Record, reason: str, message: str, cause: str, *, held: bool) -> None:
+    def note_eviction(self, record: WorkloadRecord, reason: str, message: str, cause: str, *, held: bool) -> None:
         """`reason` is the short one; for a deactivation the condition and the event name the cause too."""
         full = f"{reason}DueTo{cause}" if reason == c.DEACTIVATED and cause else reason
         now = self._world.now()
@@ -141,7 +141,7 @@ class Lifecycle:
         if ready is not None and ready.is_true:
             self._outbox.observe("pods_ready_to_evicted_time_seconds", now - ready.since, labels)
 
-    def complete(self, record: Record) -> None:
+    def complete(self, record: WorkloadRecord) -> None:
         """The pods of an evicted workload are gone: it gives its quota back and is queued again when it may be."""
         evicted = record.conditions.get(c.EVICTED)
         if evicted is None or not evicted.is_true or not record.has_reservation or record.is_finished:
@@ -155,12 +155,12 @@ class Lifecycle:
         self.end_reservation(record, c.PENDING_EVALUATION, "The workload waits for its turn")
         self._enqueue(record)
 
-    def withdraw(self, record: Record, reason: str, message: str) -> None:
+    def withdraw(self, record: WorkloadRecord, reason: str, message: str) -> None:
         """Take back a reservation of a workload that has not started."""
         self.end_reservation(record, reason, message)
         self._enqueue(record)
 
-    def end_reservation(self, record: Record, reason: str, message: str) -> None:
+    def end_reservation(self, record: WorkloadRecord, reason: str, message: str) -> None:
         """Conditions and books of a workload that has no quota any more."""
         now = self._world.now()
         admitted = record.conditions.get(c.ADMITTED)
@@ -177,24 +177,24 @@ class Lifecycle:
             record.conditions.set(c.PODS_READY, *pods_ready.condition(record, False), now)
         self._outbox.changed(record)
 
-    def release(self, record: Record) -> None:
+    def release(self, record: WorkloadRecord) -> None:
         """Give back what is booked, if anything is."""
         self._world.timers.set(record, None)
-        if record.place is not Place.HOLDING:
+        if record.place is not WorkloadPlace.QUOTA_RESERVED:
             return
         queue = self._world.queues[record.cluster_queue]
         queue.unbook(record)
         record.usage = {}
-        del queue.holders[record.uid]
+        del queue.reserving[record.uid]
         queue.admitted -= record.is_admitted
-        record.place = Place.UNQUEUED
+        record.place = WorkloadPlace.UNQUEUED
         self._world.touch(record)
         self._forget_unready(record)
         self._queueing.released(queue)
-        if queue.is_gone and not queue.holders:
+        if queue.is_gone and not queue.reserving:
             self._world.emptied[queue.name] = None
 
-    def _forget_unready(self, record: Record) -> None:
+    def _forget_unready(self, record: WorkloadRecord) -> None:
         if self._world.unready.pop(record.uid, None) is not None:
             self.unblock()
 
@@ -204,18 +204,18 @@ class Lifecycle:
             for queue in self._world.queues.values():
                 if queue.pending.active_count:
                     queue.generation += 1  # what was found out while nobody could have quota is void
-                    self._world.stir(queue)
+                    self._world.mark_dirty(queue)
 
-    def _enqueue(self, record: Record) -> None:
+    def _enqueue(self, record: WorkloadRecord) -> None:
         if record.is_active:
             self._queueing.place(record)
         else:
-            record.place = Place.INACTIVE
+            record.place = WorkloadPlace.INACTIVE
             self._queueing.tell(record, c.DEACTIVATED, "The workload is deactivated")
 
     # --- the end ------------------------------------------------------------------------------------------------------
 
-    def finish(self, record: Record, reason: str, message: str, *, is_written: bool = False) -> None:
+    def finish(self, record: WorkloadRecord, reason: str, message: str, *, is_written: bool = False) -> None:
         """`is_written`: somebody else has written it already."""
         if record.is_finished:
             return
@@ -227,7 +227,7 @@ class Lifecycle:
         self._outbox.count("finished_workloads_total", *labels)
         self.drop(record)
         record.conditions.set(c.FINISHED, True, reason, message, now)
-        record.place = Place.FINISHED
+        record.place = WorkloadPlace.FINISHED
         self._world.pod_rules.forget(record, record.seen.spec.pod_sets)
         self._world.local_queues[record.local_queue_key].members.pop(record.uid, None)
         if is_written:
@@ -235,12 +235,12 @@ class Lifecycle:
         else:
             self._outbox.changed(record)
 
-    def drop(self, record: Record) -> None:
+    def drop(self, record: WorkloadRecord) -> None:
         """Out of the queues and off the books."""
         self._queueing.unqueue(record)
         self.release(record)
 
-    def reprioritise(self, record: Record, priority: int) -> None:
+    def reprioritise(self, record: WorkloadRecord, priority: int) -> None:
         """A holder's priority changed: others may preempt it now."""
         queue = self._world.queues[record.cluster_queue]
         queue.unbook(record)
@@ -248,7 +248,7 @@ class Lifecycle:
         queue.book(record)
         self._queueing.released(queue)
 
-    def rebook(self, record: Record) -> None:
+    def rebook(self, record: WorkloadRecord) -> None:
         """Reclaimable pods changed: book what is still needed."""
         queue = self._world.queues[record.cluster_queue]
         queue.unbook(record)
@@ -269,7 +269,7 @@ def _considered(assignment: Assignment) -> str:
     return "; ".join(told)
 
 
-def queue_labels(record: Record) -> Labels:
+def queue_labels(record: WorkloadRecord) -> Labels:
     """For the metrics of its ClusterQueue, and those of its LocalQueue."""
     return (
         ("cluster_queue", record.cluster_queue),
@@ -279,13 +279,13 @@ def queue_labels(record: Record) -> Labels:
     )
 
 
-def _ran_too_long(record: Record) -> bool:
+def _ran_too_long(record: WorkloadRecord) -> bool:
     """Whoever activates it again means it to have its whole time again."""
     evicted = record.conditions.get(c.EVICTED)
     return evicted is not None and evicted.is_true and evicted.reason.endswith(c.MAXIMUM_EXECUTION_TIME_EXCEEDED)
 
 
-def execution_deadline(record: Record) -> int | None:
+def execution_deadline(record: WorkloadRecord) -> int | None:
     limit, admitted = record.seen.spec.maximum_execution_time_seconds, record.conditions.get(c.ADMITTED)
     if limit is None or admitted is None or not admitted.is_true:
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, Literal
 
 from pilotage.jobs import conditions as c
-from pilotage.jobs.record import Record
+from pilotage.jobs.record import WorkloadRecord
 
 RequeuingTimestamp = Literal["Eviction", "Creation"]
 OrderKey = tuple[int, float, str]
@@ -14,7 +14,7 @@ _RECLAIMED_WHILE_BORROWING: Final = "InCohortReclaimWhileBorrowing"
 _JUST_AFTER: Final = 0.001
 
 
-def queue_timestamp(record: Record, requeuing: RequeuingTimestamp, *, sorts_by_priority: bool = True) -> float:
+def queue_timestamp(record: WorkloadRecord, requeuing: RequeuingTimestamp, *, sorts_by_priority: bool = True) -> float:
     """Since when the workload counts as waiting.
 
     Its creation, except after an eviction that sends it to the back: by an admission check always, by a readiness
@@ -35,7 +35,7 @@ def queue_timestamp(record: Record, requeuing: RequeuingTimestamp, *, sorts_by_p
     return record.created
 
 
-def order_key(record: Record, requeuing: RequeuingTimestamp, *, sorts_by_priority: bool = True) -> OrderKey:
+def order_key(record: WorkloadRecord, requeuing: RequeuingTimestamp, *, sorts_by_priority: bool = True) -> OrderKey:
     """Smaller goes first: priority, then age, then UID."""
     since = queue_timestamp(record, requeuing, sorts_by_priority=sorts_by_priority)
     return -record.priority, since, record.uid

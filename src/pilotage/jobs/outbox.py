@@ -7,7 +7,7 @@ from typing import Literal
 
 from pilotage.escaping import visible
 from pilotage.jobs.effects import Counted, Deactivate, Effect, Event, Labels, Observed, StatusChanged
-from pilotage.jobs.record import Record
+from pilotage.jobs.record import WorkloadRecord
 from pilotage.jobs.status import with_status
 
 _LONGEST_EVENT = 1024
@@ -16,19 +16,19 @@ _LONGEST_EVENT = 1024
 class Outbox:
     def __init__(self) -> None:
         self._effects: list[Effect] = []
-        self._changed: dict[str, Record] = {}
+        self._changed: dict[str, WorkloadRecord] = {}
         self._counts: dict[tuple[str, Labels], float] = {}
 
-    def changed(self, record: Record) -> None:
+    def changed(self, record: WorkloadRecord) -> None:
         """The status is to be written."""
         self._changed[record.key] = record
         record.written = None
 
-    def forget(self, record: Record) -> None:
+    def forget(self, record: WorkloadRecord) -> None:
         """The workload is gone: there is nothing to write to."""
         self._changed.pop(record.key, None)
 
-    def event(self, record: Record, kind: Literal["Normal", "Warning"], reason: str, message: str) -> None:
+    def event(self, record: WorkloadRecord, kind: Literal["Normal", "Warning"], reason: str, message: str) -> None:
         self._effects.append(Event(record.key, record.uid, kind, reason, visible(message)[:_LONGEST_EVENT]))
 
     def count(self, metric: str, *labels: tuple[str, str]) -> None:
@@ -37,7 +37,7 @@ class Outbox:
     def observe(self, metric: str, value: float, labels: Labels) -> None:
         self._effects.append(Observed(metric, labels, value))
 
-    def deactivate(self, record: Record) -> None:
+    def deactivate(self, record: WorkloadRecord) -> None:
         self._effects.append(Deactivate(record.key, record.uid))
 
     def take(self) -> list[Effect]:

@@ -17,8 +17,8 @@ from typing import Final
 from pilotage.jobs import conditions as c
 from pilotage.jobs.cluster_queue import QueueState
 from pilotage.jobs.quota import FlavorResource
-from pilotage.jobs.record import Place, Record
-from pilotage.jobs.refusals import Obstacle, Refusal
+from pilotage.jobs.record import WorkloadPlace, WorkloadRecord
+from pilotage.jobs.rejections import Obstacle, Rejection
 from pilotage.jobs.reports import Holder, Need, PendingWorkload, QueueLine, QueuePlace
 from pilotage.jobs.status import pending_reason
 from pilotage.jobs.world import World
@@ -34,7 +34,7 @@ class Window:
     offset: int = 0
     limit: int | None = None
 
-    def of(self, lines: Iterable[tuple[int, int, Record]]) -> Iterator[tuple[int, int, Record]]:
+    def of(self, lines: Iterable[tuple[int, int, WorkloadRecord]]) -> Iterator[tuple[int, int, WorkloadRecord]]:
         return islice(lines, self.offset, None if self.limit is None else self.offset + self.limit)
 
 
@@ -65,7 +65,7 @@ class QueueLines:
         own = (line for line in self._placed(queue) if line[2].local_queue_key == key)
         return self._lines(queue, window.of(own), namespace=local.obj.namespace)
 
-    def _placed(self, queue: QueueState) -> Iterator[tuple[int, int, Record]]:
+    def _placed(self, queue: QueueState) -> Iterator[tuple[int, int, WorkloadRecord]]:
         """Position in the ClusterQueue, position in the LocalQueue, who."""
         ahead: dict[str, int] = {}
         for at, record in enumerate(queue.pending.in_order(self._world.order_key)):
@@ -75,7 +75,7 @@ class QueueLines:
             yield at, before, record
 
     def _lines(
-        self, queue: QueueState, window: Iterable[tuple[int, int, Record]], namespace: str | None
+        self, queue: QueueState, window: Iterable[tuple[int, int, WorkloadRecord]], namespace: str | None
     ) -> list[QueueLine]:
         needs, now = _Needs(self._world, queue, namespace), self._world.now()
         return [
@@ -98,19 +98,19 @@ class _Needs:
         self._queue = queue
         self._namespace = namespace
         self._of_quota: dict[FlavorResource, Need] = {}
-        self._by_uid: dict[str, Record] | None = None
+        self._by_uid: dict[str, WorkloadRecord] | None = None
         self._unready: Need | None = None
 
-    def of(self, record: Record) -> tuple[Need, ...]:
+    def of(self, record: WorkloadRecord) -> tuple[Need, ...]:
         reason, _ = pending_reason(record)
         if reason == c.WAITING_FOR_PODS_READY:
             return (self._pods_ready(),)
         if record.waits_for:
             return (self._victims(record),)
-        refusal = record.refusal
-        if record.place is not Place.QUEUED or not isinstance(refusal, Refusal):
+        rejection = record.rejection
+        if record.place is not WorkloadPlace.QUEUED or not isinstance(rejection, Rejection):
             return ()
-        return tuple(self._quota(one) for one in refusal.obstacles if one.code == c.WAITING_FOR_QUOTA)
+        return tuple(self._quota(one) for one in rejection.obstacles if one.code == c.WAITING_FOR_QUOTA)
 
     def _quota(self, obstacle: Obstacle) -> Need:
         pair = (obstacle.flavor, obstacle.resource)
@@ -118,7 +118,7 @@ class _Needs:
         if held is None:
             holders = [
                 Holder(record.key, other.name, amount)
-                for other, record, amount in self._world.holders_of(pair, self._queue)
+                for other, record, amount in self._world.reserving_of(pair, self._queue)
             ]
             held = self._of_quota[pair] = self._shown(c.WAITING_FOR_QUOTA, holders)
         return Need(
@@ -133,9 +133,11 @@ class _Needs:
             free=max(0, self._queue.node.available(pair)),
         )
 
-    def _victims(self, record: Record) -> Need:
+    def _victims(self, record: WorkloadRecord) -> Need:
         if self._by_uid is None:
-            self._by_uid = {one.uid: one for one in self._world.records.values() if one.place is Place.HOLDING}
+            self._by_uid = {
+                one.uid: one for one in self._world.records.values() if one.place is WorkloadPlace.QUOTA_RESERVED
+            }
         victims = (self._by_uid[uid] for uid in record.waits_for if uid in self._by_uid)
         return self._shown(c.WAITING_FOR_PREEMPTED, [Holder(one.key, one.cluster_queue) for one in victims])
 
@@ -157,15 +159,15 @@ class _Needs:
         return self._namespace is None or holder.key.partition("/")[0] == self._namespace
 
 
-def queue_place(record: Record) -> QueuePlace:
-    if record.place is Place.BACKOFF:
+def queue_place(record: WorkloadRecord) -> QueuePlace:
+    if record.place is WorkloadPlace.BACKOFF:
         return "inadmissible"
-    if record.place is not Place.QUEUED or record.group is None:
+    if record.place is not WorkloadPlace.QUEUED or record.group is None:
         return "none"
-    return "inadmissible" if record.group.is_aside else "active"
+    return "inadmissible" if record.group.is_inadmissible else "active"
 
 
-def _pending(at: int, in_local: int, record: Record) -> PendingWorkload:
+def _pending(at: int, in_local: int, record: WorkloadRecord) -> PendingWorkload:
     reason, message = pending_reason(record)
     return PendingWorkload(
         key=record.key,

@@ -6,8 +6,8 @@ from pilotage.jobs import checks
 from pilotage.jobs import conditions as c
 from pilotage.jobs.cluster_queue import QueueState
 from pilotage.jobs.pending import PendingWorkloads
-from pilotage.jobs.record import AFRESH, Place, Record
-from pilotage.jobs.refusals import Refusal
+from pilotage.jobs.record import AFRESH, WorkloadPlace, WorkloadRecord
+from pilotage.jobs.rejections import Rejection
 from pilotage.jobs.shared_pending import SharedPending
 from pilotage.jobs.world import World
 
@@ -26,7 +26,7 @@ class Queueing:
 
     # --- one workload -------------------------------------------------------------------------------------------------
 
-    def place(self, record: Record) -> None:
+    def place(self, record: WorkloadRecord) -> None:
         """Put a workload that holds no quota where it belongs now."""
         world = self._world
         queue = world.queue_of(record)
@@ -38,7 +38,7 @@ class Queueing:
         self._end_backoff(record, queue)
         obstacle = self._obstacle(record, queue)
         if queue is None or self._is_out(record):
-            record.place = Place.UNQUEUED
+            record.place = WorkloadPlace.UNQUEUED
         elif not record.is_eligible(world.now()):
             queue.pending.add_backoff(record)
             world.timers.set(record, record.requeue_at)
@@ -46,30 +46,30 @@ class Queueing:
             queue.pending.add(record, world.order_key(record))
             if is_sticky:
                 queue.pending.stick(record)
-            world.stir(queue)
-        if obstacle is not None or not self._join_refused(record, queue):
+            world.mark_dirty(queue)
+        if obstacle is not None or not self._join_rejected(record, queue):
             self._say(record, obstacle)
         world.touch(record)
 
-    def _join_refused(self, record: Record, queue: QueueState | None) -> bool:
+    def _join_rejected(self, record: WorkloadRecord, queue: QueueState | None) -> bool:
         """Its like was refused, and nothing has changed since: it waits for the same."""
         group = record.group
-        if queue is None or group is None or not group.is_aside or group.known is None:
+        if queue is None or group is None or not group.is_inadmissible or group.known is None:
             return False
-        group.untold.pop(record.uid, None)
-        record.refusal = group.known.refusal.now(queue.node)
-        self.tell_refusal(record, record.refusal)
+        group.unreported.pop(record.uid, None)
+        record.rejection = group.known.rejection.now(queue.node)
+        self.report_rejection(record, record.rejection)
         return True
 
-    def unqueue(self, record: Record) -> None:
+    def unqueue(self, record: WorkloadRecord) -> None:
         """Take a workload out of whatever queue it is in."""
-        if record.place in (Place.QUEUED, Place.BACKOFF):
+        if record.place in (WorkloadPlace.QUEUED, WorkloadPlace.BACKOFF):
             queue = self._world.queues[record.cluster_queue]
             queue.pending.remove(record)
             if queue.pending.active_count:
-                self._world.stir(queue)
+                self._world.mark_dirty(queue)
             self._world.touch(record)
-            record.place = Place.UNQUEUED
+            record.place = WorkloadPlace.UNQUEUED
             record.resumption = AFRESH
         self._world.timers.set(record, None)
 
@@ -82,15 +82,15 @@ class Queueing:
         for record in records:
             self.place(record)
 
-    def tell_refusal(self, record: Record, refusal: Refusal) -> bool:
+    def report_rejection(self, record: WorkloadRecord, rejection: Rejection) -> bool:
         """As `tell`; amounts that change all the time are told now and then."""
         known = record.conditions.get(c.QUOTA_RESERVED)
-        is_repeated = known is not None and known.reason == refusal.reason and refusal.reason in _WITH_AMOUNTS
-        if is_repeated and self._world.now() < record.told_at + _QUIET_SECONDS:
+        is_repeated = known is not None and known.reason == rejection.reason and rejection.reason in _WITH_AMOUNTS
+        if is_repeated and self._world.now() < record.reported_at + _QUIET_SECONDS:
             return False
-        return self.tell(record, refusal.reason, refusal.message)
+        return self.tell(record, rejection.reason, rejection.message)
 
-    def tell(self, record: Record, reason: str, message: str) -> bool:
+    def tell(self, record: WorkloadRecord, reason: str, message: str) -> bool:
         """Write why there is no quota. Whether that is news."""
         now = self._world.now()
         news = record.conditions.set(c.QUOTA_RESERVED, False, reason, message, now)
@@ -99,15 +99,15 @@ class Queueing:
         if self._world.pods_ready is not None and record.conditions.get(c.PODS_READY) is None:
             record.conditions.set(c.PODS_READY, False, c.WAIT_FOR_START, "Not all pods are ready or succeeded", now)
         if news:
-            record.told_at = now
+            record.reported_at = now
             self._world.outbox.changed(record)
         return news
 
-    def _is_out(self, record: Record) -> bool:
+    def _is_out(self, record: WorkloadRecord) -> bool:
         local = self._world.local_queues[record.local_queue_key]
         return local.is_stopped or record.conditions.is_true(c.WAITING_FOR_REPLACEMENT_PODS)
 
-    def _obstacle(self, record: Record, queue: QueueState | None) -> tuple[str, str] | None:
+    def _obstacle(self, record: WorkloadRecord, queue: QueueState | None) -> tuple[str, str] | None:
         """What keeps the scheduler from even looking at it; the first that applies."""
         local = self._world.local_queues[record.local_queue_key]
         if local.obj is None:
@@ -124,7 +124,7 @@ class Queueing:
             return c.ADMISSION_GATED, "The pod group waits for replacement pods"
         return None
 
-    def _say(self, record: Record, obstacle: tuple[str, str] | None) -> None:
+    def _say(self, record: WorkloadRecord, obstacle: tuple[str, str] | None) -> None:
         if obstacle is not None:
             # A queue that is missing or stopped is not the workload's fault; what its pods are like is.
             if self.tell(record, *obstacle) and obstacle == _fault_of_pods(record):
@@ -134,13 +134,13 @@ class Queueing:
         if known is None or known.is_true or known.reason in _SET_BY_QUEUES:
             self.tell(record, c.PENDING_EVALUATION, "The workload waits for its turn")
 
-    def refresh_reason(self, record: Record) -> None:
+    def refresh_reason(self, record: WorkloadRecord) -> None:
         """The queue became usable or unusable."""
         self._say(record, self._obstacle(record, self._world.queue_of(record)))
 
     # --- after an eviction --------------------------------------------------------------------------------------------
 
-    def _end_backoff(self, record: Record, queue: QueueState | None) -> None:
+    def _end_backoff(self, record: WorkloadRecord, queue: QueueState | None) -> None:
         """Lift Requeued=False if what set it is over."""
         now = self._world.now()
         requeued = record.conditions.get(c.REQUEUED)
@@ -157,7 +157,7 @@ class Queueing:
             record.conditions.set(c.REQUEUED, True, reason, f"The workload is queued again: {reason}", now)
             self._world.outbox.changed(record)
 
-    def _way_back(self, record: Record, queue: QueueState | None, cause: str, is_over: bool) -> str:
+    def _way_back(self, record: WorkloadRecord, queue: QueueState | None, cause: str, is_over: bool) -> str:
         if cause.startswith(c.DEACTIVATED):
             return c.REACTIVATED
         if cause == c.CLUSTER_QUEUE_STOPPED:
@@ -175,7 +175,7 @@ class Queueing:
             other.generation += 1
             other.pending.wake_on_release()
             if other.pending.may_have_more(other.generation):
-                self._world.stir(other)
+                self._world.mark_dirty(other)
 
     def reconfigured(self, queue: QueueState) -> None:
         """Anything may have become possible in this queue."""
@@ -184,10 +184,10 @@ class Queueing:
             queue.pending.unstick()
         queue.pending.wake_all()
         if queue.pending.active_count:
-            self._world.stir(queue)
+            self._world.mark_dirty(queue)
 
 
-def _fault_of_pods(record: Record) -> tuple[str, str] | None:
+def _fault_of_pods(record: WorkloadRecord) -> tuple[str, str] | None:
     """Why the API server would refuse its pods."""
-    refusal = record.shape.refusal
-    return None if refusal is None else (refusal.reason, refusal.message)
+    rejection = record.shape.rejection
+    return None if rejection is None else (rejection.reason, rejection.message)

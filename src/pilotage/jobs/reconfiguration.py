@@ -17,14 +17,14 @@ from pilotage.jobs.lifecycle import Lifecycle
 from pilotage.jobs.pending import PendingWorkloads
 from pilotage.jobs.queueing import Queueing
 from pilotage.jobs.quota import QuotaNode
-from pilotage.jobs.record import Place, Record
+from pilotage.jobs.record import WorkloadPlace, WorkloadRecord
 from pilotage.jobs.shared_pending import SharedPending
 from pilotage.jobs.stopping import Stopping
 from pilotage.jobs.world import World
 from pilotage.model.kueue import AdmissionCheck, ClusterQueue, Cohort, LocalQueue, ResourceFlavor
 from pilotage.model.selectors import selector_matches
 
-_WAITING = (Place.UNQUEUED, Place.QUEUED, Place.BACKOFF)
+_WAITING = (WorkloadPlace.UNQUEUED, WorkloadPlace.QUEUED, WorkloadPlace.BACKOFF)
 
 
 class Reconfiguration:
@@ -37,7 +37,7 @@ class Reconfiguration:
         self._queues: dict[str, None] = {}
         self._cohorts: dict[str, None] = {}
         self._local_queues: dict[str, None] = {}
-        self.homeless: dict[str, Record] = {}
+        self.unassigned: dict[str, WorkloadRecord] = {}
         """Workloads with quota in a ClusterQueue that is not known (yet)."""
 
     # --- noting -------------------------------------------------------------------------------------------------------
@@ -63,7 +63,7 @@ class Reconfiguration:
         for record in list(queue.pending.records()):
             self._queueing.unqueue(record)
         queue.is_gone = True
-        if not queue.holders:
+        if not queue.reserving:
             self._world.emptied[name] = None
         self._note_queue(name)
 
@@ -72,7 +72,7 @@ class Reconfiguration:
         emptied, self._world.emptied = self._world.emptied, {}
         for name in emptied:
             queue = self._world.queues[name]
-            if queue.is_gone and not queue.holders:
+            if queue.is_gone and not queue.reserving:
                 self._note_tree(queue.node)
                 del self._world.queues[name]
                 self._is_due = True
@@ -215,29 +215,29 @@ class Reconfiguration:
 
     def _house(self) -> None:
         """Book what workloads hold in ClusterQueues that are known by now."""
-        for record in list(self.homeless.values()):
+        for record in list(self.unassigned.values()):
             queue = self._world.queues.get(record.cluster_queue)
             if queue is not None:
-                del self.homeless[record.uid]
-                self._world.in_hand = record
+                del self.unassigned[record.uid]
+                self._world.inspected = record
                 self._stopping.take_over(record, queue)
-        self._world.in_hand = None
+        self._world.inspected = None
 
     def _stop_holders(self, queue: QueueState) -> None:
         if queue.is_stopped and not queue.is_gone:
-            for record in list(queue.holders.values()):
+            for record in list(queue.reserving.values()):
                 self._stopping.stop_if_wanted(record)
 
     def _local_queue_changed(self, key: str) -> None:
         local = self._world.local_queue(key)
         self._world.changed_local_queues[key] = None
         for record in list(local.members.values()):
-            self._world.in_hand = record
-            if record.place in _WAITING and record.uid not in self.homeless:
+            self._world.inspected = record
+            if record.place in _WAITING and record.uid not in self.unassigned:
                 self._queueing.place(record)
-            elif record.place is Place.HOLDING and local.is_stopped:
+            elif record.place is WorkloadPlace.QUOTA_RESERVED and local.is_stopped:
                 self._stopping.stop_if_wanted(record)
-        self._world.in_hand = None
+        self._world.inspected = None
         if local.obj is None and not local.members:
             del self._world.local_queues[key]
 
@@ -248,12 +248,12 @@ class Reconfiguration:
 
     def _sync_checks(self, queue: QueueState) -> None:
         now = self._world.now()
-        for record in [*queue.holders.values(), *queue.pending.records()]:
-            self._world.in_hand = record
+        for record in [*queue.reserving.values(), *queue.pending.records()]:
+            self._world.inspected = record
             if checks.sync(record, queue, now):
                 self._world.outbox.changed(record)
                 self._stopping.checks_changed(record)
-        self._world.in_hand = None
+        self._world.inspected = None
 
     def _activity_changed(self, queue: QueueState) -> None:
         self._world.changed_queues[queue.name] = None

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pilotage.jobs import conditions as c
 from pilotage.jobs.quota import FlavorResource
-from pilotage.jobs.shapes import Shape
+from pilotage.jobs.shapes import WorkloadShape
 from pilotage.model.kueue import Admission, AdmissionCheckState, Workload, WorkloadStatus
 
 if TYPE_CHECKING:
-    from pilotage.jobs.pending import Group
+    from pilotage.jobs.pending import PendingGroup
 
 
-class Place(Enum):
+class WorkloadPlace(Enum):
     """Where a workload is; always exactly one."""
 
     UNQUEUED = "unqueued"
@@ -29,14 +29,14 @@ class Place(Enum):
     """In a group of its ClusterQueue, to be tried or put aside."""
     BACKOFF = "backoff"
     """In its ClusterQueue, but not eligible yet."""
-    HOLDING = "holding"
+    QUOTA_RESERVED = "holding"
     """Its quota is booked."""
     INACTIVE = "inactive"
     FINISHED = "finished"
 
 
 @dataclass(slots=True)
-class Check:
+class CheckState:
     """The state of one admission check; `since` and `requeue_after` are of its last change."""
 
     state: str = "Pending"
@@ -46,10 +46,10 @@ class Check:
     retries: int = 0
     updates: tuple[Any, ...] = ()
 
-    def reset(self, now: int) -> Check:
+    def reset(self, now: int) -> CheckState:
         retries = self.retries + (self.state == "Retry")
         since = self.since if self.state == "Pending" else now
-        return replace(Check(message="Reset to Pending after eviction", since=since), retries=retries)
+        return replace(CheckState(message="Reset to Pending after eviction", since=since), retries=retries)
 
 
 Tried = Mapping[tuple[int, str], int]
@@ -94,13 +94,13 @@ class Chosen:
 
 
 @dataclass(slots=True, eq=False)
-class Record:
+class WorkloadRecord:
     seen: Workload
     key: str
     uid: str
     namespace: str
     created: int
-    shape: Shape
+    shape: WorkloadShape
     priority: int = 0
     is_active: bool = True
     queue_name: str = ""
@@ -110,17 +110,17 @@ class Record:
     requeue_count: int | None = None
     requeue_at: int | None = None
     evictions: dict[tuple[str, str], int] = field(default_factory=dict)
-    checks: dict[str, Check] = field(default_factory=dict)
+    checks: dict[str, CheckState] = field(default_factory=dict)
     reclaimable: dict[str, int] = field(default_factory=dict)
     past_seconds: int = 0
     """Admitted seconds of earlier runs."""
 
-    place: Place = Place.UNQUEUED
+    place: WorkloadPlace = WorkloadPlace.UNQUEUED
     cluster_queue: str = ""
     """Where it waits, or where its quota is booked; "" if there is no such queue."""
     usage: dict[FlavorResource, int] = field(default_factory=dict)
-    """What is booked for it; empty unless HOLDING."""
-    group: Group | None = None
+    """What is booked for it; empty unless QUOTA_RESERVED."""
+    group: PendingGroup | None = None
     """If QUEUED."""
     due: int | None = None
     """When its next timer fires."""
@@ -129,9 +129,9 @@ class Record:
     chosen: Chosen | None = None
     """What victims were chosen for: it is judged so until they are gone."""
     resumption: Resumption = AFRESH
-    told_at: int = 0
+    reported_at: int = 0
     """When its reason for waiting was last written."""
-    refusal: Any = None
+    rejection: Any = None
     """The last `Refusal` of a cycle."""
     written: WorkloadStatus | None = None
     """The present status as it stands in the API, if that was made already."""
@@ -182,8 +182,8 @@ class Record:
         return self.requeue_at is None or self.requeue_at <= now
 
 
-def check_state(written: AdmissionCheckState, since: int) -> Check:
-    return Check(
+def check_state(written: AdmissionCheckState, since: int) -> CheckState:
+    return CheckState(
         written.state or "Pending",
         written.message,
         since,

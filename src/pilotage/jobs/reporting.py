@@ -12,8 +12,8 @@ from pilotage.jobs.cluster_queue import LocalQueueState, QueueState
 from pilotage.jobs.fair_sharing import weighted_share
 from pilotage.jobs.queue_lines import queue_place
 from pilotage.jobs.quota import Amounts, FlavorResource
-from pilotage.jobs.record import Place, Record
-from pilotage.jobs.refusals import Obstacle, Refusal, shown
+from pilotage.jobs.record import WorkloadPlace, WorkloadRecord
+from pilotage.jobs.rejections import Obstacle, Rejection, shown
 from pilotage.jobs.reports import (
     ClusterQueueReport,
     LocalQueueReport,
@@ -27,7 +27,7 @@ from pilotage.jobs.world import World
 from pilotage.model.kueue import FairSharingStatus, FlavorUsage, QueueStatus, ResourceUsage
 from pilotage.model.meta import TimedCondition
 
-_WAITING = (Place.UNQUEUED, Place.QUEUED, Place.BACKOFF)
+_WAITING = (WorkloadPlace.UNQUEUED, WorkloadPlace.QUEUED, WorkloadPlace.BACKOFF)
 
 
 class Reporting:
@@ -49,8 +49,8 @@ class Reporting:
             reason=queue.reason,
             message=queue.message + _overdrawn(queue),
             pending=len(pending),
-            inadmissible=pending.aside_count + len(pending.backoff),
-            reserving=len(queue.holders),
+            inadmissible=pending.inadmissible_count + len(pending.backoff),
+            reserving=len(queue.reserving),
             admitted=queue.admitted,
             weighted_share=weighted_share(queue.node),
             quotas=tuple(_quota(queue, pair, admitted) for pair in queue.node.quotas),
@@ -63,7 +63,7 @@ class Reporting:
         return QueueStatus(
             conditions=self._active(queue.obj.status, queue.is_active, queue.reason, queue.message + _overdrawn(queue)),
             pending_workloads=len(queue.pending),
-            reserving_workloads=len(queue.holders),
+            reserving_workloads=len(queue.reserving),
             admitted_workloads=queue.admitted,
             flavors_reservation=_flavor_usage(queue, queue.node.usage),
             flavors_usage=_flavor_usage(queue, _admitted_usage(queue)),
@@ -86,7 +86,7 @@ class Reporting:
     def _local_queue(self, local: LocalQueueState) -> LocalQueueReport:
         assert local.obj is not None
         reason, message = self._local_reason(local)
-        holders = [record for record in local.members.values() if record.place is Place.HOLDING]
+        holders = [record for record in local.members.values() if record.place is WorkloadPlace.QUOTA_RESERVED]
         admitted = [record for record in holders if record.is_admitted]
         usage = _summed(holders)
         waiting = [record for record in local.members.values() if record.place in _WAITING]
@@ -144,9 +144,9 @@ class Reporting:
             return None
         queue = self._world.queues.get(record.cluster_queue)
         reason, message = pending_reason(record)
-        is_queued = queue is not None and record.place in (Place.QUEUED, Place.BACKOFF)
-        told = record.refusal if isinstance(record.refusal, Refusal) else None
-        refusal = record.shape.refusal or told
+        is_queued = queue is not None and record.place in (WorkloadPlace.QUEUED, WorkloadPlace.BACKOFF)
+        told = record.rejection if isinstance(record.rejection, Rejection) else None
+        rejection = record.shape.rejection or told
         by_uid = {other.uid: other.key for other in self._world.records.values()} if record.waits_for else {}
         return WorkloadReport(
             key=record.key,
@@ -163,13 +163,15 @@ class Reporting:
             requeue_at=record.requeue_at,
             next_due=record.due,
             waits_for=_events(record, reason),
-            shortages=tuple(self._shortage(queue, one) for one in refusal.obstacles) if refusal and is_queued else (),
+            shortages=tuple(self._shortage(queue, one) for one in rejection.obstacles)
+            if rejection and is_queued
+            else (),
             victims=tuple(by_uid[uid] for uid in sorted(record.waits_for) if uid in by_uid),
             blocked_by=self._blockers() if reason == c.WAITING_FOR_PODS_READY else (),
             behind=_strict_head(queue, record) if is_queued and queue is not None else "",
         )
 
-    def _position(self, queue: QueueState, record: Record) -> int:
+    def _position(self, queue: QueueState, record: WorkloadRecord) -> int:
         waiting = queue.pending.in_order(self._world.order_key)
         return next(at for at, one in enumerate(waiting) if one is record)
 
@@ -180,7 +182,7 @@ class Reporting:
         pair = (obstacle.flavor, obstacle.resource)
         holders: list[tuple[str, int]] = []
         if queue is not None and obstacle.code == c.WAITING_FOR_QUOTA:
-            holders = [(record.key, amount) for _, record, amount in self._world.holders_of(pair, queue)]
+            holders = [(record.key, amount) for _, record, amount in self._world.reserving_of(pair, queue)]
         free = queue.node.available(pair) if queue is not None else obstacle.have
         return Shortage(
             pod_set=obstacle.pod_set,
@@ -196,7 +198,7 @@ class Reporting:
         )
 
 
-def _strict_head(queue: QueueState, record: Record) -> str:
+def _strict_head(queue: QueueState, record: WorkloadRecord) -> str:
     """Who keeps a workload from being tried, if somebody does."""
     if not queue.is_strict or queue_place(record) != "active":
         return ""
@@ -204,15 +206,15 @@ def _strict_head(queue: QueueState, record: Record) -> str:
     return head.key if head is not None and head is not record else ""
 
 
-def _events(record: Record, reason: str) -> tuple[str, ...]:
+def _events(record: WorkloadRecord, reason: str) -> tuple[str, ...]:
     """What would make the workload be tried again."""
-    if record.place is Place.BACKOFF:
+    if record.place is WorkloadPlace.BACKOFF:
         return ("back-off over",) if record.requeue_at is not None else ("queue restarted",)
-    if record.place is Place.INACTIVE:
+    if record.place is WorkloadPlace.INACTIVE:
         return ("spec.active set to true",)
-    if record.place not in (Place.UNQUEUED, Place.QUEUED):
+    if record.place not in (WorkloadPlace.UNQUEUED, WorkloadPlace.QUEUED):
         return ()
-    if reason == c.MISCONFIGURED and record.shape.refusal is not None and record.place is Place.QUEUED:
+    if reason == c.MISCONFIGURED and record.shape.rejection is not None and record.place is WorkloadPlace.QUEUED:
         return ("a LimitRange of its namespace or its RuntimeClass changes", "the workload asks for something else")
     return {
         c.WAITING_FOR_QUOTA: ("quota released in the cohort tree", "quota raised"),
@@ -226,7 +228,7 @@ def _events(record: Record, reason: str) -> tuple[str, ...]:
     }.get(reason, ())
 
 
-def _summed(records: Iterable[Record]) -> dict[FlavorResource, int]:
+def _summed(records: Iterable[WorkloadRecord]) -> dict[FlavorResource, int]:
     total: dict[FlavorResource, int] = {}
     for record in records:
         for pair, amount in record.usage.items():
@@ -235,9 +237,9 @@ def _summed(records: Iterable[Record]) -> dict[FlavorResource, int]:
 
 
 def _admitted_usage(queue: QueueState) -> Amounts:
-    if queue.admitted == len(queue.holders):
+    if queue.admitted == len(queue.reserving):
         return queue.node.usage
-    return _summed(record for record in queue.holders.values() if record.is_admitted)
+    return _summed(record for record in queue.reserving.values() if record.is_admitted)
 
 
 def _quota(queue: QueueState, pair: FlavorResource, admitted: Amounts) -> QuotaReport:

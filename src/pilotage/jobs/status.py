@@ -8,9 +8,9 @@ from pilotage.clock import rfc3339
 from pilotage.jobs import conditions as c
 from pilotage.jobs.conditions import epoch
 from pilotage.jobs.quota import FlavorResource, amount_of
-from pilotage.jobs.record import Check, Record, check_state
-from pilotage.jobs.refusals import shown
-from pilotage.jobs.shapes import Shape
+from pilotage.jobs.record import CheckState, WorkloadRecord, check_state
+from pilotage.jobs.rejections import shown
+from pilotage.jobs.shapes import WorkloadShape
 from pilotage.model.kueue import (
     AdmissionCheckState,
     EvictionCount,
@@ -22,11 +22,11 @@ from pilotage.model.kueue import (
 )
 
 
-def new_record(workload: Workload, shape: Shape, now: int) -> Record:
+def new_record(workload: Workload, shape: WorkloadShape, now: int) -> WorkloadRecord:
     """What the object says, status included."""
     metadata, spec, status = workload.metadata, workload.spec, workload.status
     created = metadata.creation_timestamp
-    record = Record(
+    record = WorkloadRecord(
         seen=workload,
         key=workload.key,
         uid=workload.uid or workload.key,
@@ -53,14 +53,14 @@ def new_record(workload: Workload, shape: Shape, now: int) -> Record:
     return record
 
 
-def with_status(record: Record) -> Workload:
+def with_status(record: WorkloadRecord) -> Workload:
     """The object with the status that the record stands for."""
     if record.written is None:
         record.written = _status(record)
     return msgspec.structs.replace(record.seen, status=record.written)
 
 
-def _status(record: Record) -> WorkloadStatus:
+def _status(record: WorkloadRecord) -> WorkloadStatus:
     requeue = None
     if record.requeue_count is not None or record.requeue_at is not None:
         at = record.requeue_at
@@ -81,8 +81,8 @@ def _status(record: Record) -> WorkloadStatus:
     )
 
 
-def _requests(record: Record) -> tuple[PodSetRequest, ...]:
-    if record.refusal is None or record.has_reservation:
+def _requests(record: WorkloadRecord) -> tuple[PodSetRequest, ...]:
+    if record.rejection is None or record.has_reservation:
         return ()
     return tuple(
         PodSetRequest(
@@ -93,7 +93,7 @@ def _requests(record: Record) -> tuple[PodSetRequest, ...]:
     )
 
 
-def _written(name: str, check: Check) -> AdmissionCheckState:
+def _written(name: str, check: CheckState) -> AdmissionCheckState:
     return AdmissionCheckState(
         name=name,
         state=check.state,
@@ -105,7 +105,7 @@ def _written(name: str, check: Check) -> AdmissionCheckState:
     )
 
 
-def booked_amounts(record: Record) -> dict[FlavorResource, int]:
+def booked_amounts(record: WorkloadRecord) -> dict[FlavorResource, int]:
     """What an admission uses, less what reclaimable pods have given back."""
     found: dict[FlavorResource, int] = {}
     if record.admission is None:
@@ -122,7 +122,7 @@ def booked_amounts(record: Record) -> dict[FlavorResource, int]:
     return found
 
 
-def state_of(record: Record) -> str:
+def state_of(record: WorkloadRecord) -> str:
     """pending, reserved, admitted, evicting, inactive or finished."""
     if record.is_finished:
         return "finished"
@@ -133,7 +133,7 @@ def state_of(record: Record) -> str:
     return "pending" if record.is_active else "inactive"
 
 
-def pending_reason(record: Record) -> tuple[str, str]:
+def pending_reason(record: WorkloadRecord) -> tuple[str, str]:
     """Reason and message of QuotaReserved=False."""
     found = record.conditions.get(c.QUOTA_RESERVED)
     return (found.reason, found.message) if found is not None and not found.is_true else ("", "")

@@ -9,7 +9,7 @@ from pilotage.jobs import conditions as c
 from pilotage.jobs.cluster_queue import QueueState
 from pilotage.jobs.lifecycle import Lifecycle, execution_deadline, queue_labels
 from pilotage.jobs.queueing import Queueing
-from pilotage.jobs.record import Place, Record
+from pilotage.jobs.record import WorkloadPlace, WorkloadRecord
 from pilotage.jobs.status import booked_amounts
 from pilotage.jobs.world import World
 
@@ -25,7 +25,7 @@ class Stopping:
 
     # --- begin in the middle ------------------------------------------------------------------------------------------
 
-    def take_over(self, record: Record, queue: QueueState) -> None:
+    def take_over(self, record: WorkloadRecord, queue: QueueState) -> None:
         """It had quota before this engine began: go on from there, with what happened while nobody looked."""
         world = self._world
         self._lifecycle.hold(record, queue, booked_amounts(record))
@@ -40,13 +40,13 @@ class Stopping:
 
     # --- timers -------------------------------------------------------------------------------------------------------
 
-    def expire(self, record: Record) -> None:
+    def expire(self, record: WorkloadRecord) -> None:
         """The timer of a workload went off: do what is due."""
         now = self._world.now()
-        if record.place is Place.BACKOFF:
+        if record.place is WorkloadPlace.BACKOFF:
             self._queueing.place(record)
             return
-        if record.place is not Place.HOLDING:
+        if record.place is not WorkloadPlace.QUOTA_RESERVED:
             return
         limit = execution_deadline(record)
         if limit is not None and limit <= now:
@@ -58,7 +58,7 @@ class Stopping:
             self._not_ready_in_time(record, found[1])
         self._lifecycle.set_timer(record)
 
-    def _not_ready_in_time(self, record: Record, cause: str) -> None:
+    def _not_ready_in_time(self, record: WorkloadRecord, cause: str) -> None:
         settings = self._world.pods_ready
         assert settings is not None
         strategy, requeues = settings.requeuing_strategy, (record.requeue_count or 0) + 1
@@ -74,7 +74,7 @@ class Stopping:
         seconds = pods_ready.start_timeout(record, settings) if is_start else settings.effective_recovery_timeout
         self._lifecycle.evict(record, c.PODS_READY_TIMEOUT, f"Exceeded the PodsReady timeout of {seconds:g}s", cause)
 
-    def _execution_limit(self, record: Record) -> None:
+    def _execution_limit(self, record: WorkloadRecord) -> None:
         seconds = record.seen.spec.maximum_execution_time_seconds
         text = f"Exceeded the maximum execution time of {seconds}s"
         record.past_seconds = 0
@@ -83,14 +83,14 @@ class Stopping:
 
     # --- deactivation -------------------------------------------------------------------------------------------------
 
-    def request_deactivation(self, record: Record, reason: str, message: str) -> None:
+    def request_deactivation(self, record: WorkloadRecord, reason: str, message: str) -> None:
         """Ask for spec.active=false; the rest follows when that is seen."""
         record.conditions.set(c.DEACTIVATION_TARGET, True, reason, message, self._world.now())
         self._world.outbox.changed(record)
         self._world.outbox.deactivate(record)
         self._world.timers.set(record, None)
 
-    def deactivated(self, record: Record) -> None:
+    def deactivated(self, record: WorkloadRecord) -> None:
         """spec.active became false: the quota is free at once, even while pods still terminate."""
         target = record.conditions.get(c.DEACTIVATION_TARGET)
         cause = target.reason if target is not None and target.is_true else ""
@@ -101,20 +101,20 @@ class Stopping:
         record.conditions.remove(c.DEACTIVATION_TARGET)
         record.requeue_count = record.requeue_at = None
         self._lifecycle.drop(record)
-        record.place = Place.INACTIVE
+        record.place = WorkloadPlace.INACTIVE
         if not record.has_reservation:
             self._queueing.tell(record, c.DEACTIVATED, "The workload is deactivated")
         self._world.outbox.changed(record)
 
-    def reactivated(self, record: Record) -> None:
+    def reactivated(self, record: WorkloadRecord) -> None:
         """spec.active became true again. While its pods still terminate it has to wait for their end."""
         if not record.has_reservation:
             self._queueing.place(record)
 
     # --- readiness ----------------------------------------------------------------------------------------------------
 
-    def note_readiness(self, record: Record, is_ready: bool) -> None:
-        if self._world.pods_ready is None or record.place is not Place.HOLDING:
+    def note_readiness(self, record: WorkloadRecord, is_ready: bool) -> None:
+        if self._world.pods_ready is None or record.place is not WorkloadPlace.QUOTA_RESERVED:
             return
         world, was = self._world, record.conditions.is_true(c.PODS_READY)
         status, reason, message = pods_ready.condition(record, is_ready)
@@ -130,7 +130,7 @@ class Stopping:
             world.unready[record.uid] = record
         self._lifecycle.set_timer(record)
 
-    def _observe_start(self, record: Record) -> None:
+    def _observe_start(self, record: WorkloadRecord) -> None:
         labels = queue_labels(record)
         now, admitted = self._world.now(), record.conditions.get(c.ADMITTED)
         assert admitted is not None
@@ -140,9 +140,9 @@ class Stopping:
 
     # --- admission checks ---------------------------------------------------------------------------------------------
 
-    def checks_changed(self, record: Record) -> None:
+    def checks_changed(self, record: WorkloadRecord) -> None:
         """Rejected wins over Retry, Retry over Ready."""
-        if record.place is not Place.HOLDING or record.is_evicted:
+        if record.place is not WorkloadPlace.QUOTA_RESERVED or record.is_evicted:
             return
         rejected, retried = checks.named(record, checks.REJECTED), checks.named(record, checks.RETRY)
         if rejected:
@@ -160,18 +160,18 @@ class Stopping:
 
     # --- stopped queues -----------------------------------------------------------------------------------------------
 
-    def stop_if_wanted(self, record: Record) -> None:
+    def stop_if_wanted(self, record: WorkloadRecord) -> None:
         """Of a holder, if its ClusterQueue or LocalQueue is stopped."""
         queue = self._world.queues[record.cluster_queue]
         local = self._world.local_queues[record.local_queue_key]
         if queue.is_stopped and not queue.is_gone:
             text = f"The ClusterQueue {queue.name} is stopped"
             self._stop(record, c.CLUSTER_QUEUE_STOPPED, text, drain=queue.obj.spec.stop_policy == _DRAIN)
-        if record.place is Place.HOLDING and local.obj is not None and local.is_stopped:
+        if record.place is WorkloadPlace.QUOTA_RESERVED and local.obj is not None and local.is_stopped:
             text = f"The LocalQueue {record.queue_name} is stopped"
             self._stop(record, c.LOCAL_QUEUE_STOPPED, text, drain=local.obj.spec.stop_policy == _DRAIN)
 
-    def _stop(self, record: Record, reason: str, message: str, *, drain: bool) -> None:
+    def _stop(self, record: WorkloadRecord, reason: str, message: str, *, drain: bool) -> None:
         """What has not started loses its reservation, what runs only if the queue is drained."""
         if not record.is_admitted:
             if not record.is_evicted:

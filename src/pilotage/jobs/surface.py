@@ -71,7 +71,7 @@ class QueueingEngine(Protocol):
     def finished(self, key: str, reason: str, message: str) -> None:
         """The job ended: Succeeded, Failed, OutOfSync, OwnerNotFound or FailedToStart."""
 
-    def write_refused(self, key: str, message: str, retry_seconds: float) -> None:
+    def write_rejected(self, key: str, message: str, retry_seconds: float) -> None:
         """The API server refuses the status for good: a reservation that nobody knows of is taken back."""
 
     def settle(self) -> None:

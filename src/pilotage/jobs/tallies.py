@@ -8,14 +8,14 @@ from collections.abc import Mapping
 from pilotage.jobs import conditions as c
 from pilotage.jobs.cluster_queue import QueueState
 from pilotage.jobs.fair_sharing import weighted_share
-from pilotage.jobs.record import Place, Record
+from pilotage.jobs.record import WorkloadPlace, WorkloadRecord
 from pilotage.jobs.reports import UnadmittedCount
 from pilotage.jobs.shapes import PODS
 from pilotage.jobs.status import pending_reason
 from pilotage.jobs.world import World
 
 
-class Tallies:
+class QueueTallies:
     def __init__(self, world: World) -> None:
         self._world = world
 
@@ -48,11 +48,11 @@ class Tallies:
         return {name: weighted_share(node) for name, node in sorted(nodes.items()) if not node.is_queue}
 
 
-def _why(record: Record) -> tuple[str, str]:
-    if record.place is Place.HOLDING:
+def _why(record: WorkloadRecord) -> tuple[str, str]:
+    if record.place is WorkloadPlace.QUOTA_RESERVED:
         return c.UNSATISFIED_CHECKS, ""
     evicted = record.conditions.get(c.EVICTED)
-    if record.place is Place.INACTIVE:
+    if record.place is WorkloadPlace.INACTIVE:
         return c.DEACTIVATED, evicted.reason.partition("DueTo")[2] if evicted is not None else ""
     return pending_reason(record)[0], ""
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import heapq
 from itertools import count
 
-from pilotage.jobs.record import Record
+from pilotage.jobs.record import WorkloadRecord
 
 
 class Timers:
     def __init__(self) -> None:
-        self._heap: list[tuple[int, int, Record]] = []
+        self._heap: list[tuple[int, int, WorkloadRecord]] = []
         self._order = count()
 
-    def set(self, record: Record, due: int | None) -> None:
+    def set(self, record: WorkloadRecord, due: int | None) -> None:
         """Replace the workload's timer."""
         if due == record.due:
             return
@@ -26,7 +26,7 @@ class Timers:
             heapq.heappop(self._heap)
         return self._heap[0][0] if self._heap else None
 
-    def pop(self, now: int) -> Record | None:
+    def pop(self, now: int) -> WorkloadRecord | None:
         """One workload whose time has come; its timer is off then."""
         due = self.next_due()
         if due is None or due > now:

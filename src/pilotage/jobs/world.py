@@ -19,7 +19,7 @@ from pilotage.jobs.ordering import OrderKey, RequeuingTimestamp, order_key, queu
 from pilotage.jobs.outbox import Outbox
 from pilotage.jobs.pod_rules import PodRules
 from pilotage.jobs.quota import FlavorResource, QuotaNode, quotas_of, weight_of
-from pilotage.jobs.record import Record
+from pilotage.jobs.record import WorkloadRecord
 from pilotage.jobs.timers import Timers
 from pilotage.model.kueue import AdmissionCheck, Cohort
 from pilotage.model.selectors import selector_matches
@@ -43,7 +43,7 @@ class World:
         self.shares = AdmissionShares(sharing) if sharing is not None else None
         self.outbox = Outbox()
         self.timers = Timers()
-        self.records: dict[str, Record] = {}
+        self.records: dict[str, WorkloadRecord] = {}
         self.queues: dict[str, QueueState] = {}
         self.local_queues: dict[str, LocalQueueState] = {}
         self.cohorts: dict[str, Cohort] = {}
@@ -51,9 +51,9 @@ class World:
         self.checks: dict[str, AdmissionCheck] = {}
         self.namespaces: dict[str, Mapping[str, str]] = {}
         self.pod_rules = PodRules(configuration.resources)
-        self.unready: dict[str, Record] = {}
+        self.unready: dict[str, WorkloadRecord] = {}
         """Holders of quota whose pods are not ready."""
-        self.stirred: dict[str, None] = {}
+        self.dirty: dict[str, None] = {}
         """ClusterQueues that something happened to since the last cycle."""
         self.emptied: dict[str, None] = {}
         """ClusterQueues that were deleted and whose last workload is gone by now."""
@@ -61,7 +61,7 @@ class World:
         self.changed_local_queues: dict[str, None] = {}
         self._unusable_cohorts: dict[str, tuple[str, str]] = {}
         """Name -> reason and message of the ClusterQueues in them."""
-        self.in_hand: Any = None
+        self.inspected: Any = None
         """The object, or the workload's record, that is being looked at: to be found if looking at it fails."""
 
     def now(self) -> int:
@@ -80,7 +80,7 @@ class World:
             found = self.local_queues[key] = LocalQueueState(key)
         return found
 
-    def queue_of(self, record: Record) -> QueueState | None:
+    def queue_of(self, record: WorkloadRecord) -> QueueState | None:
         """The ClusterQueue that the workload's LocalQueue leads to."""
         local = self.local_queues.get(record.local_queue_key)
         if local is None or local.obj is None:
@@ -88,16 +88,16 @@ class World:
         found = self.queues.get(local.obj.spec.cluster_queue)
         return None if found is None or found.is_gone else found
 
-    def order_key(self, record: Record) -> OrderKey:
+    def order_key(self, record: WorkloadRecord) -> OrderKey:
         """Inside of a ClusterQueue."""
         return order_key(record, self.timestamp, sorts_by_priority=self._sorts_by_priority)
 
-    def head_key(self, record: Record) -> OrderKey:
+    def head_key(self, record: WorkloadRecord) -> OrderKey:
         """Between the heads of ClusterQueues."""
         key = self.order_key(record)
         return key if self._sorts_by_priority else (0, *key[1:])
 
-    def queue_timestamp(self, record: Record) -> float:
+    def queue_timestamp(self, record: WorkloadRecord) -> float:
         return queue_timestamp(record, self.timestamp, sorts_by_priority=self._sorts_by_priority)
 
     def selects(self, queue: QueueState, namespace: str) -> bool:
@@ -108,10 +108,10 @@ class World:
         for leaf in queue.node.root.leaves():
             yield self.queues[leaf.name]
 
-    def holders_of(self, pair: FlavorResource, queue: QueueState) -> Iterator[tuple[QueueState, Record, int]]:
+    def reserving_of(self, pair: FlavorResource, queue: QueueState) -> Iterator[tuple[QueueState, WorkloadRecord, int]]:
         """Who holds how much of what this ClusterQueue shares with others."""
         for other in self.tree_of(queue):
-            for record in other.holders.values():
+            for record in other.reserving.values():
                 if pair in record.usage:
                     yield other, record, record.usage[pair]
 
@@ -124,10 +124,10 @@ class World:
                     total[resource] = total.get(resource, 0) + amount
         return total
 
-    def stir(self, queue: QueueState) -> None:
-        self.stirred[queue.name] = None
+    def mark_dirty(self, queue: QueueState) -> None:
+        self.dirty[queue.name] = None
 
-    def touch(self, record: Record) -> None:
+    def touch(self, record: WorkloadRecord) -> None:
         """Counts of its queues may have changed."""
         if record.cluster_queue:
             self.changed_queues[record.cluster_queue] = None
@@ -139,20 +139,20 @@ class World:
         """Build the quota trees and judge every ClusterQueue."""
         nodes = self._cohort_nodes()
         for queue in self.queues.values():
-            self.in_hand = queue.obj
+            self.inspected = queue.obj
             node = queue.new_node()
             cohort = queue.obj.spec.cohort_name
             if cohort and cohort not in self._unusable_cohorts:
                 node.attach(nodes[cohort])
-        self.in_hand = None
+        self.inspected = None
         roots = {id(queue.node.root): queue.node.root for queue in self.queues.values()}
         for root in roots.values():
             root.total_up()
         for queue in self.queues.values():
-            self.in_hand = queue.obj
+            self.inspected = queue.obj
             queue.reason, queue.message = self._usability(queue)
             queue.is_active = queue.reason == READY
-        self.in_hand = None
+        self.inspected = None
 
     def _cohort_nodes(self) -> dict[str, QuotaNode]:
         names = {queue.obj.spec.cohort_name for queue in self.queues.values()} | set(self.cohorts)
@@ -170,7 +170,7 @@ class World:
         cohort = self.cohorts.get(name)
         if cohort is None:
             return QuotaNode(name, {}, is_queue=False)
-        self.in_hand = cohort
+        self.inspected = cohort
         try:
             weight, quotas = weight_of(cohort.spec.fair_sharing), quotas_of(cohort.spec.resource_groups)
         except (ValueError, ArithmeticError) as error:

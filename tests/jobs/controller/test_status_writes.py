@@ -29,12 +29,12 @@ class Server:
     def __init__(self) -> None:
         self.version = 1
         self.bodies: list[Any] = []
-        self.refusal: int | None = None
+        self.rejection: int | None = None
 
     async def patch(self, kind: Any, namespace: str, name: str, body: bytes, **options: Any) -> bytes:
         told = msgspec.json.decode(body)
-        if self.refusal is not None:
-            raise Refused(self.refusal)
+        if self.rejection is not None:
+            raise Refused(self.rejection)
         if told["metadata"]["resourceVersion"] != str(self.version):
             raise Refused(409)
         self.version += 1
@@ -59,7 +59,7 @@ class Engine:
     def quota_tree(self, cluster_queue: str) -> str:
         return cluster_queue
 
-    def write_refused(self, key: str, message: str, retry_seconds: float) -> None:
+    def write_rejected(self, key: str, message: str, retry_seconds: float) -> None:
         self.refused.append(key)
 
     def decide(self, count: int) -> None:
@@ -156,7 +156,7 @@ async def test_our_own_writes_need_not_be_seen_first() -> None:
 
 async def test_a_refusal_for_good_is_told_to_the_engine() -> None:
     server, engine = Server(), Engine()
-    server.refusal = 422
+    server.rejection = 422
     writes = StatusWrites(cast(QueueingEngine, engine), server, VirtualClock(), lambda key: None)
     async with asyncio.TaskGroup() as tasks:
         writes.start(tasks)
@@ -168,7 +168,7 @@ async def test_a_refusal_for_good_is_told_to_the_engine() -> None:
 async def test_a_refusal_is_looked_at_again_later_and_later() -> None:
     """What the job says and the workload lacks is found missing at every look, and refused again."""
     server, engine, clock = Server(), Engine(), VirtualClock()
-    server.refusal = 403
+    server.rejection = 403
     tried = 0
 
     def look(key: str) -> None:
@@ -184,7 +184,7 @@ async def test_a_refusal_is_looked_at_again_later_and_later() -> None:
             await clock.advance(1.0)
             writes.try_again()
         assert tried == 5, "after 1, 2, 4, 8 and 16 seconds"
-        server.refusal = None
+        server.rejection = None
         for _ in range(60):
             await clock.advance(1.0)
             writes.try_again()
@@ -194,7 +194,7 @@ async def test_a_refusal_is_looked_at_again_later_and_later() -> None:
 
 async def test_a_passing_failure_is_tried_again_later() -> None:
     server, engine, clock = Server(), Engine(), VirtualClock()
-    server.refusal = 500
+    server.rejection = 500
     writes = StatusWrites(cast(QueueingEngine, engine), server, clock, lambda key: None)
     async with asyncio.TaskGroup() as tasks:
         writes.start(tasks)
@@ -202,7 +202,7 @@ async def test_a_passing_failure_is_tried_again_later() -> None:
         await settled()
         due = writes.retries.next_due()
         assert writes.is_pending("ns/w") and due is not None
-        server.refusal = None
+        server.rejection = None
         await clock.advance(due - clock.monotonic())
         writes.try_again()
         await settled()
@@ -269,10 +269,10 @@ async def test_quota_is_shared_as_the_present_engine_says() -> None:
     async with asyncio.TaskGroup() as tasks:
         writes.start(tasks)
         writes.engine = cast(QueueingEngine, engine)
-        server.refusal = 500
+        server.rejection = 500
         engine.hand_over(writes)
         await settled()
-        server.refusal = None
+        server.rejection = None
         writes.changed("ns/new")
         await settled()
         assert server.bodies == [], "the release of the same cohort is not stored"
@@ -286,11 +286,11 @@ async def test_quota_that_it_is_not_allowed_to_give_back_is_not_given_away() -> 
     writes = StatusWrites(cast(QueueingEngine, engine), server, clock, lambda key: None)
     async with asyncio.TaskGroup() as tasks:
         writes.start(tasks)
-        server.refusal = 403
+        server.rejection = 403
         engine.hand_over(writes)
         await settled()
         assert engine.refused == [] and writes.is_pending("ns/old")
-        server.refusal = None
+        server.rejection = None
         writes.changed("ns/new")
         await settled()
         assert server.bodies == []

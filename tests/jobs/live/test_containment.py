@@ -8,7 +8,7 @@ import pytest
 
 from pilotage.jobs.admission import AdmissionCycle
 from pilotage.jobs.lifecycle import Lifecycle
-from pilotage.jobs.record import Record
+from pilotage.jobs.record import WorkloadRecord
 from pilotage.jobs.stopping import Stopping
 from pilotage.jobs.world import MOST_LEVELS
 from tests.jobs.live.world import KUEUE, QueueingWorld, cluster_queue, flavor, job, living, local_queue, queue
@@ -23,7 +23,7 @@ def raising(method: Any, name: str) -> Any:
 
     def wrapped(self: Any, record: Any, *rest: Any, **named: Any) -> Any:
         found = method(self, record, *rest, **named)
-        seen = (record if isinstance(record, Record) else record.record).seen
+        seen = (record if isinstance(record, WorkloadRecord) else record.record).seen
         if any(owner.name == name for owner in seen.metadata.owner_references):
             raise RuntimeError("a bug of ours")
         return found

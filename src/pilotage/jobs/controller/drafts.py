@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from pilotage.jobs.adapters import batch_job, marks, plain_pods
-from pilotage.jobs.adapters.plain_pods import Group
+from pilotage.jobs.adapters.plain_pods import PodGroup
 from pilotage.jobs.adapters.workload_draft import Drafting, DraftProblem, Priority, WorkloadDraft, workload_name
 from pilotage.jobs.pods_ready import TIMEOUT_ANNOTATION, own_timeout
 from pilotage.model.kueue import PriorityClassRef, WorkloadPriorityClass
@@ -66,12 +66,12 @@ def job_draft(job: Job, classes: PriorityClasses, queue_name: str) -> WorkloadDr
     )
 
 
-def group_workload_name(members: Group) -> str:
+def group_workload_name(members: PodGroup) -> str:
     first = members.pods[0]
     return members.name or workload_name("Pod", first.name, first.uid)
 
 
-def group_draft(members: Group, classes: PriorityClasses) -> WorkloadDraft | DraftProblem:
+def group_draft(members: PodGroup, classes: PriorityClasses) -> WorkloadDraft | DraftProblem:
     first = members.pods[0]
     priority = classes.priority(first.labels, first.spec.priority_class_name)
     if isinstance(priority, DraftProblem):

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any, Final
 
-from pilotage.jobs.controller.intake import Intake
-from pilotage.jobs.controller.notes import Notes
+from pilotage.jobs.controller.events import ObjectEventRecorder
+from pilotage.jobs.controller.intake import QueueingIntake
 from pilotage.jobs.controller.objects import Objects
 from pilotage.jobs.controller.status_writes import StatusWrites
-from pilotage.jobs.controller.steps import Note
+from pilotage.jobs.controller.steps import RecordEvent
 from pilotage.jobs.filling import EngineSpoiled, Identity, filled
 from pilotage.jobs.surface import QueueingEngine
 from pilotage.model.kueue import AdmissionCheck, ClusterQueue, Cohort, LocalQueue, ResourceFlavor, Workload
@@ -31,8 +31,8 @@ class EngineKeeper:
         self,
         make_engine: Callable[[], QueueingEngine],
         objects: Objects,
-        intake: Intake,
-        notes: Notes,
+        intake: QueueingIntake,
+        events: ObjectEventRecorder,
         faults: Metrics,
     ) -> None:
         self._make_engine = make_engine
@@ -40,7 +40,7 @@ class EngineKeeper:
         self._intake = intake
         self._left_out = intake.left_out
         self._left_out.on_added = self._tell
-        self._notes = notes
+        self._events = events
         self._faults = faults
         self._failures_in_a_row = 0
 
@@ -90,4 +90,4 @@ class EngineKeeper:
         obj = self._objects.of(kind).get(key)
         if isinstance(obj, Workload | ClusterQueue | LocalQueue | Cohort | ResourceFlavor | AdmissionCheck):
             text = f"Workload queueing goes on without this {kind} until it changes: {error}"
-            self._notes.record(Note(obj, "Skipped", text, "Warning"))
+            self._events.record(RecordEvent(obj, "Skipped", text, "Warning"))

@@ -1,8 +1,8 @@
 """Statuses on their way to the API server: at most one write per object, always the newest content.
 
 A workload's status is written for the version of the object that the engine has taken in, so that what others write
-(admission checks, users) is never overwritten unseen. A refusal because of a newer version is settled when that version
-has arrived and the engine has taken it in; then the status is written as it is by then.
+(admission checks, users) is never overwritten unseen. A conflict with a newer version is settled when that version has
+arrived and the engine has taken it in; then the status is written as it is by then.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from pilotage.api.calls import is_conflict, is_not_found
 from pilotage.calls.queueing_status import QueueingStatus
 from pilotage.clock import Clock
-from pilotage.jobs.controller.notes import Calls
+from pilotage.jobs.controller.events import ApiCalls
 from pilotage.jobs.controller.release_order import ReleaseOrder
 from pilotage.jobs.controller.retries import Retries
 from pilotage.jobs.controller.status_bodies import queue_status, without_reservation, workload_status
@@ -30,7 +30,7 @@ from pilotage.model.meta import TimedCondition
 log = logging.getLogger(__name__)
 
 _FORBIDDEN = 403
-_REFUSED_FOR_GOOD = frozenset({400, _FORBIDDEN, 422})
+_REJECTED_FOR_GOOD = frozenset({400, _FORBIDDEN, 422})
 
 
 @dataclass(slots=True)
@@ -55,7 +55,7 @@ class _Pending:
 @dataclass(slots=True)
 class StatusWrites:
     engine: QueueingEngine
-    calls: Calls
+    calls: ApiCalls
     clock: Clock
     on_written: Callable[[str], None]
     """Told the key of a workload whose status the API server has now, or will never have."""
@@ -119,7 +119,7 @@ class StatusWrites:
         """The engine has other statuses than the API server: all of one turn, so that each finds what it waits for."""
         keys = []
         for workload in workloads:
-            self._let_go(self._order.note(workload))
+            self._let_go(self._order.decided(workload))
             keys.append(workload.key)
         for key in keys:
             self.changed(key)
@@ -236,11 +236,11 @@ class StatusWrites:
             # Whoever may not write yet may do so later. Until then the quota is not free for others.
             log.warning("status refused, quota is not given back yet: workload=%s error=%s", key, error)
             self.retries.failed(key)
-        elif code in _REFUSED_FOR_GOOD:
+        elif code in _REJECTED_FOR_GOOD:
             log.warning("status refused: workload=%s error=%s", key, error)
             self._pending.pop(key, None)
             # Nothing is looked at again at once: that would write, and be refused, without end.
-            self.engine.write_refused(key, str(error), self.retries.failed(key))
+            self.engine.write_rejected(key, str(error), self.retries.failed(key))
             self._let_go(self._order.rejected(key))
         else:
             log.info("status could not be written yet: workload=%s error=%s", key, error)

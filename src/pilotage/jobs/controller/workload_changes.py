@@ -7,7 +7,7 @@ from typing import Any
 
 from pilotage.jobs.adapters import marks
 from pilotage.jobs.adapters.workload_draft import Drafting, DraftProblem, WorkloadDraft, same_pod_sets
-from pilotage.jobs.controller.steps import Change, Note, RemoveWorkload, Step, Subject
+from pilotage.jobs.controller.steps import EventSubject, PatchObject, RecordEvent, RemoveWorkload, Step
 from pilotage.jobs.controller.workload_facts import holds_quota, is_true
 from pilotage.model.kueue import Workload
 
@@ -15,7 +15,7 @@ _ALWAYS = ("priority", "priorityClassRef")
 """What may change while quota is reserved."""
 
 
-def followed(owner: Subject, workload: Workload, draft: WorkloadDraft) -> Iterator[Step]:
+def followed(owner: EventSubject, workload: Workload, draft: WorkloadDraft) -> Iterator[Step]:
     """What makes the workload say again what its job says; nothing if it does."""
     differences = _differences(workload, draft)
     if not differences:
@@ -24,7 +24,7 @@ def followed(owner: Subject, workload: Workload, draft: WorkloadDraft) -> Iterat
         if "podSets" in differences:
             # Quota was reserved for something else.
             text = f"Deleted Workload {workload.key}: the job was changed"
-            yield RemoveWorkload(workload, Note(owner, "DeletedWorkload", text))
+            yield RemoveWorkload(workload, RecordEvent(owner, "DeletedWorkload", text))
             return
         differences = {name: value for name, value in differences.items() if name in _ALWAYS}
     if differences:
@@ -32,7 +32,7 @@ def followed(owner: Subject, workload: Workload, draft: WorkloadDraft) -> Iterat
 
 
 def priority_followed(
-    owner: Subject, labels: Mapping[str, str], workload: Workload, drafting: Drafting
+    owner: EventSubject, labels: Mapping[str, str], workload: Workload, drafting: Drafting
 ) -> Iterator[Step]:
     """Another priority class of a job that runs; others may preempt it then, or it may not be preempted any more."""
     known = workload.spec.priority_class_ref
@@ -41,17 +41,17 @@ def priority_followed(
         return
     draft = drafting()
     if isinstance(draft, DraftProblem):
-        yield Note(owner, draft.reason, draft.message, "Warning")
+        yield RecordEvent(owner, draft.reason, draft.message, "Warning")
         return
     differences = {name: value for name, value in _differences(workload, draft).items() if name in _ALWAYS}
     if differences:
         yield _change(owner, workload, differences)
 
 
-def _change(owner: Subject, workload: Workload, differences: dict[str, Any]) -> Change:
+def _change(owner: EventSubject, workload: Workload, differences: dict[str, Any]) -> PatchObject:
     identity = {"uid": workload.uid, "resourceVersion": workload.resource_version}
-    note = Note(owner, "UpdatedWorkload", f"Updated Workload {workload.key}: {', '.join(sorted(differences))}")
-    return Change(workload, {"metadata": identity, "spec": differences}, note=note)
+    event = RecordEvent(owner, "UpdatedWorkload", f"Updated Workload {workload.key}: {', '.join(sorted(differences))}")
+    return PatchObject(workload, {"metadata": identity, "spec": differences}, event=event)
 
 
 def _differences(workload: Workload, draft: WorkloadDraft) -> dict[str, Any]:
@@ -70,12 +70,12 @@ def _differences(workload: Workload, draft: WorkloadDraft) -> dict[str, Any]:
     return differences
 
 
-def checks_told(owner: Subject, workload: Workload) -> Iterator[Note]:
+def pending_checks_event(owner: EventSubject, workload: Workload) -> Iterator[RecordEvent]:
     """What admission checks say that are not ready yet."""
     pending = [one for one in workload.status.admission_checks if one.state == "Pending" and one.message]
     if pending and holds_quota(workload) and not is_true(workload, "Evicted"):
         text = "; ".join(f"{one.name}: {one.message}" for one in pending)
-        yield Note(owner, "UpdatedAdmissionCheck", text, is_told_once=True)
+        yield RecordEvent(owner, "UpdatedAdmissionCheck", text, is_recorded_once=True)
 
 
 def same_reclaimable(workload: Workload, counts: Mapping[str, int]) -> bool:

@@ -31,7 +31,7 @@ class _Lent:
         return min(_below(self.by_priority, priority), self.most)
 
 
-class Reach:
+class QuotaUpperBound:
     def __init__(self, world: World) -> None:
         self._world = world
         self._is_fair = world.configuration.fair_sharing is not None

@@ -10,18 +10,18 @@ from collections.abc import Sequence
 
 from pilotage.jobs.assignment import Assigner, Assignment, Mode
 from pilotage.jobs.cluster_queue import QueueState
-from pilotage.jobs.preemption import Preemption, Victim, Want, removed
-from pilotage.jobs.record import AFRESH, Chosen, Record
+from pilotage.jobs.preemption import ClassicalPreemption, PreemptionRequest, Victim, removed
+from pilotage.jobs.record import AFRESH, Chosen, WorkloadRecord
 from pilotage.jobs.world import World
 
 
-class Judge:
-    def __init__(self, world: World, assigner: Assigner, preemption: Preemption) -> None:
+class Nominator:
+    def __init__(self, world: World, assigner: Assigner, preemption: ClassicalPreemption) -> None:
         self._world = world
         self._assigner = assigner
         self._preemption = preemption
 
-    def judge(self, record: Record, queue: QueueState) -> tuple[Assignment, list[Victim]]:
+    def judge(self, record: WorkloadRecord, queue: QueueState) -> tuple[Assignment, list[Victim]]:
         """The best assignment under the present usage, and the victims that it needs."""
         if record.chosen is not None:
             # At its full size it might borrow, and those it made way for would go before it again.
@@ -36,7 +36,7 @@ class Judge:
             return assignment, victims
         return self._shrunk(record, queue, counts) or (assignment, victims)
 
-    def _as_chosen(self, record: Record, queue: QueueState, chosen: Chosen) -> Assignment | None:
+    def _as_chosen(self, record: WorkloadRecord, queue: QueueState, chosen: Chosen) -> Assignment | None:
         """What fits at the size for which victims were chosen: with the first flavors if they do, else with those."""
         assignment = self._assigner.assign(record, queue, chosen.counts)
         if assignment.mode is not Mode.FIT and chosen.resumption is not AFRESH:
@@ -46,11 +46,11 @@ class Judge:
         return assignment if assignment.mode is Mode.FIT else None
 
     def _still_waiting(
-        self, record: Record, queue: QueueState, chosen: Chosen
+        self, record: WorkloadRecord, queue: QueueState, chosen: Chosen
     ) -> tuple[Assignment, list[Victim]] | None:
         """Victims that are on their way out count as gone, whatever their queue uses by now: if that is enough, nobody
         else has to go, and the preemptor does not lose its place."""
-        holders = [(other, holder) for other in self._world.tree_of(queue) for holder in other.holders.values()]
+        holders = [(other, holder) for other in self._world.tree_of(queue) for holder in other.reserving.values()]
         leaving = [(other, holder) for other, holder in holders if holder.uid in record.waits_for and holder.is_evicted]
         if not leaving:
             return None
@@ -68,13 +68,15 @@ class Judge:
         assignment.mode = Mode.PREEMPT
         return assignment, [Victim(holder, other, "") for other, holder in leaving]
 
-    def _victims(self, record: Record, queue: QueueState, assignment: Assignment) -> list[Victim]:
+    def _victims(self, record: WorkloadRecord, queue: QueueState, assignment: Assignment) -> list[Victim]:
         if assignment.mode in (Mode.FIT, Mode.NO_FIT):
             return []
-        return self._preemption.victims(Want(record, queue, frozenset(assignment.preempting), assignment.usage))
+        return self._preemption.victims(
+            PreemptionRequest(record, queue, frozenset(assignment.preempting), assignment.usage)
+        )
 
     def _shrunk(
-        self, record: Record, queue: QueueState, counts: Sequence[int]
+        self, record: WorkloadRecord, queue: QueueState, counts: Sequence[int]
     ) -> tuple[Assignment, list[Victim]] | None:
         """The largest number of pods that fits or finds victims, between minCount and count."""
         needs = record.shape.pod_sets

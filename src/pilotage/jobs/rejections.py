@@ -47,16 +47,16 @@ class Obstacle(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class Rejection:
     """The outcome of an attempt that did not end in a reservation."""
 
     reason: str
     obstacles: tuple[Obstacle, ...] = ()
     detail: str = ""
 
-    def now(self, node: QuotaNode) -> Refusal:
+    def now(self, node: QuotaNode) -> Rejection:
         """The same with what is free now."""
-        return Refusal(self.reason, tuple(one.now(node) for one in self.obstacles), self.detail)
+        return Rejection(self.reason, tuple(one.now(node) for one in self.obstacles), self.detail)
 
     @property
     def message(self) -> str:
