@@ -13,7 +13,6 @@ from pilotage.jobs.configuration.kinds import KNOWN_FRAMEWORKS, QueueingConfigur
 from pilotage.jobs.controller.controller import QueueingController
 from pilotage.jobs.controller.events import ApiCalls
 from pilotage.jobs.engine import JobQueueing
-from pilotage.jobs.surface import QueueingEngine
 from pilotage.jobs.visibility import VisibilityApi
 from pilotage.kube.client import KubeClient
 from pilotage.kube.reflector import Reflector
@@ -81,7 +80,7 @@ class QueueingProcess:
 
         self.visibility = VisibilityApi(self._view)
 
-    def _view(self) -> QueueingEngine | None:
+    def _view(self) -> JobQueueing | None:
         return self.controller.view() if all(one.has_synced for one in self.reflectors) else None
 
     def watch(self, tasks: asyncio.TaskGroup) -> list[asyncio.Task[None]]:

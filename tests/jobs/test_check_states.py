@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import msgspec
 
-from pilotage.jobs import checks
 from pilotage.jobs.record import CheckState
 from pilotage.model.kueue import AdmissionCheckState, PodSetUpdate, WorkloadStatus
 from tests.jobs.world import World
@@ -59,11 +58,11 @@ def test_the_latest_delay_of_those_in_retry_counts() -> None:
     world = World()
     world.queue("main")
     world.submit("a", "main")
-    record = world.engine._world.records["ns/a"]
+    record = world.engine._workloads.records["ns/a"]
     record.checks = {
         "early": CheckState(state="Retry", since=10, requeue_after=5),
         "late": CheckState(state="Retry", since=2, requeue_after=20),
         "none": CheckState(state="Retry", since=90),
         "other": CheckState(state="Ready", since=90, requeue_after=90),
     }
-    assert checks.retry_at(record) == 22
+    assert record.checks_retry_at == 22

@@ -37,11 +37,15 @@ def world_with(borrow: dict[str, Any] | None, *, used: int = 0) -> World:
 
 def want(world: World, *, pairs: frozenset[tuple[str, str]] = frozenset([CPU])) -> PreemptionRequest:
     engine = world.engine
-    return PreemptionRequest(engine._world.records["ns/me"], engine._world.queues["main"], pairs, {CPU: 20_000})
+    return PreemptionRequest(
+        engine._workloads.records["ns/me"], engine._workloads.tree.queues["main"], pairs, {CPU: 20_000}
+    )
 
 
 def candidate(world: World, name: str, kind: CandidateKind) -> PreemptionCandidate:
-    return PreemptionCandidate(world.engine._world.records[f"ns/{name}"], world.engine._world.queues["other"], kind)
+    return PreemptionCandidate(
+        world.engine._workloads.records[f"ns/{name}"], world.engine._workloads.tree.queues["other"], kind
+    )
 
 
 @pytest.mark.parametrize(
@@ -78,7 +82,7 @@ def test_attempts(borrow: Any, used: int, kinds: list[CandidateKind], attempts: 
 )
 def test_class_of_a_foreign_candidate(borrow: Any, name: str, entitled: bool, kind: CandidateKind) -> None:
     world = world_with(borrow)
-    assert _kind(want(world), world.engine._world.records[f"ns/{name}"], entitled) is kind
+    assert _kind(want(world), world.engine._workloads.records[f"ns/{name}"], entitled) is kind
 
 
 def test_order_of_candidates() -> None:
@@ -88,8 +92,8 @@ def test_order_of_candidates() -> None:
     for name, priority in (("a", 0), ("b", 0), ("c", 1), ("d", 0), ("e", 9)):
         world.submit(name, "main", 1, priority=priority, eviction="manual")
         world.stage.advance(1 if name != "a" else 0)
-    world.engine._lifecycle.evict(world.engine._world.records["ns/e"], "Preempted", "")
-    records, queue = world.engine._world.records, world.engine._world.queues["main"]
+    world.engine._workloads.evict(world.engine._workloads.records["ns/e"], "Preempted", "")
+    records, queue = world.engine._workloads.records, world.engine._workloads.tree.queues["main"]
     kinds = {
         "a": CandidateKind.OWN,
         "b": CandidateKind.OWN,

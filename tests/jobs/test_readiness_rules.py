@@ -14,7 +14,7 @@ def _record(*, is_admitted: bool, before: tuple[bool, str] | None) -> WorkloadRe
     world = World()
     world.queue("main")
     world.submit("a", "main")
-    record: WorkloadRecord = world.engine._world.records["ns/a"]
+    record: WorkloadRecord = world.engine._workloads.records["ns/a"]
     record.conditions.set(c.ADMITTED, is_admitted, "x", "", 0)
     record.conditions.remove(c.PODS_READY)
     if before is not None:

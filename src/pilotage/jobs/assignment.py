@@ -18,11 +18,11 @@ from typing import Protocol
 
 from pilotage.jobs import conditions as c
 from pilotage.jobs.cluster_queue import QueueState
+from pilotage.jobs.flavors import Flavor
 from pilotage.jobs.quota import FlavorResource
-from pilotage.jobs.record import WorkloadRecord
+from pilotage.jobs.record import Resumption, WorkloadRecord
 from pilotage.jobs.rejections import Obstacle, mildest, most_severe
 from pilotage.jobs.shapes import PODS, PodSetNeed
-from pilotage.jobs.world import World
 
 
 class Mode(IntEnum):
@@ -81,26 +81,34 @@ class Oracle(Protocol):
 
 
 class Assigner:
-    def __init__(self, world: World, oracle: Oracle) -> None:
-        self._world = world
-        self._oracle = oracle
+    def __init__(self, flavors: Mapping[str, Flavor], oracle: Oracle, *, is_fair: bool) -> None:
+        """`is_fair`: with fair sharing."""
+        self.flavors = flavors
+        self.oracle = oracle
+        self.is_fair = is_fair
 
-    def assign(self, record: WorkloadRecord, queue: QueueState, counts: Sequence[int]) -> Assignment:
-        """The best assignment of these numbers of pods under the present usage."""
-        search = _Search(self._world, self._oracle, record, queue)
+    def assign(
+        self, record: WorkloadRecord, queue: QueueState, counts: Sequence[int], resumption: Resumption | None = None
+    ) -> Assignment:
+        """The best assignment of these numbers of pods under the present usage.
+
+        The search goes on where it ended last, or at `resumption`.
+        """
+        search = _Search(self, record, queue, record.attempt.resumption if resumption is None else resumption)
         for index, need in enumerate(record.shape.pod_sets):
             search.pod_set(index, need, counts[index])
         return search.finish()
 
 
 class _Search:
-    def __init__(self, world: World, oracle: Oracle, record: WorkloadRecord, queue: QueueState) -> None:
-        self._flavors = world.flavors
-        self._oracle = oracle
+    def __init__(self, assigner: Assigner, record: WorkloadRecord, queue: QueueState, resumption: Resumption) -> None:
+        self._flavors = assigner.flavors
+        self._oracle = assigner.oracle
+        self._fair = assigner.is_fair
         self._record = record
         self._queue = queue
-        self._fair = world.configuration.fair_sharing is not None
-        self._found = Assignment(resumed=bool(record.resumption.tried))
+        self._tried = resumption.tried
+        self._found = Assignment(resumed=bool(resumption.tried))
         self._reasons: list[str] = []
         self._rejected_at: int | None = None
         """The first pod set that has no flavor."""
@@ -171,7 +179,7 @@ class _Search:
     ) -> tuple[Judged | None, int]:
         """The best flavor, and the index of the last one that was looked at."""
         best: Judged | None = None
-        start = self._record.resumption.tried.get((index, next(iter(wanted))), -1) + 1
+        start = self._tried.get((index, next(iter(wanted))), -1) + 1
         for at in range(start, len(names)):
             flavor = self._flavors.get(names[at])
             objection = f"flavor {names[at]} not found" if flavor is None else flavor.objection(need)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol, TypeVar
 
 from pilotage.jobs.cluster_queue import QueueState
-from pilotage.jobs.ordering import OrderKey
+from pilotage.jobs.ordering import OrderKey, QueueOrder
 from pilotage.jobs.preemption import (
     IN_CLUSTER_QUEUE,
     IN_COHORT_FAIR_SHARING,
@@ -26,8 +26,8 @@ from pilotage.jobs.preemption import (
     spare,
 )
 from pilotage.jobs.quota import Amounts, QuotaNode
+from pilotage.jobs.quota_tree import QuotaTree
 from pilotage.jobs.quota_upper_bound import QuotaUpperBound
-from pilotage.jobs.world import World
 
 MOST = 2**63 - 1
 
@@ -138,8 +138,10 @@ def _standing(finalist: tuple[QuotaNode, C]) -> tuple[bool, bool, float, OrderKe
 class FairSharingPreemption(ClassicalPreemption):
     """Victims by share instead of by borrowWithinCohort."""
 
-    def __init__(self, world: World, reach: QuotaUpperBound, strategies: Sequence[str]) -> None:
-        super().__init__(world, reach)
+    def __init__(
+        self, tree: QuotaTree, order: QueueOrder, upper_bound: QuotaUpperBound, strategies: Sequence[str]
+    ) -> None:
+        super().__init__(tree, order, upper_bound)
         self._strategies = strategies
 
     def victims(self, want: PreemptionRequest) -> list[Victim]:

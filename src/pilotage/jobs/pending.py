@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 from pilotage.jobs.ordering import OrderKey
 from pilotage.jobs.quota import FlavorResource
 from pilotage.jobs.record import WorkloadPlace, WorkloadRecord
-from pilotage.jobs.rejections import Rejection
+from pilotage.jobs.rejections import QuotaRejection
 
 GroupKey = tuple[Any, ...]
 
@@ -47,7 +47,7 @@ NEVER = WakeCondition()
 class KnownRejection(NamedTuple):
     """What was found out about a group."""
 
-    rejection: Rejection
+    rejection: QuotaRejection
     wake: WakeCondition
 
 
@@ -73,6 +73,15 @@ class PendingGroup:
         """Of the member that was refused; who is before it has not been judged."""
         self.unreported: dict[str, WorkloadRecord] = {}
         """Members that joined since the last rejection and do not carry its reason yet."""
+
+    def reported(self, record: WorkloadRecord) -> None:
+        """The member carries the reason of the last rejection."""
+        self.unreported.pop(record.uid, None)
+
+    def take_unreported(self) -> list[WorkloadRecord]:
+        members = list(self.unreported.values())
+        self.unreported.clear()
+        return members
 
     @property
     def first(self) -> WorkloadRecord:
@@ -119,8 +128,7 @@ class PendingWorkloads:
             group = self._groups[name] = PendingGroup(name, record.priority)
         insort(group.members, (key, record), key=_key_of)
         self._keys[record.uid] = key
-        record.group = group
-        record.place = WorkloadPlace.QUEUED
+        record.join(group)
         group.unreported[record.uid] = record
         if group.is_inadmissible:
             self.inadmissible_count += 1
@@ -132,7 +140,7 @@ class PendingWorkloads:
                 self._offer(group)
 
     def add_backoff(self, record: WorkloadRecord) -> None:
-        record.place = WorkloadPlace.BACKOFF
+        record.begin_backoff()
         self.backoff[record.uid] = record
 
     def remove(self, record: WorkloadRecord) -> None:
@@ -144,8 +152,7 @@ class PendingWorkloads:
         assert group is not None
         at = bisect_left(group.members, key, key=_key_of)
         del group.members[at]
-        record.group = None
-        group.unreported.pop(record.uid, None)
+        group.reported(record)
         if group.is_inadmissible:
             self.inadmissible_count -= 1
         else:

@@ -1,7 +1,7 @@
 """Preemption: who must go so that a workload gets its quota?
 
-Candidates are holders of quota that use what is lacking: of the own ClusterQueue by `withinClusterQueue`, of others in
-the tree by `reclaimWithinCohort`, and only where somebody on the way is above the own quota. A foreign candidate is
+Candidates are workloads with quota that use what is lacking: of the own ClusterQueue by `withinClusterQueue`, of others
+in the tree by `reclaimWithinCohort`, and only where somebody on the way is above the own quota. A foreign candidate is
 
     ENTITLED      the request fits into quota that the preemptor's side owns: it may always be taken
     BORROWING     borrowWithinCohort allows it, also if the preemptor borrows
@@ -18,10 +18,11 @@ from typing import NamedTuple
 
 from pilotage.jobs.assignment import Mode
 from pilotage.jobs.cluster_queue import QueueState
+from pilotage.jobs.ordering import QueueOrder
 from pilotage.jobs.quota import Amounts, FlavorResource, QuotaNode
+from pilotage.jobs.quota_tree import QuotaTree
 from pilotage.jobs.quota_upper_bound import QuotaUpperBound
 from pilotage.jobs.record import WorkloadRecord
-from pilotage.jobs.world import World
 
 IN_CLUSTER_QUEUE = "InClusterQueue"
 IN_COHORT_RECLAMATION = "InCohortReclamation"
@@ -70,21 +71,22 @@ class PreemptionRequest(NamedTuple):
     usage: Amounts
     """What must fit."""
     gone: Container[str] = ()
-    """UIDs of holders whose usage is off the books already: they cannot make room twice."""
+    """UIDs of workloads whose usage is taken off already: they cannot make room twice."""
 
 
 class ClassicalPreemption:
     """Victims by priority and reclaim; also answers whether preemption could make room at all."""
 
-    def __init__(self, world: World, reach: QuotaUpperBound) -> None:
-        self._world = world
-        self._reach = reach
+    def __init__(self, tree: QuotaTree, order: QueueOrder, upper_bound: QuotaUpperBound) -> None:
+        self._tree = tree
+        self._order = order
+        self._upper_bound = upper_bound
 
     def possibility(
         self, record: WorkloadRecord, queue: QueueState, pair: FlavorResource, amount: int
     ) -> tuple[Mode, int]:
         found: list[Victim] = []
-        if amount <= self._reach.within(queue, pair, record.priority):
+        if amount <= self._upper_bound.within(queue, pair, record.priority):
             found = self.victims(PreemptionRequest(record, queue, frozenset([pair]), {pair: amount}))
         if not found:
             return Mode.NO_CANDIDATES, queue.node.borrowing_level(pair, amount)[0]
@@ -126,12 +128,12 @@ class ClassicalPreemption:
         policy = want.queue.obj.spec.preemption.within_cluster_queue
         if policy == "Never":
             return
-        record, since = want.record, self._world.queue_timestamp(want.record)
+        record, since = want.record, self._order.timestamp(want.record)
         for other in want.queue.reserving.values():
             if other.priority > record.priority or not _uses(other, want):
                 continue
             is_lower = other.priority < record.priority
-            if is_lower or (policy == "LowerOrNewerEqualPriority" and self._world.queue_timestamp(other) > since):
+            if is_lower or (policy == "LowerOrNewerEqualPriority" and self._order.timestamp(other) > since):
                 yield other
 
     def reclaimable(self, want: PreemptionRequest, queue: QueueState) -> Iterator[WorkloadRecord]:
@@ -146,7 +148,7 @@ class ClassicalPreemption:
             if child is skip or child.is_within_quota(pairs):
                 continue
             if child.is_queue:
-                yield self._world.queues[child.name]
+                yield self._tree.queues[child.name]
             else:
                 yield from self.borrowers(child, skip, pairs)
 
@@ -250,7 +252,7 @@ def _put_back(taken: Sequence[PreemptionCandidate]) -> None:
 
 
 class removed:
-    """Within the block the usage of these workloads is off the books."""
+    """Within the block the usage of these workloads does not count."""
 
     def __init__(self, records: Sequence[tuple[QueueState, WorkloadRecord]]) -> None:
         self._records = records

@@ -47,16 +47,16 @@ class Obstacle(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Rejection:
+class QuotaRejection:
     """The outcome of an attempt that did not end in a reservation."""
 
     reason: str
     obstacles: tuple[Obstacle, ...] = ()
     detail: str = ""
 
-    def now(self, node: QuotaNode) -> Rejection:
+    def now(self, node: QuotaNode) -> QuotaRejection:
         """The same with what is free now."""
-        return Rejection(self.reason, tuple(one.now(node) for one in self.obstacles), self.detail)
+        return QuotaRejection(self.reason, tuple(one.now(node) for one in self.obstacles), self.detail)
 
     @property
     def message(self) -> str:

@@ -15,7 +15,7 @@ import msgspec
 from pilotage.jobs import conditions as c
 from pilotage.jobs.counted_resources import CountingRules, counted
 from pilotage.jobs.effective_pods import Surroundings, effective_spec, problems_of
-from pilotage.jobs.rejections import Obstacle, Rejection
+from pilotage.jobs.rejections import Obstacle, QuotaRejection
 from pilotage.model.interning import Shared
 from pilotage.model.kueue import PodSet
 from pilotage.model.pod import shared_spec
@@ -47,7 +47,7 @@ class WorkloadShape:
     """Compared by identity: there is one per content."""
 
     pod_sets: tuple[PodSetNeed, ...]
-    rejection: Rejection | None = None
+    rejection: QuotaRejection | None = None
     """Why nobody gets quota for this, if nobody does: the API server would refuse the pods."""
 
     @property
@@ -74,7 +74,9 @@ def shape_of(pod_sets: tuple[PodSet, ...], around: Surroundings) -> WorkloadShap
     except (OverflowError, ValueError) as error:  # numbers that do not fit into 64 bits
         needs = tuple(PodSetNeed(one.name, one.count, None, {}, {}, None, ()) for one in sets)
         problems = tuple(_unusable(one.name, error) for one in sets)
-        return WorkloadShape(needs, Rejection(c.MISCONFIGURED, problems, "; ".join(one.detail for one in problems)))
+        return WorkloadShape(
+            needs, QuotaRejection(c.MISCONFIGURED, problems, "; ".join(one.detail for one in problems))
+        )
     return _shapes.get(content)
 
 
@@ -93,7 +95,7 @@ def _made(content: bytes) -> WorkloadShape:
     if not problems:
         return WorkloadShape(tuple(needs))
     text = "; ".join(one.detail for one in problems)
-    return WorkloadShape(tuple(needs), Rejection(c.MISCONFIGURED, tuple(problems), text))
+    return WorkloadShape(tuple(needs), QuotaRejection(c.MISCONFIGURED, tuple(problems), text))
 
 
 def _unusable(pod_set: str, error: Exception) -> Obstacle:

@@ -25,8 +25,10 @@ from pilotage.model.kueue import (
 def new_record(workload: Workload, shape: WorkloadShape, now: int) -> WorkloadRecord:
     """What the object says, status included."""
     metadata, spec, status = workload.metadata, workload.spec, workload.status
-    created = metadata.creation_timestamp
-    record = WorkloadRecord(
+    created, requeue, stats = metadata.creation_timestamp, status.requeue_state, status.scheduling_stats
+    conditions = c.Conditions()
+    conditions.take(status.conditions)
+    return WorkloadRecord(
         seen=workload,
         key=workload.key,
         uid=workload.uid or workload.key,
@@ -36,28 +38,20 @@ def new_record(workload: Workload, shape: WorkloadShape, now: int) -> WorkloadRe
         priority=spec.priority or 0,
         is_active=spec.active,
         queue_name=spec.queue_name,
+        conditions=conditions,
         admission=status.admission,
+        requeue_count=requeue.count if requeue is not None else None,
+        requeue_at=epoch(requeue.requeue_at) if requeue is not None and requeue.requeue_at else None,
+        evictions={} if stats is None else {(one.reason, one.underlying_cause): one.count for one in stats.evictions},
+        checks={one.name: check_state(one, epoch(one.last_transition_time)) for one in status.admission_checks},
+        reclaimable={one.name: one.count for one in status.reclaimable_pods},
         past_seconds=status.accumulated_past_execution_time_seconds or 0,
     )
-    record.conditions.take(status.conditions)
-    if status.requeue_state is not None:
-        record.requeue_count = status.requeue_state.count
-        at = status.requeue_state.requeue_at
-        record.requeue_at = epoch(at) if at else None
-    if status.scheduling_stats is not None:
-        for one in status.scheduling_stats.evictions:
-            record.evictions[one.reason, one.underlying_cause] = one.count
-    for check in status.admission_checks:
-        record.checks[check.name] = check_state(check, epoch(check.last_transition_time))
-    record.reclaimable = {one.name: one.count for one in status.reclaimable_pods}
-    return record
 
 
 def with_status(record: WorkloadRecord) -> Workload:
     """The object with the status that the record stands for."""
-    if record.written is None:
-        record.written = _status(record)
-    return msgspec.structs.replace(record.seen, status=record.written)
+    return msgspec.structs.replace(record.seen, status=record.status(_status))
 
 
 def _status(record: WorkloadRecord) -> WorkloadStatus:
@@ -105,7 +99,7 @@ def _written(name: str, check: CheckState) -> AdmissionCheckState:
     )
 
 
-def booked_amounts(record: WorkloadRecord) -> dict[FlavorResource, int]:
+def reserved_amounts(record: WorkloadRecord) -> dict[FlavorResource, int]:
     """What an admission uses, less what reclaimable pods have given back."""
     found: dict[FlavorResource, int] = {}
     if record.admission is None:
@@ -131,9 +125,3 @@ def state_of(record: WorkloadRecord) -> str:
             return "evicting"
         return "admitted" if record.is_admitted else "reserved"
     return "pending" if record.is_active else "inactive"
-
-
-def pending_reason(record: WorkloadRecord) -> tuple[str, str]:
-    """Reason and message of QuotaReserved=False."""
-    found = record.conditions.get(c.QUOTA_RESERVED)
-    return (found.reason, found.message) if found is not None and not found.is_true else ("", "")

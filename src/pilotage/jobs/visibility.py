@@ -15,10 +15,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from pilotage.clock import rfc3339
+from pilotage.jobs.engine import JobQueueing
 from pilotage.jobs.queue_lines import Window
 from pilotage.jobs.rejections import shown
 from pilotage.jobs.reports import Holder, Need, QueueLine
-from pilotage.jobs.surface import QueueingEngine
 from pilotage.jobs.visibility_discovery import GROUP, VERSIONS, group_document, resource_list
 from pilotage.model.meta import ObjectMeta
 
@@ -47,7 +47,7 @@ class VisibilityError(Exception):
 class VisibilityApi:
     """Answers from whatever engine there is at that moment; None says that there is none yet."""
 
-    def __init__(self, engine: Callable[[], QueueingEngine | None]) -> None:
+    def __init__(self, engine: Callable[[], JobQueueing | None]) -> None:
         self._engine = engine
 
     def answer(self, method: str, path: str, query: Mapping[str, str]) -> VisibilityAnswer:
@@ -76,7 +76,7 @@ class VisibilityApi:
             case _:
                 raise VisibilityError(404, "NotFound", "the server could not find the requested resource")
 
-    def _ready(self) -> QueueingEngine:
+    def _ready(self) -> JobQueueing:
         engine = self._engine()
         if engine is None:
             message = "workload queueing has not read the cluster yet; try again in a moment"

@@ -114,7 +114,9 @@ RUNNING = {"active": 2, "ready": 2, "startTime": STARTED}
             job(status={"startTime": STARTED}), workload(*ADMITTED), ["job status"], id="admitted with a start time"
         ),
         pytest.param(job(steered=True), workload(*ADMITTED), ["job spec"], id="admitted while still steered"),
-        pytest.param(job(suspend=False, steered=True, status=RUNNING), workload(*ADMITTED), ["ReportPodsReady"], id="runs"),
+        pytest.param(
+            job(suspend=False, steered=True, status=RUNNING), workload(*ADMITTED), ["ReportPodsReady"], id="runs"
+        ),
         pytest.param(
             job(suspend=False, status=RUNNING), workload(*ADMITTED), ["job spec Stopped"], id="let go by hand"
         ),

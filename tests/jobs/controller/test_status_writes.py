@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from pilotage.api.calls import ApiCall, ApiWriter
 from pilotage.jobs.controller.retries import Retries
 from pilotage.jobs.controller.status_writes import StatusWrites
-from pilotage.jobs.surface import QueueingEngine
+from pilotage.jobs.engine import JobQueueing
 from pilotage.model.kueue import Admission, ReclaimablePod, RequeueState, Workload, WorkloadStatus
 from pilotage.model.meta import ObjectMeta, TimedCondition
 from pilotage.testing import VirtualClock
@@ -77,7 +77,7 @@ async def settled() -> None:
 
 async def test_a_newer_version_is_taken_in_before_the_status_is_written_again() -> None:
     server, engine, written = Server(), Engine(), list[str]()
-    writes = StatusWrites(cast(QueueingEngine, engine), server, VirtualClock(), written.append)
+    writes = StatusWrites(cast(JobQueueing, engine), server, VirtualClock(), written.append)
     async with asyncio.TaskGroup() as tasks:
         writes.start(tasks)
         writes.seen(engine.seen(1))
@@ -99,7 +99,7 @@ async def test_a_newer_version_is_taken_in_before_the_status_is_written_again() 
 async def test_what_was_written_is_not_written_again_while_the_watch_lags() -> None:
     """The workload is compared with its job after every write; until the watch has brought the write they differ."""
     server, engine, written = Server(), Engine(), list[str]()
-    writes = StatusWrites(cast(QueueingEngine, engine), server, VirtualClock(), written.append)
+    writes = StatusWrites(cast(JobQueueing, engine), server, VirtualClock(), written.append)
     pods = (ReclaimablePod("main", 2),)
     waiting = TimedCondition(
         type="WaitingForReplacementPods", status="True", last_transition_time="2026-01-01T00:00:00Z"
@@ -123,7 +123,7 @@ async def test_what_was_written_is_not_written_again_while_the_watch_lags() -> N
 
 async def test_what_somebody_else_took_out_is_written_again() -> None:
     server, engine = Server(), Engine()
-    writes = StatusWrites(cast(QueueingEngine, engine), server, VirtualClock(), lambda key: None)
+    writes = StatusWrites(cast(JobQueueing, engine), server, VirtualClock(), lambda key: None)
     async with asyncio.TaskGroup() as tasks:
         writes.start(tasks)
         writes.seen(engine.seen(1))
@@ -139,7 +139,7 @@ async def test_what_somebody_else_took_out_is_written_again() -> None:
 
 async def test_our_own_writes_need_not_be_seen_first() -> None:
     server, engine = Server(), Engine()
-    writes = StatusWrites(cast(QueueingEngine, engine), server, VirtualClock(), lambda key: None)
+    writes = StatusWrites(cast(JobQueueing, engine), server, VirtualClock(), lambda key: None)
     async with asyncio.TaskGroup() as tasks:
         writes.start(tasks)
         writes.seen(engine.seen(1))
@@ -157,7 +157,7 @@ async def test_our_own_writes_need_not_be_seen_first() -> None:
 async def test_a_refusal_for_good_is_told_to_the_engine() -> None:
     server, engine = Server(), Engine()
     server.rejection = 422
-    writes = StatusWrites(cast(QueueingEngine, engine), server, VirtualClock(), lambda key: None)
+    writes = StatusWrites(cast(JobQueueing, engine), server, VirtualClock(), lambda key: None)
     async with asyncio.TaskGroup() as tasks:
         writes.start(tasks)
         writes.changed("ns/w")
@@ -176,7 +176,7 @@ async def test_a_refusal_is_looked_at_again_later_and_later() -> None:
         tried += 1
         writes.set_reclaimable(key, (ReclaimablePod("main", 2),))
 
-    writes = StatusWrites(cast(QueueingEngine, engine), server, clock, look)
+    writes = StatusWrites(cast(JobQueueing, engine), server, clock, look)
     async with asyncio.TaskGroup() as tasks:
         writes.start(tasks)
         writes.set_reclaimable("ns/w", (ReclaimablePod("main", 2),))
@@ -195,7 +195,7 @@ async def test_a_refusal_is_looked_at_again_later_and_later() -> None:
 async def test_a_passing_failure_is_tried_again_later() -> None:
     server, engine, clock = Server(), Engine(), VirtualClock()
     server.rejection = 500
-    writes = StatusWrites(cast(QueueingEngine, engine), server, clock, lambda key: None)
+    writes = StatusWrites(cast(JobQueueing, engine), server, clock, lambda key: None)
     async with asyncio.TaskGroup() as tasks:
         writes.start(tasks)
         writes.changed("ns/w")
@@ -212,7 +212,7 @@ async def test_a_passing_failure_is_tried_again_later() -> None:
 async def test_an_admission_is_taken_back_before_another_one_takes_its_place() -> None:
     """The API server refuses to exchange one for the other."""
     server, engine, written = Server(), Engine(), list[str]()
-    writes = StatusWrites(cast(QueueingEngine, engine), server, VirtualClock(), written.append)
+    writes = StatusWrites(cast(JobQueueing, engine), server, VirtualClock(), written.append)
     async with asyncio.TaskGroup() as tasks:
         writes.start(tasks)
         writes.seen(engine.seen(1))
@@ -265,10 +265,10 @@ class EachWrittenOnce(Server):
 async def test_quota_is_shared_as_the_present_engine_says() -> None:
     """The first engine knows no cohorts; it is replaced when the first list has come, and after errors."""
     server, engine = EachWrittenOnce(), Two("cohort")
-    writes = StatusWrites(cast(QueueingEngine, Two("")), server, VirtualClock(), lambda key: None)
+    writes = StatusWrites(cast(JobQueueing, Two("")), server, VirtualClock(), lambda key: None)
     async with asyncio.TaskGroup() as tasks:
         writes.start(tasks)
-        writes.engine = cast(QueueingEngine, engine)
+        writes.engine = cast(JobQueueing, engine)
         server.rejection = 500
         engine.hand_over(writes)
         await settled()
@@ -283,7 +283,7 @@ async def test_quota_is_shared_as_the_present_engine_says() -> None:
 
 async def test_quota_that_it_is_not_allowed_to_give_back_is_not_given_away() -> None:
     server, engine, clock = EachWrittenOnce(), Two("cohort"), VirtualClock()
-    writes = StatusWrites(cast(QueueingEngine, engine), server, clock, lambda key: None)
+    writes = StatusWrites(cast(JobQueueing, engine), server, clock, lambda key: None)
     async with asyncio.TaskGroup() as tasks:
         writes.start(tasks)
         server.rejection = 403

@@ -42,8 +42,8 @@ from pilotage.jobs.controller.steps import (
 )
 from pilotage.jobs.controller.writes import JobWrites
 from pilotage.jobs.effects import Deactivate, Effect, Event, StatusChanged
+from pilotage.jobs.engine import JobQueueing
 from pilotage.jobs.filling import LeftOut
-from pilotage.jobs.surface import QueueingEngine
 from pilotage.model.kueue import ReclaimablePod, Workload
 from pilotage.model.meta import TimedCondition
 from pilotage.observe.metrics import Metrics
@@ -65,7 +65,7 @@ class QueueingController:
 
     def __init__(
         self,
-        make_engine: Callable[[], QueueingEngine],
+        make_engine: Callable[[], JobQueueing],
         calls: ApiCalls,
         clock: Clock,
         configuration: QueueingConfiguration,
@@ -97,11 +97,11 @@ class QueueingController:
         self._gauges = Gauges(metrics, lambda: self.engine, configuration)
 
     @property
-    def engine(self) -> QueueingEngine | None:
+    def engine(self) -> JobQueueing | None:
         """None until it leads."""
         return self.intake.engine
 
-    def view(self) -> QueueingEngine:
+    def view(self) -> JobQueueing:
         """To be asked, not to be told anything: the engine itself, or what a standby makes of the objects."""
         if self.engine is not None:
             return self.engine
@@ -143,7 +143,7 @@ class QueueingController:
                     self._write_queue_statuses(statuses.engine, statuses)
                     await self._rest(tasks, statuses.engine, statuses)
 
-    def _turn(self, engine: QueueingEngine, statuses: StatusWrites) -> bool:
+    def _turn(self, engine: JobQueueing, statuses: StatusWrites) -> bool:
         """Take in what has arrived and do a bounded part of what follows; False if nothing is left to do."""
         self.inbox.drain()
         engine.fire_timers()
@@ -159,7 +159,7 @@ class QueueingController:
         self._carry_out(engine.take_effects(), statuses)
         return has_more or bool(self.intake.dirty)
 
-    async def _rest(self, tasks: asyncio.TaskGroup, engine: QueueingEngine, statuses: StatusWrites) -> None:
+    async def _rest(self, tasks: asyncio.TaskGroup, engine: JobQueueing, statuses: StatusWrites) -> None:
         """Sleep until there is news or something is due."""
         timers, now = engine.next_due(), self._clock.monotonic()
         kept = self._retention.next_due()
@@ -178,7 +178,7 @@ class QueueingController:
 
     # --- jobs --------------------------------------------------------------------------------------------------
 
-    def _reconcile(self, engine: QueueingEngine, statuses: StatusWrites) -> None:
+    def _reconcile(self, engine: JobQueueing, statuses: StatusWrites) -> None:
         dirty = self.intake.dirty
         for subject in list(dirty)[:_SUBJECTS_PER_TURN]:
             del dirty[subject]
@@ -196,7 +196,7 @@ class QueueingController:
             else:
                 self._skipped.understood(subject.kind, subject.key)
 
-    def _clear_away(self, engine: QueueingEngine) -> None:
+    def _clear_away(self, engine: JobQueueing) -> None:
         """Delete what need not be kept any longer."""
         for key in self._retention.take_due():
             workload = engine.workload(key)
@@ -204,7 +204,7 @@ class QueueingController:
                 for step in removal(workload, self._objects):
                     self._writes.carry_out(step, subject_of_workload(workload) or ReconcileKey("Workload", key))
 
-    def _take_step(self, step: Step, subject: ReconcileKey, engine: QueueingEngine, statuses: StatusWrites) -> None:
+    def _take_step(self, step: Step, subject: ReconcileKey, engine: JobQueueing, statuses: StatusWrites) -> None:
         match step:
             case ReportPodsReady():
                 engine.pods_ready(step.key, step.is_ready)
@@ -224,7 +224,7 @@ class QueueingController:
             case _:
                 self._writes.carry_out(step, subject)
 
-    def _let_go(self, key: str, subject: ReconcileKey, engine: QueueingEngine) -> None:
+    def _let_go(self, key: str, subject: ReconcileKey, engine: JobQueueing) -> None:
         """The eviction is complete, unless the workload is held for a while because it comes and goes too quickly."""
         workload = engine.workload(key)
         seconds = 0.0 if workload is None else self._flapping.seconds_to_hold(workload)
@@ -269,7 +269,7 @@ class QueueingController:
                     self._meters.record(effect)
         statuses.decided(changed)
 
-    def _write_queue_statuses(self, engine: QueueingEngine, statuses: StatusWrites) -> None:
+    def _write_queue_statuses(self, engine: JobQueueing, statuses: StatusWrites) -> None:
         cluster_queues, local_queues = engine.take_changed_queues()
         self._changed_queues.update(dict.fromkeys(("clusterqueues", name) for name in cluster_queues))
         self._changed_queues.update(dict.fromkeys(("localqueues", key) for key in local_queues))

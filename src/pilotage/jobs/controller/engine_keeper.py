@@ -16,8 +16,8 @@ from pilotage.jobs.controller.intake import QueueingIntake
 from pilotage.jobs.controller.objects import Objects
 from pilotage.jobs.controller.status_writes import StatusWrites
 from pilotage.jobs.controller.steps import RecordEvent
+from pilotage.jobs.engine import JobQueueing
 from pilotage.jobs.filling import EngineSpoiled, Identity, filled
-from pilotage.jobs.surface import QueueingEngine
 from pilotage.model.kueue import AdmissionCheck, ClusterQueue, Cohort, LocalQueue, ResourceFlavor, Workload
 from pilotage.observe.metrics import Metrics
 
@@ -29,7 +29,7 @@ _LONGEST_WAIT_SECONDS: Final = 60.0
 class EngineKeeper:
     def __init__(
         self,
-        make_engine: Callable[[], QueueingEngine],
+        make_engine: Callable[[], JobQueueing],
         objects: Objects,
         intake: QueueingIntake,
         events: ObjectEventRecorder,

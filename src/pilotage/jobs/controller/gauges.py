@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from pilotage.jobs.configuration.kinds import QueueingConfiguration
+from pilotage.jobs.engine import JobQueueing
 from pilotage.jobs.reports import ClusterQueueReport, LocalQueueReport, QuotaReport
-from pilotage.jobs.surface import QueueingEngine
 from pilotage.model.quantity import MAX_INT64
 from pilotage.observe.workload_metrics import WorkloadMetrics
 
@@ -21,7 +21,7 @@ class Gauges:
     def __init__(
         self,
         metrics: WorkloadMetrics,
-        engine: Callable[[], QueueingEngine | None],
+        engine: Callable[[], JobQueueing | None],
         configuration: QueueingConfiguration,
     ) -> None:
         self._engine = engine

@@ -15,8 +15,8 @@ from pilotage.jobs.adapters.marks import DEFAULT_QUEUE
 from pilotage.jobs.controller.in_use import KEPT, is_deleted
 from pilotage.jobs.controller.objects import Objects, ReconcileKey, subject_of_pod, subject_of_workload
 from pilotage.jobs.controller.reconciler import Reconciler
+from pilotage.jobs.engine import JobQueueing
 from pilotage.jobs.filling import FOR_THE_ENGINE, NAMESPACE, LeftOut
-from pilotage.jobs.surface import QueueingEngine
 from pilotage.model import DecodeError, WatchEvent
 
 _CLASSES: Final = ("PriorityClass", "WorkloadPriorityClass")
@@ -30,7 +30,7 @@ class QueueingIntake:
         """The engine raised for something: it needs to be made anew."""
         self._inbox = inbox
         self._reconciler = reconciler
-        self.engine: QueueingEngine | None = None
+        self.engine: JobQueueing | None = None
         self.dirty: dict[ReconcileKey, None] = {}
         self._deleted: dict[ReconcileKey, None] = {}
         """What waits for nobody needing it any more: to be looked at when a workload or a queue changes."""
@@ -96,7 +96,7 @@ class QueueingIntake:
 
     # --- engine ------------------------------------------------------------------------------------------------
 
-    def begin(self, engine: QueueingEngine) -> None:
+    def begin(self, engine: JobQueueing) -> None:
         """Go on with an engine that knows everything that is known here, and look at every subject."""
         self.engine = engine
         self.is_spoiled = False

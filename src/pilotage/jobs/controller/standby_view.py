@@ -12,27 +12,27 @@ from typing import Final
 
 from pilotage.clock import Clock
 from pilotage.jobs.controller.objects import Objects
+from pilotage.jobs.engine import JobQueueing
 from pilotage.jobs.filling import LeftOut, filled
-from pilotage.jobs.surface import QueueingEngine
 
 _KEPT_SECONDS: Final = 5.0
 _MOST_CYCLES: Final = 1000
 
 
 class StandbyView:
-    def __init__(self, make_engine: Callable[[], QueueingEngine], objects: Objects, clock: Clock) -> None:
+    def __init__(self, make_engine: Callable[[], JobQueueing], objects: Objects, clock: Clock) -> None:
         self._make_engine = make_engine
         self._objects = objects
         self._clock = clock
-        self._kept: tuple[float, QueueingEngine] | None = None
+        self._kept: tuple[float, JobQueueing] | None = None
 
-    def engine(self) -> QueueingEngine:
+    def engine(self) -> JobQueueing:
         now = self._clock.monotonic()
         if self._kept is None or self._kept[0] + _KEPT_SECONDS < now:
             self._kept = (now, self._made())
         return self._kept[1]
 
-    def _made(self) -> QueueingEngine:
+    def _made(self) -> JobQueueing:
         engine = filled(self._make_engine, lambda kind: self._objects.of(kind).values(), LeftOut())
         for _ in range(_MOST_CYCLES):
             if not engine.cycle():

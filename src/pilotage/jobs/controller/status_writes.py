@@ -22,7 +22,7 @@ from pilotage.jobs.controller.events import ApiCalls
 from pilotage.jobs.controller.release_order import ReleaseOrder
 from pilotage.jobs.controller.retries import Retries
 from pilotage.jobs.controller.status_bodies import queue_status, without_reservation, workload_status
-from pilotage.jobs.surface import QueueingEngine
+from pilotage.jobs.engine import JobQueueing
 from pilotage.model import KINDS
 from pilotage.model.kueue import ReclaimablePod, Workload, WorkloadStatus
 from pilotage.model.meta import TimedCondition
@@ -54,7 +54,7 @@ class _Pending:
 
 @dataclass(slots=True)
 class StatusWrites:
-    engine: QueueingEngine
+    engine: JobQueueing
     calls: ApiCalls
     clock: Clock
     on_written: Callable[[str], None]
