@@ -39,7 +39,7 @@ from pilotage.jobs.queues import Queues
 from pilotage.jobs.quota_tree import Inspection, QuotaTree
 from pilotage.jobs.reconfiguration import Reconfiguration
 from pilotage.jobs.record import WorkloadRecord
-from pilotage.jobs.reporting import Reporting
+from pilotage.jobs.reporting import QueueTallies, Reporting
 from pilotage.jobs.reports import (
     ClusterQueueReport,
     LocalQueueReport,
@@ -49,7 +49,6 @@ from pilotage.jobs.reports import (
     WorkloadReport,
 )
 from pilotage.jobs.status import with_status
-from pilotage.jobs.tallies import QueueTallies
 from pilotage.jobs.timers import Timers
 from pilotage.jobs.workload_updates import WorkloadUpdates
 from pilotage.jobs.workloads import Workloads

@@ -9,8 +9,7 @@ import pytest
 
 from pilotage.jobs.adapters import batch_job, marks
 from pilotage.jobs.adapters.pod_set_info import pod_set_infos
-from pilotage.jobs.adapters.workload_draft import DraftProblem
-from pilotage.jobs.controller.drafts import PriorityClasses, job_draft
+from pilotage.jobs.adapters.workload_draft import DraftProblem, PriorityClasses, job_draft
 from pilotage.jobs.controller.job_plan import job_steps
 from pilotage.jobs.controller.steps import (
     PatchObject,

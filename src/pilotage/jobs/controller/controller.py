@@ -20,16 +20,14 @@ from pilotage.calls.workload_change import WorkloadChange
 from pilotage.clock import Clock, rfc3339
 from pilotage.cycle.inbox import Inbox
 from pilotage.jobs.configuration.kinds import QueueingConfiguration
-from pilotage.jobs.controller.engine_keeper import EngineKeeper
+from pilotage.jobs.controller.engine_keeper import EngineKeeper, StandbyView
 from pilotage.jobs.controller.events import ApiCalls, ObjectEventRecorder
 from pilotage.jobs.controller.flapping import Flapping
-from pilotage.jobs.controller.gauges import Gauges
 from pilotage.jobs.controller.intake import QueueingIntake
-from pilotage.jobs.controller.meters import Meters
+from pilotage.jobs.controller.metrics import Gauges, Meters
 from pilotage.jobs.controller.objects import Objects, ReconcileKey, subject_of_workload
 from pilotage.jobs.controller.reconciler import Reconciler
 from pilotage.jobs.controller.retention import Retention, removal
-from pilotage.jobs.controller.standby_view import StandbyView
 from pilotage.jobs.controller.status_writes import StatusWrites
 from pilotage.jobs.controller.steps import (
     RecordEvent,

@@ -28,17 +28,15 @@ from pilotage.jobs.controller.steps import (
     ReportReclaimable,
     Step,
 )
-from pilotage.jobs.controller.workload_changes import (
-    followed,
-    pending_checks_event,
-    priority_followed,
-    same_reclaimable,
-)
 from pilotage.jobs.controller.workload_facts import (
+    followed,
     holds_quota,
     is_leaving,
     is_true,
+    pending_checks_event,
+    priority_followed,
     release_patch,
+    same_reclaimable,
     should_run,
     why_stopped,
 )

@@ -9,7 +9,7 @@ from collections.abc import Hashable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
 from pilotage.jobs.adapters import marks, plain_pods
-from pilotage.jobs.controller.drafts import PriorityClasses
+from pilotage.jobs.adapters.workload_draft import PriorityClasses
 from pilotage.model.kueue import ResourceFlavor, Workload
 from pilotage.model.pod import Pod
 from pilotage.model.policy import Namespace

@@ -25,12 +25,14 @@ from pilotage.jobs.controller.steps import (
     ReportReplacement,
     Step,
 )
-from pilotage.jobs.controller.workload_changes import followed, pending_checks_event, priority_followed
 from pilotage.jobs.controller.workload_facts import (
     condition,
+    followed,
     holds_quota,
     is_leaving,
     is_true,
+    pending_checks_event,
+    priority_followed,
     release_patch,
     should_run,
     why_stopped,

@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
 from pilotage.jobs.adapters import batch_job, marks, plain_pods
-from pilotage.jobs.adapters.workload_draft import Drafting
+from pilotage.jobs.adapters.workload_draft import Drafting, group_draft, job_draft, with_labels
 from pilotage.jobs.configuration.kinds import QueueingConfiguration
-from pilotage.jobs.controller import drafts
 from pilotage.jobs.controller.ancestry import TooDeep, ancestors, child_job_steps, child_pod_steps, too_deep
 from pilotage.jobs.controller.in_use import KEPT, steps_of_kept
 from pilotage.jobs.controller.job_plan import job_steps
@@ -109,14 +108,14 @@ class Reconciler:
                 event = RecordEvent(job, "QueueNameDefaulted", f"Goes to the LocalQueue {queue}, as it names none")
                 yield PatchObject(job, patch, event=event)
             return
-        drafting = self._labelled(job.labels, partial(drafts.job_draft, job, self._objects.classes, queue))
+        drafting = self._labelled(job.labels, partial(job_draft, job, self._objects.classes, queue))
         yield from job_steps(job, own, drafting, self._objects.flavors)
 
     def _labelled(self, labels: Mapping[str, str], drafting: Drafting) -> Drafting:
         """The draft with the labels of the job that the configuration wants on workloads too."""
         keys = self._configuration.integrations.label_keys_to_copy
         copied = {key: labels[key] for key in keys if key in labels}
-        return drafts.with_labels(drafting, copied) if copied else drafting
+        return with_labels(drafting, copied) if copied else drafting
 
     def _ancestor(self, obj: Job | Pod) -> Job | None:
         """The topmost managed Job above; None if there is none."""
@@ -140,7 +139,7 @@ class Reconciler:
         yield from self._others(subject, own)
         if pods:
             members = plain_pods.group(name, pods)
-            draft = partial(drafts.group_draft, members, self._objects.classes)
+            draft = partial(group_draft, members, self._objects.classes)
             drafting = self._labelled(members.pods[0].labels, draft)
             yield from pod_steps(members, own, drafting, self._objects.flavors)
         elif own is not None:
