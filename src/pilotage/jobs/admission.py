@@ -128,7 +128,7 @@ class AdmissionCycle:
             self._report_to_group(head, queue, known.rejection)
 
     def _out_of_reach(self, head: WorkloadRecord, queue: QueueState) -> KnownRejection | None:
-        """What is known of a head that need not be judged again: what it lacked is still not to be had."""
+        """What is known of a head that need not be nominated again: what it lacked is still not free."""
         group = head.group
         known = group.known if group is not None else None
         if known is None or not known.wake.lacks or queue.is_strict:
@@ -161,7 +161,7 @@ class AdmissionCycle:
         self._turn_away(record, queue, QuotaRejection(c.PENDING_EVALUATION, detail=text))
 
     def _turn_away(self, record: WorkloadRecord, queue: QueueState, rejection: QuotaRejection) -> None:
-        """Not judged at all; no release of quota helps."""
+        """Not nominated at all; no release of quota helps."""
         record.give_up_victims()
         if queue.is_strict:
             self._say(record, rejection)
@@ -247,7 +247,7 @@ class AdmissionCycle:
             self._queues.mark_dirty(entry.queue)
 
     def _hold_back(self, entry: AdmissionEntry, blocking: WorkloadRecord) -> None:
-        """blockAdmission: nobody gets quota while somebody is not ready. Judged afresh when that changes."""
+        """blockAdmission: no quota while pods of another workload are not ready. Nominated afresh when that changes."""
         text = f"Waiting for all admitted workloads to be ready; {blocking.key} is not"
         resumption = entry.record.attempt.resumption
         entry.record.set_resumption(resumption.after({}, entry.queue.generation, self._number))
@@ -340,7 +340,7 @@ class AdmissionCycle:
         assert group is not None
         self._say(record, rejection)
         if record is not group.first:
-            # A preemptor that no longer fits: those before it have not been judged yet.
+            # A preemptor that no longer fits: those before it have not been nominated yet.
             self._queues.pending(queue).unstick()
             self._queues.mark_dirty(queue)
             return

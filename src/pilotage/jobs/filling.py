@@ -41,7 +41,7 @@ class LeftOut:
         self._skipped = skipped if skipped is not None else SkippedObjects()
         self._known: dict[Identity, None] = {}
         self.on_added: Callable[[Identity, str], None] = lambda identity, error: None
-        """Told what is left out, and why."""
+        """Called with what is left out, and why."""
 
     def __contains__(self, identity: Identity) -> bool:
         return identity in self._known
@@ -60,7 +60,7 @@ class LeftOut:
             self._skipped.understood(kind, key)
 
     def after(self, engine: JobQueueing, kind: str, obj: Any, error: Exception) -> bool:
-        """The engine raised when it was told of an object: leave out what it raised for; whether it can go on."""
+        """The engine raised when it got an object: leave out what it raised for; whether it can go on."""
         identity = engine.culprit or (kind, obj.key)
         self.add(identity, error)
         if identity != (kind, obj.key) or kind == NAMESPACE:

@@ -1,13 +1,13 @@
 """The workloads that wait in one ClusterQueue: what is tried next, and what an event may help.
 
 Workloads that cannot be told apart by anything that decides about them (namespace, priority, shape) form a *group*,
-ordered by age. A group is judged by its first member: if that one is refused under BestEffortFIFO the whole group is
-put aside, since the others would be refused too. So ten thousand equal workloads cost as much as one.
+ordered by age. A group is nominated by its first member: if that one is rejected under BestEffortFIFO the whole group
+is inadmissible, since the others would be rejected too. So ten thousand equal workloads cost as much as one.
 
     arrival --> group (active) --head--> cycle --reserved--> gone
-                  ^      |refused                 `-- the next member is the group's first
+                  ^      |rejected                `-- the next member is the group's first
                   |      v
-                 wake  group (aside), indexed by the quota that it lacks
+                 wake  group (inadmissible), indexed by the quota that it lacks
 
 A group that lacks quota is indexed by (flavor, resource), its priority and the amount that must at least be free or
 held by workloads that it may preempt: after a release only those are looked at for whom that is so now, and only the
@@ -34,7 +34,7 @@ GroupKey = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class WakeCondition:
-    """What may help a refused group."""
+    """What may help a rejected group."""
 
     lacks: tuple[tuple[FlavorResource, int], ...] = ()
     """Any of these amounts being free; without any, only a change of configuration."""
@@ -66,11 +66,11 @@ class PendingGroup:
         self.members: list[tuple[OrderKey, WorkloadRecord]] = []
         self.is_inadmissible = False
         self.known: KnownRejection | None = None
-        """How it was refused last, unless the configuration has changed since."""
+        """How it was rejected last, unless the configuration has changed since."""
         self.lacks: list[tuple[FlavorResource, _Lack]] = []
-        """Where it stands in the index of those put aside."""
+        """Where it stands in the index of the inadmissible groups."""
         self.rejected_key: OrderKey | None = None
-        """Of the member that was refused; who is before it has not been judged."""
+        """Of the member that was rejected; who is before it has not been nominated."""
         self.unreported: dict[str, WorkloadRecord] = {}
         """Members that joined since the last rejection and do not carry its reason yet."""
 
@@ -105,9 +105,9 @@ class PendingWorkloads:
         self._keys: dict[str, OrderKey] = {}
         self._lacking: dict[FlavorResource, dict[int, list[_Lack]]] = {}
         self._searched_at = -1
-        """The generation under which nobody (more) was within reach."""
+        """The generation under which there was not enough for any (other) group."""
         self._passed: tuple[int, OrderKey | None] = (-1, None)
-        """The generation, and the last head under it. Whoever was put aside before that one has had its turn."""
+        """The generation, and the last head under it. Whoever became inadmissible before that one has had its turn."""
         self._on_any_release: dict[int, PendingGroup] = {}
         self.backoff: dict[str, WorkloadRecord] = {}
         self._sticky: WorkloadRecord | None = None
@@ -121,7 +121,7 @@ class PendingWorkloads:
     # --- coming and going ---------------------------------------------------------------------------------------------
 
     def add(self, record: WorkloadRecord, key: OrderKey) -> None:
-        """Queue a workload; it is put aside at once if its like was refused and nothing has changed since."""
+        """Queue a workload; it is inadmissible at once if its like was rejected and nothing has changed since."""
         name = group_key(record)
         group = self._groups.get(name)
         if group is None:
@@ -200,10 +200,10 @@ class PendingWorkloads:
     def _offer(self, group: PendingGroup) -> None:
         heapq.heappush(self._heads, (group.front, next(self._order), group))
 
-    # --- put aside and woken ------------------------------------------------------------------------------------------
+    # --- inadmissible, and woken --------------------------------------------------------------------------------------
 
     def mark_inadmissible(self, record: WorkloadRecord, known: KnownRejection) -> None:
-        """The whole group of a workload that was refused."""
+        """The whole group of a workload that was rejected."""
         group = record.group
         assert group is not None and not group.is_inadmissible
         if self._sticky is record:
@@ -315,8 +315,8 @@ class PendingWorkloads:
         assert sizes == {True: self.inadmissible_count, False: self.active_count}, "the counts are those of the groups"
         lines = [line for by_priority in self._lacking.values() for line in by_priority.values()]
         indexed = {id(group) for line in lines for _, _, group in line}
-        aside = {id(group) for group in self._groups.values() if group.is_inadmissible}
-        assert indexed <= aside and self._on_any_release.keys() <= aside, "only who is put aside is looked for"
+        inadmissible = {id(group) for group in self._groups.values() if group.is_inadmissible}
+        assert indexed <= inadmissible and self._on_any_release.keys() <= inadmissible, "only they are looked for"
         assert all(record.place is WorkloadPlace.BACKOFF and record.group is None for record in self.backoff.values())
         fronts = [group.front for group in self._groups.values() if not group.is_inadmissible]
         head = self.head()

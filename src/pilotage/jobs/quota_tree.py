@@ -277,7 +277,7 @@ def _is_active(check: AdmissionCheck) -> bool:
 
 
 def _repeated(queue: QueueState) -> list[str]:
-    """Resources and flavors that stand in two groups: nobody could tell which quota is meant."""
+    """Resources and flavors that stand in two groups: which quota is meant is not clear."""
     covered = Counter(resource for resources, _ in queue.groups for resource in resources)
     flavors = Counter(queue.flavor_names)
     return sorted({name for counts in (covered, flavors) for name, times in counts.items() if times > 1})

@@ -82,5 +82,5 @@ def most_severe(reasons: Sequence[str]) -> str:
 @lru_cache(maxsize=16384)
 def shown(resource: str, amount: int) -> str:
     """An amount as people write it, and the API server takes it: sums end at the largest int64."""
-    told = min(amount, MAX_INT64)
-    return format_quantity(Fraction(told, 1000) if resource == "cpu" else told)
+    capped = min(amount, MAX_INT64)
+    return format_quantity(Fraction(capped, 1000) if resource == "cpu" else capped)

@@ -48,7 +48,7 @@ class WorkloadShape:
 
     pod_sets: tuple[PodSetNeed, ...]
     rejection: QuotaRejection | None = None
-    """Why nobody gets quota for this, if nobody does: the API server would refuse the pods."""
+    """Why there is no quota for this: the API server would reject the pods."""
 
     @property
     def can_shrink(self) -> bool:

@@ -90,7 +90,7 @@ class SharedPending:
     def begin(self, head: WorkloadRecord, generation: int) -> None:
         self._line_with(head).begin(head, generation)
 
-    # --- put aside and woken ------------------------------------------------------------------------------------------
+    # --- inadmissible, and woken --------------------------------------------------------------------------------------
 
     def mark_inadmissible(self, record: WorkloadRecord, known: KnownRejection) -> None:
         self._line_with(record).mark_inadmissible(record, known)

@@ -315,13 +315,13 @@ def _admission(queue: QueueState, assignment: Assignment) -> Admission:
 
 def _considered(assignment: Assignment) -> str:
     """Which flavors were passed over, and which were taken."""
-    told = []
+    parts = []
     for one in assignment.pod_sets:
-        refused = {obstacle.flavor: f"{obstacle.flavor} ({obstacle.sentence})" for obstacle in one.passed_over}
+        rejected = {obstacle.flavor: f"{obstacle.flavor} ({obstacle.sentence})" for obstacle in one.passed_over}
         taken = dict.fromkeys(one.flavors.values())
-        passed = [text for flavor, text in refused.items() if flavor not in taken]
-        told.append(f"{one.name}: {', '.join([*passed, *taken]) or 'none'}")
-    return "; ".join(told)
+        passed = [text for flavor, text in rejected.items() if flavor not in taken]
+        parts.append(f"{one.name}: {', '.join([*passed, *taken]) or 'none'}")
+    return "; ".join(parts)
 
 
 def queue_labels(record: WorkloadRecord) -> Labels:

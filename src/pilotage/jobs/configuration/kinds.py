@@ -204,7 +204,7 @@ def _all_but_system(namespace: str) -> LabelSelector:
 
 @dataclass(frozen=True, slots=True)
 class QueueingConfiguration:
-    """What workload queueing is told by an administrator; read once at the start."""
+    """What an administrator configures; read once at the start."""
 
     namespace: str = "kueue-system"
     manage_jobs_without_queue_name: bool = False

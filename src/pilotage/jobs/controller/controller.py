@@ -55,7 +55,7 @@ _SHORTEST_REST_SECONDS: Final = 0.001
 _QUEUE_STATUS_SECONDS: Final = 1.0
 """The counts of a busy queue change with every workload; people and dashboards need them once a second."""
 _QUEUE_STATUSES_PER_SECOND: Final = 5.0
-"""Of many busy queues each is told less often: their counts must not cost more than their workloads."""
+"""Of many busy queues each is written less often: their counts must not cost more than their workloads."""
 
 
 class QueueingController:
@@ -100,7 +100,7 @@ class QueueingController:
         return self.intake.engine
 
     def view(self) -> JobQueueing:
-        """To be asked, not to be told anything: the engine itself, or what a standby makes of the objects."""
+        """To be read, never to be changed: the engine itself, or what a standby makes of the objects."""
         if self.engine is not None:
             return self.engine
         self.inbox.drain()

@@ -33,14 +33,14 @@ class QueueingIntake:
         self.engine: JobQueueing | None = None
         self.dirty: dict[ReconcileKey, None] = {}
         self._deleted: dict[ReconcileKey, None] = {}
-        """What waits for nobody needing it any more: to be looked at when a workload or a queue changes."""
+        """What waits until it is not needed any more: to be looked at when a workload or a queue changes."""
         self.on_workload: Callable[[Any, bool], None] = lambda workload, is_gone: None
-        """Told every workload, after the engine."""
+        """Called with every workload, after the engine."""
 
     # --- sink of the reflectors --------------------------------------------------------------------------------
 
     def replace(self, kind: str, objects: list[Any]) -> None:
-        """A fresh list: what is not in it any more was deleted while nobody watched."""
+        """A fresh list: what is not in it any more was deleted while there was no watch."""
         self._inbox.put(lambda: self._replace(kind, objects))
 
     def apply(self, kind: str, events: Sequence[WatchEvent]) -> None:

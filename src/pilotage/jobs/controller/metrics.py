@@ -159,8 +159,8 @@ class Gauges:
 
 def _in_units(resource: str, amount: int) -> float:
     """Sums end at the largest int64, as in the API."""
-    told = min(amount, MAX_INT64)
-    return told / _MILLI if resource == "cpu" else float(told)
+    capped = min(amount, MAX_INT64)
+    return capped / _MILLI if resource == "cpu" else float(capped)
 
 
 def _status(queue: ClusterQueueReport) -> str:

@@ -1,6 +1,6 @@
-"""What the watches have told: the objects that queueing reads, and which of them belong together.
+"""What the watches have brought: the objects that queueing reads, and which of them belong together.
 
-A *subject* is what is reconciled as a whole: a Job, a pod alone, a group of pods, or a workload that nobody owns.
+A *subject* is what is reconciled as a whole: a Job, a pod alone, a group of pods, or a workload without an owner.
 """
 
 from __future__ import annotations

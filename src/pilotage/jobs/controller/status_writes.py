@@ -58,9 +58,9 @@ class StatusWrites:
     calls: ApiCalls
     clock: Clock
     on_written: Callable[[str], None]
-    """Told the key of a workload whose status the API server has now, or will never have."""
+    """Called with the key of a workload whose status the API server has now, or will never have."""
     on_failed: Callable[[str, Exception], None] = lambda key, error: None
-    """Told the key of a workload (or queue) whose status could not be dealt with, for reasons of our own."""
+    """Called with the key of a workload (or queue) whose status could not be dealt with, for reasons of our own."""
     wake: Callable[[], None] = lambda: None
     """Called when something is to be tried again later than now."""
     retries: Retries[str] = field(init=False)
@@ -137,7 +137,7 @@ class StatusWrites:
             if key in self._pending:
                 self._send(key, self._pending[key])
             else:
-                # It was refused: whoever finds something missing may try to have it written again.
+                # It was rejected: whoever finds something missing may try to have it written again.
                 self.on_written(key)
 
     def set_condition(self, key: str, condition: TimedCondition) -> None:
@@ -239,7 +239,7 @@ class StatusWrites:
         elif code in _REJECTED_FOR_GOOD:
             log.warning("status refused: workload=%s error=%s", key, error)
             self._pending.pop(key, None)
-            # Nothing is looked at again at once: that would write, and be refused, without end.
+            # Nothing is looked at again at once: that would write, and be rejected, without end.
             self.engine.write_rejected(key, str(error), self.retries.failed(key))
             self._let_go(self._order.rejected(key))
         else:

@@ -23,7 +23,7 @@ class RecordEvent:
     message: str
     type: Literal["Normal", "Warning"] = "Normal"
     is_recorded_once: bool = False
-    """It is found again with every look at the object, and is told only if it differs from what was told last."""
+    """It is found again with every look at the object, and is recorded only if it differs from the last."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,7 @@ Write = PatchObject | CreateWorkload | RemoveWorkload | RemoveJob | RemovePod
 
 
 class JobWrites:
-    """`on_over` is told the subject for whose sake something was written, when that is over.
+    """`on_over` is called with the subject for whose sake something was written, when that is over.
 
     `wake` is called when something is to be tried again later.
     """
@@ -68,7 +68,7 @@ class JobWrites:
         self._outdated: dict[str, str] = {}
         """uid -> the version that is known not to be the newest any more."""
         self._created: set[str] = set()
-        """Keys of workloads that exist by now although no watch has told yet."""
+        """Keys of workloads that exist by now although no watch has brought them yet."""
         self._recreations = Recreations(clock)
         self._tasks: asyncio.TaskGroup | None = None
 
@@ -76,7 +76,7 @@ class JobWrites:
         self._tasks = tasks
 
     def seen(self, key: str) -> None:
-        """A watch has told of the workload."""
+        """A watch has brought the workload."""
         self._created.discard(key)
 
     def gone(self, uid: str) -> None:
@@ -167,7 +167,7 @@ class JobWrites:
             case PatchObject(subject=kept):
                 return QueueingObjectChange(KINDS[_PLURALS[type(kept)]], kept.name, kept.uid, write.patch)
             case _:
-                raise TypeError(f"nobody can write {write!r}")
+                raise TypeError(f"there is no call for {write!r}")
 
 
 def _place(write: Write) -> str:
