@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from typing import Protocol
 
-from pilotage.api.calls import ApiCall
+from pilotage.api.calls import ApiCall, OnOutcome
 from pilotage.calls.object_event import ObjectEvent, ObjectEventFacts, Regarding
 from pilotage.clock import Clock, rfc3339_micro
 from pilotage.jobs.controller.steps import EventSubject, RecordEvent
@@ -20,7 +20,7 @@ REPORTER = "pilotage-workload-queueing"
 class ApiCalls(Protocol):
     """The way out: the dispatcher."""
 
-    def submit(self, call: ApiCall) -> None: ...
+    def submit(self, call: ApiCall, on_outcome: OnOutcome | None = None) -> None: ...
     async def perform(self, call: ApiCall) -> None: ...
 
 

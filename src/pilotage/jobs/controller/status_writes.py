@@ -15,7 +15,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from pilotage.api.calls import is_conflict, is_not_found
+from pilotage.api.calls import CallDropped, Ending, Outcome, is_conflict, is_not_found
 from pilotage.calls.queueing_status import QueueingStatus
 from pilotage.clock import Clock
 from pilotage.jobs.controller.events import ApiCalls
@@ -68,8 +68,6 @@ class StatusWrites:
     _pending: dict[str, _Pending] = field(default_factory=dict)
     _versions: dict[str, str] = field(default_factory=dict)
     _overlays: dict[str, _Overlay] = field(default_factory=dict)
-    _queues: dict[tuple[str, str], bool] = field(default_factory=dict)
-    """Queues with a write in flight -> whether another one is to follow."""
     _queue_bodies: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
     """What was last written."""
     _tasks: asyncio.TaskGroup | None = None
@@ -260,41 +258,33 @@ class StatusWrites:
     # --- queues ------------------------------------------------------------------------------------------------
 
     def queue_changed(self, plural: str, key: str) -> None:
-        """Nobody else writes these; the newest content is sent when the write before it is over."""
-        queue = (plural, key)
-        if queue in self._queues:
-            self._queues[queue] = True
-        elif self._tasks is not None:
-            self._queues[queue] = False
-            self._tasks.create_task(self._write_queue(plural, key), name="queue status")
-
-    async def _write_queue(self, plural: str, key: str) -> None:
+        """No other process writes these. The call queue keeps one pending call for each, whose body is made when it is
+        sent: changes that come before that are one write."""
         namespace, _, name = key.rpartition("/")
-        is_local = plural == "localqueues"
+        is_local, queue, sent = plural == "localqueues", (plural, key), dict[str, Any]()
 
         def body() -> dict[str, Any] | None:
-            self._queues[plural, key] = False
             try:
                 status = self.engine.local_queue_status(key) if is_local else self.engine.cluster_queue_status(name)
             except KeyError:
                 return None  # deleted meanwhile
             wanted = queue_status(status, tells_borrowed=not is_local)
             # Counts often come back to what they were before anybody has read them.
-            if self._queue_bodies.get((plural, key)) == wanted:
+            if self._queue_bodies.get(queue) == wanted:
                 return None
-            self._queue_bodies[plural, key] = wanted
-            return {"status": wanted}
+            sent["status"] = wanted
+            return sent
 
-        while True:
-            try:
-                await self.calls.perform(QueueingStatus(KINDS[plural], namespace, name, body))
-            except Exception as error:
-                self._queue_bodies.pop((plural, key), None)
-                if not is_not_found(error):
+        def over(outcome: Outcome) -> None:
+            error = outcome.error
+            if outcome.ending is Ending.DONE and sent:
+                self._queue_bodies[queue] = sent["status"]
+            elif error is not None:
+                self._queue_bodies.pop(queue, None)
+                if not is_not_found(error) and not isinstance(error, CallDropped):
                     log.info("status of a queue was not written: queue=%s error=%s", key, error)
-            if not self._queues[plural, key]:
-                del self._queues[plural, key]
-                return
+
+        self.calls.submit(QueueingStatus(KINDS[plural], namespace, name, body), over)
 
 
 def _says_the_same(one: TimedCondition, other: TimedCondition) -> bool:
