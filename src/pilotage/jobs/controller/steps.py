@@ -45,13 +45,13 @@ class CreateWorkload:
 
 @dataclass(frozen=True, slots=True)
 class RemoveWorkload:
-    workload: Workload
+    subject: Workload
     event: RecordEvent | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RemoveJob:
-    job: Job
+    subject: Job
     event: RecordEvent | None = None
 
 
@@ -59,7 +59,7 @@ class RemoveJob:
 class RemovePod:
     """Delete a pod, and say in its status why."""
 
-    pod: Pod
+    subject: Pod
     reason: str
     message: str
     event: RecordEvent | None = None

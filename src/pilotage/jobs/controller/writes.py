@@ -94,17 +94,11 @@ class JobWrites:
         self._tasks.create_task(self._perform(write, subject, place), name="queueing write")
 
     def _is_outdated(self, write: Write) -> bool:
-        match write:
-            case PatchObject():
-                return self._outdated.get(write.subject.uid) == write.subject.resource_version
-            case CreateWorkload():
-                return _place(write) in self._created
-            case RemoveWorkload():
-                return self._outdated.get(write.workload.uid) == write.workload.resource_version
-            case RemoveJob():
-                return self._outdated.get(write.job.uid) == write.job.resource_version
-            case RemovePod():
-                return write.pod.is_terminating or self._outdated.get(write.pod.uid) == write.pod.resource_version
+        if isinstance(write, CreateWorkload):
+            return _place(write) in self._created
+        if isinstance(write, RemovePod) and write.subject.is_terminating:
+            return True
+        return self._outdated.get(write.subject.uid) == write.subject.resource_version
 
     async def _perform(self, write: Write, subject: ReconcileKey, place: str) -> None:
         try:
@@ -134,30 +128,23 @@ class JobWrites:
         self.retries.failed(subject)
 
     def _note_outdated(self, write: Write) -> None:
-        match write:
-            case PatchObject():
-                self._outdated[write.subject.uid] = write.subject.resource_version
-            case CreateWorkload():
-                self._created.add(_place(write))
-            case RemoveWorkload():
-                self._outdated[write.workload.uid] = write.workload.resource_version
-            case RemoveJob():
-                self._outdated[write.job.uid] = write.job.resource_version
-            case RemovePod():
-                self._outdated[write.pod.uid] = write.pod.resource_version
+        if isinstance(write, CreateWorkload):
+            self._created.add(_place(write))
+        else:
+            self._outdated[write.subject.uid] = write.subject.resource_version
 
     def _call(self, write: Write) -> ApiCall:
         match write:
             case CreateWorkload():
                 return WorkloadCreation(write.draft.manifest())
             case RemoveWorkload():
-                return WorkloadDeletion(write.workload)
+                return WorkloadDeletion(write.subject)
             case RemoveJob():
-                return JobDeletion(write.job)
+                return JobDeletion(write.subject)
             case RemovePod():
                 now = rfc3339(self._clock.time())
                 condition = PodCondition("TerminationTarget", "True", write.reason, write.message, 0, now)
-                return VictimEviction(write.pod, condition)
+                return VictimEviction(write.subject, condition)
             case PatchObject(subject=Workload() as workload):
                 return WorkloadChange(workload.namespace, workload.name, workload.uid, write.patch)
             case PatchObject(subject=Pod() as pod):
@@ -171,14 +158,11 @@ class JobWrites:
 
 
 def _place(write: Write) -> str:
+    """Of two writes to one place the second waits until the first is over and seen."""
     match write:
-        case PatchObject():
-            return write.subject.uid
         case CreateWorkload():
             return f"{write.draft.namespace}/{write.draft.name}"
-        case RemoveWorkload():
-            return f"{write.workload.uid}/deletion"
-        case RemoveJob():
-            return f"{write.job.uid}/deletion"
-        case RemovePod():
-            return write.pod.uid
+        case RemoveWorkload() | RemoveJob():
+            return f"{write.subject.uid}/deletion"
+        case PatchObject() | RemovePod():
+            return write.subject.uid
