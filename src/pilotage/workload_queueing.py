@@ -5,38 +5,23 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from typing import TYPE_CHECKING, Final
 
 from pilotage.clock import Clock
+from pilotage.jobs.adapters import marks
+from pilotage.jobs.configuration.kinds import KNOWN_FRAMEWORKS, QueueingConfiguration
+from pilotage.jobs.controller.controller import QueueingController
+from pilotage.jobs.controller.events import ApiCalls
+from pilotage.jobs.engine import JobQueueing
+from pilotage.jobs.visibility import VisibilityApi
 from pilotage.kube.client import KubeClient
 from pilotage.kube.reflector import Reflector
 from pilotage.model import KINDS
+from pilotage.model.kinds import WATCHED_FOR_QUEUEING
 from pilotage.observe.metrics import Metrics
 from pilotage.observe.workload_metrics import WorkloadMetrics
 from pilotage.rng import seeded
 
-if TYPE_CHECKING:
-    from pilotage.jobs.configuration.kinds import QueueingConfiguration
-    from pilotage.jobs.controller.notes import Calls
-    from pilotage.jobs.surface import QueueingEngine
-
 log = logging.getLogger(__name__)
-
-WATCHED_FOR_QUEUEING: Final = (
-    "namespaces",
-    "priorityclasses",
-    "runtimeclasses",
-    "limitranges",
-    "workloadpriorityclasses",
-    "resourceflavors",
-    "cohorts",
-    "admissionchecks",
-    "clusterqueues",
-    "localqueues",
-    "workloads",
-    "jobs",
-    "pods",
-)
 
 
 class QueueingProcess:
@@ -45,20 +30,13 @@ class QueueingProcess:
     def __init__(
         self,
         client: KubeClient,
-        calls: Calls,
+        calls: ApiCalls,
         clock: Clock,
         rng: random.Random,
         configuration: QueueingConfiguration,
         faults: Metrics | None = None,
     ) -> None:
         """`faults`: where skipped objects and failed rounds are kept."""
-        # A scheduler that queues no workloads does without the whole package: an eighth of what it would import.
-        from pilotage.jobs.adapters import marks
-        from pilotage.jobs.configuration.kinds import KNOWN_FRAMEWORKS
-        from pilotage.jobs.controller.controller import QueueingController
-        from pilotage.jobs.engine import JobQueueing
-        from pilotage.jobs.visibility import VisibilityApi
-
         faults = faults or Metrics()
         for name in configuration.integrations.frameworks:
             if name not in KNOWN_FRAMEWORKS:
@@ -86,7 +64,7 @@ class QueueingProcess:
 
         self.visibility = VisibilityApi(self._view)
 
-    def _view(self) -> QueueingEngine | None:
+    def _view(self) -> JobQueueing | None:
         return self.controller.view() if all(one.has_synced for one in self.reflectors) else None
 
     def watch(self, tasks: asyncio.TaskGroup) -> list[asyncio.Task[None]]:

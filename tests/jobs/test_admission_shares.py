@@ -217,7 +217,9 @@ def test_it_is_off_without_configuration_or_mode() -> None:
     made = World(waitForPodsReady={"enable": False})
     made.add("clusterQueue", "main", groups=groups(std=2), admissionMode=MODE)
     made.add("localQueue", "lq", clusterQueue="main")
-    assert type(made.engine._world.queues["main"].pending) is PendingWorkloads and made.engine.next_due() is None
+    workloads = made.engine._workloads
+    pending = workloads.queues.pending(workloads.tree.queues["main"])
+    assert type(pending) is PendingWorkloads and made.engine.next_due() is None
     status = made.engine.local_queue_status("ns/lq")
     assert status.fair_sharing is None
     gated = queueing_of({"admissionFairSharing": {}, "featureGates": {"AdmissionFairSharing": False}})

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from pilotage.jobs import checks
-from pilotage.jobs.record import Check
+from pilotage.jobs.record import CheckState
 from pilotage.model.kueue import AdmissionCheckState, PodSetUpdate, WorkloadStatus
 from tests.jobs.world import World
 
@@ -44,23 +43,26 @@ def _write(world: World, check: AdmissionCheckState) -> None:
 
 
 def test_every_eviction_begins_the_checks_anew_and_counts_retries() -> None:
-    ready, retry = Check(state="Ready", since=3, retries=1), Check(state="Retry", since=3, retries=1, requeue_after=9)
+    ready, retry = (
+        CheckState(state="Ready", since=3, retries=1),
+        CheckState(state="Retry", since=3, retries=1, requeue_after=9),
+    )
     assert [(one.state, one.retries, one.since, one.requeue_after) for one in (ready.reset(5), retry.reset(5))] == [
         ("Pending", 1, 5, None),
         ("Pending", 2, 5, None),
     ]
-    assert Check(since=3).reset(5).since == 3, "Pending it was already"
+    assert CheckState(since=3).reset(5).since == 3, "Pending it was already"
 
 
 def test_the_latest_delay_of_those_in_retry_counts() -> None:
     world = World()
     world.queue("main")
     world.submit("a", "main")
-    record = world.engine._world.records["ns/a"]
+    record = world.engine._workloads.records["ns/a"]
     record.checks = {
-        "early": Check(state="Retry", since=10, requeue_after=5),
-        "late": Check(state="Retry", since=2, requeue_after=20),
-        "none": Check(state="Retry", since=90),
-        "other": Check(state="Ready", since=90, requeue_after=90),
+        "early": CheckState(state="Retry", since=10, requeue_after=5),
+        "late": CheckState(state="Retry", since=2, requeue_after=20),
+        "none": CheckState(state="Retry", since=90),
+        "other": CheckState(state="Ready", since=90, requeue_after=90),
     }
-    assert checks.retry_at(record) == 22
+    assert record.checks_retry_at == 22

@@ -59,7 +59,7 @@ def test_a_refused_write_gives_the_reservation_back_for_a_while() -> None:
     world.engine.upsert(_workload("a"))
     world.engine.cycle()
     assert [one.reserving for one in world.engine.cluster_queues()] == [1]
-    world.engine.write_refused("ns/a", "gone", 8.0)
+    world.engine.write_rejected("ns/a", "gone", 8.0)
     world.engine.cycle()
     assert [(one.reserving, one.pending) for one in world.engine.cluster_queues()] == [(0, 1)]
     world.engine.check()

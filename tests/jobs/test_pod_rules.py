@@ -10,7 +10,7 @@ import pytest
 from pilotage.jobs.effective_pods import Surroundings
 from pilotage.jobs.effects import Event, StatusChanged
 from pilotage.jobs.engine import JobQueueing
-from pilotage.jobs.shapes import Shape, shape_of
+from pilotage.jobs.shapes import WorkloadShape, shape_of
 from pilotage.model import KINDS
 from pilotage.model.kueue import PodSet, Workload
 from pilotage.model.limit_ranges import LimitRange, LimitRangeSpec
@@ -70,7 +70,7 @@ def used(world: World) -> int:
 # --- what is counted --------------------------------------------------------------------------------------------------
 
 
-def shape(spec: Json, *ranges: Json, overheads: Json | None = None) -> Shape:
+def shape(spec: Json, *ranges: Json, overheads: Json | None = None) -> WorkloadShape:
     pod_set = msgspec.convert({"name": "main", "template": {"spec": spec}}, PodSet)
     named = tuple(
         (f"r{at}", msgspec.convert({"limits": [{"type": "Container", **one}]}, LimitRangeSpec))
@@ -158,14 +158,14 @@ def test_equal_content_has_one_shape_only_where_the_rules_are_equal() -> None:
 
 
 def told(spec: Json, *ranges: Json) -> list[str]:
-    refusal = shape(spec, *ranges).refusal
-    return [] if refusal is None else [one.detail for one in refusal.obstacles]
+    rejection = shape(spec, *ranges).rejection
+    return [] if rejection is None else [one.detail for one in rejection.obstacles]
 
 
 def test_a_request_above_a_default_limit_names_both() -> None:
-    refusal = shape({"containers": [container(requests={"cpu": "2"})]}, {"default": {"cpu": "1"}}).refusal
-    assert refusal is not None
-    [problem] = refusal.obstacles
+    rejection = shape({"containers": [container(requests={"cpu": "2"})]}, {"default": {"cpu": "1"}}).rejection
+    assert rejection is not None
+    [problem] = rejection.obstacles
     assert problem.detail == (
         "pod set main: container c requests 2 cpu, more than its limit of 1 (the default of LimitRange r0)"
     )

@@ -6,7 +6,14 @@ from typing import Any
 
 import pytest
 
-from pilotage.jobs.preemption import Candidate, Kind, Want, _attempts, _kind, candidate_order
+from pilotage.jobs.preemption import (
+    CandidateKind,
+    PreemptionCandidate,
+    PreemptionRequest,
+    _attempts,
+    _kind,
+    candidate_order,
+)
 from tests.jobs.world import World
 
 CPU = ("std", "cpu")
@@ -28,30 +35,34 @@ def world_with(borrow: dict[str, Any] | None, *, used: int = 0) -> World:
     return world
 
 
-def want(world: World, *, pairs: frozenset[tuple[str, str]] = frozenset([CPU])) -> Want:
+def want(world: World, *, pairs: frozenset[tuple[str, str]] = frozenset([CPU])) -> PreemptionRequest:
     engine = world.engine
-    return Want(engine._world.records["ns/me"], engine._world.queues["main"], pairs, {CPU: 20_000})
+    return PreemptionRequest(
+        engine._workloads.records["ns/me"], engine._workloads.tree.queues["main"], pairs, {CPU: 20_000}
+    )
 
 
-def candidate(world: World, name: str, kind: Kind) -> Candidate:
-    return Candidate(world.engine._world.records[f"ns/{name}"], world.engine._world.queues["other"], kind)
+def candidate(world: World, name: str, kind: CandidateKind) -> PreemptionCandidate:
+    return PreemptionCandidate(
+        world.engine._workloads.records[f"ns/{name}"], world.engine._workloads.tree.queues["other"], kind
+    )
 
 
 @pytest.mark.parametrize(
     ("borrow", "used", "kinds", "attempts"),
     [
-        (LOWER, 0, [Kind.OWN], (True,)),
-        (None, 0, [Kind.OWN], (True,)),
-        (None, 4, [Kind.ENTITLED, Kind.OWN], (True,)),
-        (None, 4, [Kind.NOT_BORROWING], (True,)),
-        (None, 0, [Kind.NOT_BORROWING, Kind.OWN], (False, True)),
-        (None, 0, [Kind.ENTITLED, Kind.NOT_BORROWING], (True, False)),
-        (LOWER, 0, [Kind.BORROWING], (True, False)),
-        (LOWER, 4, [Kind.NOT_BORROWING], (True, False)),
-        ({"policy": "Never"}, 0, [Kind.NOT_BORROWING], (False, True)),
+        (LOWER, 0, [CandidateKind.OWN], (True,)),
+        (None, 0, [CandidateKind.OWN], (True,)),
+        (None, 4, [CandidateKind.ENTITLED, CandidateKind.OWN], (True,)),
+        (None, 4, [CandidateKind.NOT_BORROWING], (True,)),
+        (None, 0, [CandidateKind.NOT_BORROWING, CandidateKind.OWN], (False, True)),
+        (None, 0, [CandidateKind.ENTITLED, CandidateKind.NOT_BORROWING], (True, False)),
+        (LOWER, 0, [CandidateKind.BORROWING], (True, False)),
+        (LOWER, 4, [CandidateKind.NOT_BORROWING], (True, False)),
+        ({"policy": "Never"}, 0, [CandidateKind.NOT_BORROWING], (False, True)),
     ],
 )
-def test_attempts(borrow: Any, used: int, kinds: list[Kind], attempts: tuple[bool, ...]) -> None:
+def test_attempts(borrow: Any, used: int, kinds: list[CandidateKind], attempts: tuple[bool, ...]) -> None:
     """True: the preemptor may borrow; False: it must end inside its nominal quota."""
     world = world_with(borrow, used=used)
     assert _attempts(want(world), [candidate(world, "w0", kind) for kind in kinds]) == attempts
@@ -60,18 +71,18 @@ def test_attempts(borrow: Any, used: int, kinds: list[Kind], attempts: tuple[boo
 @pytest.mark.parametrize(
     ("borrow", "name", "entitled", "kind"),
     [
-        (LOWER, "w2", True, Kind.ENTITLED),
-        (None, "w0", False, Kind.NOT_BORROWING),
-        ({"policy": "Never"}, "w0", False, Kind.NOT_BORROWING),
-        (LOWER, "w1", False, Kind.BORROWING),
-        (LOWER, "w2", False, Kind.NOT_BORROWING),
-        ({**LOWER, "maxPriorityThreshold": 3}, "w1", False, Kind.BORROWING),
-        ({**LOWER, "maxPriorityThreshold": 2}, "w1", False, Kind.NOT_BORROWING),
+        (LOWER, "w2", True, CandidateKind.ENTITLED),
+        (None, "w0", False, CandidateKind.NOT_BORROWING),
+        ({"policy": "Never"}, "w0", False, CandidateKind.NOT_BORROWING),
+        (LOWER, "w1", False, CandidateKind.BORROWING),
+        (LOWER, "w2", False, CandidateKind.NOT_BORROWING),
+        ({**LOWER, "maxPriorityThreshold": 3}, "w1", False, CandidateKind.BORROWING),
+        ({**LOWER, "maxPriorityThreshold": 2}, "w1", False, CandidateKind.NOT_BORROWING),
     ],
 )
-def test_class_of_a_foreign_candidate(borrow: Any, name: str, entitled: bool, kind: Kind) -> None:
+def test_class_of_a_foreign_candidate(borrow: Any, name: str, entitled: bool, kind: CandidateKind) -> None:
     world = world_with(borrow)
-    assert _kind(want(world), world.engine._world.records[f"ns/{name}"], entitled) is kind
+    assert _kind(want(world), world.engine._workloads.records[f"ns/{name}"], entitled) is kind
 
 
 def test_order_of_candidates() -> None:
@@ -81,19 +92,25 @@ def test_order_of_candidates() -> None:
     for name, priority in (("a", 0), ("b", 0), ("c", 1), ("d", 0), ("e", 9)):
         world.submit(name, "main", 1, priority=priority, eviction="manual")
         world.stage.advance(1 if name != "a" else 0)
-    world.engine._lifecycle.evict(world.engine._world.records["ns/e"], "Preempted", "")
-    records, queue = world.engine._world.records, world.engine._world.queues["main"]
-    kinds = {"a": Kind.OWN, "b": Kind.OWN, "c": Kind.ENTITLED, "d": Kind.NOT_BORROWING, "e": Kind.OWN}
-    found = [Candidate(records[f"ns/{name}"], queue, kind) for name, kind in kinds.items()]
-    found += [Candidate(records["ns/c"], queue, Kind.BORROWING)]
+    world.engine._workloads.evict(world.engine._workloads.records["ns/e"], "Preempted", "")
+    records, queue = world.engine._workloads.records, world.engine._workloads.tree.queues["main"]
+    kinds = {
+        "a": CandidateKind.OWN,
+        "b": CandidateKind.OWN,
+        "c": CandidateKind.ENTITLED,
+        "d": CandidateKind.NOT_BORROWING,
+        "e": CandidateKind.OWN,
+    }
+    found = [PreemptionCandidate(records[f"ns/{name}"], queue, kind) for name, kind in kinds.items()]
+    found += [PreemptionCandidate(records["ns/c"], queue, CandidateKind.BORROWING)]
     ordered = [(one.record.key.removeprefix("ns/"), one.kind) for one in sorted(found, key=candidate_order)]
     assert ordered == [
-        ("e", Kind.OWN),
-        ("c", Kind.ENTITLED),
-        ("d", Kind.NOT_BORROWING),
-        ("c", Kind.BORROWING),
-        ("a", Kind.OWN),
-        ("b", Kind.OWN),
+        ("e", CandidateKind.OWN),
+        ("c", CandidateKind.ENTITLED),
+        ("d", CandidateKind.NOT_BORROWING),
+        ("c", CandidateKind.BORROWING),
+        ("a", CandidateKind.OWN),
+        ("b", CandidateKind.OWN),
     ]
 
 

@@ -7,9 +7,8 @@ from pathlib import Path
 import yaml
 
 from pilotage.model import KINDS
-from pilotage.model.kinds import WATCHED
+from pilotage.model.kinds import WATCHED, WATCHED_FOR_QUEUEING
 from pilotage.serve.required_permissions import QUEUEING_WRITES
-from pilotage.workload_queueing import WATCHED_FOR_QUEUEING
 
 RBAC = Path(__file__).parents[2] / "deploy" / "workload-queueing" / "rbac.yaml"
 

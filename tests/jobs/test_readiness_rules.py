@@ -6,15 +6,15 @@ import pytest
 
 from pilotage.jobs import conditions as c
 from pilotage.jobs import pods_ready
-from pilotage.jobs.record import Record
+from pilotage.jobs.record import WorkloadRecord
 from tests.jobs.world import World
 
 
-def _record(*, is_admitted: bool, before: tuple[bool, str] | None) -> Record:
+def _record(*, is_admitted: bool, before: tuple[bool, str] | None) -> WorkloadRecord:
     world = World()
     world.queue("main")
     world.submit("a", "main")
-    record: Record = world.engine._world.records["ns/a"]
+    record: WorkloadRecord = world.engine._workloads.records["ns/a"]
     record.conditions.set(c.ADMITTED, is_admitted, "x", "", 0)
     record.conditions.remove(c.PODS_READY)
     if before is not None:

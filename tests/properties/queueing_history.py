@@ -246,7 +246,7 @@ class WideHistory:
         yield from self.stage.engine.cluster_queues()
 
     def _node(self, name: str, fields: Json, pair: Pair, held: Any, over: Counter[str]) -> tuple[int, int]:
-        """What it gives to its parent, and what of its usage counts there; notes what is over."""
+        """What it gives to its parent, and what of its usage counts there; events what is over."""
         quota = _quota_of(fields["groups"], pair)
         subtree, usage = quota.get("nominal", 0), 0
         if name in self.queues:

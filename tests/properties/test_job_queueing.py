@@ -188,7 +188,7 @@ class History:
             for name in self.queues
         }
 
-    def note(self) -> None:
+    def event(self) -> None:
         workloads = sorted(self.stage.workloads.items())
         self.log.append(f"{self.stage.now()} {self.used()} {self.pending()} {hash(str(workloads))}")
 
@@ -255,7 +255,7 @@ def test_the_same_seed_gives_the_same_log(seed: int) -> None:
         history = History(seed)
         for _ in range(STEPS):
             history.step()
-            history.note()
+            history.event()
         logs.append(history.log)
     assert logs[0] == logs[1]
 

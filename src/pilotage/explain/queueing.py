@@ -13,7 +13,6 @@ from pilotage.jobs.configuration.kinds import QueueingConfiguration
 from pilotage.jobs.engine import JobQueueing
 from pilotage.jobs.filling import FOR_THE_ENGINE, NAMESPACE, LeftOut, filled
 from pilotage.jobs.reports import PendingWorkload, WorkloadReport
-from pilotage.jobs.surface import QueueingEngine
 from pilotage.kube.client import KubeClient, ListOptions
 from pilotage.kube.errors import ApiStatusError
 from pilotage.model import KINDS, kind_of
@@ -34,7 +33,7 @@ class NoQueueing(Exception):
 class QueueingView:
     """The queues as they are, and what would happen next."""
 
-    engine: QueueingEngine
+    engine: JobQueueing
     workloads: dict[str, Workload]
 
     def pending(self) -> Iterator[tuple[str, PendingWorkload]]:

@@ -19,7 +19,7 @@ from pilotage.clock import rfc3339
 from pilotage.jobs.conditions import epoch
 from pilotage.jobs.configuration.kinds import AdmissionFairSharing
 from pilotage.jobs.quota import Amounts, amount_of, weight_of
-from pilotage.jobs.refusals import shown
+from pilotage.jobs.rejections import shown
 from pilotage.model.kueue import AdmissionFairSharingStatus, LocalQueue
 from pilotage.model.quantity import Quantity
 

@@ -18,11 +18,11 @@ from typing import Protocol
 
 from pilotage.jobs import conditions as c
 from pilotage.jobs.cluster_queue import QueueState
+from pilotage.jobs.flavors import Flavor
 from pilotage.jobs.quota import FlavorResource
-from pilotage.jobs.record import Record
-from pilotage.jobs.refusals import Obstacle, mildest, most_severe
+from pilotage.jobs.record import Resumption, WorkloadRecord
+from pilotage.jobs.rejections import Obstacle, mildest, most_severe
 from pilotage.jobs.shapes import PODS, PodSetNeed
-from pilotage.jobs.world import World
 
 
 class Mode(IntEnum):
@@ -74,41 +74,51 @@ class Judged:
 class Oracle(Protocol):
     """Would preemption make room?"""
 
-    def possibility(self, record: Record, queue: QueueState, pair: FlavorResource, amount: int) -> tuple[Mode, int]:
+    def possibility(
+        self, record: WorkloadRecord, queue: QueueState, pair: FlavorResource, amount: int
+    ) -> tuple[Mode, int]:
         """NO_CANDIDATES, PREEMPT or RECLAIM, and the borrowing level once the victims are gone."""
 
 
 class Assigner:
-    def __init__(self, world: World, oracle: Oracle) -> None:
-        self._world = world
-        self._oracle = oracle
+    def __init__(self, flavors: Mapping[str, Flavor], oracle: Oracle, *, is_fair: bool) -> None:
+        """`is_fair`: with fair sharing."""
+        self.flavors = flavors
+        self.oracle = oracle
+        self.is_fair = is_fair
 
-    def assign(self, record: Record, queue: QueueState, counts: Sequence[int]) -> Assignment:
-        """The best assignment of these numbers of pods under the present usage."""
-        search = _Search(self._world, self._oracle, record, queue)
+    def assign(
+        self, record: WorkloadRecord, queue: QueueState, counts: Sequence[int], resumption: Resumption | None = None
+    ) -> Assignment:
+        """The best assignment of these numbers of pods under the present usage.
+
+        The search goes on where it ended last, or at `resumption`.
+        """
+        search = _Search(self, record, queue, record.attempt.resumption if resumption is None else resumption)
         for index, need in enumerate(record.shape.pod_sets):
             search.pod_set(index, need, counts[index])
         return search.finish()
 
 
 class _Search:
-    def __init__(self, world: World, oracle: Oracle, record: Record, queue: QueueState) -> None:
-        self._flavors = world.flavors
-        self._oracle = oracle
+    def __init__(self, assigner: Assigner, record: WorkloadRecord, queue: QueueState, resumption: Resumption) -> None:
+        self._flavors = assigner.flavors
+        self._oracle = assigner.oracle
+        self._fair = assigner.is_fair
         self._record = record
         self._queue = queue
-        self._fair = world.configuration.fair_sharing is not None
-        self._found = Assignment(resumed=bool(record.resumption.tried))
+        self._tried = resumption.tried
+        self._found = Assignment(resumed=bool(resumption.tried))
         self._reasons: list[str] = []
-        self._refused_at: int | None = None
+        self._rejected_at: int | None = None
         """The first pod set that has no flavor."""
 
     def finish(self) -> Assignment:
         found = self._found
         found.reason = most_severe(self._reasons)
-        if self._refused_at is not None:
+        if self._rejected_at is not None:
             # Other flavors for the pod sets before it may leave it what it needs; its own were all tried.
-            found.tried = {place: at for place, at in found.tried.items() if place[0] < self._refused_at}
+            found.tried = {place: at for place, at in found.tried.items() if place[0] < self._rejected_at}
         return found
 
     def pod_set(self, index: int, need: PodSetNeed, count: int) -> None:
@@ -123,7 +133,7 @@ class _Search:
             if group is not None:
                 by_group.setdefault(group, {})[resource] = amount
             elif amount:
-                self._refuse(index, [self._unlisted(need, resource, amount)])
+                self._reject(index, [self._unlisted(need, resource, amount)])
         for group, wanted in by_group.items():
             self._resource_group(index, need, group, wanted, choice)
 
@@ -131,10 +141,10 @@ class _Search:
         text = f"resource {resource} unavailable in ClusterQueue {self._queue.name}"
         return Obstacle(need.name, "", resource, c.NO_MATCHING_FLAVOR, text, need=amount)
 
-    def _refuse(self, index: int, obstacles: list[Obstacle]) -> None:
+    def _reject(self, index: int, obstacles: list[Obstacle]) -> None:
         self._found.mode = Mode.NO_FIT
-        if self._refused_at is None:
-            self._refused_at = index
+        if self._rejected_at is None:
+            self._rejected_at = index
         self._found.obstacles += obstacles
         self._reasons.append(mildest(obstacles))
 
@@ -147,7 +157,7 @@ class _Search:
         for resource in wanted:
             self._found.tried[index, resource] = -1 if last >= len(names) - 1 else last
         if best is None:
-            self._refuse(index, obstacles)
+            self._reject(index, obstacles)
             return
         found = self._found
         found.mode = min(found.mode, best.mode)
@@ -169,7 +179,7 @@ class _Search:
     ) -> tuple[Judged | None, int]:
         """The best flavor, and the index of the last one that was looked at."""
         best: Judged | None = None
-        start = self._record.resumption.tried.get((index, next(iter(wanted))), -1) + 1
+        start = self._tried.get((index, next(iter(wanted))), -1) + 1
         for at in range(start, len(names)):
             flavor = self._flavors.get(names[at])
             objection = f"flavor {names[at]} not found" if flavor is None else flavor.objection(need)

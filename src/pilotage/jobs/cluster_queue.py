@@ -1,13 +1,13 @@
-"""A ClusterQueue as the engine keeps it: its quota, who waits in it, who holds its quota, whether it is usable."""
+"""A ClusterQueue with its quota: what is reserved in it, by whom, and whether it is usable. `QuotaTree` writes it."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from pilotage.jobs.admission_shares import USAGE_BASED
-from pilotage.jobs.pending import PendingWorkloads
 from pilotage.jobs.quota import FlavorResource, QuotaNode, quotas_of, weight_of
-from pilotage.jobs.record import Record
-from pilotage.jobs.shared_pending import SharedPending
-from pilotage.model.kueue import AdmissionCheckRule, ClusterQueue, LocalQueue
+from pilotage.jobs.record import WorkloadRecord
+from pilotage.model.kueue import AdmissionCheckRule, ClusterQueue
 
 READY = "Ready"
 _LONGEST_PROBLEM = 300
@@ -20,37 +20,32 @@ class QueueState:
         "generation",
         "group_of",
         "groups",
-        "holders",
         "is_active",
         "is_gone",
         "message",
         "name",
         "node",
         "obj",
-        "pending",
-        "preemption_skips",
         "problem",
         "reason",
+        "reserving",
     )
 
     def __init__(self, obj: ClusterQueue) -> None:
         self.name = obj.name
-        self.pending: PendingWorkloads | SharedPending = PendingWorkloads()
-        self.holders: dict[str, Record] = {}
+        self.reserving: dict[str, WorkloadRecord] = {}
         self.by_priority: dict[FlavorResource, dict[int, int]] = {}
-        """What workloads of each priority hold."""
+        """What is reserved by workloads of each priority."""
         self.admitted = 0
         self.generation = 0
         """Grows when quota becomes free: what was found out about full flavors may no longer be true."""
-        self.preemption_skips = 0
-        """Heads of the last cycle that found victims and lost them to others."""
         self.is_active = False
         self.reason = "Unknown"
         self.message = ""
         self.problem = ""
         """Why its quota cannot be read."""
         self.is_gone = False
-        """Deleted while workloads hold its quota: stays until they are done."""
+        """Deleted while its quota is reserved: stays until that is over."""
         self.node = QuotaNode(self.name, {}, is_queue=True)
         self.update(obj)
 
@@ -77,14 +72,14 @@ class QueueState:
             self.node.account(pair).usage = amount
         return self.node
 
-    def book(self, record: Record) -> None:
-        """Put what a workload uses into the books."""
+    def book(self, record: WorkloadRecord) -> None:
+        """Add what a workload uses."""
         self.node.add(record.usage)
         for pair, amount in record.usage.items():
             held = self.by_priority.setdefault(pair, {})
             held[record.priority] = held.get(record.priority, 0) + amount
 
-    def unbook(self, record: Record) -> None:
+    def unbook(self, record: WorkloadRecord) -> None:
         self.node.remove(record.usage)
         for pair, amount in record.usage.items():
             held = self.by_priority[pair]
@@ -92,9 +87,14 @@ class QueueState:
             if not held[record.priority]:
                 del held[record.priority]
 
+    def judge(self, reason: str, message: str) -> None:
+        """Set the condition Active."""
+        self.reason, self.message = reason, message
+        self.is_active = reason == READY
+
     def largest(self, pair: FlavorResource) -> int:
-        """The most that a single workload holds."""
-        return max((record.usage.get(pair, 0) for record in self.holders.values()), default=0)
+        """The most that a single workload has reserved."""
+        return max((record.usage.get(pair, 0) for record in self.reserving.values()), default=0)
 
     @property
     def is_stopped(self) -> bool:
@@ -124,17 +124,23 @@ class QueueState:
         policy = self.obj.spec.preemption
         return policy.within_cluster_queue != "Never" or policy.reclaim_within_cohort != "Never"
 
+    def required_checks(self, flavors: Iterable[str] | None) -> list[str]:
+        """Checks for a workload with these flavors; before a reservation (None) those that every flavor needs."""
+        chosen = None if flavors is None else set(flavors)
+        found = []
+        for rule in self.check_rules:
+            if not rule.on_flavors:
+                applies = True
+            elif chosen is None:
+                applies = set(self.flavor_names) <= set(rule.on_flavors)
+            else:
+                applies = not chosen.isdisjoint(rule.on_flavors)
+            if applies:
+                found.append(rule.name)
+        return found
 
-class LocalQueueState:
-    """A LocalQueue and everybody who names it and is not finished; `obj` is None as long as it does not exist."""
-
-    __slots__ = ("key", "members", "obj")
-
-    def __init__(self, key: str) -> None:
-        self.key = key
-        self.obj: LocalQueue | None = None
-        self.members: dict[str, Record] = {}
-
-    @property
-    def is_stopped(self) -> bool:
-        return self.obj is not None and self.obj.spec.stop_policy in ("Hold", "HoldAndDrain")
+    def sync_checks(self, record: WorkloadRecord, now: int) -> bool:
+        """Bring a workload's checks in line with those of the queue. Whether they changed."""
+        if not self.check_rules and not record.checks:
+            return False
+        return record.require_checks(self.required_checks(record.assigned_flavors()), now)

@@ -68,7 +68,7 @@ def epoch(text: str | None) -> int:
         return 0
 
 
-class Condition(NamedTuple):
+class WorkloadCondition(NamedTuple):
     is_true: bool
     reason: str
     message: str
@@ -82,9 +82,9 @@ class Conditions:
     __slots__ = ("_by_type",)
 
     def __init__(self) -> None:
-        self._by_type: dict[str, Condition] = {}
+        self._by_type: dict[str, WorkloadCondition] = {}
 
-    def get(self, kind: str) -> Condition | None:
+    def get(self, kind: str) -> WorkloadCondition | None:
         return self._by_type.get(kind)
 
     def is_true(self, kind: str) -> bool:
@@ -104,20 +104,20 @@ class Conditions:
             if old.reason == reason and old.message == message:
                 return False
             now = old.since
-        self._by_type[kind] = Condition(is_true, reason, message, now)
+        self._by_type[kind] = WorkloadCondition(is_true, reason, message, now)
         return True
 
     def remove(self, kind: str) -> None:
         self._by_type.pop(kind, None)
 
-    def __iter__(self) -> Iterator[tuple[str, Condition]]:
+    def __iter__(self) -> Iterator[tuple[str, WorkloadCondition]]:
         return iter(self._by_type.items())
 
     def take(self, written: Iterable[TimedCondition]) -> None:
         """Take over what stands in the API."""
         for one in written:
             time = epoch(one.last_transition_time)
-            self._by_type[one.type] = Condition(one.status == "True", one.reason, one.message, time)
+            self._by_type[one.type] = WorkloadCondition(one.status == "True", one.reason, one.message, time)
 
     def written(self) -> tuple[TimedCondition, ...]:
         """As they stand in the API."""

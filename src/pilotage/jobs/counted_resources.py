@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from pilotage.jobs.configuration.kinds import Resources
+from pilotage.jobs.configuration.kinds import ResourceSettings
 from pilotage.model.quantity import Quantity, parse_quantity
 
 _MILLI: Final = 1000
@@ -36,7 +36,7 @@ class CountingRules(msgspec.Struct, array_like=True, frozen=True):
 ALL_AS_ASKED: Final = CountingRules()
 
 
-def counting_rules(resources: Resources) -> CountingRules:
+def counting_rules(resources: ResourceSettings) -> CountingRules:
     transformations = {
         one.input: Transformation(one.strategy == "Replace", dict(one.outputs), one.multiply_by)
         for one in resources.transformations

@@ -2,7 +2,7 @@
 
 A template says less than its pods will: the overhead of their RuntimeClass, the defaults of the LimitRanges of the
 namespace, and limits in place of missing requests are written into each pod when it is created. Quota is counted for
-the pods as they will be, and a workload whose pods would be refused gets none: it would hold its quota for nothing.
+the pods as they will be, and a workload whose pods would be rejected gets none: it would hold its quota for nothing.
 
 The order is the API server's: a container's own limits stand in for its requests before a LimitRange has a say.
 """
@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from pilotage.jobs import conditions as c
 from pilotage.jobs.counted_resources import ALL_AS_ASKED, CountingRules
-from pilotage.jobs.refusals import Obstacle
+from pilotage.jobs.rejections import Obstacle
 from pilotage.model.limit_ranges import Breach, LimitRangeSpec, container_defaults, pod_breaches
 from pilotage.model.pod_spec import Container, PodSpecFields, ResourceRequirements, TemplateSpec
 from pilotage.model.quantity import Quantity, canonical_quantity, parse_quantity
@@ -65,7 +65,7 @@ def _pod_level(spec: TemplateSpec) -> ResourceRequirements:
     return replace(own, requests={**missing, **own.requests})
 
 
-# --- what they would be refused for -----------------------------------------------------------------------------------
+# --- what they would be rejected for ---------------------------------------------------------------------------------
 
 
 def problems_of(pod_set: str, spec: TemplateSpec, effective: PodSpecFields, around: Surroundings) -> Iterator[Obstacle]:

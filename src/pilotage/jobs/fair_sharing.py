@@ -11,23 +11,23 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol, TypeVar
 
 from pilotage.jobs.cluster_queue import QueueState
-from pilotage.jobs.ordering import OrderKey
+from pilotage.jobs.ordering import OrderKey, QueueOrder
 from pilotage.jobs.preemption import (
     IN_CLUSTER_QUEUE,
     IN_COHORT_FAIR_SHARING,
     IN_COHORT_RECLAMATION,
-    Candidate,
-    Kind,
-    Preemption,
+    CandidateKind,
+    ClassicalPreemption,
+    PreemptionCandidate,
+    PreemptionRequest,
     Victim,
-    Want,
     candidate_order,
     fits,
     spare,
 )
 from pilotage.jobs.quota import Amounts, QuotaNode
-from pilotage.jobs.reach import Reach
-from pilotage.jobs.world import World
+from pilotage.jobs.quota_tree import QuotaTree
+from pilotage.jobs.quota_upper_bound import QuotaUpperBound
 
 MOST = 2**63 - 1
 
@@ -135,29 +135,34 @@ def _standing(finalist: tuple[QuotaNode, C]) -> tuple[bool, bool, float, OrderKe
 # --- who must give back -----------------------------------------------------------------------------------------------
 
 
-class FairPreemption(Preemption):
+class FairSharingPreemption(ClassicalPreemption):
     """Victims by share instead of by borrowWithinCohort."""
 
-    def __init__(self, world: World, reach: Reach, strategies: Sequence[str]) -> None:
-        super().__init__(world, reach)
+    def __init__(
+        self, tree: QuotaTree, order: QueueOrder, upper_bound: QuotaUpperBound, strategies: Sequence[str]
+    ) -> None:
+        super().__init__(tree, order, upper_bound)
         self._strategies = strategies
 
-    def victims(self, want: Want) -> list[Victim]:
+    def victims(self, want: PreemptionRequest) -> list[Victim]:
         if not want.queue.can_preempt:
             return []
         contest = _Contest(want, self._by_queue(want))
         found = contest.run(self._strategies)
         return [Victim(one.record, one.queue, reason) for one, reason in found]
 
-    def _by_queue(self, want: Want) -> dict[str, list[Candidate]]:
-        found: dict[str, list[Candidate]] = {}
-        own = [Candidate(record, want.queue, Kind.OWN) for record in self.own_candidates(want)]
+    def _by_queue(self, want: PreemptionRequest) -> dict[str, list[PreemptionCandidate]]:
+        found: dict[str, list[PreemptionCandidate]] = {}
+        own = [PreemptionCandidate(record, want.queue, CandidateKind.OWN) for record in self.own_candidates(want)]
         if own:
             found[want.queue.name] = sorted(own, key=candidate_order)
         node = want.queue.node
         if node.parent is not None and want.queue.obj.spec.preemption.reclaim_within_cohort != "Never":
             for queue in self.borrowers(node.root, node, want.pairs):
-                others = [Candidate(record, queue, Kind.BORROWING) for record in self.reclaimable(want, queue)]
+                others = [
+                    PreemptionCandidate(record, queue, CandidateKind.BORROWING)
+                    for record in self.reclaimable(want, queue)
+                ]
                 if others:
                     found[queue.name] = sorted(others, key=candidate_order)
         return found
@@ -166,16 +171,16 @@ class FairPreemption(Preemption):
 class _Contest:
     """The search for victims of one workload."""
 
-    def __init__(self, want: Want, candidates: dict[str, list[Candidate]]) -> None:
+    def __init__(self, want: PreemptionRequest, candidates: dict[str, list[PreemptionCandidate]]) -> None:
         self._want = want
         self._candidates = candidates
         self._node = want.queue.node
-        self._taken: list[tuple[Candidate, str]] = []
-        self._spared: dict[str, list[Candidate]] = {}
+        self._taken: list[tuple[PreemptionCandidate, str]] = []
+        self._spared: dict[str, list[PreemptionCandidate]] = {}
         self._justified = math.inf
         """The preemptor's own share with which it was allowed to take from others."""
 
-    def run(self, strategies: Sequence[str]) -> list[tuple[Candidate, str]]:
+    def run(self, strategies: Sequence[str]) -> list[tuple[PreemptionCandidate, str]]:
         stays_inside = not any(self._node.borrows_with(pair, amount) for pair, amount in self._want.usage.items())
         enough = self._first_rule(strategies[0], stays_inside)
         if not enough and len(strategies) > 1:
@@ -199,7 +204,7 @@ class _Contest:
                 del self._candidates[name]
         return False
 
-    def _take_by_rule(self, rule: str, line: list[Candidate]) -> bool:
+    def _take_by_rule(self, rule: str, line: list[PreemptionCandidate]) -> bool:
         """Take the first of a queue that the rule allows; whether there is room then."""
         mine, theirs = self._rivals(line[0].queue)
         own_share, before = self._share_with_usage(mine), share(theirs)
@@ -220,7 +225,7 @@ class _Contest:
                 return True
         return False
 
-    def _take(self, one: Candidate, reason: str) -> bool:
+    def _take(self, one: PreemptionCandidate, reason: str) -> bool:
         if reason == IN_COHORT_FAIR_SHARING:
             self._justified = self._share_with_usage(self._node)
         one.queue.node.remove(one.record.usage)
@@ -236,7 +241,7 @@ class _Contest:
         """There is room, and nobody of the own queue is spared at the cost of others: they would take it back."""
         return fits(self._want, True) and self._share_with_usage(self._node) <= self._justified
 
-    def _greediest(self, lines: dict[str, list[Candidate]]) -> str | None:
+    def _greediest(self, lines: dict[str, list[PreemptionCandidate]]) -> str | None:
         """The queue to take from next: from the root down always the child with the highest share."""
         if not lines:
             return None
@@ -249,7 +254,7 @@ class _Contest:
             return next(iter(lines), None)
         return found
 
-    def _descend(self, node: QuotaNode, lines: dict[str, list[Candidate]]) -> str | None:
+    def _descend(self, node: QuotaNode, lines: dict[str, list[PreemptionCandidate]]) -> str | None:
         if node.is_queue:
             return node.name if node.name in lines else None
         # A node inside its quota gives nothing back, except to itself.
@@ -279,7 +284,7 @@ class _Contest:
         return found
 
 
-def _share_without(node: QuotaNode, one: Candidate) -> float:
+def _share_without(node: QuotaNode, one: PreemptionCandidate) -> float:
     one.queue.node.remove(one.record.usage)
     found = share(node)
     one.queue.node.add(one.record.usage)

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from pilotage.jobs.surface import QueueingEngine
+from pilotage.jobs.engine import JobQueueing
 from pilotage.observe.skipped_objects import SkippedObjects
 
 log = logging.getLogger(__name__)
@@ -41,7 +41,7 @@ class LeftOut:
         self._skipped = skipped if skipped is not None else SkippedObjects()
         self._known: dict[Identity, None] = {}
         self.on_added: Callable[[Identity, str], None] = lambda identity, error: None
-        """Told what is left out, and why."""
+        """Called with what is left out, and why."""
 
     def __contains__(self, identity: Identity) -> bool:
         return identity in self._known
@@ -59,8 +59,8 @@ class LeftOut:
             del self._known[kind, key]
             self._skipped.understood(kind, key)
 
-    def after(self, engine: QueueingEngine, kind: str, obj: Any, error: Exception) -> bool:
-        """The engine raised when it was told of an object: leave out what it raised for; whether it can go on."""
+    def after(self, engine: JobQueueing, kind: str, obj: Any, error: Exception) -> bool:
+        """The engine raised when it got an object: leave out what it raised for; whether it can go on."""
         identity = engine.culprit or (kind, obj.key)
         self.add(identity, error)
         if identity != (kind, obj.key) or kind == NAMESPACE:
@@ -73,7 +73,7 @@ class LeftOut:
         return True
 
 
-def fill(engine: QueueingEngine, objects_of: ObjectsOf, left_out: LeftOut) -> None:
+def fill(engine: JobQueueing, objects_of: ObjectsOf, left_out: LeftOut) -> None:
     """`objects_of` gives the objects of a kind. EngineSpoiled: begin again with another engine."""
     for kind in (NAMESPACE, *FOR_THE_ENGINE):
         for obj in objects_of(kind):
@@ -95,7 +95,7 @@ def fill(engine: QueueingEngine, objects_of: ObjectsOf, left_out: LeftOut) -> No
         raise EngineSpoiled from error
 
 
-def filled(make_engine: Callable[[], QueueingEngine], objects_of: ObjectsOf, left_out: LeftOut) -> QueueingEngine:
+def filled(make_engine: Callable[[], JobQueueing], objects_of: ObjectsOf, left_out: LeftOut) -> JobQueueing:
     """A new engine that knows everything but what it raises for; EngineSpoiled if leaving out does not help."""
     while True:
         engine, before = make_engine(), len(left_out)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final, Literal
 
 from pilotage.jobs import conditions as c
-from pilotage.jobs.record import Record
+from pilotage.jobs.configuration.kinds import QueueingConfiguration
+from pilotage.jobs.record import WorkloadRecord
 
 RequeuingTimestamp = Literal["Eviction", "Creation"]
 OrderKey = tuple[int, float, str]
@@ -14,7 +16,7 @@ _RECLAIMED_WHILE_BORROWING: Final = "InCohortReclaimWhileBorrowing"
 _JUST_AFTER: Final = 0.001
 
 
-def queue_timestamp(record: Record, requeuing: RequeuingTimestamp, *, sorts_by_priority: bool = True) -> float:
+def queue_timestamp(record: WorkloadRecord, requeuing: RequeuingTimestamp, *, sorts_by_priority: bool = True) -> float:
     """Since when the workload counts as waiting.
 
     Its creation, except after an eviction that sends it to the back: by an admission check always, by a readiness
@@ -35,7 +37,33 @@ def queue_timestamp(record: Record, requeuing: RequeuingTimestamp, *, sorts_by_p
     return record.created
 
 
-def order_key(record: Record, requeuing: RequeuingTimestamp, *, sorts_by_priority: bool = True) -> OrderKey:
+def order_key(record: WorkloadRecord, requeuing: RequeuingTimestamp, *, sorts_by_priority: bool = True) -> OrderKey:
     """Smaller goes first: priority, then age, then UID."""
     since = queue_timestamp(record, requeuing, sorts_by_priority=sorts_by_priority)
     return -record.priority, since, record.uid
+
+
+@dataclass(frozen=True, slots=True)
+class QueueOrder:
+    """The order that the configuration asks for."""
+
+    requeuing: RequeuingTimestamp = "Eviction"
+    sorts_by_priority: bool = True
+
+    def key(self, record: WorkloadRecord) -> OrderKey:
+        """Inside of a ClusterQueue."""
+        return order_key(record, self.requeuing, sorts_by_priority=self.sorts_by_priority)
+
+    def head_key(self, record: WorkloadRecord) -> OrderKey:
+        """Between the heads of ClusterQueues."""
+        key = self.key(record)
+        return key if self.sorts_by_priority else (0, *key[1:])
+
+    def timestamp(self, record: WorkloadRecord) -> float:
+        return queue_timestamp(record, self.requeuing, sorts_by_priority=self.sorts_by_priority)
+
+
+def queue_order(configuration: QueueingConfiguration) -> QueueOrder:
+    ready = configuration.wait_for_pods_ready
+    requeuing: RequeuingTimestamp = "Eviction" if ready is None else ready.requeuing_strategy.timestamp
+    return QueueOrder(requeuing, configuration.feature_gates.get("PrioritySortingWithinCohort", True))

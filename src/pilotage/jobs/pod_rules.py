@@ -7,27 +7,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from pilotage.jobs.configuration.kinds import Resources
+from pilotage.jobs.configuration.kinds import ResourceSettings
 from pilotage.jobs.counted_resources import counting_rules
 from pilotage.jobs.effective_pods import Surroundings
-from pilotage.jobs.record import Record
-from pilotage.jobs.shapes import Shape, shape_of
+from pilotage.jobs.record import WorkloadRecord
+from pilotage.jobs.shapes import WorkloadShape, shape_of
 from pilotage.model.kueue import PodSet, Workload
 from pilotage.model.limit_ranges import LimitRange
 from pilotage.model.policy import RuntimeClass
 
-_Index = dict[str, dict[str, Record]]
+_Index = dict[str, dict[str, WorkloadRecord]]
 
 
 class PodRules:
-    def __init__(self, resources: Resources) -> None:
+    def __init__(self, resources: ResourceSettings) -> None:
         self._plain = Surroundings(counting=counting_rules(resources))
         self._limit_ranges: dict[str, dict[str, LimitRange]] = {}
         self._classes: dict[str, RuntimeClass] = {}
         self._in_namespace: _Index = {}
         self._of_class: _Index = {}
 
-    def shape(self, workload: Workload) -> Shape:
+    def shape(self, workload: Workload) -> WorkloadShape:
         """What the workload needs here and now."""
         pod_sets = workload.spec.pod_sets
         ranges = self._limit_ranges.get(workload.namespace)
@@ -41,12 +41,12 @@ class PodRules:
 
     # --- whom it concerns ---------------------------------------------------------------------------------------------
 
-    def follow(self, record: Record) -> None:
+    def follow(self, record: WorkloadRecord) -> None:
         self._in_namespace.setdefault(record.namespace, {})[record.uid] = record
         for name in _classes_of(record.seen.spec.pod_sets):
             self._of_class.setdefault(name, {})[record.uid] = record
 
-    def forget(self, record: Record, pod_sets: Sequence[PodSet]) -> None:
+    def forget(self, record: WorkloadRecord, pod_sets: Sequence[PodSet]) -> None:
         """`pod_sets`: those that it was followed with."""
         _drop(self._in_namespace, record.namespace, record.uid)
         for name in _classes_of(pod_sets):
@@ -54,26 +54,26 @@ class PodRules:
 
     # --- changes: whom to look at again -------------------------------------------------------------------------------
 
-    def set_limit_range(self, obj: LimitRange) -> Sequence[Record]:
+    def set_limit_range(self, obj: LimitRange) -> Sequence[WorkloadRecord]:
         self._limit_ranges.setdefault(obj.namespace, {})[obj.name] = obj
         return list(self._in_namespace.get(obj.namespace, {}).values())
 
-    def delete_limit_range(self, obj: LimitRange) -> Sequence[Record]:
+    def delete_limit_range(self, obj: LimitRange) -> Sequence[WorkloadRecord]:
         known = self._limit_ranges.get(obj.namespace, {})
         known.pop(obj.name, None)
         if not known:
             self._limit_ranges.pop(obj.namespace, None)
         return list(self._in_namespace.get(obj.namespace, {}).values())
 
-    def set_class(self, obj: RuntimeClass) -> Sequence[Record]:
+    def set_class(self, obj: RuntimeClass) -> Sequence[WorkloadRecord]:
         self._classes[obj.name] = obj
         return list(self._of_class.get(obj.name, {}).values())
 
-    def delete_class(self, obj: RuntimeClass) -> Sequence[Record]:
+    def delete_class(self, obj: RuntimeClass) -> Sequence[WorkloadRecord]:
         self._classes.pop(obj.name, None)
         return list(self._of_class.get(obj.name, {}).values())
 
-    def check(self, unfinished: Iterable[Record]) -> None:
+    def check(self, unfinished: Iterable[WorkloadRecord]) -> None:
         namespaces: _Index = {}
         classes: _Index = {}
         for record in unfinished:

@@ -8,7 +8,7 @@ from typing import Final
 
 from pilotage.jobs import conditions as c
 from pilotage.jobs.configuration.kinds import RequeuingStrategy, WaitForPodsReady
-from pilotage.jobs.record import Record
+from pilotage.jobs.record import WorkloadRecord
 from pilotage.model.durations import parse_duration
 
 _JITTER = 0.0001
@@ -27,7 +27,7 @@ def own_timeout(annotations: Mapping[str, str]) -> float | None:
     return seconds
 
 
-def start_timeout(record: Record, settings: WaitForPodsReady) -> float:
+def start_timeout(record: WorkloadRecord, settings: WaitForPodsReady) -> float:
     try:
         own = own_timeout(record.seen.metadata.annotations)
     except ValueError:
@@ -35,7 +35,7 @@ def start_timeout(record: Record, settings: WaitForPodsReady) -> float:
     return settings.timeout if own is None else own
 
 
-def condition(record: Record, is_ready: bool) -> tuple[bool, str, str]:
+def condition(record: WorkloadRecord, is_ready: bool) -> tuple[bool, str, str]:
     """Status, reason and message of PodsReady, from what it was."""
     old = record.conditions.get(c.PODS_READY)
     if not record.is_admitted:
@@ -48,7 +48,7 @@ def condition(record: Record, is_ready: bool) -> tuple[bool, str, str]:
     return False, c.WAIT_FOR_START, "Not all pods are ready or succeeded"
 
 
-def deadline(record: Record, settings: WaitForPodsReady) -> tuple[int, str] | None:
+def deadline(record: WorkloadRecord, settings: WaitForPodsReady) -> tuple[int, str] | None:
     """When the workload has been unready too long, and the underlying cause; None if nothing is being timed."""
     ready = record.conditions.get(c.PODS_READY)
     if ready is not None and ready.is_true:
@@ -70,7 +70,7 @@ def backoff_seconds(requeues: int, strategy: RequeuingStrategy, rng: random.Rand
     return _backoff(requeues, strategy) * (1 + rng.random() * _JITTER)
 
 
-def latest_requeue(record: Record, strategy: RequeuingStrategy, now: int) -> int:
+def latest_requeue(record: WorkloadRecord, strategy: RequeuingStrategy, now: int) -> int:
     """The end of the backoff of a workload that was too slow, if it were evicted now."""
     return now + _ceil(_backoff(record.requeue_count or 1, strategy) * (1 + _JITTER))
 

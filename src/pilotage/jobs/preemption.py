@@ -1,7 +1,7 @@
 """Preemption: who must go so that a workload gets its quota?
 
-Candidates are holders of quota that use what is lacking: of the own ClusterQueue by `withinClusterQueue`, of others in
-the tree by `reclaimWithinCohort`, and only where somebody on the way is above the own quota. A foreign candidate is
+Candidates are workloads with quota that use what is lacking: of the own ClusterQueue by `withinClusterQueue`, of others
+in the tree by `reclaimWithinCohort`, and only where somebody on the way is above the own quota. A foreign candidate is
 
     ENTITLED      the request fits into quota that the preemptor's side owns: it may always be taken
     BORROWING     borrowWithinCohort allows it, also if the preemptor borrows
@@ -18,10 +18,11 @@ from typing import NamedTuple
 
 from pilotage.jobs.assignment import Mode
 from pilotage.jobs.cluster_queue import QueueState
+from pilotage.jobs.ordering import QueueOrder
 from pilotage.jobs.quota import Amounts, FlavorResource, QuotaNode
-from pilotage.jobs.reach import Reach
-from pilotage.jobs.record import Record
-from pilotage.jobs.world import World
+from pilotage.jobs.quota_tree import QuotaTree
+from pilotage.jobs.quota_upper_bound import QuotaUpperBound
+from pilotage.jobs.record import WorkloadRecord
 
 IN_CLUSTER_QUEUE = "InClusterQueue"
 IN_COHORT_RECLAMATION = "InCohortReclamation"
@@ -29,7 +30,7 @@ IN_COHORT_RECLAIM_WHILE_BORROWING = "InCohortReclaimWhileBorrowing"
 IN_COHORT_FAIR_SHARING = "InCohortFairSharing"
 
 
-class Kind(IntEnum):
+class CandidateKind(IntEnum):
     """In the order in which candidates are taken; the two foreign ones that are not entitled are one class."""
 
     ENTITLED = 0
@@ -39,51 +40,54 @@ class Kind(IntEnum):
 
 
 _REASONS = {
-    Kind.OWN: IN_CLUSTER_QUEUE,
-    Kind.ENTITLED: IN_COHORT_RECLAMATION,
-    Kind.NOT_BORROWING: IN_COHORT_RECLAMATION,
-    Kind.BORROWING: IN_COHORT_RECLAIM_WHILE_BORROWING,
+    CandidateKind.OWN: IN_CLUSTER_QUEUE,
+    CandidateKind.ENTITLED: IN_COHORT_RECLAMATION,
+    CandidateKind.NOT_BORROWING: IN_COHORT_RECLAMATION,
+    CandidateKind.BORROWING: IN_COHORT_RECLAIM_WHILE_BORROWING,
 }
 
 
 class Victim(NamedTuple):
-    record: Record
+    record: WorkloadRecord
     queue: QueueState
     reason: str
 
 
-class Candidate(NamedTuple):
-    record: Record
+class PreemptionCandidate(NamedTuple):
+    record: WorkloadRecord
     queue: QueueState
-    kind: Kind
+    kind: CandidateKind
     ancestor: QuotaNode | None = None
     """The lowest cohort that holds both queues; None for the own queue."""
 
 
-class Want(NamedTuple):
+class PreemptionRequest(NamedTuple):
     """Somebody needs room."""
 
-    record: Record
+    record: WorkloadRecord
     queue: QueueState
     pairs: frozenset[FlavorResource]
     """What is lacking."""
     usage: Amounts
     """What must fit."""
     gone: Container[str] = ()
-    """UIDs of holders whose usage is off the books already: they cannot make room twice."""
+    """UIDs of workloads whose usage is taken off already: they cannot make room twice."""
 
 
-class Preemption:
+class ClassicalPreemption:
     """Victims by priority and reclaim; also answers whether preemption could make room at all."""
 
-    def __init__(self, world: World, reach: Reach) -> None:
-        self._world = world
-        self._reach = reach
+    def __init__(self, tree: QuotaTree, order: QueueOrder, upper_bound: QuotaUpperBound) -> None:
+        self._tree = tree
+        self._order = order
+        self._upper_bound = upper_bound
 
-    def possibility(self, record: Record, queue: QueueState, pair: FlavorResource, amount: int) -> tuple[Mode, int]:
+    def possibility(
+        self, record: WorkloadRecord, queue: QueueState, pair: FlavorResource, amount: int
+    ) -> tuple[Mode, int]:
         found: list[Victim] = []
-        if amount <= self._reach.within(queue, pair, record.priority):
-            found = self.victims(Want(record, queue, frozenset([pair]), {pair: amount}))
+        if amount <= self._upper_bound.within(queue, pair, record.priority):
+            found = self.victims(PreemptionRequest(record, queue, frozenset([pair]), {pair: amount}))
         if not found:
             return Mode.NO_CANDIDATES, queue.node.borrowing_level(pair, amount)[0]
         with removed([(victim.queue, victim.record) for victim in found]):
@@ -91,7 +95,7 @@ class Preemption:
         own = any(victim.queue is queue for victim in found)
         return (Mode.PREEMPT if own else Mode.RECLAIM), level
 
-    def victims(self, want: Want) -> list[Victim]:
+    def victims(self, want: PreemptionRequest) -> list[Victim]:
         """As few as possible; nobody if that would not be enough."""
         if not want.queue.can_preempt:
             return []
@@ -104,9 +108,9 @@ class Preemption:
 
     # --- candidates ---------------------------------------------------------------------------------------------------
 
-    def _candidates(self, want: Want) -> Iterator[Candidate]:
+    def _candidates(self, want: PreemptionRequest) -> Iterator[PreemptionCandidate]:
         for record in self.own_candidates(want):
-            yield Candidate(record, want.queue, Kind.OWN)
+            yield PreemptionCandidate(record, want.queue, CandidateKind.OWN)
         if want.queue.obj.spec.preemption.reclaim_within_cohort == "Never":
             return
         node = want.queue.node
@@ -115,26 +119,26 @@ class Preemption:
         for ancestor in node.ancestors():
             for queue in self.borrowers(ancestor, below, want.pairs):
                 for record in self.reclaimable(want, queue):
-                    yield Candidate(record, queue, _kind(want, record, fits), ancestor)
+                    yield PreemptionCandidate(record, queue, _kind(want, record, fits), ancestor)
             fits_here, rest = _fits_in_quota(ancestor, rest)
             fits = fits or fits_here
             below = ancestor
 
-    def own_candidates(self, want: Want) -> Iterator[Record]:
+    def own_candidates(self, want: PreemptionRequest) -> Iterator[WorkloadRecord]:
         policy = want.queue.obj.spec.preemption.within_cluster_queue
         if policy == "Never":
             return
-        record, since = want.record, self._world.queue_timestamp(want.record)
-        for other in want.queue.holders.values():
+        record, since = want.record, self._order.timestamp(want.record)
+        for other in want.queue.reserving.values():
             if other.priority > record.priority or not _uses(other, want):
                 continue
             is_lower = other.priority < record.priority
-            if is_lower or (policy == "LowerOrNewerEqualPriority" and self._world.queue_timestamp(other) > since):
+            if is_lower or (policy == "LowerOrNewerEqualPriority" and self._order.timestamp(other) > since):
                 yield other
 
-    def reclaimable(self, want: Want, queue: QueueState) -> Iterator[Record]:
+    def reclaimable(self, want: PreemptionRequest, queue: QueueState) -> Iterator[WorkloadRecord]:
         anybody = want.queue.obj.spec.preemption.reclaim_within_cohort == "Any"
-        for other in queue.holders.values():
+        for other in queue.reserving.values():
             if (anybody or other.priority < want.record.priority) and _uses(other, want):
                 yield other
 
@@ -144,31 +148,33 @@ class Preemption:
             if child is skip or child.is_within_quota(pairs):
                 continue
             if child.is_queue:
-                yield self._world.queues[child.name]
+                yield self._tree.queues[child.name]
             else:
                 yield from self.borrowers(child, skip, pairs)
 
 
-def candidate_order(candidate: Candidate) -> tuple[bool, int, int, int, str]:
+def candidate_order(candidate: PreemptionCandidate) -> tuple[bool, int, int, int, str]:
     """Who is on the way out already; entitled, other foreign, own; then lowest priority, latest reservation."""
     record, kind = candidate.record, candidate.kind
-    foreign = Kind.BORROWING if kind is Kind.NOT_BORROWING else kind
+    foreign = CandidateKind.BORROWING if kind is CandidateKind.NOT_BORROWING else kind
     return not record.is_evicted, foreign, record.priority, -record.reserved_at, record.uid
 
 
-def _uses(record: Record, want: Want) -> bool:
+def _uses(record: WorkloadRecord, want: PreemptionRequest) -> bool:
     """Whether it holds something of what is lacking."""
     return any(pair in record.usage for pair in want.pairs) and record.uid not in want.gone
 
 
-def _kind(want: Want, candidate: Record, is_entitled: bool) -> Kind:
+def _kind(want: PreemptionRequest, candidate: WorkloadRecord, is_entitled: bool) -> CandidateKind:
     if is_entitled:
-        return Kind.ENTITLED
+        return CandidateKind.ENTITLED
     borrow = want.queue.obj.spec.preemption.borrow_within_cohort
     if borrow is None or borrow.policy == "Never" or candidate.priority >= want.record.priority:
-        return Kind.NOT_BORROWING
+        return CandidateKind.NOT_BORROWING
     threshold = borrow.max_priority_threshold
-    return Kind.BORROWING if threshold is None or candidate.priority <= threshold else Kind.NOT_BORROWING
+    return (
+        CandidateKind.BORROWING if threshold is None or candidate.priority <= threshold else CandidateKind.NOT_BORROWING
+    )
 
 
 def _fits_in_quota(node: QuotaNode, usage: Amounts) -> tuple[bool, dict[FlavorResource, int]]:
@@ -177,21 +183,21 @@ def _fits_in_quota(node: QuotaNode, usage: Amounts) -> tuple[bool, dict[FlavorRe
     return fits, {pair: max(0, amount - node.account(pair).local_available) for pair, amount in usage.items()}
 
 
-def _attempts(want: Want, candidates: Sequence[Candidate]) -> tuple[bool, ...]:
+def _attempts(want: PreemptionRequest, candidates: Sequence[PreemptionCandidate]) -> tuple[bool, ...]:
     """In which order to try: the preemptor may borrow (True), or must end inside its nominal quota (False)."""
     borrow = want.queue.obj.spec.preemption.borrow_within_cohort
     forbidden = borrow is None or borrow.policy == "Never"
     node = want.queue.node
     is_below_nominal = all(node.used(pair) < node.quota(pair).nominal for pair in want.pairs)
-    if all(one.kind is Kind.OWN for one in candidates) or (forbidden and not is_below_nominal):
+    if all(one.kind is CandidateKind.OWN for one in candidates) or (forbidden and not is_below_nominal):
         return (True,)
-    if forbidden and not any(one.kind is Kind.ENTITLED for one in candidates):
+    if forbidden and not any(one.kind is CandidateKind.ENTITLED for one in candidates):
         return False, True
     return True, False
 
 
-def _take(want: Want, candidates: Sequence[Candidate], may_borrow: bool) -> list[Victim]:
-    taken: list[Candidate] = []
+def _take(want: PreemptionRequest, candidates: Sequence[PreemptionCandidate], may_borrow: bool) -> list[Victim]:
+    taken: list[PreemptionCandidate] = []
     for one in candidates:
         if not _is_valid(want, one, may_borrow):
             continue
@@ -207,7 +213,9 @@ def _take(want: Want, candidates: Sequence[Candidate], may_borrow: bool) -> list
     return [Victim(one.record, one.queue, _REASONS[one.kind]) for one in taken]
 
 
-def spare(want: Want, taken: list[Candidate], enough: Callable[[], bool]) -> list[Candidate]:
+def spare(
+    want: PreemptionRequest, taken: list[PreemptionCandidate], enough: Callable[[], bool]
+) -> list[PreemptionCandidate]:
     """Put back, from the second last to the first, whoever leaves room enough; the others stay removed."""
     needed = taken[-1:]
     for one in reversed(taken[:-1]):
@@ -218,10 +226,10 @@ def spare(want: Want, taken: list[Candidate], enough: Callable[[], bool]) -> lis
     return needed[::-1]
 
 
-def _is_valid(want: Want, candidate: Candidate, may_borrow: bool) -> bool:
+def _is_valid(want: PreemptionRequest, candidate: PreemptionCandidate, may_borrow: bool) -> bool:
     if candidate.ancestor is None:
         return True
-    if may_borrow and candidate.kind is Kind.NOT_BORROWING:
+    if may_borrow and candidate.kind is CandidateKind.NOT_BORROWING:
         return False
     node: QuotaNode | None = candidate.queue.node
     while node is not None and node is not candidate.ancestor:
@@ -231,22 +239,22 @@ def _is_valid(want: Want, candidate: Candidate, may_borrow: bool) -> bool:
     return True
 
 
-def fits(want: Want, may_borrow: bool) -> bool:
+def fits(want: PreemptionRequest, may_borrow: bool) -> bool:
     node = want.queue.node
     if not may_borrow and any(node.borrows_with(pair, amount) for pair, amount in want.usage.items()):
         return False
     return node.fits(want.usage)
 
 
-def _put_back(taken: Sequence[Candidate]) -> None:
+def _put_back(taken: Sequence[PreemptionCandidate]) -> None:
     for one in taken:
         one.queue.node.add(one.record.usage)
 
 
 class removed:
-    """Within the block the usage of these workloads is off the books."""
+    """Within the block the usage of these workloads does not count."""
 
-    def __init__(self, records: Sequence[tuple[QueueState, Record]]) -> None:
+    def __init__(self, records: Sequence[tuple[QueueState, WorkloadRecord]]) -> None:
         self._records = records
 
     def __enter__(self) -> None:

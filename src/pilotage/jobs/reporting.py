@@ -2,45 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import cast
 
 from pilotage.clock import rfc3339
 from pilotage.escaping import visible
 from pilotage.jobs import conditions as c
-from pilotage.jobs.cluster_queue import LocalQueueState, QueueState
+from pilotage.jobs.cluster_queue import QueueState
 from pilotage.jobs.fair_sharing import weighted_share
 from pilotage.jobs.queue_lines import queue_place
+from pilotage.jobs.queues import LocalQueueState, Pending
 from pilotage.jobs.quota import Amounts, FlavorResource
-from pilotage.jobs.record import Place, Record
-from pilotage.jobs.refusals import Obstacle, Refusal, shown
+from pilotage.jobs.record import WorkloadPlace, WorkloadRecord
+from pilotage.jobs.rejections import Obstacle, shown
 from pilotage.jobs.reports import (
     ClusterQueueReport,
     LocalQueueReport,
     QuotaReport,
     Shortage,
+    UnadmittedCount,
     WorkloadReport,
     WorkloadState,
 )
-from pilotage.jobs.status import pending_reason, state_of
-from pilotage.jobs.world import World
+from pilotage.jobs.shapes import PODS
+from pilotage.jobs.status import state_of
+from pilotage.jobs.workloads import Workloads
 from pilotage.model.kueue import FairSharingStatus, FlavorUsage, QueueStatus, ResourceUsage
 from pilotage.model.meta import TimedCondition
 
-_WAITING = (Place.UNQUEUED, Place.QUEUED, Place.BACKOFF)
-
 
 class Reporting:
-    def __init__(self, world: World) -> None:
-        self._world = world
+    def __init__(self, workloads: Workloads) -> None:
+        self._workloads = workloads
+        self._tree = workloads.tree
+        self._queues = workloads.queues
 
     # --- ClusterQueues ------------------------------------------------------------------------------------------------
 
     def cluster_queues(self) -> list[ClusterQueueReport]:
-        return [self._cluster_queue(queue) for _, queue in sorted(self._world.queues.items())]
+        return [self._cluster_queue(queue) for _, queue in sorted(self._tree.queues.items())]
 
     def _cluster_queue(self, queue: QueueState) -> ClusterQueueReport:
-        pending, admitted = queue.pending, _admitted_usage(queue)
+        pending, admitted = self._queues.pending(queue), _admitted_usage(queue)
         return ClusterQueueReport(
             name=queue.name,
             cohort=queue.obj.spec.cohort_name,
@@ -49,21 +53,21 @@ class Reporting:
             reason=queue.reason,
             message=queue.message + _overdrawn(queue),
             pending=len(pending),
-            inadmissible=pending.aside_count + len(pending.backoff),
-            reserving=len(queue.holders),
+            inadmissible=pending.inadmissible_count + len(pending.backoff),
+            reserving=len(queue.reserving),
             admitted=queue.admitted,
             weighted_share=weighted_share(queue.node),
             quotas=tuple(_quota(queue, pair, admitted) for pair in queue.node.quotas),
-            preemption_skips=queue.preemption_skips,
+            preemption_skips=self._queues.preemption_skips(queue),
         )
 
     def cluster_queue_status(self, name: str) -> QueueStatus:
-        queue = self._world.queues[name]
-        fair = self._world.configuration.fair_sharing is not None
+        queue = self._tree.queues[name]
+        fair = self._workloads.configuration.fair_sharing is not None
         return QueueStatus(
             conditions=self._active(queue.obj.status, queue.is_active, queue.reason, queue.message + _overdrawn(queue)),
-            pending_workloads=len(queue.pending),
-            reserving_workloads=len(queue.holders),
+            pending_workloads=len(self._queues.pending(queue)),
+            reserving_workloads=len(queue.reserving),
             admitted_workloads=queue.admitted,
             flavors_reservation=_flavor_usage(queue, queue.node.usage),
             flavors_usage=_flavor_usage(queue, _admitted_usage(queue)),
@@ -74,22 +78,22 @@ class Reporting:
         before = next((one for one in old.conditions if one.type == "Active"), None)
         status = "True" if is_active else "False"
         same = before is not None and before.status == status
-        since = before.last_transition_time if same and before is not None else rfc3339(self._world.now())
+        since = before.last_transition_time if same and before is not None else rfc3339(self._workloads.timers.now())
         return (TimedCondition("Active", status, reason, visible(message), last_transition_time=since),)
 
     # --- LocalQueues --------------------------------------------------------------------------------------------------
 
     def local_queues(self) -> list[LocalQueueReport]:
-        known = sorted(self._world.local_queues.items())
+        known = sorted(self._queues.local_queues.items())
         return [self._local_queue(local) for _, local in known if local.obj is not None]
 
     def _local_queue(self, local: LocalQueueState) -> LocalQueueReport:
         assert local.obj is not None
         reason, message = self._local_reason(local)
-        holders = [record for record in local.members.values() if record.place is Place.HOLDING]
-        admitted = [record for record in holders if record.is_admitted]
-        usage = _summed(holders)
-        waiting = [record for record in local.members.values() if record.place in _WAITING]
+        reserving = [record for record in local.members.values() if record.place is WorkloadPlace.QUOTA_RESERVED]
+        admitted = [record for record in reserving if record.is_admitted]
+        usage = _summed(reserving)
+        waiting = [record for record in local.members.values() if record.is_waiting]
         return LocalQueueReport(
             namespace=local.obj.namespace,
             name=local.obj.name,
@@ -98,18 +102,18 @@ class Reporting:
             reason=reason,
             message=message,
             pending=len(waiting),
-            reserving=len(holders),
+            reserving=len(reserving),
             admitted=len(admitted),
             inadmissible=sum(queue_place(record) != "active" for record in waiting),
             reserved_usage=usage,
-            admitted_usage=usage if len(admitted) == len(holders) else _summed(admitted),
+            admitted_usage=usage if len(admitted) == len(reserving) else _summed(admitted),
         )
 
     def _local_reason(self, local: LocalQueueState) -> tuple[str, str]:
         assert local.obj is not None
         if local.is_stopped:
             return "Stopped", "LocalQueue is stopped"
-        queue = self._world.queues.get(local.obj.spec.cluster_queue)
+        queue = self._tree.queues.get(local.obj.spec.cluster_queue)
         if queue is None:
             return "ClusterQueueDoesNotExist", "Can't submit new workloads to clusterQueue"
         if not queue.is_active:
@@ -117,10 +121,10 @@ class Reporting:
         return "Ready", "Can submit new workloads to localQueue"
 
     def local_queue_status(self, key: str) -> QueueStatus:
-        local = self._world.local_queues[key]
+        local = self._queues.local_queues[key]
         assert local.obj is not None
         report = self._local_queue(local)
-        queue = self._world.queues.get(report.cluster_queue)
+        queue = self._tree.queues.get(report.cluster_queue)
         return QueueStatus(
             conditions=self._active(local.obj.status, report.is_active, report.reason, report.message),
             pending_workloads=report.pending,
@@ -132,22 +136,22 @@ class Reporting:
         )
 
     def _admission_share(self, key: str) -> FairSharingStatus | None:
-        shares = self._world.shares
-        found = shares.status(key) if shares is not None else None
+        found = self._queues.share_status(key)
         return None if found is None else FairSharingStatus(admission_fair_sharing_status=found)
 
     # --- workloads ----------------------------------------------------------------------------------------------------
 
     def explain(self, key: str) -> WorkloadReport | None:
-        record = self._world.records.get(key)
+        record = self._workloads.records.get(key)
         if record is None:
             return None
-        queue = self._world.queues.get(record.cluster_queue)
-        reason, message = pending_reason(record)
-        is_queued = queue is not None and record.place in (Place.QUEUED, Place.BACKOFF)
-        told = record.refusal if isinstance(record.refusal, Refusal) else None
-        refusal = record.shape.refusal or told
-        by_uid = {other.uid: other.key for other in self._world.records.values()} if record.waits_for else {}
+        queue = self._tree.queues.get(record.cluster_queue)
+        reason, message = record.pending_reason
+        is_queued = queue is not None and record.is_queued
+        rejection = record.shape.rejection or record.rejection
+        by_uid = (
+            {other.uid: other.key for other in self._workloads.records.values()} if record.attempt.waits_for else {}
+        )
         return WorkloadReport(
             key=record.key,
             uid=record.uid,
@@ -161,26 +165,35 @@ class Reporting:
             message=message,
             requeue_count=record.requeue_count,
             requeue_at=record.requeue_at,
-            next_due=record.due,
+            next_due=self._workloads.timers.due(record),
             waits_for=_events(record, reason),
-            shortages=tuple(self._shortage(queue, one) for one in refusal.obstacles) if refusal and is_queued else (),
-            victims=tuple(by_uid[uid] for uid in sorted(record.waits_for) if uid in by_uid),
+            shortages=tuple(self._shortage(queue, one) for one in rejection.obstacles)
+            if rejection and is_queued
+            else (),
+            victims=tuple(by_uid[uid] for uid in sorted(record.attempt.waits_for) if uid in by_uid),
             blocked_by=self._blockers() if reason == c.WAITING_FOR_PODS_READY else (),
-            behind=_strict_head(queue, record) if is_queued and queue is not None else "",
+            behind=self._strict_head(queue, record) if is_queued and queue is not None else "",
         )
 
-    def _position(self, queue: QueueState, record: Record) -> int:
-        waiting = queue.pending.in_order(self._world.order_key)
+    def _position(self, queue: QueueState, record: WorkloadRecord) -> int:
+        waiting = self._queues.pending(queue).in_order(self._queues.order.key)
         return next(at for at, one in enumerate(waiting) if one is record)
 
+    def _strict_head(self, queue: QueueState, record: WorkloadRecord) -> str:
+        """Who keeps a workload from being tried, if somebody does."""
+        if not queue.is_strict or queue_place(record) != "active":
+            return ""
+        head = self._queues.pending(queue).head()
+        return head.key if head is not None and head is not record else ""
+
     def _blockers(self) -> tuple[str, ...]:
-        return tuple(record.key for record in self._world.unready.values())
+        return tuple(record.key for record in self._workloads.unready.values())
 
     def _shortage(self, queue: QueueState | None, obstacle: Obstacle) -> Shortage:
         pair = (obstacle.flavor, obstacle.resource)
         holders: list[tuple[str, int]] = []
         if queue is not None and obstacle.code == c.WAITING_FOR_QUOTA:
-            holders = [(record.key, amount) for _, record, amount in self._world.holders_of(pair, queue)]
+            holders = [(record.key, amount) for _, record, amount in self._tree.reserving_of(pair, queue)]
         free = queue.node.available(pair) if queue is not None else obstacle.have
         return Shortage(
             pod_set=obstacle.pod_set,
@@ -196,23 +209,15 @@ class Reporting:
         )
 
 
-def _strict_head(queue: QueueState, record: Record) -> str:
-    """Who keeps a workload from being tried, if somebody does."""
-    if not queue.is_strict or queue_place(record) != "active":
-        return ""
-    head = queue.pending.head()
-    return head.key if head is not None and head is not record else ""
-
-
-def _events(record: Record, reason: str) -> tuple[str, ...]:
+def _events(record: WorkloadRecord, reason: str) -> tuple[str, ...]:
     """What would make the workload be tried again."""
-    if record.place is Place.BACKOFF:
+    if record.place is WorkloadPlace.BACKOFF:
         return ("back-off over",) if record.requeue_at is not None else ("queue restarted",)
-    if record.place is Place.INACTIVE:
+    if record.place is WorkloadPlace.INACTIVE:
         return ("spec.active set to true",)
-    if record.place not in (Place.UNQUEUED, Place.QUEUED):
+    if record.place not in (WorkloadPlace.UNQUEUED, WorkloadPlace.QUEUED):
         return ()
-    if reason == c.MISCONFIGURED and record.shape.refusal is not None and record.place is Place.QUEUED:
+    if reason == c.MISCONFIGURED and record.shape.rejection is not None and record.place is WorkloadPlace.QUEUED:
         return ("a LimitRange of its namespace or its RuntimeClass changes", "the workload asks for something else")
     return {
         c.WAITING_FOR_QUOTA: ("quota released in the cohort tree", "quota raised"),
@@ -226,7 +231,7 @@ def _events(record: Record, reason: str) -> tuple[str, ...]:
     }.get(reason, ())
 
 
-def _summed(records: Iterable[Record]) -> dict[FlavorResource, int]:
+def _summed(records: Iterable[WorkloadRecord]) -> dict[FlavorResource, int]:
     total: dict[FlavorResource, int] = {}
     for record in records:
         for pair, amount in record.usage.items():
@@ -235,9 +240,9 @@ def _summed(records: Iterable[Record]) -> dict[FlavorResource, int]:
 
 
 def _admitted_usage(queue: QueueState) -> Amounts:
-    if queue.admitted == len(queue.holders):
+    if queue.admitted == len(queue.reserving):
         return queue.node.usage
-    return _summed(record for record in queue.holders.values() if record.is_admitted)
+    return _summed(record for record in queue.reserving.values() if record.is_admitted)
 
 
 def _quota(queue: QueueState, pair: FlavorResource, admitted: Amounts) -> QuotaReport:
@@ -281,3 +286,64 @@ def _flavor_usage(queue: QueueState | None, usage: Amounts, *, is_local: bool = 
                 resources.append(ResourceUsage(resource, shown(resource, used), shown(resource, borrowed)))
             found.append(FlavorUsage(flavor, tuple(resources)))
     return tuple(found)
+
+
+class QueueTallies:
+    """Sums over many workloads that only metrics ask for."""
+
+    def __init__(self, workloads: Workloads) -> None:
+        self._tree = workloads.tree
+        self._queues = workloads.queues
+
+    def unadmitted(self) -> list[UnadmittedCount]:
+        """Those that are not finished and not admitted, by queue and reason."""
+        counts: Counter[tuple[str, str, str, str, str]] = Counter()
+        for local in self._queues.local_queues.values():
+            for record in local.members.values():
+                if not record.is_admitted:
+                    reason, cause = _why(record)
+                    counts[record.cluster_queue, record.namespace, record.queue_name, reason, cause] += 1
+        return [UnadmittedCount(*key, count) for key, count in sorted(counts.items())]
+
+    def pending_amounts(self) -> Mapping[tuple[str, str, str], int]:
+        """(ClusterQueue, flavor, resource) -> what pending workloads ask for.
+
+        The flavor is "" where the queue has several for the resource: which one it will be is not decided yet.
+        """
+        found: Counter[tuple[str, str, str]] = Counter()
+        for queue in self._tree.queues.values():
+            flavors = {resource: _only(names) for covered, names in queue.groups for resource in covered}
+            for resource, amount in _asked(self._queues.pending(queue)).items():
+                if resource in flavors:
+                    found[queue.name, flavors[resource], resource] += amount
+        return found
+
+    def cohort_shares(self) -> Mapping[str, int]:
+        """How far each cohort with ClusterQueues below it is above its share."""
+        nodes = {node.name: node for queue in self._tree.queues.values() for node in queue.node.ancestors()}
+        return {name: weighted_share(node) for name, node in sorted(nodes.items()) if not node.is_queue}
+
+
+def _why(record: WorkloadRecord) -> tuple[str, str]:
+    if record.place is WorkloadPlace.QUOTA_RESERVED:
+        return c.UNSATISFIED_CHECKS, ""
+    evicted = record.conditions.get(c.EVICTED)
+    if record.place is WorkloadPlace.INACTIVE:
+        return c.DEACTIVATED, evicted.reason.partition("DueTo")[2] if evicted is not None else ""
+    return record.pending_reason[0], ""
+
+
+def _only(names: tuple[str, ...]) -> str:
+    return names[0] if len(names) == 1 else ""
+
+
+def _asked(pending: Pending) -> Counter[str]:
+    """Workloads that cannot be told apart ask for the same."""
+    asked: Counter[str] = Counter()
+    for record, count in pending.kinds():
+        for index, need in enumerate(record.shape.pod_sets):
+            pods = record.count_of(index) * count
+            asked[PODS] += pods
+            for resource, amount in need.per_pod.items():
+                asked[resource] += amount * pods
+    return asked

@@ -10,7 +10,7 @@ from pilotage.model.meta import ObjectMeta
 
 WorkloadState = Literal["pending", "reserved", "admitted", "evicting", "inactive", "finished"]
 QueuePlace = Literal["active", "inadmissible", "none"]
-"""active: tried in turn; inadmissible: put aside until something changes, or in back-off; none: in no queue."""
+"""active: tried in turn; inadmissible: not tried until something changes, or in back-off; none: in no queue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class ClusterQueueReport:
     """Of the condition Active."""
     message: str
     pending: int
-    """All that wait: active and put aside."""
+    """All that wait: active and inadmissible."""
     inadmissible: int
     reserving: int
     admitted: int
@@ -74,7 +74,7 @@ class LocalQueueReport:
     reserving: int
     admitted: int
     inadmissible: int = 0
-    """Of those that wait: put aside, or in no queue at all."""
+    """Of those that wait: inadmissible, or in no queue at all."""
     reserved_usage: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """(flavor, resource) -> amount, of workloads with a reservation."""
     admitted_usage: Mapping[tuple[str, str], int] = field(default_factory=dict)

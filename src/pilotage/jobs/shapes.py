@@ -15,7 +15,7 @@ import msgspec
 from pilotage.jobs import conditions as c
 from pilotage.jobs.counted_resources import CountingRules, counted
 from pilotage.jobs.effective_pods import Surroundings, effective_spec, problems_of
-from pilotage.jobs.refusals import Obstacle, Refusal
+from pilotage.jobs.rejections import Obstacle, QuotaRejection
 from pilotage.model.interning import Shared
 from pilotage.model.kueue import PodSet
 from pilotage.model.pod import shared_spec
@@ -43,12 +43,12 @@ class PodSetNeed:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Shape:
+class WorkloadShape:
     """Compared by identity: there is one per content."""
 
     pod_sets: tuple[PodSetNeed, ...]
-    refusal: Refusal | None = None
-    """Why nobody gets quota for this, if nobody does: the API server would refuse the pods."""
+    rejection: QuotaRejection | None = None
+    """Why there is no quota for this: the API server would reject the pods."""
 
     @property
     def can_shrink(self) -> bool:
@@ -66,7 +66,7 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(tuple[list[_Content], Surroundings]).decode
 
 
-def shape_of(pod_sets: tuple[PodSet, ...], around: Surroundings) -> Shape:
+def shape_of(pod_sets: tuple[PodSet, ...], around: Surroundings) -> WorkloadShape:
     """The one shape of these pod sets there."""
     sets = [_Content(one.name, one.count, one.min_count, one.template.spec) for one in pod_sets]
     try:
@@ -74,11 +74,13 @@ def shape_of(pod_sets: tuple[PodSet, ...], around: Surroundings) -> Shape:
     except (OverflowError, ValueError) as error:  # numbers that do not fit into 64 bits
         needs = tuple(PodSetNeed(one.name, one.count, None, {}, {}, None, ()) for one in sets)
         problems = tuple(_unusable(one.name, error) for one in sets)
-        return Shape(needs, Refusal(c.MISCONFIGURED, problems, "; ".join(one.detail for one in problems)))
+        return WorkloadShape(
+            needs, QuotaRejection(c.MISCONFIGURED, problems, "; ".join(one.detail for one in problems))
+        )
     return _shapes.get(content)
 
 
-def _made(content: bytes) -> Shape:
+def _made(content: bytes) -> WorkloadShape:
     sets, around = _decode(content)
     needs: list[PodSetNeed] = []
     problems: list[Obstacle] = []
@@ -91,9 +93,9 @@ def _made(content: bytes) -> Shape:
             needs.append(PodSetNeed(one.name, one.count, None, {}, {}, None, ()))
             problems.append(_unusable(one.name, error))
     if not problems:
-        return Shape(tuple(needs))
+        return WorkloadShape(tuple(needs))
     text = "; ".join(one.detail for one in problems)
-    return Shape(tuple(needs), Refusal(c.MISCONFIGURED, tuple(problems), text))
+    return WorkloadShape(tuple(needs), QuotaRejection(c.MISCONFIGURED, tuple(problems), text))
 
 
 def _unusable(pod_set: str, error: Exception) -> Obstacle:

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator
 from itertools import groupby
 
 from pilotage.jobs.ordering import OrderKey
-from pilotage.jobs.pending import Known, PendingWorkloads
+from pilotage.jobs.pending import KnownRejection, PendingWorkloads
 from pilotage.jobs.quota import FlavorResource
-from pilotage.jobs.record import Record
+from pilotage.jobs.record import WorkloadRecord
 
 
 class SharedPending:
@@ -23,7 +23,7 @@ class SharedPending:
         self._share = share
         self._lines: dict[str, PendingWorkloads] = {}
 
-    def _line(self, record: Record) -> PendingWorkloads:
+    def _line(self, record: WorkloadRecord) -> PendingWorkloads:
         found = self._lines.get(record.local_queue_key)
         if found is None:
             found = self._lines[record.local_queue_key] = PendingWorkloads()
@@ -39,35 +39,35 @@ class SharedPending:
         return sum(line.active_count for line in self._lines.values())
 
     @property
-    def aside_count(self) -> int:
-        return sum(line.aside_count for line in self._lines.values())
+    def inadmissible_count(self) -> int:
+        return sum(line.inadmissible_count for line in self._lines.values())
 
     @property
-    def backoff(self) -> dict[str, Record]:
+    def backoff(self) -> dict[str, WorkloadRecord]:
         return {uid: record for line in self._lines.values() for uid, record in line.backoff.items()}
 
     # --- coming and going ---------------------------------------------------------------------------------------------
 
-    def add(self, record: Record, key: OrderKey) -> None:
+    def add(self, record: WorkloadRecord, key: OrderKey) -> None:
         self._line(record).add(record, key)
 
-    def add_backoff(self, record: Record) -> None:
+    def add_backoff(self, record: WorkloadRecord) -> None:
         self._line(record).add_backoff(record)
 
-    def remove(self, record: Record) -> None:
+    def remove(self, record: WorkloadRecord) -> None:
         self._line_with(record).remove(record)
 
-    def _line_with(self, record: Record) -> PendingWorkloads:
+    def _line_with(self, record: WorkloadRecord) -> PendingWorkloads:
         """Where it is: its LocalQueue may be another one by now."""
         here = self._lines.get(record.local_queue_key)
         if here is not None and here.holds(record):
             return here
         return next(line for line in self._lines.values() if line.holds(record))
 
-    def is_sticky(self, record: Record) -> bool:
+    def is_sticky(self, record: WorkloadRecord) -> bool:
         return any(line.is_sticky(record) for line in self._lines.values())
 
-    def stick(self, record: Record) -> None:
+    def stick(self, record: WorkloadRecord) -> None:
         self._line_with(record).stick(record)
 
     def unstick(self) -> None:
@@ -76,9 +76,9 @@ class SharedPending:
 
     # --- who is next --------------------------------------------------------------------------------------------------
 
-    def head(self) -> Record | None:
+    def head(self) -> WorkloadRecord | None:
         found: tuple[bool, float, OrderKey] | None = None
-        head: Record | None = None
+        head: WorkloadRecord | None = None
         for name, line in self._lines.items():
             first = line.head()
             if first is not None:
@@ -87,13 +87,13 @@ class SharedPending:
                     found, head = standing, first
         return head
 
-    def begin(self, head: Record, generation: int) -> None:
+    def begin(self, head: WorkloadRecord, generation: int) -> None:
         self._line_with(head).begin(head, generation)
 
-    # --- put aside and woken ------------------------------------------------------------------------------------------
+    # --- inadmissible, and woken --------------------------------------------------------------------------------------
 
-    def put_aside(self, record: Record, known: Known) -> None:
-        self._line_with(record).put_aside(record, known)
+    def mark_inadmissible(self, record: WorkloadRecord, known: KnownRejection) -> None:
+        self._line_with(record).mark_inadmissible(record, known)
 
     def wake_all(self) -> None:
         for line in self._lines.values():
@@ -113,15 +113,15 @@ class SharedPending:
 
     # --- looking ------------------------------------------------------------------------------------------------------
 
-    def records(self) -> Iterator[Record]:
+    def records(self) -> Iterator[WorkloadRecord]:
         for line in self._lines.values():
             yield from line.records()
 
-    def kinds(self) -> Iterator[tuple[Record, int]]:
+    def kinds(self) -> Iterator[tuple[WorkloadRecord, int]]:
         for line in self._lines.values():
             yield from line.kinds()
 
-    def in_order(self, order_key: Callable[[Record], OrderKey]) -> Iterator[Record]:
+    def in_order(self, order_key: Callable[[WorkloadRecord], OrderKey]) -> Iterator[WorkloadRecord]:
         sticky = [record for line in self._lines.values() if (record := line.sticky()) is not None]
         yield from sorted(sticky, key=order_key)
         by_share = sorted((self._share(name), name) for name in self._lines)

@@ -8,9 +8,9 @@ from pilotage.clock import rfc3339
 from pilotage.jobs import conditions as c
 from pilotage.jobs.conditions import epoch
 from pilotage.jobs.quota import FlavorResource, amount_of
-from pilotage.jobs.record import Check, Record, check_state
-from pilotage.jobs.refusals import shown
-from pilotage.jobs.shapes import Shape
+from pilotage.jobs.record import CheckState, WorkloadRecord, check_state
+from pilotage.jobs.rejections import shown
+from pilotage.jobs.shapes import WorkloadShape
 from pilotage.model.kueue import (
     AdmissionCheckState,
     EvictionCount,
@@ -22,11 +22,13 @@ from pilotage.model.kueue import (
 )
 
 
-def new_record(workload: Workload, shape: Shape, now: int) -> Record:
+def new_record(workload: Workload, shape: WorkloadShape, now: int) -> WorkloadRecord:
     """What the object says, status included."""
     metadata, spec, status = workload.metadata, workload.spec, workload.status
-    created = metadata.creation_timestamp
-    record = Record(
+    created, requeue, stats = metadata.creation_timestamp, status.requeue_state, status.scheduling_stats
+    conditions = c.Conditions()
+    conditions.take(status.conditions)
+    return WorkloadRecord(
         seen=workload,
         key=workload.key,
         uid=workload.uid or workload.key,
@@ -36,31 +38,23 @@ def new_record(workload: Workload, shape: Shape, now: int) -> Record:
         priority=spec.priority or 0,
         is_active=spec.active,
         queue_name=spec.queue_name,
+        conditions=conditions,
         admission=status.admission,
+        requeue_count=requeue.count if requeue is not None else None,
+        requeue_at=epoch(requeue.requeue_at) if requeue is not None and requeue.requeue_at else None,
+        evictions={} if stats is None else {(one.reason, one.underlying_cause): one.count for one in stats.evictions},
+        checks={one.name: check_state(one, epoch(one.last_transition_time)) for one in status.admission_checks},
+        reclaimable={one.name: one.count for one in status.reclaimable_pods},
         past_seconds=status.accumulated_past_execution_time_seconds or 0,
     )
-    record.conditions.take(status.conditions)
-    if status.requeue_state is not None:
-        record.requeue_count = status.requeue_state.count
-        at = status.requeue_state.requeue_at
-        record.requeue_at = epoch(at) if at else None
-    if status.scheduling_stats is not None:
-        for one in status.scheduling_stats.evictions:
-            record.evictions[one.reason, one.underlying_cause] = one.count
-    for check in status.admission_checks:
-        record.checks[check.name] = check_state(check, epoch(check.last_transition_time))
-    record.reclaimable = {one.name: one.count for one in status.reclaimable_pods}
-    return record
 
 
-def with_status(record: Record) -> Workload:
+def with_status(record: WorkloadRecord) -> Workload:
     """The object with the status that the record stands for."""
-    if record.written is None:
-        record.written = _status(record)
-    return msgspec.structs.replace(record.seen, status=record.written)
+    return msgspec.structs.replace(record.seen, status=record.status(_status))
 
 
-def _status(record: Record) -> WorkloadStatus:
+def _status(record: WorkloadRecord) -> WorkloadStatus:
     requeue = None
     if record.requeue_count is not None or record.requeue_at is not None:
         at = record.requeue_at
@@ -81,8 +75,8 @@ def _status(record: Record) -> WorkloadStatus:
     )
 
 
-def _requests(record: Record) -> tuple[PodSetRequest, ...]:
-    if record.refusal is None or record.has_reservation:
+def _requests(record: WorkloadRecord) -> tuple[PodSetRequest, ...]:
+    if record.rejection is None or record.has_reservation:
         return ()
     return tuple(
         PodSetRequest(
@@ -93,7 +87,7 @@ def _requests(record: Record) -> tuple[PodSetRequest, ...]:
     )
 
 
-def _written(name: str, check: Check) -> AdmissionCheckState:
+def _written(name: str, check: CheckState) -> AdmissionCheckState:
     return AdmissionCheckState(
         name=name,
         state=check.state,
@@ -105,7 +99,7 @@ def _written(name: str, check: Check) -> AdmissionCheckState:
     )
 
 
-def booked_amounts(record: Record) -> dict[FlavorResource, int]:
+def reserved_amounts(record: WorkloadRecord) -> dict[FlavorResource, int]:
     """What an admission uses, less what reclaimable pods have given back."""
     found: dict[FlavorResource, int] = {}
     if record.admission is None:
@@ -122,7 +116,7 @@ def booked_amounts(record: Record) -> dict[FlavorResource, int]:
     return found
 
 
-def state_of(record: Record) -> str:
+def state_of(record: WorkloadRecord) -> str:
     """pending, reserved, admitted, evicting, inactive or finished."""
     if record.is_finished:
         return "finished"
@@ -131,9 +125,3 @@ def state_of(record: Record) -> str:
             return "evicting"
         return "admitted" if record.is_admitted else "reserved"
     return "pending" if record.is_active else "inactive"
-
-
-def pending_reason(record: Record) -> tuple[str, str]:
-    """Reason and message of QuotaReserved=False."""
-    found = record.conditions.get(c.QUOTA_RESERVED)
-    return (found.reason, found.message) if found is not None and not found.is_true else ("", "")

@@ -15,10 +15,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from pilotage.clock import rfc3339
+from pilotage.jobs.engine import JobQueueing
 from pilotage.jobs.queue_lines import Window
-from pilotage.jobs.refusals import shown
+from pilotage.jobs.rejections import shown
 from pilotage.jobs.reports import Holder, Need, QueueLine
-from pilotage.jobs.surface import QueueingEngine
 from pilotage.jobs.visibility_discovery import GROUP, VERSIONS, group_document, resource_list
 from pilotage.model.meta import ObjectMeta
 
@@ -30,36 +30,36 @@ _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,18}")
 _PENDING: Final = "pendingworkloads"
 
 
-class Answer(NamedTuple):
+class VisibilityAnswer(NamedTuple):
     code: int
     document: Document
 
 
-class Refusal(Exception):
+class VisibilityError(Exception):
     """The request is not answered with a summary; `answer` says how."""
 
     def __init__(self, code: int, reason: str, message: str, **details: Any) -> None:
         super().__init__(message)
         status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": message}
-        self.answer = Answer(code, {**status, "reason": reason, "details": details, "code": code})
+        self.answer = VisibilityAnswer(code, {**status, "reason": reason, "details": details, "code": code})
 
 
 class VisibilityApi:
     """Answers from whatever engine there is at that moment; None says that there is none yet."""
 
-    def __init__(self, engine: Callable[[], QueueingEngine | None]) -> None:
+    def __init__(self, engine: Callable[[], JobQueueing | None]) -> None:
         self._engine = engine
 
-    def answer(self, method: str, path: str, query: Mapping[str, str]) -> Answer:
+    def answer(self, method: str, path: str, query: Mapping[str, str]) -> VisibilityAnswer:
         """`path` begins with /apis/<group>."""
         try:
-            return Answer(200, self._document(method, path.strip("/").split("/")[2:], query))
-        except Refusal as refusal:
-            return refusal.answer
+            return VisibilityAnswer(200, self._document(method, path.strip("/").split("/")[2:], query))
+        except VisibilityError as rejection:
+            return rejection.answer
 
     def _document(self, method: str, parts: Sequence[str], query: Mapping[str, str]) -> Document:
         if method not in ("GET", "HEAD"):
-            raise Refusal(405, "MethodNotAllowed", f"{method.lower()} is not supported on pending workloads")
+            raise VisibilityError(405, "MethodNotAllowed", f"{method.lower()} is not supported on pending workloads")
         match parts:
             case []:
                 return {"kind": "APIGroup", "apiVersion": "v1", **group_document()}
@@ -74,13 +74,13 @@ class VisibilityApi:
                 found = self._ready().lines_of_local_queue(f"{namespace}/{name}", _window(query))
                 return _summary(version, found, "localqueue", name)
             case _:
-                raise Refusal(404, "NotFound", "the server could not find the requested resource")
+                raise VisibilityError(404, "NotFound", "the server could not find the requested resource")
 
-    def _ready(self) -> QueueingEngine:
+    def _ready(self) -> JobQueueing:
         engine = self._engine()
         if engine is None:
             message = "workload queueing has not read the cluster yet; try again in a moment"
-            raise Refusal(503, "ServiceUnavailable", message, retryAfterSeconds=_RETRY_SECONDS)
+            raise VisibilityError(503, "ServiceUnavailable", message, retryAfterSeconds=_RETRY_SECONDS)
         return engine
 
 
@@ -95,7 +95,7 @@ def _number(query: Mapping[str, str], name: str) -> int:
     if text is None:
         return 0
     if not _INTEGER.fullmatch(text):
-        raise Refusal(400, "BadRequest", f"{name}={text!r}: must be a whole number, e.g. {name}=100")
+        raise VisibilityError(400, "BadRequest", f"{name}={text!r}: must be a whole number, e.g. {name}=100")
     return int(text)
 
 
@@ -104,7 +104,7 @@ def _number(query: Mapping[str, str], name: str) -> int:
 
 def _summary(version: str, lines: Sequence[QueueLine] | None, kind: str, name: str) -> Document:
     if lines is None:
-        raise Refusal(404, "NotFound", f'{kind}.{GROUP} "{name}" not found', name=name, group=GROUP, kind=kind)
+        raise VisibilityError(404, "NotFound", f'{kind}.{GROUP} "{name}" not found', name=name, group=GROUP, kind=kind)
     head = {"kind": "PendingWorkloadsSummary", "apiVersion": f"{GROUP}/{version}", "metadata": {}}
     return {**head, "items": [_item(line) for line in lines]}
 

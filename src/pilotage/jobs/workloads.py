@@ -1,246 +1,340 @@
-"""Workloads as they come from the watch: what did others change?
+"""The workloads: their records, and what happens to one that gets quota: reserved, admitted, evicted, done.
 
-The engine's own writes come back too, sometimes late. So a version is compared with the version seen before it, not
-with what the engine knows: what is equal in both is no news, however old it is.
+`Workloads` is the only one who adds and removes records, and every status changes here or, while a workload waits, in
+`Queues`. Quota is reserved and released through the `QuotaTree`: it is free again when the last pod of an evicted
+workload is gone, when it finishes, is deleted or deactivated. An eviction is decided once (`evict`) and completed once
+(`complete`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 
 from pilotage.jobs import conditions as c
 from pilotage.jobs import pods_ready
-from pilotage.jobs.conditions import epoch
-from pilotage.jobs.lifecycle import Lifecycle
-from pilotage.jobs.queueing import Queueing
-from pilotage.jobs.record import AFRESH, Check, Place, Record, check_state
-from pilotage.jobs.status import new_record, pending_reason
-from pilotage.jobs.stopping import Stopping
-from pilotage.jobs.world import World
-from pilotage.model.kueue import Workload, WorkloadStatus
-from pilotage.model.meta import TimedCondition
-
-_WAITING = (Place.UNQUEUED, Place.QUEUED, Place.BACKOFF)
+from pilotage.jobs.assignment import Assignment
+from pilotage.jobs.cluster_queue import QueueState
+from pilotage.jobs.configuration.kinds import QueueingConfiguration
+from pilotage.jobs.effects import Labels, Outbox
+from pilotage.jobs.pod_rules import PodRules
+from pilotage.jobs.queues import Queues
+from pilotage.jobs.quota import FlavorResource
+from pilotage.jobs.quota_tree import QuotaTree
+from pilotage.jobs.record import WorkloadPlace, WorkloadRecord
+from pilotage.jobs.rejections import shown
+from pilotage.jobs.status import new_record, reserved_amounts
+from pilotage.jobs.timers import Timers
+from pilotage.model.kueue import Admission, PodSetAssignment, Workload
 
 
 class Workloads:
+    """`tree`, `queues`, `timers` and `outbox` are there for those who work with workloads."""
+
     def __init__(
-        self,
-        world: World,
-        queueing: Queueing,
-        lifecycle: Lifecycle,
-        stopping: Stopping,
-        homeless: dict[str, Record],
+        self, tree: QuotaTree, queues: Queues, timers: Timers, outbox: Outbox, configuration: QueueingConfiguration
     ) -> None:
-        self._world = world
-        self._queueing = queueing
-        self._lifecycle = lifecycle
-        self._stopping = stopping
-        self._homeless = homeless
+        self.tree = tree
+        self.queues = queues
+        self.timers = timers
+        self.outbox = outbox
+        self.configuration = configuration
+        self.pod_rules = PodRules(configuration.resources)
+        self.pods_ready = configuration.wait_for_pods_ready
+        self._blocks_admission = self.pods_ready is not None and self.pods_ready.block_admission
+        self._records: dict[str, WorkloadRecord] = {}
+        self.records: Mapping[str, WorkloadRecord] = self._records
+        """By key."""
+        self._unready: dict[str, WorkloadRecord] = {}
+        self.unready: Mapping[str, WorkloadRecord] = self._unready
+        """Those with quota whose pods are not ready, by UID."""
+        self._unassigned: dict[str, WorkloadRecord] = {}
+        """With quota in a ClusterQueue that is not known (yet)."""
 
-    def upsert(self, obj: Workload) -> None:
-        record = self._world.records.get(obj.key)
-        if record is not None and obj.uid and record.uid != obj.uid:
-            self.delete(obj.key)
-            record = None
-        if record is None:
-            self._first_sight(new_record(obj, self._world.pod_rules.shape(obj), self._world.now()))
-        else:
-            self._changed(record, obj)
+    # --- records ------------------------------------------------------------------------------------------------------
 
-    def delete(self, key: str) -> None:
-        record = self._world.records.pop(key, None)
-        if record is None:
-            return
-        self._lifecycle.drop(record)
-        self._world.pod_rules.forget(record, record.seen.spec.pod_sets)
-        self._homeless.pop(record.uid, None)
-        self._world.outbox.forget(record)
-        self._leave_local_queue(record)
+    @property
+    def blocking(self) -> WorkloadRecord | None:
+        """With blockAdmission: one because of which nobody gets quota at present."""
+        return next(iter(self._unready.values()), None) if self._blocks_admission else None
 
-    def _leave_local_queue(self, record: Record) -> None:
-        local = self._world.local_queues.get(record.local_queue_key)
-        if local is None:
-            return  # finished, as everybody else in a queue that is gone
-        local.members.pop(record.uid, None)
-        if local.obj is None and not local.members:
-            del self._world.local_queues[local.key]
-
-    # --- first sight --------------------------------------------------------------------------------------------------
-
-    def _first_sight(self, record: Record) -> None:
-        self._world.records[record.key] = record
+    def add(self, workload: Workload) -> WorkloadRecord:
+        record = new_record(workload, self.pod_rules.shape(workload), self.timers.now())
+        self._records[record.key] = record
         if record.is_finished:
-            record.place = Place.FINISHED
-            return
-        self._world.local_queue(record.local_queue_key).members[record.uid] = record
-        self._world.pod_rules.follow(record)
-        self._bound_backoff(record)
-        if record.has_reservation and record.is_active and _was_deactivated(record):
-            record.place = Place.INACTIVE  # activated again, but its pods are not gone yet: its quota is free already
-        elif record.has_reservation and record.is_active:
-            self._take_over(record)
-        elif not record.is_active:
-            self._stopping.deactivated(record)
+            record.rest(WorkloadPlace.FINISHED)
         else:
-            queue = self._world.queue_of(record)
-            self._queueing.place(record)
-            waited_for_victims = pending_reason(record)[0] == c.WAITING_FOR_PREEMPTED
-            if waited_for_victims and queue is not None and record.place is Place.QUEUED and not queue.is_strict:
-                queue.pending.stick(record)
+            self.queues.join_local_queue(record)
+            self.pod_rules.follow(record)
+        return record
 
-    def _bound_backoff(self, record: Record) -> None:
-        """Its end was written by another clock: if that was ahead of ours, it would last longer than it can."""
-        evicted, settings = record.conditions.get(c.EVICTED), self._world.pods_ready
-        if record.requeue_at is None or settings is None or evicted is None or evicted.reason != c.PODS_READY_TIMEOUT:
+    def remove(self, key: str) -> None:
+        record = self._records.pop(key, None)
+        if record is None:
             return
-        latest = pods_ready.latest_requeue(record, settings.requeuing_strategy, self._world.now())
-        if record.requeue_at > latest:
-            record.requeue_at = latest
-            self._world.outbox.changed(record)
+        self.drop(record)
+        self.pod_rules.forget(record, record.seen.spec.pod_sets)
+        self._unassigned.pop(record.uid, None)
+        self.outbox.forget(record)
+        self.queues.leave_local_queue(record)
 
-    def _take_over(self, record: Record) -> None:
-        """It had quota before this engine began."""
-        record.cluster_queue = record.admission.cluster_queue if record.admission is not None else ""
-        queue = self._world.queues.get(record.cluster_queue)
-        if queue is None:
-            self._homeless[record.uid] = record
+    def is_unassigned(self, record: WorkloadRecord) -> bool:
+        """Whether its quota is in a ClusterQueue that is not known."""
+        return record.uid in self._unassigned
+
+    def set_unassigned(self, record: WorkloadRecord) -> None:
+        self._unassigned[record.uid] = record
+
+    def forget_unassigned(self, record: WorkloadRecord) -> None:
+        self._unassigned.pop(record.uid, None)
+
+    def take_assignable(self) -> Iterator[tuple[WorkloadRecord, QueueState]]:
+        """Those whose ClusterQueue is known by now."""
+        for record in list(self._unassigned.values()):
+            queue = self.tree.queues.get(record.cluster_queue)
+            if queue is not None:
+                del self._unassigned[record.uid]
+                yield record, queue
+
+    # --- getting quota ------------------------------------------------------------------------------------------------
+
+    def reserve(self, record: WorkloadRecord, queue: QueueState, assignment: Assignment) -> None:
+        self.queues.unqueue(record)
+        now, waited = self.timers.now(), self.timers.now() - record.waiting_since
+        record.set_admission(_admission(queue, assignment))
+        text = f"Quota reserved in ClusterQueue {queue.name}"
+        record.set_condition(c.QUOTA_RESERVED, True, "QuotaReserved", text, now)
+        for kind in (c.EVICTED, c.PREEMPTED):
+            old = record.conditions.get(kind)
+            if old is not None and old.is_true:
+                record.set_condition(kind, False, "QuotaReserved", f"Previously: {old.message}", now)
+        record.end_attempt()
+        queue.sync_checks(record, now)
+        self.queues.charge(record, assignment.usage)
+        self.hold(record, queue, {pair: amount for pair, amount in assignment.usage.items() if amount})
+        if self.pods_ready is not None:
+            record.set_condition(c.PODS_READY, False, c.WAIT_FOR_START, "Not all pods are ready or succeeded", now)
+        text = f"Quota reserved in {queue.name}, waited {waited}s; flavors considered: {_considered(assignment)}"
+        self.outbox.event(record, "Normal", "QuotaReserved", text)
+        labels = queue_labels(record)
+        self.outbox.count("quota_reserved_workloads_total", *labels)
+        self.outbox.observe("quota_reserved_wait_time_seconds", waited, labels)
+        if not self.admit_if_ready(record):
+            record.set_condition(c.ADMITTED, False, c.UNSATISFIED_CHECKS, "Not all admission checks are ready", now)
+        self.outbox.changed(record)
+
+    def hold(self, record: WorkloadRecord, queue: QueueState, usage: dict[FlavorResource, int]) -> None:
+        """Book quota that is reserved now, or was before this engine began."""
+        self.tree.reserve(record, queue, usage)
+        if not record.conditions.is_true(c.PODS_READY):
+            self._unready[record.uid] = record
+        self.outbox.queues_changed(record)
+
+    def admit_if_ready(self, record: WorkloadRecord) -> bool:
+        if record.is_admitted or record.is_evicted or not record.are_checks_ready:
+            return False
+        now, waited = self.timers.now(), self.timers.now() - record.waiting_since
+        record.set_condition(c.ADMITTED, True, "Admitted", "The workload is admitted", now)
+        self.tree.admit(record)
+        labels, text = queue_labels(record), f"Admitted by ClusterQueue {record.cluster_queue}, waited {waited}s"
+        self.outbox.event(record, "Normal", "Admitted", text)
+        self.outbox.count("admitted_workloads_total", *labels)
+        self.outbox.observe("admission_wait_time_seconds", waited, labels)
+        if record.checks:
+            self.outbox.observe("admission_checks_wait_time_seconds", now - record.reserved_at, labels)
+        self.outbox.changed(record)
+        self.outbox.queues_changed(record)
+        self.set_timer(record)
+        return True
+
+    def set_timer(self, record: WorkloadRecord) -> None:
+        """The next thing that can run out for a workload with quota."""
+        due: list[int] = []
+        conditions, settings = record.conditions, self.pods_ready
+        if record.is_admitted and not record.is_evicted and not conditions.is_true(c.DEACTIVATION_TARGET):
+            found = pods_ready.deadline(record, settings) if settings is not None else None
+            if found is not None:
+                due.append(found[0])
+            limit = record.execution_deadline
+            if limit is not None:
+                due.append(limit)
+        self.timers.set(record, min(due, default=None))
+
+    # --- losing quota -------------------------------------------------------------------------------------------------
+
+    def evict(self, record: WorkloadRecord, reason: str, message: str, cause: str = "") -> None:
+        """Decide that a workload loses its quota, which stays reserved until its pods are gone."""
+        if record.is_evicted:
             return
-        self._stopping.take_over(record, queue)
+        self.record_eviction(record, reason, message, cause, had_quota=True)
+        self.set_timer(record)
 
-    # --- changes ------------------------------------------------------------------------------------------------------
+    def record_eviction(
+        self, record: WorkloadRecord, reason: str, message: str, cause: str, *, had_quota: bool
+    ) -> None:
+        """`reason` is the short one; for a deactivation the condition and the event name the cause too."""
+        full = f"{reason}DueTo{cause}" if reason == c.DEACTIVATED and cause else reason
+        now = self.timers.now()
+        ready = record.conditions.get(c.PODS_READY)
+        record.set_condition(c.EVICTED, True, full, message, now)
+        record.reset_checks(now)
+        times = record.count_eviction(reason, cause)
+        self.outbox.changed(record)
+        if not had_quota:
+            return
+        self.outbox.event(record, "Normal", f"EvictedDueTo{full}", message)
+        labels = (*queue_labels(record), ("reason", reason), ("underlying_cause", cause))
+        self.outbox.count("evicted_workloads_total", *labels)
+        if times == 1:
+            self.outbox.count("evicted_workloads_once_total", *labels)
+        if ready is not None and ready.is_true:
+            self.outbox.observe("pods_ready_to_evicted_time_seconds", now - ready.since, labels)
 
-    def _changed(self, record: Record, obj: Workload) -> None:
-        old, record.seen = record.seen, obj
-        if old.status.reclaimable_pods != obj.status.reclaimable_pods:
-            record.written = None
+    def complete(self, record: WorkloadRecord) -> None:
+        """The pods of an evicted workload are gone: it gives its quota back and is queued again when it may be."""
+        evicted = record.conditions.get(c.EVICTED)
+        if evicted is None or not evicted.is_true or not record.has_reservation or record.is_finished:
+            return
+        now = self.timers.now()
+        at_once = evicted.reason in (c.PREEMPTED, c.NODE_FAILURES)
+        record.set_condition(c.REQUEUED, at_once, evicted.reason, evicted.message, now)
+        # Of a deactivation the condition names the cause too.
+        labels = (("cluster_queue", record.cluster_queue), ("reason", evicted.reason.partition("DueTo")[0]))
+        self.outbox.observe("workload_eviction_latency_seconds", now - evicted.since, labels)
+        self.end_reservation(record, c.PENDING_EVALUATION, "The workload waits for its turn")
+        self._enqueue(record)
+
+    def withdraw(self, record: WorkloadRecord, reason: str, message: str) -> None:
+        """Take back a reservation of a workload that has not started."""
+        self.end_reservation(record, reason, message)
+        self._enqueue(record)
+
+    def end_reservation(self, record: WorkloadRecord, reason: str, message: str) -> None:
+        """Conditions and books of a workload that has no quota any more."""
+        now = self.timers.now()
+        admitted = record.conditions.get(c.ADMITTED)
+        if _ran_too_long(record):
+            record.forget_past_seconds()
+        elif admitted is not None and admitted.is_true:
+            # Somebody may have set the clock back meanwhile; the API server rejects a time below 0.
+            record.add_past_seconds(max(0, now - admitted.since))
+        self.release(record)
+        record.set_admission(None)
+        record.set_condition(c.QUOTA_RESERVED, False, reason, message, now)
+        record.set_condition(c.ADMITTED, False, c.NO_RESERVATION, "The workload has no reservation", now)
+        if self.pods_ready is not None:
+            record.set_condition(c.PODS_READY, *pods_ready.condition(record, False), now)
+        self.outbox.changed(record)
+
+    def release(self, record: WorkloadRecord) -> None:
+        """Give back the quota, if any is reserved."""
+        self.timers.set(record, None)
+        if record.place is not WorkloadPlace.QUOTA_RESERVED:
+            return
+        self.outbox.queues_changed(record)
+        queue = self.tree.release(record)
+        if self._unready.pop(record.uid, None) is not None:
+            self._unblock()
+        self.queues.released(queue)
+
+    def set_pods_ready(self, record: WorkloadRecord, is_ready: bool) -> str:
+        """Of a workload with quota; returns the reason of the condition if it changed."""
+        was_ready = record.conditions.is_true(c.PODS_READY)
+        status, reason, message = pods_ready.condition(record, is_ready)
+        if not record.set_condition(c.PODS_READY, status, reason, message, self.timers.now()):
+            return ""
+        self.outbox.changed(record)
+        if status and not was_ready:
+            self._unready.pop(record.uid, None)
+            self._unblock()
+        elif not status:
+            self._unready[record.uid] = record
+        return reason if status != was_ready else ""
+
+    def _unblock(self) -> None:
+        """With blockAdmission: if everybody is ready now, whoever waited may go on."""
+        if self._blocks_admission and not self._unready:
+            self.queues.unblocked()
+
+    def _enqueue(self, record: WorkloadRecord) -> None:
+        if record.is_active:
+            self.queues.place(record)
+        else:
+            record.rest(WorkloadPlace.INACTIVE)
+            self.queues.report(record, c.DEACTIVATED, "The workload is deactivated")
+
+    # --- the end ------------------------------------------------------------------------------------------------------
+
+    def finish(self, record: WorkloadRecord, reason: str, message: str, *, is_written: bool = False) -> None:
+        """`is_written`: somebody else has written it already."""
         if record.is_finished:
             return
-        self._spec_changed(record, old, obj)
-        if record.place is Place.HOLDING and old.metadata.annotations != obj.metadata.annotations:
-            self._lifecycle.set_timer(record)
-        if old.status is not obj.status and old.status != obj.status:
-            self._status_changed(record, old.status, obj.status)
+        now = self.timers.now()
+        labels = queue_labels(record)
+        admitted = record.conditions.get(c.ADMITTED)
+        if admitted is not None and admitted.is_true:
+            self.outbox.observe("execution_time_seconds", record.past_seconds + now - admitted.since, labels)
+        self.outbox.count("finished_workloads_total", *labels)
+        self.drop(record)
+        record.set_condition(c.FINISHED, True, reason, message, now)
+        record.rest(WorkloadPlace.FINISHED)
+        self.pod_rules.forget(record, record.seen.spec.pod_sets)
+        self.queues.leave_local_queue(record)
+        if not is_written:
+            self.outbox.changed(record)
 
-    def _spec_changed(self, record: Record, old: Workload, new: Workload) -> None:
-        before, after = old.spec, new.spec
-        if before is after or before == after:
-            return
-        moved = False
-        if before.pod_sets != after.pod_sets:
-            self._world.pod_rules.forget(record, before.pod_sets)
-            self._world.pod_rules.follow(record)
-            record.shape, record.resumption = self._world.pod_rules.shape(new), AFRESH
-            moved = True
-        if before.queue_name != after.queue_name:
-            self._rename_queue(record, after.queue_name)
-            moved = True
-        if before.priority != after.priority:
-            moved = True
-        if moved and record.place in _WAITING:
-            self._queueing.unqueue(record)
-        if before.priority != after.priority:
-            if record.place is Place.HOLDING:
-                self._lifecycle.reprioritise(record, after.priority or 0)
-            record.priority = after.priority or 0
-        if before.active != after.active:
-            self._activity_changed(record, after.active)
-        elif moved and record.place in _WAITING:
-            self._queueing.place(record)
-        elif record.place is Place.HOLDING:
-            self._lifecycle.set_timer(record)
+    def drop(self, record: WorkloadRecord) -> None:
+        """Out of the queues, and without quota."""
+        self.queues.unqueue(record)
+        self.release(record)
 
-    def reshape(self, records: Iterable[Record]) -> None:
-        """What the API server adds to the pods of these, or asks of them, may have changed."""
-        for record in records:
-            shape = self._world.pod_rules.shape(record.seen)
-            if shape is record.shape:
-                continue
-            is_waiting = record.place in _WAITING and record.uid not in self._homeless
-            if is_waiting:
-                self._queueing.unqueue(record)
-            record.shape, record.resumption = shape, AFRESH
-            if is_waiting:
-                self._queueing.place(record)
-                self._world.outbox.changed(record)
-
-    def _rename_queue(self, record: Record, name: str) -> None:
-        self._leave_local_queue(record)
-        record.queue_name = name
-        self._world.local_queue(record.local_queue_key).members[record.uid] = record
-
-    def _activity_changed(self, record: Record, is_active: bool) -> None:
-        record.is_active = is_active
-        self._homeless.pop(record.uid, None)
-        if is_active:
-            self._stopping.reactivated(record)
+    def change_priority(self, record: WorkloadRecord, priority: int) -> None:
+        if record.place is WorkloadPlace.QUOTA_RESERVED:
+            # Others may preempt it now.
+            self.queues.released(self.tree.change_priority(record, priority))
         else:
-            self._stopping.deactivated(record)
+            record.set_priority(priority)
 
-    def _status_changed(self, record: Record, old: WorkloadStatus, new: WorkloadStatus) -> None:
-        finished = _condition(new, c.FINISHED)
-        if finished is not None and finished.status == "True":
-            self._lifecycle.finish(record, finished.reason, finished.message, is_written=True)
-            return
-        if old.reclaimable_pods != new.reclaimable_pods:
-            self._reclaimable_changed(record, new)
-        if _condition(old, c.WAITING_FOR_REPLACEMENT_PODS) != _condition(new, c.WAITING_FOR_REPLACEMENT_PODS):
-            self._gate_changed(record, _condition(new, c.WAITING_FOR_REPLACEMENT_PODS))
-        if old.admission_checks != new.admission_checks:
-            self._checks_changed(record, old, new)
-
-    def _reclaimable_changed(self, record: Record, new: WorkloadStatus) -> None:
-        is_waiting = record.place in _WAITING
-        if is_waiting:
-            self._queueing.unqueue(record)
-        record.reclaimable = {one.name: one.count for one in new.reclaimable_pods}
-        if record.place is Place.HOLDING:
-            self._lifecycle.rebook(record)
-        elif is_waiting and record.uid not in self._homeless:
-            self._queueing.place(record)
-
-    def _gate_changed(self, record: Record, gate: TimedCondition | None) -> None:
-        record.written = None
-        if gate is None:
-            record.conditions.remove(c.WAITING_FOR_REPLACEMENT_PODS)
-        else:
-            record.conditions.set(gate.type, gate.status == "True", gate.reason, gate.message, self._world.now())
-        if record.place in _WAITING and record.uid not in self._homeless:
-            self._queueing.place(record)
-
-    def _checks_changed(self, record: Record, old: WorkloadStatus, new: WorkloadStatus) -> None:
-        before = {check.name: check for check in old.admission_checks}
-        found: dict[str, Check] = {}
-        for check in new.admission_checks:
-            mine = record.checks.get(check.name)
-            if mine is None or check == before.get(check.name):
-                continue
-            if check.state == mine.state:
-                # Its controller says more about it, or it is our own writing.
-                mine.message, mine.updates = check.message, check.pod_set_updates
-                record.written = None
-                continue
-            since = epoch(check.last_transition_time) or self._world.now()
-            found[check.name] = check_state(check, since)
-        if found:
-            self._take_checks(record, found)
-
-    def _take_checks(self, record: Record, found: Mapping[str, Check]) -> None:
-        is_queued = record.place in (Place.QUEUED, Place.BACKOFF)
-        if is_queued:
-            self._queueing.unqueue(record)
-        record.checks |= found
-        self._world.outbox.changed(record)
-        if is_queued:
-            self._queueing.place(record)
-        else:
-            self._stopping.checks_changed(record)
+    def change_usage(self, record: WorkloadRecord) -> None:
+        """Reclaimable pods changed: reserve what is still needed."""
+        queue = self.tree.change_usage(record, reserved_amounts(record))
+        self.outbox.queues_changed(record)
+        self.queues.released(queue)
 
 
-def _condition(status: WorkloadStatus, kind: str) -> TimedCondition | None:
-    return next((one for one in status.conditions if one.type == kind), None)
+def _admission(queue: QueueState, assignment: Assignment) -> Admission:
+    return Admission(
+        queue.name,
+        tuple(
+            PodSetAssignment(
+                one.name, dict(one.flavors), {name: shown(name, n) for name, n in one.usage.items()}, one.count
+            )
+            for one in assignment.pod_sets
+        ),
+    )
 
 
-def _was_deactivated(record: Record) -> bool:
+def _considered(assignment: Assignment) -> str:
+    """Which flavors were passed over, and which were taken."""
+    parts = []
+    for one in assignment.pod_sets:
+        rejected = {obstacle.flavor: f"{obstacle.flavor} ({obstacle.sentence})" for obstacle in one.passed_over}
+        taken = dict.fromkeys(one.flavors.values())
+        passed = [text for flavor, text in rejected.items() if flavor not in taken]
+        parts.append(f"{one.name}: {', '.join([*passed, *taken]) or 'none'}")
+    return "; ".join(parts)
+
+
+def queue_labels(record: WorkloadRecord) -> Labels:
+    """For the metrics of its ClusterQueue, and those of its LocalQueue."""
+    return (
+        ("cluster_queue", record.cluster_queue),
+        ("priority_class", record.priority_class),
+        ("name", record.queue_name),
+        ("namespace", record.namespace),
+    )
+
+
+def _ran_too_long(record: WorkloadRecord) -> bool:
+    """Whoever activates it again means it to have its whole time again."""
     evicted = record.conditions.get(c.EVICTED)
-    return evicted is not None and evicted.is_true and evicted.reason.startswith(c.DEACTIVATED)
+    return evicted is not None and evicted.is_true and evicted.reason.endswith(c.MAXIMUM_EXECUTION_TIME_EXCEEDED)

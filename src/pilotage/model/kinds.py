@@ -16,7 +16,17 @@ from pilotage.model.meta import ApiObject
 from pilotage.model.node import Node
 from pilotage.model.pod import POD_CODEC
 
-__all__ = ["KINDS", "WATCHED", "Bookmark", "KindInfo", "ListPage", "StatusError", "WatchEvent", "kind_of"]
+__all__ = [
+    "KINDS",
+    "WATCHED",
+    "WATCHED_FOR_QUEUEING",
+    "Bookmark",
+    "KindInfo",
+    "ListPage",
+    "StatusError",
+    "WatchEvent",
+    "kind_of",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,3 +156,20 @@ WATCHED = (
     "devicetaintrules",
 )
 """The kinds that a scheduler watches whatever its plugins are."""
+
+WATCHED_FOR_QUEUEING = (
+    "namespaces",
+    "priorityclasses",
+    "runtimeclasses",
+    "limitranges",
+    "workloadpriorityclasses",
+    "resourceflavors",
+    "cohorts",
+    "admissionchecks",
+    "clusterqueues",
+    "localqueues",
+    "workloads",
+    "jobs",
+    "pods",
+)
+"""The kinds that workload queueing watches."""

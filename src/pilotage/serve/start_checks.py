@@ -12,8 +12,8 @@ from pilotage.kube.client import KubeClient, ServerVersion
 from pilotage.kube.election import LeaseName
 from pilotage.kube.preflight import Refused, await_server, has_kind, missing, missing_permissions, version_warning
 from pilotage.model import KINDS
+from pilotage.model.kinds import WATCHED_FOR_QUEUEING
 from pilotage.serve.required_permissions import BINDING, QUEUEING_WRITES, WRITES, lease_permissions
-from pilotage.workload_queueing import WATCHED_FOR_QUEUEING
 
 log = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from pilotage.jobs.adapters import batch_job, marks
-from pilotage.jobs.adapters.pod_set_info import Conflict, pod_set_infos
+from pilotage.jobs.adapters.pod_set_info import PodSetConflict, pod_set_infos
 from pilotage.jobs.adapters.workload_draft import workload_name
 from pilotage.model.kueue import ResourceFlavor, Workload, WorkloadPriorityClass
 from pilotage.model.workloads import Job
@@ -69,7 +69,7 @@ class QueuedJob:
 
     def start(self, workload: Workload, flavors: dict[str, ResourceFlavor]) -> None:
         infos = pod_set_infos(workload, flavors)
-        if isinstance(infos, Conflict):
+        if isinstance(infos, PodSetConflict):
             raise ValueError(infos.message)
         self._patch(batch_job.start_patch(self.job, infos[0]))
 

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from pilotage.jobs.adapters import batch_job, marks
-from pilotage.jobs.adapters.facts import Ending
+from pilotage.jobs.adapters.facts import JobEnding
 from pilotage.jobs.adapters.pod_set_info import PodSetInfo
 from pilotage.model import KINDS
 from pilotage.model.pod_spec import Toleration
@@ -167,13 +167,13 @@ def test_ready_counts_ready_and_succeeded_pods(status: dict[str, Any], ready: bo
 @pytest.mark.parametrize(
     ("type_", "status", "ending"),
     [
-        ("Complete", "True", Ending(True, "m")),
-        ("Failed", "True", Ending(False, "m")),
+        ("Complete", "True", JobEnding(True, "m")),
+        ("Failed", "True", JobEnding(False, "m")),
         ("Complete", "False", None),
         ("Suspended", "True", None),
     ],
 )
-def test_how_a_job_ends(type_: str, status: str, ending: Ending | None) -> None:
+def test_how_a_job_ends(type_: str, status: str, ending: JobEnding | None) -> None:
     conditions = [{"type": type_, "status": status, "message": "m"}]
     assert batch_job.run_facts(decoded(manifest() | {"status": {"conditions": conditions}})).ending == ending
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pilotage.jobs.adapters import marks, plain_pods
-from pilotage.jobs.adapters.facts import Ending
+from pilotage.jobs.adapters.facts import JobEnding
 from pilotage.jobs.adapters.pod_set_info import PodSetInfo
 from pilotage.model.pod_spec import Toleration
 from pilotage.testing.builders import PodBuilder, pod
@@ -20,7 +20,7 @@ def member(name: str, total: int = 2, cpu: str = "1") -> PodBuilder:
     return grouped.annotation(marks.GROUP_TOTAL_COUNT, str(total)).uid(name)
 
 
-def group(*pods: PodBuilder) -> plain_pods.Group:
+def group(*pods: PodBuilder) -> plain_pods.PodGroup:
     return plain_pods.group("g", [one.build() for one in pods])
 
 
@@ -91,18 +91,18 @@ def test_a_succeeded_member_counts_as_ready() -> None:
 
 def test_how_groups_end() -> None:
     done, failed = member("a").phase("Succeeded"), member("b").phase("Failed")
-    assert plain_pods.run_facts(group(done, member("b").phase("Succeeded"))).ending == Ending(
+    assert plain_pods.run_facts(group(done, member("b").phase("Succeeded"))).ending == JobEnding(
         True, "Pods succeeded: 2/2."
     )
     assert plain_pods.run_facts(group(done, failed)).ending is None, "b may be replaced"
     final = failed.annotation(marks.RETRIABLE_IN_GROUP, "false")
-    assert plain_pods.run_facts(group(done, final)).ending == Ending(False, "Pods succeeded: 1/2.")
+    assert plain_pods.run_facts(group(done, final)).ending == JobEnding(False, "Pods succeeded: 1/2.")
     serving = member("b").phase("Succeeded").annotation(marks.GROUP_SERVING, "true")
     assert plain_pods.run_facts(group(done, serving)).ending is None
 
 
 def test_a_pod_alone_ends_with_its_phase() -> None:
     facts = plain_pods.run_facts(plain_pods.group("", [single().phase("Failed").build()]))
-    assert facts.ending == Ending(False, "Pods succeeded: 0/1.")
+    assert facts.ending == JobEnding(False, "Pods succeeded: 0/1.")
     waiting = plain_pods.run_facts(plain_pods.group("", [single().build()]))
     assert waiting.is_suspended and not waiting.has_active_pods and waiting.ending is None

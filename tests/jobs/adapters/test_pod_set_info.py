@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from pilotage.jobs.adapters import marks
-from pilotage.jobs.adapters.pod_set_info import Conflict, PodSetInfo, pod_set_infos
+from pilotage.jobs.adapters.pod_set_info import PodSetConflict, PodSetInfo, pod_set_infos
 from pilotage.model.kueue import ResourceFlavor, ResourceFlavorSpec, Workload
 from pilotage.model.meta import ObjectMeta
 from pilotage.model.pod_spec import Toleration
@@ -43,7 +43,7 @@ def admitted(flavors: dict[str, str], *updates: dict[str, Any], count: int | Non
     return msgspec.convert(workload, Workload)
 
 
-def only(found: list[PodSetInfo] | Conflict) -> PodSetInfo:
+def only(found: list[PodSetInfo] | PodSetConflict) -> PodSetInfo:
     assert isinstance(found, list) and len(found) == 1
     return found[0]
 
@@ -72,7 +72,7 @@ def test_checks_add_to_it_and_a_flavor_that_is_gone_adds_nothing() -> None:
 
 def test_contradictions_are_named() -> None:
     found = pod_set_infos(admitted({"cpu": "spot", "gpu": "clash"}), FLAVORS)
-    assert found == Conflict("main", "nodeSelector", "pool", ("spot", "other"))
+    assert found == PodSetConflict("main", "nodeSelector", "pool", ("spot", "other"))
     assert found.message == 'pod set main: nodeSelector pool is to be "spot" and "other"'
     checks = pod_set_infos(admitted({}, {"labels": {"a": "1"}}, {"labels": {"a": "2"}}), FLAVORS)
-    assert checks == Conflict("main", "label", "a", ("1", "2"))
+    assert checks == PodSetConflict("main", "label", "a", ("1", "2"))

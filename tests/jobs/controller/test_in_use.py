@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pilotage.cycle.inbox import Inbox
 from pilotage.jobs.configuration.kinds import QueueingConfiguration
-from pilotage.jobs.controller.intake import Intake
-from pilotage.jobs.controller.objects import Objects, Subject
+from pilotage.jobs.controller.intake import QueueingIntake
+from pilotage.jobs.controller.objects import Objects, ReconcileKey
 from pilotage.jobs.controller.reconciler import Reconciler
 from pilotage.model.kueue import ClusterQueue, Workload
 from pilotage.model.meta import ObjectMeta
@@ -13,9 +13,9 @@ from pilotage.model.meta import ObjectMeta
 
 def test_a_change_of_a_workload_is_news_for_queues_that_wait_for_their_end() -> None:
     objects, inbox = Objects(), Inbox()
-    intake = Intake(objects, inbox, Reconciler(objects, QueueingConfiguration(), lambda key: None))
+    intake = QueueingIntake(objects, inbox, Reconciler(objects, QueueingConfiguration(), lambda key: None))
 
-    def changed(kind: str, *objs: ClusterQueue | Workload) -> list[Subject]:
+    def changed(kind: str, *objs: ClusterQueue | Workload) -> list[ReconcileKey]:
         intake.dirty.clear()
         intake.replace(kind, list(objs))
         inbox.drain()
@@ -26,6 +26,6 @@ def test_a_change_of_a_workload_is_news_for_queues_that_wait_for_their_end() -> 
     changed("ClusterQueue", stays, ClusterQueue(metadata=goes))
     workload = Workload(metadata=ObjectMeta(name="w", namespace="ns", uid="3", resource_version="1"))
     seen = changed("Workload", workload)
-    assert Subject("ClusterQueue", "goes") in seen and Subject("ClusterQueue", "stays") not in seen
+    assert ReconcileKey("ClusterQueue", "goes") in seen and ReconcileKey("ClusterQueue", "stays") not in seen
     changed("ClusterQueue", stays)
-    assert Subject("ClusterQueue", "goes") not in changed("Workload"), "it is gone"
+    assert ReconcileKey("ClusterQueue", "goes") not in changed("Workload"), "it is gone"

@@ -9,16 +9,15 @@ import pytest
 
 from pilotage.jobs.adapters import batch_job, marks
 from pilotage.jobs.adapters.pod_set_info import pod_set_infos
-from pilotage.jobs.adapters.workload_draft import DraftProblem
-from pilotage.jobs.controller.drafts import PriorityClasses, job_draft
+from pilotage.jobs.adapters.workload_draft import DraftProblem, PriorityClasses, job_draft
 from pilotage.jobs.controller.job_plan import job_steps
 from pilotage.jobs.controller.steps import (
-    Change,
-    Note,
+    PatchObject,
+    RecordEvent,
+    ReportFinished,
+    ReportPodsReady,
+    ReportReclaimable,
     Step,
-    TellFinished,
-    TellReady,
-    TellReclaimable,
 )
 from pilotage.model import KINDS
 from pilotage.model.kueue import ResourceFlavor, ResourceFlavorSpec, Workload
@@ -89,10 +88,10 @@ def names(found: list[Step]) -> list[str]:
     """Kinds of steps; a change with what it changes."""
     told = []
     for step in found:
-        if isinstance(step, Change):
+        if isinstance(step, PatchObject):
             what = "workload" if isinstance(step.subject, Workload) else "job"
             part = step.subresource or ",".join(sorted(set(step.patch) - {"metadata"})) or "finalizers"
-            told.append(f"{what} {part} {step.note.reason if step.note else ''}".strip())
+            told.append(f"{what} {part} {step.event.reason if step.event else ''}".strip())
         else:
             told.append(type(step).__name__)
     return told
@@ -114,7 +113,9 @@ RUNNING = {"active": 2, "ready": 2, "startTime": STARTED}
             job(status={"startTime": STARTED}), workload(*ADMITTED), ["job status"], id="admitted with a start time"
         ),
         pytest.param(job(steered=True), workload(*ADMITTED), ["job spec"], id="admitted while still steered"),
-        pytest.param(job(suspend=False, steered=True, status=RUNNING), workload(*ADMITTED), ["TellReady"], id="runs"),
+        pytest.param(
+            job(suspend=False, steered=True, status=RUNNING), workload(*ADMITTED), ["ReportPodsReady"], id="runs"
+        ),
         pytest.param(
             job(suspend=False, status=RUNNING), workload(*ADMITTED), ["job spec Stopped"], id="let go by hand"
         ),
@@ -130,8 +131,8 @@ RUNNING = {"active": 2, "ready": 2, "startTime": STARTED}
             ["job status"],
             id="evicted, pods on their way out",
         ),
-        pytest.param(job(steered=True), workload(*EVICTED), ["job spec", "TellGone"], id="evicted, pods gone"),
-        pytest.param(job(), workload(*EVICTED), ["TellGone"], id="evicted and restored"),
+        pytest.param(job(steered=True), workload(*EVICTED), ["job spec", "ReportPodsGone"], id="evicted, pods gone"),
+        pytest.param(job(), workload(*EVICTED), ["ReportPodsGone"], id="evicted and restored"),
         pytest.param(
             job(suspend=False, steered=True), workload(*ADMITTED, active=False), ["job spec Stopped"], id="deactivated"
         ),
@@ -156,27 +157,30 @@ def test_next_steps(one: Job, its_workload: Workload | None, expected: list[str]
 def test_the_end_is_told_with_its_reason() -> None:
     ended = {"conditions": [{"type": "Failed", "status": "True", "message": "too many failures"}]}
     [step] = steps(job(suspend=False, steered=True, status=ended), workload(*ADMITTED))
-    assert isinstance(step, TellFinished) and (step.reason, step.message) == ("Failed", "too many failures")
+    assert isinstance(step, ReportFinished) and (step.reason, step.message) == ("Failed", "too many failures")
     assert steps(job(status=ended), None) == [], "a job that has ended needs no workload any more"
 
 
 def test_readiness_and_spare_pods_are_told() -> None:
     status = {"active": 1, "ready": 1, "succeeded": 3, "startTime": STARTED}
     told = steps(job(suspend=False, steered=True, status=status), workload(*ADMITTED))
-    assert told == [TellReady("ns/" + workload().name, True), TellReclaimable("ns/" + workload().name, {"main": 1})]
+    assert told == [
+        ReportPodsReady("ns/" + workload().name, True),
+        ReportReclaimable("ns/" + workload().name, {"main": 1}),
+    ]
 
 
 def test_a_missing_class_is_a_warning_and_no_workload() -> None:
     one = job(labels={marks.QUEUE_NAME: "lq", marks.PRIORITY_CLASS: "none"})
     [step] = steps(one, None)
-    assert isinstance(step, Note) and (step.type, step.reason) == ("Warning", "WorkloadPriorityClassNotFound")
+    assert isinstance(step, RecordEvent) and (step.type, step.reason) == ("Warning", "WorkloadPriorityClassNotFound")
 
 
 def test_the_start_follows_the_admission() -> None:
     admitted = workload(*ADMITTED)
     [step] = steps(job(), admitted)
     infos = pod_set_infos(admitted, FLAVORS)
-    assert isinstance(step, Change) and isinstance(infos, list)
+    assert isinstance(step, PatchObject) and isinstance(infos, list)
     assert step.patch == batch_job.start_patch(job(), infos[0])
     assert step.patch["spec"]["template"]["spec"]["nodeSelector"] == {"pool": "spot"}
 
@@ -187,5 +191,5 @@ def test_contradicting_checks_fail_the_workload() -> None:
         for name in ("a", "b")
     ]
     [step] = steps(job(), workload(*ADMITTED, admissionChecks=checks))
-    assert isinstance(step, TellFinished) and step.reason == "FailedToStart"
+    assert isinstance(step, ReportFinished) and step.reason == "FailedToStart"
     assert 'zone is to be "a" and "b"' in step.message

@@ -8,16 +8,17 @@ from typing import Any, cast
 import msgspec
 from msgspec.structs import replace
 
-from pilotage.api.calls import ApiCall, ApiWriter
+from pilotage.api.calls import ApiCall, ApiWriter, OnOutcome
+from pilotage.calls.dispatcher import Dispatcher
 from pilotage.jobs.controller.retries import Retries
 from pilotage.jobs.controller.status_writes import StatusWrites
-from pilotage.jobs.surface import QueueingEngine
-from pilotage.model.kueue import Admission, ReclaimablePod, RequeueState, Workload, WorkloadStatus
+from pilotage.jobs.engine import JobQueueing
+from pilotage.model.kueue import Admission, QueueStatus, ReclaimablePod, RequeueState, Workload, WorkloadStatus
 from pilotage.model.meta import ObjectMeta, TimedCondition
 from pilotage.testing import VirtualClock
 
 
-class Refused(Exception):
+class Rejected(Exception):
     def __init__(self, code: int) -> None:
         super().__init__(str(code))
         self.code = code
@@ -29,20 +30,20 @@ class Server:
     def __init__(self) -> None:
         self.version = 1
         self.bodies: list[Any] = []
-        self.refusal: int | None = None
+        self.rejection: int | None = None
 
     async def patch(self, kind: Any, namespace: str, name: str, body: bytes, **options: Any) -> bytes:
         told = msgspec.json.decode(body)
-        if self.refusal is not None:
-            raise Refused(self.refusal)
+        if self.rejection is not None:
+            raise Rejected(self.rejection)
         if told["metadata"]["resourceVersion"] != str(self.version):
-            raise Refused(409)
+            raise Rejected(409)
         self.version += 1
         self.bodies.append(told["status"])
         return msgspec.json.encode({"metadata": {"resourceVersion": str(self.version)}})
 
-    def submit(self, call: ApiCall) -> None:
-        raise AssertionError("statuses are awaited")
+    def submit(self, call: ApiCall, on_outcome: OnOutcome | None = None) -> None:
+        raise AssertionError("statuses of workloads are awaited")
 
     async def perform(self, call: ApiCall) -> None:
         await call.perform(cast(ApiWriter, self))
@@ -59,7 +60,7 @@ class Engine:
     def quota_tree(self, cluster_queue: str) -> str:
         return cluster_queue
 
-    def write_refused(self, key: str, message: str, retry_seconds: float) -> None:
+    def write_rejected(self, key: str, message: str, retry_seconds: float) -> None:
         self.refused.append(key)
 
     def decide(self, count: int) -> None:
@@ -77,7 +78,7 @@ async def settled() -> None:
 
 async def test_a_newer_version_is_taken_in_before_the_status_is_written_again() -> None:
     server, engine, written = Server(), Engine(), list[str]()
-    writes = StatusWrites(cast(QueueingEngine, engine), server, VirtualClock(), written.append)
+    writes = StatusWrites(cast(JobQueueing, engine), server, VirtualClock(), written.append)
     async with asyncio.TaskGroup() as tasks:
         writes.start(tasks)
         writes.seen(engine.seen(1))
@@ -99,7 +100,7 @@ async def test_a_newer_version_is_taken_in_before_the_status_is_written_again() 
 async def test_what_was_written_is_not_written_again_while_the_watch_lags() -> None:
     """The workload is compared with its job after every write; until the watch has brought the write they differ."""
     server, engine, written = Server(), Engine(), list[str]()
-    writes = StatusWrites(cast(QueueingEngine, engine), server, VirtualClock(), written.append)
+    writes = StatusWrites(cast(JobQueueing, engine), server, VirtualClock(), written.append)
     pods = (ReclaimablePod("main", 2),)
     waiting = TimedCondition(
         type="WaitingForReplacementPods", status="True", last_transition_time="2026-01-01T00:00:00Z"
@@ -123,7 +124,7 @@ async def test_what_was_written_is_not_written_again_while_the_watch_lags() -> N
 
 async def test_what_somebody_else_took_out_is_written_again() -> None:
     server, engine = Server(), Engine()
-    writes = StatusWrites(cast(QueueingEngine, engine), server, VirtualClock(), lambda key: None)
+    writes = StatusWrites(cast(JobQueueing, engine), server, VirtualClock(), lambda key: None)
     async with asyncio.TaskGroup() as tasks:
         writes.start(tasks)
         writes.seen(engine.seen(1))
@@ -139,7 +140,7 @@ async def test_what_somebody_else_took_out_is_written_again() -> None:
 
 async def test_our_own_writes_need_not_be_seen_first() -> None:
     server, engine = Server(), Engine()
-    writes = StatusWrites(cast(QueueingEngine, engine), server, VirtualClock(), lambda key: None)
+    writes = StatusWrites(cast(JobQueueing, engine), server, VirtualClock(), lambda key: None)
     async with asyncio.TaskGroup() as tasks:
         writes.start(tasks)
         writes.seen(engine.seen(1))
@@ -156,8 +157,8 @@ async def test_our_own_writes_need_not_be_seen_first() -> None:
 
 async def test_a_refusal_for_good_is_told_to_the_engine() -> None:
     server, engine = Server(), Engine()
-    server.refusal = 422
-    writes = StatusWrites(cast(QueueingEngine, engine), server, VirtualClock(), lambda key: None)
+    server.rejection = 422
+    writes = StatusWrites(cast(JobQueueing, engine), server, VirtualClock(), lambda key: None)
     async with asyncio.TaskGroup() as tasks:
         writes.start(tasks)
         writes.changed("ns/w")
@@ -168,7 +169,7 @@ async def test_a_refusal_for_good_is_told_to_the_engine() -> None:
 async def test_a_refusal_is_looked_at_again_later_and_later() -> None:
     """What the job says and the workload lacks is found missing at every look, and refused again."""
     server, engine, clock = Server(), Engine(), VirtualClock()
-    server.refusal = 403
+    server.rejection = 403
     tried = 0
 
     def look(key: str) -> None:
@@ -176,7 +177,7 @@ async def test_a_refusal_is_looked_at_again_later_and_later() -> None:
         tried += 1
         writes.set_reclaimable(key, (ReclaimablePod("main", 2),))
 
-    writes = StatusWrites(cast(QueueingEngine, engine), server, clock, look)
+    writes = StatusWrites(cast(JobQueueing, engine), server, clock, look)
     async with asyncio.TaskGroup() as tasks:
         writes.start(tasks)
         writes.set_reclaimable("ns/w", (ReclaimablePod("main", 2),))
@@ -184,7 +185,7 @@ async def test_a_refusal_is_looked_at_again_later_and_later() -> None:
             await clock.advance(1.0)
             writes.try_again()
         assert tried == 5, "after 1, 2, 4, 8 and 16 seconds"
-        server.refusal = None
+        server.rejection = None
         for _ in range(60):
             await clock.advance(1.0)
             writes.try_again()
@@ -194,15 +195,15 @@ async def test_a_refusal_is_looked_at_again_later_and_later() -> None:
 
 async def test_a_passing_failure_is_tried_again_later() -> None:
     server, engine, clock = Server(), Engine(), VirtualClock()
-    server.refusal = 500
-    writes = StatusWrites(cast(QueueingEngine, engine), server, clock, lambda key: None)
+    server.rejection = 500
+    writes = StatusWrites(cast(JobQueueing, engine), server, clock, lambda key: None)
     async with asyncio.TaskGroup() as tasks:
         writes.start(tasks)
         writes.changed("ns/w")
         await settled()
         due = writes.retries.next_due()
         assert writes.is_pending("ns/w") and due is not None
-        server.refusal = None
+        server.rejection = None
         await clock.advance(due - clock.monotonic())
         writes.try_again()
         await settled()
@@ -212,7 +213,7 @@ async def test_a_passing_failure_is_tried_again_later() -> None:
 async def test_an_admission_is_taken_back_before_another_one_takes_its_place() -> None:
     """The API server refuses to exchange one for the other."""
     server, engine, written = Server(), Engine(), list[str]()
-    writes = StatusWrites(cast(QueueingEngine, engine), server, VirtualClock(), written.append)
+    writes = StatusWrites(cast(JobQueueing, engine), server, VirtualClock(), written.append)
     async with asyncio.TaskGroup() as tasks:
         writes.start(tasks)
         writes.seen(engine.seen(1))
@@ -265,14 +266,14 @@ class EachWrittenOnce(Server):
 async def test_quota_is_shared_as_the_present_engine_says() -> None:
     """The first engine knows no cohorts; it is replaced when the first list has come, and after errors."""
     server, engine = EachWrittenOnce(), Two("cohort")
-    writes = StatusWrites(cast(QueueingEngine, Two("")), server, VirtualClock(), lambda key: None)
+    writes = StatusWrites(cast(JobQueueing, Two("")), server, VirtualClock(), lambda key: None)
     async with asyncio.TaskGroup() as tasks:
         writes.start(tasks)
-        writes.engine = cast(QueueingEngine, engine)
-        server.refusal = 500
+        writes.engine = cast(JobQueueing, engine)
+        server.rejection = 500
         engine.hand_over(writes)
         await settled()
-        server.refusal = None
+        server.rejection = None
         writes.changed("ns/new")
         await settled()
         assert server.bodies == [], "the release of the same cohort is not stored"
@@ -283,14 +284,14 @@ async def test_quota_is_shared_as_the_present_engine_says() -> None:
 
 async def test_quota_that_it_is_not_allowed_to_give_back_is_not_given_away() -> None:
     server, engine, clock = EachWrittenOnce(), Two("cohort"), VirtualClock()
-    writes = StatusWrites(cast(QueueingEngine, engine), server, clock, lambda key: None)
+    writes = StatusWrites(cast(JobQueueing, engine), server, clock, lambda key: None)
     async with asyncio.TaskGroup() as tasks:
         writes.start(tasks)
-        server.refusal = 403
+        server.rejection = 403
         engine.hand_over(writes)
         await settled()
         assert engine.refused == [] and writes.is_pending("ns/old")
-        server.refusal = None
+        server.rejection = None
         writes.changed("ns/new")
         await settled()
         assert server.bodies == []
@@ -309,3 +310,58 @@ async def test_a_failure_wakes_whoever_sleeps_until_the_next_look() -> None:
     assert retries.next_due() is None
     retries.failed("ns/w")
     assert woken == [clock.monotonic() + 1.0]
+
+
+class QueueServer:
+    """Takes the status of a queue; the first `failures` tries end in an error of the server."""
+
+    def __init__(self, failures: int = 0) -> None:
+        self.failures = failures
+        self.counts: list[int] = []
+
+    async def patch(self, kind: Any, namespace: str, name: str, body: bytes, **options: Any) -> bytes:
+        await asyncio.sleep(0)
+        if self.failures:
+            self.failures -= 1
+            raise Rejected(503)
+        self.counts.append(msgspec.json.decode(body)["status"]["pendingWorkloads"])
+        return msgspec.json.encode({"metadata": {"resourceVersion": "2"}})
+
+
+class CountingEngine(Engine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.pending = 1
+
+    def cluster_queue_status(self, name: str) -> QueueStatus:
+        return QueueStatus(pending_workloads=self.pending)
+
+
+async def queue_statuses(server: QueueServer, changes: list[int]) -> list[int]:
+    """What is written if the number of pending workloads changes so, with a pause where it is negative."""
+    engine, clock = CountingEngine(), VirtualClock()
+    dispatcher = Dispatcher(cast(ApiWriter, server), clock)
+    writes = StatusWrites(cast(JobQueueing, engine), dispatcher, clock, lambda key: None)
+    running = asyncio.create_task(dispatcher.run())
+    for count in changes:
+        if count < 0:
+            await clock.advance(20.0)
+        else:
+            engine.pending = count
+            writes.queue_changed("clusterqueues", "main")
+    await clock.advance(20.0)
+    running.cancel()
+    return server.counts
+
+
+async def test_changes_of_a_queue_before_its_status_is_sent_are_one_write() -> None:
+    assert await queue_statuses(QueueServer(), [1, 2, 3]) == [3]
+
+
+async def test_the_status_of_a_queue_that_is_as_it_was_written_is_not_written_again() -> None:
+    assert await queue_statuses(QueueServer(), [1, -1, 2, 1, -1, 2]) == [1, 2]
+
+
+async def test_the_status_of_a_queue_is_written_though_the_first_try_failed() -> None:
+    """What was tried but did not arrive was taken for written."""
+    assert await queue_statuses(QueueServer(failures=2), [4]) == [4]

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from pilotage.jobs.admission import AdmissionCycle
-from pilotage.jobs.lifecycle import Lifecycle
-from pilotage.jobs.record import Record
-from pilotage.jobs.stopping import Stopping
-from pilotage.jobs.world import MOST_LEVELS
+from pilotage.jobs.evictions import Evictions
+from pilotage.jobs.quota_tree import MOST_LEVELS
+from pilotage.jobs.record import WorkloadRecord
+from pilotage.jobs.workloads import Workloads
 from tests.jobs.live.world import KUEUE, QueueingWorld, cluster_queue, flavor, job, living, local_queue, queue
 
 
@@ -23,7 +23,7 @@ def raising(method: Any, name: str) -> Any:
 
     def wrapped(self: Any, record: Any, *rest: Any, **named: Any) -> Any:
         found = method(self, record, *rest, **named)
-        seen = (record if isinstance(record, Record) else record.record).seen
+        seen = (record if isinstance(record, WorkloadRecord) else record.record).seen
         if any(owner.name == name for owner in seen.metadata.owner_references):
             raise RuntimeError("a bug of ours")
         return found
@@ -32,7 +32,7 @@ def raising(method: Any, name: str) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("owner", "method"), [(AdmissionCycle, "_nominate"), (AdmissionCycle, "_serve"), (Lifecycle, "reserve")]
+    ("owner", "method"), [(AdmissionCycle, "_nominate"), (AdmissionCycle, "_serve"), (Workloads, "reserve")]
 )
 async def test_a_workload_for_which_the_cycle_fails_does_not_stop_the_others(
     monkeypatch: pytest.MonkeyPatch, owner: type, method: str
@@ -58,7 +58,7 @@ async def test_a_workload_for_which_the_cycle_fails_does_not_stop_the_others(
 async def test_a_timer_that_fails_for_one_workload_does_not_stop_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = {"waitForPodsReady": {"timeout": "5s"}}
     async with living(configuration=settings) as cluster:
-        monkeypatch.setattr(Stopping, "expire", raising(Stopping.expire, "odd"))
+        monkeypatch.setattr(Evictions, "expire", raising(Evictions.expire, "odd"))
         cluster.create(*queue(cpu=2), job("odd", is_ready=False), job("slow", is_ready=False))
         await cluster.run(20)
         assert [kind for kind, _, _ in skipped(cluster)] == ["Workload"]

@@ -19,7 +19,7 @@ import msgspec
 from pilotage.assembly import SchedulerOptions, SchedulerProcess
 from pilotage.jobs.adapters import marks
 from pilotage.jobs.configuration.load import queueing_of
-from pilotage.jobs.surface import QueueingEngine
+from pilotage.jobs.engine import JobQueueing
 from pilotage.kube.client import KubeClient
 from pilotage.kube.transport import Transport
 from pilotage.rng import seeded
@@ -94,7 +94,7 @@ class QueueingWorld:
         self._running = old
 
     @property
-    def engine(self) -> QueueingEngine:
+    def engine(self) -> JobQueueing:
         assert self.process.queueing is not None and self.process.queueing.controller.engine is not None
         return self.process.queueing.controller.engine
 

@@ -18,7 +18,7 @@ import msgspec
 from msgspec.structs import replace
 
 from pilotage.jobs.adapters import marks
-from pilotage.jobs.adapters.facts import Ending, RunFacts
+from pilotage.jobs.adapters.facts import JobEnding, RunFacts
 from pilotage.jobs.adapters.pod_set_info import PodSetInfo
 from pilotage.jobs.adapters.pod_templates import is_job_controllers, queued_template
 from pilotage.model.kueue import PodSet
@@ -72,12 +72,12 @@ def pod_count(job: Job) -> int:
     return parallelism if job.spec.completions is None else min(parallelism, job.spec.completions)
 
 
-def _ending(job: Job) -> Ending | None:
+def _ending(job: Job) -> JobEnding | None:
     for condition in job.status.conditions:
         if condition.type in ("Complete", "Failed") and condition.status == "True":
             succeeded = condition.type == "Complete"
             default = "Job finished successfully" if succeeded else "Job failed"
-            return Ending(succeeded, condition.message or default)
+            return JobEnding(succeeded, condition.message or default)
     return None
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class JobEnding:
     """How a job ended."""
 
     succeeded: bool
@@ -26,6 +26,6 @@ class RunFacts:
     """Its pods are not started, or are on their way out."""
     has_active_pods: bool
     are_pods_ready: bool
-    ending: Ending | None = None
+    ending: JobEnding | None = None
     reclaimable: Mapping[str, int] = field(default_factory=dict)
     """By pod set: pods whose quota is not needed any more."""

@@ -16,7 +16,7 @@ import msgspec
 
 from pilotage.jobs.adapters import marks
 from pilotage.jobs.adapters.batch_job import map_patch, plain_tolerations
-from pilotage.jobs.adapters.facts import Ending, RunFacts
+from pilotage.jobs.adapters.facts import JobEnding, RunFacts
 from pilotage.jobs.adapters.pod_set_info import PodSetInfo
 from pilotage.jobs.adapters.pod_templates import queued_spec
 from pilotage.model.kueue import PodSet
@@ -84,7 +84,7 @@ def start_patch(pod: Pod, info: PodSetInfo) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class PodGroup:
     """The pods that are one workload: a pod alone, or all members of a group."""
 
     name: str
@@ -102,11 +102,11 @@ class Group:
         return bool(self.pods) and not self.problem and (is_fast or len(usable(self.pods)) >= self.total)
 
 
-def group(name: str, pods: Sequence[Pod]) -> Group:
+def group(name: str, pods: Sequence[Pod]) -> PodGroup:
     """The group of these pods, oldest first."""
     members = tuple(sorted(pods, key=lambda pod: (pod.creation_timestamp or "", pod.name)))
     if not name:
-        return Group("", 1, members)
+        return PodGroup("", 1, members)
     counts = {pod.annotations.get(marks.GROUP_TOTAL_COUNT, "") for pod in members}
     queues = {pod.labels.get(marks.QUEUE_NAME, "") for pod in members}
     problem = ""
@@ -116,7 +116,7 @@ def group(name: str, pods: Sequence[Pod]) -> Group:
         problem = f"annotation {marks.GROUP_TOTAL_COUNT} must be the same number on all members; found {found}"
     elif len(queues) > 1:
         problem = f"members name different queues: {', '.join(sorted(queues))}"
-    return Group(name, 0 if problem else int(count), members, problem)
+    return PodGroup(name, 0 if problem else int(count), members, problem)
 
 
 def usable(pods: Sequence[Pod]) -> list[Pod]:
@@ -124,7 +124,7 @@ def usable(pods: Sequence[Pod]) -> list[Pod]:
     return [pod for pod in pods if not pod.is_terminating and pod.status.phase != "Failed"]
 
 
-def pod_sets(members: Group) -> tuple[PodSet, ...]:
+def pod_sets(members: PodGroup) -> tuple[PodSet, ...]:
     """Members of the same shape form a pod set; what is missing (fast admission) is as the first."""
     roles: dict[str, list[Pod]] = {}
     for pod in kept(members):
@@ -142,18 +142,18 @@ def _template(pod: Pod) -> PodTemplate:
     return PodTemplate(metadata=ObjectMeta(), spec=queued_spec(pod.spec))
 
 
-def kept(members: Group) -> list[Pod]:
+def kept(members: PodGroup) -> list[Pod]:
     """The members that stay if there are more than wanted: let go already, then older ones."""
     ranked = sorted(usable(members.pods), key=lambda pod: (is_gated(pod), pod.creation_timestamp or "", pod.name))
     return ranked[: members.total]
 
 
-def excess(members: Group) -> list[Pod]:
+def excess(members: PodGroup) -> list[Pod]:
     staying = {pod.uid for pod in kept(members)}
     return [pod for pod in usable(members.pods) if pod.uid not in staying] if not members.problem else []
 
 
-def run_facts(members: Group) -> RunFacts:
+def run_facts(members: PodGroup) -> RunFacts:
     pods = members.pods
     alive = [pod for pod in pods if not pod.is_finished and not is_gated(pod)]
     ready = [pod for pod in usable(pods) if pod.status.phase == "Succeeded" or _is_ready(pod)]
@@ -171,15 +171,15 @@ def _is_ready(pod: Pod) -> bool:
     return condition is not None and condition.status == "True"
 
 
-def _ending(members: Group) -> Ending | None:
+def _ending(members: PodGroup) -> JobEnding | None:
     pods = members.pods
     if not pods or any(pod.annotations.get(marks.GROUP_SERVING) == "true" for pod in pods):
         return None
     succeeded = sum(pod.status.phase == "Succeeded" for pod in pods)
     if succeeded >= members.total > 0:
-        return Ending(True, "Pods succeeded: " + f"{succeeded}/{members.total}.")
+        return JobEnding(True, "Pods succeeded: " + f"{succeeded}/{members.total}.")
     all_ended = all(pod.is_finished for pod in pods)
     is_final = not members.name or any(pod.annotations.get(marks.RETRIABLE_IN_GROUP) == "false" for pod in pods)
     if all_ended and is_final:
-        return Ending(False, f"Pods succeeded: {succeeded}/{members.total}.")
+        return JobEnding(False, f"Pods succeeded: {succeeded}/{members.total}.")
     return None

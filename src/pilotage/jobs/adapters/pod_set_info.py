@@ -28,7 +28,7 @@ class PodSetInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class Conflict:
+class PodSetConflict:
     """Why the pods cannot be made as the admission says."""
 
     pod_set: str
@@ -42,7 +42,7 @@ class Conflict:
         return f'pod set {self.pod_set}: {self.field} {self.key} is to be "{first}" and "{second}"'
 
 
-def pod_set_infos(workload: Workload, flavors: Mapping[str, ResourceFlavor]) -> list[PodSetInfo] | Conflict:
+def pod_set_infos(workload: Workload, flavors: Mapping[str, ResourceFlavor]) -> list[PodSetInfo] | PodSetConflict:
     """One for each pod set, in their order; flavors that are gone meanwhile add nothing."""
     admission = workload.status.admission
     assignments = {one.name: one for one in admission.pod_set_assignments} if admission is not None else {}
@@ -104,7 +104,7 @@ class _Merged:
         self._selector: dict[str, str] = {}
         self._tolerations: list[Toleration] = []
         self._own = {"nodeSelector": own_selector, "label": own_labels, "annotation": own_annotations}
-        self.conflict: Conflict | None = None
+        self.conflict: PodSetConflict | None = None
 
     def add_selector(self, selector: Mapping[str, str]) -> None:
         self._add("nodeSelector", self._selector, selector)
@@ -127,5 +127,5 @@ class _Merged:
         for key, value in additions.items():
             known = target.get(key, self._own[what].get(key, value))
             if known != value and self.conflict is None:
-                self.conflict = Conflict(self._pod_set, what, key, (known, value))
+                self.conflict = PodSetConflict(self._pod_set, what, key, (known, value))
             target[key] = value

@@ -79,7 +79,7 @@ class WaitForPodsReady:
 
 
 @dataclass(frozen=True, slots=True)
-class FairSharing:
+class FairSharingSettings:
     """Its presence switches fair sharing on."""
 
     preemption_strategies: tuple[PreemptionStrategy, ...] = PREEMPTION_STRATEGIES
@@ -143,7 +143,7 @@ class ResourceTransformation:
 
 
 @dataclass(frozen=True, slots=True)
-class Resources:
+class ResourceSettings:
     exclude_resource_prefixes: tuple[str, ...] = ()
     transformations: tuple[ResourceTransformation, ...] = ()
     device_class_mappings: tuple[Any, ...] = ()
@@ -204,7 +204,7 @@ def _all_but_system(namespace: str) -> LabelSelector:
 
 @dataclass(frozen=True, slots=True)
 class QueueingConfiguration:
-    """What workload queueing is told by an administrator; read once at the start."""
+    """What an administrator configures; read once at the start."""
 
     namespace: str = "kueue-system"
     manage_jobs_without_queue_name: bool = False
@@ -212,10 +212,10 @@ class QueueingConfiguration:
     wait_for_pods_ready: WaitForPodsReady | None = WaitForPodsReady()
     """None: off."""
     integrations: Integrations = Integrations()
-    fair_sharing: FairSharing | None = None
+    fair_sharing: FairSharingSettings | None = None
     admission_fair_sharing: AdmissionFairSharing | None = None
     """None: off."""
-    resources: Resources = Resources()
+    resources: ResourceSettings = ResourceSettings()
     object_retention_policies: ObjectRetentionPolicies = ObjectRetentionPolicies()
     metrics: MetricsOptions = MetricsOptions()
     feature_gates: Mapping[str, bool] = field(default_factory=dict)

@@ -18,7 +18,7 @@ from pilotage.jobs.configuration.kinds import (
     OLDER_DEFAULT_TIMEOUT_SECONDS,
     PREEMPTION_STRATEGIES,
     AdmissionFairSharing,
-    FairSharing,
+    FairSharingSettings,
     Integrations,
     MetricsOptions,
     ObjectRetentionPolicies,
@@ -26,7 +26,7 @@ from pilotage.jobs.configuration.kinds import (
     QueueingConfiguration,
     RequeuingStrategy,
     RequeuingTimestamp,
-    Resources,
+    ResourceSettings,
     WaitForPodsReady,
 )
 from pilotage.model.durations import Duration
@@ -85,8 +85,8 @@ class _FairSharing:
     enable: bool = True
     preemption_strategies: tuple[PreemptionStrategy, ...] = PREEMPTION_STRATEGIES
 
-    def effective(self) -> FairSharing | None:
-        return FairSharing(self.preemption_strategies or PREEMPTION_STRATEGIES) if self.enable else None
+    def effective(self) -> FairSharingSettings | None:
+        return FairSharingSettings(self.preemption_strategies or PREEMPTION_STRATEGIES) if self.enable else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class WrittenConfiguration:
     integrations: Integrations = _DEFAULTS.integrations
     fair_sharing: _FairSharing | None = None
     admission_fair_sharing: AdmissionFairSharing | None = None
-    resources: Resources = _DEFAULTS.resources
+    resources: ResourceSettings = _DEFAULTS.resources
     object_retention_policies: ObjectRetentionPolicies = _DEFAULTS.object_retention_policies
     metrics: MetricsOptions = _DEFAULTS.metrics
     feature_gates: Mapping[str, bool] = field(default_factory=dict)

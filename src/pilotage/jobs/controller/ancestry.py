@@ -11,7 +11,7 @@ from typing import Final
 
 from pilotage.jobs.adapters import batch_job, plain_pods
 from pilotage.jobs.controller.objects import Objects
-from pilotage.jobs.controller.steps import Change, Note, Step
+from pilotage.jobs.controller.steps import PatchObject, RecordEvent, Step
 from pilotage.jobs.controller.workload_facts import should_run
 from pilotage.model.kueue import Workload
 from pilotage.model.meta import OwnerReference
@@ -46,18 +46,18 @@ def child_job_steps(job: Job, workload: Workload | None) -> Iterator[Step]:
         return
     may_run = workload is not None and should_run(workload)
     if not may_run and not facts.is_suspended:
-        note = Note(job, "Suspended", "Belongs to a job that is queued, and waits until that is admitted")
-        yield Change(job, batch_job.hold_patch(job), note=note)
+        event = RecordEvent(job, "Suspended", "Belongs to a job that is queued, and waits until that is admitted")
+        yield PatchObject(job, batch_job.hold_patch(job), event=event)
     elif may_run and batch_job.is_held(job):
-        note = Note(job, "Started", "The job that it belongs to is admitted")
-        yield Change(job, batch_job.unhold_patch(job), note=note)
+        event = RecordEvent(job, "Started", "The job that it belongs to is admitted")
+        yield PatchObject(job, batch_job.unhold_patch(job), event=event)
 
 
 def child_pod_steps(pod: Pod, workload: Workload | None) -> Iterator[Step]:
     if plain_pods.is_gated(pod) and workload is not None and should_run(workload):
-        yield Change(pod, plain_pods.ungate_patch(pod))
+        yield PatchObject(pod, plain_pods.ungate_patch(pod))
 
 
-def too_deep(obj: Job | Pod) -> Note:
+def too_deep(obj: Job | Pod) -> RecordEvent:
     text = f"Belongs to a chain of more than {_DEEPEST} jobs; it is not looked at"
-    return Note(obj, "JobNestingTooDeep", text, "Warning")
+    return RecordEvent(obj, "JobNestingTooDeep", text, "Warning")

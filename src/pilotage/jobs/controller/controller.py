@@ -20,30 +20,28 @@ from pilotage.calls.workload_change import WorkloadChange
 from pilotage.clock import Clock, rfc3339
 from pilotage.cycle.inbox import Inbox
 from pilotage.jobs.configuration.kinds import QueueingConfiguration
-from pilotage.jobs.controller.engine_keeper import EngineKeeper
+from pilotage.jobs.controller.engine_keeper import EngineKeeper, StandbyView
+from pilotage.jobs.controller.events import ApiCalls, ObjectEventRecorder
 from pilotage.jobs.controller.flapping import Flapping
-from pilotage.jobs.controller.gauges import Gauges
-from pilotage.jobs.controller.intake import Intake
-from pilotage.jobs.controller.meters import Meters
-from pilotage.jobs.controller.notes import Calls, Notes
-from pilotage.jobs.controller.objects import Objects, Subject, subject_of_workload
+from pilotage.jobs.controller.intake import QueueingIntake
+from pilotage.jobs.controller.metrics import Gauges, Meters
+from pilotage.jobs.controller.objects import Objects, ReconcileKey, subject_of_workload
 from pilotage.jobs.controller.reconciler import Reconciler
 from pilotage.jobs.controller.retention import Retention, removal
-from pilotage.jobs.controller.standby_view import StandbyView
 from pilotage.jobs.controller.status_writes import StatusWrites
 from pilotage.jobs.controller.steps import (
-    Note,
+    RecordEvent,
+    ReportFinished,
+    ReportPodsGone,
+    ReportPodsReady,
+    ReportReclaimable,
+    ReportReplacement,
     Step,
-    TellFinished,
-    TellGone,
-    TellReady,
-    TellReclaimable,
-    TellReplacement,
 )
-from pilotage.jobs.controller.writes import Writes
+from pilotage.jobs.controller.writes import JobWrites
 from pilotage.jobs.effects import Deactivate, Effect, Event, StatusChanged
+from pilotage.jobs.engine import JobQueueing
 from pilotage.jobs.filling import LeftOut
-from pilotage.jobs.surface import QueueingEngine
 from pilotage.model.kueue import ReclaimablePod, Workload
 from pilotage.model.meta import TimedCondition
 from pilotage.observe.metrics import Metrics
@@ -57,7 +55,7 @@ _SHORTEST_REST_SECONDS: Final = 0.001
 _QUEUE_STATUS_SECONDS: Final = 1.0
 """The counts of a busy queue change with every workload; people and dashboards need them once a second."""
 _QUEUE_STATUSES_PER_SECOND: Final = 5.0
-"""Of many busy queues each is told less often: their counts must not cost more than their workloads."""
+"""Of many busy queues each is written less often: their counts must not cost more than their workloads."""
 
 
 class QueueingController:
@@ -65,8 +63,8 @@ class QueueingController:
 
     def __init__(
         self,
-        make_engine: Callable[[], QueueingEngine],
-        calls: Calls,
+        make_engine: Callable[[], JobQueueing],
+        calls: ApiCalls,
         clock: Clock,
         configuration: QueueingConfiguration,
         metrics: WorkloadMetrics,
@@ -83,11 +81,11 @@ class QueueingController:
         self._standby_view = StandbyView(make_engine, self._objects, clock)
         self._reconciler = Reconciler(self._objects, configuration, self._newest)
         self._left_out = LeftOut(self._skipped)
-        self.intake = Intake(self._objects, self.inbox, self._reconciler, self._left_out)
+        self.intake = QueueingIntake(self._objects, self.inbox, self._reconciler, self._left_out)
         self.intake.on_workload = self._note_workload
-        self._notes = Notes(calls, clock)
-        self._keeper = EngineKeeper(make_engine, self._objects, self.intake, self._notes, faults)
-        self._writes = Writes(calls, self._notes, clock, self._mark, self.inbox.wake)
+        self._events = ObjectEventRecorder(calls, clock)
+        self._keeper = EngineKeeper(make_engine, self._objects, self.intake, self._events, faults)
+        self._writes = JobWrites(calls, self._events, clock, self._mark, self.inbox.wake)
         self._statuses: StatusWrites | None = None
         self._flapping = Flapping(clock)
         self._retention = Retention(configuration.object_retention_policies.workloads, clock)
@@ -97,12 +95,12 @@ class QueueingController:
         self._gauges = Gauges(metrics, lambda: self.engine, configuration)
 
     @property
-    def engine(self) -> QueueingEngine | None:
+    def engine(self) -> JobQueueing | None:
         """None until it leads."""
         return self.intake.engine
 
-    def view(self) -> QueueingEngine:
-        """To be asked, not to be told anything: the engine itself, or what a standby makes of the objects."""
+    def view(self) -> JobQueueing:
+        """To be read, never to be changed: the engine itself, or what a standby makes of the objects."""
         if self.engine is not None:
             return self.engine
         self.inbox.drain()
@@ -143,7 +141,7 @@ class QueueingController:
                     self._write_queue_statuses(statuses.engine, statuses)
                     await self._rest(tasks, statuses.engine, statuses)
 
-    def _turn(self, engine: QueueingEngine, statuses: StatusWrites) -> bool:
+    def _turn(self, engine: JobQueueing, statuses: StatusWrites) -> bool:
         """Take in what has arrived and do a bounded part of what follows; False if nothing is left to do."""
         self.inbox.drain()
         engine.fire_timers()
@@ -159,7 +157,7 @@ class QueueingController:
         self._carry_out(engine.take_effects(), statuses)
         return has_more or bool(self.intake.dirty)
 
-    async def _rest(self, tasks: asyncio.TaskGroup, engine: QueueingEngine, statuses: StatusWrites) -> None:
+    async def _rest(self, tasks: asyncio.TaskGroup, engine: JobQueueing, statuses: StatusWrites) -> None:
         """Sleep until there is news or something is due."""
         timers, now = engine.next_due(), self._clock.monotonic()
         kept = self._retention.next_due()
@@ -178,7 +176,7 @@ class QueueingController:
 
     # --- jobs --------------------------------------------------------------------------------------------------
 
-    def _reconcile(self, engine: QueueingEngine, statuses: StatusWrites) -> None:
+    def _reconcile(self, engine: JobQueueing, statuses: StatusWrites) -> None:
         dirty = self.intake.dirty
         for subject in list(dirty)[:_SUBJECTS_PER_TURN]:
             del dirty[subject]
@@ -196,35 +194,35 @@ class QueueingController:
             else:
                 self._skipped.understood(subject.kind, subject.key)
 
-    def _clear_away(self, engine: QueueingEngine) -> None:
+    def _clear_away(self, engine: JobQueueing) -> None:
         """Delete what need not be kept any longer."""
         for key in self._retention.take_due():
             workload = engine.workload(key)
             if workload is not None and self._retention.is_over(workload):
                 for step in removal(workload, self._objects):
-                    self._writes.carry_out(step, subject_of_workload(workload) or Subject("Workload", key))
+                    self._writes.carry_out(step, subject_of_workload(workload) or ReconcileKey("Workload", key))
 
-    def _take_step(self, step: Step, subject: Subject, engine: QueueingEngine, statuses: StatusWrites) -> None:
+    def _take_step(self, step: Step, subject: ReconcileKey, engine: JobQueueing, statuses: StatusWrites) -> None:
         match step:
-            case TellReady():
+            case ReportPodsReady():
                 engine.pods_ready(step.key, step.is_ready)
-            case TellGone():
+            case ReportPodsGone():
                 self._let_go(step.key, subject, engine)
-            case TellFinished():
+            case ReportFinished():
                 engine.finished(step.key, step.reason, step.message)
-                if step.note is not None:
-                    self._notes.record(step.note)
-            case TellReclaimable():
+                if step.event is not None:
+                    self._events.record(step.event)
+            case ReportReclaimable():
                 pods = tuple(ReclaimablePod(name, count) for name, count in step.counts.items())
                 statuses.set_reclaimable(step.key, pods)
-            case TellReplacement():
+            case ReportReplacement():
                 statuses.set_condition(step.key, self._replacement(step))
-            case Note():
-                self._notes.record(step)
+            case RecordEvent():
+                self._events.record(step)
             case _:
                 self._writes.carry_out(step, subject)
 
-    def _let_go(self, key: str, subject: Subject, engine: QueueingEngine) -> None:
+    def _let_go(self, key: str, subject: ReconcileKey, engine: JobQueueing) -> None:
         """The eviction is complete, unless the workload is held for a while because it comes and goes too quickly."""
         workload = engine.workload(key)
         seconds = 0.0 if workload is None else self._flapping.seconds_to_hold(workload)
@@ -235,10 +233,10 @@ class QueueingController:
             f"Preempted {self._flapping.length(key)} times in quick succession: its quota is kept for {seconds:.0f}s. "
             "Look at the priorities and at the preemption policies of the queues of its cohort"
         )
-        self._notes.record(Note(workload, "PreemptedRepeatedly", text, "Warning"))
+        self._events.record(RecordEvent(workload, "PreemptedRepeatedly", text, "Warning"))
         self._writes.retries.later(subject, seconds)
 
-    def _replacement(self, step: TellReplacement) -> TimedCondition:
+    def _replacement(self, step: ReportReplacement) -> TimedCondition:
         message = "Pods that were deleted have to be created again" if step.is_waiting else "All pods are there"
         return TimedCondition(
             type="WaitingForReplacementPods",
@@ -264,12 +262,12 @@ class QueueingController:
                     patch = {"metadata": {"uid": effect.uid}, "spec": {"active": False}}
                     self._calls.submit(WorkloadChange(namespace, name, effect.uid, patch))
                 case Event():
-                    self._notes.record_of_engine(effect)
+                    self._events.record_of_engine(effect)
                 case _:
                     self._meters.record(effect)
         statuses.decided(changed)
 
-    def _write_queue_statuses(self, engine: QueueingEngine, statuses: StatusWrites) -> None:
+    def _write_queue_statuses(self, engine: JobQueueing, statuses: StatusWrites) -> None:
         cluster_queues, local_queues = engine.take_changed_queues()
         self._changed_queues.update(dict.fromkeys(("clusterqueues", name) for name in cluster_queues))
         self._changed_queues.update(dict.fromkeys(("localqueues", key) for key in local_queues))
@@ -288,7 +286,7 @@ class QueueingController:
 
     # --- news --------------------------------------------------------------------------------------------------
 
-    def _mark(self, subject: Subject) -> None:
+    def _mark(self, subject: ReconcileKey) -> None:
         self.intake.dirty[subject] = None
         self.inbox.wake()
 
@@ -306,7 +304,7 @@ class QueueingController:
             self._retention.forget(workload.key)
             self._flapping.forget(workload.key)
             self._writes.gone(workload.uid)
-            self._notes.forget(workload.uid)
+            self._events.forget(workload.uid)
         else:
             self._statuses.seen(workload)
             self._retention.see(workload)

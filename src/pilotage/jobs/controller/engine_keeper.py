@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any, Final
 
-from pilotage.jobs.controller.intake import Intake
-from pilotage.jobs.controller.notes import Notes
+from pilotage.clock import Clock
+from pilotage.jobs.controller.events import ObjectEventRecorder
+from pilotage.jobs.controller.intake import QueueingIntake
 from pilotage.jobs.controller.objects import Objects
 from pilotage.jobs.controller.status_writes import StatusWrites
-from pilotage.jobs.controller.steps import Note
-from pilotage.jobs.filling import EngineSpoiled, Identity, filled
-from pilotage.jobs.surface import QueueingEngine
+from pilotage.jobs.controller.steps import RecordEvent
+from pilotage.jobs.engine import JobQueueing
+from pilotage.jobs.filling import EngineSpoiled, Identity, LeftOut, filled
 from pilotage.model.kueue import AdmissionCheck, ClusterQueue, Cohort, LocalQueue, ResourceFlavor, Workload
 from pilotage.observe.metrics import Metrics
 
@@ -29,10 +30,10 @@ _LONGEST_WAIT_SECONDS: Final = 60.0
 class EngineKeeper:
     def __init__(
         self,
-        make_engine: Callable[[], QueueingEngine],
+        make_engine: Callable[[], JobQueueing],
         objects: Objects,
-        intake: Intake,
-        notes: Notes,
+        intake: QueueingIntake,
+        events: ObjectEventRecorder,
         faults: Metrics,
     ) -> None:
         self._make_engine = make_engine
@@ -40,7 +41,7 @@ class EngineKeeper:
         self._intake = intake
         self._left_out = intake.left_out
         self._left_out.on_added = self._tell
-        self._notes = notes
+        self._events = events
         self._faults = faults
         self._failures_in_a_row = 0
 
@@ -90,4 +91,36 @@ class EngineKeeper:
         obj = self._objects.of(kind).get(key)
         if isinstance(obj, Workload | ClusterQueue | LocalQueue | Cohort | ResourceFlavor | AdmissionCheck):
             text = f"Workload queueing goes on without this {kind} until it changes: {error}"
-            self._notes.record(Note(obj, "Skipped", text, "Warning"))
+            self._events.record(RecordEvent(obj, "Skipped", text, "Warning"))
+
+
+_KEPT_SECONDS: Final = 5.0
+_MOST_CYCLES: Final = 1000
+
+
+class StandbyView:
+    """What a replica that does not lead says about the queues.
+
+    Everything that counts is in the objects, which a standby has at hand: an engine is made from them when somebody
+    asks, and looks through the queues once, so that it knows what everybody lacks. It is never obeyed, and kept for
+    some seconds, because making it costs about as much as taking over.
+    """
+
+    def __init__(self, make_engine: Callable[[], JobQueueing], objects: Objects, clock: Clock) -> None:
+        self._make_engine = make_engine
+        self._objects = objects
+        self._clock = clock
+        self._kept: tuple[float, JobQueueing] | None = None
+
+    def engine(self) -> JobQueueing:
+        now = self._clock.monotonic()
+        if self._kept is None or self._kept[0] + _KEPT_SECONDS < now:
+            self._kept = (now, self._made())
+        return self._kept[1]
+
+    def _made(self) -> JobQueueing:
+        engine = filled(self._make_engine, lambda kind: self._objects.of(kind).values(), LeftOut())
+        for _ in range(_MOST_CYCLES):
+            if not engine.cycle():
+                break
+        return engine

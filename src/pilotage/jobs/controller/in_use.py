@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from pilotage.jobs.controller.objects import Objects, Subject
+from pilotage.jobs.controller.objects import Objects, ReconcileKey
 from pilotage.jobs.controller.release_order import held_quota
-from pilotage.jobs.controller.steps import Change, Step
+from pilotage.jobs.controller.steps import PatchObject, Step
 from pilotage.jobs.controller.workload_facts import hold_patch, release_patch
 from pilotage.model.kueue import AdmissionCheck, ClusterQueue, ResourceFlavor
 
@@ -20,7 +20,7 @@ KEPT: Final = ("ClusterQueue", "ResourceFlavor", "AdmissionCheck")
 Kept = ClusterQueue | ResourceFlavor | AdmissionCheck
 
 
-def steps_of_kept(subject: Subject, objects: Objects) -> Iterator[Step]:
+def steps_of_kept(subject: ReconcileKey, objects: Objects) -> Iterator[Step]:
     """Hold it as long as it is there; let it go when it is deleted and not needed any more."""
     obj: Kept | None = objects.of(subject.kind).get(subject.key)
     if obj is None:
@@ -30,7 +30,7 @@ def steps_of_kept(subject: Subject, objects: Objects) -> Iterator[Step]:
     else:
         patch = None if _is_needed(obj, objects) else release_patch(obj)
     if patch is not None:
-        yield Change(obj, patch)
+        yield PatchObject(obj, patch)
 
 
 def is_deleted(obj: Kept) -> bool:

@@ -13,16 +13,16 @@ from pilotage.cycle.inbox import Inbox
 from pilotage.jobs.adapters.batch_job import queue_of
 from pilotage.jobs.adapters.marks import DEFAULT_QUEUE
 from pilotage.jobs.controller.in_use import KEPT, is_deleted
-from pilotage.jobs.controller.objects import Objects, Subject, subject_of_pod, subject_of_workload
+from pilotage.jobs.controller.objects import Objects, ReconcileKey, subject_of_pod, subject_of_workload
 from pilotage.jobs.controller.reconciler import Reconciler
+from pilotage.jobs.engine import JobQueueing
 from pilotage.jobs.filling import FOR_THE_ENGINE, NAMESPACE, LeftOut
-from pilotage.jobs.surface import QueueingEngine
 from pilotage.model import DecodeError, WatchEvent
 
 _CLASSES: Final = ("PriorityClass", "WorkloadPriorityClass")
 
 
-class Intake:
+class QueueingIntake:
     def __init__(self, objects: Objects, inbox: Inbox, reconciler: Reconciler, left_out: LeftOut | None = None) -> None:
         self._objects = objects
         self.left_out = left_out if left_out is not None else LeftOut()
@@ -30,17 +30,17 @@ class Intake:
         """The engine raised for something: it needs to be made anew."""
         self._inbox = inbox
         self._reconciler = reconciler
-        self.engine: QueueingEngine | None = None
-        self.dirty: dict[Subject, None] = {}
-        self._deleted: dict[Subject, None] = {}
-        """What waits for nobody needing it any more: to be looked at when a workload or a queue changes."""
+        self.engine: JobQueueing | None = None
+        self.dirty: dict[ReconcileKey, None] = {}
+        self._deleted: dict[ReconcileKey, None] = {}
+        """What waits until it is not needed any more: to be looked at when a workload or a queue changes."""
         self.on_workload: Callable[[Any, bool], None] = lambda workload, is_gone: None
-        """Told every workload, after the engine."""
+        """Called with every workload, after the engine."""
 
     # --- sink of the reflectors --------------------------------------------------------------------------------
 
     def replace(self, kind: str, objects: list[Any]) -> None:
-        """A fresh list: what is not in it any more was deleted while nobody watched."""
+        """A fresh list: what is not in it any more was deleted while there was no watch."""
         self._inbox.put(lambda: self._replace(kind, objects))
 
     def apply(self, kind: str, events: Sequence[WatchEvent]) -> None:
@@ -96,14 +96,14 @@ class Intake:
 
     # --- engine ------------------------------------------------------------------------------------------------
 
-    def begin(self, engine: QueueingEngine) -> None:
+    def begin(self, engine: JobQueueing) -> None:
         """Go on with an engine that knows everything that is known here, and look at every subject."""
         self.engine = engine
         self.is_spoiled = False
         for workload in self._objects.workloads.values():
             self.on_workload(workload, False)
         self.dirty.update(dict.fromkeys(self._objects.subjects()))
-        self.dirty.update((Subject(kind, key), None) for kind in KEPT for key in self._objects.of(kind))
+        self.dirty.update((ReconcileKey(kind, key), None) for kind in KEPT for key in self._objects.of(kind))
 
     def _tell_engine(self, kind: str, obj: Any, *, is_gone: bool) -> None:
         if self.engine is None or self.is_spoiled:
@@ -123,7 +123,7 @@ class Intake:
 
     def _mark(self, kind: str, obj: Any) -> None:
         if kind == "Job":
-            self.dirty[Subject("Job", obj.key)] = None
+            self.dirty[ReconcileKey("Job", obj.key)] = None
         elif kind == "Pod":
             self.dirty[subject_of_pod(obj)] = None
         elif kind == "Workload":
@@ -135,14 +135,14 @@ class Intake:
             # It may decide about jobs that name no queue.
             name = obj.name if kind == "Namespace" else obj.namespace
             jobs = (job for job in self._objects.jobs.values() if job.namespace == name)
-            self.dirty.update((Subject("Job", job.key), None) for job in jobs if not queue_of(job))
+            self.dirty.update((ReconcileKey("Job", job.key), None) for job in jobs if not queue_of(job))
         elif kind in KEPT:
-            self._mark_kept(Subject(kind, obj.key))
+            self._mark_kept(ReconcileKey(kind, obj.key))
         elif kind in _CLASSES:
             # A job may have waited for its class; there are few classes, and they change seldom.
             self.dirty.update(dict.fromkeys(self._objects.subjects()))
 
-    def _mark_kept(self, subject: Subject) -> None:
+    def _mark_kept(self, subject: ReconcileKey) -> None:
         obj = self._objects.of(subject.kind).get(subject.key)
         if obj is not None and is_deleted(obj):
             self._deleted[subject] = None

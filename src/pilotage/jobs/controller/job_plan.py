@@ -15,25 +15,28 @@ from collections.abc import Iterator, Mapping
 
 from pilotage.jobs.adapters import batch_job
 from pilotage.jobs.adapters.facts import RunFacts
-from pilotage.jobs.adapters.pod_set_info import Conflict, PodSetInfo, pod_set_infos
+from pilotage.jobs.adapters.pod_set_info import PodSetConflict, PodSetInfo, pod_set_infos
 from pilotage.jobs.adapters.workload_draft import Drafting, DraftProblem, WorkloadDraft
 from pilotage.jobs.controller.steps import (
-    Change,
     CreateWorkload,
-    Note,
+    PatchObject,
+    RecordEvent,
     RemoveWorkload,
+    ReportFinished,
+    ReportPodsGone,
+    ReportPodsReady,
+    ReportReclaimable,
     Step,
-    TellFinished,
-    TellGone,
-    TellReady,
-    TellReclaimable,
 )
-from pilotage.jobs.controller.workload_changes import checks_told, followed, priority_followed, same_reclaimable
 from pilotage.jobs.controller.workload_facts import (
+    followed,
     holds_quota,
     is_leaving,
     is_true,
+    pending_checks_event,
+    priority_followed,
     release_patch,
+    same_reclaimable,
     should_run,
     why_stopped,
 )
@@ -51,17 +54,17 @@ def job_steps(
     if job.metadata.deletion_timestamp is not None:
         # Nothing has to be restored any more; the Job may wait for the workload to go (foreground deletion).
         if workload is not None and is_leaving(workload) and (patch := release_patch(workload)) is not None:
-            yield Change(workload, patch)
+            yield PatchObject(workload, patch)
     elif workload is None:
         yield from _without_workload(job, facts, drafting)
     elif is_leaving(workload):
         yield from _leaving(job, facts, workload)
     elif is_true(workload, "Finished"):
         if (patch := release_patch(workload)) is not None:
-            yield Change(workload, patch)
+            yield PatchObject(workload, patch)
     elif facts.ending is not None:
-        note = Note(job, "FinishedWorkload", f"Workload '{workload.key}' is declared finished")
-        yield TellFinished(workload.key, facts.ending.reason, facts.ending.message, note)
+        event = RecordEvent(job, "FinishedWorkload", f"Workload '{workload.key}' is declared finished")
+        yield ReportFinished(workload.key, facts.ending.reason, facts.ending.message, event)
     elif should_run(workload):
         yield from _admitted(job, facts, workload, flavors)
         yield from priority_followed(job, job.labels, workload, drafting)
@@ -74,12 +77,14 @@ def _without_workload(job: Job, facts: RunFacts, drafting: Drafting) -> Iterator
         return
     draft = drafting()
     if not facts.is_suspended:
-        note = Note(job, "Suspended", "Waits for its workload to be admitted")
-        yield Change(job, batch_job.suspend_patch(job), note=note)
+        event = RecordEvent(job, "Suspended", "Waits for its workload to be admitted")
+        yield PatchObject(job, batch_job.suspend_patch(job), event=event)
     elif isinstance(draft, DraftProblem):
-        yield Note(job, draft.reason, draft.message, "Warning")
+        yield RecordEvent(job, draft.reason, draft.message, "Warning")
     else:
-        yield CreateWorkload(draft, Note(job, "CreatedWorkload", f"Created Workload: {draft.namespace}/{draft.name}"))
+        yield CreateWorkload(
+            draft, RecordEvent(job, "CreatedWorkload", f"Created Workload: {draft.namespace}/{draft.name}")
+        )
 
 
 def _leaving(job: Job, facts: RunFacts, workload: Workload) -> Iterator[Step]:
@@ -87,15 +92,15 @@ def _leaving(job: Job, facts: RunFacts, workload: Workload) -> Iterator[Step]:
     if facts.ending is None and (not facts.is_suspended or batch_job.is_steered(job)):
         yield from _stop(job, facts, workload, "The workload is deleted")
     elif not facts.has_active_pods and (patch := release_patch(workload)) is not None:
-        yield Change(workload, patch)
+        yield PatchObject(workload, patch)
 
 
 def _admitted(job: Job, facts: RunFacts, workload: Workload, flavors: Mapping[str, ResourceFlavor]) -> Iterator[Step]:
     infos = pod_set_infos(workload, flavors)
-    if isinstance(infos, Conflict):
-        yield TellFinished(workload.key, "FailedToStart", infos.message)
+    if isinstance(infos, PodSetConflict):
+        yield ReportFinished(workload.key, "FailedToStart", infos.message)
     elif len(infos) != 1:
-        yield TellFinished(workload.key, "OutOfSync", "the workload has other pod sets than its Job")
+        yield ReportFinished(workload.key, "OutOfSync", "the workload has other pod sets than its Job")
     elif facts.is_suspended:
         yield from _start(job, workload, infos[0])
     elif not batch_job.is_steered(job):
@@ -103,14 +108,14 @@ def _admitted(job: Job, facts: RunFacts, workload: Workload, flavors: Mapping[st
         yield from _stop(job, facts, workload, "Started on other nodes than those of its flavors")
     elif (patch := batch_job.queue_patch(job, workload.spec.queue_name)) is not None:
         text = f"The queue of a Job that runs cannot be changed; it is {workload.spec.queue_name} until the Job stops"
-        yield Change(job, patch, note=Note(job, "QueueNameRestored", text, "Warning"))
+        yield PatchObject(job, patch, event=RecordEvent(job, "QueueNameRestored", text, "Warning"))
     elif (wanted := _wanted_count(job, workload, infos[0])) != batch_job.pod_count(job):
         text = f"the Job has {batch_job.pod_count(job)} pods now, {wanted} were admitted"
-        yield RemoveWorkload(workload, Note(job, "DeletedWorkload", f"Deleted Workload {workload.key}: {text}"))
+        yield RemoveWorkload(workload, RecordEvent(job, "DeletedWorkload", f"Deleted Workload {workload.key}: {text}"))
     else:
-        yield TellReady(workload.key, facts.are_pods_ready)
+        yield ReportPodsReady(workload.key, facts.are_pods_ready)
         if not same_reclaimable(workload, facts.reclaimable):
-            yield TellReclaimable(workload.key, facts.reclaimable)
+            yield ReportReclaimable(workload.key, facts.reclaimable)
 
 
 def _wanted_count(job: Job, workload: Workload, info: PodSetInfo) -> int:
@@ -121,14 +126,16 @@ def _wanted_count(job: Job, workload: Workload, info: PodSetInfo) -> int:
 def _start(job: Job, workload: Workload, info: PodSetInfo) -> Iterator[Step]:
     clear = batch_job.clear_start_patch(job)
     if clear is not None:
-        yield Change(job, clear, "status")
+        yield PatchObject(job, clear, "status")
     elif batch_job.is_steered(job) and (patch := batch_job.restore_patch(job, workload.spec.pod_sets)) is not None:
-        yield Change(job, patch)
+        yield PatchObject(job, patch)
     else:
         admission = workload.status.admission
         queue = admission.cluster_queue if admission is not None else ""
-        yield Change(
-            job, batch_job.start_patch(job, info), note=Note(job, "Started", f"Admitted by clusterQueue {queue}")
+        yield PatchObject(
+            job,
+            batch_job.start_patch(job, info),
+            event=RecordEvent(job, "Started", f"Admitted by clusterQueue {queue}"),
         )
 
 
@@ -137,18 +144,18 @@ def _stopped(job: Job, facts: RunFacts, workload: Workload, drafting: Drafting) 
         yield from _stop(job, facts, workload, why_stopped(workload))
     elif isinstance(draft := drafting(), WorkloadDraft):
         yield from followed(job, workload, draft)
-        yield from checks_told(job, workload)
+        yield from pending_checks_event(job, workload)
     else:
-        yield Note(job, draft.reason, draft.message, "Warning")
+        yield RecordEvent(job, draft.reason, draft.message, "Warning")
     if facts.is_suspended and not facts.has_active_pods and is_true(workload, "Evicted") and holds_quota(workload):
-        yield TellGone(workload.key)
+        yield ReportPodsGone(workload.key)
 
 
 def _stop(job: Job, facts: RunFacts, workload: Workload, why: str) -> Iterator[Step]:
     """The next step on the way to a suspended Job that looks as its user wrote it."""
     if not facts.is_suspended:
-        yield Change(job, batch_job.suspend_patch(job), note=Note(job, "Stopped", why))
+        yield PatchObject(job, batch_job.suspend_patch(job), event=RecordEvent(job, "Stopped", why))
     elif (clear := batch_job.clear_start_patch(job)) is not None:
-        yield Change(job, clear, "status")
+        yield PatchObject(job, clear, "status")
     elif (patch := batch_job.restore_patch(job, workload.spec.pod_sets)) is not None:
-        yield Change(job, patch)
+        yield PatchObject(job, patch)

@@ -1,6 +1,6 @@
-"""What the watches have told: the objects that queueing reads, and which of them belong together.
+"""What the watches have brought: the objects that queueing reads, and which of them belong together.
 
-A *subject* is what is reconciled as a whole: a Job, a pod alone, a group of pods, or a workload that nobody owns.
+A *subject* is what is reconciled as a whole: a Job, a pod alone, a group of pods, or a workload without an owner.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Hashable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
 from pilotage.jobs.adapters import marks, plain_pods
-from pilotage.jobs.controller.drafts import PriorityClasses
+from pilotage.jobs.adapters.workload_draft import PriorityClasses
 from pilotage.model.kueue import ResourceFlavor, Workload
 from pilotage.model.pod import Pod
 from pilotage.model.policy import Namespace
@@ -18,26 +18,26 @@ from pilotage.model.workloads import Job
 OwnerT = TypeVar("OwnerT", bound=Hashable)
 
 
-class Subject(NamedTuple):
+class ReconcileKey(NamedTuple):
     kind: str
     """Job, Pod, Group, Workload, or the kind of an object that is kept as long as it is needed."""
     key: str
 
 
-def subject_of_pod(pod: Pod) -> Subject:
+def subject_of_pod(pod: Pod) -> ReconcileKey:
     name = plain_pods.group_of(pod)
-    return Subject("Group", f"{pod.namespace}/{name}") if name else Subject("Pod", pod.key)
+    return ReconcileKey("Group", f"{pod.namespace}/{name}") if name else ReconcileKey("Pod", pod.key)
 
 
-def subject_of_workload(workload: Workload) -> Subject | None:
+def subject_of_workload(workload: Workload) -> ReconcileKey | None:
     """Who the workload stands for; None if that is somebody whom we do not know how to run."""
     group = workload.labels.get(marks.GROUP_NAME)
     if group:
-        return Subject("Group", f"{workload.namespace}/{group}")
+        return ReconcileKey("Group", f"{workload.namespace}/{group}")
     owner = workload.metadata.controller
     if owner is None:
-        return Subject("Workload", workload.key) if not workload.metadata.owner_references else None
-    return Subject(owner.kind, f"{workload.namespace}/{owner.name}") if owner.kind in ("Job", "Pod") else None
+        return ReconcileKey("Workload", workload.key) if not workload.metadata.owner_references else None
+    return ReconcileKey(owner.kind, f"{workload.namespace}/{owner.name}") if owner.kind in ("Job", "Pod") else None
 
 
 class Objects:
@@ -45,8 +45,8 @@ class Objects:
 
     def __init__(self) -> None:
         self._by_kind: dict[str, dict[str, Any]] = {}
-        self._members: dict[Subject, dict[str, Pod]] = {}
-        self._workloads_of: dict[Subject, dict[str, None]] = {}
+        self._members: dict[ReconcileKey, dict[str, Pod]] = {}
+        self._workloads_of: dict[ReconcileKey, dict[str, None]] = {}
         self._child_jobs: dict[str, dict[str, None]] = {}
         """UID of the owner -> keys."""
         self.classes = PriorityClasses()
@@ -70,10 +70,10 @@ class Objects:
         found: Namespace | None = self.of("Namespace").get(name)
         return found.labels if found is not None else {}
 
-    def members(self, subject: Subject) -> list[Pod]:
+    def members(self, subject: ReconcileKey) -> list[Pod]:
         return list(self._members.get(subject, {}).values())
 
-    def workloads_of(self, subject: Subject) -> list[Workload]:
+    def workloads_of(self, subject: ReconcileKey) -> list[Workload]:
         keys = self._workloads_of.get(subject, {})
         return [self.workloads[key] for key in keys if key in self.workloads]
 
@@ -88,9 +88,9 @@ class Objects:
                     waiting.append(job.uid)
                     yield job
 
-    def subjects(self) -> Iterator[Subject]:
+    def subjects(self) -> Iterator[ReconcileKey]:
         """Everything that can be reconciled."""
-        yield from (Subject("Job", key) for key in self.jobs)
+        yield from (ReconcileKey("Job", key) for key in self.jobs)
         yield from self._members
         yield from self._workloads_of
 

@@ -10,27 +10,29 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from pilotage.jobs.adapters import marks, plain_pods
-from pilotage.jobs.adapters.plain_pods import Group
-from pilotage.jobs.adapters.pod_set_info import Conflict, pod_set_infos
+from pilotage.jobs.adapters.plain_pods import PodGroup
+from pilotage.jobs.adapters.pod_set_info import PodSetConflict, pod_set_infos
 from pilotage.jobs.adapters.workload_draft import Drafting, DraftProblem, WorkloadDraft
 from pilotage.jobs.controller.steps import (
-    Change,
     CreateWorkload,
-    Note,
+    PatchObject,
+    RecordEvent,
     RemovePod,
     RemoveWorkload,
+    ReportFinished,
+    ReportPodsGone,
+    ReportPodsReady,
+    ReportReplacement,
     Step,
-    TellFinished,
-    TellGone,
-    TellReady,
-    TellReplacement,
 )
-from pilotage.jobs.controller.workload_changes import checks_told, followed, priority_followed
 from pilotage.jobs.controller.workload_facts import (
     condition,
+    followed,
     holds_quota,
     is_leaving,
     is_true,
+    pending_checks_event,
+    priority_followed,
     release_patch,
     should_run,
     why_stopped,
@@ -43,7 +45,7 @@ _TOO_MANY = ("ExcessPod", "The group has enough pods without it")
 
 
 def pod_steps(
-    members: Group,
+    members: PodGroup,
     workload: Workload | None,
     drafting: Drafting,
     flavors: Mapping[str, ResourceFlavor],
@@ -56,10 +58,10 @@ def pod_steps(
         yield from _leaving(members, workload)
     elif is_true(workload, "Finished"):
         if (patch := release_patch(workload)) is not None:
-            yield Change(workload, patch)
+            yield PatchObject(workload, patch)
     elif ending is not None:
-        note = Note(members.pods[0], "FinishedWorkload", f"Workload '{workload.key}' is declared finished")
-        yield TellFinished(workload.key, ending.reason, ending.message, note)
+        event = RecordEvent(members.pods[0], "FinishedWorkload", f"Workload '{workload.key}' is declared finished")
+        yield ReportFinished(workload.key, ending.reason, ending.message, event)
     elif should_run(workload):
         yield from _admitted(members, workload, flavors)
         first = members.pods[0]
@@ -75,15 +77,15 @@ def steps_without_pods(workload: Workload) -> Iterator[Step]:
     if is_group and not is_leaving(workload) and evicted is not None and evicted.status == "True":
         yield from _replacement(workload, is_complete=False)
         if holds_quota(workload):
-            yield TellGone(workload.key)
+            yield ReportPodsGone(workload.key)
         return
     if not is_leaving(workload):
         yield RemoveWorkload(workload)
     if (patch := release_patch(workload)) is not None:
-        yield Change(workload, patch)
+        yield PatchObject(workload, patch)
 
 
-def _without_workload(members: Group, drafting: Drafting) -> Iterator[Step]:
+def _without_workload(members: PodGroup, drafting: Drafting) -> Iterator[Step]:
     first = members.pods[0]
     if plain_pods.run_facts(members).ending is not None:
         return
@@ -91,26 +93,28 @@ def _without_workload(members: Group, drafting: Drafting) -> Iterator[Step]:
     if running:
         yield from _removals(running, "WorkloadDeleted", "The workload is gone")
     elif members.problem:
-        yield Note(first, "ErrWorkloadCompose", members.problem, "Warning")
+        yield RecordEvent(first, "ErrWorkloadCompose", members.problem, "Warning")
     elif isinstance(draft := drafting(), DraftProblem):
-        yield Note(first, draft.reason, draft.message, "Warning")
+        yield RecordEvent(first, draft.reason, draft.message, "Warning")
     elif members.is_complete:
         yield from _removals(plain_pods.excess(members), *_TOO_MANY)
-        yield CreateWorkload(draft, Note(first, "CreatedWorkload", f"Created Workload: {draft.namespace}/{draft.name}"))
+        yield CreateWorkload(
+            draft, RecordEvent(first, "CreatedWorkload", f"Created Workload: {draft.namespace}/{draft.name}")
+        )
 
 
-def _leaving(members: Group, workload: Workload) -> Iterator[Step]:
+def _leaving(members: PodGroup, workload: Workload) -> Iterator[Step]:
     facts = plain_pods.run_facts(members)
     if facts.ending is None and facts.has_active_pods:
         yield from _removals(_running(members), "WorkloadDeleted", "The workload is deleted")
     elif (patch := release_patch(workload)) is not None:
-        yield Change(workload, patch)
+        yield PatchObject(workload, patch)
 
 
-def _admitted(members: Group, workload: Workload, flavors: Mapping[str, ResourceFlavor]) -> Iterator[Step]:
+def _admitted(members: PodGroup, workload: Workload, flavors: Mapping[str, ResourceFlavor]) -> Iterator[Step]:
     found = pod_set_infos(workload, flavors)
-    if isinstance(found, Conflict):
-        yield TellFinished(workload.key, "FailedToStart", found.message)
+    if isinstance(found, PodSetConflict):
+        yield ReportFinished(workload.key, "FailedToStart", found.message)
         return
     yield from _removals(plain_pods.excess(members), *_TOO_MANY)
     infos = {info.name: info for info in found}
@@ -121,14 +125,14 @@ def _admitted(members: Group, workload: Workload, flavors: Mapping[str, Resource
         if not plain_pods.is_gated(pod):
             continue
         if info is None:
-            yield Note(pod, "ErrWorkloadCompose", "It differs from all pods that were admitted", "Warning")
+            yield RecordEvent(pod, "ErrWorkloadCompose", "It differs from all pods that were admitted", "Warning")
         else:
-            note = Note(pod, "Started", f"Admitted by clusterQueue {queue}")
-            yield Change(pod, plain_pods.start_patch(pod, info), note=note)
-    yield TellReady(workload.key, plain_pods.run_facts(members).are_pods_ready)
+            event = RecordEvent(pod, "Started", f"Admitted by clusterQueue {queue}")
+            yield PatchObject(pod, plain_pods.start_patch(pod, info), event=event)
+    yield ReportPodsReady(workload.key, plain_pods.run_facts(members).are_pods_ready)
 
 
-def _stopped(members: Group, workload: Workload, drafting: Drafting) -> Iterator[Step]:
+def _stopped(members: PodGroup, workload: Workload, drafting: Drafting) -> Iterator[Step]:
     evicted = is_true(workload, "Evicted") or not workload.spec.active
     if evicted or is_true(workload, _WAITING):
         yield from _replacement(workload, members.is_complete and not _running(members))
@@ -139,9 +143,9 @@ def _stopped(members: Group, workload: Workload, drafting: Drafting) -> Iterator
     elif members.is_complete and isinstance(draft := drafting(), WorkloadDraft):
         yield from _removals(plain_pods.excess(members), *_TOO_MANY)
         yield from followed(members.pods[0], workload, draft)
-        yield from checks_told(members.pods[0], workload)
+        yield from pending_checks_event(members.pods[0], workload)
     if not plain_pods.run_facts(members).has_active_pods and is_true(workload, "Evicted") and holds_quota(workload):
-        yield TellGone(workload.key)
+        yield ReportPodsGone(workload.key)
 
 
 def _replacement(workload: Workload, is_complete: bool) -> Iterator[Step]:
@@ -149,10 +153,10 @@ def _replacement(workload: Workload, is_complete: bool) -> Iterator[Step]:
     if (known is not None and known.status == "True") != (not is_complete):
         evicted = condition(workload, "Evicted")
         reason = evicted.reason if evicted is not None else "Deactivated"
-        yield TellReplacement(workload.key, not is_complete, "Replaced" if is_complete else reason)
+        yield ReportReplacement(workload.key, not is_complete, "Replaced" if is_complete else reason)
 
 
-def _running(members: Group) -> list[Pod]:
+def _running(members: PodGroup) -> list[Pod]:
     """Pods that were let go and have not ended."""
     return [pod for pod in members.pods if not plain_pods.is_gated(pod) and not pod.is_finished]
 
@@ -160,4 +164,4 @@ def _running(members: Group) -> list[Pod]:
 def _removals(pods: list[Pod], reason: str, why: str) -> Iterator[Step]:
     for pod in pods:
         if not pod.is_terminating:
-            yield RemovePod(pod, reason, why, Note(pod, "Stopped", why))
+            yield RemovePod(pod, reason, why, RecordEvent(pod, "Stopped", why))

@@ -6,15 +6,21 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
 from pilotage.jobs.adapters import batch_job, marks, plain_pods
-from pilotage.jobs.adapters.workload_draft import Drafting
+from pilotage.jobs.adapters.workload_draft import Drafting, group_draft, job_draft, with_labels
 from pilotage.jobs.configuration.kinds import QueueingConfiguration
-from pilotage.jobs.controller import drafts
 from pilotage.jobs.controller.ancestry import TooDeep, ancestors, child_job_steps, child_pod_steps, too_deep
 from pilotage.jobs.controller.in_use import KEPT, steps_of_kept
 from pilotage.jobs.controller.job_plan import job_steps
-from pilotage.jobs.controller.objects import Objects, Subject
+from pilotage.jobs.controller.objects import Objects, ReconcileKey
 from pilotage.jobs.controller.pod_plan import pod_steps, steps_without_pods
-from pilotage.jobs.controller.steps import Change, Note, RemoveWorkload, Step, TellFinished, TellGone
+from pilotage.jobs.controller.steps import (
+    PatchObject,
+    RecordEvent,
+    RemoveWorkload,
+    ReportFinished,
+    ReportPodsGone,
+    Step,
+)
 from pilotage.jobs.controller.workload_facts import holds_quota, is_leaving, is_true, release_patch
 from pilotage.model.kueue import Workload
 from pilotage.model.pod import Pod
@@ -62,17 +68,17 @@ class Reconciler:
     def takes_part(self, pod: Pod) -> bool:
         return _POD in self._frameworks and plain_pods.takes_part(pod)
 
-    def workload_keys(self, subject: Subject) -> list[str]:
+    def workload_keys(self, subject: ReconcileKey) -> list[str]:
         return [workload.key for workload in self._objects.workloads_of(subject)]
 
-    def steps(self, subject: Subject) -> Iterator[Step]:
+    def steps(self, subject: ReconcileKey) -> Iterator[Step]:
         try:
             yield from self._steps(subject)
         except TooDeep:
             objects = [self._objects.jobs.get(subject.key)] if subject.kind == "Job" else self._objects.members(subject)
             yield from (too_deep(obj) for obj in objects[:1] if obj is not None)
 
-    def _steps(self, subject: Subject) -> Iterator[Step]:
+    def _steps(self, subject: ReconcileKey) -> Iterator[Step]:
         if subject.kind == "Job":
             yield from self._job(subject)
         elif subject.kind == "Workload":
@@ -82,7 +88,7 @@ class Reconciler:
         else:
             yield from self._pods(subject)
 
-    def _job(self, subject: Subject) -> Iterator[Step]:
+    def _job(self, subject: ReconcileKey) -> Iterator[Step]:
         job = self._objects.jobs.get(subject.key)
         if job is None or (ancestor := self._ancestor(job)) is not None or not self._is_managed(job):
             yield from self._others(subject, None)
@@ -99,17 +105,17 @@ class Reconciler:
         queue = self.queue_of(job)
         if own is None and not batch_job.queue_of(job) and self._may_have_default(job):
             if (patch := batch_job.label_patch(job, queue)) is not None:
-                note = Note(job, "QueueNameDefaulted", f"Goes to the LocalQueue {queue}, as it names none")
-                yield Change(job, patch, note=note)
+                event = RecordEvent(job, "QueueNameDefaulted", f"Goes to the LocalQueue {queue}, as it names none")
+                yield PatchObject(job, patch, event=event)
             return
-        drafting = self._labelled(job.labels, partial(drafts.job_draft, job, self._objects.classes, queue))
+        drafting = self._labelled(job.labels, partial(job_draft, job, self._objects.classes, queue))
         yield from job_steps(job, own, drafting, self._objects.flavors)
 
     def _labelled(self, labels: Mapping[str, str], drafting: Drafting) -> Drafting:
         """The draft with the labels of the job that the configuration wants on workloads too."""
         keys = self._configuration.integrations.label_keys_to_copy
         copied = {key: labels[key] for key in keys if key in labels}
-        return drafts.with_labels(drafting, copied) if copied else drafting
+        return with_labels(drafting, copied) if copied else drafting
 
     def _ancestor(self, obj: Job | Pod) -> Job | None:
         """The topmost managed Job above; None if there is none."""
@@ -118,9 +124,9 @@ class Reconciler:
         return managed[-1] if managed else None
 
     def _workload_of(self, job: Job) -> Workload | None:
-        return self._own_workload(Subject(batch_job.KIND, job.key), job.uid)
+        return self._own_workload(ReconcileKey(batch_job.KIND, job.key), job.uid)
 
-    def _pods(self, subject: Subject) -> Iterator[Step]:
+    def _pods(self, subject: ReconcileKey) -> Iterator[Step]:
         pods = []
         for pod in self._objects.members(subject):
             if (ancestor := self._ancestor(pod)) is not None:
@@ -133,26 +139,26 @@ class Reconciler:
         yield from self._others(subject, own)
         if pods:
             members = plain_pods.group(name, pods)
-            draft = partial(drafts.group_draft, members, self._objects.classes)
+            draft = partial(group_draft, members, self._objects.classes)
             drafting = self._labelled(members.pods[0].labels, draft)
             yield from pod_steps(members, own, drafting, self._objects.flavors)
         elif own is not None:
             yield from steps_without_pods(own)
 
-    def _unowned(self, subject: Subject) -> Iterator[Step]:
+    def _unowned(self, subject: ReconcileKey) -> Iterator[Step]:
         """Nobody runs it, so nobody has pods that would have to go. It may have outlived its job."""
         workload = self._newest(subject.key)
         if workload is None:
             return
         if is_true(workload, "Finished") or is_leaving(workload):
             if (patch := release_patch(workload)) is not None:
-                yield Change(workload, patch)
+                yield PatchObject(workload, patch)
         elif marks.JOB_UID in workload.labels:
-            yield TellFinished(workload.key, "OwnerNotFound", "The job was deleted, and the workload left behind")
+            yield ReportFinished(workload.key, "OwnerNotFound", "The job was deleted, and the workload left behind")
         elif is_true(workload, "Evicted") and holds_quota(workload):
-            yield TellGone(workload.key)
+            yield ReportPodsGone(workload.key)
 
-    def _own_workload(self, subject: Subject, uid: str) -> Workload | None:
+    def _own_workload(self, subject: ReconcileKey, uid: str) -> Workload | None:
         """The workload of this very object; of a namesake that is gone the workload goes too. `uid` "": of any."""
         for found in self._objects.workloads_of(subject):
             owner = found.metadata.controller
@@ -160,11 +166,11 @@ class Reconciler:
                 return self._newest(found.key)
         return None
 
-    def _others(self, subject: Subject, own: Workload | None) -> Iterator[Step]:
+    def _others(self, subject: ReconcileKey, own: Workload | None) -> Iterator[Step]:
         for found in self._objects.workloads_of(subject):
             if own is not None and found.uid == own.uid:
                 continue
             if not is_leaving(found):
                 yield RemoveWorkload(found)
             if (patch := release_patch(found)) is not None:
-                yield Change(found, patch)
+                yield PatchObject(found, patch)

@@ -61,7 +61,7 @@ class ReleaseOrder:
                 free.append(other)
         return free
 
-    def note(self, workload: Workload) -> list[str]:
+    def decided(self, workload: Workload) -> list[str]:
         """The engine has decided on this status. Returns the workloads that need not wait any more."""
         before = self._stored.get(workload.key)
         if before is None:

@@ -14,7 +14,7 @@ from pilotage.clock import Clock
 from pilotage.jobs.conditions import epoch
 from pilotage.jobs.configuration.kinds import WorkloadRetention
 from pilotage.jobs.controller.objects import Objects, subject_of_workload
-from pilotage.jobs.controller.steps import Change, Note, RemoveJob, RemovePod, RemoveWorkload
+from pilotage.jobs.controller.steps import PatchObject, RecordEvent, RemoveJob, RemovePod, RemoveWorkload
 from pilotage.jobs.controller.workload_facts import condition, is_leaving, is_true, release_patch
 from pilotage.model.kueue import Workload
 
@@ -86,21 +86,21 @@ def _after(workload: Workload, kind: str, seconds: float | None) -> float | None
     return at + seconds if at else None
 
 
-def removal(workload: Workload, objects: Objects) -> Iterator[RemoveWorkload | RemoveJob | RemovePod | Change]:
+def removal(workload: Workload, objects: Objects) -> Iterator[RemoveWorkload | RemoveJob | RemovePod | PatchObject]:
     """Delete a workload whose time is over, or the job that it stands for if that was deactivated."""
     subject = subject_of_workload(workload)
     if is_true(workload, "Finished") or subject is None or subject.kind == "Workload":
         if not is_leaving(workload):
             yield RemoveWorkload(workload)
         if (patch := release_patch(workload)) is not None:
-            yield Change(workload, patch)
+            yield PatchObject(workload, patch)
         return
     evicted = condition(workload, "Evicted")
     why = f"It was deactivated, and the time for which that is kept is over: {evicted.message if evicted else ''}"
     if subject.kind == "Job":
         job = objects.jobs.get(subject.key)
         if job is not None and job.metadata.deletion_timestamp is None:
-            yield RemoveJob(job, Note(job, "Deleted", why))
+            yield RemoveJob(job, RecordEvent(job, "Deleted", why))
         return
     for pod in objects.members(subject):
         if not pod.is_terminating:

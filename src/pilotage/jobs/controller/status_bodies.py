@@ -28,9 +28,9 @@ def workload_status(status: WorkloadStatus) -> dict[str, Any]:
 
 def without_reservation(status: WorkloadStatus) -> WorkloadStatus:
     """As it was for a moment between two admissions."""
-    told = {"QuotaReserved": "PendingEvaluation", "Admitted": "NoReservation"}
+    reasons = {"QuotaReserved": "PendingEvaluation", "Admitted": "NoReservation"}
     conditions = tuple(
-        replace(one, status="False", reason=told[one.type], message="") if one.type in told else one
+        replace(one, status="False", reason=reasons[one.type], message="") if one.type in reasons else one
         for one in status.conditions
     )
     return replace(status, conditions=conditions, admission=None)

@@ -1,8 +1,8 @@
 """Statuses on their way to the API server: at most one write per object, always the newest content.
 
 A workload's status is written for the version of the object that the engine has taken in, so that what others write
-(admission checks, users) is never overwritten unseen. A refusal because of a newer version is settled when that version
-has arrived and the engine has taken it in; then the status is written as it is by then.
+(admission checks, users) is never overwritten unseen. A conflict with a newer version is settled when that version has
+arrived and the engine has taken it in; then the status is written as it is by then.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from pilotage.api.calls import is_conflict, is_not_found
+from pilotage.api.calls import CallDropped, Ending, Outcome, is_conflict, is_not_found
 from pilotage.calls.queueing_status import QueueingStatus
 from pilotage.clock import Clock
-from pilotage.jobs.controller.notes import Calls
+from pilotage.jobs.controller.events import ApiCalls
 from pilotage.jobs.controller.release_order import ReleaseOrder
 from pilotage.jobs.controller.retries import Retries
 from pilotage.jobs.controller.status_bodies import queue_status, without_reservation, workload_status
-from pilotage.jobs.surface import QueueingEngine
+from pilotage.jobs.engine import JobQueueing
 from pilotage.model import KINDS
 from pilotage.model.kueue import ReclaimablePod, Workload, WorkloadStatus
 from pilotage.model.meta import TimedCondition
@@ -30,7 +30,7 @@ from pilotage.model.meta import TimedCondition
 log = logging.getLogger(__name__)
 
 _FORBIDDEN = 403
-_REFUSED_FOR_GOOD = frozenset({400, _FORBIDDEN, 422})
+_REJECTED_FOR_GOOD = frozenset({400, _FORBIDDEN, 422})
 
 
 @dataclass(slots=True)
@@ -54,13 +54,13 @@ class _Pending:
 
 @dataclass(slots=True)
 class StatusWrites:
-    engine: QueueingEngine
-    calls: Calls
+    engine: JobQueueing
+    calls: ApiCalls
     clock: Clock
     on_written: Callable[[str], None]
-    """Told the key of a workload whose status the API server has now, or will never have."""
+    """Called with the key of a workload whose status the API server has now, or will never have."""
     on_failed: Callable[[str, Exception], None] = lambda key, error: None
-    """Told the key of a workload (or queue) whose status could not be dealt with, for reasons of our own."""
+    """Called with the key of a workload (or queue) whose status could not be dealt with, for reasons of our own."""
     wake: Callable[[], None] = lambda: None
     """Called when something is to be tried again later than now."""
     retries: Retries[str] = field(init=False)
@@ -68,8 +68,6 @@ class StatusWrites:
     _pending: dict[str, _Pending] = field(default_factory=dict)
     _versions: dict[str, str] = field(default_factory=dict)
     _overlays: dict[str, _Overlay] = field(default_factory=dict)
-    _queues: dict[tuple[str, str], bool] = field(default_factory=dict)
-    """Queues with a write in flight -> whether another one is to follow."""
     _queue_bodies: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
     """What was last written."""
     _tasks: asyncio.TaskGroup | None = None
@@ -119,7 +117,7 @@ class StatusWrites:
         """The engine has other statuses than the API server: all of one turn, so that each finds what it waits for."""
         keys = []
         for workload in workloads:
-            self._let_go(self._order.note(workload))
+            self._let_go(self._order.decided(workload))
             keys.append(workload.key)
         for key in keys:
             self.changed(key)
@@ -137,7 +135,7 @@ class StatusWrites:
             if key in self._pending:
                 self._send(key, self._pending[key])
             else:
-                # It was refused: whoever finds something missing may try to have it written again.
+                # It was rejected: whoever finds something missing may try to have it written again.
                 self.on_written(key)
 
     def set_condition(self, key: str, condition: TimedCondition) -> None:
@@ -236,11 +234,11 @@ class StatusWrites:
             # Whoever may not write yet may do so later. Until then the quota is not free for others.
             log.warning("status refused, quota is not given back yet: workload=%s error=%s", key, error)
             self.retries.failed(key)
-        elif code in _REFUSED_FOR_GOOD:
+        elif code in _REJECTED_FOR_GOOD:
             log.warning("status refused: workload=%s error=%s", key, error)
             self._pending.pop(key, None)
-            # Nothing is looked at again at once: that would write, and be refused, without end.
-            self.engine.write_refused(key, str(error), self.retries.failed(key))
+            # Nothing is looked at again at once: that would write, and be rejected, without end.
+            self.engine.write_rejected(key, str(error), self.retries.failed(key))
             self._let_go(self._order.rejected(key))
         else:
             log.info("status could not be written yet: workload=%s error=%s", key, error)
@@ -260,41 +258,33 @@ class StatusWrites:
     # --- queues ------------------------------------------------------------------------------------------------
 
     def queue_changed(self, plural: str, key: str) -> None:
-        """Nobody else writes these; the newest content is sent when the write before it is over."""
-        queue = (plural, key)
-        if queue in self._queues:
-            self._queues[queue] = True
-        elif self._tasks is not None:
-            self._queues[queue] = False
-            self._tasks.create_task(self._write_queue(plural, key), name="queue status")
-
-    async def _write_queue(self, plural: str, key: str) -> None:
+        """No other process writes these. The call queue keeps one pending call for each, whose body is made when it is
+        sent: changes that come before that are one write."""
         namespace, _, name = key.rpartition("/")
-        is_local = plural == "localqueues"
+        is_local, queue, sent = plural == "localqueues", (plural, key), dict[str, Any]()
 
         def body() -> dict[str, Any] | None:
-            self._queues[plural, key] = False
             try:
                 status = self.engine.local_queue_status(key) if is_local else self.engine.cluster_queue_status(name)
             except KeyError:
                 return None  # deleted meanwhile
             wanted = queue_status(status, tells_borrowed=not is_local)
             # Counts often come back to what they were before anybody has read them.
-            if self._queue_bodies.get((plural, key)) == wanted:
+            if self._queue_bodies.get(queue) == wanted:
                 return None
-            self._queue_bodies[plural, key] = wanted
-            return {"status": wanted}
+            sent["status"] = wanted
+            return sent
 
-        while True:
-            try:
-                await self.calls.perform(QueueingStatus(KINDS[plural], namespace, name, body))
-            except Exception as error:
-                self._queue_bodies.pop((plural, key), None)
-                if not is_not_found(error):
+        def over(outcome: Outcome) -> None:
+            error = outcome.error
+            if outcome.ending is Ending.DONE and sent:
+                self._queue_bodies[queue] = sent["status"]
+            elif error is not None:
+                self._queue_bodies.pop(queue, None)
+                if not is_not_found(error) and not isinstance(error, CallDropped):
                     log.info("status of a queue was not written: queue=%s error=%s", key, error)
-            if not self._queues[plural, key]:
-                del self._queues[plural, key]
-                return
+
+        self.calls.submit(QueueingStatus(KINDS[plural], namespace, name, body), over)
 
 
 def _says_the_same(one: TimedCondition, other: TimedCondition) -> bool:

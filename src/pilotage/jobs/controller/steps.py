@@ -11,89 +11,89 @@ from pilotage.model.kueue import AdmissionCheck, ClusterQueue, Cohort, LocalQueu
 from pilotage.model.pod import Pod
 from pilotage.model.workloads import Job
 
-Subject = Job | Pod | Workload | ClusterQueue | LocalQueue | Cohort | ResourceFlavor | AdmissionCheck
+EventSubject = Job | Pod | Workload | ClusterQueue | LocalQueue | Cohort | ResourceFlavor | AdmissionCheck
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class RecordEvent:
     """An event to be recorded."""
 
-    subject: Subject
+    subject: EventSubject
     reason: str
     message: str
     type: Literal["Normal", "Warning"] = "Normal"
-    is_told_once: bool = False
-    """It is found again with every look at the object, and is told only if it differs from what was told last."""
+    is_recorded_once: bool = False
+    """It is found again with every look at the object, and is recorded only if it differs from the last."""
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class PatchObject:
     """Patch the object, if it still is as it was seen."""
 
-    subject: Subject
+    subject: EventSubject
     patch: dict[str, Any]
     subresource: str = ""
-    note: Note | None = None
+    event: RecordEvent | None = None
     """Recorded once it is done."""
 
 
 @dataclass(frozen=True, slots=True)
 class CreateWorkload:
     draft: WorkloadDraft
-    note: Note | None = None
+    event: RecordEvent | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RemoveWorkload:
-    workload: Workload
-    note: Note | None = None
+    subject: Workload
+    event: RecordEvent | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RemoveJob:
-    job: Job
-    note: Note | None = None
+    subject: Job
+    event: RecordEvent | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RemovePod:
     """Delete a pod, and say in its status why."""
 
-    pod: Pod
+    subject: Pod
     reason: str
     message: str
-    note: Note | None = None
+    event: RecordEvent | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class TellReady:
+class ReportPodsReady:
     key: str
     is_ready: bool
 
 
 @dataclass(frozen=True, slots=True)
-class TellGone:
+class ReportPodsGone:
     """The job of an evicted workload has stopped."""
 
     key: str
 
 
 @dataclass(frozen=True, slots=True)
-class TellFinished:
+class ReportFinished:
     key: str
     reason: str
     message: str
-    note: Note | None = None
+    event: RecordEvent | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class TellReclaimable:
+class ReportReclaimable:
     key: str
     counts: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class TellReplacement:
+class ReportReplacement:
     """Whether a pod group lacks members that have to be made anew."""
 
     key: str
@@ -102,15 +102,15 @@ class TellReplacement:
 
 
 Step = (
-    Note
-    | Change
+    RecordEvent
+    | PatchObject
     | CreateWorkload
     | RemoveWorkload
     | RemoveJob
     | RemovePod
-    | TellReady
-    | TellGone
-    | TellFinished
-    | TellReclaimable
-    | TellReplacement
+    | ReportPodsReady
+    | ReportPodsGone
+    | ReportFinished
+    | ReportReclaimable
+    | ReportReplacement
 )

@@ -17,11 +17,18 @@ from pilotage.calls.victim_eviction import VictimEviction
 from pilotage.calls.workload_change import WorkloadChange
 from pilotage.calls.workload_creation import WorkloadCreation
 from pilotage.clock import Clock, rfc3339
+from pilotage.jobs.controller.events import ApiCalls, ObjectEventRecorder
 from pilotage.jobs.controller.flapping import Recreations
-from pilotage.jobs.controller.notes import Calls, Notes
-from pilotage.jobs.controller.objects import Subject
+from pilotage.jobs.controller.objects import ReconcileKey
 from pilotage.jobs.controller.retries import Retries
-from pilotage.jobs.controller.steps import Change, CreateWorkload, Note, RemoveJob, RemovePod, RemoveWorkload
+from pilotage.jobs.controller.steps import (
+    CreateWorkload,
+    PatchObject,
+    RecordEvent,
+    RemoveJob,
+    RemovePod,
+    RemoveWorkload,
+)
 from pilotage.model import KINDS
 from pilotage.model.kueue import AdmissionCheck, ClusterQueue, ResourceFlavor, Workload
 from pilotage.model.pod import Pod
@@ -35,33 +42,33 @@ _PLURALS: Final = {
     AdmissionCheck: "admissionchecks",
 }
 
-Write = Change | CreateWorkload | RemoveWorkload | RemoveJob | RemovePod
+Write = PatchObject | CreateWorkload | RemoveWorkload | RemoveJob | RemovePod
 
 
-class Writes:
-    """`on_over` is told the subject for whose sake something was written, when that is over.
+class JobWrites:
+    """`on_over` is called with the subject for whose sake something was written, when that is over.
 
     `wake` is called when something is to be tried again later.
     """
 
     def __init__(
         self,
-        calls: Calls,
-        notes: Notes,
+        calls: ApiCalls,
+        events: ObjectEventRecorder,
         clock: Clock,
-        on_over: Callable[[Subject], None],
+        on_over: Callable[[ReconcileKey], None],
         wake: Callable[[], None],
     ) -> None:
         self._calls = calls
-        self._notes = notes
+        self._events = events
         self._clock = clock
         self._on_over = on_over
-        self.retries: Retries[Subject] = Retries(clock, wake)
+        self.retries: Retries[ReconcileKey] = Retries(clock, wake)
         self._in_flight: set[str] = set()
         self._outdated: dict[str, str] = {}
         """uid -> the version that is known not to be the newest any more."""
         self._created: set[str] = set()
-        """Keys of workloads that exist by now although no watch has told yet."""
+        """Keys of workloads that exist by now although no watch has brought them yet."""
         self._recreations = Recreations(clock)
         self._tasks: asyncio.TaskGroup | None = None
 
@@ -69,13 +76,13 @@ class Writes:
         self._tasks = tasks
 
     def seen(self, key: str) -> None:
-        """A watch has told of the workload."""
+        """A watch has brought the workload."""
         self._created.discard(key)
 
     def gone(self, uid: str) -> None:
         self._outdated.pop(uid, None)
 
-    def carry_out(self, write: Write, subject: Subject) -> None:
+    def carry_out(self, write: Write, subject: ReconcileKey) -> None:
         place = _place(write)
         if self._tasks is None or place in self._in_flight or self._is_outdated(write):
             return
@@ -87,19 +94,13 @@ class Writes:
         self._tasks.create_task(self._perform(write, subject, place), name="queueing write")
 
     def _is_outdated(self, write: Write) -> bool:
-        match write:
-            case Change():
-                return self._outdated.get(write.subject.uid) == write.subject.resource_version
-            case CreateWorkload():
-                return _place(write) in self._created
-            case RemoveWorkload():
-                return self._outdated.get(write.workload.uid) == write.workload.resource_version
-            case RemoveJob():
-                return self._outdated.get(write.job.uid) == write.job.resource_version
-            case RemovePod():
-                return write.pod.is_terminating or self._outdated.get(write.pod.uid) == write.pod.resource_version
+        if isinstance(write, CreateWorkload):
+            return _place(write) in self._created
+        if isinstance(write, RemovePod) and write.subject.is_terminating:
+            return True
+        return self._outdated.get(write.subject.uid) == write.subject.resource_version
 
-    async def _perform(self, write: Write, subject: Subject, place: str) -> None:
+    async def _perform(self, write: Write, subject: ReconcileKey, place: str) -> None:
         try:
             await self._calls.perform(self._call(write))
         except Exception as error:
@@ -111,67 +112,57 @@ class Writes:
         if isinstance(write, CreateWorkload):
             self._recreations.created(place)
         self.retries.succeeded(subject)
-        if write.note is not None:
-            self._notes.record(write.note)
+        if write.event is not None:
+            self._events.record(write.event)
         self._on_over(subject)
 
-    def _failed(self, write: Write, subject: Subject, error: Exception) -> None:
+    def _failed(self, write: Write, subject: ReconcileKey, error: Exception) -> None:
         if is_conflict(error) or is_not_found(error):
             # The watch will tell what has become of the object.
             self._note_outdated(write)
             self._on_over(subject)
             return
         log.warning("queueing write failed: subject=%s/%s error=%s", *subject, error)
-        if isinstance(write, Change):
-            self._notes.record(Note(write.subject, "FailedToChange", str(error), "Warning"))
+        if isinstance(write, PatchObject):
+            self._events.record(RecordEvent(write.subject, "FailedToChange", str(error), "Warning"))
         self.retries.failed(subject)
 
     def _note_outdated(self, write: Write) -> None:
-        match write:
-            case Change():
-                self._outdated[write.subject.uid] = write.subject.resource_version
-            case CreateWorkload():
-                self._created.add(_place(write))
-            case RemoveWorkload():
-                self._outdated[write.workload.uid] = write.workload.resource_version
-            case RemoveJob():
-                self._outdated[write.job.uid] = write.job.resource_version
-            case RemovePod():
-                self._outdated[write.pod.uid] = write.pod.resource_version
+        if isinstance(write, CreateWorkload):
+            self._created.add(_place(write))
+        else:
+            self._outdated[write.subject.uid] = write.subject.resource_version
 
     def _call(self, write: Write) -> ApiCall:
         match write:
             case CreateWorkload():
                 return WorkloadCreation(write.draft.manifest())
             case RemoveWorkload():
-                return WorkloadDeletion(write.workload)
+                return WorkloadDeletion(write.subject)
             case RemoveJob():
-                return JobDeletion(write.job)
+                return JobDeletion(write.subject)
             case RemovePod():
                 now = rfc3339(self._clock.time())
                 condition = PodCondition("TerminationTarget", "True", write.reason, write.message, 0, now)
-                return VictimEviction(write.pod, condition)
-            case Change(subject=Workload() as workload):
+                return VictimEviction(write.subject, condition)
+            case PatchObject(subject=Workload() as workload):
                 return WorkloadChange(workload.namespace, workload.name, workload.uid, write.patch)
-            case Change(subject=Pod() as pod):
+            case PatchObject(subject=Pod() as pod):
                 return PodRelease(pod, write.patch)
-            case Change(subject=Job() as job):
+            case PatchObject(subject=Job() as job):
                 return JobChange(job, write.patch, write.subresource)
-            case Change(subject=kept):
+            case PatchObject(subject=kept):
                 return QueueingObjectChange(KINDS[_PLURALS[type(kept)]], kept.name, kept.uid, write.patch)
             case _:
-                raise TypeError(f"nobody can write {write!r}")
+                raise TypeError(f"there is no call for {write!r}")
 
 
 def _place(write: Write) -> str:
+    """Of two writes to one place the second waits until the first is over and seen."""
     match write:
-        case Change():
-            return write.subject.uid
         case CreateWorkload():
             return f"{write.draft.namespace}/{write.draft.name}"
-        case RemoveWorkload():
-            return f"{write.workload.uid}/deletion"
-        case RemoveJob():
-            return f"{write.job.uid}/deletion"
-        case RemovePod():
-            return write.pod.uid
+        case RemoveWorkload() | RemoveJob():
+            return f"{write.subject.uid}/deletion"
+        case PatchObject() | RemovePod():
+            return write.subject.uid

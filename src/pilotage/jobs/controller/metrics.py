@@ -1,13 +1,16 @@
-"""What can be read off the queues when somebody asks, as Kueue's metrics."""
+"""Kueue's metrics: what the engine counts, and gauges that are worked out when somebody asks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from pilotage.jobs.configuration.kinds import QueueingConfiguration
+from pilotage.jobs.effects import Counted, Observed
+from pilotage.jobs.effects import Labels as EffectLabels
+from pilotage.jobs.engine import JobQueueing
 from pilotage.jobs.reports import ClusterQueueReport, LocalQueueReport, QuotaReport
-from pilotage.jobs.surface import QueueingEngine
 from pilotage.model.quantity import MAX_INT64
+from pilotage.observe.instruments import Counter, Histogram
 from pilotage.observe.workload_metrics import WorkloadMetrics
 
 Labels = tuple[str, ...]
@@ -21,7 +24,7 @@ class Gauges:
     def __init__(
         self,
         metrics: WorkloadMetrics,
-        engine: Callable[[], QueueingEngine | None],
+        engine: Callable[[], JobQueueing | None],
         configuration: QueueingConfiguration,
     ) -> None:
         self._engine = engine
@@ -156,11 +159,42 @@ class Gauges:
 
 def _in_units(resource: str, amount: int) -> float:
     """Sums end at the largest int64, as in the API."""
-    told = min(amount, MAX_INT64)
-    return told / _MILLI if resource == "cpu" else float(told)
+    capped = min(amount, MAX_INT64)
+    return capped / _MILLI if resource == "cpu" else float(capped)
 
 
 def _status(queue: ClusterQueueReport) -> str:
     if queue.is_active:
         return "active"
     return "terminating" if queue.reason == "Terminating" else "pending"
+
+
+_Place = tuple[Counter | Histogram, Labels]
+
+
+class Meters:
+    """What the engine counts: for the ClusterQueue, and for the LocalQueue if there is a metric for it."""
+
+    def __init__(self, metrics: WorkloadMetrics) -> None:
+        self._metrics = metrics
+        self._places: dict[tuple[str, EffectLabels, str], list[_Place]] = {}
+        self.role = "standalone"
+
+    def record(self, effect: Counted | Observed) -> None:
+        for instrument, values in self._places_of(effect.metric, effect.labels):
+            if isinstance(instrument, Counter) and isinstance(effect, Counted):
+                instrument.add(*values, amount=effect.amount)
+            elif isinstance(instrument, Histogram) and isinstance(effect, Observed):
+                instrument.observe(effect.value, *values)
+
+    def _places_of(self, metric: str, labels: EffectLabels) -> list[_Place]:
+        """Instruments and their label values in order; the same few are asked for again and again."""
+        found = self._places.get((metric, labels, self.role))
+        if found is None:
+            known = dict(labels) | {"replica_role": self.role}
+            found = self._places[metric, labels, self.role] = []
+            for name in (metric, f"local_queue_{metric}"):
+                instrument = getattr(self._metrics, name, None)
+                if isinstance(instrument, Counter | Histogram):
+                    found.append((instrument, tuple(known.get(label, "") for label in instrument.label_names)))
+        return found

@@ -1,7 +1,7 @@
 """How much of a flavor could a workload get at most? What is free, and what it might preempt.
 
-An upper bound that costs a few additions. Whoever asks for more need not be judged: neither woken after a release, nor
-given a search for victims. Good for one look at all queues: what was added up is kept until `forget`.
+An upper bound that costs a few additions. Whoever asks for more need not be nominated: neither woken after a release,
+nor given a search for victims. Good for one look at all queues: what was added up is kept until `forget`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 
 from pilotage.jobs.cluster_queue import QueueState
 from pilotage.jobs.quota import FlavorResource
-from pilotage.jobs.world import World
+from pilotage.jobs.quota_tree import QuotaTree
 
 _EVERYBODY: Final = 2**62
 """Above all priorities, and more than anybody can hold."""
@@ -31,10 +31,11 @@ class _Lent:
         return min(_below(self.by_priority, priority), self.most)
 
 
-class Reach:
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self._is_fair = world.configuration.fair_sharing is not None
+class QuotaUpperBound:
+    def __init__(self, tree: QuotaTree, *, is_fair: bool) -> None:
+        """`is_fair`: with fair sharing."""
+        self._tree = tree
+        self._is_fair = is_fair
         self._lent: dict[tuple[int, FlavorResource], list[_Lent]] = {}
 
     def forget(self) -> None:
@@ -57,7 +58,7 @@ class Reach:
         place = (id(queue.node.root), pair)
         found = self._lent.get(place)
         if found is None:
-            tree = (other for other in self._world.tree_of(queue) if other.node.borrows)
+            tree = (other for other in self._tree.tree_of(queue) if other.node.borrows)
             found = self._lent[place] = [_Lent(one.by_priority.get(pair, {}), self._most(one, pair)) for one in tree]
         return found
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import socket
 from typing import Protocol
 
-from pilotage.api.calls import ApiCall
+from pilotage.api.calls import ApiCall, OnOutcome
 from pilotage.calls.object_event import ObjectEvent, ObjectEventFacts, Regarding
 from pilotage.clock import Clock, rfc3339_micro
-from pilotage.jobs.controller.steps import Note, Subject
+from pilotage.jobs.controller.steps import EventSubject, RecordEvent
 from pilotage.jobs.effects import Event
 from pilotage.model.names import reporting_instance
 from pilotage.model.pod import Pod
@@ -17,17 +17,17 @@ from pilotage.model.workloads import Job
 REPORTER = "pilotage-workload-queueing"
 
 
-class Calls(Protocol):
+class ApiCalls(Protocol):
     """The way out: the dispatcher."""
 
-    def submit(self, call: ApiCall) -> None: ...
+    def submit(self, call: ApiCall, on_outcome: OnOutcome | None = None) -> None: ...
     async def perform(self, call: ApiCall) -> None: ...
 
 
-class Notes:
+class ObjectEventRecorder:
     """Never blocks and never fails the caller; what was said about an object last is not said again at once."""
 
-    def __init__(self, calls: Calls, clock: Clock) -> None:
+    def __init__(self, calls: ApiCalls, clock: Clock) -> None:
         self._calls = calls
         self._clock = clock
         self._host = socket.gethostname()
@@ -37,14 +37,14 @@ class Notes:
     def forget(self, uid: str) -> None:
         self._last.pop(uid, None)
 
-    def record(self, note: Note) -> None:
-        regarding = _regarding(note.subject)
-        if note.type == "Warning" or note.is_told_once:
+    def record(self, event: RecordEvent) -> None:
+        regarding = _regarding(event.subject)
+        if event.type == "Warning" or event.is_recorded_once:
             # Warnings too are found again with every look at the object.
-            if self._last.get(regarding.uid) == (note.reason, note.message):
+            if self._last.get(regarding.uid) == (event.reason, event.message):
                 return
-            self._last[regarding.uid] = (note.reason, note.message)
-        self._send(regarding, note.type, note.reason, note.message)
+            self._last[regarding.uid] = (event.reason, event.message)
+        self._send(regarding, event.type, event.reason, event.message)
 
     def record_of_engine(self, event: Event) -> None:
         namespace, _, name = event.key.rpartition("/")
@@ -68,7 +68,7 @@ class Notes:
         self._calls.submit(ObjectEvent(regarding, facts))
 
 
-def _regarding(subject: Subject) -> Regarding:
+def _regarding(subject: EventSubject) -> Regarding:
     match subject:
         case Job():
             kind, api_version = "Job", "batch/v1"

@@ -47,16 +47,16 @@ class Obstacle(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class QuotaRejection:
     """The outcome of an attempt that did not end in a reservation."""
 
     reason: str
     obstacles: tuple[Obstacle, ...] = ()
     detail: str = ""
 
-    def now(self, node: QuotaNode) -> Refusal:
+    def now(self, node: QuotaNode) -> QuotaRejection:
         """The same with what is free now."""
-        return Refusal(self.reason, tuple(one.now(node) for one in self.obstacles), self.detail)
+        return QuotaRejection(self.reason, tuple(one.now(node) for one in self.obstacles), self.detail)
 
     @property
     def message(self) -> str:
@@ -82,5 +82,5 @@ def most_severe(reasons: Sequence[str]) -> str:
 @lru_cache(maxsize=16384)
 def shown(resource: str, amount: int) -> str:
     """An amount as people write it, and the API server takes it: sums end at the largest int64."""
-    told = min(amount, MAX_INT64)
-    return format_quantity(Fraction(told, 1000) if resource == "cpu" else told)
+    capped = min(amount, MAX_INT64)
+    return format_quantity(Fraction(capped, 1000) if resource == "cpu" else capped)
