@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pilotage.bench.comparison import Summary, ratios, schedulers_of, summary_of
-from pilotage.bench.measure import Figures, Timeline
+from pilotage.bench.measure import BindingTimeline, Figures
 
 
 def figures(scheduler: str, *, seconds: float, cpu: float, memory: float = 100.0, beside: float = 0.0) -> Figures:
     """A run that bound ten pods in so many seconds."""
-    timeline = Timeline()
+    timeline = BindingTimeline()
     for number in range(10):
         timeline.created[f"p{number}"] = 0.0
         timeline.note_bound(f"p{number}", seconds)

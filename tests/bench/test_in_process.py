@@ -8,18 +8,18 @@ from pilotage.assembly import SchedulerOptions
 from pilotage.bench import stage
 from pilotage.bench.in_process import InProcessBench
 from pilotage.bench.stage import Stalled
-from pilotage.bench.workloads import SCHEDULING_BASIC, UNSCHEDULABLE, Workload, bench_pod
+from pilotage.bench.workloads import SCHEDULING_BASIC, UNSCHEDULABLE, BenchWorkload, bench_pod
 from pilotage.clock import SystemClock
 from pilotage.config.feature_gates import FeatureGates
 from pilotage.rng import seeded
 
 
-def small(**changes: object) -> Workload:
+def small(**changes: object) -> BenchWorkload:
     sizes = {"nodes": 5, "init_pods": 10, "pods": 40}
     return dataclasses.replace(SCHEDULING_BASIC, **(sizes | changes))  # type: ignore[arg-type]
 
 
-def bench(workload: Workload) -> InProcessBench:
+def bench(workload: BenchWorkload) -> InProcessBench:
     return InProcessBench(workload, SystemClock(), seeded(1), SchedulerOptions(), latency_seconds=0.0)
 
 

@@ -1,17 +1,17 @@
 """How observations become figures."""
 
-from pilotage.bench.measure import Figures, Timeline, percentile
+from pilotage.bench.measure import BindingTimeline, Figures, percentile
 
 
-def timeline(*spans: tuple[float, float]) -> Timeline:
-    result = Timeline()
+def timeline(*spans: tuple[float, float]) -> BindingTimeline:
+    result = BindingTimeline()
     for number, (created, bound) in enumerate(spans):
         result.created[f"p{number}"] = created
         result.note_bound(f"p{number}", bound)
     return result
 
 
-def figures(line: Timeline, *, own: float | None = 0.002) -> Figures:
+def figures(line: BindingTimeline, *, own: float | None = 0.002) -> Figures:
     return Figures(
         workload="W",
         server="in-process",

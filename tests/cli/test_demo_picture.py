@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from pilotage.cli.demo_picture import Camera, NodeLine, PendingLine, Use, take_picture
+from pilotage.cli.demo_picture import Camera, NodeLine, NodeUse, PendingLine, take_picture
 from pilotage.model import KINDS
 from pilotage.rng import seeded
 from pilotage.sandbox.api import Api
@@ -48,7 +48,7 @@ def decode(resource: str, *objects: dict[str, Any]) -> list[Any]:
 def test_a_node_shows_the_requests_of_its_unfinished_pods() -> None:
     pods = [pod("a-1", "n", "Running"), pod("a-2", "n"), pod("b-1", "n", "Succeeded"), pod("c-1", "other")]
     picture = take_picture(decode("nodes", node()), decode("pods", *pods))
-    assert picture.nodes == (NodeLine("n", Use(1000, 4000), Use(2 * GIB, 16 * GIB), Use(2, 110), ()),)
+    assert picture.nodes == (NodeLine("n", NodeUse(1000, 4000), NodeUse(2 * GIB, 16 * GIB), NodeUse(2, 110), ()),)
 
 
 def test_taints_and_cordons_are_noted() -> None:

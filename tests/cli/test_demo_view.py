@@ -6,16 +6,16 @@ from collections import Counter
 import pytest
 from rich.console import Console
 
-from pilotage.cli.demo_picture import NodeLine, PendingLine, Picture, Placement, Use, WorkloadLine
+from pilotage.cli.demo_picture import NodeLine, NodeUse, PendingLine, Picture, Placement, WorkloadLine
 from pilotage.cli.demo_tables import Painter
-from pilotage.cli.demo_view import Moment, View
+from pilotage.cli.demo_view import DemoView, Moment
 
 GIB = 1 << 30
 REASON = "0/2 nodes are available: 1 node(s) had untolerated taint(s), 1 Insufficient cpu."
 
 
 def node(name: str, *notes: str) -> NodeLine:
-    return NodeLine(name, Use(3500, 4000), Use(4 * GIB, 16 * GIB), Use(7, 110), notes)
+    return NodeLine(name, NodeUse(3500, 4000), NodeUse(4 * GIB, 16 * GIB), NodeUse(7, 110), notes)
 
 
 def moment(nodes: int = 2) -> Moment:
@@ -57,7 +57,7 @@ def test_nodes_that_do_not_fit_on_the_screen_are_counted() -> None:
 @pytest.mark.parametrize("nodes", [2, 500])
 def test_a_frame_fits_the_terminal(width: int, height: int, nodes: int) -> None:
     console = Console(file=io.StringIO(), width=width, height=height, force_terminal=True, no_color=True)
-    lines = console.render_lines(View(console).frame(moment(nodes)))
+    lines = console.render_lines(DemoView(console).frame(moment(nodes)))
     assert len(lines) <= height
     text = "".join(segment.text for line in lines for segment in line)
     assert "3 of 4 pods placed, 1 pending" in text
@@ -66,7 +66,7 @@ def test_a_frame_fits_the_terminal(width: int, height: int, nodes: int) -> None:
 
 def test_the_summary_gives_the_answer_first_and_the_reason_on_one_line() -> None:
     out = io.StringIO()
-    View(Console(file=out, width=120)).summary(moment())
+    DemoView(Console(file=out, width=120)).summary(moment())
     lines = out.getvalue().splitlines()
     assert lines[0] == "3 of 4 pods placed on 2 nodes in 6.04 s, 1 pending."
     assert lines[-2:] == ["Pending: default/web-4", REASON]

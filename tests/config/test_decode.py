@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import pytest
 
-from pilotage.config.decode import Place, decode, decode_partly, unreadable_fields
+from pilotage.config.decode import FieldPlace, decode, decode_partly, unreadable_fields
 from pilotage.config.located import Located, read_documents
 from pilotage.config.problems import Problem
 from pilotage.model.durations import Duration
@@ -25,7 +25,7 @@ class Colour(Enum):
 class Part:
     part_name: str
     size: int = 1
-    place: Place = field(default=Place(), compare=False)
+    place: FieldPlace = field(default=FieldPlace(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ def test_every_kind_of_field_is_read() -> None:
 
 
 def test_a_place_is_filled_in_and_cannot_be_given() -> None:
-    assert decoded("parts:\n- partName: a\n- partName: b\n").parts[1].place == Place(3, "parts[1]")
+    assert decoded("parts:\n- partName: a\n- partName: b\n").parts[1].place == FieldPlace(3, "parts[1]")
     assert problems_of("mainPart: {partName: a, place: 1}") == ["f:1: top.mainPart.place: unknown field"]
 
 

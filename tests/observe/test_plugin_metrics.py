@@ -9,7 +9,7 @@ import pytest
 
 from pilotage.observe.exposition import render
 from pilotage.observe.metrics import Metrics
-from pilotage.observe.plugin_metrics import MOST_LABEL_SETS, MOST_METRICS, PluginMetrics
+from pilotage.observe.plugin_metrics import MOST_LABEL_SETS, MOST_METRICS, PluginMetricTable
 
 
 @pytest.fixture
@@ -18,11 +18,11 @@ def table() -> Metrics:
 
 
 @pytest.fixture
-def metrics(table: Metrics) -> PluginMetrics:
-    return PluginMetrics(table)
+def metrics(table: Metrics) -> PluginMetricTable:
+    return PluginMetricTable(table)
 
 
-def test_they_are_shown_with_their_labels(table: Metrics, metrics: PluginMetrics) -> None:
+def test_they_are_shown_with_their_labels(table: Metrics, metrics: PluginMetricTable) -> None:
     metrics.counter("polls_total", "Polls.", "result").add("good", amount=2)
     metrics.gauge("age_seconds", "Age.").set(1.5)
     metrics.histogram("load_percent", "Load.", (50, 90), "node").observe(70, "a")
@@ -38,7 +38,7 @@ def test_they_are_shown_with_their_labels(table: Metrics, metrics: PluginMetrics
     assert "scheduler_schedule_attempts_total" in text
 
 
-def test_the_same_metric_again_is_the_same_one(metrics: PluginMetrics) -> None:
+def test_the_same_metric_again_is_the_same_one(metrics: PluginMetricTable) -> None:
     first = metrics.counter("polls_total", "Polls.", "result")
     assert metrics.counter("polls_total", "Polls.", "result") is first
     with pytest.raises(ValueError, match="declared already, as a counter with the labels"):
@@ -66,12 +66,12 @@ def test_the_same_metric_again_is_the_same_one(metrics: PluginMetrics) -> None:
         (lambda m: m.counter("x_total", "").add(amount=float("nan")), "only grows"),
     ],
 )
-def test_what_is_wrong_is_told(declare: Callable[[Any], object], problem: str, metrics: PluginMetrics) -> None:
+def test_what_is_wrong_is_told(declare: Callable[[Any], object], problem: str, metrics: PluginMetricTable) -> None:
     with pytest.raises(ValueError, match=problem):
         declare(metrics)
 
 
-def test_label_sets_are_bounded(metrics: PluginMetrics, caplog: pytest.LogCaptureFixture) -> None:
+def test_label_sets_are_bounded(metrics: PluginMetricTable, caplog: pytest.LogCaptureFixture) -> None:
     counter = metrics.counter("x_total", "", "pod")
     gauge = metrics.gauge("y", "", "pod")
     histogram = metrics.histogram("z", "", (1,), "pod")
@@ -84,7 +84,7 @@ def test_label_sets_are_bounded(metrics: PluginMetrics, caplog: pytest.LogCaptur
     assert len([record for record in caplog.records if "metric=x_total" in record.message]) == 1
 
 
-def test_the_number_of_metrics_is_bounded(metrics: PluginMetrics) -> None:
+def test_the_number_of_metrics_is_bounded(metrics: PluginMetricTable) -> None:
     for at in range(MOST_METRICS):
         metrics.gauge(f"g{at}x", "")
     with pytest.raises(ValueError, match="200 metrics already"):

@@ -3,11 +3,11 @@ from __future__ import annotations
 import msgspec
 
 from pilotage.observe.metrics import Metrics
-from pilotage.observe.transfer import Change, Difference, add_changes
+from pilotage.observe.transfer import Difference, MetricChange, add_changes
 
 
-def sent(changes: list[Change]) -> list[Change]:
-    return msgspec.msgpack.decode(msgspec.msgpack.encode(changes), type=list[Change])
+def sent(changes: list[MetricChange]) -> list[MetricChange]:
+    return msgspec.msgpack.decode(msgspec.msgpack.encode(changes), type=list[MetricChange])
 
 
 def test_what_was_counted_elsewhere_is_added_to_what_was_counted_here() -> None:
@@ -30,4 +30,4 @@ def test_everything_is_told_once() -> None:
     table.rest_client_requests_total.add("200", "GET", "host")
     assert len(difference.take()) == 1 and difference.take() == []
     table.rest_client_requests_total.add("200", "GET", "host", amount=2)
-    assert difference.take() == [Change("rest_client_requests_total", ("200", "GET", "host"), 2.0)]
+    assert difference.take() == [MetricChange("rest_client_requests_total", ("200", "GET", "host"), 2.0)]

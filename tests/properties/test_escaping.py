@@ -25,7 +25,7 @@ from pilotage.calls.event import shortened
 from pilotage.cli import queue as queue_command
 from pilotage.cli.columns import columns
 from pilotage.cli.console import PlainConsole
-from pilotage.cli.demo_view import View
+from pilotage.cli.demo_view import DemoView
 from pilotage.cli.errors import report
 from pilotage.cli.logs import log_as_json, set_up_logging
 from pilotage.cli.main import call
@@ -268,7 +268,7 @@ def rendered_frame(reason: str) -> str:
         console = PlainConsole(width=120)
         now = moment()
         pending = tuple(replace(line, reason=reason) for line in now.picture.pending)
-        view = View(console)
+        view = DemoView(console)
         now = replace(now, picture=replace(now.picture, pending=pending))
         view.summary(now)
         console.print(view.frame(now))

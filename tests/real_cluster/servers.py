@@ -13,7 +13,7 @@ import yaml
 
 from pilotage.bench.cluster_assets import ClusterAssets
 from pilotage.bench.control_plane import HOST, ControlPlane, free_port
-from pilotage.bench.program import Program
+from pilotage.bench.program import ServerProgram
 
 from .client import Client
 
@@ -92,7 +92,7 @@ class SandboxServer:
         self._port = free_port()
         self.admin = self.scheduler = self.kubeconfig("admin")
         command = [sys.executable, "-m", module, folder, str(self._port), _TOKEN]
-        self._program = Program(command, folder / "sandbox.log", REPOSITORY)
+        self._program = ServerProgram(command, folder / "sandbox.log", REPOSITORY)
 
     def start(self) -> None:
         self._program.start()

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from pilotage.bench.control_plane import ControlPlane
-from pilotage.bench.program import Program
+from pilotage.bench.program import ServerProgram
 
 from .claims import device_claim, device_class, pod_with_device, pod_with_volume
 from .client import Json
@@ -82,7 +82,7 @@ def _refusal(world: World, name: str) -> Json | None:
     return found if found is not None and found["status"] == "False" else None
 
 
-def program(world: World, folder: Path) -> Program:
+def program(world: World, folder: Path) -> ServerProgram:
     """kube-scheduler, running."""
     assert isinstance(world.server, RealServer), "kube-scheduler needs a real API server"
     plane: ControlPlane = world.server.plane
@@ -97,6 +97,6 @@ def program(world: World, folder: Path) -> Program:
     }
     file = folder / "kube-scheduler.yaml"
     file.write_text(yaml.safe_dump(configuration))
-    made = Program([binary, f"--config={file}", "--secure-port=0"], folder / "kube-scheduler.log")
+    made = ServerProgram([binary, f"--config={file}", "--secure-port=0"], folder / "kube-scheduler.log")
     made.start()
     return made

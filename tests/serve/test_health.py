@@ -2,14 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from pilotage.serve.health import PING, Check, HealthPage
+from pilotage.serve.health import PING, HealthCheck, HealthPage
 from pilotage.serve.page import PageRequest
 
-SYNCED = Check("sched-handler-sync", lambda: "")
-UNSYNCED = Check("sched-handler-sync", lambda: "handlers are not fully synchronized: pods")
+SYNCED = HealthCheck("sched-handler-sync", lambda: "")
+UNSYNCED = HealthCheck("sched-handler-sync", lambda: "handlers are not fully synchronized: pods")
 
 
-def page(*checks: Check) -> tuple[HealthPage, list[tuple[str, str, bool]]]:
+def page(*checks: HealthCheck) -> tuple[HealthPage, list[tuple[str, str, bool]]]:
     results: list[tuple[str, str, bool]] = []
     return HealthPage("readyz", checks, lambda *result: results.append(result)), results
 
@@ -45,7 +45,7 @@ def page(*checks: Check) -> tuple[HealthPage, list[tuple[str, str, bool]]]:
         ),
     ],
 )
-def test_health_page(check: Check, path: str, query: dict[str, list[str]], status: int, body: str) -> None:
+def test_health_page(check: HealthCheck, path: str, query: dict[str, list[str]], status: int, body: str) -> None:
     health, _ = page(PING, check)
     answer = health(PageRequest(path, query=query))
     assert (answer.status, answer.body.decode()) == (status, body)

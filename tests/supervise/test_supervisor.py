@@ -23,7 +23,7 @@ from pilotage.supervise.link import SupervisorLink
 from pilotage.supervise.messages import Channel, ToScheduler, ToSupervisor
 from pilotage.supervise.shared_lease import SharedElection
 from pilotage.supervise.shared_state import SharedState
-from pilotage.supervise.supervisor import Candidate, SchedulerEnded, Supervisor
+from pilotage.supervise.supervisor import LeaseCandidate, SchedulerEnded, Supervisor
 from tests.kube.lease_world import Cable, LeaseWorld
 
 
@@ -66,7 +66,7 @@ class Pair:
         self.metrics = Metrics()
         child: Any = self.child
         self.supervisor = Supervisor(
-            child, to_scheduler, Candidate(elector, client), self.metrics, self.clock, longest_silence=30.0
+            child, to_scheduler, LeaseCandidate(elector, client), self.metrics, self.clock, longest_silence=30.0
         )
         shared = SharedElection(lease, timing, self.state)
         self.link = SupervisorLink(to_supervisor, self.state, shared, self.clock)

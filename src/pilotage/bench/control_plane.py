@@ -29,7 +29,7 @@ from typing import Any, Final
 import yaml
 
 from pilotage.bench.cluster_assets import ClusterAssets
-from pilotage.bench.program import Program
+from pilotage.bench.program import ServerProgram
 from pilotage.certificates import CertificateAuthority
 
 HOST: Final = "127.0.0.1"
@@ -64,8 +64,8 @@ class ControlPlane:
         self.etcd_url = f"http://{HOST}:{free_port()}"
         port = free_port()
         self.url = f"https://{HOST}:{port}"
-        self.etcd = Program(self._etcd_command(assets), folder / "etcd.log")
-        self.api_server = Program(self._api_server_command(assets, port), folder / "kube-apiserver.log")
+        self.etcd = ServerProgram(self._etcd_command(assets), folder / "etcd.log")
+        self.api_server = ServerProgram(self._api_server_command(assets, port), folder / "kube-apiserver.log")
         # By token: the API server verifies the chain of a client certificate anew for every request, which took a
         # twentieth of its time in benchmarks.
         self.admin = self.kubeconfig("admin", {"token": _ADMINISTRATOR_TOKEN})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pilotage.bench.workloads import NAMESPACE, Object, Workload, bench_node, bench_pod
+from pilotage.bench.workloads import NAMESPACE, BenchWorkload, Object, bench_node, bench_pod
 from pilotage.rng import seeded
 from pilotage.sandbox.life.controllers.resource_claims import ResourceClaimController
 
@@ -16,13 +16,13 @@ _DEVICES_PER_NODE = 10
 _SEED = 1
 
 
-def _devices_per_node(workload: Workload) -> int:
+def _devices_per_node(workload: BenchWorkload) -> int:
     """Half of the devices have an owner from the start; where more pods come than the others serve, there are more."""
     taken = _DEVICES_PER_NODE // 2
     return max(_DEVICES_PER_NODE, taken + -(-workload.pods // workload.nodes))
 
 
-def _objects(workload: Workload) -> Iterator[Object]:
+def _objects(workload: BenchWorkload) -> Iterator[Object]:
     devices = _devices_per_node(workload)
     expression = f'device.driver == "{_DRIVER}"'
     yield _object("DeviceClass", _CLASS, {"selectors": [{"cel": {"expression": expression}}]})
@@ -48,7 +48,7 @@ def _request() -> Object:
     return {"name": "req-0", "exactly": {"deviceClassName": _CLASS}}
 
 
-def _allocated_claims(workload: Workload, devices: int) -> Iterator[Object]:
+def _allocated_claims(workload: BenchWorkload, devices: int) -> Iterator[Object]:
     """As many claims as half of ten devices per node, at devices drawn by lot."""
     everything = [(node, device) for node in range(workload.nodes) for device in range(devices)]
     drawn = seeded(_SEED).sample(everything, workload.nodes * _DEVICES_PER_NODE // 2)
@@ -77,7 +77,7 @@ def _claiming_pod(number: int) -> Object:
 
 
 DEVICE_WORKLOADS = (
-    Workload(
+    BenchWorkload(
         name="SchedulingWithResourceClaimTemplate",
         about="pods with a device each, through claims that a controller makes from a template",
         nodes=500,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 
 from pilotage.assembly import SchedulerOptions
-from pilotage.bench.measure import Figures, Timeline, peak_memory_mib
-from pilotage.bench.stage import Stage
-from pilotage.bench.workloads import Workload
+from pilotage.bench.measure import BindingTimeline, Figures, peak_memory_mib
+from pilotage.bench.stage import BenchStage
+from pilotage.bench.workloads import BenchWorkload
 from pilotage.clock import Clock, cpu_seconds
 
 
@@ -15,10 +15,15 @@ class InProcessBench:
     """One run of one workload."""
 
     def __init__(
-        self, workload: Workload, clock: Clock, rng: random.Random, options: SchedulerOptions, latency_seconds: float
+        self,
+        workload: BenchWorkload,
+        clock: Clock,
+        rng: random.Random,
+        options: SchedulerOptions,
+        latency_seconds: float,
     ) -> None:
         self._workload = workload
-        self._stage = Stage(workload, clock, rng, options, latency_seconds)
+        self._stage = BenchStage(workload, clock, rng, options, latency_seconds)
         self.api = self._stage.api
 
     async def run(self) -> Figures:
@@ -27,7 +32,7 @@ class InProcessBench:
 
     async def _measure(self) -> Figures:
         workload, stage = self._workload, self._stage
-        timeline = stage.timeline = Timeline()
+        timeline = stage.timeline = BindingTimeline()
         own_before, cpu_before = stage.own_cpu_seconds(), cpu_seconds()
         pods = (workload.make_pod(number) for number in range(workload.pods))
         await stage.schedule("pods", pods, at_once=workload.comes_at_once)

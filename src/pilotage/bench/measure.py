@@ -13,7 +13,7 @@ _PERCENTILES = (50, 90, 99)
 
 
 @dataclass(slots=True)
-class Timeline:
+class BindingTimeline:
     """When each measured pod was created and when it was bound, in seconds of one clock."""
 
     created: dict[str, float] = field(default_factory=dict)
@@ -52,7 +52,7 @@ class Figures:
     server: str
     nodes: int
     init_pods: int
-    timeline: Timeline
+    timeline: BindingTimeline
     cpu_seconds: float
     """CPU of the process that schedules, from the first creation until everything is written."""
     scheduler_cpu_seconds: float | None

@@ -13,7 +13,7 @@ from pilotage.bench.contenders import ALONE
 from pilotage.bench.measure import Figures
 from pilotage.bench.stage import Stalled
 from pilotage.bench.workload_run import WorkloadRun
-from pilotage.bench.workloads import Workload
+from pilotage.bench.workloads import BenchWorkload
 from pilotage.clock import Clock
 from pilotage.kube.client import KubeClient
 from pilotage.kube.http_transport import HttpTransport
@@ -26,7 +26,7 @@ _START_SECONDS = 60.0
 class OverHttpBench:
     """One run of one workload against a sandbox in a process of its own."""
 
-    def __init__(self, workload: Workload, clock: Clock, rng: random.Random, run_arguments: Sequence[str]) -> None:
+    def __init__(self, workload: BenchWorkload, clock: Clock, rng: random.Random, run_arguments: Sequence[str]) -> None:
         self._run = WorkloadRun(workload, clock, rng, server="http")
         self._clock = clock
         self._run_arguments = run_arguments

@@ -18,7 +18,7 @@ from pilotage.bench.control_plane import ControlPlane
 from pilotage.bench.measure import Figures
 from pilotage.bench.stage import Stalled
 from pilotage.bench.workload_run import WorkloadRun
-from pilotage.bench.workloads import Workload
+from pilotage.bench.workloads import BenchWorkload
 from pilotage.clock import Clock
 from pilotage.kube.client import KubeClient
 from pilotage.kube.http_transport import HttpTransport
@@ -33,7 +33,7 @@ class OverRealBench:
 
     def __init__(
         self,
-        workload: Workload,
+        workload: BenchWorkload,
         clock: Clock,
         make_rng: Callable[[], random.Random],
         assets: ClusterAssets,

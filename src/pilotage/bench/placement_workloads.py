@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pilotage.bench.workloads import NAMESPACE, OTHER_NAMESPACE, Object, Workload, bench_node, bench_pod
+from pilotage.bench.workloads import NAMESPACE, OTHER_NAMESPACE, BenchWorkload, Object, bench_node, bench_pod
 
 _HOSTNAME = "kubernetes.io/hostname"
 _ZONE = "topology.kubernetes.io/zone"
@@ -65,7 +65,7 @@ def _spread(number: int, action: str) -> Object:
 
 
 PLACEMENT_WORKLOADS = (
-    Workload(
+    BenchWorkload(
         name="SchedulingNodeAffinity",
         about="pods that must go to one of two zones; all nodes are in the first",
         nodes=5000,
@@ -75,7 +75,7 @@ PLACEMENT_WORKLOADS = (
         make_init_pod=_init,
         make_pod=_node_affine,
     ),
-    Workload(
+    BenchWorkload(
         name="SchedulingPodAntiAffinity",
         about="pods of which no two may share a node, in two namespaces",
         nodes=5000,
@@ -85,7 +85,7 @@ PLACEMENT_WORKLOADS = (
         make_init_pod=lambda number: _coloured("init", number, "green", _ANTI, OTHER_NAMESPACE),
         make_pod=lambda number: _coloured("pod", number, "green", _ANTI),
     ),
-    Workload(
+    BenchWorkload(
         name="SchedulingPodMatchingAntiAffinity",
         about="pods that existing pods want nothing to do with",
         nodes=5000,
@@ -95,7 +95,7 @@ PLACEMENT_WORKLOADS = (
         make_init_pod=lambda number: _coloured("init", number, "green", _ANTI, OTHER_NAMESPACE),
         make_pod=lambda number: _coloured("pod", number, "green"),
     ),
-    Workload(
+    BenchWorkload(
         name="SchedulingPodAffinity",
         about="pods that must be in a zone with pods of their kind; there is one zone",
         nodes=5000,
@@ -105,7 +105,7 @@ PLACEMENT_WORKLOADS = (
         make_init_pod=lambda number: _coloured("init", number, "blue", _TOGETHER, OTHER_NAMESPACE),
         make_pod=lambda number: _coloured("pod", number, "blue", _TOGETHER),
     ),
-    Workload(
+    BenchWorkload(
         name="SchedulingPreferredPodAffinity",
         about="pods that like to share a node with pods of their kind",
         nodes=5000,
@@ -115,7 +115,7 @@ PLACEMENT_WORKLOADS = (
         make_init_pod=lambda number: _coloured("init", number, "red", _LIKED),
         make_pod=lambda number: _coloured("pod", number, "red", _LIKED),
     ),
-    Workload(
+    BenchWorkload(
         name="SchedulingPreferredPodAntiAffinity",
         about="pods that do not like to share a node with pods of their kind",
         nodes=5000,
@@ -125,7 +125,7 @@ PLACEMENT_WORKLOADS = (
         make_init_pod=lambda number: _coloured("init", number, "yellow", _DISLIKED),
         make_pod=lambda number: _coloured("pod", number, "yellow", _DISLIKED),
     ),
-    Workload(
+    BenchWorkload(
         name="TopologySpreading",
         about="pods that must be spread over three zones",
         nodes=5000,
@@ -135,7 +135,7 @@ PLACEMENT_WORKLOADS = (
         make_init_pod=_init,
         make_pod=lambda number: _spread(number, "DoNotSchedule"),
     ),
-    Workload(
+    BenchWorkload(
         name="PreferredTopologySpreading",
         about="pods that should be spread over three zones",
         nodes=5000,
@@ -145,7 +145,7 @@ PLACEMENT_WORKLOADS = (
         make_init_pod=_init,
         make_pod=lambda number: _spread(number, "ScheduleAnyway"),
     ),
-    Workload(
+    BenchWorkload(
         name="UnschedulableBacklog",
         about="default pods while many wait that fit nowhere",
         nodes=5000,

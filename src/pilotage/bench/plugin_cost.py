@@ -14,9 +14,9 @@ from statistics import median
 from typing import Any, Final
 
 from pilotage.assembly import SchedulerOptions
-from pilotage.bench.measure import Timeline
-from pilotage.bench.stage import Stage
-from pilotage.bench.workloads import Object, Workload
+from pilotage.bench.measure import BindingTimeline
+from pilotage.bench.stage import BenchStage
+from pilotage.bench.workloads import BenchWorkload, Object
 from pilotage.clock import Clock, cpu_seconds
 from pilotage.framework.profile_spec import ProfileRecipe
 
@@ -95,7 +95,7 @@ class PluginCostBench:
 
     def __init__(
         self,
-        workload: Workload,
+        workload: BenchWorkload,
         clock: Clock,
         rng: random.Random,
         options: SchedulerOptions,
@@ -108,7 +108,7 @@ class PluginCostBench:
         self._turns = turns
         self._per_turn = max(1, workload.pods // (2 * turns))
         profiles = {_WITHOUT: without, _WITH: having}
-        self._stage = Stage(self._workload, clock, rng, replace(options, profiles=profiles), latency_seconds=0.0)
+        self._stage = BenchStage(self._workload, clock, rng, replace(options, profiles=profiles), latency_seconds=0.0)
         self._made = 0
 
     async def run(self) -> PluginCost:
@@ -125,7 +125,7 @@ class PluginCostBench:
 
     async def _turn(self, profile: str) -> Turn:
         stage = self._stage
-        timeline = stage.timeline = Timeline()
+        timeline = stage.timeline = BindingTimeline()
         own, cpu = stage.own_cpu_seconds(), cpu_seconds()
         await stage.schedule(profile, self._pods(profile))
         cpu, own = cpu_seconds() - cpu, stage.own_cpu_seconds() - own

@@ -15,7 +15,7 @@ class ProgramFailed(Exception):
     """A program ended although it was needed, or did not get ready; the message carries its last words."""
 
 
-class Program:
+class ServerProgram:
     """A command line that can be started again and again; what it says goes to a file."""
 
     def __init__(self, command: Sequence[str | Path], log: Path, folder: Path | None = None) -> None:

@@ -26,7 +26,7 @@ NAMESPACE: Final = "default"
 _MERGE_PATCH: Final = "application/merge-patch+json"
 
 
-class _Condition(msgspec.Struct):
+class _JobCondition(msgspec.Struct):
     type: str
     status: str
 
@@ -40,22 +40,22 @@ class _Admission(msgspec.Struct):
     podSetAssignments: list[_Usage] = []
 
 
-class _Status(msgspec.Struct):
-    conditions: list[_Condition] = []
+class _JobStatus(msgspec.Struct):
+    conditions: list[_JobCondition] = []
     admission: _Admission | None = None
 
 
 class _Stored(msgspec.Struct):
     """What counts of a stored workload."""
 
-    status: _Status = msgspec.field(default_factory=_Status)
+    status: _JobStatus = msgspec.field(default_factory=_JobStatus)
 
 
 _decode = msgspec.json.Decoder(_Stored).decode
 
 
 @dataclass(slots=True)
-class Tally:
+class QueueingTally:
     """What has happened so far."""
 
     finished: int = 0
@@ -88,7 +88,7 @@ class JobRunner:
     rng: random.Random
     cohorts: Mapping[str, str]
     quota: Mapping[str, int]
-    tally: Tally = field(default_factory=Tally)
+    tally: QueueingTally = field(default_factory=QueueingTally)
     _runs: dict[str, _Run] = field(default_factory=dict)
     _used: dict[str, int] = field(default_factory=dict)
     _ends: list[tuple[float, int, str, int]] = field(default_factory=list)

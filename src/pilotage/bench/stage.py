@@ -18,9 +18,9 @@ import msgspec
 
 from pilotage.assembly import SchedulerOptions, SchedulerProcess
 from pilotage.bench.cluster_objects import create_object
-from pilotage.bench.measure import Timeline
+from pilotage.bench.measure import BindingTimeline
 from pilotage.bench.progress import Progress
-from pilotage.bench.workloads import NAMESPACE, OTHER_NAMESPACE, Object, Workload, priority_class
+from pilotage.bench.workloads import NAMESPACE, OTHER_NAMESPACE, BenchWorkload, Object, priority_class
 from pilotage.clock import Clock, thread_cpu_seconds
 from pilotage.kube.client import KubeClient
 from pilotage.model import KINDS
@@ -60,11 +60,16 @@ class Stalled(Exception):
 _STALL_SECONDS = 60.0
 
 
-class Stage:
+class BenchStage:
     """The cluster and the scheduler of one workload."""
 
     def __init__(
-        self, workload: Workload, clock: Clock, rng: random.Random, options: SchedulerOptions, latency_seconds: float
+        self,
+        workload: BenchWorkload,
+        clock: Clock,
+        rng: random.Random,
+        options: SchedulerOptions,
+        latency_seconds: float,
     ) -> None:
         self._workload = workload
         self._clock = clock
@@ -85,7 +90,7 @@ class Stage:
         self._unbound: set[str] = set()
         self._bound: set[str] = set()
         self._settled_by = _BOUND
-        self.timeline: Timeline | None = None
+        self.timeline: BindingTimeline | None = None
         """If there is one, creations and bindings are noted in it."""
 
     @asynccontextmanager

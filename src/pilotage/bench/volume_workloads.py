@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pilotage.bench.workloads import NAMESPACE, Object, Workload, bench_node, bench_pod
+from pilotage.bench.workloads import NAMESPACE, BenchWorkload, Object, bench_node, bench_pod
 from pilotage.sandbox.life.controllers.provisioner import PROVISIONER
 from pilotage.sandbox.life.controllers.volumes import VolumeController
 
@@ -17,7 +17,7 @@ _MODES = ["ReadOnlyMany"]
 _DONE = {"pv.kubernetes.io/bind-completed": "true"}
 
 
-def _csi_nodes(workload: Workload) -> Iterator[Object]:
+def _csi_nodes(workload: BenchWorkload) -> Iterator[Object]:
     for number in range(workload.nodes):
         name = f"node-{number:05}"
         driver = {"name": _CSI_DRIVER, "nodeID": name, "allocatable": {"count": _VOLUMES_PER_NODE}}
@@ -30,14 +30,14 @@ def _csi_nodes(workload: Workload) -> Iterator[Object]:
         }
 
 
-def _csi_objects(workload: Workload) -> Iterator[Object]:
+def _csi_objects(workload: BenchWorkload) -> Iterator[Object]:
     yield from _csi_nodes(workload)
     for number in range(workload.pods):
         source = {"csi": {"driver": _CSI_DRIVER, "volumeHandle": f"vol-{number:06}"}}
         yield from _bound_pair(number, source)
 
 
-def _in_tree_objects(workload: Workload) -> Iterator[Object]:
+def _in_tree_objects(workload: BenchWorkload) -> Iterator[Object]:
     for node in _csi_nodes(workload):
         node["metadata"]["annotations"]["storage.alpha.kubernetes.io/migrated-plugins"] = _IN_TREE
         yield node
@@ -78,7 +78,7 @@ def _claim(name: str, class_name: str, modes: list[str]) -> Object:
     }
 
 
-def _waiting_objects(workload: Workload) -> Iterator[Object]:
+def _waiting_objects(workload: BenchWorkload) -> Iterator[Object]:
     yield {
         "apiVersion": "storage.k8s.io/v1",
         "kind": "StorageClass",
@@ -102,7 +102,7 @@ def _init(number: int) -> Object:
 
 
 VOLUME_WORKLOADS = (
-    Workload(
+    BenchWorkload(
         name="SchedulingInTreePVs",
         about="pods with a bound in-tree volume each, on nodes that have moved to its CSI driver",
         nodes=5000,
@@ -113,7 +113,7 @@ VOLUME_WORKLOADS = (
         make_pod=_with_volume,
         make_objects=_in_tree_objects,
     ),
-    Workload(
+    BenchWorkload(
         name="SchedulingCSIPVs",
         about="pods with a bound CSI volume each",
         nodes=5000,
@@ -124,7 +124,7 @@ VOLUME_WORKLOADS = (
         make_pod=_with_volume,
         make_objects=_csi_objects,
     ),
-    Workload(
+    BenchWorkload(
         name="SchedulingWaitForFirstConsumer",
         about="pods with a volume each that is provisioned for the chosen node",
         nodes=5000,

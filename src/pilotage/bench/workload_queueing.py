@@ -19,7 +19,7 @@ from pilotage.assembly import SchedulerOptions, SchedulerProcess
 from pilotage.bench.cluster_objects import create_object
 from pilotage.bench.measure import peak_memory_mib
 from pilotage.bench.progress import Progress
-from pilotage.bench.queueing_jobs import NAMESPACE, JobRunner, Tally
+from pilotage.bench.queueing_jobs import NAMESPACE, JobRunner, QueueingTally
 from pilotage.bench.workloads import Object
 from pilotage.clock import SystemClock, cpu_seconds
 from pilotage.jobs.configuration.kinds import QueueingConfiguration
@@ -52,7 +52,7 @@ class NeverFinished(Exception):
 @dataclass(frozen=True, slots=True)
 class QueueingFigures:
     workloads: int
-    tally: Tally
+    tally: QueueingTally
     cpu_seconds: float
     virtual_seconds: float
     peak_memory_mib: float

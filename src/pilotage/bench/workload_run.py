@@ -14,11 +14,11 @@ import msgspec
 
 from pilotage.bench.child_process import Child, ChildFailed
 from pilotage.bench.cluster_objects import create_object
-from pilotage.bench.measure import Figures, Timeline
+from pilotage.bench.measure import BindingTimeline, Figures
 from pilotage.bench.process_cpu import CpuMeter
 from pilotage.bench.progress import Progress
 from pilotage.bench.stage import Stalled, unwrapped
-from pilotage.bench.workloads import NAMESPACE, OTHER_NAMESPACE, Object, Workload, priority_class
+from pilotage.bench.workloads import NAMESPACE, OTHER_NAMESPACE, BenchWorkload, Object, priority_class
 from pilotage.clock import Clock
 from pilotage.kube.client import KubeClient, ListOptions
 from pilotage.kube.reflector import Reflector
@@ -37,7 +37,13 @@ class WorkloadRun:
     """One run of one workload with one scheduler. `server` and `scheduler_name` name them in the figures."""
 
     def __init__(
-        self, workload: Workload, clock: Clock, rng: random.Random, *, server: str, scheduler_name: str = "pilotage"
+        self,
+        workload: BenchWorkload,
+        clock: Clock,
+        rng: random.Random,
+        *,
+        server: str,
+        scheduler_name: str = "pilotage",
     ) -> None:
         self._workload = workload
         self._clock = clock
@@ -47,7 +53,7 @@ class WorkloadRun:
         self._progress = Progress(clock)
         self._unbound: set[str] = set()
         self._bound: set[str] = set()
-        self._timeline: Timeline | None = None
+        self._timeline: BindingTimeline | None = None
         self._is_settled: Callable[[Pod], bool] = _is_bound
 
     async def make_cluster(self, client: KubeClient) -> None:
@@ -77,7 +83,7 @@ class WorkloadRun:
             self._is_settled = _is_bound if workload.init_pods_fit else _was_tried
             await self._schedule_all(client, scheduler, "init pods", workload.make_init_pod, workload.init_pods)
             self._is_settled = _is_bound if workload.pods_fit else _was_tried
-            timeline = self._timeline = Timeline()
+            timeline = self._timeline = BindingTimeline()
             cpu_before, beside = scheduler.cpu_seconds(), CpuMeter(others or {})
             await self._schedule_all(client, scheduler, "pods", workload.make_pod, workload.pods)
             beside_used = beside.used()

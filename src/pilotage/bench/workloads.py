@@ -19,7 +19,7 @@ DEFAULT_REQUESTS = {"cpu": "100m", "memory": "500Mi"}
 
 
 @dataclass(frozen=True, slots=True)
-class Workload:
+class BenchWorkload:
     """A benchmark. The makers get the number of the object and return a manifest."""
 
     name: str
@@ -36,7 +36,7 @@ class Workload:
     """False: they are tried once and wait, and the measured pods come when all have been tried."""
     pods_fit: bool = True
     """False: the measured pods are to be tried, not bound; each is done when its status says why it waits."""
-    make_objects: Callable[[Workload], Iterable[Object]] = lambda workload: ()
+    make_objects: Callable[[BenchWorkload], Iterable[Object]] = lambda workload: ()
     """What else is there before the first pod: classes, devices, claims, volumes; with their status."""
     controllers: Sequence[ControllerFactory] = ()
     """Which of the sandbox's controllers take part; over HTTP all of them do."""
@@ -45,7 +45,7 @@ class Workload:
     contrast_gate: str = ""
     """A feature gate whose worth this workload shows: it is run a second time with the gate off."""
 
-    def sized(self, nodes: int | None, init_pods: int | None, pods: int | None) -> Workload:
+    def sized(self, nodes: int | None, init_pods: int | None, pods: int | None) -> BenchWorkload:
         """The same with other numbers; None leaves them as they are."""
         return replace(
             self,
@@ -106,7 +106,7 @@ def bench_pod(name: str, requests: Mapping[str, str] | None = None) -> Object:
     }
 
 
-SCHEDULING_BASIC = Workload(
+SCHEDULING_BASIC = BenchWorkload(
     name="SchedulingBasic",
     about="default pods on default nodes",
     nodes=5000,
@@ -117,7 +117,7 @@ SCHEDULING_BASIC = Workload(
     make_pod=lambda number: bench_pod(f"pod-{number:06}"),
 )
 
-UNSCHEDULABLE = Workload(
+UNSCHEDULABLE = BenchWorkload(
     name="Unschedulable",
     about="pods that fit nowhere: every cycle ends in a status patch",
     nodes=1000,
@@ -145,7 +145,7 @@ def _preemptor(number: int) -> Object:
     return pod
 
 
-PREEMPTION_BASIC = Workload(
+PREEMPTION_BASIC = BenchWorkload(
     name="PreemptionBasic",
     about="nodes full of pods that can go, four of which must go for each pod that comes",
     nodes=500,

@@ -18,7 +18,7 @@ from pilotage.bench.in_process import InProcessBench
 from pilotage.bench.measure import Figures
 from pilotage.bench.over_http import OverHttpBench
 from pilotage.bench.stage import Stalled
-from pilotage.bench.workloads import Workload
+from pilotage.bench.workloads import BenchWorkload
 from pilotage.cli.bench_events import bench_events
 from pilotage.cli.bench_queueing import bench_queueing
 from pilotage.cli.bench_real import bench_real
@@ -115,7 +115,7 @@ def bench(
 class _Course:
     """What is measured and where; it can be run several times, with different schedulers."""
 
-    workload: Workload
+    workload: BenchWorkload
     server: str
     latency_seconds: float
     seed: int
@@ -141,7 +141,7 @@ def _without(flags: SchedulerFlags, gate: str) -> SchedulerFlags:
 
 
 def _in_process(
-    workload: Workload, clock: Clock, rng: random.Random, options: SchedulerOptions, latency_seconds: float
+    workload: BenchWorkload, clock: Clock, rng: random.Random, options: SchedulerOptions, latency_seconds: float
 ) -> InProcessBench:
     try:
         return InProcessBench(workload, clock, rng, options, latency_seconds)
@@ -149,7 +149,7 @@ def _in_process(
         raise bad_input(str(error)) from error
 
 
-def _workload(name: str) -> Workload:
+def _workload(name: str) -> BenchWorkload:
     workload = WORKLOADS.get(name)
     if workload is None:
         known = [*WORKLOADS, event_handling.NAME, workload_queueing.NAME]

@@ -18,7 +18,7 @@ from pilotage.bench.measure import Figures
 from pilotage.bench.over_real import OverRealBench
 from pilotage.bench.program import ProgramFailed
 from pilotage.bench.stage import Stalled
-from pilotage.bench.workloads import Workload
+from pilotage.bench.workloads import BenchWorkload
 from pilotage.cli.console import PlainConsole
 from pilotage.cli.errors import bad_input
 from pilotage.cli.output import show, show_json
@@ -27,7 +27,7 @@ from pilotage.clock import SystemClock
 from pilotage.rng import seeded
 
 
-def bench_real(workload: Workload, flags: SchedulerFlags, *, rounds: int, seed: int, output: str) -> None:
+def bench_real(workload: BenchWorkload, flags: SchedulerFlags, *, rounds: int, seed: int, output: str) -> None:
     """Measure and print; the JSON object is the last line of stdout."""
     if workload.controllers:
         raise click.UsageError(f"{workload.name} needs controllers, which a bare API server does not have")
@@ -55,7 +55,7 @@ def _contenders(assets: ClusterAssets, flags: SchedulerFlags) -> list[Contender]
     return [ours] if theirs is None else [ours, KubeScheduler(theirs)]
 
 
-def document_of(workload: Workload, runs: Sequence[Figures], summaries: Sequence[Summary]) -> dict[str, Any]:
+def document_of(workload: BenchWorkload, runs: Sequence[Figures], summaries: Sequence[Summary]) -> dict[str, Any]:
     document: dict[str, Any] = {
         "workload": workload.name,
         "server": "real",
@@ -67,7 +67,7 @@ def document_of(workload: Workload, runs: Sequence[Figures], summaries: Sequence
     return document
 
 
-def print_table(workload: Workload, runs: Sequence[Figures], summaries: Sequence[Summary]) -> None:
+def print_table(workload: BenchWorkload, runs: Sequence[Figures], summaries: Sequence[Summary]) -> None:
     sizes = f"{workload.nodes:,} nodes, {workload.init_pods:,} pods before, {workload.pods:,} measured"
     table = Table(title=f"{workload.name} (real API server): {sizes}", title_justify="left")
     for heading in ("SCHEDULER", "PODS/S", "CPU", "PEAK MEMORY", "CREATE TO BIND P50", "P99", "EVENTS", "ALL CPU"):

@@ -16,7 +16,7 @@ from rich.live import Live
 from pilotage.assembly import SchedulerOptions
 from pilotage.cli.console import PlainConsole
 from pilotage.cli.demo_picture import Camera
-from pilotage.cli.demo_view import Moment, View
+from pilotage.cli.demo_view import DemoView, Moment
 from pilotage.cli.embedding import started
 from pilotage.cli.errors import CommandError, ExitCode
 from pilotage.cli.event_loop import run, until_interrupted
@@ -62,7 +62,7 @@ def demo(once: bool, nodes: int, flags: SchedulerFlags) -> None:
     console = PlainConsole(width=None if sys.stdout.isatty() else _WIDTH_WITHOUT_TERMINAL)
     options = flags.options()
     is_live = sys.stdout.isatty() and not console.is_dumb_terminal
-    show = _Show(View(console), SystemClock(), is_live=is_live, ends=once or not is_live)
+    show = _Show(DemoView(console), SystemClock(), is_live=is_live, ends=once or not is_live)
     finished = run(until_interrupted(show.play(nodes, options)))
     if show.last is not None:
         show.view.summary(show.last)
@@ -75,7 +75,7 @@ def demo(once: bool, nodes: int, flags: SchedulerFlags) -> None:
 class _Show:
     """One performance of the demo."""
 
-    def __init__(self, view: View, clock: Clock, *, is_live: bool, ends: bool) -> None:
+    def __init__(self, view: DemoView, clock: Clock, *, is_live: bool, ends: bool) -> None:
         self.view = view
         self.ends = ends
         self.last: Moment | None = None

@@ -21,7 +21,7 @@ _REMEMBERED: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class NodeUse:
     """How much of a resource is requested; CPU in thousandths of a core, memory in bytes."""
 
     requested: int
@@ -35,9 +35,9 @@ class Use:
 @dataclass(frozen=True, slots=True)
 class NodeLine:
     name: str
-    cpu: Use
-    memory: Use
-    pods: Use
+    cpu: NodeUse
+    memory: NodeUse
+    pods: NodeUse
     notes: tuple[str, ...]
     """Taints, and whether it is cordoned."""
 
@@ -168,9 +168,9 @@ def _node(node: Node, requested: Mapping[str, int]) -> NodeLine:
     allocatable = node.status.allocatable
     return NodeLine(
         name=node.name,
-        cpu=Use(requested.get("cpu", 0), quantity_milli(allocatable.get("cpu", 0))),
-        memory=Use(requested.get("memory", 0), quantity_value(allocatable.get("memory", 0))),
-        pods=Use(requested.get("pods", 0), quantity_value(allocatable.get("pods", 0))),
+        cpu=NodeUse(requested.get("cpu", 0), quantity_milli(allocatable.get("cpu", 0))),
+        memory=NodeUse(requested.get("memory", 0), quantity_value(allocatable.get("memory", 0))),
+        pods=NodeUse(requested.get("pods", 0), quantity_value(allocatable.get("pods", 0))),
         notes=tuple(f"{taint.key}:{taint.effect}" for taint in node.spec.taints)
         + (("cordoned",) if node.spec.unschedulable else ()),
     )

@@ -12,7 +12,7 @@ from typing import Final
 from rich.table import Table
 from rich.text import Text
 
-from pilotage.cli.demo_picture import NodeLine, PendingLine, Use, WorkloadLine
+from pilotage.cli.demo_picture import NodeLine, NodeUse, PendingLine, WorkloadLine
 
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉"
 _GIB: Final = 1 << 30
@@ -68,7 +68,7 @@ class Painter:
             table.add_row(Text(f"and {len(lines) - most} more", "bright_black"))
         return table
 
-    def _use(self, use: Use, width: int, numbers: str, numbers_width: int) -> Text:
+    def _use(self, use: NodeUse, width: int, numbers: str, numbers_width: int) -> Text:
         return Text.assemble(self.bar(use.share, width), " ", numbers.rjust(numbers_width))
 
 
@@ -86,7 +86,7 @@ def _colour(share: float) -> str:
     return "yellow" if share < 0.9 else "red"
 
 
-def _gibibytes(use: Use) -> str:
+def _gibibytes(use: NodeUse) -> str:
     return f"{use.requested / _GIB:.3g}/{use.allocatable / _GIB:.3g}Gi"
 
 

@@ -32,7 +32,7 @@ class Moment:
     footer: str = ""
 
 
-class View:
+class DemoView:
     """Draws moments on a console."""
 
     def __init__(self, console: Console) -> None:

@@ -15,7 +15,7 @@ from pilotage.cli.event_loop import run as run_loop
 from pilotage.cli.explain_timeline import explain_timeline, show_timeline
 from pilotage.cli.options import common_options
 from pilotage.cli.output import show, show_json, show_yaml
-from pilotage.cli.queueing_view import Source
+from pilotage.cli.queueing_view import QueueingSource
 from pilotage.cli.scheduler_address import EXPLAIN_PAGE, SANDBOX_QUEUE, SchedulerAddress, scheduler_address
 from pilotage.cli.scheduler_flags import SchedulerFlags, scheduler_flags
 from pilotage.clock import SystemClock
@@ -96,7 +96,7 @@ def explain(
     tried again. NAME may also be that of its job. Exits with 1 if it is not admitted.
     """
     if subject.partition("/")[0] in _WORKLOAD_WORDS and "/" in subject:
-        source = Source(kubeconfig, context_name, files)
+        source = QueueingSource(kubeconfig, context_name, files)
         is_admitted = explain_workload(source, subject.partition("/")[2], namespace, output)
         return ExitCode.OK if is_admitted else ExitCode.FAILED
     if wants_timeline:
@@ -210,7 +210,7 @@ def _show(report: Report, output: str) -> None:
         show(render(report, wide=output == "wide"))
 
 
-def explain_workload(source: Source, name: str, namespace: str, output: str) -> bool:
+def explain_workload(source: QueueingSource, name: str, namespace: str, output: str) -> bool:
     """Show it; returns whether the workload may run."""
     clock = SystemClock()
     view = source.view(clock)

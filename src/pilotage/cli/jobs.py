@@ -8,7 +8,7 @@ import msgspec
 from pilotage.cli.columns import columns
 from pilotage.cli.options import common_options
 from pilotage.cli.output import show, show_json
-from pilotage.cli.queueing_view import Source, source_options
+from pilotage.cli.queueing_view import QueueingSource, source_options
 from pilotage.clock import rfc3339
 from pilotage.explain.queueing import QueueingView, owner_of
 from pilotage.jobs.reports import PendingWorkload
@@ -49,7 +49,7 @@ class JobRow(msgspec.Struct, frozen=True):
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @source_options
 @common_options
-def jobs(namespace: str | None, queue_name: str | None, state: str | None, output: str, source: Source) -> None:
+def jobs(namespace: str | None, queue_name: str | None, state: str | None, output: str, source: QueueingSource) -> None:
     """Show queued workloads: those that run first, then those that wait, in the order of their queues.
 
     REASON says why a workload does not run; `pilotage explain workload/NAME` says more. REQUEUES counts how often its

@@ -23,7 +23,7 @@ from pilotage.cli.options import common_options
 from pilotage.escaping import visible_text
 
 
-class _Entry(NamedTuple):
+class _CommandEntry(NamedTuple):
     """Where a command is, and the line that the overview shows of it."""
 
     module: str
@@ -36,18 +36,20 @@ class _Entry(NamedTuple):
 _COLLECTOR: Final = (10_000, 20, 20)
 
 _COMMANDS: Final = {
-    "demo": _Entry("pilotage.cli.demo", "demo", "Watch pods being placed in an embedded cluster."),
-    "sandbox": _Entry("pilotage.cli.sandbox", "sandbox", "Run an embedded cluster for kubectl and other clients."),
-    "run": _Entry("pilotage.cli.run", "run", "Schedule the pods of any cluster."),
-    "explain": _Entry("pilotage.cli.explain", "explain", "Say why a pod is where it is, and what would help."),
-    "queue": _Entry("pilotage.cli.queue", "queue", "Show which pods wait in the scheduler, and for what."),
-    "queues": _Entry("pilotage.cli.queues", "queues", "Show the quota of cluster queues, and who uses it."),
-    "jobs": _Entry("pilotage.cli.jobs", "jobs", "Show queued workloads, their order, and what they wait for."),
-    "bench": _Entry("pilotage.cli.bench", "bench", "Measure pods per second, latency, CPU and memory."),
-    "config": _Entry("pilotage.cli.config", "config", "Check configuration files, or print the default one."),
-    "plugin": _Entry("pilotage.cli.plugin", "plugin", "List plugins, start a new one, check a plugin file."),
-    "scenario": _Entry("pilotage.cli.scenario", "scenario", "Play scenarios in virtual time, and compare."),
-    "conformance": _Entry("pilotage.cli.conformance", "conformance", "Compare decisions with kube-scheduler's."),
+    "demo": _CommandEntry("pilotage.cli.demo", "demo", "Watch pods being placed in an embedded cluster."),
+    "sandbox": _CommandEntry(
+        "pilotage.cli.sandbox", "sandbox", "Run an embedded cluster for kubectl and other clients."
+    ),
+    "run": _CommandEntry("pilotage.cli.run", "run", "Schedule the pods of any cluster."),
+    "explain": _CommandEntry("pilotage.cli.explain", "explain", "Say why a pod is where it is, and what would help."),
+    "queue": _CommandEntry("pilotage.cli.queue", "queue", "Show which pods wait in the scheduler, and for what."),
+    "queues": _CommandEntry("pilotage.cli.queues", "queues", "Show the quota of cluster queues, and who uses it."),
+    "jobs": _CommandEntry("pilotage.cli.jobs", "jobs", "Show queued workloads, their order, and what they wait for."),
+    "bench": _CommandEntry("pilotage.cli.bench", "bench", "Measure pods per second, latency, CPU and memory."),
+    "config": _CommandEntry("pilotage.cli.config", "config", "Check configuration files, or print the default one."),
+    "plugin": _CommandEntry("pilotage.cli.plugin", "plugin", "List plugins, start a new one, check a plugin file."),
+    "scenario": _CommandEntry("pilotage.cli.scenario", "scenario", "Play scenarios in virtual time, and compare."),
+    "conformance": _CommandEntry("pilotage.cli.conformance", "conformance", "Compare decisions with kube-scheduler's."),
 }
 
 _HELP: Final = """A Kubernetes scheduler that can be programmed in Python, asked why, and replayed.
@@ -88,7 +90,7 @@ class _LazyGroup(click.Group):
             formatter.write_dl([(name, entry.summary) for name, entry in _COMMANDS.items()])
 
 
-def _imported(entry: _Entry) -> click.Command:
+def _imported(entry: _CommandEntry) -> click.Command:
     """The command. What its modules consist of stays until the end: the collector, off until here if this is the
     first command of the process, never has to look through it."""
     command = getattr(importlib.import_module(entry.module), entry.name)

@@ -27,7 +27,7 @@ _FILE = click.Path(path_type=Path)
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class QueueingSource:
     """Where to look."""
 
     kubeconfig: str | None = None
@@ -85,6 +85,6 @@ def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
     def with_source(
         kubeconfig: str | None, context: str | None, files: tuple[Path, ...], configuration: Path | None, **others: Any
     ) -> Any:
-        return command(source=Source(kubeconfig, context, files, configuration), **others)
+        return command(source=QueueingSource(kubeconfig, context, files, configuration), **others)
 
     return with_source

@@ -10,7 +10,7 @@ from pilotage.cli.columns import columns
 from pilotage.cli.errors import bad_input
 from pilotage.cli.options import common_options
 from pilotage.cli.output import show, show_json
-from pilotage.cli.queueing_view import Source, source_options
+from pilotage.cli.queueing_view import QueueingSource, source_options
 from pilotage.escaping import visible_lines
 from pilotage.explain.amounts import readable
 from pilotage.jobs.reports import ClusterQueueReport, LocalQueueReport, QuotaReport
@@ -33,7 +33,7 @@ _LOCAL = ("NAMESPACE", "LOCAL QUEUE", "CLUSTER QUEUE", "PENDING", "RESERVING", "
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @source_options
 @common_options
-def queues(name: str, namespace: str | None, output: str, source: Source) -> None:
+def queues(name: str, namespace: str | None, output: str, source: QueueingSource) -> None:
     """Show cluster queues with their quota, and the local queues that lead to them.
 
     QUOTA is what belongs to a queue, BORROWED what it uses of others' quota, FREE what a workload could get now, by

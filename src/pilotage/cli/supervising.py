@@ -31,8 +31,8 @@ from pilotage.serve.front_proxy import FrontProxy
 from pilotage.serve.listening import Doors
 from pilotage.serve.tls import CertificateError, ServerTls, TlsOptions
 from pilotage.supervise.messages import Channel, ToSupervisor
-from pilotage.supervise.scheduler_process import DUMP_SIGNAL, SchedulerProcess
-from pilotage.supervise.supervisor import Candidate, Supervisor
+from pilotage.supervise.scheduler_process import DUMP_SIGNAL, SupervisedScheduler
+from pilotage.supervise.supervisor import LeaseCandidate, Supervisor
 from pilotage.tasks import sole_error
 
 log = logging.getLogger(__name__)
@@ -51,7 +51,7 @@ class Supervising:
         self._rng = seeded(fresh_seed())
         self._metrics = Metrics()
 
-    async def run(self, child: SchedulerProcess) -> int:
+    async def run(self, child: SupervisedScheduler) -> int:
         """Until the scheduler has ended; its exit code.
 
         Raises SchedulerEnded, LeadershipLost, Refused, CannotListen, CertificateError; the scheduler is dead then, too.
@@ -96,7 +96,7 @@ class Supervising:
         stack.push_async_callback(transport.close)
         return MeasuredTransport(transport, connection.server, self._metrics, self._clock)
 
-    def _candidate(self, stack: AsyncExitStack, child: SchedulerProcess) -> Candidate | None:
+    def _candidate(self, stack: AsyncExitStack, child: SupervisedScheduler) -> LeaseCandidate | None:
         scheduler = self._settings.configuration.scheduler
         if not scheduler.leader_election.leader_elect:
             return None
@@ -105,7 +105,7 @@ class Supervising:
         identity = f"{socket.gethostname()}_{random_uid(self._rng)}"
         election = Election(identity, self._settings.lease, self._settings.timing, child.state.set_renewed_at)
         reporter = scheduler.profiles[0].scheduler_name
-        return Candidate(LeaderElector(client, election, self._clock, self._rng, reporter), client)
+        return LeaseCandidate(LeaderElector(client, election, self._clock, self._rng, reporter), client)
 
     def _guard(self, stack: AsyncExitStack) -> tuple[Guard, PublishedAuthorities | None]:
         connections = self._connections

@@ -32,7 +32,7 @@ _ABSENT: Final = object()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Place:
+class FieldPlace:
     """Where something was read: for problems that only show when it is put to use."""
 
     line: int = 0
@@ -82,14 +82,14 @@ def camel(name: str) -> str:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Field:
+class _FieldDecoder:
     attribute: str
     hint: Any
     is_required: bool
     is_place: bool
 
 
-_SIMPLE: Final = (bool, int, float, str, type(None), Any, Located, Place)
+_SIMPLE: Final = (bool, int, float, str, type(None), Any, Located, FieldPlace)
 
 
 def _parts(hint: Any) -> Iterator[Any]:
@@ -190,7 +190,7 @@ class _Decoder:
         assert fields is not None
         if not isinstance(source.value, Mapping):
             return self._mismatch("an object", source, path)
-        place = Place(source.line, path)
+        place = FieldPlace(source.line, path)
         values: dict[str, Any] = {field.attribute: place for field in fields.values() if field.is_place}
         for key, item in source.value.items():
             field = fields.get(key)
@@ -243,16 +243,16 @@ class _Decoder:
 
 
 @lru_cache(maxsize=512)
-def _fields_of(cls: Any) -> dict[str, _Field] | None:
+def _fields_of(cls: Any) -> dict[str, _FieldDecoder] | None:
     """The fields of a dataclass or a struct by their names in files; None if it is neither."""
     if dataclasses.is_dataclass(cls):
         hints = typing.get_type_hints(cls, include_extras=True)
         return {
-            camel(field.name): _Field(
+            camel(field.name): _FieldDecoder(
                 field.name,
                 hints[field.name],
                 field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING,
-                hints[field.name] is Place,
+                hints[field.name] is FieldPlace,
             )
             for field in dataclasses.fields(cls)
             if field.init
@@ -260,7 +260,7 @@ def _fields_of(cls: Any) -> dict[str, _Field] | None:
     if isinstance(cls, type) and issubclass(cls, msgspec.Struct):
         hints = typing.get_type_hints(cls, include_extras=True)
         return {
-            field.encode_name: _Field(field.name, hints[field.name], field.required, False)
+            field.encode_name: _FieldDecoder(field.name, hints[field.name], field.required, False)
             for field in msgspec.structs.fields(cls)
         }
     return None

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, cast, get_args
 
-from pilotage.config.decode import Place
+from pilotage.config.decode import FieldPlace
 from pilotage.config.located import Located
 from pilotage.config.obsolete import API_VERSION, REMOVED_PLUGINS
 from pilotage.model.durations import Duration, go_duration
@@ -53,7 +53,7 @@ class PluginRef:
 
     name: str
     weight: int = 0
-    place: Place = field(default=Place(), compare=False)
+    place: FieldPlace = field(default=FieldPlace(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class PluginArguments:
 
     name: str
     args: Located | None = None
-    place: Place = field(default=Place(), compare=False)
+    place: FieldPlace = field(default=FieldPlace(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class ProfileConfiguration:
     plugins: Mapping[Point, PluginSet | tuple[PluginRef, ...]] = field(default_factory=dict)
     """As written: a set, or the plain list of KEP-624, which replaces the default list of its point."""
     plugin_config: tuple[PluginArguments, ...] = ()
-    place: Place = field(default=Place(), compare=False)
+    place: FieldPlace = field(default=FieldPlace(), compare=False)
 
     def plugin_set(self, point: str) -> PluginSet:
         given = self.plugins.get(cast(Point, point), PluginSet())

@@ -62,12 +62,12 @@ def examine_configuration(text: str, source: str = "") -> tuple[SchedulerConfigu
     documents, problems = read_documents(text)
     if not documents and not problems:
         problems.append(Problem(0, "", f"is empty; it should hold a {KIND}"))
-    return _Loader(source, problems).load(documents)
+    return _ConfigurationLoader(source, problems).load(documents)
 
 
 def configuration_of(value: Mapping[str, Any], source: str = "") -> SchedulerConfiguration:
     """Read a configuration that is already a JSON value."""
-    configuration, problems = _Loader(source, []).load([located(value)])
+    configuration, problems = _ConfigurationLoader(source, []).load([located(value)])
     if problems:
         raise ConfigError(source, problems)
     return configuration
@@ -85,7 +85,7 @@ def read_text(path: Path | str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _File(KubeSchedulerConfiguration):
+class _ConfigurationFile(KubeSchedulerConfiguration):
     """The fields that a file may have besides those that are kept."""
 
     api_version: str = ""
@@ -126,7 +126,7 @@ class _PilotageFile(PilotageConfiguration):
         return PilotageConfiguration(self.plugin_files, self.feature_gates, self.cycle_budget)
 
 
-class _Loader:
+class _ConfigurationLoader:
     def __init__(self, source: str, problems: list[Problem]) -> None:
         self._source = source
         self._problems = problems
@@ -164,7 +164,7 @@ class _Loader:
         for name in _KEP_624_FIELDS:
             if name in document.value and "profiles" in document.value:
                 self._refuse(document, name, f"either profiles or {name} at the top (one profile), not both")
-        read = decode_partly(_File, document, self._problems)
+        read = decode_partly(_ConfigurationFile, document, self._problems)
         self._scheduler = read.kept() if read is not None else KubeSchedulerConfiguration()
 
     def _read_additions(self, document: Located, version: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from pilotage.config.decode import Place, camel
+from pilotage.config.decode import FieldPlace, camel
 from pilotage.config.kinds import (
     KIND,
     PILOTAGE_API_VERSION,
@@ -65,7 +65,7 @@ def _object(value: Any) -> dict[str, Any]:
 
 
 def _is_unset(item: Any) -> bool:
-    return item is None or isinstance(item, Place) or (isinstance(item, Mapping | tuple) and not item)
+    return item is None or isinstance(item, FieldPlace) or (isinstance(item, Mapping | tuple) and not item)
 
 
 def _is_duration(hint: Any) -> bool:

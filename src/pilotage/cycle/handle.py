@@ -35,7 +35,7 @@ from pilotage.model.codec import json_of
 from pilotage.observe.instruments import Counter, Histogram
 from pilotage.observe.metrics import Metrics
 from pilotage.observe.plugin_errors import PluginErrors
-from pilotage.observe.plugin_metrics import PluginMetrics
+from pilotage.observe.plugin_metrics import PluginMetricTable
 
 
 class FrameworkHandle:
@@ -60,7 +60,7 @@ class FrameworkHandle:
         self.waiting_pods = WaitingPods()
         self.clock = clock
         self.rng = rng
-        self.metrics = PluginMetrics(self._metrics)
+        self.metrics = PluginMetricTable(self._metrics)
         self.background = PluginTasks(clock, PluginErrors(self._metrics))
         self.profile_name = ""
         self._plugin = ""

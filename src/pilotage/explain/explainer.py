@@ -18,7 +18,7 @@ from pilotage.cluster.node_view import RowView
 from pilotage.cycle.placement import NoNodes, ProfileEngine, diagnose
 from pilotage.explain.advice import Advisor
 from pilotage.explain.eviction import preemption_text
-from pilotage.explain.report import Lack, LackDetail, NearNode, NodeScore, RejectionGroup, Report, RetryEvent
+from pilotage.explain.report import Lack, LackDetail, NearNode, RejectionGroup, Report, RetryEvent, ScoredNode
 from pilotage.framework.choice import choose
 from pilotage.framework.diagnosis import Diagnosis
 from pilotage.framework.errors import PluginError
@@ -108,7 +108,7 @@ def _fitting(engine: ProfileEngine, pod: Pod, blank: Report, chosen: int, node_n
         totals += weighted
     order = sorted(range(len(rows)), key=lambda at: (-int(totals[at]), rows[at] != chosen))
     best = tuple(
-        NodeScore(
+        ScoredNode(
             engine.nodes.names[int(rows[at])],
             int(totals[at]),
             {name: int(weighted[at]) for name, (_, weighted) in breakdown.items()},

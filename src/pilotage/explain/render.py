@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from pilotage.escaping import visible_lines
 from pilotage.explain.amounts import readable
-from pilotage.explain.report import Advice, Lack, LackDetail, NodeScore, OthersWaiting, RejectionGroup, Report
+from pilotage.explain.report import Advice, Lack, LackDetail, OthersWaiting, RejectionGroup, Report, ScoredNode
 
 _MANY_EVENTS = 8
 
@@ -94,7 +94,7 @@ def _score_lines(report: Report) -> Iterator[str]:
         yield f"{report.tied} nodes share the highest score; the first in kube-scheduler's order is taken"
 
 
-def _plugins_text(score: NodeScore) -> str:
+def _plugins_text(score: ScoredNode) -> str:
     return ", ".join(f"{name} {value}" for name, value in score.plugins.items() if value)
 
 

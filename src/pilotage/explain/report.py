@@ -45,7 +45,7 @@ class NearNode(msgspec.Struct, frozen=True, rename="camel"):
     lacks: tuple[Lack, ...]
 
 
-class NodeScore(msgspec.Struct, frozen=True, rename="camel"):
+class ScoredNode(msgspec.Struct, frozen=True, rename="camel"):
     """A feasible node with its score, plugin by plugin (weighted)."""
 
     node: str
@@ -99,7 +99,7 @@ class Report(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     rejections: tuple[RejectionGroup, ...] = ()
     nearest: tuple[NearNode, ...] = ()
     """Of a pod that fits: only the node that was asked about, if it does not fit there."""
-    best: tuple[NodeScore, ...] = ()
+    best: tuple[ScoredNode, ...] = ()
     """The best nodes, and the node that was asked about if the pod fits there."""
     feasible: int = 0
     tied: int = 0

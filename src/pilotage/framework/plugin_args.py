@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from pilotage.config import obsolete
-from pilotage.config.decode import Place, camel, decode, description
+from pilotage.config.decode import FieldPlace, camel, decode, description
 from pilotage.config.kinds import PluginArguments
 from pilotage.config.located import Located, located
 from pilotage.config.problems import ConfigError, Problem
@@ -23,7 +23,7 @@ def decode_arguments(
     `switched_off` names the fields that a feature gate has turned off: they must not be given and are then None.
     """
     given = Located({}, entry.place.line) if entry.args is None else entry.args
-    place = Place(given.line, f"{entry.place.path}.args" if entry.place.path else "args")
+    place = FieldPlace(given.line, f"{entry.place.path}.args" if entry.place.path else "args")
     if not isinstance(given.value, Mapping):
         problems.append(place.problem("expected an object"))
         return None
@@ -51,7 +51,7 @@ def arguments_of(plugin: str, args_type: type, given: Mapping[str, Any]) -> Any:
     return args
 
 
-def _check_type_meta(plugin: str, given: Located, place: Place, problems: list[Problem]) -> None:
+def _check_type_meta(plugin: str, given: Located, place: FieldPlace, problems: list[Problem]) -> None:
     assert isinstance(given.value, Mapping)
     kind, version = given.value.get("kind"), given.value.get("apiVersion")
     wanted = f"{plugin}Args"
@@ -64,7 +64,7 @@ def _check_type_meta(plugin: str, given: Located, place: Place, problems: list[P
         problems.append(Problem(version.line, f"{place.path}.apiVersion", message))
 
 
-def _decoded(args_type: type, fields: Located, problems: list[Problem], place: Place) -> Any:
+def _decoded(args_type: type, fields: Located, problems: list[Problem], place: FieldPlace) -> Any:
     try:
         return decode(args_type, fields, problems, place.path)
     except Exception as error:  # the class comes from the plugin's author and may do anything

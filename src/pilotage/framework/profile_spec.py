@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pilotage.config.decode import Place
+from pilotage.config.decode import FieldPlace
 from pilotage.config.kinds import PluginArguments, ProfileConfiguration, SchedulerConfiguration
 from pilotage.config.problems import ConfigError, Problem
 from pilotage.framework.plugin_args import decode_arguments
@@ -84,7 +84,7 @@ def _arguments(
 
 def _nothing_given(profile: ProfileConfiguration, name: str) -> PluginArguments:
     path = ".".join(filter(None, (profile.place.path, f"pluginConfig[name={name}]")))
-    return PluginArguments(name, place=Place(profile.place.line, path))
+    return PluginArguments(name, place=FieldPlace(profile.place.line, path))
 
 
 def _check_common_sorting(

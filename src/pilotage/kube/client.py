@@ -64,14 +64,14 @@ class _StatusDetails(msgspec.Struct, rename="camel"):
     retry_after_seconds: int = 0
 
 
-class _Status(msgspec.Struct):
+class _ApiStatus(msgspec.Struct):
     kind: str = ""
     reason: str = ""
     message: str = ""
     details: _StatusDetails | None = None
 
 
-_status = msgspec.json.Decoder(_Status)
+_status = msgspec.json.Decoder(_ApiStatus)
 
 Answer: TypeAlias = Coroutine[Any, Any, bytes]
 """What a call comes to; nothing is sent before it is awaited."""
@@ -210,14 +210,14 @@ def status_error(response: Response) -> ApiStatusError:
     try:
         status = _status.decode(response.body)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        status = _Status()
+        status = _ApiStatus()
     if status.kind != "Status":
         text = " ".join(response.body[:200].decode("utf-8", "replace").split())
-        status = _Status(message=text or "the server gave no message")
+        status = _ApiStatus(message=text or "the server gave no message")
     return ApiStatusError(response.status, status.reason, status.message, _retry_after(response, status))
 
 
-def _retry_after(response: Response, status: _Status) -> float | None:
+def _retry_after(response: Response, status: _ApiStatus) -> float | None:
     header = response.headers.get("retry-after", "")
     if header.isdigit():
         return float(header)

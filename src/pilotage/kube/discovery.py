@@ -15,25 +15,25 @@ from pilotage.model.suggestions import suggestion
 T = TypeVar("T")
 
 
-class _Named(msgspec.Struct):
+class _ApiResource(msgspec.Struct):
     name: str
 
 
 class _Resources(msgspec.Struct):
-    resources: list[_Named] = []
+    resources: list[_ApiResource] = []
 
 
-class _Version(msgspec.Struct):
+class _GroupVersion(msgspec.Struct):
     version: str
 
 
-class _Group(msgspec.Struct):
+class _ApiGroup(msgspec.Struct):
     name: str
-    versions: list[_Version] = []
+    versions: list[_GroupVersion] = []
 
 
 class _Groups(msgspec.Struct):
-    groups: list[_Group] = []
+    groups: list[_ApiGroup] = []
 
 
 async def why_not_served(client: KubeClient, kind: KindInfo) -> str:

@@ -64,7 +64,7 @@ class ExecPlugin:
     cluster: ExecCluster | None = None
 
 
-class _Status(Unshown, rename="camel"):
+class _ExecStatus(Unshown, rename="camel"):
     token: str | None = None
     client_certificate_data: str | None = None
     client_key_data: str | None = None
@@ -74,7 +74,7 @@ class _Status(Unshown, rename="camel"):
 class _ExecCredential(msgspec.Struct, rename="camel"):
     api_version: str = ""
     kind: str = ""
-    status: _Status | None = None
+    status: _ExecStatus | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +202,7 @@ def _exec_info(plugin: ExecPlugin) -> str:
     return msgspec.json.encode({"apiVersion": plugin.api_version, "kind": "ExecCredential", "spec": spec}).decode()
 
 
-def _decode(output: bytes, plugin: ExecPlugin) -> _Status:
+def _decode(output: bytes, plugin: ExecPlugin) -> _ExecStatus:
     try:
         credential = msgspec.json.decode(output, type=_ExecCredential)
     except msgspec.DecodeError as error:

@@ -58,7 +58,7 @@ def load_connection(
         if context is None and is_in_cluster(environ):
             return in_cluster_connection(environ, clock)
         raise KubeconfigError(_nothing_found(environ))
-    return _Resolver(read_kubeconfigs(files), clock, environ).connection(context)
+    return _ContextResolver(read_kubeconfigs(files), clock, environ).connection(context)
 
 
 def _files(path: str | None, environ: Mapping[str, str]) -> list[Path]:
@@ -84,7 +84,7 @@ def _nothing_found(environ: Mapping[str, str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Resolver:
+class _ContextResolver:
     """Follows the names from a context to its cluster and user."""
 
     config: Kubeconfig

@@ -171,12 +171,12 @@ def _not_let_in(error: ApiStatusError) -> str:
     return f"the API server refuses us: {error}; check the address, scheme and path of the server"
 
 
-class _AccessStatus(msgspec.Struct):
+class _SelfAccessStatus(msgspec.Struct):
     allowed: bool = False
 
 
-class _AccessReview(msgspec.Struct):
-    status: _AccessStatus = msgspec.field(default_factory=_AccessStatus)
+class _SelfAccessReview(msgspec.Struct):
+    status: _SelfAccessStatus = msgspec.field(default_factory=_SelfAccessStatus)
 
 
 async def _is_allowed(client: KubeClient, permission: Permission) -> bool:
@@ -189,4 +189,4 @@ async def _is_allowed(client: KubeClient, permission: Permission) -> bool:
         "name": permission.name,
     }
     answer = await client.self_access_review(attributes)
-    return msgspec.json.decode(answer, type=_AccessReview).status.allowed
+    return msgspec.json.decode(answer, type=_SelfAccessReview).status.allowed

@@ -28,7 +28,7 @@ _PARTS: Final = ("_total", "_bucket", "_sum", "_count", "_created", "_info")
 """Endings that say something in the exposition format."""
 
 
-class _Bound:
+class _LabelBound:
     """How many sets of label values a metric may have."""
 
     __slots__ = ("_is_told", "_label_count", "_name")
@@ -63,7 +63,7 @@ class PluginCounter(Counter):
 
     def __init__(self, name: str, *labels: str) -> None:
         super().__init__(*labels)
-        self._bound = _Bound(name, len(labels))
+        self._bound = _LabelBound(name, len(labels))
 
     def add(self, *labels: str, amount: float = 1.0) -> None:
         if not amount >= 0:
@@ -76,7 +76,7 @@ class PluginGauge(Gauge):
 
     def __init__(self, name: str, *labels: str) -> None:
         super().__init__(*labels)
-        self._bound = _Bound(name, len(labels))
+        self._bound = _LabelBound(name, len(labels))
 
     def set(self, value: float, *labels: str) -> None:
         super().set(float(value), *self._bound.admit(labels, self._values))
@@ -90,13 +90,13 @@ class PluginHistogram(Histogram):
 
     def __init__(self, name: str, bounds: Sequence[float], *labels: str) -> None:
         super().__init__(bounds, *labels)
-        self._bound = _Bound(name, len(labels))
+        self._bound = _LabelBound(name, len(labels))
 
     def child(self, *labels: str) -> Distribution:
         return super().child(*self._bound.admit(labels, self._lines))
 
 
-class PluginMetrics:
+class PluginMetricTable:
     """Adds metrics to a table."""
 
     def __init__(self, table: MetricTable) -> None:

@@ -10,7 +10,7 @@ from pilotage.observe.declaration import MetricTable
 from pilotage.observe.instruments import Counter, Gauge, Histogram, Labels
 
 
-class Change(msgspec.Struct, frozen=True, array_like=True):
+class MetricChange(msgspec.Struct, frozen=True, array_like=True):
     """Of one metric under one set of label values: what a counter has grown by, the value of a gauge, or the buckets
     of a histogram and the sum of what fell into them."""
 
@@ -28,9 +28,9 @@ class Difference:
         self._values: dict[tuple[str, Labels], float] = {}
         self._counts: dict[tuple[str, Labels], list[int]] = {}
 
-    def take(self) -> list[Change]:
+    def take(self) -> list[MetricChange]:
         """What is new since the last time."""
-        found: list[Change] = []
+        found: list[MetricChange] = []
         for declaration in self._table.declarations():
             instrument = self._table.named(declaration.name)
             if isinstance(instrument, Histogram):
@@ -39,17 +39,17 @@ class Difference:
                 found.extend(self._changed(declaration.name, instrument))
         return found
 
-    def _changed(self, name: str, instrument: Counter | Gauge) -> list[Change]:
+    def _changed(self, name: str, instrument: Counter | Gauge) -> list[MetricChange]:
         found = []
         for labels, value in instrument.values().items():
             before = self._values.get((name, labels), 0.0)
             if value == before and (name, labels) in self._values:
                 continue
             self._values[name, labels] = value
-            found.append(Change(name, labels, value if isinstance(instrument, Gauge) else value - before))
+            found.append(MetricChange(name, labels, value if isinstance(instrument, Gauge) else value - before))
         return found
 
-    def _observed(self, name: str, instrument: Histogram) -> list[Change]:
+    def _observed(self, name: str, instrument: Histogram) -> list[MetricChange]:
         found = []
         for labels, line in instrument.lines().items():
             key = name, labels
@@ -57,12 +57,12 @@ class Difference:
             if line.counts == counts:
                 continue
             new = [now - before for now, before in zip(line.counts, counts, strict=True)]
-            found.append(Change(name, labels, line.sum - self._values.get(key, 0.0), new))
+            found.append(MetricChange(name, labels, line.sum - self._values.get(key, 0.0), new))
             self._counts[key], self._values[key] = list(line.counts), line.sum
         return found
 
 
-def add_changes(table: MetricTable, changes: Sequence[Change]) -> None:
+def add_changes(table: MetricTable, changes: Sequence[MetricChange]) -> None:
     """As if it had been counted here."""
     for change in changes:
         match table.named(change.metric):

@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class HealthCheck:
     """`problem` says what is wrong, "" if nothing is. Its words go to the log; the network is told yes or no."""
 
     name: str
@@ -25,7 +25,7 @@ class Check:
 OnResult = Callable[[str, str, bool], None]
 """Told of every check that was made: page, check, whether it passes."""
 
-PING = Check("ping", lambda: "")
+PING = HealthCheck("ping", lambda: "")
 SHUTDOWN: Final = "shutdown"
 SYNCED: Final = "sched-handler-sync"
 READINESS: Final = (SHUTDOWN, SYNCED)
@@ -36,7 +36,7 @@ OVERDUE_SECONDS: Final = 20.0
 class HealthPage:
     """One of the three pages. Answers `/name`, `/name/check`, `?verbose` and `?exclude=check`."""
 
-    def __init__(self, name: str, checks: Sequence[Check], on_result: OnResult) -> None:
+    def __init__(self, name: str, checks: Sequence[HealthCheck], on_result: OnResult) -> None:
         self.name = name
         self.checks = tuple(checks)
         self._on_result = on_result
@@ -45,7 +45,7 @@ class HealthPage:
         """What is wrong now, by check; empty if all is well."""
         return {check.name: problem for check in self.checks if (problem := self._problem(check))}
 
-    def _problem(self, check: Check) -> str:
+    def _problem(self, check: HealthCheck) -> str:
         problem = check.problem()
         self._on_result(self.name, check.name, not problem)
         return problem
@@ -84,7 +84,11 @@ class HealthPage:
 
 
 def three_pages(
-    on_result: OnResult, *, election: Sequence[Check] = (), ready: Sequence[Check] = (), alive: Sequence[Check] = ()
+    on_result: OnResult,
+    *,
+    election: Sequence[HealthCheck] = (),
+    ready: Sequence[HealthCheck] = (),
+    alive: Sequence[HealthCheck] = (),
 ) -> list[HealthPage]:
     """Alive: it answers, and what `alive` says. Ready: it has the whole cluster in memory, whether it leads or not."""
     return [
@@ -94,7 +98,7 @@ def three_pages(
     ]
 
 
-def election_check(election: ElectionFacts, clock: Clock) -> Check:
+def election_check(election: ElectionFacts, clock: Clock) -> HealthCheck:
     """A leader whose lease is long over and that has not ended yet: let it be killed."""
 
     def problem() -> str:
@@ -103,4 +107,4 @@ def election_check(election: ElectionFacts, clock: Clock) -> Check:
         late = clock.monotonic() - election.renewed_at - election.timing.lease_seconds
         return f"failed election to renew leadership on lease {election.lease.name}" if late > OVERDUE_SECONDS else ""
 
-    return Check("leaderElection", problem)
+    return HealthCheck("leaderElection", problem)

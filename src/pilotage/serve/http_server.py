@@ -166,7 +166,7 @@ class _Conversation:
 
     async def request(self, address: str) -> PageRequest:
         """All of the request that has begun. _BadRequest, TimeoutError, EOFError."""
-        message = _Message(self._limits)
+        message = _RequestMessage(self._limits)
         async with asyncio.timeout(self._limits.request_seconds):
             message.feed(self._arrived)
             while not message.is_complete:
@@ -203,7 +203,7 @@ class _Conversation:
         self._writer.transport.abort()
 
 
-class _Message:
+class _RequestMessage:
     """A request while it arrives, told by the parser."""
 
     def __init__(self, limits: ServerLimits) -> None:

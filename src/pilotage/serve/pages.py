@@ -14,7 +14,16 @@ from pilotage.observe.declaration import MetricTable
 from pilotage.observe.metrics import Metrics
 from pilotage.serve import component_pages, debug_pages
 from pilotage.serve.component_pages import About
-from pilotage.serve.health import READINESS, SHUTDOWN, SYNCED, Check, HealthPage, OnResult, election_check, three_pages
+from pilotage.serve.health import (
+    READINESS,
+    SHUTDOWN,
+    SYNCED,
+    HealthCheck,
+    HealthPage,
+    OnResult,
+    election_check,
+    three_pages,
+)
 from pilotage.serve.metrics_pages import count_checks, metrics_page, slis_page
 from pilotage.serve.page import Page, PageAnswer, PageRequest
 from pilotage.serve.service import SchedulerService
@@ -98,7 +107,7 @@ def _resources_page(service: SchedulerService) -> Page:
 def health_pages(service: SchedulerService, clock: Clock, on_result: OnResult) -> list[HealthPage]:
     """Of a scheduler that answers for itself."""
     election = [] if service.elector is None else [election_check(service.elector.election, clock)]
-    ready = [Check(name, lambda name=name: readiness(service)[name]) for name in READINESS]  # type: ignore[misc]
+    ready = [HealthCheck(name, lambda name=name: readiness(service)[name]) for name in READINESS]  # type: ignore[misc]
     return three_pages(on_result, election=election, ready=ready)
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
-from pilotage.observe.transfer import Change
+from pilotage.observe.transfer import MetricChange
 
 _LENGTH_BYTES: Final = 4
 _MOST_BYTES: Final = 1 << 30
@@ -50,7 +50,7 @@ class PageAsked(_Message, frozen=True):
     query: Mapping[str, Sequence[str]]
     headers: Mapping[str, str]
     body: bytes
-    measured: Sequence[Change]
+    measured: Sequence[MetricChange]
     """What the supervisor has measured since the last page."""
 
 

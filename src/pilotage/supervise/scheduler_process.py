@@ -35,7 +35,7 @@ class OwnEnd:
     state: SharedState
 
 
-class SchedulerProcess:
+class SupervisedScheduler:
     """The child, as its parent sees it."""
 
     def __init__(self, pid: int, end: socket.socket, state: SharedState, stack: int) -> None:
@@ -79,7 +79,7 @@ class SchedulerProcess:
             os.kill(self.pid, number)
 
 
-def start(work: Callable[[OwnEnd], int]) -> SchedulerProcess:
+def start(work: Callable[[OwnEnd], int]) -> SupervisedScheduler:
     """Do `work` in a child process, whose exit code is what it returns. Call it before anything runs."""
     ours, theirs = socket.socketpair()
     reading, writing = os.pipe()
@@ -95,7 +95,7 @@ def start(work: Callable[[OwnEnd], int]) -> SchedulerProcess:
     if pid:
         theirs.close()
         os.close(writing)
-        return SchedulerProcess(pid, ours, state, reading)
+        return SupervisedScheduler(pid, ours, state, reading)
     code = 1
     try:
         ours.close()

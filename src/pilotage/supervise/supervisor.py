@@ -32,7 +32,7 @@ from pilotage.kube.transport import TransportError
 from pilotage.model import KINDS, Pod
 from pilotage.observe.metrics import Metrics
 from pilotage.observe.transfer import Difference
-from pilotage.serve.health import READINESS, Check, election_check, three_pages
+from pilotage.serve.health import READINESS, HealthCheck, election_check, three_pages
 from pilotage.serve.metrics_pages import count_checks
 from pilotage.serve.service import LeadershipLost
 from pilotage.supervise.forwarded_pages import ForwardedPages
@@ -50,7 +50,7 @@ from pilotage.supervise.messages import (
     ServerChecked,
     ToSupervisor,
 )
-from pilotage.supervise.scheduler_process import SchedulerProcess
+from pilotage.supervise.scheduler_process import SupervisedScheduler
 from pilotage.supervise.shared_state import Work
 from pilotage.tasks import sole_error
 
@@ -70,7 +70,7 @@ class SchedulerEnded(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class LeaseCandidate:
     """Who stands for election, and the client with which a pod is marked."""
 
     elector: LeaderElector
@@ -82,9 +82,9 @@ class Supervisor:
 
     def __init__(
         self,
-        child: SchedulerProcess,
+        child: SupervisedScheduler,
         channel: Channel[ToSupervisor],
-        candidate: Candidate | None,
+        candidate: LeaseCandidate | None,
         metrics: Metrics,
         clock: Clock,
         *,
@@ -107,8 +107,8 @@ class Supervisor:
             three_pages(
                 count_checks(metrics),
                 election=[] if candidate is None else [election_check(candidate.elector.election, clock)],
-                ready=[Check(name, lambda name=name: self._problems.get(name, "")) for name in READINESS],  # type: ignore[misc]
-                alive=[Check("scheduler", self._silence_problem)],
+                ready=[HealthCheck(name, lambda name=name: self._problems.get(name, "")) for name in READINESS],  # type: ignore[misc]
+                alive=[HealthCheck("scheduler", self._silence_problem)],
             ),
             Difference(metrics),
             channel.send,

@@ -44,7 +44,7 @@ from pilotage.framework.waiting_pods import WaitingPods
 from pilotage.framework.what_if import Nesting, WhatIf
 from pilotage.model import Pod
 from pilotage.observe.declaration import MetricTable
-from pilotage.observe.plugin_metrics import PluginMetrics
+from pilotage.observe.plugin_metrics import PluginMetricTable
 from pilotage.rng import seeded
 from pilotage.testing.virtual_clock import VirtualClock
 
@@ -95,7 +95,7 @@ class FakeHandle:
         self.counters: Counter[str] = Counter()
         self.observed: list[tuple[str | float, ...]] = []
         """(name, value, labels...)"""
-        self.metrics = PluginMetrics(MetricTable())
+        self.metrics = PluginMetricTable(MetricTable())
         self.background: list[tuple[str, Callable[[], Coroutine[Any, Any, None]]]] = []
         """(name, coroutine function)"""
         self.profile_name = "default-scheduler"
