@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotage.cel import CelCompileError, CelError, Environment, Kind, Sizes, TooCostly
-from pilotage.cel import authorizer as everybody
 from pilotage.cel.cost import shape_of
+from pilotage.cel.functions import AUTHORIZER, EVERYBODY, authorizer_library
 
 ENVIRONMENT = Environment({"self": Kind.ANY, "old": Kind.LIST})
 SELF: dict[str, Any] = {
@@ -108,9 +108,10 @@ def test_what_cannot_be_done_is_refused_by_name_when_compiled(expression: str, p
 
 
 def test_everybody_is_allowed_everything_where_there_is_an_authorizer() -> None:
-    kind = everybody.AUTHORIZER
-    environment = Environment({"authorizer": kind, "authorizer.requestResource": kind}, everybody.overloads())
-    values = environment.bind({"authorizer": everybody.WHO, "authorizer.requestResource": everybody.WHO})
+    environment = Environment(
+        {"authorizer": AUTHORIZER, "authorizer.requestResource": AUTHORIZER}, authorizer_library()
+    )
+    values = environment.bind({"authorizer": EVERYBODY, "authorizer.requestResource": EVERYBODY})
     for expression in (
         "authorizer.group('apps').resource('deployments').subresource('status').namespace('n').name('x')"
         ".check('update').allowed()",

@@ -7,7 +7,7 @@
 Only this package imports the CEL library. Things that the library does differently and that are put right here: an
 error comes back as a value, not as an exception; and no limit on what an evaluation may cost but the number of turns of
 its loops, so expressions that could cost too much are refused (`cost.py`). What Kubernetes adds to the language is in
-`functions.py`; what is missing is refused when an expression is compiled, by name (`missing.py`).
+`functions.py`; what is missing is refused when an expression is compiled, by name.
 """
 
 from pilotage.cel.cost import MOST_FOR_OBJECT, Shape, Sizes, TooCostly

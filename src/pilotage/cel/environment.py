@@ -11,8 +11,7 @@ from cel_expr_python.ext import ext_bindings, ext_optional, ext_strings
 
 from pilotage.cel.cost import MAX_COST, MOST_FOR_OBJECT, Shape, Sizes, TooCostly, bound
 from pilotage.cel.functions import QUANTITY, Overload, declarations
-from pilotage.cel.missing import missing_function
-from pilotage.cel.syntax import Ident, Node, nodes_of, tree_of
+from pilotage.cel.syntax import Call, Ident, Node, nodes_of, tree_of
 
 MAX_LENGTH: Final = 10 * 1024
 _DOUBLING: Final = re.compile(r"\bopt(?:Flat)?Map\b")
@@ -21,6 +20,8 @@ _LONGEST_MESSAGE: Final = 1_000
 _MOST_KNOWN_SHAPES: Final = 64
 _CHEAP: Final = MAX_COST // 10
 """What costs no more is not looked at more closely."""
+_MISSING_MACROS: Final = frozenset({"sortBy", "existsOne", "transformList", "transformMap", "transformMapEntry"})
+_TWO_VARIABLES: Final = frozenset({"all", "exists", "exists_one"})
 _KEY: Final = re.compile(r'Key not found in map : "(.*)"', re.DOTALL)
 _INDEX: Final = re.compile(r"Index error: index=(-?\d+)")
 _OVERLOAD: Final = re.compile(r"No matching overloads found : (.*)", re.DOTALL)
@@ -104,10 +105,26 @@ class Environment:
         if doublings and len(expression) << doublings > _LARGEST_EXPANSION:
             raise TooCostly(f"{doublings} calls of optMap or optFlatMap")
         tree = tree_of(self._library.compile(expression, disable_check=True).serialize())
-        problem = missing_function(tree)
+        problem = _missing_function(tree)
         if problem:
             raise CelCompileError(problem)
         return tree
+
+
+def _missing_function(tree: Node) -> str:
+    """What Kubernetes' expressions may call and ours may not; "" if nothing is missing."""
+    for node in nodes_of(tree):
+        if not isinstance(node, Call):
+            continue
+        if node.function in _MISSING_MACROS:
+            return f"the macro {node.function}() is not supported"
+        # A macro that is known has become a loop; with two variables it is none and still a call.
+        if node.function in _TWO_VARIABLES and len(node.args) == 4:
+            return f"the macro {node.function}() with two variables is not supported"
+        # format.dns1123Label() and its like
+        if node.args and node.args[0] == Ident("format"):
+            return f"the function format.{node.function}() is not supported"
+    return ""
 
 
 class Program:

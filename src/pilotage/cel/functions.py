@@ -14,6 +14,9 @@ QUANTITY = cel.Type.Map(cel.Type.STRING, cel.Type.STRING)
 VERSION = cel.Type.List(cel.Type.STRING)
 # One map with texts looks like another to the type checker: which it is, is told when it is used.
 _ADDRESS = _BLOCK = _URL = QUANTITY
+AUTHORIZER = QUANTITY
+EVERYBODY = {"requestResource": ""}
+"""The value of an authorizer."""
 _BOOL, _INT, _STRING, _DOUBLE = cel.Type.BOOL, cel.Type.INT, cel.Type.STRING, cel.Type.DOUBLE
 _LIST = cel.Type.List(cel.Type.DYN)
 _STRINGS = cel.Type.List(_STRING)
@@ -139,6 +142,22 @@ def _block_library() -> Iterator[Overload]:
     yield "ip", [_BLOCK], _ADDRESS, a.address_of, True
     yield "masked", [_BLOCK], _BLOCK, a.masked, True
     yield "prefixLength", [_BLOCK], _INT, a.prefix_length, True
+
+
+def authorizer_library() -> Iterator[Overload]:
+    """For a server at which everybody may do everything: who asks is a map that says nothing, as is what is decided."""
+    for name in ("path", "group", "resource", "subresource", "namespace", "name", "fieldSelector", "labelSelector"):
+        yield name, [AUTHORIZER, _STRING], AUTHORIZER, _same, True
+    yield "serviceAccount", [AUTHORIZER, _STRING, _STRING], AUTHORIZER, _same, True
+    yield "check", [AUTHORIZER, _STRING], AUTHORIZER, _same, True
+    yield "allowed", [AUTHORIZER], _BOOL, lambda _: True, True
+    yield "errored", [AUTHORIZER], _BOOL, lambda _: False, True
+    yield "reason", [AUTHORIZER], _STRING, lambda _: "", True
+    yield "error", [AUTHORIZER], _STRING, lambda _: "", True
+
+
+def _same(who: Mapping[str, str], *_: str) -> Mapping[str, str]:
+    return dict(who)
 
 
 def _is_sorted(items: Sequence[Any]) -> bool:

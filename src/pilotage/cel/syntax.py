@@ -28,6 +28,8 @@ class Ident:
 class Select:
     operand: Node
     field: str
+    is_test: bool = False
+    """It is has(): whether the field is there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +111,7 @@ def _ident(message: _Message) -> Node:
 
 
 def _select(message: _Message) -> Node:
-    return Select(_node(_one(message, 1)), _one(message, 2).decode())
+    return Select(_node(_one(message, 1)), _one(message, 2).decode(), bool(message.get(3)))
 
 
 def _call(message: _Message) -> Node:

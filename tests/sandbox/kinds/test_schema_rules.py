@@ -48,41 +48,41 @@ PORTS = node("array", items=node(properties={"name": TEXT, "port": INT}))
         (
             spec(rule("self.a <= self.b", "a too large"), a=INT, b=INT),
             {"a": 3, "b": 2},
-            ['spec: Invalid value: "object": a too large'],
+            ["spec: Invalid value: a too large"],
         ),
-        (spec(a=node("integer", "self > 0")), {"a": 0}, ['spec.a: Invalid value: "integer": failed rule: self > 0']),
+        (spec(a=node("integer", "self > 0")), {"a": 0}, ["spec.a: Invalid value: 0: failed rule: self > 0"]),
         (spec(a=node("integer", "self > 0")), {}, []),
         (
             spec(a=node("string", rule("self.startsWith('x')", " x \n"))),
             {"a": "y"},
-            ['spec.a: Invalid value: "string": x'],
+            ['spec.a: Invalid value: "y": x'],
         ),
         (
             spec(ports=node("array", items=node("object", "self.port > 0", properties={"port": INT}))),
             {"ports": [{"port": 1}, {"port": 0}]},
-            ['spec.ports[1]: Invalid value: "object": failed rule: self.port > 0'],
+            ["spec.ports[1]: Invalid value: failed rule: self.port > 0"],
         ),
         (
             spec(labels=node(additionalProperties=node("string", "self != ''"))),
             {"labels": {"a": "", "b": "x"}},
-            ["spec.labels[a]: Invalid value: \"string\": failed rule: self != ''"],
+            ["spec.labels[a]: Invalid value: \"\": failed rule: self != ''"],
         ),
         (
             node(
                 "object", "self.metadata.name == self.spec.name", properties={"spec": node(properties={"name": TEXT})}
             ),
             {"name": "other"},
-            ['<nil>: Invalid value: "object": failed rule: self.metadata.name == self.spec.name'],
+            ["<nil>: Invalid value: failed rule: self.metadata.name == self.spec.name"],
         ),
         (
             spec(rule("self.a > 5", messageExpression="'a is ' + string(self.a)"), a=INT),
             {"a": 3},
-            ['spec: Invalid value: "object": a is 3'],
+            ["spec: Invalid value: a is 3"],
         ),
         (
             spec(rule("self.a > 5", "too small", messageExpression="self.b"), a=INT, b=TEXT),
             {"a": 3},
-            ['spec: Invalid value: "object": too small'],
+            ["spec: Invalid value: too small"],
         ),
         (
             spec(rule("has(self.b)", "b!", reason="FieldValueRequired", fieldPath=".b"), b=INT),
@@ -90,7 +90,7 @@ PORTS = node("array", items=node(properties={"name": TEXT, "port": INT}))
             ["spec.b: Required value: b!"],
         ),
         (spec(rule("has(self.b)", "no", reason="FieldValueForbidden"), b=INT), {}, ["spec: Forbidden: no"]),
-        (spec(rule("has(self.b)", "no", reason="FieldValueDuplicate"), b=INT), {}, ['spec: Duplicate value: "object"']),
+        (spec(rule("has(self.b)", "no", reason="FieldValueDuplicate"), b=INT), {}, ["spec: Duplicate value"]),
         (
             spec("self.__namespace__ == self.foo__dash__bar", namespace=TEXT, **{"foo-bar": TEXT}),
             {"namespace": "a", "foo-bar": "a"},
@@ -101,7 +101,7 @@ PORTS = node("array", items=node(properties={"name": TEXT, "port": INT}))
             spec("self.i > 5", i={"x-kubernetes-int-or-string": True}),
             {"i": "x"},
             [
-                "spec: Invalid value: \"object\": 'no such overload: _>_(string, int64)': call arguments did not match"
+                "spec: Invalid value: \"object\": 'no such overload': call arguments did not match"
                 " a supported operator, function or macro signature for rule: self.i > 5"
             ],
         ),
@@ -125,7 +125,7 @@ PORTS = node("array", items=node(properties={"name": TEXT, "port": INT}))
         (
             spec(d=node("string", "self > duration('1m')", format="duration")),
             {"d": "30s"},
-            ["spec.d: Invalid value: \"string\": failed rule: self > duration('1m')"],
+            ["spec.d: Invalid value: \"30s\": failed rule: self > duration('1m')"],
         ),
         (
             spec(
@@ -159,7 +159,7 @@ FIXED = rule("self == oldSelf", "fixed")
     [
         (spec(a=node("integer", FIXED)), None, {"a": 1}, []),
         (spec(a=node("integer", FIXED)), {"a": 1}, {"a": 1}, []),
-        (spec(a=node("integer", FIXED)), {"a": 1}, {"a": 2}, ['spec.a: Invalid value: "integer": fixed']),
+        (spec(a=node("integer", FIXED)), {"a": 1}, {"a": 2}, ["spec.a: Invalid value: 2: fixed"]),
         (spec(a=node("integer", FIXED)), {}, {"a": 2}, []),
         (spec(a=node("integer", FIXED)), {"a": 2}, {}, []),
         (
@@ -174,13 +174,13 @@ FIXED = rule("self == oldSelf", "fixed")
             ),
             {"a": [{"name": "x", "port": 5}, {"name": "y", "port": 7}]},
             {"a": [{"name": "z", "port": 1}, {"name": "y", "port": 6}, {"name": "x", "port": 5}]},
-            ['spec.a[1]: Invalid value: "object": shrank'],
+            ["spec.a[1]: Invalid value: shrank"],
         ),
         (
             spec(m=node(additionalProperties=node("integer", FIXED))),
             {"m": {"a": 1, "b": 1}},
             {"m": {"a": 1, "b": 2, "c": 3}},
-            ['spec.m[b]: Invalid value: "integer": fixed'],
+            ["spec.m[b]: Invalid value: 2: fixed"],
         ),
         # What was stored before there was a rule stays acceptable while it stays as it is.
         (spec(a=node("integer", "self > 5"), b=INT), {"a": 1, "b": 1}, {"a": 1, "b": 2}, []),
@@ -188,25 +188,25 @@ FIXED = rule("self == oldSelf", "fixed")
             spec("self.a > 5", a=INT, b=INT),
             {"a": 1, "b": 1},
             {"a": 1, "b": 2},
-            ['spec: Invalid value: "object": failed rule: self.a > 5'],
+            ["spec: Invalid value: failed rule: self.a > 5"],
         ),
         (
             spec(a=node("integer", rule("oldSelf.hasValue() || self == 0", "starts at 0", optionalOldSelf=True))),
             None,
             {"a": 1},
-            ['spec.a: Invalid value: "integer": starts at 0'],
+            ["spec.a: Invalid value: 1: starts at 0"],
         ),
         (
             spec(a=node("integer", rule("oldSelf.orValue(0) <= self", "shrank", optionalOldSelf=True))),
             {"a": 3},
             {"a": 2},
-            ['spec.a: Invalid value: "integer": shrank'],
+            ["spec.a: Invalid value: 2: shrank"],
         ),
         (
             spec(t=node("string", rule("self >= oldSelf", "earlier"), format="date-time")),
             {"t": "2026-01-01T00:00:00+01:00"},
             {"t": "2025-12-31T22:59:59Z"},
-            ['spec.t: Invalid value: "string": earlier'],
+            ['spec.t: Invalid value: "2025-12-31T22:59:59Z": earlier'],
         ),
     ],
 )
@@ -221,14 +221,14 @@ def test_rules_are_not_asked_about_an_object_that_has_not_the_types_of_its_schem
     told = [str(error) for error in custom_errors(schema, SchemaRules(schema), {"spec": {"a": "x"}})]
     assert told[0].startswith("spec.a: Invalid value")
     assert told[1:] == [
-        '<nil>: Invalid value: "null": some validation rules were not checked because the object was invalid; correct'
+        "<nil>: Invalid value: null: some validation rules were not checked because the object was invalid; correct"
         " the existing errors to complete validation"
     ]
 
 
 def test_a_rule_that_would_cost_too_much_ends_the_judgement() -> None:
     schema = spec("self.l.all(a, self.l.all(b, self.l.all(c, a + b + c >= 0)))", "false", l=node("array", items=INT))
-    assert messages(schema, {"l": [1] * 5}) == ['spec: Invalid value: "object": failed rule: false']
+    assert messages(schema, {"l": [1] * 5}) == ["spec: Invalid value: failed rule: false"]
     (told,) = messages(schema, {"l": [1] * 500})
     assert "'operation cancelled: actual cost limit exceeded': no further validation rules will be run" in told
 
@@ -246,7 +246,7 @@ SPEC = "spec.validation.openAPIV3Schema.properties[spec]"
         (spec("self.?b.hasValue()", a=INT), "[0].rule", "undefined field 'b'"),
         (spec("self.namespace == 'a'", namespace=TEXT), "[0].rule", "undefined field"),
         (spec("self.a == 'x'", a=INT), "[0].rule", "overload for '_==_' applied to '(int, string)'"),
-        (spec("self.a", a=INT), "[0].rule", "no error"),
+        (spec("self.a", a=INT), "[0].rule", "must evaluate to a bool"),
         (spec(a=node("integer", "self + 1")), ".properties[a][0].rule", "must evaluate to a bool"),
         (spec(a=node("integer", "self ==")), ".properties[a][0].rule", "ERROR: <input>:1:8: Syntax error"),
         (spec(a=node("string", "true", "self > 1")), ".properties[a][1].rule", "found no matching overload"),
@@ -255,7 +255,7 @@ SPEC = "spec.validation.openAPIV3Schema.properties[spec]"
         (spec(""), "[0].rule", "rule is not specified"),
         (spec(rule("true", "a\nb")), "[0].message", "must not contain line breaks"),
         (spec(rule("true", reason="No")), "[0].reason", "Unsupported value"),
-        (spec(rule("true", fieldPath=".b")), "[0].fieldPath", "does not refer to a valid field"),
+        (spec(rule("true", fieldPath=".b")), "[0].fieldPath", "must be a valid path"),
         (spec(rule("true", messageExpression="1 + 1")), "[0].messageExpression", "must evaluate to a string"),
         (spec(rule("true", optionalOldSelf=True)), "[0].optionalOldSelf", "oldSelf is not used"),
         (
@@ -266,9 +266,6 @@ SPEC = "spec.validation.openAPIV3Schema.properties[spec]"
     ],
 )
 def test_a_definition_with_a_rule_that_is_none_is_refused(schema: Json, path: str, problem: str) -> None:
-    if problem == "no error":
-        assert rule_problems(schema, "x") == []
-        return
     world = World()
     told = world.refused("POST", CRDS, definition(schema={"openAPIV3Schema": schema}))
     assert told["code"] == 422
@@ -282,7 +279,7 @@ def test_rules_are_judged_on_every_write_and_follow_their_definition() -> None:
     sized = spec(rule("self.size <= 3", "too large"), rule("self.size >= oldSelf.size", "may not shrink"), size=INT)
     world.ok("POST", CRDS, definition(schema={"openAPIV3Schema": sized}))
     told = world.refused("POST", WIDGETS, {"metadata": {"name": "w"}, "spec": {"size": 4}})
-    assert told["message"] == 'Widget.example.com "w" is invalid: spec: Invalid value: "object": too large'
+    assert told["message"] == 'Widget.example.com "w" is invalid: spec: Invalid value: too large'
     world.ok("POST", WIDGETS, {"metadata": {"name": "w"}, "spec": {"size": 2}})
     told = world.refused("PATCH", f"{WIDGETS}/w", {"spec": {"size": 1}}, content_type=MERGE)
     assert "may not shrink" in told["message"] and told["code"] == 422

@@ -30,7 +30,7 @@ def test_index_takes_in_what_is_stored_and_what_changes() -> None:
     index, seen = followed(store)
     store.create(key("b"), pod("b"))
     store.update(key("b"), pod("b", node="n"))
-    assert [facts.key.name for facts in index.brood("u-rs").active_pods()] == ["a", "b"]
+    assert [facts.key.name for facts in index.owned_pods("u-rs").active_pods()] == ["a", "b"]
     assert index.pods_on("n") == [key("a"), key("b")]
     assert [(s.old is not None, s.new is not None) for s in seen] == [(False, True), (False, True), (True, True)]
     index.check()
@@ -65,7 +65,7 @@ def test_owner_that_does_not_control_has_a_dependent_but_no_pod() -> None:
     store = Store(history=100)
     index, _ = followed(store)
     store.create(key("a"), pod("a", owner={**OWNER, "controller": False}))
-    assert len(index.dependents("u-rs")) == 1 and len(index.brood("u-rs")) == 0
+    assert len(index.dependents("u-rs")) == 1 and len(index.owned_pods("u-rs")) == 0
 
 
 def test_events_are_not_kept() -> None:
@@ -134,21 +134,21 @@ def test_facts_of_a_resource_claim() -> None:
     assert isinstance(facts, ClaimFacts) and facts.consumers == ("u-a", "u-b")
 
 
-def test_brood_counts_its_pods_as_they_change() -> None:
+def test_owned_pods_are_counted_as_they_change() -> None:
     store = Store(history=100)
     index, _ = followed(store)
     for name in ("a", "b", "c"):
         store.create(key(name), pod(name, finalizers=["f"]))
-    brood = index.brood("u-rs")
-    assert (brood.active, brood.ready, brood.leaving, brood.held_pods()) == (3, 0, 0, [])
+    owned = index.owned_pods("u-rs")
+    assert (owned.active, owned.ready, owned.leaving, owned.held_pods()) == (3, 0, 0, [])
     ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
     store.update(key("a"), {**pod("a", finalizers=["f"]), "status": ready})
     store.update(key("b"), {**pod("b", finalizers=["f"]), "status": {"phase": "Succeeded"}})
     store.update(key("c"), pod("c", deletionTimestamp="2026-01-01T00:00:00Z"))
-    assert (brood.active, brood.ready, brood.leaving) == (1, 1, 1)
-    assert [facts.key.name for facts in brood.held_pods()] == ["b"]
+    assert (owned.active, owned.ready, owned.leaving) == (1, 1, 1)
+    assert [facts.key.name for facts in owned.held_pods()] == ["b"]
     index.check()
     for name in ("a", "b", "c"):
         store.delete(key(name))
-    assert len(index.brood("u-rs")) == 0
+    assert len(index.owned_pods("u-rs")) == 0
     index.check()

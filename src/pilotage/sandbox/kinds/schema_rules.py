@@ -5,7 +5,7 @@ or below which there are rules. A rule is asked about values that are there; one
 is an old value to compare with, found by field, by key, or in a list of maps by the keys of its items. What an update
 leaves as it was is not judged anew, except by such rules.
 
-    error = SchemaRules(schema).errors(obj, old)        spec.size: Invalid value: "integer": may not shrink
+    error = SchemaRules(schema).errors(obj, old)        spec.size: Invalid value: 1: may not shrink
 """
 
 from __future__ import annotations
@@ -183,18 +183,19 @@ _KINDS: Final = {
 
 def _rule(environment: Environment, schema: Schema, source: Mapping[str, Any]) -> _Rule:
     """CelCompileError if the rule, or the expression for its message, is none."""
-    program = _program(environment, schema, source, "rule")
-    if program.result not in (Kind.BOOL, Kind.ANY):
+    program, result = _program(environment, schema, source, "rule")
+    if program.result not in (Kind.BOOL, Kind.ANY) or result not in ("", "bool"):
         raise CelCompileError("cel expression must evaluate to a bool")
     message = None
     if source.get("messageExpression"):
-        message = _program(environment, schema, source, "messageExpression")
-        if message.result not in (Kind.STRING, Kind.ANY):
+        message, result = _program(environment, schema, source, "messageExpression")
+        if message.result not in (Kind.STRING, Kind.ANY) or result not in ("", "string"):
             raise CelCompileError("messageExpression must evaluate to a string")
     return _Rule(source, program, message, is_transition=program.uses(_OLD))
 
 
-def _program(environment: Environment, schema: Schema, source: Mapping[str, Any], field: str) -> Program:
+def _program(environment: Environment, schema: Schema, source: Mapping[str, Any], field: str) -> tuple[Program, str]:
+    """A compiled expression and the type of its result, as far as the schema says it."""
     expression = str(source.get(field) or "")
     convert = converter(schema)
     wrapped = expression
@@ -207,8 +208,7 @@ def _program(environment: Environment, schema: Schema, source: Mapping[str, Any]
     if convert:
         wrapped = f"cel.bind(self, {convert}(__self), ({wrapped}))"
     program = environment.compile(wrapped)
-    check_fields(program.tree, scope)
-    return program
+    return program, check_fields(program.tree, scope)
 
 
 # --- problems of a definition -----------------------------------------------------------------------------------------
@@ -257,8 +257,7 @@ def _rule_problems(
         yield FieldError(f"{path}.reason", f"supported values: {supported}", reason, "FieldValueNotSupported")
     field_path = source.get("fieldPath")
     if field_path and _normalized(schema, str(field_path)) is None:
-        problem = "fieldPath must be a valid path: does not refer to a valid field"
-        yield FieldError(f"{path}.fieldPath", problem, field_path)
+        yield FieldError(f"{path}.fieldPath", "must be a valid path", field_path)
     yield from _expression_problems(schema, source, path, is_correlatable=is_correlatable)
 
 
@@ -363,7 +362,7 @@ class _Judgement:
                 return
             refusal = self._verdict(rule, values, sizes)
             if refusal is not None:
-                self._errors.append(_field_error(node.schema, rule, path, refusal, shown))
+                self._errors.append(_field_error(node.schema, rule, path, refusal, new))
 
     def _verdict(self, rule: _Rule, values: Any, sizes: Sizes) -> _Refusal | None:
         try:
@@ -376,7 +375,9 @@ class _Judgement:
             if "cost limit exceeded" in str(error):
                 return self._exhausted(rule)
             if str(error).startswith("no such overload"):
-                problem = f"'{error}': call arguments did not match a supported operator, function or macro signature"
+                problem = (
+                    "'no such overload': call arguments did not match a supported operator, function or macro signature"
+                )
                 return _Refusal(f"{problem} for rule: {rule.name}", is_error=True)
             return _Refusal(f"{error} evaluating rule: {rule.name}", is_error=True)
         return _Refusal(self._message(rule, values, sizes), is_error=False)
@@ -432,10 +433,14 @@ def _key(item: Any, keys: Sequence[str]) -> tuple[str, ...]:
     return tuple(str(item.get(key)) if isinstance(item, dict) else "" for key in keys)
 
 
-def _field_error(schema: Schema, rule: _Rule, path: str, refusal: _Refusal, shown: str) -> FieldError:
+def _field_error(schema: Schema, rule: _Rule, path: str, refusal: _Refusal, value: Any) -> FieldError:
+    """Of a broken rule the value is shown if it is not a large one; of one that fails only its type."""
     if refusal.is_error:
-        return FieldError(path or "<nil>", refusal.text, shown)
+        return FieldError(path or "<nil>", refusal.text, schema.get("type", ""))
     below = _normalized(schema, str(rule.source["fieldPath"])) if rule.source.get("fieldPath") else ""
     where = ".".join(part for part in (path, below) if part) or "<nil>"
     kind = _REASONS.get(rule.source.get("reason") or "", "FieldValueInvalid")
-    return FieldError(where, "" if kind == "FieldValueDuplicate" else refusal.text, shown, kind)
+    text = "" if kind == "FieldValueDuplicate" else refusal.text
+    if isinstance(value, dict | list):
+        return FieldError(where, text, type=kind)
+    return FieldError(where, text, value, kind)

@@ -124,9 +124,9 @@ def _cel_object(schema: Schema, value: dict[str, Any]) -> dict[str, Any]:
 # --- what the type checker of the CEL library cannot know -------------------------------------------------------------
 
 
-def check_fields(tree: Node, schemas: Mapping[str, Schema]) -> None:
-    """CelCompileError for a field that is in no schema, or a comparison that can never hold."""
-    _Checker().of(tree, schemas)
+def check_fields(tree: Node, schemas: Mapping[str, Schema]) -> str:
+    """The type of the result, if it is known; CelCompileError for an unknown field or an impossible comparison."""
+    return _scalar(_Checker().of(tree, schemas))
 
 
 class _Checker:
@@ -139,7 +139,8 @@ class _Checker:
             case Literal(value):
                 return {"type": "string"} if isinstance(value, str) else _literal(value)
             case Select(operand, field):
-                return _field(self.of(operand, scope), field)
+                found = _field(self.of(operand, scope), field)
+                return {"type": "boolean"} if node.is_test else found
             case ListOf(items):
                 self._all(items, scope)
             case MapOf(keys, values):

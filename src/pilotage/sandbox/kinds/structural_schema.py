@@ -43,7 +43,7 @@ _NOT_CHECKED: Final = FieldError(
     "<nil>",
     "some validation rules were not checked because the object was invalid; correct the existing errors to complete"
     " validation",
-    "null",
+    None,
 )
 _INTEGERS: Final = {"int32": 2**31, "int64": 2**63}
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)

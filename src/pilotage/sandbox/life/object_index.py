@@ -14,8 +14,8 @@ from typing import Final
 
 import msgspec
 
-from pilotage.sandbox.life.brood import NO_BROOD, Brood
 from pilotage.sandbox.life.facts import Facts, NodeFacts, PodFacts, read_facts
+from pilotage.sandbox.life.owned_pods import NO_PODS, OwnedPods
 from pilotage.sandbox.storage.store import Change, Key, Store
 
 UNINTERESTING: Final = frozenset({"events", "events.events.k8s.io"})
@@ -44,7 +44,7 @@ class ObjectIndex:
         self._dependents: dict[str, dict[Key, None]] = {}
         self._pods_on: dict[str, dict[Key, None]] = {}
         self._nodes: dict[str, NodeFacts] = {}
-        self._broods: dict[str, Brood] = {}
+        self._owned: dict[str, OwnedPods] = {}
 
     def follow(self, store: Store, listener: Callable[[Seen], None]) -> Callable[[], None]:
         """Take in all that is stored and then every change, passing each on; returns the function that ends it."""
@@ -82,9 +82,9 @@ class ObjectIndex:
         """All objects that name this uid among their owners."""
         return [self._facts[key] for key in self._dependents.get(uid, ())]
 
-    def brood(self, uid: str) -> Brood:
+    def owned_pods(self, uid: str) -> OwnedPods:
         """The pods that the object with this uid controls."""
-        return self._broods.get(uid, NO_BROOD)
+        return self._owned.get(uid, NO_PODS)
 
     def pods_on(self, node_name: str) -> list[Key]:
         return list(self._pods_on.get(node_name, ()))
@@ -101,11 +101,11 @@ class ObjectIndex:
             assert all(facts.key in self._dependents[owner.uid] for owner in facts.owners)
             if isinstance(facts, PodFacts) and facts.node_name:
                 assert facts.key in self._pods_on[facts.node_name]
-        for uid, brood in self._broods.items():
-            brood.check()
-            assert all(pod is self._facts[pod.key] and pod.controller for pod in brood.pods()), uid
+        for uid, owned in self._owned.items():
+            owned.check()
+            assert all(pod is self._facts[pod.key] and pod.controller for pod in owned.pods()), uid
         controlled = sum(isinstance(f, PodFacts) and f.controller is not None for f in self._facts.values())
-        assert controlled == sum(map(len, self._broods.values())), "each controlled pod has one place"
+        assert controlled == sum(map(len, self._owned.values())), "each controlled pod has one place"
 
     def _put(self, facts: Facts) -> Seen:
         key = facts.key
@@ -151,13 +151,13 @@ class ObjectIndex:
                 self._pods_on.setdefault(new_node, {})[key] = None
         old_owner, new_owner = (old.controller if old else None), (new.controller if new else None)
         if old_owner is not None and (new_owner is None or new_owner.uid != old_owner.uid):
-            brood = self._broods[old_owner.uid]
-            brood.remove(key)
-            if not brood:
-                del self._broods[old_owner.uid]
+            owned = self._owned[old_owner.uid]
+            owned.remove(key)
+            if not owned:
+                del self._owned[old_owner.uid]
         if new is not None and new_owner is not None:
-            brood = self._broods.get(new_owner.uid) or self._broods.setdefault(new_owner.uid, Brood())
-            brood.put(new)
+            owned = self._owned.get(new_owner.uid) or self._owned.setdefault(new_owner.uid, OwnedPods())
+            owned.put(new)
 
 
 def _drop(table: dict[str, dict[Key, None]], group: str, key: Key) -> None:

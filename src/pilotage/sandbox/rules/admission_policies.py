@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from pilotage.cel import MOST_FOR_OBJECT, CelCompileError, CelError, Environment, Kind, Program, Sizes, TooCostly
-from pilotage.cel.authorizer import AUTHORIZER, WHO, overloads
+from pilotage.cel.functions import AUTHORIZER, EVERYBODY, authorizer_library
 from pilotage.cel.syntax import Ident, Select, nodes_of
 from pilotage.model.selectors import LabelSelector
 from pilotage.sandbox.errors import FieldError
@@ -236,8 +236,8 @@ class _Evaluation:
             "request": write.request(),
             "params": params,
             "namespaceObject": write.namespace_object,
-            "authorizer": WHO,
-            "authorizer.requestResource": WHO,
+            "authorizer": EVERYBODY,
+            "authorizer.requestResource": EVERYBODY,
         }
         self._sizes = Sizes(self._known)
 
@@ -295,7 +295,7 @@ def _environment() -> Environment:
             "authorizer": AUTHORIZER,
             "authorizer.requestResource": AUTHORIZER,
         },
-        overloads(),
+        authorizer_library(),
     )
 
 

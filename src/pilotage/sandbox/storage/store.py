@@ -29,7 +29,7 @@ import msgspec
 
 from pilotage.sandbox.storage.history import Expired, History
 from pilotage.sandbox.storage.records import NO_LABELS, Change, ChangeType, Key, Record
-from pilotage.sandbox.storage.shelf import Shelf
+from pilotage.sandbox.storage.resource_records import ResourceRecords
 
 __all__ = [
     "AlreadyExists",
@@ -115,12 +115,12 @@ class Store:
 
     def __init__(self, *, history: int, journal: Durability | None = None) -> None:
         self._journal = journal
-        self._shelves: dict[str, Shelf] = {}
+        self._by_resource: dict[str, ResourceRecords] = {}
         self._revision = 0
         if journal is not None:
             self._revision, records = journal.load()
             for record in records:
-                self._shelf(record.key.resource).put(record)
+                self._records_of(record.key.resource).put(record)
         self._history = History(history, self._revision)
         self._subscriptions: dict[str | None, tuple[_Subscription, ...]] = {}
         self._audience: dict[str, tuple[_Subscription, ...]] = {}
@@ -144,23 +144,23 @@ class Store:
         return self._revision
 
     def get(self, key: Key) -> Record | None:
-        shelf = self._shelves.get(key.resource)
-        return None if shelf is None else shelf.records.get(key)
+        kept = self._by_resource.get(key.resource)
+        return None if kept is None else kept.records.get(key)
 
     def list(self, resource: str, namespace: str | None = None) -> Records:
         """The live records of a resource (in one namespace, if given), sorted by namespace and name."""
-        shelf = self._shelves.get(resource)
-        if shelf is None:
+        kept = self._by_resource.get(resource)
+        if kept is None:
             return []
-        return shelf.sorted() if namespace is None else shelf.sorted_in(resource, namespace)
+        return kept.sorted() if namespace is None else kept.sorted_in(resource, namespace)
 
     def count(self, resource: str) -> int:
-        shelf = self._shelves.get(resource)
-        return 0 if shelf is None else len(shelf.records)
+        kept = self._by_resource.get(resource)
+        return 0 if kept is None else len(kept.records)
 
     def resources(self) -> Names:
         """The resources that have live records, sorted."""
-        return sorted(resource for resource, shelf in self._shelves.items() if shelf.records)
+        return sorted(resource for resource, kept in self._by_resource.items() if kept.records)
 
     def create(self, key: Key, obj: dict[str, Any]) -> Record:
         if self.get(key) is not None:
@@ -247,9 +247,9 @@ class Store:
         self._revision += 1
         self._history.cut(lost[0].revision - 1)
         for record in gone:
-            self._shelf(record.key.resource).remove(record.key)
+            self._records_of(record.key.resource).remove(record.key)
         for record in kept:
-            self._shelf(record.key.resource).put(record)
+            self._records_of(record.key.resource).put(record)
         journal.go_on(self._revision)
         # Also what was only altered goes and comes: whoever keeps notes about an object drops them when it goes.
         self._outbox.extend(Change("DELETED", record, record, self._revision) for record in gone)
@@ -258,12 +258,12 @@ class Store:
             self._deliver()
 
     def check(self) -> None:
-        """Records carry their own, distinct revisions, no later than the store's; shelves and history are whole."""
+        """Records carry their own, distinct revisions, no later than the store's; records and history are whole."""
         revisions: set[int] = set()
-        for resource, shelf in self._shelves.items():
-            shelf.check()
-            for key, record in shelf.records.items():
-                assert key.resource == resource, "a record is on the shelf of its resource"
+        for resource, kept in self._by_resource.items():
+            kept.check()
+            for key, record in kept.records.items():
+                assert key.resource == resource, "a record is among those of its resource"
                 stamped = record.object()["metadata"]["resourceVersion"]
                 assert stamped == str(record.revision), "an object carries the revision that wrote it"
                 assert 0 < record.revision <= self._revision, "no record is newer than the store"
@@ -272,11 +272,11 @@ class Store:
         self._history.check()
         assert self._is_delivering or not self._outbox, "a write returns when its listeners have heard"
 
-    def _shelf(self, resource: str) -> Shelf:
-        shelf = self._shelves.get(resource)
-        if shelf is None:
-            shelf = self._shelves[resource] = Shelf()
-        return shelf
+    def _records_of(self, resource: str) -> ResourceRecords:
+        kept = self._by_resource.get(resource)
+        if kept is None:
+            kept = self._by_resource[resource] = ResourceRecords()
+        return kept
 
     def _expected(self, key: Key, expect: int | None) -> Record:
         current = self.get(key)
@@ -307,11 +307,11 @@ class Store:
                 raise
         self._revision = record.revision
         resource = record.key.resource
-        shelf = self._shelves.get(resource) or self._shelf(resource)
+        kept = self._by_resource.get(resource) or self._records_of(resource)
         if kind == "DELETED":
-            shelf.remove(record.key)
+            kept.remove(record.key)
         else:
-            shelf.put(record)
+            kept.put(record)
         self._history.append(change)
         self._outbox.append(change)
         if not self._is_delivering:

@@ -18,7 +18,7 @@ PLURALS = {info.kind: plural for plural, info in KINDS.items() if info.group == 
 NAMESPACED = ("LocalQueue", "Workload")
 GROUP = "spec.resourceGroups[0]"
 POLICY = "ValidatingAdmissionPolicy 'pilotage-queue-quotas' with binding 'pilotage-queue-quotas' denied request: "
-NOT_CHECKED = '<nil>: Invalid value: "null": some validation rules were not checked'
+NOT_CHECKED = "<nil>: Invalid value: null: some validation rules were not checked"
 
 
 def queue(quota: Json | None = None, **spec: Any) -> Json:
@@ -56,12 +56,12 @@ TWO_GROUPS = [*queue()["resourceGroups"], *queue()["resourceGroups"]]
         (
             "ClusterQueue",
             queue({"borrowingLimit": "2"}),
-            'spec: Invalid value: "object": borrowingLimit and lendingLimit need a cohortName',
+            "spec: Invalid value: borrowingLimit and lendingLimit need a cohortName",
         ),
         (
             "Cohort",
             queue({"lendingLimit": "2"}),
-            'spec: Invalid value: "object": borrowingLimit and lendingLimit need a parentName',
+            "spec: Invalid value: borrowingLimit and lendingLimit need a parentName",
         ),
         (
             "ClusterQueue",
@@ -81,12 +81,12 @@ TWO_GROUPS = [*queue()["resourceGroups"], *queue()["resourceGroups"]]
         (
             "ClusterQueue",
             queue({"name": "memory"}),
-            f'{GROUP}: Invalid value: "object": every flavor has to list the resources of coveredResources in the same',
+            f"{GROUP}: Invalid value: every flavor has to list the resources of coveredResources in the same",
         ),
         (
             "ClusterQueue",
             {"resourceGroups": TWO_GROUPS},
-            'spec.resourceGroups: Invalid value: "array": a resource may be in one group only',
+            "spec.resourceGroups: Invalid value: a resource may be in one group only",
         ),
         (
             "ClusterQueue",
@@ -96,12 +96,12 @@ TWO_GROUPS = [*queue()["resourceGroups"], *queue()["resourceGroups"]]
         (
             "ClusterQueue",
             {"preemption": {"borrowWithinCohort": {"policy": "LowerPriority"}}},
-            'spec.preemption: Invalid value: "object": reclaimWithinCohort=Never and borrowWithinCohort.Policy!=Never',
+            "spec.preemption: Invalid value: reclaimWithinCohort=Never and borrowWithinCohort.Policy!=Never",
         ),
         (
             "ClusterQueue",
             {"fairSharing": {"weight": "1n"}},
-            'spec.fairSharing.weight: Invalid value: "": weight must be 0 or greater than 1e-9',
+            'spec.fairSharing.weight: Invalid value: "1n": weight must be 0 or greater than 1e-9',
         ),
         ("LocalQueue", {}, "[spec.clusterQueue: Required value"),
         ("AdmissionCheck", {}, "[spec.controllerName: Required value"),
@@ -109,19 +109,19 @@ TWO_GROUPS = [*queue()["resourceGroups"], *queue()["resourceGroups"]]
         (
             "ResourceFlavor",
             {"tolerations": [{"operator": "Exists", "value": "x"}]},
-            'spec.tolerations[0]: Invalid value: "object": value must be empty when operator is Exists',
+            "spec.tolerations[0]: Invalid value: value must be empty when operator is Exists",
         ),
         ("Workload", workload(), "spec.podSets: Invalid value: 0: spec.podSets in body should have at least 1 items"),
         (
             "Workload",
             workload({"minCount": 3}),
-            'spec.podSets[0]: Invalid value: "object": minCount should be positive and less or equal to count',
+            "spec.podSets[0]: Invalid value: minCount should be positive and less or equal to count",
         ),
         ("Workload", workload({}, {}), 'spec.podSets[1]: Duplicate value: {"name":"main"}'),
         (
             "Workload",
             workload({}, priorityClassRef=CLASS_REF),
-            'spec: Invalid value: "object": priority should not be nil when priorityClassRef is set',
+            "spec: Invalid value: priority should not be nil when priorityClassRef is set",
         ),
     ],
 )

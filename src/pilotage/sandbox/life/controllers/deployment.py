@@ -132,8 +132,8 @@ class DeploymentController:
         return {} if new is None else roll(limits, new, old)
 
     def _has_old_pods(self, sets: _Sets) -> bool:
-        broods = [self._world.index.brood(old["metadata"]["uid"]) for old in sets.old]
-        return any(brood.active or brood.leaving for brood in broods)
+        owned = [self._world.index.owned_pods(old["metadata"]["uid"]) for old in sets.old]
+        return any(pods.active or pods.leaving for pods in owned)
 
     def _scale_paused(self, deployment: Object, sets: _Sets) -> None:
         """A paused Deployment does not roll, but the set that is in use follows its size."""

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from pilotage.sandbox.life.brood import Brood
 from pilotage.sandbox.life.controllers.completion_indexes import format_indexes, parse_indexes
 from pilotage.sandbox.life.controllers.conditions import find_condition, has_condition, set_condition
 from pilotage.sandbox.life.controllers.controller import (
@@ -39,6 +38,7 @@ from pilotage.sandbox.life.controllers.job_tally import (
 from pilotage.sandbox.life.controllers.replicaset import least_missed
 from pilotage.sandbox.life.facts import PodFacts
 from pilotage.sandbox.life.object_index import Seen
+from pilotage.sandbox.life.owned_pods import OwnedPods
 from pilotage.sandbox.storage.store import Key
 
 JOBS: Final = "jobs.batch"
@@ -73,10 +73,10 @@ class JobController:
         job = self._world.read(key)
         if job is None or job["spec"].get("managedBy", _OWN_NAME) != _OWN_NAME:
             return None
-        brood = self._world.index.brood(job["metadata"]["uid"])
+        owned = self._world.index.owned_pods(job["metadata"]["uid"])
         if "deletionTimestamp" not in job["metadata"] and not _is_finished(job):
-            return self._sync(key, job, brood)
-        for pod in [*brood.held_pods(), *brood.active_pods()]:
+            return self._sync(key, job, owned)
+        for pod in [*owned.held_pods(), *owned.active_pods()]:
             self._pods.release(pod)
         return self._expire(job)
 
@@ -84,7 +84,7 @@ class JobController:
         if seen.new is not None:
             return () if seen.key == self._telling else (Due(seen.key),)
         self._backoffs.pop(seen.facts.uid, None)
-        return [Due(pod.key) for pod in self._world.index.brood(seen.facts.uid).pods()]
+        return [Due(pod.key) for pod in self._world.index.owned_pods(seen.facts.uid).pods()]
 
     def _pod_seen(self, seen: Seen) -> Iterable[Due]:
         owner = seen.facts.controller
@@ -102,8 +102,8 @@ class JobController:
             self._pods.release(pod)
         return None
 
-    def _sync(self, key: Key, job: Object, brood: Brood) -> float | None:
-        now = tally(job, brood)
+    def _sync(self, key: Key, job: Object, owned: OwnedPods) -> float | None:
+        now = tally(job, owned)
         status: Object = dict(job.get("status") or {})
         status["conditions"] = [dict(condition) for condition in status.get("conditions") or ()]
         self._tell_suspension(job, status)
@@ -156,7 +156,7 @@ class JobController:
 
     def _finish(self, now: Tally, status: Object, end: tuple[str, str, str]) -> None:
         condition, reason, message = end
-        discarded = now.brood.active_pods()
+        discarded = now.owned.active_pods()
         for pod in discarded:
             self._pods.discard(pod)
         if condition == "Failed":
@@ -167,10 +167,10 @@ class JobController:
 
     def _manage(self, job: Object, now: Tally) -> float | None:
         """Create or delete a batch of pods; returns when to go on with it, None if the number is right."""
-        waited_for = now.brood.leaving if job["spec"].get("podReplacementPolicy") == "Failed" else 0
-        missing = wanted_active(job, now) - now.brood.active
+        waited_for = now.owned.leaving if job["spec"].get("podReplacementPolicy") == "Failed" else 0
+        missing = wanted_active(job, now) - now.owned.active
         if missing < 0:
-            for pod in least_missed(now.brood.active_pods())[: min(-missing, BATCH)]:
+            for pod in least_missed(now.owned.active_pods())[: min(-missing, BATCH)]:
                 self._pods.discard(pod)
             return 0.0 if -missing > BATCH else None
         missing -= waited_for
@@ -184,8 +184,8 @@ class JobController:
         return pause_after_batch(missing) if missing > BATCH else None
 
     def _write_status(self, key: Key, job: Object, status: Object) -> None:
-        brood = self._world.index.brood(job["metadata"]["uid"])
-        status["active"], status["ready"], status["terminating"] = brood.active, brood.ready, brood.leaving
+        owned = self._world.index.owned_pods(job["metadata"]["uid"])
+        status["active"], status["ready"], status["terminating"] = owned.active, owned.ready, owned.leaving
         for name in ("active", "succeeded", "failed", "conditions", "completedIndexes"):
             if not status.get(name):
                 status.pop(name, None)

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from pilotage.sandbox.life.brood import Brood
 from pilotage.sandbox.life.controllers.completion_indexes import parse_indexes
 from pilotage.sandbox.life.facts import PodFacts
+from pilotage.sandbox.life.owned_pods import OwnedPods
 
 Object: TypeAlias = dict[str, Any]
 
@@ -26,7 +26,7 @@ INDEX: Final = "batch.kubernetes.io/job-completion-index"
 class Tally:
     """The pods of a Job by what they mean to it."""
 
-    brood: Brood
+    owned: OwnedPods
     new_succeeded: Sequence[PodFacts]
     """Ended well and not counted in the status yet."""
     new_failed: Sequence[PodFacts]
@@ -38,10 +38,10 @@ class Tally:
     """All that ever failed."""
 
 
-def tally(job: Object, brood: Brood) -> Tally:
+def tally(job: Object, owned: OwnedPods) -> Tally:
     status: Object = job.get("status") or {}
     replaces_only_failed = job["spec"].get("podReplacementPolicy") == "Failed"
-    uncounted = [pod for pod in brood.held_pods() if TRACKING in pod.finalizers]
+    uncounted = [pod for pod in owned.held_pods() if TRACKING in pod.finalizers]
     new_succeeded = [pod for pod in uncounted if pod.phase == "Succeeded"]
     new_failed = [pod for pod in uncounted if _has_failed(pod, replaces_only_failed)]
     indexes = parse_indexes(status.get("completedIndexes") or "") if is_indexed(job) else set()
@@ -50,7 +50,7 @@ def tally(job: Object, brood: Brood) -> Tally:
         indexes.update(index for pod in new_succeeded if (index := index_of(pod)) is not None)
         succeeded = len(indexes)
     return Tally(
-        brood=brood,
+        owned=owned,
         new_succeeded=new_succeeded,
         new_failed=new_failed,
         completed_indexes=frozenset(indexes),
@@ -75,15 +75,15 @@ def wanted_active(job: Object, now: Tally) -> int:
         return 0
     parallelism, completions = int(spec.get("parallelism", 1)), spec.get("completions")
     if completions is None:  # any success means that the work is done: no new pods from then on
-        return min(now.brood.active, parallelism) if now.succeeded else parallelism
+        return min(now.owned.active, parallelism) if now.succeeded else parallelism
     return max(min(parallelism, int(completions) - now.succeeded), 0)
 
 
 def free_indexes(job: Object, now: Tally, count: int) -> list[int]:
     """The lowest `count` indexes that are neither completed nor being worked on."""
-    busy = {index_of(pod) for pod in now.brood.active_pods()}
+    busy = {index_of(pod) for pod in now.owned.active_pods()}
     if job["spec"].get("podReplacementPolicy") == "Failed":
-        busy.update(index_of(pod) for pod in now.brood.pods() if pod.is_deleting and not pod.is_finished)
+        busy.update(index_of(pod) for pod in now.owned.pods() if pod.is_deleting and not pod.is_finished)
     free: list[int] = []
     for index in range(job["spec"].get("completions") or 0):
         if len(free) == count:
@@ -97,12 +97,12 @@ def verdict(job: Object, now: Tally, seconds_active: float | None) -> tuple[str,
     """How the Job has ended, as (condition, reason, message); None if it goes on."""
     spec = job["spec"]
     limit, deadline = spec.get("backoffLimit", 6), spec.get("activeDeadlineSeconds")
-    if now.failed > limit or _restarts_exceed(job, now.brood, limit):
+    if now.failed > limit or _restarts_exceed(job, now.owned, limit):
         return "Failed", "BackoffLimitExceeded", "Job has reached the specified backoff limit"
     if deadline is not None and seconds_active is not None and seconds_active >= deadline:
         return "Failed", "DeadlineExceeded", "Job was active longer than specified deadline"
     completions = spec.get("completions")
-    is_done = now.succeeded > 0 and not now.brood.active if completions is None else now.succeeded >= completions
+    is_done = now.succeeded > 0 and not now.owned.active if completions is None else now.succeeded >= completions
     if is_done:
         return "Complete", "CompletionsReached", "Reached expected number of succeeded pods"
     return None
@@ -112,9 +112,9 @@ def _has_failed(pod: PodFacts, replaces_only_failed: bool) -> bool:
     return pod.phase == "Failed" or (pod.is_deleting and not pod.is_finished and not replaces_only_failed)
 
 
-def _restarts_exceed(job: Object, brood: Brood, limit: int) -> bool:
+def _restarts_exceed(job: Object, owned: OwnedPods, limit: int) -> bool:
     """With restartPolicy OnFailure containers fail inside of their pod, and their restarts count."""
     if job["spec"]["template"]["spec"].get("restartPolicy") != "OnFailure":
         return False
-    restarts = sum(pod.restarts for pod in brood.active_pods())
+    restarts = sum(pod.restarts for pod in owned.active_pods())
     return restarts > 0 and restarts >= limit

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from pilotage.sandbox.errors import ApiError
-from pilotage.sandbox.life.brood import Brood
 from pilotage.sandbox.life.controllers.conditions import drop_condition, has_condition, set_condition
 from pilotage.sandbox.life.controllers.controller import (
     BATCH,
@@ -26,6 +25,7 @@ from pilotage.sandbox.life.controllers.controller import (
 from pilotage.sandbox.life.controllers.pod_template import PodTemplate
 from pilotage.sandbox.life.facts import PodFacts
 from pilotage.sandbox.life.object_index import Seen
+from pilotage.sandbox.life.owned_pods import OwnedPods
 from pilotage.sandbox.storage.store import Key
 
 REPLICA_SETS: Final = "replicasets.apps"
@@ -48,9 +48,9 @@ class ReplicaSetController:
         replica_set = self._world.read(key)
         if replica_set is None or "deletionTimestamp" in replica_set["metadata"]:
             return None
-        brood = self._world.index.brood(replica_set["metadata"]["uid"])
+        owned = self._world.index.owned_pods(replica_set["metadata"]["uid"])
         try:
-            lacking = self._scale(replica_set, brood)
+            lacking = self._scale(replica_set, owned)
             if lacking:
                 return pause_after_batch(lacking)
         except ApiError as error:
@@ -58,23 +58,23 @@ class ReplicaSetController:
             raise
         return self._tell_status(key, replica_set, None)
 
-    def _scale(self, replica_set: Object, brood: Brood) -> int:
+    def _scale(self, replica_set: Object, owned: OwnedPods) -> int:
         """Create or delete a batch of pods; how many are lacking, or too many, if that was not enough."""
-        missing = _replicas(replica_set) - brood.active
+        missing = _replicas(replica_set) - owned.active
         if missing > 0:
             template = PodTemplate(replica_set)
             self._world.create_pods(replica_set, (template.make() for _ in range(min(missing, BATCH))))
             return missing if missing > BATCH else 0
         if missing < 0:
-            for pod in least_missed(brood.active_pods())[: min(-missing, _DELETIONS)]:
+            for pod in least_missed(owned.active_pods())[: min(-missing, _DELETIONS)]:
                 self._world.delete(pod)
         # Deleting is not paced: it makes things easier for everybody.
         return 1 if -missing > _DELETIONS else 0
 
     def _tell_status(self, key: Key, replica_set: Object, refusal: ApiError | None) -> float | None:
-        brood = self._world.index.brood(replica_set["metadata"]["uid"])
-        waits = self._seconds_until_available(brood, replica_set["spec"].get("minReadySeconds") or 0)
-        status = _status(replica_set, brood, available=brood.ready - len(waits))
+        owned = self._world.index.owned_pods(replica_set["metadata"]["uid"])
+        waits = self._seconds_until_available(owned, replica_set["spec"].get("minReadySeconds") or 0)
+        status = _status(replica_set, owned, available=owned.ready - len(waits))
         if refusal is None:
             drop_condition(status, "ReplicaFailure")
         elif not has_condition(status, "ReplicaFailure"):  # a repeated refusal is no news
@@ -85,22 +85,22 @@ class ReplicaSetController:
             self._world.write_status(key, replica_set)
         return min(waits, default=None)
 
-    def _seconds_until_available(self, brood: Brood, min_ready_seconds: int) -> list[float]:
+    def _seconds_until_available(self, owned: OwnedPods, min_ready_seconds: int) -> list[float]:
         """For each ready pod that is not available yet: in how many seconds it will be."""
         if not min_ready_seconds:
             return []
-        ready = (pod for pod in brood.active_pods() if pod.is_ready)
+        ready = (pod for pod in owned.active_pods() if pod.is_ready)
         waits = (self._world.seconds_until(pod.ready_since, min_ready_seconds) for pod in ready)
         return [wait for wait in waits if wait > 0]
 
 
-def _status(replica_set: Object, brood: Brood, *, available: int) -> Object:
+def _status(replica_set: Object, owned: OwnedPods, *, available: int) -> Object:
     counts = {
-        "fullyLabeledReplicas": brood.active,
-        "readyReplicas": brood.ready,
+        "fullyLabeledReplicas": owned.active,
+        "readyReplicas": owned.ready,
         "availableReplicas": available,
     }
-    status: Object = {"replicas": brood.active, **{name: count for name, count in counts.items() if count}}
+    status: Object = {"replicas": owned.active, **{name: count for name, count in counts.items() if count}}
     status["observedGeneration"] = replica_set["metadata"].get("generation", 0)
     conditions = (replica_set.get("status") or {}).get("conditions")
     if conditions:

@@ -15,7 +15,7 @@ from pilotage.sandbox.life.facts import PodFacts
 from pilotage.sandbox.storage.records import Key
 
 
-class Brood:
+class OwnedPods:
     """The pods that one object controls."""
 
     __slots__ = ("_active", "_held", "_members", "leaving", "ready")
@@ -81,5 +81,5 @@ class Brood:
             self._held.pop(old.key, None)
 
 
-NO_BROOD = Brood()
+NO_PODS = OwnedPods()
 """Of an object that controls no pods; never changed."""

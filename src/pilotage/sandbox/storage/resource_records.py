@@ -17,7 +17,7 @@ from pilotage.sandbox.storage.records import Key, Record
 _FEW: Final = 64
 
 
-class Shelf:
+class ResourceRecords:
     """All live records of one resource."""
 
     def __init__(self) -> None:
