@@ -84,7 +84,7 @@ class AdmissionCycle:
         self._queues.set_preemption_skips(self._preemption_skips)
         if heads:
             self._count_attempt(timers.monotonic() - started)
-        return self._queues.is_dirty
+        return bool(self._queues.dirty)
 
     def _count_attempt(self, seconds: float) -> None:
         labels = (("result", "success" if self._was_admitted else "inadmissible"),)

@@ -80,12 +80,9 @@ class JobQueueing:
         self._evictions = Evictions(workloads, rng)
         self._updates = WorkloadUpdates(workloads, self._evictions)
         self._reconfiguration = Reconfiguration(workloads, self._evictions, self._inspection)
+        self._current = self._reconfiguration.applied
+        """The one way to the present state: the workloads, their queues and their quota."""
         self._cycles = 0
-
-    def _current(self) -> Workloads:
-        """The workloads, their queues and their quota, under the configuration as it is now."""
-        self._reconfiguration.apply()
-        return self._workloads
 
     # --- what happens -------------------------------------------------------------------------------------------------
 
@@ -186,6 +183,8 @@ class JobQueueing:
         """One admission cycle over the queues that something happened to; whether another may change something."""
         workloads = self._current()
         self._cycles += 1
+        if not workloads.queues.dirty:
+            return False
         return AdmissionCycle(workloads, self._inspection, self._cycles).run()
 
     def fire_timers(self) -> None:

@@ -7,6 +7,7 @@ to, in back-off there, or in none (the queue is missing or stopped, or its pod g
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from typing import Final
 
@@ -64,17 +65,16 @@ class Queues:
         self._local_queues: dict[str, LocalQueueState] = {}
         self.local_queues: Mapping[str, LocalQueueState] = self._local_queues
         self._namespaces: dict[str, Mapping[str, str]] = {}
-        self._pending: dict[str, Pending] = {}
+        self._pending: defaultdict[str, Pending] = defaultdict(PendingWorkloads)
         self._dirty: dict[str, None] = {}
+        self.dirty: Mapping[str, None] = self._dirty
+        """Names of the ClusterQueues that something happened to since the last admission cycle."""
         self._preemption_skips: dict[str, int] = {}
 
     # --- looking ------------------------------------------------------------------------------------------------------
 
     def pending(self, queue: QueueState) -> Pending:
-        found = self._pending.get(queue.name)
-        if found is None:
-            found = self._pending[queue.name] = PendingWorkloads()
-        return found
+        return self._pending[queue.name]
 
     def queue_of(self, record: WorkloadRecord) -> QueueState | None:
         """The ClusterQueue that the workload's LocalQueue leads to."""
@@ -87,10 +87,6 @@ class Queues:
     def selects(self, queue: QueueState, namespace: str) -> bool:
         return selector_matches(queue.obj.spec.namespace_selector, self._namespaces.get(namespace, {}))
 
-    @property
-    def is_dirty(self) -> bool:
-        return bool(self._dirty)
-
     def preemption_skips(self, queue: QueueState) -> int:
         """Heads of the last cycle that found victims and lost them to others."""
         return self._preemption_skips.get(queue.name, 0)
@@ -100,7 +96,7 @@ class Queues:
     def place(self, record: WorkloadRecord) -> None:
         """Put a workload that has no quota where it belongs now."""
         now, queue = self._timers.now(), self.queue_of(record)
-        is_sticky = queue is not None and self.pending(queue).is_sticky(record)
+        is_sticky = queue is not None and self._pending[queue.name].is_sticky(record)
         self.unqueue(record)
         record.assign_queue(queue.name if queue is not None else "")
         if queue is not None and queue.sync_checks(record, now):
@@ -110,10 +106,10 @@ class Queues:
         if queue is None or self._is_out(record):
             record.leave_queue()
         elif not record.is_eligible(now):
-            self.pending(queue).add_backoff(record)
+            self._pending[queue.name].add_backoff(record)
             self._timers.set(record, record.requeue_at)
         else:
-            pending = self.pending(queue)
+            pending = self._pending[queue.name]
             pending.add(record, self.order.key(record))
             if is_sticky:
                 pending.stick(record)
@@ -137,7 +133,7 @@ class Queues:
         """Take a workload out of whatever queue it is in."""
         if record.is_queued:
             queue = self._tree.queues[record.cluster_queue]
-            pending = self.pending(queue)
+            pending = self._pending[queue.name]
             pending.remove(record)
             if pending.active_count:
                 self.mark_dirty(queue)
@@ -230,14 +226,15 @@ class Queues:
 
     def take_dirty(self) -> list[QueueState]:
         """The dirty ClusterQueues, which are clean from now on."""
-        names, self._dirty = self._dirty, {}
+        names = list(self._dirty)
+        self._dirty.clear()
         return [self._tree.queues[name] for name in names if name in self._tree.queues]
 
     def released(self, queue: QueueState) -> None:
         """Quota became free, or somebody may be preempted who could not be: look again at those who lack quota."""
         for other in self._tree.tree_of(queue):
             self._tree.renew(other)
-            pending = self.pending(other)
+            pending = self._pending[other.name]
             pending.wake_on_release()
             if pending.may_have_more(other.generation):
                 self.mark_dirty(other)
@@ -245,14 +242,14 @@ class Queues:
     def unblocked(self) -> None:
         """With blockAdmission: whoever waited may go on; what was found out while nobody could have quota is void."""
         for queue in self._tree.queues.values():
-            if self.pending(queue).active_count:
+            if self._pending[queue.name].active_count:
                 self._tree.renew(queue)
                 self.mark_dirty(queue)
 
     def reconfigured(self, queue: QueueState) -> None:
         """Anything may have become possible in this queue."""
         self._tree.renew(queue)
-        pending = self.pending(queue)
+        pending = self._pending[queue.name]
         if queue.is_strict:
             pending.unstick()
         pending.wake_all()
@@ -265,7 +262,7 @@ class Queues:
     def activity_changed(self, queue: QueueState) -> None:
         """The ClusterQueue became usable or unusable."""
         self._outbox.cluster_queue_changed(queue.name)
-        for record in list(self.pending(queue).records()):
+        for record in list(self._pending[queue.name].records()):
             self._report_obstacle(record, self._obstacle(record, self.queue_of(record)))
         for key in self.local_queues_of(queue.name):
             self._outbox.local_queue_changed(key)
@@ -277,7 +274,7 @@ class Queues:
 
     def drain(self, queue: QueueState) -> None:
         """The ClusterQueue is deleted."""
-        for record in list(self.pending(queue).records()):
+        for record in list(self._pending[queue.name].records()):
             self.unqueue(record)
 
     def forget(self, queue: QueueState) -> None:
@@ -345,7 +342,7 @@ class Queues:
         if shares is None:
             return
         for queue in self._tree.queues.values():
-            if queue.wants_shares is not isinstance(self.pending(queue), SharedPending):
+            if queue.wants_shares is not isinstance(self._pending[queue.name], SharedPending):
                 self._exchange(queue, SharedPending(shares.share) if queue.wants_shares else PendingWorkloads())
         known = [local.obj for local in self._local_queues.values() if local.obj is not None]
         wanting = {queue.name for queue in self._tree.queues.values() if queue.wants_shares}
@@ -353,7 +350,7 @@ class Queues:
 
     def _exchange(self, queue: QueueState, pending: Pending) -> None:
         """Let everybody who waits in a queue wait in another order."""
-        records = list(self.pending(queue).records())
+        records = list(self._pending[queue.name].records())
         for record in records:
             self.unqueue(record)
         self._pending[queue.name] = pending
@@ -373,7 +370,7 @@ class Queues:
             self._outbox.local_queue_changed(key)
             local = self._local_queues[key].obj
             queue = self._tree.queues.get(local.spec.cluster_queue) if local is not None else None
-            if queue is not None and self.pending(queue).active_count:
+            if queue is not None and self._pending[queue.name].active_count:
                 self.mark_dirty(queue)
 
     def _admitted_amounts(self, local_queue: str) -> dict[str, int]:

@@ -124,13 +124,16 @@ class Reconfiguration:
 
     # --- applying -----------------------------------------------------------------------------------------------------
 
-    def apply(self) -> None:
-        """Cheap if nothing has changed."""
+    def applied(self) -> Workloads:
+        """The workloads, their queues and their quota, under the configuration as it is now."""
         if self._tree.emptied:
             self._remove_emptied()
-        if not self._is_due:
-            return
-        self._is_due = False
+        if self._is_due:
+            self._is_due = False
+            self._apply()
+        return self._workloads
+
+    def _apply(self) -> None:
         was_active = {queue.name: queue.is_active for queue in self._tree.queues.values()}
         self._tree.rebuild()
         touched = self._touched()

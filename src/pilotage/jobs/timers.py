@@ -31,7 +31,8 @@ class Timers:
     def set(self, record: WorkloadRecord, due: int | None) -> None:
         """Replace the workload's timer."""
         if due is None:
-            self._due.pop(record.uid, None)
+            if record.uid in self._due:
+                del self._due[record.uid]
         elif self.due(record) != due:
             entry = self._due[record.uid] = (due, next(self._order))
             heapq.heappush(self._heap, (*entry, record))
