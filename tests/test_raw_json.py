@@ -17,7 +17,7 @@ from pilotage.cli.errors import ExitCode
 from pilotage.cli.main import call
 from pilotage.cluster.state import Cluster
 from pilotage.config.kinds import SchedulerConfiguration
-from pilotage.cycle.handle import SchedulerHandle
+from pilotage.cycle.handle import FrameworkHandle
 from pilotage.framework.errors import ProfileError
 from pilotage.kube.client import KubeClient
 from pilotage.model import KINDS
@@ -88,7 +88,7 @@ async def test_who_does_not_name_the_kind_is_told_how() -> None:
 
 def test_an_object_that_somebody_made_anew_has_the_json_of_the_one_that_was_received() -> None:
     cluster = Cluster()
-    handle = SchedulerHandle(cluster, Dispatcher(NoApi()), VirtualClock(), seeded(1)).for_plugin("p", "Mine")
+    handle = FrameworkHandle(cluster, Dispatcher(NoApi()), VirtualClock(), seeded(1)).for_plugin("p", "Mine")
     document = pod("p").spec(hostname="h").json()
     cluster.put_object("Pod", KINDS["pods"].keeping_json().decode(msgspec.json.encode(document)))
     plain = KINDS["pods"].decode(msgspec.json.encode(document))

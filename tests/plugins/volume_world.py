@@ -14,10 +14,10 @@ from typing import Any
 import msgspec
 
 from pilotage.api import CycleState, Reject, Skip
-from pilotage.assembly import SchedulerHandle
 from pilotage.calls.dispatcher import Dispatcher
 from pilotage.calls.no_api import NoApi
 from pilotage.clock import SystemClock
+from pilotage.cycle.handle import FrameworkHandle
 from pilotage.model import kind_of
 from pilotage.testing import NodeBuilder, PodBuilder, pod
 from tests.plugins.one_plugin import OnePlugin
@@ -32,7 +32,7 @@ BOUND = {"pv.kubernetes.io/bind-completed": "yes"}
 class VolumeWorld(OnePlugin):
     def __init__(self, make: Callable[..., Any], *nodes: NodeBuilder, pods: Sequence[PodBuilder] = ()) -> None:
         super().__init__(None, *nodes, pods=pods)
-        self.handle = SchedulerHandle(self.cluster, Dispatcher(NoApi()), SystemClock(), random.Random(1))
+        self.handle = FrameworkHandle(self.cluster, Dispatcher(NoApi()), SystemClock(), random.Random(1))
         self.plugin = make(self.handle)
         for name in self.cluster.nodes.names:
             self.cluster.put_object("Node", self.cluster.node(name))

@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 from pilotage.api import CycleState
-from pilotage.assembly import SchedulerHandle
 from pilotage.calls.dispatcher import Dispatcher
+from pilotage.cycle.handle import FrameworkHandle
 from pilotage.observe.metrics import Metrics
 from pilotage.plugins import VolumeBinding
 from pilotage.plugins.args import VolumeBindingArgs
@@ -43,7 +43,7 @@ class Waiting(BindingWorld):
         self.clock, self.writer = VirtualClock(), Answering()
         self.dispatcher = Dispatcher(self.writer)
         self.metrics = Metrics()
-        self.handle = SchedulerHandle(self.cluster, self.dispatcher, self.clock, seeded(1), self.metrics)
+        self.handle = FrameworkHandle(self.cluster, self.dispatcher, self.clock, seeded(1), self.metrics)
         self.plugin = VolumeBinding(self.handle, VolumeBindingArgs(bind_timeout_seconds=timeout_seconds))
         self.put(*objects)
         self.pod = using("c").build()
