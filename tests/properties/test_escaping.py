@@ -35,7 +35,7 @@ from pilotage.explain.timeline_text import render_timeline
 from pilotage.jobs.conditions import Conditions
 from pilotage.queue.report import QueuedPodReport
 from pilotage.queue.timeline import Timeline, TimelineItem
-from pilotage.serve.page import json_answer, rejection, text_answer
+from pilotage.serve.page import json_answer, refusal, text_answer
 from tests.cli.test_demo_view import moment
 from tests.cli.test_queueing_commands import workload
 from tests.jobs.live.world import cluster_queue, flavor, local_queue
@@ -328,7 +328,7 @@ def test_what_is_written_into_objects(hostile: str) -> None:
 
 @given(HOSTILE)
 def test_pages(hostile: str) -> None:
-    assert_harmless(rejection(404, "NotFound", hostile).body.decode())
+    assert_harmless(refusal(404, "NotFound", hostile).body.decode())
     assert json.loads(json_answer({hostile: [hostile]}).body) == {hostile: [hostile]}
     assert_harmless(json_answer({hostile: [hostile]}).body.decode())
     shown = text_answer(f"Paths: {hostile}\n").body.decode()

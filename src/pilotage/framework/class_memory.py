@@ -20,7 +20,7 @@ from pilotage.model import Pod
 
 T = TypeVar("T")
 
-KEPT_CLASSES: Final = 64
+_KEPT_CLASSES: Final = 64
 
 
 class RowChanges:
@@ -76,14 +76,14 @@ class ClassMemory(Generic[T]):
         nominations: Nominations,
         make: Callable[[Pod], T],
         update: Callable[[T, Pod, Sequence[int]], bool],
-        kept: int = KEPT_CLASSES,
+        kept: int | None = None,
     ) -> None:
         self._profile = profile
         self._nodes = nodes
         self._nominations = nominations
         self._make = make
         self._update = update
-        self._kept = kept
+        self._kept = _KEPT_CLASSES if kept is None else kept
         self._entries: OrderedDict[Hashable, _Entry[T]] = OrderedDict()
 
     def get(self, state: CycleState, pod: Pod) -> T | None:

@@ -87,7 +87,7 @@ class PreemptionWorld:
         for row in rows.tolist():
             rivals = dry_run.rivals_on(pod, nodes.names[row])
             try:
-                found[nodes.names[row]] = try_node(dry_run.trial(state, pod), row, rivals, self._budgets())
+                found[nodes.names[row]] = try_node(dry_run.filters_of(state, pod), row, rivals, self._budgets())
             except NoVictimNeeded:
                 found[nodes.names[row]] = None
         return found
@@ -102,7 +102,7 @@ class PreemptionWorld:
         self.engine.runner.pre_filter(state, pod)
         row = self.cluster.nodes.row(node_name)
         assert row is not None
-        place = self.engine.evaluator.dry_run.trial(state, pod).place(row)
+        place = self.engine.evaluator.dry_run.filters_of(state, pod).node(row)
         for gone in without:
             place.remove(gone)
         rivals = self.engine.evaluator.dry_run.rivals_on(pod, node_name)
