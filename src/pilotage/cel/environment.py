@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 from cel_expr_python import cel
 from cel_expr_python.ext import ext_bindings, ext_optional, ext_strings
 
-from pilotage.cel.cost import MAX_COST, MOST_FOR_OBJECT, Shape, Sizes, TooCostly, bound
+from pilotage.cel.cost import MOST_FOR_OBJECT, Shape, Sizes, TooCostly, bound
 from pilotage.cel.functions import QUANTITY, Overload, declarations
 from pilotage.cel.syntax import Call, Ident, Node, nodes_of, tree_of
 
@@ -18,8 +18,8 @@ _DOUBLING: Final = re.compile(r"\bopt(?:Flat)?Map\b")
 _LARGEST_EXPANSION: Final = 100_000
 _LONGEST_MESSAGE: Final = 1_000
 _MOST_KNOWN_SHAPES: Final = 64
-_CHEAP: Final = MAX_COST // 10
-"""What costs no more is not looked at more closely."""
+_SMALL_PART: Final = 8
+"""What cannot cost more than this part of the budget is not looked at more closely."""
 _MISSING_MACROS: Final = frozenset({"sortBy", "existsOne", "transformList", "transformMap", "transformMapEntry"})
 _TWO_VARIABLES: Final = frozenset({"all", "exists", "exists_one"})
 _KEY: Final = re.compile(r'Key not found in map : "(.*)"', re.DOTALL)
@@ -149,7 +149,7 @@ class Program:
     def cost(self, sizes: Sizes, budget: int = MOST_FOR_OBJECT) -> int:
         """The most that an evaluation with values of these sizes can cost; TooCostly if that is beyond the budget."""
         cost = self._bound(sizes.coarse)
-        if cost > min(_CHEAP, budget):
+        if cost > budget // _SMALL_PART:
             cost = self._bound(sizes.exact(self._used))
         if cost > budget:
             raise TooCostly(f"more than {budget} units")

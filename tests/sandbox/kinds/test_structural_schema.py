@@ -65,3 +65,24 @@ def test_a_default_is_not_shared_between_objects() -> None:
 )
 def test_what_the_schema_forbids_is_named_by_path(schema: dict[str, Any], obj: Any, paths: list[str]) -> None:
     assert [error.path for error in schema_errors(schema, obj)] == paths
+
+
+def test_what_an_update_leaves_as_it_was_is_not_judged_again() -> None:
+    schema = {
+        "properties": {
+            "spec": {
+                "type": "object",
+                "properties": {
+                    "size": {"type": "integer", "maximum": 3},
+                    "names": {"type": "array", "items": {"type": "string", "maxLength": 2}},
+                },
+            }
+        }
+    }
+    stored = {"spec": {"size": 9, "names": ["long", "a"]}}
+    assert {error.path for error in schema_errors(schema, stored)} == {"spec.size", "spec.names[0]"}
+    assert schema_errors(schema, {**stored, "status": {}}, stored) == []
+    added = {"spec": {"size": 9, "names": ["a", "long", "longer"]}}
+    assert [error.path for error in schema_errors(schema, added, stored)] == ["spec.names[2]"]
+    one = {"spec": {"size": 1}}
+    assert [error.type for error in schema_errors(schema, {"spec": {"size": True}}, one)] == ["FieldValueTypeInvalid"]

@@ -115,6 +115,15 @@ class _Node:
         return _ABSENT if value is None else value
 
     @property
+    def uses_old(self) -> bool:
+        return any(rule.is_transition for rule in self.rules)
+
+    @property
+    def uses_olds(self) -> bool:
+        """A rule takes the old value as an optional one."""
+        return any(rule.source.get("optionalOldSelf") for rule in self.rules)
+
+    @property
     def keys(self) -> Sequence[str]:
         """By which items of a list of maps are the same as before."""
         is_map = self.schema.get("x-kubernetes-list-type") == "map"
@@ -348,7 +357,7 @@ class _Judgement:
         if not rules:
             return
         shown = node.schema.get("type", "")
-        variables = _variables(node.schema, new, old)
+        variables = _variables(node, new, old)
         sizes = Sizes(variables)
         if not (node.is_plain and sizes.is_ordinary):
             variables = {name: cel_value(_schema_of(name, node.schema), value) for name, value in variables.items()}
@@ -411,11 +420,14 @@ class _Refusal:
     """The rule could not be asked, so that its own way to refuse does not apply."""
 
 
-def _variables(schema: Schema, new: Any, old: Any) -> dict[str, Any]:
-    names = _RAW if converter(schema) else {_SELF: _SELF, _OLD: _OLD}
-    if old is _ABSENT:
-        return {names[_SELF]: new, _OLDS: []}
-    return {names[_SELF]: new, names[_OLD]: old, _OLDS: [old]}
+def _variables(node: _Node, new: Any, old: Any) -> dict[str, Any]:
+    names = _RAW if converter(node.schema) else {_SELF: _SELF, _OLD: _OLD}
+    found = {names[_SELF]: new}
+    if old is not _ABSENT and node.uses_old:
+        found[names[_OLD]] = old
+    if node.uses_olds:
+        found[_OLDS] = [] if old is _ABSENT else [old]
+    return found
 
 
 def _schema_of(variable: str, schema: Schema) -> Schema:

@@ -89,7 +89,7 @@ def cel_value(schema: Schema, value: Any) -> Any:
         return [cel_value(items, item) for item in value]
     if schema.get("type") == "number" and type(value) is int:
         return _as_float(value)
-    if schema.get("type") == "integer" and type(value) is float:
+    if schema.get("type") == "integer" and type(value) is float and value.is_integer():
         return int(value)
     if type(value) is int and not -(2**63) <= value < 2**63:
         return _as_float(value)

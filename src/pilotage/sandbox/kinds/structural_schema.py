@@ -47,6 +47,9 @@ _NOT_CHECKED: Final = FieldError(
 )
 _INTEGERS: Final = {"int32": 2**31, "int64": 2**63}
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
+_OF_EVERY_OBJECT: Final = frozenset({"apiVersion", "kind", "metadata"})
+_FEW_ITEMS: Final = 64
+"""Of a list in which equal items are looked for one by one."""
 
 
 def apply_schema_defaults(schema: Schema, value: Any) -> None:
@@ -77,16 +80,19 @@ def _default_fields(schema: Schema, value: dict[str, Any]) -> None:
                 apply_schema_defaults(others, item)
 
 
-def schema_errors(schema: Schema, obj: Mapping[str, Any]) -> list[FieldError]:
-    """What the schema forbids about the object; metadata is judged elsewhere."""
-    judged = {field: value for field, value in obj.items() if field not in ("apiVersion", "kind", "metadata")}
-    exempt = {"required": [f for f in schema.get("required") or () if f not in ("apiVersion", "kind", "metadata")]}
-    return list(_errors({**schema, **exempt}, judged, ""))
+def schema_errors(schema: Schema, obj: Mapping[str, Any], old: Mapping[str, Any] | None = None) -> list[FieldError]:
+    """What the schema forbids about the object; metadata is judged elsewhere.
+
+    Fields that are as they were in `old` are not judged again: the API server also bears what was stored already.
+    """
+    judged = {field: value for field, value in obj.items() if field not in _OF_EVERY_OBJECT}
+    required = [field for field in schema.get("required") or () if field not in _OF_EVERY_OBJECT]
+    return list(_errors({**schema, "required": required}, judged, "", old))
 
 
 def custom_errors(schema: Schema, rules: SchemaRules | None, obj: Json, old: Json | None = None) -> list[FieldError]:
     """What the schema and its rules forbid about the object; `old` is the one that it replaces."""
-    errors = schema_errors(schema, obj)
+    errors = schema_errors(schema, obj, old)
     if rules is None or rules.is_empty:
         return errors
     if any(error.type in _BLOCKING for error in errors):
@@ -94,7 +100,7 @@ def custom_errors(schema: Schema, rules: SchemaRules | None, obj: Json, old: Jso
     return [*errors, *rules.errors(obj, old)]
 
 
-def _errors(schema: Schema, value: Any, path: str) -> Iterator[FieldError]:
+def _errors(schema: Schema, value: Any, path: str, old: Any = None) -> Iterator[FieldError]:
     if value is None and schema.get("nullable"):
         return
     wrong_type = _type_error(schema, value, path)
@@ -109,9 +115,14 @@ def _errors(schema: Schema, value: Any, path: str) -> Iterator[FieldError]:
     elif isinstance(value, str):
         yield from _text_errors(schema, value, path)
     elif isinstance(value, list):
-        yield from _list_errors(schema, value, path)
+        yield from _list_errors(schema, value, path, old)
     elif isinstance(value, dict):
-        yield from _object_errors(schema, value, path)
+        yield from _object_errors(schema, value, path, old)
+
+
+def _is_same(value: Any, before: Any) -> bool:
+    """Equal, and of the same types: to Python 1 is True."""
+    return bool(value == before) and msgspec.json.encode(value) == msgspec.json.encode(before)
 
 
 def _type_error(schema: Schema, value: Any, path: str) -> FieldError | None:
@@ -162,7 +173,7 @@ def _text_errors(schema: Schema, value: str, path: str) -> Iterator[FieldError]:
             yield FieldError(path, f"{path} in body should match '{pattern}'", value)
 
 
-def _list_errors(schema: Schema, value: list[Any], path: str) -> Iterator[FieldError]:
+def _list_errors(schema: Schema, value: list[Any], path: str, old: Any) -> Iterator[FieldError]:
     if len(value) < schema.get("minItems", 0):
         yield FieldError(path, f"{path} in body should have at least {schema['minItems']} items", len(value))
     if "maxItems" in schema and len(value) > schema["maxItems"]:
@@ -170,8 +181,10 @@ def _list_errors(schema: Schema, value: list[Any], path: str) -> Iterator[FieldE
     yield from _duplicates(schema, value, path)
     items = schema.get("items")
     if isinstance(items, Mapping):
+        known = old if isinstance(old, list) and len(old) <= _FEW_ITEMS else ()
         for at, item in enumerate(value):
-            yield from _errors(items, item, f"{path}[{at}]")
+            if not any(_is_same(item, before) for before in known):
+                yield from _errors(items, item, f"{path}[{at}]")
 
 
 def _duplicates(schema: Schema, value: list[Any], path: str) -> Iterator[FieldError]:
@@ -190,7 +203,7 @@ def _duplicates(schema: Schema, value: list[Any], path: str) -> Iterator[FieldEr
         seen.add(text)
 
 
-def _object_errors(schema: Schema, value: dict[str, Any], path: str) -> Iterator[FieldError]:
+def _object_errors(schema: Schema, value: dict[str, Any], path: str, old: Any) -> Iterator[FieldError]:
     properties = schema.get("properties") or {}
     others = schema.get("additionalProperties")
     most = schema.get("maxProperties")
@@ -205,8 +218,9 @@ def _object_errors(schema: Schema, value: dict[str, Any], path: str) -> Iterator
         below = properties.get(field, others)
         # The API server drops a null where nothing may be null, so that it counts as absent.
         is_present = item is not None or field in (schema.get("required") or ())
-        if is_present and isinstance(below, Mapping):
-            yield from _errors(below, item, f"{path}.{field}" if path else field)
+        before = old.get(field) if isinstance(old, Mapping) else None
+        if is_present and isinstance(below, Mapping) and (before is None or not _is_same(item, before)):
+            yield from _errors(below, item, f"{path}.{field}" if path else field, before)
 
 
 @lru_cache(maxsize=512)
