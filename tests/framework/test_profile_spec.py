@@ -177,7 +177,7 @@ def test_an_argument_whose_gate_is_off_is_forbidden_and_unset() -> None:
 
 def test_all_profiles_are_examined_at_once() -> None:
     body = (
-        "profiles: [{schedulerName: a, plugins: {filter: [{name: X}]}}, {schedulerName: b, pluginConfig: [{name: Y}]}]"
+        "profiles: [{schedulerName: a, plugins: {filter: [{name: X}]}}, {schedulerName: b, pluginConfig: [{name: W}]}]"
     )
     assert len(problems_of(body)) == 2
 

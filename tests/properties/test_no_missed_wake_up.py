@@ -2,7 +2,7 @@
 
 Random small clusters live for a while under the real scheduler with all default plugins: nodes, pods, volumes, claims,
 devices, namespaces and services come, change and go. When all is quiet, every pod that still waits is tried once more
-by force. If that places one, something had happened that pods_to_requeue it, and nobody woke it.
+by force. If that places one, something had happened that helped it, and nothing woke it.
 """
 
 from __future__ import annotations
@@ -278,6 +278,11 @@ class World:
             # The API server lets tolerations be added, never be exchanged.
             known = (self.api.find(key) or {})["spec"].get("tolerations", [])
             patch["spec"]["tolerations"] = [*known, *(t for t in patch["spec"]["tolerations"] if t not in known)]
+        for container in patch.get("spec", {}).get("containers", ()) if short == "pod" else ():
+            # Only its cpu is changed; a container keeps its ports and everything else that it requests.
+            (known,) = (self.api.find(key) or {})["spec"]["containers"]
+            requests = {**known.get("resources", {}).get("requests", {}), **container["resources"]["requests"]}
+            container.update({**known, "resources": {**known.get("resources", {}), "requests": requests}})
         self.api.merge(key, patch)
 
     def _collect_pods_of(self, node_name: str) -> None:

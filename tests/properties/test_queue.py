@@ -96,10 +96,10 @@ class PodLives(RuleBasedStateMachine):
         entry = self._entry(pick)
         new = pod(entry.pod.name).label("colour", colour).priority(entry.pod.priority).build()
         was_waiting = entry.home in (SubQueue.UNSCHEDULABLE, SubQueue.GATED)
-        pods_to_requeue = was_waiting and self._worth(entry, new, Happening(OWN_LABEL, RED))
+        helped = was_waiting and self._worth(entry, new, Happening(OWN_LABEL, RED))
         self.queue.update(new, [OWN_LABEL], entry.pod)
         assert entry.pod is new
-        if was_waiting and not pods_to_requeue:
+        if was_waiting and not helped:
             assert entry.home in (SubQueue.UNSCHEDULABLE, SubQueue.GATED)
 
     @precondition(lambda self: self.waiting)
@@ -158,11 +158,11 @@ class PodLives(RuleBasedStateMachine):
     @rule(event=st.sampled_from([NODE_ADDED, POD_GONE, NODE_LABEL]), about=some_colours)
     def happen(self, event: ClusterEvent, about: frozenset[str]) -> None:
         pool = [e for e in self.queue.entries() if e.home in (SubQueue.UNSCHEDULABLE, SubQueue.GATED)]
-        pods_to_requeue = {e.pod.uid for e in pool if self._worth(e, e.pod, Happening(event, about))}
+        helped = {e.pod.uid for e in pool if self._worth(e, e.pod, Happening(event, about))}
         moved = self.room.event(event, None, about)
         left = {e.pod.uid for e in pool if e.home not in (SubQueue.UNSCHEDULABLE, SubQueue.GATED)}
         gated = {e.pod.uid for e in pool if e.gated_by}
-        assert left == pods_to_requeue - gated and moved == len(left)
+        assert left == helped - gated and moved == len(left)
         self._note(Happening(event, about))
 
     @rule(name=st.integers(1, 12), is_closed=st.booleans())

@@ -34,12 +34,12 @@ def broken(pod: Pod, old: Any, new: Any) -> Hint:
 
 
 def test_an_event_moves_the_pods_that_its_judge_says_it_helps() -> None:
-    wanted = judge("Fit", lambda p, old, new: Hint.QUEUE if p.name == "pods_to_requeue" else Hint.SKIP)
+    wanted = judge("Fit", lambda p, old, new: Hint.QUEUE if p.name == "helped" else Hint.SKIP)
     room = WaitingRoom(wanted)
-    pods_to_requeue = room.add_rejected(pod("pods_to_requeue").label("a", "1"), "Fit")
+    helped = room.add_rejected(pod("helped").label("a", "1"), "Fit")
     left = room.add_rejected(pod("left").label("a", "2"), "Fit")
     assert room.event() == 1
-    assert (room.home(pods_to_requeue), room.home(left)) == (SubQueue.BACKOFF, SubQueue.UNSCHEDULABLE)
+    assert (room.home(helped), room.home(left)) == (SubQueue.BACKOFF, SubQueue.UNSCHEDULABLE)
 
 
 def test_the_judge_sees_the_objects_of_the_event() -> None:

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 from unittest import mock
 
-from pilotage.assembly import SchedulerProcess
 from pilotage.calls import fenced_writer
 from pilotage.cluster.nominations import Nominations
 from pilotage.cluster.state import Cluster
@@ -54,9 +53,6 @@ def _list_without_deletions(intake: Any, kind: str, objects: list[Any]) -> None:
         intake._upsert(kind, obj)
 
 
-async def _nothing(self: Any) -> None: ...
-
-
 BUGS = (
     Bug("writes are not fenced", fenced_writer, "fence", lambda is_leading: lambda: None, 10),
     Bug(
@@ -74,7 +70,6 @@ BUGS = (
     Bug("allocated devices are not counted", DeviceLedger, "_count", lambda *_: None, 0),
     Bug("nominations are not cleared", Nominations, "remove", lambda *_: None, 0),
     Bug("backoff never ends", SchedulingQueue, "release_backoff", lambda self: 0, 5),
-    Bug("a new leader goes by its watches alone", SchedulerProcess, "catch_up", _nothing, 1854),
     Bug("what was written is written again until it is seen", StatusWrites, "_is_unseen", lambda *_: False, 16),
 )
 
