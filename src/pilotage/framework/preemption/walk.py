@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,17 +85,18 @@ class Walk:
         return {names[row]: (rejected.plugin, rejected.rejection) for row, rejected in found.items()}
 
     def rejectors(self) -> frozenset[str]:
-        return frozenset(rejected.plugin for rejected, _ in self._rejection_counts()) - {ABSENT_PLUGIN}
+        return frozenset(rejected.plugin for rejected, _ in self._rejection_counts) - {ABSENT_PLUGIN}
 
     def message(self) -> str:
         counts: Counter[str] = Counter()
-        for rejected, rows in self._rejection_counts():
+        for rejected, rows in self._rejection_counts:
             counts.update({reason.message: rows for reason in rejected.rejection.reasons})
         hopeless = len(self._nodes) - len(self._rejected_rows())
         if hopeless:
             counts[_NOT_HELPFUL] += hopeless
         return unavailable_text(len(self._nodes), counts)
 
+    @cached_property
     def _rejection_counts(self) -> list[tuple[Rejected, int]]:
         """Each rejection, and of how many rows."""
         rows = self._rejected_rows()
