@@ -34,6 +34,11 @@ def program_size(pattern: str) -> int:
     return int(_compiled(pattern).programsize)
 
 
+def is_found(text: str, pattern: str) -> bool:
+    """BadPattern if the pattern is none."""
+    return _compiled(pattern).search(text) is not None
+
+
 def find(text: str, pattern: str) -> str:
     """The first match; "" if there is none."""
     found = _compiled(pattern).search(text)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotage.sandbox.kinds.schema_rules import SchemaRules, rule_problems
+from pilotage.sandbox.kinds.schema_rules import RULES, SchemaRules, rule_problems
 from pilotage.sandbox.kinds.structural_schema import custom_errors
 from tests.sandbox.api_world import MERGE, World, definition
 
@@ -313,3 +313,10 @@ def test_no_rule_and_no_object_can_break_the_server(expression: str, new: Any, o
     schema = spec(expression, a=INT, l=PORTS)
     if rule_problems(schema, "") == []:
         messages(schema, new, old)
+
+
+def test_a_message_may_speak_of_the_old_value_although_the_rule_does_not() -> None:
+    rule = {"rule": "self.size < 3", "messageExpression": "'was ' + string(oldSelf.size)"}
+    schema = {"type": "object", "properties": {"size": {"type": "integer"}}, RULES: [rule]}
+    (error,) = SchemaRules(schema).errors({"size": 9}, {"size": 2})
+    assert "was 2" in str(error)

@@ -86,3 +86,9 @@ def test_what_an_update_leaves_as_it_was_is_not_judged_again() -> None:
     assert [error.path for error in schema_errors(schema, added, stored)] == ["spec.names[2]"]
     one = {"spec": {"size": 1}}
     assert [error.type for error in schema_errors(schema, {"spec": {"size": True}}, one)] == ["FieldValueTypeInvalid"]
+
+
+def test_a_pattern_that_backtracks_for_ever_takes_no_time() -> None:
+    schema = object_with(name={"type": "string", "pattern": "^(a+)+$"}, odd={"type": "string", "pattern": "(?<!x)y"})
+    found = schema_errors(schema, {"name": 200 * "a" + "!", "odd": "y"})
+    assert [error.path for error in found] == ["name"], "and what is no pattern of RE2 is not judged"

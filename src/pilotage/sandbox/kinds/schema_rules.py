@@ -116,7 +116,8 @@ class _Node:
 
     @property
     def uses_old(self) -> bool:
-        return any(rule.is_transition for rule in self.rules)
+        """A rule, or the expression for its message, speaks of the old value."""
+        return any(rule.is_transition or (rule.message is not None and rule.message.uses(_OLD)) for rule in self.rules)
 
     @property
     def uses_olds(self) -> bool:
