@@ -130,3 +130,10 @@ def test_aliases_within_aliases_do_not_eat_the_machine() -> None:
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
     with pytest.raises(YamlError, match="aliases make it too large"):
         read("\n".join(lines))
+
+
+@pytest.mark.parametrize("text", ["9" * 6000, "0x" + "f" * 9000, "1" + "0" * 5000, "0" * 5000 + "7", "1e999999"])
+def test_numbers_of_any_length_are_read(text: str) -> None:
+    """Too large for a number, they are texts, as in kubectl; leading zeros do not count."""
+    (found,) = documents(f"a: {text}")
+    assert found.value == {"a": 7 if text.endswith("07") else text}

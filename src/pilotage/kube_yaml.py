@@ -226,8 +226,10 @@ def _plain(text: str) -> Scalar:
     found = _INTEGER.fullmatch(digits)
     if found is not None:
         sign, *parts = found.groups()
-        number = next(int(part, base) for part, base in zip(parts, _BASES, strict=True) if part is not None)
-        if number < _LARGEST:
+        written, base = next((part, base) for part, base in zip(parts, _BASES, strict=True) if part is not None)
+        # Python reads no number of thousands of digits, and none of more than 64 can be small enough in any base.
+        written = written.lstrip("0") or "0"
+        if len(written) <= 64 and (number := int(written, base)) < _LARGEST:
             return -number if sign == "-" else number
     if _FLOAT.fullmatch(digits):
         real = float(digits)
