@@ -15,7 +15,9 @@ from fractions import Fraction
 
 import msgspec
 
+from pilotage.cel import CelCompileError, CelError
 from pilotage.model import Node
+from pilotage.model.resource import DeviceSelector
 from pilotage.plugins.dynamic_resources.capacity import Amounts, consumption, fits
 from pilotage.plugins.dynamic_resources.constraints import Constraint, constraints_of
 from pilotage.plugins.dynamic_resources.counters import CounterBook, consumption_of
@@ -27,8 +29,7 @@ from pilotage.plugins.dynamic_resources.lessons import Lessons, learn
 from pilotage.plugins.dynamic_resources.pool import Pool
 from pilotage.plugins.dynamic_resources.pools import NodePools, device_is_for
 from pilotage.plugins.dynamic_resources.published import PoolDevice
-from pilotage.plugins.dynamic_resources.requests import MAX_RESULTS, PreparedClaim, Wanted
-from pilotage.plugins.dynamic_resources.selection import matches
+from pilotage.plugins.dynamic_resources.requests import MAX_RESULTS, PreparedClaim, Wanted, expressions
 from pilotage.plugins.dynamic_resources.time_limit import FOR_EVER, TimeLimit
 
 STEPS_WITHOUT_LESSONS = 256
@@ -295,9 +296,9 @@ class Search:
 
     def _is_selectable(self, claim: PreparedClaim, wanted: Wanted, device: PoolDevice) -> bool:
         of_class = wanted.device_class.spec.selectors
-        if of_class and not matches(device, of_class, f"class {wanted.device_class.name}", self._limit):
+        if of_class and not _matches(device, of_class, f"class {wanted.device_class.name}", self._limit):
             return False
-        if wanted.selectors and not matches(device, wanted.selectors, f"claim {claim.claim.key}", self._limit):
+        if wanted.selectors and not _matches(device, wanted.selectors, f"claim {claim.claim.key}", self._limit):
             return False
         return not device.per_device_nodes or device_is_for(device, self.node)
 
@@ -334,3 +335,20 @@ class Search:
         consumed = self._consumed.setdefault(device, {})
         for name, amount in amounts.items():
             consumed[name] = consumed.get(name, Fraction(0)) + sign * amount
+
+
+def _matches(device: PoolDevice, selectors: Sequence[DeviceSelector], where: str, limit: TimeLimit) -> bool:
+    """Do all of them hold? AllocationError if one cannot be asked; `where` says of whom they are."""
+    for place, expression in enumerate(expressions(selectors, where)):
+        try:
+            if not device.satisfies(expression, limit.check):
+                return False
+        except CelError as error:
+            raise _selector_error(where, place, device, error) from error
+    return True
+
+
+def _selector_error(where: str, place: int, device: PoolDevice, error: CelError) -> AllocationError:
+    if isinstance(error, CelCompileError):
+        return AllocationError(f"{where}: selector #{place}: CEL compile error: {error}")
+    return AllocationError(f"{where}: selector #{place} on device {device.id}: CEL runtime error: {error}")
