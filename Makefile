@@ -25,8 +25,9 @@ install: $(STAMP) ## create .venv and leave the command at .venv/bin/pilotage
 demo: install ## an embedded cluster in which pods get scheduled, live in the terminal
 	$(BIN)/pilotage demo
 
-test: install ## all tests
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+test: install ## all tests (COVERAGE=yes: and fails if they take less than 95 % of the branches of the core)
+	$(BIN)/python -m pytest -n 2 --dist loadfile $(if $(COVERAGE),--cov --cov-report= --cov-report=json:build/coverage.json)
+	$(if $(COVERAGE),$(BIN)/python tools/branch_coverage.py build/coverage.json)
 
 check: install format lint types unit ## format, lint, strict types, import layers, unit tests
 
@@ -83,4 +84,4 @@ image-digest: ## pin the base image of deploy/Dockerfile by digest (REGISTRY=URL
 	$(PYTHON) tools/image_digest.py deploy/Dockerfile $(REGISTRY)
 
 clean: ## remove the virtual environment and caches
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) build .coverage .mypy_cache .ruff_cache .pytest_cache
