@@ -10,7 +10,7 @@ from functools import partial
 import msgspec
 import pytest
 
-from pilotage.api.calls import ApiCall, Ending, Lane, Outcome
+from pilotage.api.calls import ApiCall, Ending, Lane, ObjectChanged, Outcome, Seen
 from pilotage.calls.call_queue import CallQueue
 from pilotage.calls.volumes import ProvisioningOrder, VolumeReservation
 from pilotage.kube.client import ApiStatusError, KubeClient
@@ -126,6 +126,29 @@ async def test_an_object_that_changed_meanwhile_is_left_alone(make: Callable[[Se
     assert refused.value.code == 409
     assert server.volume().spec.claim_ref is None
     assert not server.claim().annotations.get("volume.kubernetes.io/selected-node")
+
+
+@pytest.mark.parametrize("make", [reservation, order])
+async def test_a_look_tells_whether_a_call_without_an_answer_was_done(make: Callable[[Server], ApiCall]) -> None:
+    server = Server()
+    call, lost = make(server), make(server)
+    assert await call.look(server.client) == Seen(False), "it may be tried again"
+    await lost.perform(server.client)
+    assert await call.look(server.client) == Seen(True)
+    assert isinstance(call, VolumeReservation | ProvisioningOrder) and isinstance(lost, type(call))
+    assert call.written_version == lost.written_version
+
+
+@pytest.mark.parametrize("make", [reservation, order])
+async def test_a_look_at_an_object_that_changed_ends_the_call(make: Callable[[Server], ApiCall]) -> None:
+    server = Server()
+    call = make(server)
+    for resource, namespace, name in (("persistentvolumes", "", "v"), ("persistentvolumeclaims", "default", "c")):
+        changed = server.api.get(resource, namespace, name)
+        changed["metadata"].setdefault("labels", {})["new"] = "yes"
+        server.api.update(resource, namespace, name, changed)
+    with pytest.raises(ObjectChanged, match="was changed by somebody else"):
+        await call.look(server.client)
 
 
 def test_calls_are_made_in_their_own_lane() -> None:

@@ -9,6 +9,8 @@ import pytest
 from pilotage.api.indexes import ClusterIndex
 from pilotage.cluster.state import Cluster
 from pilotage.model import Node, Pod
+from pilotage.model.meta import ObjectMeta
+from pilotage.model.storage import PersistentVolumeClaim
 from pilotage.testing.builders import node, pod
 
 
@@ -133,3 +135,61 @@ def test_one_index_does_not_spoil_another(cluster: Cluster) -> None:
     cluster.put_pod(assigned("odd", bad="yes"))
     cluster.settle()
     assert calm.seen == ["odd"]
+
+
+class BrittleClaims(ClusterIndex):
+    """Names of claims and nodes; raises for claims labelled `bad`, and for everything that goes while `is_stubborn`."""
+
+    kinds = ("PersistentVolumeClaim",)
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+        self.is_stubborn = False
+
+    def object_put(self, kind: str, old: Any, new: Any) -> None:
+        self.names.add(new.name)
+        if "bad" in new.metadata.labels:
+            raise RuntimeError(f"cannot take {kind} {new.name}")
+
+    def object_removed(self, kind: str, obj: Any) -> None:
+        if self.is_stubborn:
+            raise RuntimeError(f"cannot lose {kind} {obj.name}")
+        self.names.remove(obj.name)
+
+    def node_put(self, old: Node | None, new: Node) -> None:
+        self.names.add(new.name)
+
+    def node_removed(self, node: Node) -> None:
+        if self.is_stubborn:
+            raise RuntimeError(f"cannot lose {node.name}")
+        self.names.remove(node.name)
+
+
+def claim(name: str, **labels: str) -> PersistentVolumeClaim:
+    return PersistentVolumeClaim(metadata=ObjectMeta(name=name, namespace="default", uid=name, labels=labels))
+
+
+def test_other_objects_that_an_index_raises_for_are_left_out_too(cluster: Cluster) -> None:
+    index = cluster.index(BrittleClaims)
+    for made in (claim("first"), claim("odd", bad="yes"), claim("second")):
+        cluster.put_object("PersistentVolumeClaim", made)
+    assert cluster.index(BrittleClaims).names == {"a", "first", "second"}
+    assert skipped(cluster) == [("PersistentVolumeClaim", "default/odd", "index")]
+    cluster.put_object("PersistentVolumeClaim", claim("odd"))
+    assert index.names == {"a", "first", "second", "odd"} and not skipped(cluster)
+    cluster.put_object("PersistentVolumeClaim", claim("odd", bad="again"))
+    cluster.remove_object("PersistentVolumeClaim", "default/odd")
+    cluster.settle()
+    assert index.names == {"a", "first", "second"} and not skipped(cluster)
+
+
+def test_what_an_index_cannot_forget_is_gone_after_it_is_filled_again(cluster: Cluster) -> None:
+    index = cluster.index(BrittleClaims)
+    cluster.put_node(node("b").build())
+    for made in (claim("first"), claim("second")):
+        cluster.put_object("PersistentVolumeClaim", made)
+    index.is_stubborn = True
+    cluster.remove_object("PersistentVolumeClaim", "default/first")
+    cluster.remove_node("b")
+    cluster.settle()
+    assert index.names == {"a", "second"} and not skipped(cluster)
