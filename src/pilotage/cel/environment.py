@@ -11,6 +11,7 @@ from cel_expr_python.ext import ext_bindings, ext_optional, ext_strings
 
 from pilotage.cel.cost import MOST_FOR_OBJECT, Shape, Sizes, TooCostly, bound
 from pilotage.cel.functions import QUANTITY, Overload, declarations
+from pilotage.cel.reads import Reads
 from pilotage.cel.syntax import Call, Ident, Node, nodes_of, tree_of
 
 MAX_LENGTH: Final = 10 * 1024
@@ -130,11 +131,12 @@ def _missing_function(tree: Node) -> str:
 class Program:
     """A compiled expression."""
 
-    __slots__ = ("_compiled", "_costs", "_used", "tree")
+    __slots__ = ("_compiled", "_costs", "_used", "reads", "tree")
 
     def __init__(self, compiled: Any, tree: Node) -> None:
         self._compiled = compiled
         self._used = frozenset(node.name for node in nodes_of(tree) if isinstance(node, Ident))
+        self.reads = Reads(tree)
         self._costs: dict[tuple[Shape | None, ...], int] = {}
         self.tree = tree
 

@@ -51,6 +51,8 @@ _OF_EVERY_OBJECT: Final = frozenset({"apiVersion", "kind", "metadata"})
 _FEW_ITEMS: Final = 64
 """Of a list in which equal items are looked for one by one."""
 
+_encode = msgspec.json.Encoder().encode
+
 
 def apply_schema_defaults(schema: Schema, value: Any) -> None:
     """Fill in what the object leaves out and the schema has a default for, in place."""
@@ -122,7 +124,7 @@ def _errors(schema: Schema, value: Any, path: str, old: Any = None) -> Iterator[
 
 def _is_same(value: Any, before: Any) -> bool:
     """Equal, and of the same types: to Python 1 is True."""
-    return bool(value == before) and msgspec.json.encode(value) == msgspec.json.encode(before)
+    return value is before or (bool(value == before) and _encode(value) == _encode(before))
 
 
 def _type_error(schema: Schema, value: Any, path: str) -> FieldError | None:
