@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotage.cel import CelCompileError, CelError, Environment, Kind, Sizes, TooCostly
+from pilotage.cel import CelCompileError, CelError, CelType, Environment, Sizes, TooCostly
 from pilotage.cel.cost import MAX_COST, shape_of
 from pilotage.cel.functions import AUTHORIZER, EVERYBODY, authorizer_library
 
-ENVIRONMENT = Environment({"self": Kind.ANY, "old": Kind.LIST})
+ENVIRONMENT = Environment({"self": CelType.ANY, "old": CelType.LIST})
 SELF: dict[str, Any] = {
     "name": "a-b-c",
     "count": 3,

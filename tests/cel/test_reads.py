@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotage.cel import CelError, Environment, Kind
+from pilotage.cel import CelError, CelType, Environment
 
-ENVIRONMENT = Environment({"self": Kind.ANY, "old": Kind.ANY})
+ENVIRONMENT = Environment({"self": CelType.ANY, "old": CelType.ANY})
 VALUE: dict[str, Any] = {
     "name": "a",
     "size": 3,

@@ -9,9 +9,9 @@ from typing import Any, Final, TypeAlias
 from cel_expr_python import cel
 from cel_expr_python.ext import ext_bindings, ext_optional, ext_strings
 
-from pilotage.cel.cost import MOST_FOR_OBJECT, Shape, Sizes, TooCostly, bound
+from pilotage.cel.cost import MOST_FOR_OBJECT, Sizes, TooCostly, ValueShape, bound
 from pilotage.cel.functions import QUANTITY, Overload, declarations
-from pilotage.cel.reads import Reads
+from pilotage.cel.reads import ReadParts
 from pilotage.cel.syntax import Call, Ident, Node, nodes_of, tree_of
 
 MAX_LENGTH: Final = 10 * 1024
@@ -41,7 +41,7 @@ class CelCompileError(CelError):
     """An expression that fails always, because it is none."""
 
 
-class Kind:
+class CelType:
     """Types of variables."""
 
     ANY = cel.Type.DYN
@@ -72,7 +72,7 @@ class Environment:
         extensions = [ext_strings.ExtStrings(2), ext_optional.ExtOptional(), ext_bindings.ExtBindings()]
         self._library = cel.NewEnv(variables=dict(variables), functions=declarations(functions), extensions=extensions)
 
-    def compile(self, expression: str, sizes: Mapping[str, Shape] | None = None) -> Program:
+    def compile(self, expression: str, sizes: Mapping[str, ValueShape] | None = None) -> Program:
         """CelCompileError if the expression is none, or could take too long with variables of these sizes.
 
         Variables without a size count as small; how large they are is to be looked at before each evaluation then, by
@@ -136,13 +136,13 @@ class Program:
     def __init__(self, compiled: Any, tree: Node) -> None:
         self._compiled = compiled
         self._used = frozenset(node.name for node in nodes_of(tree) if isinstance(node, Ident))
-        self.reads = Reads(tree)
-        self._costs: dict[tuple[Shape | None, ...], int] = {}
+        self.reads = ReadParts(tree)
+        self._costs: dict[tuple[ValueShape | None, ...], int] = {}
         self.tree = tree
 
     @property
     def result(self) -> Any:
-        """The type of its result, one of `Kind`; ANY if that is known only when it is evaluated."""
+        """The type of its result, one of `CelType`; ANY if that is known only when it is evaluated."""
         return self._compiled.return_type()
 
     def uses(self, variable: str) -> bool:
@@ -157,7 +157,7 @@ class Program:
             raise TooCostly(f"more than {budget} units")
         return cost
 
-    def _bound(self, shapes: Mapping[str, Shape]) -> int:
+    def _bound(self, shapes: Mapping[str, ValueShape]) -> int:
         key = tuple(map(shapes.get, self._used))
         known = self._costs.get(key)
         if known is None:

@@ -1,6 +1,6 @@
 """Which parts of its variables an expression reads, so that it is given nothing else.
 
-    reads = Reads(tree of "self.conditions.exists(c, c.type == 'Ready')")
+    reads = ReadParts(tree of "self.conditions.exists(c, c.type == 'Ready')")
     reads.cut({"self": {"size": 3, "conditions": [{"type": "Ready", "message": "..."}]}})
     {"self": {"conditions": [{"type": "Ready"}]}}
 
@@ -29,7 +29,7 @@ class _Empty(msgspec.Struct, frozen=True, gc=False):
 _TYPE_ONLY: Final[Any] = _Empty | list[Any] | str | int | float | bool | None
 
 
-class Reads:
+class ReadParts:
     """What one expression reads."""
 
     __slots__ = ("_type",)

@@ -27,7 +27,7 @@ from typing import Any, Final, TypeVar
 from pilotage.clock import Clock
 from pilotage.model.durations import parse_duration
 from pilotage.sandbox.errors import ApiError
-from pilotage.sandbox.http.exchange import Request, Response, error_response
+from pilotage.sandbox.http.exchange import Request, ServerResponse, error_response
 
 AnswerT = TypeVar("AnswerT")
 
@@ -154,7 +154,9 @@ class Faults:
         self.hits = [0] * len(rules)
         """How often each rule has struck."""
 
-    async def around(self, request: Request, respond: Callable[[Request], Awaitable[AnswerT]]) -> AnswerT | Response:
+    async def around(
+        self, request: Request, respond: Callable[[Request], Awaitable[AnswerT]]
+    ) -> AnswerT | ServerResponse:
         """The answer to a request, if it gets one; ConnectionReset if not."""
         struck = self.strike(request)
         for rule in struck:

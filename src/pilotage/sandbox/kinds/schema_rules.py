@@ -20,8 +20,8 @@ from pilotage.cel import (
     MOST_FOR_OBJECT,
     CelCompileError,
     CelError,
+    CelType,
     Environment,
-    Kind,
     Program,
     Sizes,
     TooCostly,
@@ -189,19 +189,20 @@ def _signature(schema: Schema) -> tuple[str, str]:
 
 @lru_cache(maxsize=64)
 def _environment(kind: str, conversion: str) -> Environment:
-    type_ = _KINDS.get(kind, Kind.ANY)
+    type_ = _KINDS.get(kind, CelType.ANY)
     names = _RAW.values() if conversion else (_SELF, _OLD)
-    return Environment({**dict.fromkeys(names, type_), _OLDS: Kind.LIST})
+    return Environment({**dict.fromkeys(names, type_), _OLDS: CelType.LIST})
 
 
 _KINDS: Final = {
-    "map": Kind.MAP,
-    "string": Kind.STRING,
-    "integer": Kind.INT,
-    "boolean": Kind.BOOL,
-    "number": Kind.DOUBLE,
+    "map": CelType.MAP,
+    "string": CelType.STRING,
+    "integer": CelType.INT,
+    "boolean": CelType.BOOL,
+    "number": CelType.DOUBLE,
     **{
-        f"list({kind.name()})": Kind.list_of(kind) for kind in (Kind.STRING, Kind.INT, Kind.BOOL, Kind.DOUBLE, Kind.ANY)
+        f"list({kind.name()})": CelType.list_of(kind)
+        for kind in (CelType.STRING, CelType.INT, CelType.BOOL, CelType.DOUBLE, CelType.ANY)
     },
 }
 
@@ -209,12 +210,12 @@ _KINDS: Final = {
 def _rule(environment: Environment, schema: Schema, source: Mapping[str, Any]) -> _Rule:
     """CelCompileError if the rule, or the expression for its message, is none."""
     program, result = _program(environment, schema, source, "rule")
-    if program.result not in (Kind.BOOL, Kind.ANY) or result not in ("", "bool"):
+    if program.result not in (CelType.BOOL, CelType.ANY) or result not in ("", "bool"):
         raise CelCompileError("cel expression must evaluate to a bool")
     message = None
     if source.get("messageExpression"):
         message, result = _program(environment, schema, source, "messageExpression")
-        if message.result not in (Kind.STRING, Kind.ANY) or result not in ("", "string"):
+        if message.result not in (CelType.STRING, CelType.ANY) or result not in ("", "string"):
             raise CelCompileError("messageExpression must evaluate to a string")
     return _Rule(source, program, message, is_transition=program.uses(_OLD))
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from pilotage.cel import MOST_FOR_OBJECT, CelCompileError, CelError, Environment, Kind, Program, Sizes, TooCostly
+from pilotage.cel import MOST_FOR_OBJECT, CelCompileError, CelError, CelType, Environment, Program, Sizes, TooCostly
 from pilotage.cel.functions import AUTHORIZER, EVERYBODY, authorizer_library
 from pilotage.cel.syntax import Ident, Select, nodes_of
 from pilotage.model.selectors import LabelSelector
@@ -290,8 +290,8 @@ def _environment() -> Environment:
     anything = ("object", "oldObject", "request", "params", "namespaceObject")
     return Environment(
         {
-            **dict.fromkeys(anything, Kind.ANY),
-            "variables": Kind.MAP,
+            **dict.fromkeys(anything, CelType.ANY),
+            "variables": CelType.MAP,
             "authorizer": AUTHORIZER,
             "authorizer.requestResource": AUTHORIZER,
         },
@@ -402,13 +402,13 @@ def binding_errors(obj: Json) -> list[FieldError]:
 
 def _expressions(spec: PolicySpec) -> Iterator[tuple[str, str, Any]]:
     for at, condition in enumerate(spec.match_conditions or ()):
-        yield f"spec.matchConditions[{at}].expression", condition.expression, Kind.BOOL
+        yield f"spec.matchConditions[{at}].expression", condition.expression, CelType.BOOL
     for at, variable in enumerate(spec.variables or ()):
-        yield f"spec.variables[{at}].expression", variable.expression, Kind.ANY
+        yield f"spec.variables[{at}].expression", variable.expression, CelType.ANY
     for at, validation in enumerate(spec.validations or ()):
-        yield f"spec.validations[{at}].expression", validation.expression, Kind.BOOL
+        yield f"spec.validations[{at}].expression", validation.expression, CelType.BOOL
         if validation.message_expression:
-            yield f"spec.validations[{at}].messageExpression", validation.message_expression, Kind.STRING
+            yield f"spec.validations[{at}].messageExpression", validation.message_expression, CelType.STRING
 
 
 def _expression_errors(path: str, expression: str, result: Any) -> Iterator[FieldError]:
@@ -420,7 +420,7 @@ def _expression_errors(path: str, expression: str, result: Any) -> Iterator[Fiel
     except CelCompileError as error:
         yield FieldError(path, f"compilation failed: {error}", expression)
         return
-    if result != Kind.ANY and actual not in (result, Kind.ANY):
+    if result != CelType.ANY and actual not in (result, CelType.ANY):
         yield FieldError(path, f"must evaluate to {result.name().lower()}", expression)
 
 

@@ -7,7 +7,7 @@ import binascii
 from collections.abc import Mapping
 from typing import Final
 
-from pilotage.sandbox.rules.validation.kind_rules import Change, KindRules
+from pilotage.sandbox.rules.validation.kind_rules import KindRules, ObjectUpdate
 from pilotage.sandbox.rules.validation.metadata import Metadata
 from pilotage.sandbox.rules.validation.names import config_key_problem
 from pilotage.sandbox.rules.validation.problems import IMMUTABLE, Errors, forbidden, invalid
@@ -69,7 +69,7 @@ def _is_base64(text: str) -> bool:
     return True
 
 
-def _update_errors(change: Change) -> Errors:
+def _update_errors(change: ObjectUpdate) -> Errors:
     errors: Errors = []
     if isinstance(change.before, Secret) and change.before.type and change.before.type != change.after.type:
         errors.append(invalid("type", change.after.type, IMMUTABLE))

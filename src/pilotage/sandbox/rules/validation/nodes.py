@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec import field
 
-from pilotage.sandbox.rules.validation.kind_rules import Change, KindRules
+from pilotage.sandbox.rules.validation.kind_rules import KindRules, ObjectUpdate
 from pilotage.sandbox.rules.validation.metadata import Metadata
 from pilotage.sandbox.rules.validation.names import label_value_problem, qualified_name_problem
 from pilotage.sandbox.rules.validation.placement import EFFECTS
@@ -92,7 +92,7 @@ def taints_errors(taints: list[Taint], path: str) -> Errors:
     return errors
 
 
-def _update_errors(change: Change) -> Errors:
+def _update_errors(change: ObjectUpdate) -> Errors:
     errors: Errors = []
     before, now = change.before.spec or NodeSpec(), change.after.spec or NodeSpec()
     if before.provider_id and before.provider_id != now.provider_id:

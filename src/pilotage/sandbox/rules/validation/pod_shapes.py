@@ -36,7 +36,7 @@ class PreferredNodes(Shape):
     preference: NodeSelectorTerm | None = None
 
 
-class NodeAffinity(Shape):
+class NodeAffinityTerms(Shape):
     required: NodeSelector | None = field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
     preferred: list[PreferredNodes] | None = field(default=None, name="preferredDuringSchedulingIgnoredDuringExecution")
 
@@ -63,7 +63,7 @@ class PodAffinity(Shape):
 
 
 class Affinity(Shape):
-    node_affinity: NodeAffinity | None = None
+    node_affinity: NodeAffinityTerms | None = None
     pod_affinity: PodAffinity | None = None
     pod_anti_affinity: PodAffinity | None = None
 
@@ -87,14 +87,14 @@ class TopologySpreadConstraint(Shape):
     match_label_keys: list[str] | None = None
 
 
-class Named(Shape):
+class NameReference(Shape):
     name: str | None = None
 
 
 class Resources(Shape):
     requests: Quantities | None = None
     limits: Quantities | None = None
-    claims: list[Named] | None = None
+    claims: list[NameReference] | None = None
 
 
 class ContainerPort(Shape):
@@ -175,7 +175,7 @@ class Volume(Shape):
     name: str | None = None
     persistent_volume_claim: ClaimName | None = None
     secret: SecretName | None = None
-    config_map: Named | None = None
+    config_map: NameReference | None = None
     host_path: HostPath | None = None
     csi: DriverName | None = None
     ephemeral: EphemeralVolume | None = None
@@ -203,7 +203,7 @@ class PodSpec(Shape):
     affinity: Affinity | None = None
     tolerations: list[Toleration] | None = None
     topology_spread_constraints: list[TopologySpreadConstraint] | None = None
-    scheduling_gates: list[Named] | None = None
+    scheduling_gates: list[NameReference] | None = None
     resource_claims: list[PodResourceClaim] | None = None
     resources: Resources | None = None
     overhead: Quantities | None = None
@@ -215,10 +215,10 @@ class PodSpec(Shape):
     preemption_policy: str | None = None
     runtime_class_name: str | None = None
     security_context: Anything | None = None
-    image_pull_secrets: list[Named] | None = None
+    image_pull_secrets: list[NameReference] | None = None
     readiness_gates: list[Anything] | None = None
     enable_service_links: bool | None = None
-    os: Named | None = None
+    os: NameReference | None = None
 
 
 class Condition(Shape):
@@ -265,7 +265,7 @@ class Pod(Shape):
     status: PodStatus | None = None
 
 
-class PodTemplate(Shape):
+class PodTemplateSpec(Shape):
     """The template inside a workload."""
 
     metadata: Metadata | None = None

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from pilotage.sandbox.rules.admission import SYSTEM_PRIORITY_CLASSES
-from pilotage.sandbox.rules.validation.kind_rules import Change, KindRules
+from pilotage.sandbox.rules.validation.kind_rules import KindRules, ObjectUpdate
 from pilotage.sandbox.rules.validation.metadata import Metadata
 from pilotage.sandbox.rules.validation.pod_shapes import Anything, LabelSelector
 from pilotage.sandbox.rules.validation.problems import Errors, at_least, forbidden, invalid, one_of
@@ -78,7 +78,7 @@ def _priority_class_errors(priority_class: PriorityClass) -> Errors:
     return errors
 
 
-def _priority_class_update_errors(change: Change) -> Errors:
+def _priority_class_update_errors(change: ObjectUpdate) -> Errors:
     errors: Errors = []
     if (change.before.value or 0) != (change.after.value or 0):
         errors.append(forbidden("value", "may not be changed in an update."))

@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import field
 
-from pilotage.sandbox.rules.validation.kind_rules import Change, KindRules
+from pilotage.sandbox.rules.validation.kind_rules import KindRules, ObjectUpdate
 from pilotage.sandbox.rules.validation.metadata import Metadata
 from pilotage.sandbox.rules.validation.names import label_problem, labels_errors, port_name_problem, port_problem
 from pilotage.sandbox.rules.validation.pod_shapes import Anything
@@ -103,7 +103,7 @@ def _port_number_errors(port: ServicePort, path: str) -> Errors:
     return errors
 
 
-def _update_errors(change: Change) -> Errors:
+def _update_errors(change: ObjectUpdate) -> Errors:
     before, now = change.before.spec, change.after.spec
     if before is None or now is None or "ExternalName" in (before.type, now.type):
         return []

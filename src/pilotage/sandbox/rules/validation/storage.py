@@ -9,7 +9,7 @@ from msgspec import field
 
 from pilotage.model.quantity import parse_quantity
 from pilotage.sandbox.rules.json_fields import Json, dict_or_empty, nested
-from pilotage.sandbox.rules.validation.kind_rules import Change, KindRules
+from pilotage.sandbox.rules.validation.kind_rules import KindRules, ObjectUpdate
 from pilotage.sandbox.rules.validation.metadata import Metadata
 from pilotage.sandbox.rules.validation.pod_shapes import Anything, LabelSelector, NodeSelector, Resources
 from pilotage.sandbox.rules.validation.problems import (
@@ -50,7 +50,7 @@ _VOLUME_FIELDS: Final = frozenset(
 )
 
 
-class ClaimSpec(Shape):
+class PersistentVolumeClaimSpec(Shape):
     access_modes: list[str] | None = None
     resources: Resources | None = None
     selector: LabelSelector | None = None
@@ -69,7 +69,7 @@ class Claim(Shape):
     api_version: str | None = None
     kind: str | None = None
     metadata: Metadata | None = None
-    spec: ClaimSpec | None = None
+    spec: PersistentVolumeClaimSpec | None = None
     status: ClaimStatus | None = None
 
 
@@ -182,7 +182,7 @@ def _size_errors(size: Quantity, path: str) -> Errors:
     return [] if parse_quantity(size) > 0 else [invalid(path, str(size), "must be greater than zero")]
 
 
-def _claim_update_errors(change: Change) -> Errors:
+def _claim_update_errors(change: ObjectUpdate) -> Errors:
     old, new = dict_or_empty(change.old.get("spec")), dict(dict_or_empty(change.new.get("spec")))
     new["resources"] = old.get("resources")
     new["volumeAttributesClassName"] = old.get("volumeAttributesClassName")
@@ -199,7 +199,7 @@ def _set_fields(spec: Json) -> Json:
     return {key: value for key, value in spec.items() if value is not None}
 
 
-def _shrink_errors(change: Change) -> Errors:
+def _shrink_errors(change: ObjectUpdate) -> Errors:
     before, now = (nested(obj, "spec", "resources", "requests", "storage") for obj in (change.old, change.new))
     if before is None or now is None or before == now:
         return []
@@ -244,7 +244,7 @@ def _volume_errors(volume: PersistentVolume) -> Errors:
     return errors
 
 
-def _volume_update_errors(change: Change) -> Errors:
+def _volume_update_errors(change: ObjectUpdate) -> Errors:
     old, new = dict_or_empty(change.old.get("spec")), dict_or_empty(change.new.get("spec"))
     errors: Errors = []
     if _source(old) != _source(new):
@@ -265,7 +265,7 @@ def _storage_class_errors(storage_class: StorageClass) -> Errors:
     return errors + one_of("volumeBindingMode", storage_class.volume_binding_mode, _BINDING_MODES)
 
 
-def _storage_class_update_errors(change: Change) -> Errors:
+def _storage_class_update_errors(change: ObjectUpdate) -> Errors:
     errors = [
         forbidden(name, f"updates to {name} are forbidden.")
         for name in ("parameters", "provisioner", "reclaimPolicy")
