@@ -21,7 +21,8 @@ _LONGEST_MESSAGE: Final = 1_000
 _MOST_KNOWN_SHAPES: Final = 64
 _SMALL_PART: Final = 8
 """What cannot cost more than this part of the budget is not looked at more closely."""
-_MISSING_MACROS: Final = frozenset({"sortBy", "existsOne", "transformList", "transformMap", "transformMapEntry"})
+MISSING_MACROS: Final = frozenset({"sortBy", "existsOne", "transformList", "transformMap", "transformMapEntry"})
+MISSING_FUNCTIONS: Final = frozenset({"unwrap", "unwrapOpt"})
 _TWO_VARIABLES: Final = frozenset({"all", "exists", "exists_one"})
 _KEY: Final = re.compile(r'Key not found in map : "(.*)"', re.DOTALL)
 _INDEX: Final = re.compile(r"Index error: index=(-?\d+)")
@@ -117,8 +118,10 @@ def _missing_function(tree: Node) -> str:
     for node in nodes_of(tree):
         if not isinstance(node, Call):
             continue
-        if node.function in _MISSING_MACROS:
+        if node.function in MISSING_MACROS:
             return f"the macro {node.function}() is not supported"
+        if node.function in MISSING_FUNCTIONS:
+            return f"the function {node.function}() is not supported"
         # A macro that is known has become a loop; with two variables it is none and still a call.
         if node.function in _TWO_VARIABLES and len(node.args) == 4:
             return f"the macro {node.function}() with two variables is not supported"
