@@ -101,16 +101,6 @@ class Sizes:
                 self._exact[name] = shape_of(self._values[name])
         return self._exact
 
-    def add_field(self, variable: str, field: str, value: Any) -> None:
-        """A variable that is a map has one more field."""
-        self.coarse[variable] = _joined(self.coarse.get(variable, _SCALAR), self._extent(value))
-        fields = dict(self._exact[variable].fields or ()) if variable in self._exact else {}
-        fields[field] = shape_of(value)
-        shapes = fields.values()
-        self._exact[variable] = ValueShape(
-            len(fields), 1 + sum(2 + one.weight for one in shapes), _joined(*shapes), tuple(fields.items())
-        )
-
     def _extent(self, value: object) -> ValueShape:
         """A shape that each part of the value has, and the whole: its longest text, list or map, and all its weight."""
         longest, most_items, weight, waiting = 1, 1, 0, [value]

@@ -26,6 +26,7 @@ _LONGEST_MESSAGE: Final = 5 * 1024
 _ACTIONS: Final = ("Audit", "Deny", "Warn")
 _REASONS: Final = ("Forbidden", "Invalid", "RequestEntityTooLarge", "Unauthorized")
 _ANYTHING: Final = "*"
+_AUTHORIZERS: Final = {"authorizer": EVERYBODY, "authorizer.requestResource": EVERYBODY}
 
 
 class _Part(msgspec.Struct, frozen=True, rename="camel"):
@@ -236,10 +237,7 @@ class _Evaluation:
             "request": write.request(),
             "params": params,
             "namespaceObject": write.namespace_object,
-            "authorizer": EVERYBODY,
-            "authorizer.requestResource": EVERYBODY,
         }
-        self._sizes = Sizes(self._known)
 
     def holds(self, program: Program, source: str) -> bool:
         result = self.result(program, source)
@@ -251,18 +249,21 @@ class _Evaluation:
         """CelError with the expression that fails."""
         for name in _variables_in(program):
             self._evaluate_variable(name)
+        # Values of variables are CEL's, not JSON: times are no texts.
+        inputs = {**program.reads.cut(self._known), **_AUTHORIZERS, "variables": self._values}
         try:
-            self._budget -= program.cost(self._sizes, self._budget)
-            return program.evaluate(_environment().bind({**self._known, "variables": self._values}))
+            self._budget -= program.cost(Sizes(inputs), self._budget)
+            return program.evaluate(_environment().bind(inputs))
         except TooCostly:
             raise CelError(
                 f"expression '{source}' resulted in error: operation cancelled: actual cost limit exceeded"
             ) from None
         except CelError as error:
-            told = str(error)
-            if told.startswith("no such key: ") and (why := self._failures.get(told.removeprefix("no such key: "))):
-                told = why
-            raise CelError(f"expression '{source}' resulted in error: {told}") from None
+            problem = str(error)
+            missing = problem.removeprefix("no such key: ")
+            if missing != problem:
+                problem = self._failures.get(missing, problem)
+            raise CelError(f"expression '{source}' resulted in error: {problem}") from None
 
     def _evaluate_variable(self, name: str) -> None:
         """A variable that fails has no value, so that only expressions fail that need it."""
@@ -272,8 +273,7 @@ class _Evaluation:
         # Variables see those before them only, so that this ends.
         self._failures[name] = f'composited variable "{name}" names itself'
         try:
-            value = self._values[name] = self.result(program, name)
-            self._sizes.add_field("variables", name, value)
+            self._values[name] = self.result(program, name)
             del self._failures[name]
         except CelError as error:
             self._failures[name] = f'composited variable "{name}" fails to evaluate: {error}'
