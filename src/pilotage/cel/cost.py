@@ -1,4 +1,4 @@
-"""What evaluating an expression can cost at most, told from its syntax tree before it is evaluated.
+"""What evaluating an expression can cost at most, found from its syntax tree before it is evaluated.
 
 Kubernetes estimates the costs of an expression when it is written, counts them when it is evaluated, and allows a
 million units for either. The CEL library counts nothing but the turns of loops, so all is estimated here, by the

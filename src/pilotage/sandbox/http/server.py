@@ -3,7 +3,7 @@
     request -> token -> path -> verb -> ServerResponse | Watch
 
 `handle` never raises: a refusal becomes a Status with its code, and a bug becomes a logged 500, after which the server
-goes on. `respond` is the same for those who must not be told of a write, nor shown one, before it is on disk.
+goes on. `respond` is the same, but answers only when what the answer shows is on disk.
 """
 
 from __future__ import annotations
@@ -91,12 +91,12 @@ class ApiServer:
         while True:
             await self._clock.sleep(every_seconds)
             self.watches.tick()
-            # Controllers write without waiting: nobody else may have noticed what became of it.
+            # Controllers do not wait for the disk: a write of theirs that was lost is taken back here.
             self.api.store.take_back_lost()
             try:
                 self._events.tick()
             except JournalError:
-                # The journal has said so, requests are told one by one, and reading goes on.
+                # The journal has logged it, each write is answered with an error, and reads go on.
                 continue
             except Exception:
                 _log.exception("old events could not be removed")

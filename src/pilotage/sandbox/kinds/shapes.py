@@ -2,7 +2,7 @@
 
 For each type of the API schemas a msgspec struct is made on first use; converting an object to it checks every known
 field at C speed and names the path of the first wrong one. Unknown fields pass (they are stored as they are), null
-counts as absent, as it does for the API server. Which fields are unknown is told by `strict_fields`, on request.
+counts as absent, as it does for the API server. `strict_fields` finds unknown fields, on request.
 """
 
 from __future__ import annotations

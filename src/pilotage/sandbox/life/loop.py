@@ -173,7 +173,7 @@ class Life:
         try:
             again = self._controllers[number].reconcile(key)
         except JournalError:
-            # Nothing is wrong with the key, and the journal has told what is: everybody waits until it can write.
+            # Nothing is wrong with the key, and the journal has logged what is: all wait until it can write.
             self._queue.add(item, self._clock.monotonic() + _UNWRITABLE_SECONDS)
         except ApiError as error:
             if error.code != 409:

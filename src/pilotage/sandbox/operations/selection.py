@@ -146,7 +146,7 @@ def parse_selection(resource_type: ResourceType, labels: str, fields: str) -> Ob
 
 
 def _unwanted(fields: Sequence[FieldRequirement], defaults: Sequence[str]) -> tuple[bytes, ...]:
-    """What can be told without reading a field: that it has not this value, which stands nowhere in the object.
+    """What is known without reading a field: that it has not this value, which stands nowhere in the object.
 
     That is so for words that JSON writes in one way only, and that do not stand for a field that is absent.
     """

@@ -1,6 +1,6 @@
 """What the API server fills in for pods and pod templates.
 
-Defaults are set in place before admission and validation, on input that nobody has checked yet: a value of the wrong
+Defaults are set in place before admission and validation, on input that has not been checked yet: a value of the wrong
 type is left alone for validation to name. `default_pod_spec` serves pods and all templates; `default_pod` adds what
 belongs to a pod as an object: requests from limits and the initial status.
 """

@@ -55,11 +55,11 @@ class Writes:
         before = self._record(target)
         warnings: list[str] = []
         if request.query.get("fieldValidation", "") not in ("", "Ignore"):
-            # Only the patched object can be judged; a rehearsal makes it without storing anything.
-            rehearsed = self._api.verbs.patch(
+            # Only the patched object can be judged; a dry run makes it.
+            tried = self._api.verbs.patch(
                 target.resource_type, before, patch, subresource=target.subresource, dry_run=True
             )
-            warnings = field_warnings(request, target.resource_type, rehearsed.object(), before.object())
+            warnings = field_warnings(request, target.resource_type, tried.object(), before.object())
         record = self._api.verbs.patch(
             target.resource_type, before, patch, subresource=target.subresource, dry_run=is_dry_run(request)
         )
@@ -68,7 +68,7 @@ class Writes:
     def delete(self, request: Request, target: Target) -> ServerResponse:
         options = delete_options(request)
         deleted = self._api.verbs.delete(
-            target.resource_type, self._record(target), options, dry_run=_is_rehearsal(request, options)
+            target.resource_type, self._record(target), options, dry_run=_is_dry_run(request, options)
         )
         if deleted.is_gone and not target.resource_type.returns_deleted:
             return json_response(success_status(_details(target.resource_type, deleted)))
@@ -81,7 +81,7 @@ class Writes:
         for record in self._api.verbs.select(target.resource_type, target.namespace, selection):
             try:
                 outcome = self._api.verbs.delete(
-                    target.resource_type, record, options, dry_run=_is_rehearsal(request, options)
+                    target.resource_type, record, options, dry_run=_is_dry_run(request, options)
                 )
             except ApiError as error:
                 # What went meanwhile (with its owner) is what was asked for; a protected one ends the request.
@@ -125,7 +125,7 @@ def delete_options(request: Request) -> dict[str, Any]:
     return options
 
 
-def _is_rehearsal(request: Request, options: dict[str, Any]) -> bool:
+def _is_dry_run(request: Request, options: dict[str, Any]) -> bool:
     return is_dry_run(request) or options.get("dryRun") == ["All"]
 
 

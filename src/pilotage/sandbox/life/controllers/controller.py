@@ -4,7 +4,7 @@
     work queue -> reconcile(key) -> None: done | seconds: look again then | exception: again, later and later
 
 A controller is level-triggered: `reconcile` looks at what is there now and does what is missing, whatever the change
-was. It acts through the Api only, synchronously, so nobody else can change anything while it runs, and it does a
+was. It acts through the Api only, synchronously, so nothing else changes while it runs, and it does a
 bounded amount of work (at most `BATCH` writes) before it returns 0.0 to be called again after the others.
 """
 
@@ -93,7 +93,7 @@ class ControllerContext:
         record = self.api.store.get(key)
         return None if record is None else record.outline()
 
-    # The verbs behind the Api answer with a record, which saves decoding what nobody looks at.
+    # The verbs behind the Api answer with a record, which saves decoding what is not read.
 
     def create(self, resource: str, namespace: str, obj: Object) -> None:
         self.api.verbs.create(self.api.registry.of(resource), namespace, obj)
@@ -156,7 +156,7 @@ def record_failed_create(context: ControllerContext, owner: Object, message: str
         "lastTimestamp": now,
         "count": 1,
     }
-    with suppress(ApiError):  # it was told before, or its namespace is going
+    with suppress(ApiError):  # it was recorded before, or its namespace is going
         context.create("events", metadata["namespace"], event)
 
 

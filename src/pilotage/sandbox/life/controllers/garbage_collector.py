@@ -1,4 +1,4 @@
-"""Garbage collection: what nobody owns any more goes, in the way that the deletion of its owner asked for.
+"""Garbage collection: what has lost its owners goes, in the way that the deletion of its owner asked for.
 
 * Background: the owner is gone; each dependent is looked at and, if none of its owners exists, deleted.
 * Foreground: the owner is marked and carries the finalizer `foregroundDeletion`; its dependents are deleted first, and
@@ -61,7 +61,7 @@ class GarbageCollector:
         if new.is_deleting and (FOREGROUND in new.finalizers or ORPHAN in new.finalizers):
             return (Due(new.key),)
         if seen.old is not None and seen.old.owners == new.owners:
-            return ()  # when an owner goes, its dependents are told by that change
+            return ()  # when an owner goes, that change makes its dependents due
         dues: list[Due] = []
         if any(self._is_absent(new, owner) or self._is_waiting(owner) for owner in new.owners):
             dues.append(Due(new.key))

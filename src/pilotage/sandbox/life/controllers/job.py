@@ -95,7 +95,7 @@ class JobController:
         return (Due(seen.key),) if seen.new is not None and TRACKING in seen.new.finalizers else ()
 
     def _let_orphan_go(self, key: Key) -> float | None:
-        """Nobody counts a pod any more whose Job is gone."""
+        """A pod whose Job is gone is not counted any more."""
         pod = self._context.index.pod(key)
         owner = pod.controller if pod is not None else None
         if pod is not None and owner is not None and self._context.index.by_uid(owner.uid) is None:
@@ -191,7 +191,7 @@ class JobController:
                 status.pop(name, None)
         if status != job.get("status"):
             job["status"] = status
-            # A Job that has just ended is looked at once more: it may be told to go after some time.
+            # A Job that has just ended is looked at once more: it may have a ttlSecondsAfterFinished.
             self._telling = None if _is_finished(job) else key
             try:
                 self._context.write_status(key, job)

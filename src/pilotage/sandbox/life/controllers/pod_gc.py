@@ -1,4 +1,4 @@
-"""Pods whose node is gone: nobody runs them any more, so after a short while they are removed.
+"""Pods whose node is gone: no kubelet runs them any more, so after a short while they are removed.
 
 The wait gives a node that is deleted and made anew the chance to keep its pods.
 """

@@ -2,7 +2,7 @@
 
 A living pod is one that the set controls and that neither ended nor is being deleted. Too few: create from the
 template. Too many: delete those that are missed least (not on a node yet, not running, not ready, ready for the
-shortest time, newest). A refused creation is told by the condition ReplicaFailure and tried again, later and later.
+shortest time, newest). A refused creation shows in the condition ReplicaFailure and tried again, later and later.
 """
 
 from __future__ import annotations

@@ -116,24 +116,28 @@ class ResourceClaimController:
         if facts is None or facts.is_deleting or facts.is_finished:
             return
         status: Object = pod.setdefault("status", {})
-        told = {entry["name"]: entry.get("resourceClaimName") for entry in status.get("resourceClaimStatuses") or ()}
+        known = {entry["name"]: entry.get("resourceClaimName") for entry in status.get("resourceClaimStatuses") or ()}
         names: dict[str, str] = {}
-        for wish in _decode_pod_spec(pod["spec"]).resource_claims or ():
-            if wish.resource_claim_template_name:
-                name = self._claim_name(pod, wish.name, wish.resource_claim_template_name, told.get(wish.name))
+        for request in _decode_pod_spec(pod["spec"]).resource_claims or ():
+            if request.resource_claim_template_name:
+                name = self._claim_name(
+                    pod, request.name, request.resource_claim_template_name, known.get(request.name)
+                )
                 if name is not None:
-                    names[wish.name] = name
-        if any(told.get(entry) != name for entry, name in names.items()):
-            told.update(names)
-            entries = [{"name": entry, **({"resourceClaimName": name} if name else {})} for entry, name in told.items()]
+                    names[request.name] = name
+        if any(known.get(entry) != name for entry, name in names.items()):
+            known.update(names)
+            entries = [
+                {"name": entry, **({"resourceClaimName": name} if name else {})} for entry, name in known.items()
+            ]
             status["resourceClaimStatuses"] = entries
             self._context.write_status(key, pod)
 
-    def _claim_name(self, pod: Object, entry: str, template_name: str, told: str | None) -> str | None:
+    def _claim_name(self, pod: Object, entry: str, template_name: str, known: str | None) -> str | None:
         """The name of the claim for one entry, which is made if it is missing; None if its template is."""
         namespace, uid = pod["metadata"]["namespace"], pod["metadata"]["uid"]
-        if told and self._context.index.get(Key(RESOURCE_CLAIMS, namespace, told)) is not None:
-            return told
+        if known and self._context.index.get(Key(RESOURCE_CLAIMS, namespace, known)) is not None:
+            return known
         for facts in self._context.index.dependents(uid):
             if facts.key.resource == RESOURCE_CLAIMS and self._is_for(facts, entry):
                 return facts.key.name

@@ -106,7 +106,7 @@ def _contradictions(resource: str, lists: Mapping[str, Quantities], path: str) -
         if smaller in given and larger in given and parse_quantity(given[smaller]) > parse_quantity(given[larger]):
             problem = words.format(canonical_quantity(given[smaller]), canonical_quantity(given[larger]))
             errors.append(invalid(f"{path}.{wrong}[{resource}]", canonical_quantity(given[wrong]), problem))
-    errors += (invalid(f"{path}.maxLimitRequestRatio[{resource}]", *told) for told in _ratio_problems(given))
+    errors += (invalid(f"{path}.maxLimitRequestRatio[{resource}]", *problem) for problem in _ratio_problems(given))
     if not may_overcommit(resource) and {"default", "defaultRequest"} <= given.keys():
         limit, request = given["default"], given["defaultRequest"]
         if parse_quantity(limit) != parse_quantity(request):
