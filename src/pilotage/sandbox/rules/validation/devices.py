@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from pilotage.sandbox.rules.validation.kind_rules import KindRules, ObjectUpdate
-from pilotage.sandbox.rules.validation.metadata import Metadata, common_errors
+from pilotage.sandbox.rules.validation.metadata import AnyObject, Metadata, common_errors
 from pilotage.sandbox.rules.validation.names import label_problem, subdomain_problem
 from pilotage.sandbox.rules.validation.pod_shapes import Anything, NodeSelector
 from pilotage.sandbox.rules.validation.problems import (
@@ -41,7 +41,6 @@ class ExactRequest(Shape):
     selectors: list[DeviceSelector] | None = None
     allocation_mode: str | None = None
     count: Int64 | None = None
-    admin_access: bool | None = None
     tolerations: list[Anything] | None = None
     capacity: Anything | None = None
 
@@ -61,19 +60,14 @@ class DeviceConstraint(Shape):
 class DeviceClaim(Shape):
     requests: list[DeviceRequest] | None = None
     constraints: list[DeviceConstraint] | None = None
-    config: list[Anything] | None = None
 
 
 class ResourceClaimSpec(Shape):
     devices: DeviceClaim | None = None
 
 
-class ResourceClaim(Shape):
-    api_version: str | None = None
-    kind: str | None = None
-    metadata: Metadata | None = None
+class ResourceClaim(AnyObject):
     spec: ResourceClaimSpec | None = None
-    status: Anything | None = None
 
 
 class ClaimTemplateSpec(Shape):
@@ -81,23 +75,15 @@ class ClaimTemplateSpec(Shape):
     spec: ResourceClaimSpec | None = None
 
 
-class ResourceClaimTemplate(Shape):
-    api_version: str | None = None
-    kind: str | None = None
-    metadata: Metadata | None = None
+class ResourceClaimTemplate(AnyObject):
     spec: ClaimTemplateSpec | None = None
 
 
 class DeviceClassSpec(Shape):
     selectors: list[DeviceSelector] | None = None
-    config: list[Anything] | None = None
-    extended_resource_name: str | None = None
 
 
-class DeviceClass(Shape):
-    api_version: str | None = None
-    kind: str | None = None
-    metadata: Metadata | None = None
+class DeviceClass(AnyObject):
     spec: DeviceClassSpec | None = None
 
 
@@ -109,7 +95,6 @@ class ResourcePool(Shape):
 
 class Device(Shape):
     name: str | None = None
-    attributes: Anything | None = None
     capacity: Anything | None = None
     taints: list[Anything] | None = None
 
@@ -122,13 +107,9 @@ class ResourceSliceSpec(Shape):
     all_nodes: bool | None = None
     per_device_node_selection: bool | None = None
     devices: list[Device] | None = None
-    shared_counters: list[Anything] | None = None
 
 
-class ResourceSlice(Shape):
-    api_version: str | None = None
-    kind: str | None = None
-    metadata: Metadata | None = None
+class ResourceSlice(AnyObject):
     spec: ResourceSliceSpec | None = None
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from pilotage.model.quantity import canonical_quantity, parse_quantity
 from pilotage.sandbox.rules.validation.kind_rules import KindRules
-from pilotage.sandbox.rules.validation.metadata import Metadata
+from pilotage.sandbox.rules.validation.metadata import AnyObject
 from pilotage.sandbox.rules.validation.names import qualified_name_problem
 from pilotage.sandbox.rules.validation.problems import Errors, duplicate, forbidden, invalid, required
 from pilotage.sandbox.rules.validation.quantities import (
@@ -53,10 +53,7 @@ class LimitRangeSpec(Shape):
     limits: list[LimitRangeItem] | None = None
 
 
-class LimitRange(Shape):
-    api_version: str | None = None
-    kind: str | None = None
-    metadata: Metadata | None = None
+class LimitRange(AnyObject):
     spec: LimitRangeSpec | None = None
 
 

@@ -1,10 +1,10 @@
-"""Types of fields: the first check of every object, done in one conversion.
+"""Objects as rules read them: msgspec structs with the fields that the rules of a kind read, and no others.
 
-The shape of a kind is a tree of msgspec structs that names the fields that the rules read. Converting raw JSON into
-its shape proves the types of all of them at once; rules then work on typed attributes and cannot trip over garbage.
-Fields that no rule reads are not in the shape and pass as they are. Null is the same as absent everywhere.
+`kinds/shapes.py` has checked the types of all fields by then, as the API schemas have them. The conversion here makes
+typed attributes of the completed object and checks the width of integers, of which the schemas say nothing. Null is the
+same as absent everywhere.
 
-A wrong type becomes one `FieldError` with the path of the field. msgspec does not tell the key inside a map, so that
+A wrong value becomes one `FieldError` with the path of the field. msgspec does not tell the key inside a map, so that
 is searched for afterwards, on this rare path only.
 """
 

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from pilotage.sandbox.rules.json_fields import dict_or_empty
 from pilotage.sandbox.rules.validation.kind_rules import KindRules, ObjectUpdate
-from pilotage.sandbox.rules.validation.metadata import Metadata
-from pilotage.sandbox.rules.validation.pod_shapes import Anything, LabelSelector, PodTemplateSpec
+from pilotage.sandbox.rules.validation.metadata import AnyObject
+from pilotage.sandbox.rules.validation.pod_shapes import LabelSelector, PodTemplateSpec
 from pilotage.sandbox.rules.validation.pods import template_errors
 from pilotage.sandbox.rules.validation.problems import (
     IMMUTABLE,
@@ -54,20 +54,13 @@ class WorkloadSpec(Shape):
     min_ready_seconds: Int32 | None = None
     revision_history_limit: Int32 | None = None
     progress_deadline_seconds: Int32 | None = None
-    paused: bool | None = None
     strategy: UpdateStrategy | None = None
     update_strategy: UpdateStrategy | None = None
     pod_management_policy: str | None = None
-    service_name: str | None = None
-    volume_claim_templates: list[Anything] | None = None
 
 
-class Workload(Shape):
-    api_version: str | None = None
-    kind: str | None = None
-    metadata: Metadata | None = None
+class Workload(AnyObject):
     spec: WorkloadSpec | None = None
-    status: Anything | None = None
 
 
 class ReplicationControllerSpec(Shape):
@@ -77,18 +70,11 @@ class ReplicationControllerSpec(Shape):
     min_ready_seconds: Int32 | None = None
 
 
-class ReplicationController(Shape):
-    api_version: str | None = None
-    kind: str | None = None
-    metadata: Metadata | None = None
+class ReplicationController(AnyObject):
     spec: ReplicationControllerSpec | None = None
-    status: Anything | None = None
 
 
-class PodTemplateObject(Shape):
-    api_version: str | None = None
-    kind: str | None = None
-    metadata: Metadata | None = None
+class PodTemplateObject(AnyObject):
     template: PodTemplateSpec | None = None
 
 
