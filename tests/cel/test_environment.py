@@ -8,11 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotage.cel import CelCompileError, CelError, Environment, Kind, Sizes, TooCostly
+from pilotage.cel import CelCompileError, CelError, CelType, Environment, Sizes, TooCostly
 from pilotage.cel.cost import MAX_COST, shape_of
+from pilotage.cel.environment import MISSING_FUNCTIONS, MISSING_MACROS
 from pilotage.cel.functions import AUTHORIZER, EVERYBODY, authorizer_library
+from tests.source_tree import ROOT
 
-ENVIRONMENT = Environment({"self": Kind.ANY, "old": Kind.LIST})
+ENVIRONMENT = Environment({"self": CelType.ANY, "old": CelType.LIST})
 SELF: dict[str, Any] = {
     "name": "a-b-c",
     "count": 3,
@@ -59,6 +61,29 @@ def evaluate(expression: str, self: Any = SELF) -> Any:
         " == timestamp('2026-01-02T00:00:00Z')",
         "sets.contains(self.tags, ['x']) && sets.intersects([1], [1, 2]) && sets.equivalent([1, 2], [2, 1])",
         "type(self.count) == int && type(self.name) == string && int('3') == self.count && string(self.count) == '3'",
+        "isURL('https://a/') && url('https://a:1/x?k=v').getScheme() == 'https'",
+        "url('https://a:1/x?k=v').getHost() == 'a:1' && url('https://a:1/x?k=v').getHostname() == 'a'",
+        "url('https://a:1/x?k=v').getPort() == '1' && url('https://a:1/x?k=v').getEscapedPath() == '/x'",
+        "url('https://a:1/x?k=v').getQuery() == {'k':['v']} && isQuantity('1') && quantity('1').sign() == 1",
+        "quantity('1').isInteger() && quantity('1').asInteger() == 1",
+        "quantity('1').asApproximateFloat() == 1.0 && quantity('1').add(quantity('1')) == quantity('2')",
+        "quantity('1').add(1) == quantity('2') && quantity('1').sub(quantity('1')) == quantity('0')",
+        "quantity('1').sub(1) == quantity('0') && quantity('2').isGreaterThan(quantity('1'))",
+        "quantity('1').isLessThan(quantity('2')) && quantity('1').compareTo(quantity('1')) == 0",
+        "isIP('::1') && ip('1.2.3.4').family() == 4 && ip.isCanonical('::1') && ip('0.0.0.0').isUnspecified()",
+        "ip('127.0.0.1').isLoopback() && ip('224.0.0.1').isLinkLocalMulticast()",
+        "ip('169.254.0.1').isLinkLocalUnicast() && ip('8.8.8.8').isGlobalUnicast() && isCIDR('10.0.0.0/8')",
+        "cidr('10.0.0.0/8').containsIP('10.0.0.1') && cidr('10.0.0.0/8').containsIP(ip('10.0.0.1'))",
+        "cidr('10.0.0.0/8').containsCIDR('10.1.0.0/16')",
+        "cidr('10.0.0.0/8').containsCIDR(cidr('10.1.0.0/16')) && cidr('10.0.0.0/8').ip() == ip('10.0.0.0')",
+        "cidr('10.0.0.1/8').masked() == cidr('10.0.0.0/8') && cidr('10.0.0.0/8').prefixLength() == 8",
+        "isSemver('1.2.3') && isSemver('v1.2', true) && semver('1.2.3').major() == 1",
+        "semver('1.2.3').minor() == 2 && semver('1.2.3').patch() == 3",
+        "semver('1.2.3').isLessThan(semver('2.0.0')) && semver('1.2.3').isGreaterThan(semver('1.0.0'))",
+        "semver('1.2.3').compareTo(semver('1.2.3')) == 0 && semver('v1.2', true).minor() == 2",
+        "[1, 2].first().value() == 1 && [1, 2].last().value() == 2",
+        "[?optional.of(1), ?optional.none()] == [1] && {?'a': optional.of(1)} == {'a': 1}",
+        "optional.of(1).optFlatMap(x, optional.of(x)).value() == 1 && strings.quote('a') == '\\\"a\\\"'",
         "self.missing == 1 || true",
         "!(self.missing == 1 && false)",
     ],
@@ -95,6 +120,14 @@ def test_errors_are_in_kubernetes_words(expression: str, problem: str) -> None:
         ("self.ports.all(i, p, p.port > i)", r"the macro all\(\) with two variables is not supported"),
         ("self.ports.transformList(i, p, i)", r"the macro transformList\(\) is not supported"),
         ("!format.dns1123Label().validate(self.name).hasValue()", r"format\.dns1123Label\(\) is not supported"),
+        ("!format.named('dns1123Label').hasValue()", r"format\.named\(\) is not supported"),
+        ("self.ports.existsOne(p, p.port == 80)", r"the macro existsOne\(\) is not supported"),
+        ("self.labels.transformMap(k, v, v) == {}", r"the macro transformMap\(\) is not supported"),
+        ("self.labels.transformMapEntry(k, v, {v: k}) == {}", r"the macro transformMapEntry\(\) is not supported"),
+        ("optional.unwrap([optional.of(1)]) == [1]", r"the function unwrap\(\) is not supported"),
+        ("[optional.of(1)].unwrapOpt() == [1]", r"the function unwrapOpt\(\) is not supported"),
+        ("string(ip('::1')) == '::1'", "found no matching overload for 'string'"),
+        ("string(cidr('10.0.0.0/8')) == ''", "found no matching overload for 'string'"),
         ("self.tags.indexOf(1)", "found no matching overload for 'indexOf'"),
         ("self.name.matches(self.other)", r"the pattern of matches\(\) must be written out"),
         ("self.name == '" + 11_000 * "x" + "'", "longer than 10240"),
@@ -162,3 +195,8 @@ def test_whatever_a_value_is_an_expression_has_a_result_or_an_error(value: Any, 
         program.evaluate(ENVIRONMENT.bind({"self": value, "old": []}))
     except (CelError, TooCostly):
         pass
+
+
+def test_the_page_names_what_is_missing() -> None:
+    page = (ROOT.parents[1] / "docs" / "cel.md").read_text().partition("## What is missing")[2]
+    assert [name for name in sorted(MISSING_MACROS | MISSING_FUNCTIONS) if name not in page] == []

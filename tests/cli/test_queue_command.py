@@ -23,7 +23,7 @@ from pilotage.model import Pod
 from pilotage.queue.report import QueueReport
 from pilotage.rng import seeded
 from pilotage.sandbox.embedded import EmbeddedCluster, EmbeddedOptions
-from pilotage.sandbox.http.exchange import Request, Response
+from pilotage.sandbox.http.exchange import Request, ServerResponse
 from pilotage.testing import node, pod
 from tests.cycle.live_scheduler import live
 from tests.queue.test_report import full_room, report
@@ -92,14 +92,14 @@ async def test_a_sandbox_serves_the_queue_of_its_scheduler() -> None:
     async with EmbeddedCluster.running(EmbeddedOptions(nodes=1, port=None, is_alive=False), clock, rng) as cluster:
         asked = Request("GET", SANDBOX_QUEUE)
         refused = cluster.server.dispatch(asked)
-        assert isinstance(refused, Response) and refused.status == 404
+        assert isinstance(refused, ServerResponse) and refused.status == 404
         cluster.api.create("pods", "default", pod("giant").requests(cpu="900").json())
         async with asyncio.TaskGroup() as tasks:
             running = tasks.create_task(schedule(cluster, clock, rng, SchedulerFlags().options()))
             for _ in range(500):
                 await clock.sleep(0.01)
                 answer = cluster.server.dispatch(asked)
-                assert isinstance(answer, Response)
+                assert isinstance(answer, ServerResponse)
                 if answer.status == 200 and msgspec.json.decode(answer.body, type=SchedulerReport).unschedulable:
                     break
             running.cancel()

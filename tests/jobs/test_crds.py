@@ -14,8 +14,7 @@ import yaml
 
 from pilotage.model import KINDS, kueue
 from pilotage.model.workloads import PodTemplate
-from pilotage.sandbox.http.tables.custom import custom_kind
-from pilotage.sandbox.http.tables.kueue import KUEUE
+from pilotage.sandbox.http.tables.custom import KUEUE, custom_kind
 from pilotage.sandbox.kinds.builtin_kinds import builtin_registry
 from pilotage.sandbox.kinds.crds import definition_errors, types_of
 from pilotage.sandbox.kinds.kueue_schemas import builtin_policies

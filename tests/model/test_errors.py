@@ -19,6 +19,7 @@ from pilotage.model.errors import DecodeError, explain_problem, recover_key
         ),
         ("Expected `int | null`, got `float` - at `$.a`", "a", "expected integer, got number"),
         ("Expected `int | str`, got `bool` - at `$.a[...].b`", "a[*].b", "expected integer or string, got boolean"),
+        ("Expected `int` >= -5 - at `$.a`", "a", "expected integer >= -5"),
         ("Expected `object`, got `array`", "", "expected object, got array"),
         ("Object missing required field `name` - at `$.metadata`", "metadata.name", "required, but missing"),
         ("Object missing required field `metadata`", "metadata", "required, but missing"),

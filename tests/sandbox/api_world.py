@@ -8,7 +8,7 @@ from typing import Any
 
 from pilotage.rng import seeded
 from pilotage.sandbox.api import Api
-from pilotage.sandbox.http.exchange import Request, Response
+from pilotage.sandbox.http.exchange import Request, ServerResponse
 from pilotage.sandbox.http.server import ApiServer
 from pilotage.sandbox.http.watch import Watch
 from pilotage.sandbox.storage.store import Store
@@ -38,13 +38,13 @@ class World:
         content_type: str = "application/json",
         accept: str = "",
         token: str = "",
-    ) -> Response:
+    ) -> ServerResponse:
         headers = {"content-type": content_type, "accept": accept}
         if token:
             headers["authorization"] = f"Bearer {token}"
         raw = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
         answer = self.server.handle(Request(method, path, query or {}, headers, raw))
-        assert isinstance(answer, Response)
+        assert isinstance(answer, ServerResponse)
         return answer
 
     def ok(self, method: str, path: str, body: object = None, **options: Any) -> Any:

@@ -13,12 +13,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pilotage.sandbox.api import Api
-from pilotage.sandbox.life.controllers.controller import MOST_PODS, Due, Interest, World
+from pilotage.sandbox.life.controllers.controller import MOST_PODS, ControllerContext, Due, Interest
 from pilotage.sandbox.life.facts import PodFacts
 from pilotage.sandbox.life.kubelet import KubeletSettings
 from pilotage.sandbox.life.loop import DEFAULT_CONTROLLERS, Life
 from pilotage.sandbox.life.node_templates import make_nodes
-from pilotage.sandbox.life.object_index import Seen
+from pilotage.sandbox.life.object_index import ObservedChange
 from pilotage.sandbox.storage.store import Key, Store
 from pilotage.testing.virtual_clock import VirtualClock
 
@@ -48,7 +48,7 @@ class Binder:
 
     name = "binder"
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: ControllerContext) -> None:
         self._world = world
         self._turn = 0
 
@@ -64,7 +64,7 @@ class Binder:
         return None
 
 
-def _unassigned(seen: Seen) -> Iterable[Due]:
+def _unassigned(seen: ObservedChange) -> Iterable[Due]:
     pod = seen.new
     return (Due(pod.key),) if isinstance(pod, PodFacts) and not pod.node_name and pod.is_active else ()
 

@@ -7,7 +7,7 @@ import pytest
 from pilotage.rng import seeded
 from pilotage.sandbox.api import Api
 from pilotage.sandbox.manifests import Manifest, ManifestError
-from pilotage.sandbox.seeding import Seeded, rehearse, seed
+from pilotage.sandbox.seeding import Seeded, dry_run, seed
 from pilotage.sandbox.storage.store import Store
 from pilotage.testing.virtual_clock import VirtualClock
 
@@ -101,16 +101,16 @@ def test_an_object_that_is_defined_twice_is_refused(api: Api) -> None:
     assert told == "other.yaml: document 3: Pod default/a: is defined in w.yaml: document 1 already"
 
 
-def test_a_rehearsal_leaves_no_trace(api: Api) -> None:
+def test_a_dry_run_leaves_no_trace(api: Api) -> None:
     wanted = [pod("a"), manifest("Namespace", "shop"), pod("b", namespace="shop")]
     revision = api.store.revision
-    rehearse(api, wanted, api.clock)
+    dry_run(api, wanted, api.clock)
     assert api.store.revision == revision
     assert seed(api, wanted) == Seeded(created=3)
 
 
-def test_a_rehearsal_knows_what_is_there(api: Api) -> None:
+def test_a_dry_run_knows_what_is_there(api: Api) -> None:
     seed(api, [manifest("Namespace", "shop")])
-    rehearse(api, [pod("b", namespace="shop")], api.clock)
+    dry_run(api, [pod("b", namespace="shop")], api.clock)
     with pytest.raises(ManifestError):
-        rehearse(api, [pod("b", namespace="shops")], api.clock)
+        dry_run(api, [pod("b", namespace="shops")], api.clock)

@@ -13,8 +13,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from pilotage.kube.transport import Response, StreamRefused, TransportError
 from pilotage.sandbox.errors import ApiError
-from pilotage.sandbox.http.exchange import Request, error_response
-from pilotage.sandbox.http.exchange import Response as ServerResponse
+from pilotage.sandbox.http.exchange import Request, ServerResponse, error_response
 from pilotage.sandbox.http.server import ApiServer, Watch
 from pilotage.sandbox.http.watch import error_line
 from pilotage.testing import VirtualClock

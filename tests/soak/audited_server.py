@@ -16,7 +16,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from pilotage.sandbox.http.exchange import Request, Response
+from pilotage.sandbox.http.exchange import Request, ServerResponse
 from pilotage.sandbox.http.server import ApiServer
 from pilotage.sandbox.http.watch import Watch
 from tests.real_cluster.sandbox_server import main
@@ -30,13 +30,13 @@ class AuditedApiServer(ApiServer):
     audit = Path("audit.jsonl")
     _leader = ""
 
-    def handle(self, request: Request) -> Response | Watch:
+    def handle(self, request: Request) -> ServerResponse | Watch:
         instance = ""
         if request.path.startswith("/via/"):
             _, _, instance, rest = request.path.split("/", 3)
             request = replace(request, path=f"/{rest}")
         answer = super().handle(request)
-        is_done = isinstance(answer, Response) and answer.status < 300
+        is_done = isinstance(answer, ServerResponse) and answer.status < 300
         if instance and is_done and request.method in _WRITES and not request.path.startswith(_QUESTIONS):
             self._note(instance, request)
         return answer

@@ -11,7 +11,7 @@ import pytest
 
 from pilotage.rng import seeded
 from pilotage.sandbox.api import Api
-from pilotage.sandbox.http.exchange import Request, Response
+from pilotage.sandbox.http.exchange import Request, ServerResponse
 from pilotage.sandbox.storage.store import Store
 from pilotage.testing import VirtualClock
 from tests.real_cluster.objects import pod
@@ -94,7 +94,7 @@ class Audited:
 
     def send(self, instance: str, method: str, path: str, body: Any = None) -> int:
         answer = self.server.handle(Request(method, f"/via/{instance}{path}", body=json.dumps(body or {}).encode()))
-        assert isinstance(answer, Response)
+        assert isinstance(answer, ServerResponse)
         return answer.status
 
     def lead(self, instance: str) -> None:

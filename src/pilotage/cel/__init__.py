@@ -1,6 +1,6 @@
 """CEL as Kubernetes has it, behind an interface of our own, so that the library can be exchanged.
 
-    environment = Environment({"self": Kind.MAP})
+    environment = Environment({"self": CelType.MAP})
     program = environment.compile("self.replicas <= self.most")
     program.evaluate(environment.bind({"self": {"replicas": 2, "most": 3}}))
 
@@ -10,18 +10,18 @@ its loops, so expressions that could cost too much are refused (`cost.py`). What
 `functions.py`; what is missing is refused when an expression is compiled, by name.
 """
 
-from pilotage.cel.cost import MOST_FOR_OBJECT, Shape, Sizes, TooCostly
-from pilotage.cel.environment import CelCompileError, CelError, Environment, Kind, Program, Values
+from pilotage.cel.cost import MOST_FOR_OBJECT, Sizes, TooCostly, ValueShape
+from pilotage.cel.environment import CelCompileError, CelError, CelType, Environment, Program, Values
 
 __all__ = [
     "MOST_FOR_OBJECT",
     "CelCompileError",
     "CelError",
+    "CelType",
     "Environment",
-    "Kind",
     "Program",
-    "Shape",
     "Sizes",
     "TooCostly",
+    "ValueShape",
     "Values",
 ]

@@ -1,4 +1,4 @@
-"""What evaluating an expression can cost at most, told from its syntax tree before it is evaluated.
+"""What evaluating an expression can cost at most, found from its syntax tree before it is evaluated.
 
 Kubernetes estimates the costs of an expression when it is written, counts them when it is evaluated, and allows a
 million units for either. The CEL library counts nothing but the turns of loops, so all is estimated here, by the
@@ -38,16 +38,16 @@ class TooCostly(Exception):
     """The expression could take too long; the text says what makes it so."""
 
 
-class Shape(msgspec.Struct, frozen=True):
+class ValueShape(msgspec.Struct, frozen=True):
     """How large a value can be."""
 
     length: int = 1
     """Characters of a text, items of a list or map."""
     weight: int = 1
     """What it costs to look at all of it."""
-    item: Shape | None = None
+    item: ValueShape | None = None
     """The largest item of a list or map; also its keys."""
-    fields: tuple[tuple[str, Shape], ...] | None = None
+    fields: tuple[tuple[str, ValueShape], ...] | None = None
     """Of a map that is known: each value by its key."""
 
     most_items: int | None = None
@@ -59,25 +59,25 @@ class Shape(msgspec.Struct, frozen=True):
         return self.length if self.most_items is None else self.most_items
 
     @property
-    def inside(self) -> Shape:
+    def inside(self) -> ValueShape:
         return self.item or self
 
-    def field(self, name: object) -> Shape:
+    def field(self, name: object) -> ValueShape:
         """The value of a map at a key that is known."""
         if self.fields is None:
             return self.inside
         return next((shape for key, shape in self.fields if key == name), _SCALAR)
 
 
-_SCALAR: Final = Shape()
+_SCALAR: Final = ValueShape()
 
 
-def text_shape(length: int) -> Shape:
-    return Shape(length, 1 + length // _CHARACTERS)
+def text_shape(length: int) -> ValueShape:
+    return ValueShape(length, 1 + length // _CHARACTERS)
 
 
-def collection_shape(length: int, item: Shape) -> Shape:
-    return Shape(length, 1 + length * (1 + item.weight), item)
+def collection_shape(length: int, item: ValueShape) -> ValueShape:
+    return ValueShape(length, 1 + length * (1 + item.weight), item)
 
 
 class Sizes:
@@ -87,31 +87,21 @@ class Sizes:
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         self._values = dict(values)
-        self._exact: dict[str, Shape] = {}
-        self.coarse: dict[str, Shape] = {}
+        self._exact: dict[str, ValueShape] = {}
+        self.coarse: dict[str, ValueShape] = {}
         self.is_ordinary = True
         """No null, no floating point number, and no integer of more than 64 bits is in them."""
         for name, value in values.items():
             self.coarse[name] = self._extent(value)
 
-    def exact(self, names: Iterable[str]) -> Mapping[str, Shape]:
+    def exact(self, names: Iterable[str]) -> Mapping[str, ValueShape]:
         """Of the variables of these names."""
         for name in names:
             if name not in self._exact and name in self._values:
                 self._exact[name] = shape_of(self._values[name])
         return self._exact
 
-    def add_field(self, variable: str, field: str, value: Any) -> None:
-        """A variable that is a map has one more field."""
-        self.coarse[variable] = _joined(self.coarse.get(variable, _SCALAR), self._extent(value))
-        fields = dict(self._exact[variable].fields or ()) if variable in self._exact else {}
-        fields[field] = shape_of(value)
-        shapes = fields.values()
-        self._exact[variable] = Shape(
-            len(fields), 1 + sum(2 + one.weight for one in shapes), _joined(*shapes), tuple(fields.items())
-        )
-
-    def _extent(self, value: object) -> Shape:
+    def _extent(self, value: object) -> ValueShape:
         """A shape that each part of the value has, and the whole: its longest text, list or map, and all its weight."""
         longest, most_items, weight, waiting = 1, 1, 0, [value]
         while waiting:
@@ -130,15 +120,15 @@ class Sizes:
                     waiting += part.values()
             elif kind is not bool and (kind is not int or not -_INT64 <= part < _INT64):
                 self.is_ordinary = False
-        return Shape(_rounded(max(longest, most_items)), _rounded(weight), most_items=_rounded(most_items))
+        return ValueShape(_rounded(max(longest, most_items)), _rounded(weight), most_items=_rounded(most_items))
 
 
-def shape_of(value: object) -> Shape:
+def shape_of(value: object) -> ValueShape:
     """How large a value is, rounded up, so that many values have the same shape."""
     return _measured(value)[0]
 
 
-def _measured(value: object) -> tuple[Shape, int]:
+def _measured(value: object) -> tuple[ValueShape, int]:
     """The shape of a value, and its weight before it was rounded."""
     if isinstance(value, str | bytes):
         # A character has up to four bytes.
@@ -149,19 +139,19 @@ def _measured(value: object) -> tuple[Shape, int]:
     if isinstance(value, list | tuple):
         parts = [_measured(item) for item in value]
         weight = 1 + sum(1 + own for _, own in parts)
-        return Shape(
+        return ValueShape(
             _rounded(len(parts)), _rounded(weight), _joined(*dict.fromkeys(shape for shape, _ in parts))
         ), weight
     return _SCALAR, 1
 
 
-def _measured_map(value: Mapping[Any, Any]) -> tuple[Shape, int]:
+def _measured_map(value: Mapping[Any, Any]) -> tuple[ValueShape, int]:
     parts = {str(key): _measured(item) for key, item in value.items()}
     keys = text_shape(_rounded(4 * max(map(len, parts), default=0)))
     weight = 1 + sum(1 + keys.weight + own for _, own in parts.values())
     fields = tuple((name, parts[name][0]) for name in sorted(parts)) if len(parts) <= _MOST_FIELDS else None
     item = _joined(keys, *dict.fromkeys(shape for shape, _ in parts.values()))
-    return Shape(_rounded(len(parts)), _rounded(weight), item, fields), weight
+    return ValueShape(_rounded(len(parts)), _rounded(weight), item, fields), weight
 
 
 def _rounded(size: int) -> int:
@@ -169,7 +159,7 @@ def _rounded(size: int) -> int:
     return 1 << max(0, size - 1).bit_length()
 
 
-def _joined(*shapes: Shape) -> Shape:
+def _joined(*shapes: ValueShape) -> ValueShape:
     """At least as large as each of them."""
     if not shapes:
         return _SCALAR
@@ -178,13 +168,13 @@ def _joined(*shapes: Shape) -> Shape:
     items = [shape.item for shape in shapes if shape.item is not None]
     length, weight = max(shape.length for shape in shapes), max(shape.weight for shape in shapes)
     turns = None if all(shape.most_items is None for shape in shapes) else max(shape.turns for shape in shapes)
-    return Shape(length, weight, _joined(*items) if items else None, _joined_fields(shapes), turns)
+    return ValueShape(length, weight, _joined(*items) if items else None, _joined_fields(shapes), turns)
 
 
-def _joined_fields(shapes: Sequence[Shape]) -> tuple[tuple[str, Shape], ...] | None:
+def _joined_fields(shapes: Sequence[ValueShape]) -> tuple[tuple[str, ValueShape], ...] | None:
     """By field, if all of them are maps that are known, or no collections at all."""
     known = [shape.fields for shape in shapes if shape.item is not None]
-    by_name: dict[str, list[Shape]] = {}
+    by_name: dict[str, list[ValueShape]] = {}
     for fields in known:
         if fields is None:
             return None
@@ -193,7 +183,7 @@ def _joined_fields(shapes: Sequence[Shape]) -> tuple[tuple[str, Shape], ...] | N
     return tuple((name, _joined(*by_name[name])) for name in sorted(by_name)) if known else None
 
 
-def bound(tree: Node, sizes: Mapping[str, Shape], limit: int = MAX_COST) -> int:
+def bound(tree: Node, sizes: Mapping[str, ValueShape], limit: int = MAX_COST) -> int:
     """The most that an evaluation can cost with variables of these sizes; TooCostly if that is more than it may."""
     cost, _ = _Estimate(sizes, limit).of(tree)
     return cost
@@ -202,13 +192,13 @@ def bound(tree: Node, sizes: Mapping[str, Shape], limit: int = MAX_COST) -> int:
 class _Estimate:
     """Of one expression: cost and shape of each part."""
 
-    def __init__(self, scope: Mapping[str, Shape], limit: int) -> None:
+    def __init__(self, scope: Mapping[str, ValueShape], limit: int) -> None:
         self._scope = dict(scope)
         self._limit = limit
         self._instructions = 0
         """Of all regular expressions so far: making one costs time already here."""
 
-    def of(self, node: Node) -> tuple[int, Shape]:
+    def of(self, node: Node) -> tuple[int, ValueShape]:
         cost, shape = self._of(node)
         if cost > self._limit:
             raise TooCostly(
@@ -216,7 +206,7 @@ class _Estimate:
             )
         return cost, shape
 
-    def _of(self, node: Node) -> tuple[int, Shape]:
+    def _of(self, node: Node) -> tuple[int, ValueShape]:
         match node:
             case Literal(value):
                 return _STEP, text_shape(len(value.encode())) if isinstance(value, str) else _literal(value)
@@ -235,11 +225,11 @@ class _Estimate:
             case Call():
                 return self._call(node)
 
-    def _all(self, nodes: Sequence[Node]) -> tuple[int, list[Shape]]:
+    def _all(self, nodes: Sequence[Node]) -> tuple[int, list[ValueShape]]:
         found = [self.of(node) for node in nodes]
         return sum(cost for cost, _ in found), [shape for _, shape in found]
 
-    def _map(self, keys: Sequence[Node], values: Sequence[Node]) -> tuple[int, Shape]:
+    def _map(self, keys: Sequence[Node], values: Sequence[Node]) -> tuple[int, ValueShape]:
         cost_of_keys, key_shapes = self._all(keys)
         if any(shape.item is not None for shape in key_shapes):
             # Types of maps in maps as keys grow exponentially when they are checked, and are no keys in the end.
@@ -247,7 +237,7 @@ class _Estimate:
         cost_of_values, shapes = self._all(values)
         return cost_of_keys + cost_of_values + 2 * _STEP * (1 + len(keys)), _literal_collection([*key_shapes, *shapes])
 
-    def _fold(self, fold: Fold) -> tuple[int, Shape]:
+    def _fold(self, fold: Fold) -> tuple[int, ValueShape]:
         cost, span = self.of(fold.range)
         cost_of_init, collected = self.of(fold.init)
         turns = 0 if fold.range == ListOf(()) else span.turns
@@ -267,7 +257,7 @@ class _Estimate:
 
     # --- calls -------------------------------------------------------------------------------------------------
 
-    def _call(self, call: Call) -> tuple[int, Shape]:
+    def _call(self, call: Call) -> tuple[int, ValueShape]:
         function, args = call.function, call.args
         if args and isinstance(args[0], Ident) and f"{args[0].name}.{function}" in _QUALIFIED:
             function, args = f"{args[0].name}.{function}", args[1:]
@@ -282,7 +272,7 @@ class _Estimate:
         given = sum(shape.weight + shape.length for shape in shapes)
         return cost + _PYTHON_CALL + _FOR_PYTHON * given, _python_result(function, shapes)
 
-    def _matching(self, function: str, pattern: Node, text: Shape) -> int:
+    def _matching(self, function: str, pattern: Node, text: ValueShape) -> int:
         if not isinstance(pattern, Literal) or not isinstance(pattern.value, str):
             raise TooCostly(f"the pattern of {function}() must be written out as a text")
         size = patterns.program_size(pattern.value)
@@ -293,85 +283,85 @@ class _Estimate:
         return patterns.COST_OF_INSTRUCTION * size + searches * (1 + (text.length + 1) * (8 + size) // 64)
 
 
-def _literal(value: bytes | int | None) -> Shape:
+def _literal(value: bytes | int | None) -> ValueShape:
     return text_shape(len(value)) if isinstance(value, bytes) else _SCALAR
 
 
-def _literal_collection(shapes: Sequence[Shape]) -> Shape:
+def _literal_collection(shapes: Sequence[ValueShape]) -> ValueShape:
     weight = 1 + sum(1 + shape.weight for shape in shapes)
-    return Shape(len(shapes), weight, _joined(*shapes) if shapes else _SCALAR)
+    return ValueShape(len(shapes), weight, _joined(*shapes) if shapes else _SCALAR)
 
 
-def _grown(init: Shape, after_one: Shape, turns: int) -> Shape:
+def _grown(init: ValueShape, after_one: ValueShape, turns: int) -> ValueShape:
     """The accumulator after all turns, if each adds what the first does: macros append one item at a time."""
     longer, heavier = max(0, after_one.length - init.length), max(0, after_one.weight - init.weight)
-    return Shape(init.length + turns * longer, init.weight + turns * heavier, after_one.item or init.item)
+    return ValueShape(init.length + turns * longer, init.weight + turns * heavier, after_one.item or init.item)
 
 
 # --- functions of the CEL library -------------------------------------------------------------------------------------
 
 _Args = Sequence[Node]
-_Shapes = Sequence[Shape]
+_Shapes = Sequence[ValueShape]
 
 
-def _step(args: _Args, shapes: _Shapes) -> tuple[int, Shape]:
+def _step(args: _Args, shapes: _Shapes) -> tuple[int, ValueShape]:
     return _STEP, _SCALAR
 
 
-def _either(args: _Args, shapes: _Shapes) -> tuple[int, Shape]:
+def _either(args: _Args, shapes: _Shapes) -> tuple[int, ValueShape]:
     """One of the arguments, or what is inside of one."""
     return _STEP, _joined(*shapes)
 
 
-def _item(args: _Args, shapes: _Shapes) -> tuple[int, Shape]:
+def _item(args: _Args, shapes: _Shapes) -> tuple[int, ValueShape]:
     key = args[1] if len(args) > 1 else None
     return _STEP, shapes[0].field(key.value) if isinstance(key, Literal) else shapes[0].inside
 
 
-def _value(args: _Args, shapes: _Shapes) -> tuple[int, Shape]:
+def _value(args: _Args, shapes: _Shapes) -> tuple[int, ValueShape]:
     """What is inside of an optional value: that counts as a list of one, or as the value itself."""
     return _STEP, _joined(shapes[0], shapes[0].inside)
 
 
-def _wrapped(args: _Args, shapes: _Shapes) -> tuple[int, Shape]:
+def _wrapped(args: _Args, shapes: _Shapes) -> tuple[int, ValueShape]:
     return _STEP, collection_shape(1, _joined(*shapes))
 
 
-def _sum(args: _Args, shapes: _Shapes) -> tuple[int, Shape]:
+def _sum(args: _Args, shapes: _Shapes) -> tuple[int, ValueShape]:
     length, weight = sum(shape.length for shape in shapes), sum(shape.weight for shape in shapes)
     items = [shape.item for shape in shapes if shape.item is not None]
     copied = length if items else length // _CHARACTERS
-    return _STEP + copied, Shape(length, weight, _joined(*items) if items else None)
+    return _STEP + copied, ValueShape(length, weight, _joined(*items) if items else None)
 
 
-def _compare(args: _Args, shapes: _Shapes) -> tuple[int, Shape]:
+def _compare(args: _Args, shapes: _Shapes) -> tuple[int, ValueShape]:
     return _STEP + 2 * min(shape.weight for shape in shapes), _SCALAR
 
 
-def _member(args: _Args, shapes: _Shapes) -> tuple[int, Shape]:
+def _member(args: _Args, shapes: _Shapes) -> tuple[int, ValueShape]:
     wanted, container = shapes[0], shapes[-1]
     return _STEP + container.length * (1 + min(wanted.weight, container.inside.weight)), _SCALAR
 
 
-def _traverse(args: _Args, shapes: _Shapes) -> tuple[int, Shape]:
+def _traverse(args: _Args, shapes: _Shapes) -> tuple[int, ValueShape]:
     """Reads a text once, and gives a text that is no longer."""
     return _STEP + shapes[0].length // 8, text_shape(shapes[0].length)
 
 
-def _quote(args: _Args, shapes: _Shapes) -> tuple[int, Shape]:
+def _quote(args: _Args, shapes: _Shapes) -> tuple[int, ValueShape]:
     return _STEP + shapes[0].length // 4, text_shape(2 + 2 * shapes[0].length)
 
 
-def _size(args: _Args, shapes: _Shapes) -> tuple[int, Shape]:
+def _size(args: _Args, shapes: _Shapes) -> tuple[int, ValueShape]:
     return _STEP + shapes[0].length // _CHARACTERS, _SCALAR
 
 
-def _look_for(args: _Args, shapes: _Shapes) -> tuple[int, Shape]:
+def _look_for(args: _Args, shapes: _Shapes) -> tuple[int, ValueShape]:
     text, wanted = shapes[0].length, shapes[-1].length
     return _STEP + text * (1 + wanted // _CHARACTERS) // 4, _SCALAR
 
 
-def _replace(args: _Args, shapes: _Shapes) -> tuple[int, Shape]:
+def _replace(args: _Args, shapes: _Shapes) -> tuple[int, ValueShape]:
     text, new = shapes[0].length, shapes[2].length if len(shapes) > 2 else 0
     old = args[1].value if len(args) > 1 and isinstance(args[1], Literal) else None
     places = text // len(old) + 1 if isinstance(old, str) and old else text + 1
@@ -379,35 +369,35 @@ def _replace(args: _Args, shapes: _Shapes) -> tuple[int, Shape]:
     return _STEP + text // 4 + 2 * places + length // _CHARACTERS, text_shape(length)
 
 
-def _split(args: _Args, shapes: _Shapes) -> tuple[int, Shape]:
+def _split(args: _Args, shapes: _Shapes) -> tuple[int, ValueShape]:
     text = shapes[0].length
-    return _STEP + 3 * text, Shape(text + 1, 1 + 2 * text, text_shape(text))
+    return _STEP + 3 * text, ValueShape(text + 1, 1 + 2 * text, text_shape(text))
 
 
-def _join(args: _Args, shapes: _Shapes) -> tuple[int, Shape]:
+def _join(args: _Args, shapes: _Shapes) -> tuple[int, ValueShape]:
     items, between = shapes[0], shapes[1].length if len(shapes) > 1 else 0
     length = _CHARACTERS * items.weight + items.length * between
     return _STEP + 2 * items.length + length // _CHARACTERS, text_shape(length)
 
 
-def _format(args: _Args, shapes: _Shapes) -> tuple[int, Shape]:
+def _format(args: _Args, shapes: _Shapes) -> tuple[int, ValueShape]:
     template, items = shapes[0], shapes[-1]
     length = template.length + _LONGEST_NUMBER * items.length + 8 * _CHARACTERS * items.weight
     return _STEP + 3 * items.weight + length // _CHARACTERS, text_shape(length)
 
 
-def _convert(args: _Args, shapes: _Shapes) -> tuple[int, Shape]:
+def _convert(args: _Args, shapes: _Shapes) -> tuple[int, ValueShape]:
     """Numbers, texts and times into each other."""
     return 2 * _STEP + shapes[0].length // 4, text_shape(64 + shapes[0].length)
 
 
-def _range(args: _Args, shapes: _Shapes) -> tuple[int, Shape]:
+def _range(args: _Args, shapes: _Shapes) -> tuple[int, ValueShape]:
     count = args[0].value if args and isinstance(args[0], Literal) else None
     length = min(count, LONGEST_RANGE) if isinstance(count, int) else LONGEST_RANGE
     return _PYTHON_CALL + _FOR_PYTHON * length, collection_shape(length, _SCALAR)
 
 
-_Rule = Callable[[_Args, _Shapes], tuple[int, Shape]]
+_Rule = Callable[[_Args, _Shapes], tuple[int, ValueShape]]
 _RULES: Final[Mapping[str, _Rule]] = {
     **dict.fromkeys(("_&&_", "_||_", "!_", "-_", "_-_", "_*_", "_/_", "_%_", "@not_strictly_false", "hasValue"), _step),
     **dict.fromkeys(("_?_:_", "or", "orValue", "dyn", "optional.none"), _either),
@@ -437,9 +427,9 @@ _QUALIFIED: Final = frozenset(
 )
 
 
-def _python_result(function: str, shapes: _Shapes) -> Shape:
+def _python_result(function: str, shapes: _Shapes) -> ValueShape:
     """Functions of ours give a number or a truth, or no more than they got."""
     given = _joined(*shapes)
     if function in ("flatten", "findAll", "getQuery"):
-        return Shape(given.weight * _CHARACTERS, 2 * given.weight * _CHARACTERS, given)
+        return ValueShape(given.weight * _CHARACTERS, 2 * given.weight * _CHARACTERS, given)
     return given

@@ -9,8 +9,9 @@ from typing import Any, Final, TypeAlias
 from cel_expr_python import cel
 from cel_expr_python.ext import ext_bindings, ext_optional, ext_strings
 
-from pilotage.cel.cost import MOST_FOR_OBJECT, Shape, Sizes, TooCostly, bound
+from pilotage.cel.cost import MOST_FOR_OBJECT, Sizes, TooCostly, ValueShape, bound
 from pilotage.cel.functions import QUANTITY, Overload, declarations
+from pilotage.cel.reads import ReadParts
 from pilotage.cel.syntax import Call, Ident, Node, nodes_of, tree_of
 
 MAX_LENGTH: Final = 10 * 1024
@@ -20,7 +21,8 @@ _LONGEST_MESSAGE: Final = 1_000
 _MOST_KNOWN_SHAPES: Final = 64
 _SMALL_PART: Final = 8
 """What cannot cost more than this part of the budget is not looked at more closely."""
-_MISSING_MACROS: Final = frozenset({"sortBy", "existsOne", "transformList", "transformMap", "transformMapEntry"})
+MISSING_MACROS: Final = frozenset({"sortBy", "existsOne", "transformList", "transformMap", "transformMapEntry"})
+MISSING_FUNCTIONS: Final = frozenset({"unwrap", "unwrapOpt"})
 _TWO_VARIABLES: Final = frozenset({"all", "exists", "exists_one"})
 _KEY: Final = re.compile(r'Key not found in map : "(.*)"', re.DOTALL)
 _INDEX: Final = re.compile(r"Index error: index=(-?\d+)")
@@ -40,7 +42,7 @@ class CelCompileError(CelError):
     """An expression that fails always, because it is none."""
 
 
-class Kind:
+class CelType:
     """Types of variables."""
 
     ANY = cel.Type.DYN
@@ -71,7 +73,7 @@ class Environment:
         extensions = [ext_strings.ExtStrings(2), ext_optional.ExtOptional(), ext_bindings.ExtBindings()]
         self._library = cel.NewEnv(variables=dict(variables), functions=declarations(functions), extensions=extensions)
 
-    def compile(self, expression: str, sizes: Mapping[str, Shape] | None = None) -> Program:
+    def compile(self, expression: str, sizes: Mapping[str, ValueShape] | None = None) -> Program:
         """CelCompileError if the expression is none, or could take too long with variables of these sizes.
 
         Variables without a size count as small; how large they are is to be looked at before each evaluation then, by
@@ -116,8 +118,10 @@ def _missing_function(tree: Node) -> str:
     for node in nodes_of(tree):
         if not isinstance(node, Call):
             continue
-        if node.function in _MISSING_MACROS:
+        if node.function in MISSING_MACROS:
             return f"the macro {node.function}() is not supported"
+        if node.function in MISSING_FUNCTIONS:
+            return f"the function {node.function}() is not supported"
         # A macro that is known has become a loop; with two variables it is none and still a call.
         if node.function in _TWO_VARIABLES and len(node.args) == 4:
             return f"the macro {node.function}() with two variables is not supported"
@@ -130,17 +134,18 @@ def _missing_function(tree: Node) -> str:
 class Program:
     """A compiled expression."""
 
-    __slots__ = ("_compiled", "_costs", "_used", "tree")
+    __slots__ = ("_compiled", "_costs", "_used", "reads", "tree")
 
     def __init__(self, compiled: Any, tree: Node) -> None:
         self._compiled = compiled
         self._used = frozenset(node.name for node in nodes_of(tree) if isinstance(node, Ident))
-        self._costs: dict[tuple[Shape | None, ...], int] = {}
+        self.reads = ReadParts(tree)
+        self._costs: dict[tuple[ValueShape | None, ...], int] = {}
         self.tree = tree
 
     @property
     def result(self) -> Any:
-        """The type of its result, one of `Kind`; ANY if that is known only when it is evaluated."""
+        """The type of its result, one of `CelType`; ANY if that is known only when it is evaluated."""
         return self._compiled.return_type()
 
     def uses(self, variable: str) -> bool:
@@ -155,7 +160,7 @@ class Program:
             raise TooCostly(f"more than {budget} units")
         return cost
 
-    def _bound(self, shapes: Mapping[str, Shape]) -> int:
+    def _bound(self, shapes: Mapping[str, ValueShape]) -> int:
         key = tuple(map(shapes.get, self._used))
         known = self._costs.get(key)
         if known is None:

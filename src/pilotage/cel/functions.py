@@ -12,7 +12,7 @@ from pilotage.cel.cost import LONGEST_RANGE
 
 QUANTITY = cel.Type.Map(cel.Type.STRING, cel.Type.STRING)
 VERSION = cel.Type.List(cel.Type.STRING)
-# One map with texts looks like another to the type checker: which it is, is told when it is used.
+# One map with texts looks like another to the type checker: which it is, is checked when it is used.
 _ADDRESS = _BLOCK = _URL = QUANTITY
 AUTHORIZER = QUANTITY
 EVERYBODY = {"requestResource": ""}

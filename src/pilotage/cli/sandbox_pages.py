@@ -18,11 +18,11 @@ from pilotage.jobs.visibility_discovery import GROUP, aggregated_document, group
 from pilotage.observe.exposition import render
 from pilotage.queue.scheduling_queue import SchedulingQueue
 from pilotage.queue.timeline import timeline
-from pilotage.sandbox.http.exchange import Request, Response, json_response
+from pilotage.sandbox.http.exchange import Request, ServerResponse, json_response
 from pilotage.sandbox.http.extensions import ExtensionGroup
 from pilotage.sandbox.http.server import ApiServer
 
-_Document = Callable[[Request], Response]
+_Document = Callable[[Request], ServerResponse]
 
 
 def add_pages(server: ApiServer, process: SchedulerProcess) -> None:
@@ -36,7 +36,7 @@ def add_pages(server: ApiServer, process: SchedulerProcess) -> None:
 def queue_document(scheduler: Scheduler) -> _Document:
     """Answers with the queue as it is at that moment, and the calls; `selection_of` has the parameters."""
 
-    def answer(request: Request) -> Response:
+    def answer(request: Request) -> ServerResponse:
         return _json(scheduler_report(scheduler, selection_of(lambda name: request.query.get(name, ""))))
 
     return answer
@@ -45,7 +45,7 @@ def queue_document(scheduler: Scheduler) -> _Document:
 def _timeline_document(queue: SchedulingQueue) -> _Document:
     """Answers `?pod=NAMESPACE/NAME` with what is remembered; null if nothing is."""
 
-    def answer(request: Request) -> Response:
+    def answer(request: Request) -> ServerResponse:
         return _json(timeline(queue, request.query.get("pod", "")))
 
     return answer
@@ -55,19 +55,19 @@ def _metrics_document(process: SchedulerProcess) -> _Document:
     """Answers in the text format of Prometheus, with those of workload queueing if that is on."""
     tables = [process.scheduler.metrics, *([process.queueing.metrics] if process.queueing is not None else [])]
 
-    def answer(request: Request) -> Response:
-        return Response(200, *render(request.headers.get("accept", ""), *tables))
+    def answer(request: Request) -> ServerResponse:
+        return ServerResponse(200, *render(request.headers.get("accept", ""), *tables))
 
     return answer
 
 
 def visibility_group(api: VisibilityApi) -> ExtensionGroup:
-    def answer(request: Request) -> Response:
+    def answer(request: Request) -> ServerResponse:
         code, document = api.answer(request.method, request.path, request.query)
         return json_response(document, code)
 
     return ExtensionGroup(GROUP, group_document(), aggregated_document(), answer)
 
 
-def _json(value: Any) -> Response:
-    return Response(200, visible_json(msgspec.json.encode(value).decode()).encode())
+def _json(value: Any) -> ServerResponse:
+    return ServerResponse(200, visible_json(msgspec.json.encode(value).decode()).encode())

@@ -16,6 +16,7 @@ from pilotage.model.quantity import NOT_A_QUANTITY
 
 _PATH = re.compile(r" - at `(?:key in )?\$([^`]*)`$")
 _EXPECTED = re.compile(r"^Expected `(?P<want>[^`]+)`, got `(?P<got>[^`]+)`")
+_BOUND = re.compile(r"^Expected `(?P<want>[^`]+)`(?P<bound> [<>]=? \S+)$")
 _MISSING = re.compile(r"^Object missing required field `(?P<name>[^`]+)`")
 _PATTERN_MISSED = "matching regex"  # quantities are the only strings of the model that have to match one
 _TYPE_WORDS = {"str": "string", "int": "integer", "bool": "boolean", "float": "number"}
@@ -55,6 +56,9 @@ def explain_problem(text: str) -> tuple[str, str]:
     wrong_type = _EXPECTED.match(text)
     if wrong_type:
         return path, f"expected {_in_words(wrong_type['want'])}, got {_in_words(wrong_type['got'])}"
+    out_of_bounds = _BOUND.match(text)
+    if out_of_bounds:
+        return path, f"expected {_in_words(out_of_bounds['want'])}{out_of_bounds['bound']}"
     missing = _MISSING.match(text)
     if missing:
         return ".".join(filter(None, (path, missing["name"]))), "required, but missing"

@@ -36,7 +36,7 @@ from pilotage.sandbox.life.kubelet import KubeletSettings
 from pilotage.sandbox.life.loop import Life
 from pilotage.sandbox.life.node_templates import NodeTemplate, load_node_template, make_nodes, nodes_from_templates
 from pilotage.sandbox.manifests import Manifest, read_manifests
-from pilotage.sandbox.seeding import Seeded, rehearse, seed
+from pilotage.sandbox.seeding import Seeded, dry_run, seed
 from pilotage.sandbox.storage.journal import open_journal
 from pilotage.sandbox.storage.store import Store
 from pilotage.tasks import sole_error
@@ -76,7 +76,7 @@ class EmbeddedOptions:
     fault_seed: int | None = None
     """Of faults by chance; None: from the source of chance of the cluster."""
     is_alive: bool = True
-    """Kubelets and controllers run. False leaves an API server with objects that nobody acts upon."""
+    """Kubelets and controllers run. False leaves an API server with objects that no controller acts upon."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class EmbeddedCluster:
                 objects = list(blueprint.objects(is_new=store.revision == 0))
                 api = Api(store, clock=clock, rng=rng)
                 if options.data_dir is not None:
-                    rehearse(api, objects, clock)
+                    dry_run(api, objects, clock)
                 seeded = seed(api, objects)
                 await store.durable(store.revision)
                 server = ApiServer(api, token=options.token or fresh_token(), clock=clock)

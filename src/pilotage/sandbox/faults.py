@@ -3,7 +3,7 @@
     latency=20ms      the request is taken in that much later
     slow=2s           the request is done at once, its answer comes that much later
     409, 500, 503     refused, nothing is done
-    429=3s            refused, with the wish to be left alone for that long (1 s without a time)
+    429=3s            refused, with a Retry-After of that long (1 s without a time)
     reset-before      the connection breaks before anything is done
     reset-after       it is done, and the connection breaks before the answer
 
@@ -27,7 +27,7 @@ from typing import Any, Final, TypeVar
 from pilotage.clock import Clock
 from pilotage.model.durations import parse_duration
 from pilotage.sandbox.errors import ApiError
-from pilotage.sandbox.http.exchange import Request, Response, error_response
+from pilotage.sandbox.http.exchange import Request, ServerResponse, error_response
 
 AnswerT = TypeVar("AnswerT")
 
@@ -37,7 +37,7 @@ _DEFAULT_RETRY_AFTER: Final = 1.0
 
 
 class FaultError(ValueError):
-    """A rule that nobody can follow."""
+    """A rule that is not understood."""
 
 
 class ConnectionReset(Exception):
@@ -154,7 +154,9 @@ class Faults:
         self.hits = [0] * len(rules)
         """How often each rule has struck."""
 
-    async def around(self, request: Request, respond: Callable[[Request], Awaitable[AnswerT]]) -> AnswerT | Response:
+    async def around(
+        self, request: Request, respond: Callable[[Request], Awaitable[AnswerT]]
+    ) -> AnswerT | ServerResponse:
         """The answer to a request, if it gets one; ConnectionReset if not."""
         struck = self.strike(request)
         for rule in struck:

@@ -60,7 +60,7 @@ def seed(api: Api, manifests: Iterable[Manifest]) -> Seeded:
     return Seeded(created, kept)
 
 
-def rehearse(api: Api, manifests: Sequence[Manifest], clock: Clock) -> None:
+def dry_run(api: Api, manifests: Sequence[Manifest], clock: Clock) -> None:
     """Seed a copy of the store that is thrown away; ManifestError if that is refused."""
     scratch = Store(history=1, journal=_Copy(api.store))
     copies = [Manifest(manifest.where, msgspec.json.decode(_encode(manifest.obj))) for manifest in manifests]

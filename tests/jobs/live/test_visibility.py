@@ -8,7 +8,7 @@ from typing import Any
 
 from pilotage.cli.sandbox_pages import visibility_group
 from pilotage.jobs.visibility import VisibilityApi
-from pilotage.sandbox.http.exchange import Request, Response
+from pilotage.sandbox.http.exchange import Request, ServerResponse
 
 from .world import QueueingWorld, job, living, priority_class, queue
 
@@ -32,13 +32,13 @@ async def test_the_api_server_answers_from_the_memory_of_the_engine() -> None:
         cluster.create(job("second"), job("third", priority="high"))
         await cluster.run(2)
         answer = cluster.cluster.server.dispatch(Request("GET", OF_CQ, {"limit": "1"}))
-        assert isinstance(answer, Response) and answer.status == 200
+        assert isinstance(answer, ServerResponse) and answer.status == 200
         document = json.loads(answer.body)
         assert owners(document) == ["third"]
         (need,) = document["items"][0]["waitsFor"]
         assert need["heldBy"][0]["name"].startswith("job-first-")
         answer = cluster.cluster.server.dispatch(Request("GET", OF_CQ.replace("/cq/", "/nope/")))
-        assert isinstance(answer, Response) and answer.status == 404
+        assert isinstance(answer, ServerResponse) and answer.status == 404
 
 
 async def test_a_standby_answers_as_the_leader_does() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pilotage.sandbox.http.exchange import Request, Response
+from pilotage.sandbox.http.exchange import Request, ServerResponse
 from pilotage.sandbox.http.watch import Watch
 from pilotage.sandbox.storage.journal import open_journal
 from pilotage.sandbox.storage.store import Store
@@ -30,7 +30,7 @@ class Served:
 
     async def ask(
         self, method: str, path: str, body: object = None, *, token: str = "secret", **query: str
-    ) -> Response | Watch:
+    ) -> ServerResponse | Watch:
         content_type = MERGE if method == "PATCH" else "application/json"
         headers = {"content-type": content_type, "authorization": f"Bearer {token}"}
         raw = b"" if body is None else json.dumps(body).encode()
@@ -38,13 +38,13 @@ class Served:
 
     async def code(self, method: str, path: str, body: object = None) -> int:
         answer = await self.ask(method, path, body)
-        assert isinstance(answer, Response)
+        assert isinstance(answer, ServerResponse)
         return answer.status
 
     async def data(self) -> dict[str, Any]:
         """What a list shows."""
         answer = await self.ask("GET", MAPS)
-        assert isinstance(answer, Response) and answer.status == 200
+        assert isinstance(answer, ServerResponse) and answer.status == 200
         items = json.loads(answer.body)["items"]
         return {item["metadata"]["name"]: item.get("data") for item in items}
 
@@ -105,7 +105,7 @@ async def test_the_answer_names_the_reason(served: Served) -> None:
     served.disk.fail()
     for _ in range(2):
         answer = await served.ask("POST", MAPS, config_map("c"))
-        assert isinstance(answer, Response) and answer.status == 500
+        assert isinstance(answer, ServerResponse) and answer.status == 500
         message = json.loads(answer.body)["message"]
         assert "the write was not stored: data directory" in message
         assert "cannot be written: no space left on device" in message
@@ -143,7 +143,7 @@ async def test_reads_that_met_a_write_under_way_show_the_disk(served: Served) ->
     assert await watch.names() == [("ADDED", "before")]
     watch.watch.close()
     refused = await stranger
-    assert isinstance(refused, Response) and refused.status == 401
+    assert isinstance(refused, ServerResponse) and refused.status == 401
     assert len(served.world.server.watches) == 0
 
 

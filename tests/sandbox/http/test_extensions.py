@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pilotage.sandbox.http.exchange import Request, Response, json_response
+from pilotage.sandbox.http.exchange import Request, ServerResponse, json_response
 from pilotage.sandbox.http.extensions import ExtensionGroup
 from tests.sandbox.api_world import World
 
@@ -14,7 +14,7 @@ NAME = "metrics.example.com"
 ENTRY = {"name": NAME, "versions": [{"groupVersion": f"{NAME}/v1", "version": "v1"}]}
 
 
-def echo(request: Request) -> Response:
+def echo(request: Request) -> ServerResponse:
     return json_response({"method": request.method, "path": request.path, "query": dict(request.query)})
 
 

@@ -9,8 +9,11 @@ from typing import Any
 
 import pytest
 
-from pilotage.sandbox.http.exchange import Request, Response
+from pilotage.sandbox.http.exchange import Request, ServerResponse
+from pilotage.sandbox.http.server import KEPT_SECONDS, EventExpiry
+from pilotage.sandbox.storage.records import Key
 from pilotage.sandbox.storage.store import Change, Store
+from pilotage.testing.virtual_clock import VirtualClock
 from tests.sandbox.api_world import PODS, World, config_map, pod
 
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -160,9 +163,65 @@ async def test_an_answer_waits_until_what_it_tells_is_durable() -> None:
 
     world = World(store=Store(history=10, journal=Slow()))
     answer = await world.server.respond(Request("POST", MAPS, {}, {}, json.dumps(config_map("c")).encode()))
-    assert isinstance(answer, Response) and answer.status == 201
+    assert isinstance(answer, ServerResponse) and answer.status == 201
     assert waited == [world.store.revision]
     await world.server.respond(Request("GET", MAPS))
     assert waited == [world.store.revision] * 2, "what a read shows is on disk too"
     await world.server.respond(Request("GET", "/healthz"))
     assert len(waited) == 2, "a disk that hangs is no reason to end the server"
+
+
+def events_in(store: Store) -> list[str]:
+    return [record.key.name for record in store.list("events")]
+
+
+def write_event(store: Store, name: str) -> None:
+    key, obj = Key("events", "default", name), {"metadata": {"name": name, "namespace": "default"}}
+    if store.get(key) is None:
+        store.create(key, obj)
+    else:
+        store.update(key, obj)
+
+
+async def test_an_event_goes_when_its_hour_is_over() -> None:
+    store, clock = Store(history=10), VirtualClock()
+    expiry = EventExpiry(store, clock)
+    write_event(store, "early")
+    await clock.advance(KEPT_SECONDS / 2)
+    write_event(store, "late")
+    await clock.advance(KEPT_SECONDS / 2)
+    expiry.tick()
+    assert events_in(store) == ["late"]
+
+
+async def test_an_event_that_repeats_stays() -> None:
+    store, clock = Store(history=10), VirtualClock()
+    expiry = EventExpiry(store, clock)
+    write_event(store, "often")
+    await clock.advance(KEPT_SECONDS / 2)
+    write_event(store, "often")
+    await clock.advance(KEPT_SECONDS / 2 + 1)
+    expiry.tick()
+    assert events_in(store) == ["often"]
+    await clock.advance(KEPT_SECONDS)
+    expiry.tick()
+    assert events_in(store) == []
+
+
+async def test_an_event_that_somebody_deleted_is_not_missed() -> None:
+    store, clock = Store(history=10), VirtualClock()
+    expiry = EventExpiry(store, clock)
+    write_event(store, "gone")
+    store.delete(Key("events", "default", "gone"))
+    await clock.advance(KEPT_SECONDS + 1)
+    expiry.tick()
+    assert events_in(store) == []
+
+
+async def test_events_of_an_earlier_run_go_too() -> None:
+    store, clock = Store(history=10), VirtualClock()
+    write_event(store, "old")
+    expiry = EventExpiry(store, clock)
+    await clock.advance(KEPT_SECONDS + 1)
+    expiry.tick()
+    assert events_in(store) == []

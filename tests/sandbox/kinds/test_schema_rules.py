@@ -320,3 +320,41 @@ def test_a_message_may_speak_of_the_old_value_although_the_rule_does_not() -> No
     schema = {"type": "object", "properties": {"size": {"type": "integer"}}, RULES: [rule]}
     (error,) = SchemaRules(schema).errors({"size": 9}, {"size": 2})
     assert "was 2" in str(error)
+
+
+def test_what_was_accepted_is_remembered_by_what_the_rule_reads() -> None:
+    """A rule that is asked again gives the same answer as one that is asked for the first time."""
+    schema = spec(
+        rule("self.ports.all(p, p.port <= self.most)", "port too large"),
+        rule("self.ports == oldSelf.ports || self.most >= oldSelf.most", "most may not shrink"),
+        ports=PORTS,
+        most=INT,
+    )
+    ports = [{"name": "a", "port": 80}]
+    objects: list[Json] = [
+        {"ports": ports, "most": 90},
+        {"ports": [{"name": "b", "port": 80}], "most": 90},
+        {"ports": ports, "most": 79},
+        {"ports": [{"name": "a", "port": 443}], "most": 90},
+        {"ports": [{"name": "a", "port": True}], "most": 90},
+        {"ports": [], "most": 5},
+    ]
+    rules = SchemaRules(schema)
+    pairs = [(new, old) for new in objects for old in [None, *objects]] * 2
+    for new, old in pairs:
+        before = None if old is None else {"metadata": {"name": "w"}, "spec": old}
+        told = [str(error) for error in rules.errors({"metadata": {"name": "w"}, "spec": new}, before)]
+        assert told == messages(schema, new, old)
+
+
+def test_what_remembered_answers_cost_counts_as_before() -> None:
+    """Many cheap answers are still too much for one object."""
+    loop = "self.all(a, self.all(b, a + b > 0))"
+    schema = spec(**{f"f{at}": node("array", loop, items=INT) for at in range(40)})
+    new = {f"f{at}": list(range(1, 240)) for at in range(40)}
+    rules = SchemaRules(schema)
+    obj = {"metadata": {"name": "w"}, "spec": new}
+    first, again = ([str(error) for error in rules.errors(obj)] for _ in range(2))
+    assert len(first) == 1
+    assert "actual cost limit exceeded" in first[0]
+    assert again == first

@@ -12,10 +12,10 @@ import pytest
 
 from pilotage.sandbox.api import Api
 from pilotage.sandbox.errors import conflict
-from pilotage.sandbox.life.controllers.controller import Due, Interest, World, itself
+from pilotage.sandbox.life.controllers.controller import ControllerContext, Due, Interest, itself
 from pilotage.sandbox.life.loop import DEFAULT_CONTROLLERS, Life
 from pilotage.sandbox.life.node_templates import make_nodes
-from pilotage.sandbox.life.object_index import Seen
+from pilotage.sandbox.life.object_index import ObservedChange
 from pilotage.sandbox.storage.store import Key, Store
 from pilotage.testing.virtual_clock import VirtualClock
 from tests.sandbox.living_cluster import PLAIN, Binder, LivingCluster, deployment, pod, replica_set
@@ -26,7 +26,7 @@ class Troubled:
 
     name = "troubled"
 
-    def __init__(self, world: World, failures: int, error: Exception) -> None:
+    def __init__(self, world: ControllerContext, failures: int, error: Exception) -> None:
         self._world = world
         self._failures = failures
         self._error = error
@@ -52,7 +52,7 @@ def troubled_life(failures: int, error: Exception) -> tuple[Life, Api, VirtualCl
     api = Api(Store(history=1000), clock=clock, rng=random.Random(1))
     made: list[Troubled] = []
 
-    def make(world: World) -> Troubled:
+    def make(world: ControllerContext) -> Troubled:
         made.append(Troubled(world, failures, error))
         return made[0]
 
@@ -101,7 +101,7 @@ async def test_key_that_writes_before_it_fails_does_not_spin() -> None:
     api = Api(Store(history=1000), clock=clock, rng=random.Random(1))
     made: list[Scribbler] = []
 
-    def make(world: World) -> Scribbler:
+    def make(world: ControllerContext) -> Scribbler:
         made.append(Scribbler(world, 1000, RuntimeError("a bug")))
         return made[0]
 
@@ -198,7 +198,7 @@ def test_controller_hears_only_of_what_it_asked_for() -> None:
         def interests(self) -> Mapping[str, Interest]:
             return {"secrets": self._seen}
 
-        def _seen(self, seen: Seen) -> Iterable[Due]:
+        def _seen(self, seen: ObservedChange) -> Iterable[Due]:
             heard.append(seen.key.name)
             return ()
 

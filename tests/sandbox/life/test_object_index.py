@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pilotage.sandbox.life.facts import NO_ANNOTATIONS, ClaimFacts, NodeFacts, PodFacts, read_facts
-from pilotage.sandbox.life.object_index import ObjectIndex, Seen
+from pilotage.sandbox.life.facts import NO_ANNOTATIONS, ClaimFacts, NodeObjectFacts, PodFacts, read_facts
+from pilotage.sandbox.life.object_index import ObjectIndex, ObservedChange
 from pilotage.sandbox.storage.store import Key, Store
 
 OWNER = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "rs", "uid": "u-rs", "controller": True}
@@ -18,7 +18,7 @@ def key(name: str) -> Key:
     return Key("pods", "default", name)
 
 
-def followed(store: Store) -> tuple[ObjectIndex, list[Seen]]:
+def followed(store: Store) -> tuple[ObjectIndex, list[ObservedChange]]:
     index, seen = ObjectIndex(), []
     index.follow(store, seen.append)
     return index, seen
@@ -117,7 +117,7 @@ def test_facts_of_a_node() -> None:
     addresses = [{"type": "Hostname", "address": "n"}, {"type": "InternalIP", "address": "1.2.3.4"}]
     body = {"metadata": metadata, "status": {"addresses": addresses}}
     facts = read_facts(store.create(Key("nodes", "", "n"), body))
-    assert isinstance(facts, NodeFacts)
+    assert isinstance(facts, NodeObjectFacts)
     assert (facts.is_simulated, facts.address, facts.has_ready_condition) == (True, "1.2.3.4", False)
 
 

@@ -8,6 +8,10 @@ from typing import Any
 import pytest
 
 from pilotage.sandbox.rules.defaults import apply_defaults
+from pilotage.sandbox.rules.pod_defaults import merge_label_keys
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def defaulted(spec: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -212,3 +216,41 @@ def test_null_counts_as_absent() -> None:
     assert pod["spec"]["restartPolicy"] == "Always"
     assert "nodeSelector" not in pod["spec"]
     assert pod["spec"]["containers"][0]["resources"] == {}
+
+
+def pod_with(labels: dict[str, str], **spec: Any) -> dict[str, Any]:
+    return {"metadata": {"name": "p", "labels": labels}, "spec": spec}
+
+
+def term(**fields: Any) -> dict[str, Any]:
+    return {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "zone", **fields}
+
+
+def test_affinity_terms_take_the_values_that_the_pod_has() -> None:
+    required, preferred = term(matchLabelKeys=["hash"]), term(mismatchLabelKeys=["tenant"])
+    affinity = {
+        "podAffinity": {REQUIRED: [required]},
+        "podAntiAffinity": {PREFERRED: [{"weight": 1, "podAffinityTerm": preferred}]},
+    }
+    merge_label_keys(pod_with({"hash": "a1", "tenant": "t"}, affinity=affinity))
+    assert required["labelSelector"] == {
+        "matchLabels": {"app": "web"},
+        "matchExpressions": [{"key": "hash", "operator": "In", "values": ["a1"]}],
+    }
+    assert preferred["labelSelector"]["matchExpressions"] == [{"key": "tenant", "operator": "NotIn", "values": ["t"]}]
+
+
+def test_spread_constraints_keep_their_own_requirements() -> None:
+    own = {"key": "tier", "operator": "Exists"}
+    constraint = {"labelSelector": {"matchExpressions": [own]}, "matchLabelKeys": ["hash", "absent"]}
+    merge_label_keys(pod_with({"hash": "a1"}, topologySpreadConstraints=[constraint]))
+    assert constraint["labelSelector"]["matchExpressions"] == [
+        own,
+        {"key": "hash", "operator": "In", "values": ["a1"]},
+    ]
+
+
+def test_keys_without_a_label_change_nothing() -> None:
+    constraint = {"labelSelector": {}, "matchLabelKeys": ["absent"]}
+    merge_label_keys(pod_with({}, topologySpreadConstraints=[constraint]))
+    assert constraint["labelSelector"] == {}

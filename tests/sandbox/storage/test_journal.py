@@ -20,7 +20,7 @@ import pytest
 from pilotage.sandbox.storage.data_dir import claim
 from pilotage.sandbox.storage.journal import SKIPPED_REVISIONS, DataDirError, Journal, JournalError, open_journal
 from pilotage.sandbox.storage.journal_recovery import recover
-from pilotage.sandbox.storage.journal_writer import JournalWriter, Pending
+from pilotage.sandbox.storage.journal_writer import JournalWriter, PendingWrite
 from pilotage.sandbox.storage.store import Expired, Key, Store
 
 
@@ -357,7 +357,7 @@ class HeldDisk(JournalWriter):
 
     released = threading.Event()
 
-    def commit(self, batch: Sequence[Pending]) -> None:
+    def commit(self, batch: Sequence[PendingWrite]) -> None:
         self.released.wait()
         super().commit(batch)
 

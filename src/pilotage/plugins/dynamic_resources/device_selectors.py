@@ -15,7 +15,17 @@ from collections import OrderedDict
 from functools import lru_cache
 from typing import Any, Final, Protocol
 
-from pilotage.cel import CelCompileError, CelError, Environment, Kind, Program, Shape, Values, quantities, versions
+from pilotage.cel import (
+    CelCompileError,
+    CelError,
+    CelType,
+    Environment,
+    Program,
+    Values,
+    ValueShape,
+    quantities,
+    versions,
+)
 from pilotage.cel.cost import collection_shape, text_shape
 from pilotage.model.resource import Device, DeviceAttribute
 
@@ -105,7 +115,7 @@ def _compiled(expression: str) -> Selector | CelCompileError:
         program = _environment().compile(expression, {"device": _device_shape(len(domains))})
     except CelCompileError as error:
         return error.with_traceback(None)
-    if program.result not in (Kind.BOOL, Kind.ANY):
+    if program.result not in (CelType.BOOL, CelType.ANY):
         return CelCompileError(f"must evaluate to bool, not to {program.result.name().lower()}")
     return _CompiledSelector(program, domains)
 
@@ -130,16 +140,16 @@ class _CompiledSelector:
 def _environment() -> Environment:
     return Environment(
         {
-            "device": Kind.MAP,
-            "device.driver": Kind.STRING,
-            "device.attributes": Kind.map_of(Kind.MAP),
-            "device.capacity": Kind.map_of(Kind.map_of(Kind.QUANTITY)),
-            "device.allowMultipleAllocations": Kind.BOOL,
+            "device": CelType.MAP,
+            "device.driver": CelType.STRING,
+            "device.attributes": CelType.map_of(CelType.MAP),
+            "device.capacity": CelType.map_of(CelType.map_of(CelType.QUANTITY)),
+            "device.allowMultipleAllocations": CelType.BOOL,
         }
     )
 
 
-def _device_shape(domains: int) -> Shape:
+def _device_shape(domains: int) -> ValueShape:
     """A device, with so many domains that the expression may ask for."""
     in_domain = collection_shape(_MOST_ATTRIBUTES, text_shape(_LONGEST_TEXT))
     return collection_shape(5, collection_shape(_MOST_ATTRIBUTES + domains, in_domain))

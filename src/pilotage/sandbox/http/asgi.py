@@ -34,7 +34,7 @@ from pilotage.sandbox.http.bodies import MOST_BYTES, check_size
 from pilotage.sandbox.http.exchange import error_response
 from pilotage.sandbox.http.guarded_protocol import GuardedProtocol
 from pilotage.sandbox.http.kubeconfig import token_path
-from pilotage.sandbox.http.server import ApiServer, Request, Response, Watch
+from pilotage.sandbox.http.server import ApiServer, Request, ServerResponse, Watch
 from pilotage.sandbox.http.tls import Tls
 from pilotage.tasks import sole_error
 
@@ -108,7 +108,7 @@ class AsgiApp:
 
     async def _answer(
         self, method: str, path: str, query: dict[str, str], headers: dict[str, str], body: bytes
-    ) -> Response | Watch:
+    ) -> ServerResponse | Watch:
         prefix = self._prefix
         if prefix and hmac.compare_digest(path[: len(prefix)].encode(), prefix.encode()):
             respond, path = self._server.respond_trusted, path[len(prefix) :] or "/"
@@ -271,7 +271,7 @@ def _query(raw: bytes) -> dict[str, str]:
     return query
 
 
-async def _send(send: Send, response: Response, *, closes: bool = False) -> None:
+async def _send(send: Send, response: ServerResponse, *, closes: bool = False) -> None:
     headers = [(b"content-type", response.content_type.encode()), (b"content-length", b"%d" % len(response.body))]
     for name, value in response.headers:
         headers.append((name.encode("latin-1"), value.encode("utf-8")))

@@ -71,7 +71,7 @@ def patch_in(request: Request) -> tuple[str, bytes]:
 
 
 def is_dry_run(request: Request) -> bool:
-    """`dryRun=All`; any other value is refused, lest a rehearsal becomes the real thing."""
+    """`dryRun=All`; any other value is refused, so that no dry run becomes a write."""
     value = request.query.get("dryRun", "")
     if value in ("", "All"):
         return bool(value)

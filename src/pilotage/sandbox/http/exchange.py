@@ -34,7 +34,7 @@ class Request(msgspec.Struct, frozen=True):
         return self.query.get(name, "") not in ("", "0", "false", "False", "FALSE", "f", "F")
 
 
-class Response(msgspec.Struct, frozen=True):
+class ServerResponse(msgspec.Struct, frozen=True):
     """A complete answer."""
 
     status: int
@@ -43,13 +43,13 @@ class Response(msgspec.Struct, frozen=True):
     headers: tuple[tuple[str, str], ...] = _NO_HEADERS
 
 
-def json_response(value: Any, status: int = 200, headers: tuple[tuple[str, str], ...] = _NO_HEADERS) -> Response:
-    return Response(status, encode_json(value), JSON, headers)
+def json_response(value: Any, status: int = 200, headers: tuple[tuple[str, str], ...] = _NO_HEADERS) -> ServerResponse:
+    return ServerResponse(status, encode_json(value), JSON, headers)
 
 
-def error_response(error: ApiError) -> Response:
+def error_response(error: ApiError) -> ServerResponse:
     headers = (("retry-after", str(error.retry_after)),) if error.retry_after is not None else _NO_HEADERS
-    return Response(error.code, encode_json(error.status()), JSON, headers)
+    return ServerResponse(error.code, encode_json(error.status()), JSON, headers)
 
 
 def success_status(details: Mapping[str, Any] | None = None) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from pilotage.sandbox.http.exchange import Request, Response
+from pilotage.sandbox.http.exchange import Request, ServerResponse
 
 Document = dict[str, Any]
 
@@ -24,7 +24,7 @@ class ExtensionGroup:
     """In /apis."""
     aggregated: Document
     """In the aggregated form of /apis."""
-    answer: Callable[[Request], Response]
+    answer: Callable[[Request], ServerResponse]
 
     @property
     def path(self) -> str:

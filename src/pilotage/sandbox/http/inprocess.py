@@ -10,10 +10,9 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Final
 
-from pilotage.kube.transport import Response as TransportResponse
-from pilotage.kube.transport import StreamRefused, TransportError
+from pilotage.kube.transport import Response, StreamRefused, TransportError
 from pilotage.sandbox.faults import ConnectionReset, Faults
-from pilotage.sandbox.http.exchange import JSON, Request, Response
+from pilotage.sandbox.http.exchange import JSON, Request, ServerResponse
 from pilotage.sandbox.http.server import ApiServer, Watch
 
 _NO_QUERY: Final[Mapping[str, str]] = {}
@@ -37,7 +36,7 @@ class InProcessTransport:
         body: bytes | None = None,
         content_type: str = "application/json",
         timeout_seconds: float | None = None,
-    ) -> TransportResponse:
+    ) -> Response:
         """Answered at once; only a durable store makes a write wait, so that no time limit is needed."""
         self._check_open()
         request = Request(method, path, query or _NO_QUERY, {"content-type": content_type}, body or b"")
@@ -62,7 +61,7 @@ class InProcessTransport:
     async def _stream(self, path: str, query: Mapping[str, str]) -> AsyncIterator[AsyncIterator[bytes]]:
         self._check_open()
         answer = await self._answer(Request("GET", path, query))
-        if isinstance(answer, Response):
+        if isinstance(answer, ServerResponse):
             if answer.status >= 300:
                 raise StreamRefused(_transported(answer))
             yield _single(answer.body)
@@ -72,7 +71,7 @@ class InProcessTransport:
         finally:
             answer.close()
 
-    async def _answer(self, request: Request) -> Response | Watch:
+    async def _answer(self, request: Request) -> ServerResponse | Watch:
         if self._faults is None:
             return await self._server.respond_trusted(request)
         try:
@@ -85,12 +84,12 @@ class InProcessTransport:
             raise TransportError("the transport is closed", sent=False)
 
 
-def _transported(answer: Response) -> TransportResponse:
+def _transported(answer: ServerResponse) -> Response:
     if not answer.headers and answer.content_type == JSON:
-        return TransportResponse(answer.status, _PLAIN_JSON, answer.body)
+        return Response(answer.status, _PLAIN_JSON, answer.body)
     headers = {"content-type": answer.content_type}
     headers.update(answer.headers)
-    return TransportResponse(answer.status, headers, answer.body)
+    return Response(answer.status, headers, answer.body)
 
 
 async def _single(body: bytes) -> AsyncIterator[bytes]:

@@ -8,7 +8,7 @@ from typing import Final, Literal
 from pilotage.sandbox.errors import FieldError, bad_request, invalid, too_large_resource_version
 from pilotage.sandbox.http.exchange import Request
 from pilotage.sandbox.kinds.resources import ResourceType
-from pilotage.sandbox.operations.selection import Selection, parse_selection
+from pilotage.sandbox.operations.selection import ObjectSelection, parse_selection
 
 Match = Literal["", "Exact", "NotOlderThan"]
 
@@ -16,8 +16,8 @@ _MATCHES: Final = ("", "Exact", "NotOlderThan")
 
 
 @dataclass(frozen=True, slots=True)
-class ListOptions:
-    selection: Selection
+class ListParameters:
+    selection: ObjectSelection
     resource_version: int | None
     """None: the most recent state; 0: any state."""
     match: str
@@ -30,11 +30,11 @@ class ListOptions:
     """The texts of the selectors: pages of one list must ask for the same."""
 
 
-def list_options(request: Request, resource_type: ResourceType) -> ListOptions:
+def list_options(request: Request, resource_type: ResourceType) -> ListParameters:
     query = request.query
     labels, fields = query.get("labelSelector", ""), query.get("fieldSelector", "")
     initial = query.get("sendInitialEvents")
-    options = ListOptions(
+    options = ListParameters(
         selection=parse_selection(resource_type, labels, fields),
         resource_version=_version(query.get("resourceVersion", "")),
         match=query.get("resourceVersionMatch", ""),
@@ -48,7 +48,7 @@ def list_options(request: Request, resource_type: ResourceType) -> ListOptions:
     return options
 
 
-def check_list(options: ListOptions, revision: int) -> None:
+def check_list(options: ListParameters, revision: int) -> None:
     """Refuse what a list cannot mean, and a state that this server has not reached."""
     if options.sends_initial_events is not None:
         raise _forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list")
@@ -68,7 +68,7 @@ def check_list(options: ListOptions, revision: int) -> None:
         raise too_large_resource_version(options.resource_version, revision)
 
 
-def check_watch(options: ListOptions) -> None:
+def check_watch(options: ListParameters) -> None:
     if options.sends_initial_events is None:
         if options.match:
             problem = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"

@@ -54,7 +54,7 @@ class _KeptList:
     until: float
 
 
-class Pages:
+class ListPages:
     """The lists that clients are in the middle of."""
 
     def __init__(self, clock: Clock, epoch: str) -> None:

@@ -1,23 +1,23 @@
 """The API server: a request goes in, an answer or a watch comes out, without any I/O.
 
-    request -> token -> path -> verb -> Response | Watch
+    request -> token -> path -> verb -> ServerResponse | Watch
 
 `handle` never raises: a refusal becomes a Status with its code, and a bug becomes a logged 500, after which the server
-goes on. `respond` is the same for those who must not be told of a write, nor shown one, before it is on disk.
+goes on. `respond` is the same, but answers only when what the answer shows is on disk.
 """
 
 from __future__ import annotations
 
 import hmac
 import logging
+from collections import deque
 from collections.abc import Callable
 from typing import Final
 
 from pilotage.clock import Clock
 from pilotage.sandbox.api import Api
 from pilotage.sandbox.errors import ApiError, internal_error, method_not_allowed, no_such_path, unauthorized
-from pilotage.sandbox.http.event_expiry import EventExpiry
-from pilotage.sandbox.http.exchange import Request, Response, error_response
+from pilotage.sandbox.http.exchange import Request, ServerResponse, error_response
 from pilotage.sandbox.http.extensions import ExtensionGroup, Extensions
 from pilotage.sandbox.http.routes.documents import HEALTH_PATHS, Documents
 from pilotage.sandbox.http.routes.paths import Paths, Target
@@ -26,13 +26,18 @@ from pilotage.sandbox.http.routes.reviews import Reviews
 from pilotage.sandbox.http.routes.subresources import Subresources
 from pilotage.sandbox.http.routes.writes import Writes
 from pilotage.sandbox.http.watch import Watch, WatchHub
-from pilotage.sandbox.storage.store import JournalError
+from pilotage.sandbox.storage.records import Change, Key, Record
+from pilotage.sandbox.storage.store import JournalError, Store
 
-__all__ = ["ApiServer", "Request", "Response", "Watch"]
+__all__ = ["ApiServer", "Request", "ServerResponse", "Watch"]
 
-Answer = Callable[[Request], Response]
-Ask = Callable[[Request], Response | Watch]
+Answer = Callable[[Request], ServerResponse]
+Ask = Callable[[Request], ServerResponse | Watch]
 
+KEPT_SECONDS: Final = 3600.0
+"""How long an event is kept after its last write."""
+
+_EVENTS: Final = "events"
 _TICK_SECONDS: Final = 0.5
 _READ_METHODS: Final = frozenset({"GET", "HEAD"})
 
@@ -67,17 +72,17 @@ class ApiServer:
         self._extensions.add(group)
         self._documents.forget()
 
-    def handle(self, request: Request) -> Response | Watch:
+    def handle(self, request: Request) -> ServerResponse | Watch:
         """The answer to a request from outside."""
         if self.token is not None and not self._is_let_in(request):
             return error_response(unauthorized())
         return self.dispatch(request)
 
-    async def respond(self, request: Request) -> Response | Watch:
+    async def respond(self, request: Request) -> ServerResponse | Watch:
         """Like `handle`, but the answer waits until what it tells is on disk, be it to a write or to a read."""
         return await self._settled(request, self.handle) if self.api.store.has_journal else self.handle(request)
 
-    async def respond_trusted(self, request: Request) -> Response | Watch:
+    async def respond_trusted(self, request: Request) -> ServerResponse | Watch:
         """Like `respond`, for callers in this process: no token is asked for."""
         return await self._settled(request, self.dispatch) if self.api.store.has_journal else self.dispatch(request)
 
@@ -86,17 +91,17 @@ class ApiServer:
         while True:
             await self._clock.sleep(every_seconds)
             self.watches.tick()
-            # Controllers write without waiting: nobody else may have noticed what became of it.
+            # Controllers do not wait for the disk: a write of theirs that was lost is taken back here.
             self.api.store.take_back_lost()
             try:
                 self._events.tick()
             except JournalError:
-                # The journal has said so, requests are told one by one, and reading goes on.
+                # The journal has logged it, each write is answered with an error, and reads go on.
                 continue
             except Exception:
                 _log.exception("old events could not be removed")
 
-    def dispatch(self, request: Request) -> Response | Watch:
+    def dispatch(self, request: Request) -> ServerResponse | Watch:
         """The answer to a request whose sender is known; never raises."""
         try:
             return self._route(request)
@@ -108,7 +113,7 @@ class ApiServer:
             _log.exception("request failed: method=%s path=%s", request.method, request.path)
             return error_response(internal_error(f"{type(error).__name__}: {error}"))
 
-    async def _settled(self, request: Request, answer: Ask) -> Response | Watch:
+    async def _settled(self, request: Request, answer: Ask) -> ServerResponse | Watch:
         """The answer, when everything that it can have seen is on disk."""
         store = self.api.store
         while True:
@@ -134,7 +139,7 @@ class ApiServer:
         given = request.headers.get("authorization", "").encode("utf-8", "surrogateescape")
         return hmac.compare_digest(given, self._expected)
 
-    def _route(self, request: Request) -> Response | Watch:
+    def _route(self, request: Request) -> ServerResponse | Watch:
         if request.path.startswith(self._extensions.paths):
             extension = self._extensions.find(request.path)
             if extension is not None:
@@ -150,7 +155,7 @@ class ApiServer:
             return self._object(request, target)
         return self._collection(request, target)
 
-    def _collection(self, request: Request, target: Target) -> Response | Watch:
+    def _collection(self, request: Request, target: Target) -> ServerResponse | Watch:
         resource_type = target.resource_type
         if request.method == "POST" and "get" not in resource_type.verbs:
             if self._reviews.handles(resource_type):
@@ -168,7 +173,7 @@ class ApiServer:
             case _:
                 raise method_not_allowed(request.method.lower(), resource_type.qualified)
 
-    def _object(self, request: Request, target: Target) -> Response | Watch:
+    def _object(self, request: Request, target: Target) -> ServerResponse | Watch:
         if "get" not in target.resource_type.verbs:
             raise method_not_allowed(request.method.lower(), target.resource_type.qualified)
         match request.method:
@@ -183,7 +188,7 @@ class ApiServer:
             case _:
                 raise method_not_allowed(request.method.lower(), target.resource_type.qualified)
 
-    def _subresource(self, request: Request, target: Target) -> Response | Watch:
+    def _subresource(self, request: Request, target: Target) -> ServerResponse | Watch:
         if target.subresource not in target.resource_type.subresources:
             raise no_such_path()
         if self._subresources.handles(target.subresource):
@@ -193,5 +198,38 @@ class ApiServer:
         return self._object(request, target)
 
 
-def _not_stored(error: JournalError) -> Response:
+def _not_stored(error: JournalError) -> ServerResponse:
     return error_response(internal_error(f"the write was not stored: {error}"))
+
+
+class EventExpiry:
+    """The events of a store and when each has to go: an hour after its last write, as in every cluster.
+
+    Writes come in the order of time, so the queue of (time, event, revision) is always sorted; an event whose revision
+    has moved on has a later entry of its own.
+    """
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._due: deque[tuple[float, Key, int]] = deque()
+        for record in store.list(_EVENTS):
+            self._expect(record)
+        store.subscribe(_EVENTS, self._on_change)
+
+    def tick(self) -> None:
+        """Remove what is due."""
+        now = self._clock.monotonic()
+        while self._due and self._due[0][0] <= now:
+            _, key, revision = self._due[0]
+            record = self._store.get(key)
+            if record is not None and record.revision == revision:
+                self._store.delete(key)
+            self._due.popleft()
+
+    def _on_change(self, change: Change) -> None:
+        if change.type != "DELETED":
+            self._expect(change.record)
+
+    def _expect(self, record: Record) -> None:
+        self._due.append((self._clock.monotonic() + KEPT_SECONDS, record.key, record.revision))

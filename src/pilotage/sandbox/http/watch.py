@@ -21,7 +21,7 @@ from pilotage.clock import Clock
 from pilotage.sandbox.errors import ApiError, gone
 from pilotage.sandbox.http.exchange import encode_json
 from pilotage.sandbox.http.presentation import Presentation
-from pilotage.sandbox.operations.selection import Selection
+from pilotage.sandbox.operations.selection import ObjectSelection
 from pilotage.sandbox.storage.records import Change, Record
 from pilotage.sandbox.storage.store import Expired, Store
 
@@ -39,7 +39,7 @@ class WatchScope:
 
     presentation: Presentation
     namespace: str | None
-    selection: Selection
+    selection: ObjectSelection
     start: int
     """The revision after which changes are sent."""
     initial: Sequence[Record] | None = None

@@ -17,10 +17,10 @@ KINDS: Final[Mapping[str, str]] = {
     "v1.Job": "Runs pods until enough of them have succeeded.",
     "v1.PriorityClass": "A name for a pod priority; a pod of higher priority may take the place of others.",
     "v1.PodDisruptionBudget": "How many of the selected pods may be evicted at a time.",
-    "v1.PersistentVolumeClaim": "A wish for storage, fulfilled by a persistent volume.",
+    "v1.PersistentVolumeClaim": "A request for storage, fulfilled by a persistent volume.",
     "v1.PersistentVolume": "A piece of storage that a claim can be bound to.",
     "v1.StorageClass": "A kind of storage, and how volumes of it come into being.",
-    "resource.v1.ResourceClaim": "A wish for devices, fulfilled when the pod that uses it is scheduled.",
+    "resource.v1.ResourceClaim": "A request for devices, fulfilled when the pod that uses it is scheduled.",
     "v1.ResourceSlice": "Devices that a driver offers on a node or in a pool.",
     "v1.DeviceClass": "A kind of device, given by expressions over the attributes of devices.",
     "v1.Lease": "A record that one holder renews, such as the leader among several schedulers.",
@@ -32,7 +32,7 @@ COMMON: Final[Mapping[str, str]] = {
     "kind": "The kind of the object.",
     "metadata": "Name, labels, owners and all else that every object has.",
     "spec": "What is wished for.",
-    "status": "What is the case, as far as whoever looks after the object has noticed.",
+    "status": "The observed state of the object.",
 }
 """Fields of every kind."""
 

@@ -3,7 +3,8 @@
 They are compiled when they are first needed, once per version of a definition, into a tree that has only the nodes at
 or below which there are rules. A rule is asked about values that are there; one that speaks of `oldSelf` only if there
 is an old value to compare with, found by field, by key, or in a list of maps by the keys of its items. What an update
-leaves as it was is not judged anew, except by such rules.
+leaves as it was is not judged anew, except by such rules. A rule is given the parts of a value that it reads, and what
+it has accepted is remembered by these: the many writes of a status differ in little that rules look at.
 
     error = SchemaRules(schema).errors(obj, old)        spec.size: Invalid value: 1: may not shrink
 """
@@ -15,7 +16,17 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-from pilotage.cel import MOST_FOR_OBJECT, CelCompileError, CelError, Environment, Kind, Program, Sizes, TooCostly
+from pilotage.cel import (
+    MOST_FOR_OBJECT,
+    CelCompileError,
+    CelError,
+    CelType,
+    Environment,
+    Program,
+    Sizes,
+    TooCostly,
+    Values,
+)
 from pilotage.sandbox.errors import FieldError, FieldErrorType
 from pilotage.sandbox.kinds.schema_values import (
     Schema,
@@ -42,6 +53,8 @@ _RAW: Final = {_SELF: "__self", _OLD: "__oldSelf"}
 _OLDS: Final = "__oldSelfs"
 """The old value as a list of one, or none."""
 _ABSENT: Final = object()
+_MOST_QUESTIONS: Final = 1024
+_LONGEST_QUESTION: Final = 4096
 
 
 class SchemaRules:
@@ -49,6 +62,7 @@ class SchemaRules:
 
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
+        self._accepted = _Accepted()
         self._tree: _Node | None = None
         self._is_compiled = False
 
@@ -59,7 +73,9 @@ class SchemaRules:
     def errors(self, obj: Mapping[str, Any], old: Mapping[str, Any] | None = None) -> list[FieldError]:
         """What the rules forbid about an object that has the types of its schema; `old` is the stored one, if any."""
         root = self._root()
-        return [] if root is None else _Judgement().of(root, dict(obj), _ABSENT if old is None else dict(old))
+        if root is None:
+            return []
+        return _Judgement(self._accepted).of(root, dict(obj), _ABSENT if old is None else dict(old))
 
     def _root(self) -> _Node | None:
         if not self._is_compiled:
@@ -107,22 +123,14 @@ class _Node:
     """Its values are seen by rules as they are stored, if they are ordinary."""
     compares: bool
     """Some rule at it or below it speaks of the old value."""
+    names: Mapping[str, str]
+    """Of the variables that its rules and their messages use: `self`, `oldSelf`, and the old value as an optional."""
 
     def old_field(self, old: Any, name: str) -> Any:
         """The value that a field had before."""
         compares = self.schema.get("x-kubernetes-map-type") != "atomic"
         value = old.get(name) if compares and isinstance(old, dict) else None
         return _ABSENT if value is None else value
-
-    @property
-    def uses_old(self) -> bool:
-        """A rule, or the expression for its message, speaks of the old value."""
-        return any(rule.is_transition or (rule.message is not None and rule.message.uses(_OLD)) for rule in self.rules)
-
-    @property
-    def uses_olds(self) -> bool:
-        """A rule takes the old value as an optional one."""
-        return any(rule.source.get("optionalOldSelf") for rule in self.rules)
 
     @property
     def keys(self) -> Sequence[str]:
@@ -142,7 +150,14 @@ def _compiled(schema: Schema, *, is_resource: bool = True, depth: int = 0) -> _N
     if not rules and not nodes:
         return None
     compares = any(rule.is_transition for rule in rules) or any(node.compares for node in nodes)
-    return _Node(typed, environment, rules, below, others, items, is_plain(typed), compares)
+    return _Node(typed, environment, rules, below, others, items, is_plain(typed), compares, _names(typed, rules))
+
+
+def _names(schema: Schema, rules: Sequence[_Rule]) -> Mapping[str, str]:
+    names = dict(_RAW) if converter(schema) else {_SELF: _SELF, _OLD: _OLD}
+    if not any(rule.is_transition or (rule.message is not None and rule.message.uses(_OLD)) for rule in rules):
+        del names[_OLD]
+    return {**names, _OLDS: _OLDS} if any(rule.source.get("optionalOldSelf") for rule in rules) else names
 
 
 def _part(schema: Any, depth: int) -> _Node | None:
@@ -174,19 +189,20 @@ def _signature(schema: Schema) -> tuple[str, str]:
 
 @lru_cache(maxsize=64)
 def _environment(kind: str, conversion: str) -> Environment:
-    type_ = _KINDS.get(kind, Kind.ANY)
+    type_ = _KINDS.get(kind, CelType.ANY)
     names = _RAW.values() if conversion else (_SELF, _OLD)
-    return Environment({**dict.fromkeys(names, type_), _OLDS: Kind.LIST})
+    return Environment({**dict.fromkeys(names, type_), _OLDS: CelType.LIST})
 
 
 _KINDS: Final = {
-    "map": Kind.MAP,
-    "string": Kind.STRING,
-    "integer": Kind.INT,
-    "boolean": Kind.BOOL,
-    "number": Kind.DOUBLE,
+    "map": CelType.MAP,
+    "string": CelType.STRING,
+    "integer": CelType.INT,
+    "boolean": CelType.BOOL,
+    "number": CelType.DOUBLE,
     **{
-        f"list({kind.name()})": Kind.list_of(kind) for kind in (Kind.STRING, Kind.INT, Kind.BOOL, Kind.DOUBLE, Kind.ANY)
+        f"list({kind.name()})": CelType.list_of(kind)
+        for kind in (CelType.STRING, CelType.INT, CelType.BOOL, CelType.DOUBLE, CelType.ANY)
     },
 }
 
@@ -194,12 +210,12 @@ _KINDS: Final = {
 def _rule(environment: Environment, schema: Schema, source: Mapping[str, Any]) -> _Rule:
     """CelCompileError if the rule, or the expression for its message, is none."""
     program, result = _program(environment, schema, source, "rule")
-    if program.result not in (Kind.BOOL, Kind.ANY) or result not in ("", "bool"):
+    if program.result not in (CelType.BOOL, CelType.ANY) or result not in ("", "bool"):
         raise CelCompileError("cel expression must evaluate to a bool")
     message = None
     if source.get("messageExpression"):
         message, result = _program(environment, schema, source, "messageExpression")
-        if message.result not in (Kind.STRING, Kind.ANY) or result not in ("", "string"):
+        if message.result not in (CelType.STRING, CelType.ANY) or result not in ("", "string"):
             raise CelCompileError("messageExpression must evaluate to a string")
     return _Rule(source, program, message, is_transition=program.uses(_OLD))
 
@@ -321,10 +337,37 @@ def _normalized(schema: Schema, field_path: str) -> str | None:
 # --- judging ----------------------------------------------------------------------------------------------------------
 
 
+_Question = tuple[Program, bytes]
+"""A rule, and all that it reads."""
+
+
+class _Accepted:
+    """Which questions rules have answered with yes before, and what that cost: the answer is the same again."""
+
+    def __init__(self) -> None:
+        self._costs: dict[_Question, int] = {}
+
+    def question(self, program: Program, variables: Mapping[str, Any]) -> _Question | None:
+        """None if it is too long to be kept."""
+        text = program.reads.digest(variables)
+        return (program, text) if len(text) <= _LONGEST_QUESTION else None
+
+    def cost(self, question: _Question | None) -> int | None:
+        return None if question is None else self._costs.get(question)
+
+    def add(self, question: _Question | None, cost: int) -> None:
+        if question is None:
+            return
+        if len(self._costs) >= _MOST_QUESTIONS:
+            self._costs.clear()
+        self._costs[question] = cost
+
+
 class _Judgement:
     """Of one object: what is wrong with it, and what may still be spent on finding out."""
 
-    def __init__(self) -> None:
+    def __init__(self, accepted: _Accepted) -> None:
+        self._accepted = accepted
         self._errors: list[FieldError] = []
         self._budget = MOST_FOR_OBJECT
 
@@ -357,27 +400,26 @@ class _Judgement:
         ]
         if not rules:
             return
-        shown = node.schema.get("type", "")
         variables = _variables(node, new, old)
-        sizes = Sizes(variables)
-        if not (node.is_plain and sizes.is_ordinary):
-            variables = {name: cel_value(_schema_of(name, node.schema), value) for name, value in variables.items()}
-        try:
-            values = node.environment.bind(variables)
-        except CelError as error:
-            self._errors.append(FieldError(path or "<nil>", str(error), shown))
-            return
+        if not node.is_plain:
+            variables = _converted(node, variables)
         for rule in rules:
             if self._budget < 0:
                 return
-            refusal = self._verdict(rule, values, sizes)
+            refusal = self._verdict(node, rule, variables)
             if refusal is not None:
                 self._errors.append(_field_error(node.schema, rule, path, refusal, new))
 
-    def _verdict(self, rule: _Rule, values: Any, sizes: Sizes) -> _Refusal | None:
+    def _verdict(self, node: _Node, rule: _Rule, variables: Mapping[str, Any]) -> _Refusal | None:
+        question = self._accepted.question(rule.program, variables)
+        cost = self._accepted.cost(question)
+        if cost is not None and cost <= self._budget:
+            self._budget -= cost
+            return None
+        left = self._budget
         try:
-            self._spend(rule.program, sizes)
-            if rule.program.holds(values):
+            if rule.program.holds(self._values(node, rule.program, variables)):
+                self._accepted.add(question, left - self._budget)
                 return None
         except TooCostly:
             return self._exhausted(rule)
@@ -390,22 +432,27 @@ class _Judgement:
                 )
                 return _Refusal(f"{problem} for rule: {rule.name}", is_error=True)
             return _Refusal(f"{error} evaluating rule: {rule.name}", is_error=True)
-        return _Refusal(self._message(rule, values, sizes), is_error=False)
+        return _Refusal(self._message(node, rule, variables), is_error=False)
 
-    def _spend(self, program: Program, sizes: Sizes) -> None:
+    def _values(self, node: _Node, program: Program, variables: Mapping[str, Any]) -> Values:
+        """What the program is evaluated with, once its cost is paid; TooCostly if the budget is too small for it."""
+        inputs = program.reads.cut(variables)
+        sizes = Sizes(inputs)
         self._budget -= program.cost(sizes, self._budget)
+        if node.is_plain and not sizes.is_ordinary:
+            inputs = _converted(node, inputs)
+        return node.environment.bind(inputs)
 
     def _exhausted(self, rule: _Rule) -> _Refusal:
         self._budget = -1
-        told = "'operation cancelled: actual cost limit exceeded': no further validation rules will be run"
-        return _Refusal(f"{told} due to call cost exceeds limit for rule: {rule.name}", is_error=True)
+        problem = "'operation cancelled: actual cost limit exceeded': no further validation rules will be run"
+        return _Refusal(f"{problem} due to call cost exceeds limit for rule: {rule.name}", is_error=True)
 
-    def _message(self, rule: _Rule, values: Any, sizes: Sizes) -> str:
+    def _message(self, node: _Node, rule: _Rule, variables: Mapping[str, Any]) -> str:
         """What the expression for the message says, if that is a line of text."""
         if rule.message is not None:
             try:
-                self._spend(rule.message, sizes)
-                text = rule.message.evaluate(values)
+                text = rule.message.evaluate(self._values(node, rule.message, variables))
             except (CelError, TooCostly):
                 text = ""
             text = text.strip() if isinstance(text, str) else ""
@@ -422,17 +469,17 @@ class _Refusal:
 
 
 def _variables(node: _Node, new: Any, old: Any) -> dict[str, Any]:
-    names = _RAW if converter(node.schema) else {_SELF: _SELF, _OLD: _OLD}
-    found = {names[_SELF]: new}
-    if old is not _ABSENT and node.uses_old:
-        found[names[_OLD]] = old
-    if node.uses_olds:
+    found = {node.names[_SELF]: new}
+    if old is not _ABSENT and _OLD in node.names:
+        found[node.names[_OLD]] = old
+    if _OLDS in node.names:
         found[_OLDS] = [] if old is _ABSENT else [old]
     return found
 
 
-def _schema_of(variable: str, schema: Schema) -> Schema:
-    return {"type": "array", "items": schema} if variable == _OLDS else schema
+def _converted(node: _Node, variables: Mapping[str, Any]) -> dict[str, Any]:
+    optional = {"type": "array", "items": node.schema}
+    return {name: cel_value(optional if name == _OLDS else node.schema, value) for name, value in variables.items()}
 
 
 def _items(new: list[Any], old: Any, keys: Sequence[str]) -> Iterator[tuple[Any, Any]]:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
-from pilotage.cel import CelCompileError, Kind
+from pilotage.cel import CelCompileError, CelType
 from pilotage.cel.syntax import Call, Fold, Ident, ListOf, Literal, MapOf, Node, Select
 
 Schema: TypeAlias = Mapping[str, Any]
@@ -30,7 +30,7 @@ _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*")
 _ESCAPES: Final = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
 _ESCAPED: Final = re.compile(r"__|[./-]")
 _SCALARS: Final = {"string": "string", "integer": "int", "boolean": "bool", "number": "double"}
-_KINDS: Final = {"string": Kind.STRING, "integer": Kind.INT, "boolean": Kind.BOOL, "number": Kind.DOUBLE}
+_KINDS: Final = {"string": CelType.STRING, "integer": CelType.INT, "boolean": CelType.BOOL, "number": CelType.DOUBLE}
 _COMPARISONS: Final = frozenset({"_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_"})
 
 
@@ -59,16 +59,16 @@ def converter(schema: Schema) -> str:
 def kind_of(schema: Schema) -> tuple[str, Any]:
     """The type of a variable, with a name for it."""
     if schema.get("x-kubernetes-int-or-string"):
-        return "dyn", Kind.ANY
+        return "dyn", CelType.ANY
     match schema.get("type"):
         case "array":
-            inner = _KINDS.get((schema.get("items") or {}).get("type", ""), Kind.ANY)
-            return f"list({inner.name()})", Kind.list_of(inner)
+            inner = _KINDS.get((schema.get("items") or {}).get("type", ""), CelType.ANY)
+            return f"list({inner.name()})", CelType.list_of(inner)
         case "object":
-            return "map", Kind.MAP
+            return "map", CelType.MAP
         case str(scalar) if scalar in _KINDS:
             return scalar, _KINDS[scalar]
-    return "dyn", Kind.ANY
+    return "dyn", CelType.ANY
 
 
 def is_plain(schema: Schema) -> bool:

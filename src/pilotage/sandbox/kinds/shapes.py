@@ -2,17 +2,17 @@
 
 For each type of the API schemas a msgspec struct is made on first use; converting an object to it checks every known
 field at C speed and names the path of the first wrong one. Unknown fields pass (they are stored as they are), null
-counts as absent, as it does for the API server. Which fields are unknown is told by `strict_fields`, on request.
+counts as absent, as it does for the API server. `strict_fields` finds unknown fields, on request.
 """
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from typing import Any, Final
 
 import msgspec
 
+from pilotage.model.errors import explain_problem
 from pilotage.sandbox.errors import ApiError, bad_request
 from pilotage.sandbox.kinds.api_schemas import OBJECT_META, api_schemas, element, schema_name
 from pilotage.sandbox.kinds.resources import ResourceType
@@ -114,12 +114,6 @@ def _is_recursive(name: str) -> bool:
     return name == "v1.JSONSchemaProps"
 
 
-_WHERE: Final = re.compile(r"^(?P<problem>.*?)(?: - at `\$\.?(?P<path>.*)`)?$", re.DOTALL)
-
-
 def _refusal(kind: str, version: str, text: str) -> ApiError:
-    found = _WHERE.match(text)
-    problem, path = (found["problem"], found["path"]) if found else (text, None)
-    problem = problem.replace("`", "").replace("Expected", "expected").replace(" | null", "")
-    detail = f"{path}: {problem}" if path else problem
+    detail = ": ".join(part for part in explain_problem(text) if part)
     return bad_request(f'{kind} in version "{version}" cannot be handled as a {kind}: {detail}')

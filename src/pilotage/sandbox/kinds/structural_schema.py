@@ -51,6 +51,8 @@ _OF_EVERY_OBJECT: Final = frozenset({"apiVersion", "kind", "metadata"})
 _FEW_ITEMS: Final = 64
 """Of a list in which equal items are looked for one by one."""
 
+_encode = msgspec.json.Encoder().encode
+
 
 def apply_schema_defaults(schema: Schema, value: Any) -> None:
     """Fill in what the object leaves out and the schema has a default for, in place."""
@@ -87,7 +89,9 @@ def schema_errors(schema: Schema, obj: Mapping[str, Any], old: Mapping[str, Any]
     """
     judged = {field: value for field, value in obj.items() if field not in _OF_EVERY_OBJECT}
     required = [field for field in schema.get("required") or () if field not in _OF_EVERY_OBJECT]
-    return list(_errors({**schema, "required": required}, judged, "", old))
+    errors: list[FieldError] = []
+    _judge({**schema, "required": required}, judged, "", old, errors)
+    return errors
 
 
 def custom_errors(schema: Schema, rules: SchemaRules | None, obj: Json, old: Json | None = None) -> list[FieldError]:
@@ -100,33 +104,34 @@ def custom_errors(schema: Schema, rules: SchemaRules | None, obj: Json, old: Jso
     return [*errors, *rules.errors(obj, old)]
 
 
-def _errors(schema: Schema, value: Any, path: str, old: Any = None) -> Iterator[FieldError]:
+def _judge(schema: Schema, value: Any, path: str, old: Any, errors: list[FieldError]) -> None:
+    """Append what is wrong with the value: every field of every write passes here."""
     if value is None and schema.get("nullable"):
         return
-    wrong_type = _type_error(schema, value, path)
-    if wrong_type is not None:
-        yield wrong_type
+    kind = _JSON_TYPES.get(type(value), "object")
+    if schema.get("type") != kind and (wrong_type := _type_error(schema, value, kind, path)) is not None:
+        errors.append(wrong_type)
         return
-    yield from _enum_errors(schema, value, path)
-    if isinstance(value, bool):
-        return
-    if isinstance(value, (int, float)):
-        yield from _bound_errors(schema, value, path)
-    elif isinstance(value, str):
-        yield from _text_errors(schema, value, path)
-    elif isinstance(value, list):
-        yield from _list_errors(schema, value, path, old)
-    elif isinstance(value, dict):
-        yield from _object_errors(schema, value, path, old)
+    allowed = schema.get("enum")
+    if allowed and value not in allowed:
+        supported = ", ".join(_encode(item).decode() for item in allowed)
+        errors.append(FieldError(path, f"supported values: {supported}", value, "FieldValueNotSupported"))
+    if kind == "string":
+        errors.extend(_text_errors(schema, value, path))
+    elif kind == "object":
+        _judge_object(schema, value, path, old, errors)
+    elif kind == "array":
+        _judge_list(schema, value, path, old, errors)
+    elif kind in ("integer", "number"):
+        errors.extend(_bound_errors(schema, value, path))
 
 
 def _is_same(value: Any, before: Any) -> bool:
     """Equal, and of the same types: to Python 1 is True."""
-    return bool(value == before) and msgspec.json.encode(value) == msgspec.json.encode(before)
+    return value is before or (bool(value == before) and _encode(value) == _encode(before))
 
 
-def _type_error(schema: Schema, value: Any, path: str) -> FieldError | None:
-    actual = _JSON_TYPES.get(type(value), "object")
+def _type_error(schema: Schema, value: Any, actual: str, path: str) -> FieldError | None:
     if schema.get("x-kubernetes-int-or-string"):
         allowed: tuple[str, ...] = ("integer", "string")
     elif schema.get("type"):
@@ -139,13 +144,6 @@ def _type_error(schema: Schema, value: Any, path: str) -> FieldError | None:
         return None
     problem = f'must be of type {",".join(allowed)}: "{actual}"'
     return FieldError(path or "<root>", f"{path or '<root>'} in body {problem}", actual, "FieldValueTypeInvalid")
-
-
-def _enum_errors(schema: Schema, value: Any, path: str) -> Iterator[FieldError]:
-    allowed = schema.get("enum")
-    if allowed and value not in allowed:
-        supported = ", ".join(msgspec.json.encode(item).decode() for item in allowed)
-        yield FieldError(path, f"supported values: {supported}", value, "FieldValueNotSupported")
 
 
 def _bound_errors(schema: Schema, value: float, path: str) -> Iterator[FieldError]:
@@ -171,18 +169,20 @@ def _text_errors(schema: Schema, value: str, path: str) -> Iterator[FieldError]:
         yield FieldError(path, f"{path} in body should match '{pattern}'", value)
 
 
-def _list_errors(schema: Schema, value: list[Any], path: str, old: Any) -> Iterator[FieldError]:
+def _judge_list(schema: Schema, value: list[Any], path: str, old: Any, errors: list[FieldError]) -> None:
     if len(value) < schema.get("minItems", 0):
-        yield FieldError(path, f"{path} in body should have at least {schema['minItems']} items", len(value))
+        problem = f"{path} in body should have at least {schema['minItems']} items"
+        errors.append(FieldError(path, problem, len(value)))
     if "maxItems" in schema and len(value) > schema["maxItems"]:
-        yield FieldError(path, f"must have at most {schema['maxItems']} items", len(value), "FieldValueTooMany")
-    yield from _duplicates(schema, value, path)
+        problem = f"must have at most {schema['maxItems']} items"
+        errors.append(FieldError(path, problem, len(value), "FieldValueTooMany"))
+    errors.extend(_duplicates(schema, value, path))
     items = schema.get("items")
-    if isinstance(items, Mapping):
+    if isinstance(items, dict):
         known = old if isinstance(old, list) and len(old) <= _FEW_ITEMS else ()
         for at, item in enumerate(value):
             if not any(_is_same(item, before) for before in known):
-                yield from _errors(items, item, f"{path}[{at}]")
+                _judge(items, item, f"{path}[{at}]", None, errors)
 
 
 def _duplicates(schema: Schema, value: list[Any], path: str) -> Iterator[FieldError]:
@@ -195,30 +195,31 @@ def _duplicates(schema: Schema, value: list[Any], path: str) -> Iterator[FieldEr
     for at, item in enumerate(value):
         if kind == "map" and isinstance(item, dict):
             item = {key: item[key] for key in keys if key in item}
-        text = msgspec.json.encode(item)
+        text = _encode(item)
         if text in seen:
             yield FieldError(f"{path}[{at}]", "", item, "FieldValueDuplicate")
         seen.add(text)
 
 
-def _object_errors(schema: Schema, value: dict[str, Any], path: str, old: Any) -> Iterator[FieldError]:
-    properties = schema.get("properties") or {}
-    others = schema.get("additionalProperties")
+def _judge_object(schema: Schema, value: dict[str, Any], path: str, old: Any, errors: list[FieldError]) -> None:
+    properties, others = schema.get("properties") or {}, schema.get("additionalProperties")
+    required = schema.get("required") or ()
     most = schema.get("maxProperties")
     if most is not None and len(value) > most:
-        yield FieldError(path, f"must have at most {most} items", len(value), "FieldValueTooMany")
+        errors.append(FieldError(path, f"must have at most {most} items", len(value), "FieldValueTooMany"))
     if len(value) < schema.get("minProperties", 0):
-        yield FieldError(path, f"{path} in body should have at least {schema['minProperties']} properties", len(value))
-    for field in schema.get("required") or ():
-        if field not in value:
-            yield FieldError(f"{path}.{field}" if path else field, type="FieldValueRequired")
+        problem = f"{path} in body should have at least {schema['minProperties']} properties"
+        errors.append(FieldError(path, problem, len(value)))
+    start = f"{path}." if path else ""
+    errors.extend(FieldError(start + field, type="FieldValueRequired") for field in required if field not in value)
     for field, item in value.items():
         below = properties.get(field, others)
         # The API server drops a null where nothing may be null, so that it counts as absent.
-        is_present = item is not None or field in (schema.get("required") or ())
-        before = old.get(field) if isinstance(old, Mapping) else None
-        if is_present and isinstance(below, Mapping) and (before is None or not _is_same(item, before)):
-            yield from _errors(below, item, f"{path}.{field}" if path else field, before)
+        if not isinstance(below, dict) or (item is None and field not in required):
+            continue
+        before = old.get(field) if isinstance(old, dict) else None
+        if before is None or not _is_same(item, before):
+            _judge(below, item, start + field, before, errors)
 
 
 def _matches(value: str, pattern: str) -> bool:

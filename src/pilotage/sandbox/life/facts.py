@@ -51,7 +51,7 @@ class PodAnnotations(msgspec.Struct, frozen=True):
 NO_ANNOTATIONS: Final = PodAnnotations()
 
 
-class Facts(msgspec.Struct, frozen=True, gc=False):
+class ObjectFacts(msgspec.Struct, frozen=True, gc=False):
     """What is known about any object."""
 
     key: Key
@@ -63,14 +63,14 @@ class Facts(msgspec.Struct, frozen=True, gc=False):
     finalizers: tuple[str, ...] = ()
 
 
-class NodeFacts(Facts, frozen=True, gc=False, kw_only=True):
+class NodeObjectFacts(ObjectFacts, frozen=True, gc=False, kw_only=True):
     is_simulated: bool | None = None
     """What its annotation says: True, False (its pods are left alone), or nothing."""
     address: str = ""
     has_ready_condition: bool = False
 
 
-class PodFacts(Facts, frozen=True, gc=False, kw_only=True):
+class PodFacts(ObjectFacts, frozen=True, gc=False, kw_only=True):
     labels: Mapping[str, str]
     created: str = ""
     node_name: str = ""
@@ -94,7 +94,7 @@ class PodFacts(Facts, frozen=True, gc=False, kw_only=True):
         return not self.is_deleting and not self.is_finished
 
 
-class ClaimFacts(Facts, frozen=True, gc=False, kw_only=True):
+class ClaimFacts(ObjectFacts, frozen=True, gc=False, kw_only=True):
     consumers: tuple[str, ...] = ()
     """The uids of those that reserved the ResourceClaim."""
 
@@ -203,7 +203,7 @@ _NOBODY: Final[tuple[tuple[Owner, ...], Owner | None]] = ((), None)
 _shared_owners: dict[tuple[Owner, ...], tuple[tuple[Owner, ...], Owner | None]] = {}
 
 
-def read_facts(record: Record) -> Facts:
+def read_facts(record: Record) -> ObjectFacts:
     """The facts of a stored object; of an object that breaks the rules of its kind, only who it is."""
     try:
         match record.key.resource:
@@ -214,19 +214,19 @@ def read_facts(record: Record) -> Facts:
             case "resourceclaims.resource.k8s.io":
                 return _claim_facts(record)
             case _ if _OWNERS not in record.body and _FINALIZERS not in record.body and _DELETED not in record.body:
-                return Facts(record.key, record.uid)
+                return ObjectFacts(record.key, record.uid)
             case _:
-                return Facts(*_head_of(record, _decode_head(record.body).metadata))
+                return ObjectFacts(*_head_of(record, _decode_head(record.body).metadata))
     except msgspec.DecodeError as error:
         _log.warning("%s is ignored by the controllers: %s", record.key, error)
-        return Facts(record.key, record.uid)
+        return ObjectFacts(record.key, record.uid)
 
 
-def _node_facts(record: Record) -> NodeFacts:
+def _node_facts(record: Record) -> NodeObjectFacts:
     node = _decode_node(record.body)
     meta, status = node.metadata, node.status or _NodeStatus()
     addresses = [a.address for a in status.addresses or () if a.type == "InternalIP"]
-    return NodeFacts(
+    return NodeObjectFacts(
         *_head_of(record, meta),
         is_simulated=_SAID.get(meta.annotations.simulated) if meta.annotations is not None else None,
         address=addresses[0] if addresses else "",

@@ -21,9 +21,9 @@ from typing import Final
 
 from pilotage.clock import parse_rfc3339
 from pilotage.sandbox.life import pod_status
-from pilotage.sandbox.life.controllers.controller import Due, Interest, Object, World
-from pilotage.sandbox.life.facts import NO_ANNOTATIONS, NodeFacts, PodFacts
-from pilotage.sandbox.life.object_index import Seen
+from pilotage.sandbox.life.controllers.controller import ControllerContext, Due, Interest, Object
+from pilotage.sandbox.life.facts import NO_ANNOTATIONS, NodeObjectFacts, PodFacts
+from pilotage.sandbox.life.object_index import ObservedChange
 from pilotage.sandbox.life.pod_plan import PlanError, PodPlan, read_plan
 from pilotage.sandbox.storage.store import Key
 
@@ -65,8 +65,8 @@ class Kubelet:
 
     name = "kubelet"
 
-    def __init__(self, world: World, settings: KubeletSettings) -> None:
-        self._world = world
+    def __init__(self, context: ControllerContext, settings: KubeletSettings) -> None:
+        self._context = context
         self._settings = settings
         self._cares: dict[str, _Care] = {}
 
@@ -79,7 +79,7 @@ class Kubelet:
         return {"pods": self._pod_seen, "nodes": self._node_seen}
 
     def reconcile(self, key: Key) -> float | None:
-        pod = self._world.index.pod(key)
+        pod = self._context.index.pod(key)
         if pod is None or not self._is_mine(pod):
             return None
         if pod.is_deleting:
@@ -94,7 +94,7 @@ class Kubelet:
             return self._go_on(pod, plan)
         return self._start(pod, plan)
 
-    def _pod_seen(self, seen: Seen) -> Iterable[Due]:
+    def _pod_seen(self, seen: ObservedChange) -> Iterable[Due]:
         pod = seen.new
         if not isinstance(pod, PodFacts):
             self._cares.pop(seen.facts.uid, None)
@@ -112,20 +112,20 @@ class Kubelet:
             return (Due(pod.key),)
         return ()
 
-    def _node_seen(self, seen: Seen) -> Iterable[Due]:
+    def _node_seen(self, seen: ObservedChange) -> Iterable[Due]:
         """A node that is simulated from now on takes in the pods that are on it already."""
-        if not isinstance(seen.new, NodeFacts) or not self._simulates(seen.new):
+        if not isinstance(seen.new, NodeObjectFacts) or not self._simulates(seen.new):
             return ()
-        if isinstance(seen.old, NodeFacts) and self._simulates(seen.old):
+        if isinstance(seen.old, NodeObjectFacts) and self._simulates(seen.old):
             return ()
-        pods = [pod for key in self._world.index.pods_on(seen.new.key.name) if (pod := self._world.index.pod(key))]
-        return [due for pod in pods for due in self._pod_seen(Seen(None, pod, pod))]
+        pods = [pod for key in self._context.index.pods_on(seen.new.key.name) if (pod := self._context.index.pod(key))]
+        return [due for pod in pods for due in self._pod_seen(ObservedChange(None, pod, pod))]
 
-    def _simulates(self, node: NodeFacts) -> bool:
+    def _simulates(self, node: NodeObjectFacts) -> bool:
         return self._settings.manages_all_nodes if node.is_simulated is None else node.is_simulated
 
     def _is_mine(self, pod: PodFacts) -> bool:
-        node = self._world.index.node(pod.node_name)
+        node = self._context.index.node(pod.node_name)
         return node is not None and self._simulates(node)
 
     def _take_into_care(self, pod: PodFacts) -> Iterable[Due]:
@@ -136,14 +136,14 @@ class Kubelet:
         if pod.phase == "Running":
             return (Due(pod.key),)
         care.start_at = self._in_whole_ticks(self._start_delay(pod))
-        return (Due(pod.key, care.start_at - self._world.clock.monotonic()),)
+        return (Due(pod.key, care.start_at - self._context.clock.monotonic()),)
 
     def _care_for_stop(self, pod: PodFacts) -> Iterable[Due]:
         care = self._cares.setdefault(pod.uid, _Care())
         delay = min(float(pod.grace_seconds), self._settings.stop_seconds)
         stop_at = self._in_whole_ticks(0.0 if pod.is_finished else delay)
         care.stop_at = stop_at if care.stop_at is None else min(stop_at, care.stop_at)
-        return (Due(pod.key, care.stop_at - self._world.clock.monotonic()),)
+        return (Due(pod.key, care.stop_at - self._context.clock.monotonic()),)
 
     def _start_delay(self, pod: PodFacts) -> float:
         try:
@@ -152,10 +152,10 @@ class Kubelet:
             asked = 0.0
         if asked is not None:
             return asked
-        return self._settings.start_seconds + self._world.rng.uniform(0.0, self._settings.start_jitter_seconds)
+        return self._settings.start_seconds + self._context.rng.uniform(0.0, self._settings.start_jitter_seconds)
 
     def _in_whole_ticks(self, delay: float) -> float:
-        return math.ceil((self._world.clock.monotonic() + delay) / _TICK_SECONDS) * _TICK_SECONDS
+        return math.ceil((self._context.clock.monotonic() + delay) / _TICK_SECONDS) * _TICK_SECONDS
 
     def _run_seconds(self, pod: PodFacts, plan: PodPlan) -> float | None:
         if plan.run_for is not None:
@@ -165,10 +165,10 @@ class Kubelet:
 
     def _start(self, pod: PodFacts, plan: PodPlan) -> float | None:
         care = self._cares.setdefault(pod.uid, _Care())
-        now = self._world.clock.monotonic()
+        now = self._context.clock.monotonic()
         if care.start_at is not None and now < care.start_at:
             return care.start_at - now
-        obj = self._world.read(pod.key)
+        obj = self._context.read(pod.key)
         if obj is None:
             return None
         run_seconds = self._run_seconds(pod, plan)
@@ -176,22 +176,22 @@ class Kubelet:
             return self._exit(pod, obj, plan)
         care.started_at = now
         is_ready = not plan.is_never_ready and plan.ready_after == 0
-        pod_status.start(obj, self._place(pod), is_ready=is_ready)
-        self._world.write_status(pod.key, obj)
+        pod_status.start(obj, self._transition(pod), is_ready=is_ready)
+        self._context.write_status(pod.key, obj)
         again = self._next_event(care, plan, run_seconds, is_ready)
         if again is None and pod.annotations is NO_ANNOTATIONS:
             self._cares.pop(pod.uid, None)
         return again
 
     def _go_on(self, pod: PodFacts, plan: PodPlan) -> float | None:
-        obj = self._world.read(pod.key)
+        obj = self._context.read(pod.key)
         if obj is None:
             return None
         care = self._cares.setdefault(pod.uid, _Care())
         state = pod_status.first_state(obj)
         if "running" not in state:
             return self._restart(pod, obj, plan, care)
-        now, run_seconds = self._world.clock.monotonic(), self._run_seconds(pod, plan)
+        now, run_seconds = self._context.clock.monotonic(), self._run_seconds(pod, plan)
         if care.started_at is None:
             care.started_at = self._monotonic(state["running"].get("startedAt"))
         if run_seconds is not None and now >= care.started_at + run_seconds:
@@ -199,8 +199,8 @@ class Kubelet:
         is_ready = pod.is_ready
         if not is_ready and not plan.is_never_ready and now >= care.started_at + plan.ready_after:
             is_ready = True
-            pod_status.become_ready(obj, self._world.timestamp())
-            self._world.write_status(pod.key, obj)
+            pod_status.become_ready(obj, self._context.timestamp())
+            self._context.write_status(pod.key, obj)
         return self._next_event(care, plan, run_seconds, is_ready)
 
     def _next_event(self, care: _Care, plan: PodPlan, run_seconds: float | None, is_ready: bool) -> float | None:
@@ -209,66 +209,66 @@ class Kubelet:
             times.append(plan.ready_after)
         if not times or care.started_at is None:
             return None
-        return care.started_at + min(times) - self._world.clock.monotonic()
+        return care.started_at + min(times) - self._context.clock.monotonic()
 
     def _exit(self, pod: PodFacts, obj: Object, plan: PodPlan) -> float | None:
         restarts = pod.restart_policy == "Always" or (pod.restart_policy == "OnFailure" and plan.exit_code != 0)
         if not restarts:
-            pod_status.finish(obj, self._place(pod), plan.exit_code)
-            self._world.write_status(pod.key, obj)
+            pod_status.finish(obj, self._transition(pod), plan.exit_code)
+            self._context.write_status(pod.key, obj)
             return None
         doublings = min(pod_status.restart_count(obj), 10)
         backoff = min(_FIRST_BACKOFF_SECONDS * 2.0**doublings, _LONGEST_BACKOFF_SECONDS)
-        pod_status.crash(obj, self._place(pod), plan.exit_code, backoff)
+        pod_status.crash(obj, self._transition(pod), plan.exit_code, backoff)
         care = self._cares.setdefault(pod.uid, _Care())
-        care.restart_at = self._world.clock.monotonic() + backoff
-        self._world.write_status(pod.key, obj)
+        care.restart_at = self._context.clock.monotonic() + backoff
+        self._context.write_status(pod.key, obj)
         return backoff
 
     def _restart(self, pod: PodFacts, obj: Object, plan: PodPlan, care: _Care) -> float | None:
-        now = self._world.clock.monotonic()
+        now = self._context.clock.monotonic()
         if care.restart_at is not None and now < care.restart_at:
             return care.restart_at - now
         if self._run_seconds(pod, plan) == 0:
             return self._exit(pod, obj, plan)
         care.restart_at, care.started_at = None, now
         is_ready = not plan.is_never_ready and plan.ready_after == 0
-        pod_status.start(obj, self._place(pod), is_ready=is_ready)
-        self._world.write_status(pod.key, obj)
+        pod_status.start(obj, self._transition(pod), is_ready=is_ready)
+        self._context.write_status(pod.key, obj)
         return self._next_event(care, plan, self._run_seconds(pod, plan), is_ready)
 
     def _refuse(self, pod: PodFacts, message: str) -> float | None:
-        obj = self._world.read(pod.key)
-        if obj is not None and pod.phase != "Running" and pod_status.refuse(obj, self._place(pod), message):
-            self._world.write_status(pod.key, obj)
+        obj = self._context.read(pod.key)
+        if obj is not None and pod.phase != "Running" and pod_status.refuse(obj, self._transition(pod), message):
+            self._context.write_status(pod.key, obj)
         return None
 
     def _stop(self, pod: PodFacts) -> float | None:
         care = self._cares.setdefault(pod.uid, _Care())
-        now = self._world.clock.monotonic()
+        now = self._context.clock.monotonic()
         if care.stop_at is not None and now < care.stop_at:
             return care.stop_at - now
         if pod.finalizers and not pod.is_finished:
             self._tell_end(pod)
-        self._world.delete(pod, gracePeriodSeconds=0)
+        self._context.delete(pod, gracePeriodSeconds=0)
         return None
 
     def _tell_end(self, pod: PodFacts) -> None:
         """Somebody holds the pod by a finalizer and wants to know how it ended."""
-        obj = self._world.read(pod.key)
+        obj = self._context.read(pod.key)
         if obj is not None:
-            pod_status.finish(obj, self._place(pod), _KILLED)
-            self._world.write_status(pod.key, obj)
+            pod_status.finish(obj, self._transition(pod), _KILLED)
+            self._context.write_status(pod.key, obj)
 
-    def _place(self, pod: PodFacts) -> pod_status.Place:
-        node = self._world.index.node(pod.node_name)
+    def _transition(self, pod: PodFacts) -> pod_status.Transition:
+        node = self._context.index.node(pod.node_name)
         # The revision of the write is unique, so the address is too (for sixteen million writes), even after a restart.
-        number = (self._world.api.store.revision + 1) % 0xFFFFFE + 1
+        number = (self._context.api.store.revision + 1) % 0xFFFFFE + 1
         address = f"10.{number >> 16}.{number >> 8 & 0xFF}.{number & 0xFF}"
-        return pod_status.Place(self._world.timestamp(), address, node.address if node is not None else "")
+        return pod_status.Transition(self._context.timestamp(), address, node.address if node is not None else "")
 
     def _monotonic(self, timestamp: str | None) -> float:
         """The monotonic time of a timestamp in a status: all that is known after a restart of the sandbox."""
         if timestamp is None:
-            return self._world.clock.monotonic()
-        return self._world.clock.monotonic() - (self._world.clock.time() - parse_rfc3339(timestamp))
+            return self._context.clock.monotonic()
+        return self._context.clock.monotonic() - (self._context.clock.time() - parse_rfc3339(timestamp))

@@ -20,7 +20,14 @@ from typing import Final, TypeAlias
 from pilotage.clock import Clock
 from pilotage.sandbox.api import Api
 from pilotage.sandbox.errors import ApiError
-from pilotage.sandbox.life.controllers.controller import ALL_RESOURCES, MOST_PODS, Controller, Due, Interest, World
+from pilotage.sandbox.life.controllers.controller import (
+    ALL_RESOURCES,
+    MOST_PODS,
+    Controller,
+    ControllerContext,
+    Due,
+    Interest,
+)
 from pilotage.sandbox.life.controllers.deployment import DeploymentController
 from pilotage.sandbox.life.controllers.disruption import DisruptionController
 from pilotage.sandbox.life.controllers.ephemeral_volumes import EphemeralVolumeController
@@ -32,7 +39,7 @@ from pilotage.sandbox.life.controllers.replicaset import ReplicaSetController
 from pilotage.sandbox.life.controllers.resource_claims import ResourceClaimController
 from pilotage.sandbox.life.controllers.volumes import VolumeController
 from pilotage.sandbox.life.kubelet import Kubelet, KubeletSettings
-from pilotage.sandbox.life.object_index import ObjectIndex, Seen
+from pilotage.sandbox.life.object_index import ObjectIndex, ObservedChange
 from pilotage.sandbox.life.work_queue import WorkQueue
 from pilotage.sandbox.storage.store import JournalError, Key
 
@@ -44,7 +51,7 @@ _FIRST_RETRY_SECONDS: Final = 0.05
 _LONGEST_RETRY_SECONDS: Final = 60.0
 _UNWRITABLE_SECONDS: Final = 0.5
 
-ControllerFactory: TypeAlias = Callable[[World], Controller]
+ControllerFactory: TypeAlias = Callable[[ControllerContext], Controller]
 
 DEFAULT_CONTROLLERS: Final[Sequence[ControllerFactory]] = (
     DeploymentController,
@@ -73,14 +80,14 @@ class Life:
         most_pods: int = MOST_PODS,
     ) -> None:
         """`most_pods`: controllers create none beyond."""
-        world = self.world = World(api, clock, rng, ObjectIndex(), most_pods)
+        context = self.context = ControllerContext(api, clock, rng, ObjectIndex(), most_pods)
         self._clock = clock
-        self.kubelet = Kubelet(world, kubelet)
+        self.kubelet = Kubelet(context, kubelet)
         self._controllers: Sequence[Controller] = [
             self.kubelet,
-            NodeController(world, kubelet),
-            PodGarbageCollector(world, kubelet.lost_node_seconds),
-            *(make(world) for make in controllers),
+            NodeController(context, kubelet),
+            PodGarbageCollector(context, kubelet.lost_node_seconds),
+            *(make(context) for make in controllers),
         ]
         self._interests = [controller.interests() for controller in self._controllers]
         self._interests_in: dict[str, list[tuple[int, Interest]]] = {}
@@ -93,7 +100,7 @@ class Life:
     async def run(self) -> None:
         """Live until cancelled."""
         self.start()
-        store = self.world.api.store
+        store = self.context.api.store
         try:
             async with asyncio.TaskGroup() as group:
                 while True:
@@ -109,7 +116,7 @@ class Life:
     def start(self) -> None:
         """Take in what is stored and listen from now on."""
         if self._unfollow is None:
-            self._unfollow = self.world.index.follow(self.world.api.store, self._mark)
+            self._unfollow = self.context.index.follow(self.context.api.store, self._mark)
 
     def stop(self) -> None:
         """Stop listening; what waits in the queue stays there."""
@@ -135,9 +142,9 @@ class Life:
 
     def check(self) -> None:
         self._queue.check()
-        self.world.index.check()
+        self.context.index.check()
 
-    def _mark(self, seen: Seen) -> None:
+    def _mark(self, seen: ObservedChange) -> None:
         for number, interest in self._interested_in(seen.facts.key.resource):
             concerned = interest(seen)
             if concerned:
@@ -166,7 +173,7 @@ class Life:
         try:
             again = self._controllers[number].reconcile(key)
         except JournalError:
-            # Nothing is wrong with the key, and the journal has told what is: everybody waits until it can write.
+            # Nothing is wrong with the key, and the journal has logged what is: all wait until it can write.
             self._queue.add(item, self._clock.monotonic() + _UNWRITABLE_SECONDS)
         except ApiError as error:
             if error.code != 409:

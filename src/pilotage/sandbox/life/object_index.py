@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from pilotage.sandbox.life.facts import Facts, NodeFacts, PodFacts, read_facts
+from pilotage.sandbox.life.facts import NodeObjectFacts, ObjectFacts, PodFacts, read_facts
 from pilotage.sandbox.life.owned_pods import NO_PODS, OwnedPods
 from pilotage.sandbox.storage.store import Change, Key, Store
 
@@ -22,12 +22,12 @@ UNINTERESTING: Final = frozenset({"events", "events.events.k8s.io"})
 """Written in great numbers, owned by nobody, owning nothing."""
 
 
-class Seen(msgspec.Struct, frozen=True, gc=False):
+class ObservedChange(msgspec.Struct, frozen=True, gc=False):
     """One change: what was known before (None: the object is new) and after it (None: the object is gone)."""
 
-    old: Facts | None
-    new: Facts | None
-    facts: Facts
+    old: ObjectFacts | None
+    new: ObjectFacts | None
+    facts: ObjectFacts
     """The facts after the change, or the last ones of an object that is gone."""
 
     @property
@@ -39,14 +39,14 @@ class ObjectIndex:
     """Facts by key, by uid, by owner and by node, and what each controller has in pods."""
 
     def __init__(self) -> None:
-        self._facts: dict[Key, Facts] = {}
+        self._facts: dict[Key, ObjectFacts] = {}
         self._key_of: dict[str, Key] = {}
         self._dependents: dict[str, dict[Key, None]] = {}
         self._pods_on: dict[str, dict[Key, None]] = {}
-        self._nodes: dict[str, NodeFacts] = {}
+        self._nodes: dict[str, NodeObjectFacts] = {}
         self._owned: dict[str, OwnedPods] = {}
 
-    def follow(self, store: Store, listener: Callable[[Seen], None]) -> Callable[[], None]:
+    def follow(self, store: Store, listener: Callable[[ObservedChange], None]) -> Callable[[], None]:
         """Take in all that is stored and then every change, passing each on; returns the function that ends it."""
 
         def hear(change: Change) -> None:
@@ -60,25 +60,25 @@ class ObjectIndex:
                     listener(self._put(read_facts(record)))
         return unsubscribe
 
-    def apply(self, change: Change) -> Seen:
+    def apply(self, change: Change) -> ObservedChange:
         facts = read_facts(change.record)
         return self._remove(facts) if change.type == "DELETED" else self._put(facts)
 
-    def get(self, key: Key) -> Facts | None:
+    def get(self, key: Key) -> ObjectFacts | None:
         return self._facts.get(key)
 
     def pod(self, key: Key) -> PodFacts | None:
         facts = self._facts.get(key)
         return facts if isinstance(facts, PodFacts) else None
 
-    def node(self, name: str) -> NodeFacts | None:
+    def node(self, name: str) -> NodeObjectFacts | None:
         return self._nodes.get(name)
 
-    def by_uid(self, uid: str) -> Facts | None:
+    def by_uid(self, uid: str) -> ObjectFacts | None:
         key = self._key_of.get(uid)
         return None if key is None else self._facts[key]
 
-    def dependents(self, uid: str) -> list[Facts]:
+    def dependents(self, uid: str) -> list[ObjectFacts]:
         """All objects that name this uid among their owners."""
         return [self._facts[key] for key in self._dependents.get(uid, ())]
 
@@ -107,7 +107,7 @@ class ObjectIndex:
         controlled = sum(isinstance(f, PodFacts) and f.controller is not None for f in self._facts.values())
         assert controlled == sum(map(len, self._owned.values())), "each controlled pod has one place"
 
-    def _put(self, facts: Facts) -> Seen:
+    def _put(self, facts: ObjectFacts) -> ObservedChange:
         key = facts.key
         old = self._facts.get(key)
         self._facts[key] = facts
@@ -116,11 +116,11 @@ class ObjectIndex:
                 self._key_of.pop(old.uid, None)
             self._key_of[facts.uid] = key
         self._regroup(key, old, facts)
-        if isinstance(facts, NodeFacts):
+        if isinstance(facts, NodeObjectFacts):
             self._nodes[key.name] = facts
-        return Seen(old, facts, facts)
+        return ObservedChange(old, facts, facts)
 
-    def _remove(self, facts: Facts) -> Seen:
+    def _remove(self, facts: ObjectFacts) -> ObservedChange:
         # The last state as the deletion tells it: it may say more than what was seen before.
         old = self._facts.pop(facts.key, None)
         if old is not None:
@@ -128,9 +128,9 @@ class ObjectIndex:
         self._regroup(facts.key, old, None)
         if facts.key.resource == "nodes":
             self._nodes.pop(facts.key.name, None)
-        return Seen(facts, None, facts)
+        return ObservedChange(facts, None, facts)
 
-    def _regroup(self, key: Key, old: Facts | None, new: Facts | None) -> None:
+    def _regroup(self, key: Key, old: ObjectFacts | None, new: ObjectFacts | None) -> None:
         old_owners, new_owners = (old.owners if old else ()), (new.owners if new else ())
         if old_owners != new_owners:
             for owner in old_owners:

@@ -19,7 +19,7 @@ _ALL_TRUE: Final = ("PodReadyToStartContainers", "Initialized")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Transition:
     """Where and when a transition happens."""
 
     now: str
@@ -27,21 +27,25 @@ class Place:
     host_ip: str = ""
 
 
-def start(pod: Object, place: Place, *, is_ready: bool) -> None:
+def start(pod: Object, transition: Transition, *, is_ready: bool) -> None:
     """All containers run, for the first time or again."""
     status = _status(pod)
-    _settle(pod, place)
+    _settle(pod, transition)
     status["phase"] = "Running"
-    status["initContainerStatuses"] = [_init_status(pod, c, place.now) for c in pod["spec"].get("initContainers") or ()]
+    status["initContainerStatuses"] = [
+        _init_status(pod, c, transition.now) for c in pod["spec"].get("initContainers") or ()
+    ]
     if not status["initContainerStatuses"]:
         del status["initContainerStatuses"]
     status["containerStatuses"] = [
-        _container_status(pod, container, {"running": {"startedAt": place.now}}, is_ready=is_ready, is_new_run=True)
+        _container_status(
+            pod, container, {"running": {"startedAt": transition.now}}, is_ready=is_ready, is_new_run=True
+        )
         for container in pod["spec"]["containers"]
     ]
     for name in _ALL_TRUE:
-        set_condition(status, name, "True", place.now)
-    _tell_readiness(pod, place.now, is_ready)
+        set_condition(status, name, "True", transition.now)
+    _tell_readiness(pod, transition.now, is_ready)
 
 
 def become_ready(pod: Object, now: str) -> None:
@@ -51,28 +55,28 @@ def become_ready(pod: Object, now: str) -> None:
     _tell_readiness(pod, now, True)
 
 
-def finish(pod: Object, place: Place, exit_code: int, reason: str = "") -> None:
+def finish(pod: Object, transition: Transition, exit_code: int, reason: str = "") -> None:
     """All containers have exited and stay so: the pod has succeeded or failed."""
     status = _status(pod)
-    _settle(pod, place)
+    _settle(pod, transition)
     status["phase"] = "Failed" if exit_code else "Succeeded"
     status["containerStatuses"] = [
-        _container_status(pod, container, {"terminated": _termination(pod, place.now, exit_code, reason)})
+        _container_status(pod, container, {"terminated": _termination(pod, transition.now, exit_code, reason)})
         for container in pod["spec"]["containers"]
     ]
     why = "PodFailed" if exit_code else "PodCompleted"
-    set_condition(status, "Initialized", "True", place.now, reason="" if exit_code else why)
-    set_condition(status, "Ready", "False", place.now, reason=why)
-    set_condition(status, "ContainersReady", "False", place.now, reason=why)
-    set_condition(status, "PodReadyToStartContainers", "False", place.now)
+    set_condition(status, "Initialized", "True", transition.now, reason="" if exit_code else why)
+    set_condition(status, "Ready", "False", transition.now, reason=why)
+    set_condition(status, "ContainersReady", "False", transition.now, reason=why)
+    set_condition(status, "PodReadyToStartContainers", "False", transition.now)
 
 
-def crash(pod: Object, place: Place, exit_code: int, backoff_seconds: float) -> None:
+def crash(pod: Object, transition: Transition, exit_code: int, backoff_seconds: float) -> None:
     """All containers have exited and are to be restarted after the back-off."""
     status = _status(pod)
-    _settle(pod, place)
+    _settle(pod, transition)
     status["phase"] = "Running"
-    termination = _termination(pod, place.now, exit_code, "")
+    termination = _termination(pod, transition.now, exit_code, "")
     message = f"back-off {backoff_seconds:g}s restarting failed container"
     waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": message}}
     # Exited while it waited: it was restarted and exited at once.
@@ -81,19 +85,19 @@ def crash(pod: Object, place: Place, exit_code: int, backoff_seconds: float) -> 
         container["lastState"] = {"terminated": termination}
     status["containerStatuses"] = statuses
     for name in _ALL_TRUE:
-        set_condition(status, name, "True", place.now)
-    _tell_readiness(pod, place.now, False)
+        set_condition(status, name, "True", transition.now)
+    _tell_readiness(pod, transition.now, False)
 
 
-def refuse(pod: Object, place: Place, message: str) -> bool:
+def refuse(pod: Object, transition: Transition, message: str) -> bool:
     """The containers cannot even be created; False if the status says so already."""
     status = _status(pod)
     waiting = {"waiting": {"reason": "CreateContainerConfigError", "message": message}}
     if [c.get("state") for c in status.get("containerStatuses") or ()] == [waiting] * len(pod["spec"]["containers"]):
         return False
-    _settle(pod, place)
+    _settle(pod, transition)
     status["containerStatuses"] = [_container_status(pod, c, waiting) for c in pod["spec"]["containers"]]
-    _tell_readiness(pod, place.now, False)
+    _tell_readiness(pod, transition.now, False)
     return True
 
 
@@ -114,14 +118,14 @@ def _status(pod: Object) -> Object:
     return status
 
 
-def _settle(pod: Object, place: Place) -> None:
+def _settle(pod: Object, transition: Transition) -> None:
     """What a kubelet notes as soon as it takes a pod in."""
     status = _status(pod)
-    status.setdefault("startTime", place.now)
-    if place.host_ip:
-        status.setdefault("hostIP", place.host_ip)
-        status.setdefault("hostIPs", [{"ip": place.host_ip}])
-    pod_ip = place.host_ip if pod["spec"].get("hostNetwork") else place.pod_ip
+    status.setdefault("startTime", transition.now)
+    if transition.host_ip:
+        status.setdefault("hostIP", transition.host_ip)
+        status.setdefault("hostIPs", [{"ip": transition.host_ip}])
+    pod_ip = transition.host_ip if pod["spec"].get("hostNetwork") else transition.pod_ip
     if pod_ip:
         status.setdefault("podIP", pod_ip)
         status.setdefault("podIPs", [{"ip": status["podIP"]}])
@@ -129,7 +133,7 @@ def _settle(pod: Object, place: Place) -> None:
     if generation is not None:
         status["observedGeneration"] = generation
     if find_condition(status, "PodScheduled") is None:
-        set_condition(status, "PodScheduled", "True", place.now)
+        set_condition(status, "PodScheduled", "True", transition.now)
 
 
 def _tell_readiness(pod: Object, now: str, is_ready: bool) -> None:

@@ -6,10 +6,11 @@ status, defaults, admission, validation, admission policies, storage. Until the 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from pilotage.sandbox.errors import ApiError, FieldError, already_exists, forbidden, invalid, not_found
-from pilotage.sandbox.kinds.crds import CRD_RESOURCE, definition_errors
+from pilotage.sandbox.kinds.crds import CRD_RESOURCE, accept_definition, definition_errors
 from pilotage.sandbox.kinds.resources import ResourceType
 from pilotage.sandbox.kinds.shapes import check_metadata_shape, check_shape
 from pilotage.sandbox.kinds.structural_schema import apply_schema_defaults, custom_errors
@@ -21,16 +22,34 @@ from pilotage.sandbox.operations.terminating import Terminating
 from pilotage.sandbox.rules.admission import admit_create, admit_valid
 from pilotage.sandbox.rules.admission_policies import binding_errors, policy_errors
 from pilotage.sandbox.rules.defaults import apply_defaults
-from pilotage.sandbox.rules.initial_status import begin_status, drop_sent_status
-from pilotage.sandbox.rules.label_keys import merge_label_keys
 from pilotage.sandbox.rules.limit_ranger import LIMIT_RANGES
 from pilotage.sandbox.rules.nulls import drop_nulls
 from pilotage.sandbox.rules.object_meta import check_type, choose_name, metadata_of, place_in_namespace, stamp_new
+from pilotage.sandbox.rules.pod_defaults import merge_label_keys
 from pilotage.sandbox.rules.validation import validate_create, validate_metadata
 from pilotage.sandbox.storage.records import Key, Record
 
 _NAME_ATTEMPTS: Final = 8
 _ADMITTED_LAST: Final = frozenset({"pods", "persistentvolumeclaims"})
+_KEPT_STATUS: Final = frozenset({"nodes", "services"})
+"""A kubelet registers its node complete with capacity and conditions."""
+
+# Fields that clients take for granted from the first read on.
+_ZEROS: Final[Mapping[str, Mapping[str, int]]] = {
+    "replicasets.apps": {"replicas": 0},
+    "replicationcontrollers": {"replicas": 0},
+    "statefulsets.apps": {"replicas": 0, "availableReplicas": 0},
+    "daemonsets.apps": dict.fromkeys(
+        ("currentNumberScheduled", "desiredNumberScheduled", "numberMisscheduled", "numberReady"), 0
+    ),
+    "poddisruptionbudgets.policy": dict.fromkeys(
+        ("currentHealthy", "desiredHealthy", "disruptionsAllowed", "expectedPods"), 0
+    ),
+    "deployments.apps": {},
+    "jobs.batch": {},
+    "cronjobs.batch": {},
+    "resourceclaims.resource.k8s.io": {},
+}
 
 
 class Creation:
@@ -108,11 +127,11 @@ class Creation:
             raise ApiError(405, "MethodNotAllowed", message)
 
     def _complete(self, resource_type: ResourceType, obj: Object) -> None:
-        drop_sent_status(resource_type, obj)
+        _drop_sent_status(resource_type, obj)
         if resource_type.schema:
             apply_schema_defaults(resource_type.schema, obj)
         apply_defaults(resource_type.kind, obj)
-        begin_status(resource_type, obj, self._backend.now())
+        _begin_status(resource_type, obj, self._backend.now())
         admit_create(resource_type.kind, obj, self._lookup)
         errors = validate_create(resource_type.kind, obj) or self._own_rules(resource_type, obj)
         if errors:
@@ -151,3 +170,21 @@ def _namespace_terminating(resource_type: ResourceType, key: Key) -> ApiError:
     }
     error.details = {**(error.details or {}), "causes": [cause]}
     return error
+
+
+def _drop_sent_status(resource_type: ResourceType, obj: Object) -> None:
+    """Before defaulting: forget what a client may not decide, such as a status that has a subresource."""
+    if resource_type.has_status and resource_type.storage not in _KEPT_STATUS:
+        obj.pop("status", None)
+    if resource_type.storage == "namespaces":
+        # The server's own hold: released when the namespace is empty.
+        obj["spec"] = {"finalizers": ["kubernetes"]}
+
+
+def _begin_status(resource_type: ResourceType, obj: Object, now: str) -> None:
+    """After defaulting: what the server's own controllers would write at once."""
+    zeros = _ZEROS.get(resource_type.storage)
+    if zeros is not None:
+        obj["status"] = dict(zeros)
+    elif resource_type.storage == CRD_RESOURCE:
+        accept_definition(obj, now)

@@ -139,7 +139,7 @@ def _release(obj: Object) -> None:
 
 
 def _mark(backend: Backend, resource_type: ResourceType, obj: Object, grace: int, options: Mapping[str, Any]) -> bool:
-    """Write the wish into the object; False if it already says so."""
+    """Mark the object for deletion; False if it is marked already."""
     metadata = obj["metadata"]
     finalizers = _finalizers(resource_type, metadata.get("finalizers") or [], options)
     is_changed = finalizers != (metadata.get("finalizers") or [])
@@ -171,7 +171,7 @@ def _finalizers(resource_type: ResourceType, current: list[str], options: Mappin
 
 
 def _policy(resource_type: ResourceType, options: Mapping[str, Any]) -> str | None:
-    """None: nobody has said, so that what the object already carries stays in force."""
+    """None: not said, so that what the object already carries stays in force."""
     policy = options.get("propagationPolicy")
     if policy is not None:
         return str(policy)

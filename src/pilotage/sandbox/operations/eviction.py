@@ -24,7 +24,7 @@ _REFUSED: Final = "Cannot evict pod as it would violate the pod's disruption bud
 _MOST_DISRUPTED: Final = 2000
 
 
-class Eviction:
+class PodEviction:
     """The eviction subresource of pods."""
 
     def __init__(self, backend: Backend, deletion: Deletion) -> None:

@@ -75,7 +75,7 @@ class KnownSpecs:
         return SentSpec((resource, content), claims)
 
     def complete(self, sent: SentSpec, obj: Object) -> bool:
-        """Give the object the spec and the status that it would get; False if nobody has asked for this before."""
+        """Give the object the spec and the status that it would get; False if this was not sent before."""
         outcome = self._outcomes.get(sent.content)
         if outcome is None:
             return False

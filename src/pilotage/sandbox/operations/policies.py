@@ -38,7 +38,7 @@ from pilotage.sandbox.storage.records import Change, Key
 POLICIES: Final = "validatingadmissionpolicies.admissionregistration.k8s.io"
 BINDINGS: Final = "validatingadmissionpolicybindings.admissionregistration.k8s.io"
 USER: Final[dict[str, Any]] = {"username": "sandbox-admin", "groups": ["system:masters", "system:authenticated"]}
-"""Who asks, whoever that is."""
+"""The one user of a sandbox."""
 _EXEMPT: Final = frozenset({POLICIES, BINDINGS})
 _CODES: Final[Mapping[str, int]] = {"Forbidden": 403, "Unauthorized": 401, "RequestEntityTooLarge": 413}
 _MOST_KNOWN: Final = 1024
@@ -139,11 +139,11 @@ class Policies:
             if not one.policy.matches(write) or (constraints is not None and not constraints.match(write)):
                 continue
             for denial in self._denials(one, write):
-                told = f"'{one.policy.name}' with binding '{one.binding}'"
+                who = f"'{one.policy.name}' with binding '{one.binding}'"
                 if "Deny" in (one.spec.validation_actions or ()):
-                    raise _refusal(resource_type, write.name, told, denial)
+                    raise _refusal(resource_type, write.name, who, denial)
                 if "Warn" in (one.spec.validation_actions or ()):
-                    self.warnings.append(f"Validation failed for ValidatingAdmissionPolicy {told}: {denial.message}")
+                    self.warnings.append(f"Validation failed for ValidatingAdmissionPolicy {who}: {denial.message}")
 
     def _denials(self, one: _Bound, write: Write) -> Iterator[Denial]:
         try:

@@ -63,7 +63,7 @@ _ALIASES: Final[Mapping[str, str]] = {"reportingController": "reportingComponent
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class ObjectSelection:
     """A compiled pair of selectors; `matches` is what lists and watches ask per record."""
 
     labels: LabelRequirements | None
@@ -99,7 +99,7 @@ class Selection:
         return all(_all_match(by_path[path], value) for path, value in zip(paths, values, strict=True))
 
 
-EVERYTHING: Final = Selection(None)
+EVERYTHING: Final = ObjectSelection(None)
 
 _Grouped: TypeAlias = dict[str, list[tuple[FieldRequirement, str]]]
 
@@ -124,7 +124,7 @@ def _all_match(requirements: Sequence[tuple[FieldRequirement, str]], actual: str
     return all(requirement.matches(actual or default) for requirement, default in requirements)
 
 
-def parse_selection(resource_type: ResourceType, labels: str, fields: str) -> Selection:
+def parse_selection(resource_type: ResourceType, labels: str, fields: str) -> ObjectSelection:
     """Compile the texts of `labelSelector` and `fieldSelector`; ApiError 400 when one cannot be used."""
     if not labels and not fields:
         return EVERYTHING
@@ -142,11 +142,11 @@ def parse_selection(resource_type: ResourceType, labels: str, fields: str) -> Se
             raise bad_request(f"field label not supported: {requirement.path}")
         found.append(requirement._replace(path=_ALIASES.get(path, path) if resource_type.storage == "events" else path))
     defaults = tuple(known.get(requirement.path, "") for requirement in found)
-    return Selection(requirements, tuple(found), defaults, _unwanted(found, defaults))
+    return ObjectSelection(requirements, tuple(found), defaults, _unwanted(found, defaults))
 
 
 def _unwanted(fields: Sequence[FieldRequirement], defaults: Sequence[str]) -> tuple[bytes, ...]:
-    """What can be told without reading a field: that it has not this value, which stands nowhere in the object.
+    """What is known without reading a field: that it has not this value, which stands nowhere in the object.
 
     That is so for words that JSON writes in one way only, and that do not stand for a field that is absent.
     """

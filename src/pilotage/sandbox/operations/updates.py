@@ -223,9 +223,9 @@ def _bumped(resource_type: ResourceType, new: Object) -> Object:
 
 
 def _spec_of(resource_type: ResourceType, obj: Object) -> Object:
-    """What counts as wish: everything but metadata and a status that is written on its own."""
-    told = ("metadata", "status") if resource_type.has_status else ("metadata",)
-    return {field: value for field, value in obj.items() if field not in told}
+    """What counts for the generation: everything but metadata and a status with a subresource."""
+    others = ("metadata", "status") if resource_type.has_status else ("metadata",)
+    return {field: value for field, value in obj.items() if field not in others}
 
 
 def _put(obj: Object, field: str, value: Any) -> None:

@@ -16,10 +16,10 @@ from pilotage.sandbox.operations.backend import Backend, Object
 from pilotage.sandbox.operations.binding import bind_pod
 from pilotage.sandbox.operations.creation import Creation
 from pilotage.sandbox.operations.deletion import Deleted, Deletion
-from pilotage.sandbox.operations.eviction import Eviction
+from pilotage.sandbox.operations.eviction import PodEviction
 from pilotage.sandbox.operations.policies import Policies
 from pilotage.sandbox.operations.scale import scale_of, scaled
-from pilotage.sandbox.operations.selection import EVERYTHING, Selection
+from pilotage.sandbox.operations.selection import EVERYTHING, ObjectSelection
 from pilotage.sandbox.operations.terminating import Terminating
 from pilotage.sandbox.operations.updates import Updates, has_separate_spec
 from pilotage.sandbox.rules.conversion import from_storage, to_storage
@@ -40,7 +40,7 @@ class Verbs:
         self._policies = Policies(backend)
         self._creation = Creation(backend, terminating, self._policies)
         self._updates = Updates(backend, self._deletion, self._policies)
-        self._eviction = Eviction(backend, self._deletion)
+        self._eviction = PodEviction(backend, self._deletion)
         self._deletion.resume()
 
     @property
@@ -52,7 +52,7 @@ class Verbs:
         return self._backend.record(served, namespace, name)
 
     def select(
-        self, served: ResourceType, namespace: str | None = None, selection: Selection = EVERYTHING
+        self, served: ResourceType, namespace: str | None = None, selection: ObjectSelection = EVERYTHING
     ) -> list[Record]:
         """The matching records, by namespace and name."""
         store = self._backend.store

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from pilotage.cel import MOST_FOR_OBJECT, CelCompileError, CelError, Environment, Kind, Program, Sizes, TooCostly
+from pilotage.cel import MOST_FOR_OBJECT, CelCompileError, CelError, CelType, Environment, Program, Sizes, TooCostly
 from pilotage.cel.functions import AUTHORIZER, EVERYBODY, authorizer_library
 from pilotage.cel.syntax import Ident, Select, nodes_of
 from pilotage.model.selectors import LabelSelector
@@ -26,6 +26,7 @@ _LONGEST_MESSAGE: Final = 5 * 1024
 _ACTIONS: Final = ("Audit", "Deny", "Warn")
 _REASONS: Final = ("Forbidden", "Invalid", "RequestEntityTooLarge", "Unauthorized")
 _ANYTHING: Final = "*"
+_AUTHORIZERS: Final = {"authorizer": EVERYBODY, "authorizer.requestResource": EVERYBODY}
 
 
 class _Part(msgspec.Struct, frozen=True, rename="camel"):
@@ -236,10 +237,7 @@ class _Evaluation:
             "request": write.request(),
             "params": params,
             "namespaceObject": write.namespace_object,
-            "authorizer": EVERYBODY,
-            "authorizer.requestResource": EVERYBODY,
         }
-        self._sizes = Sizes(self._known)
 
     def holds(self, program: Program, source: str) -> bool:
         result = self.result(program, source)
@@ -251,18 +249,21 @@ class _Evaluation:
         """CelError with the expression that fails."""
         for name in _variables_in(program):
             self._evaluate_variable(name)
+        # Values of variables are CEL's, not JSON: times are no texts.
+        inputs = {**program.reads.cut(self._known), **_AUTHORIZERS, "variables": self._values}
         try:
-            self._budget -= program.cost(self._sizes, self._budget)
-            return program.evaluate(_environment().bind({**self._known, "variables": self._values}))
+            self._budget -= program.cost(Sizes(inputs), self._budget)
+            return program.evaluate(_environment().bind(inputs))
         except TooCostly:
             raise CelError(
                 f"expression '{source}' resulted in error: operation cancelled: actual cost limit exceeded"
             ) from None
         except CelError as error:
-            told = str(error)
-            if told.startswith("no such key: ") and (why := self._failures.get(told.removeprefix("no such key: "))):
-                told = why
-            raise CelError(f"expression '{source}' resulted in error: {told}") from None
+            problem = str(error)
+            missing = problem.removeprefix("no such key: ")
+            if missing != problem:
+                problem = self._failures.get(missing, problem)
+            raise CelError(f"expression '{source}' resulted in error: {problem}") from None
 
     def _evaluate_variable(self, name: str) -> None:
         """A variable that fails has no value, so that only expressions fail that need it."""
@@ -272,8 +273,7 @@ class _Evaluation:
         # Variables see those before them only, so that this ends.
         self._failures[name] = f'composited variable "{name}" names itself'
         try:
-            value = self._values[name] = self.result(program, name)
-            self._sizes.add_field("variables", name, value)
+            self._values[name] = self.result(program, name)
             del self._failures[name]
         except CelError as error:
             self._failures[name] = f'composited variable "{name}" fails to evaluate: {error}'
@@ -290,8 +290,8 @@ def _environment() -> Environment:
     anything = ("object", "oldObject", "request", "params", "namespaceObject")
     return Environment(
         {
-            **dict.fromkeys(anything, Kind.ANY),
-            "variables": Kind.MAP,
+            **dict.fromkeys(anything, CelType.ANY),
+            "variables": CelType.MAP,
             "authorizer": AUTHORIZER,
             "authorizer.requestResource": AUTHORIZER,
         },
@@ -402,13 +402,13 @@ def binding_errors(obj: Json) -> list[FieldError]:
 
 def _expressions(spec: PolicySpec) -> Iterator[tuple[str, str, Any]]:
     for at, condition in enumerate(spec.match_conditions or ()):
-        yield f"spec.matchConditions[{at}].expression", condition.expression, Kind.BOOL
+        yield f"spec.matchConditions[{at}].expression", condition.expression, CelType.BOOL
     for at, variable in enumerate(spec.variables or ()):
-        yield f"spec.variables[{at}].expression", variable.expression, Kind.ANY
+        yield f"spec.variables[{at}].expression", variable.expression, CelType.ANY
     for at, validation in enumerate(spec.validations or ()):
-        yield f"spec.validations[{at}].expression", validation.expression, Kind.BOOL
+        yield f"spec.validations[{at}].expression", validation.expression, CelType.BOOL
         if validation.message_expression:
-            yield f"spec.validations[{at}].messageExpression", validation.message_expression, Kind.STRING
+            yield f"spec.validations[{at}].messageExpression", validation.message_expression, CelType.STRING
 
 
 def _expression_errors(path: str, expression: str, result: Any) -> Iterator[FieldError]:
@@ -420,7 +420,7 @@ def _expression_errors(path: str, expression: str, result: Any) -> Iterator[Fiel
     except CelCompileError as error:
         yield FieldError(path, f"compilation failed: {error}", expression)
         return
-    if result != Kind.ANY and actual not in (result, Kind.ANY):
+    if result != CelType.ANY and actual not in (result, CelType.ANY):
         yield FieldError(path, f"must evaluate to {result.name().lower()}", expression)
 
 

@@ -1,4 +1,4 @@
-"""Access to fields of JSON that nobody has checked yet: a wrong type reads as absent, never as an exception."""
+"""Access to fields of unchecked JSON: a wrong type reads as absent, never as an exception."""
 
 from __future__ import annotations
 

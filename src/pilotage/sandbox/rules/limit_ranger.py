@@ -40,7 +40,7 @@ def set_default_resources(pod: Json, lookup: Lookup) -> None:
 
 
 def refuse_beyond_limits(kind: str, obj: Json, lookup: Lookup) -> None:
-    """ApiError if the pod or claim breaks a bound; of several LimitRanges the first that is broken is told."""
+    """ApiError if the pod or claim breaks a bound; of several LimitRanges the first that is broken counts."""
     for limit_range in _limit_ranges(obj, lookup):
         problems = list(dict.fromkeys(breach.sentence for breach in _breaches(kind, obj, limit_range)))
         if problems:
@@ -68,8 +68,8 @@ def _completed(container: Json, defaults: ResourceRequirements, title: str) -> l
     limits = _filled(resources, "limits", defaults.limits)
     requests = _filled(resources, "requests", defaults.requests)
     name = text_or_empty(container.get("name"))
-    told = ((requests, "request"), (limits, "limit"))
-    return [f"{', '.join(sorted(names))} {what} for {title} {name}" for names, what in told if names]
+    filled = ((requests, "request"), (limits, "limit"))
+    return [f"{', '.join(sorted(names))} {what} for {title} {name}" for names, what in filled if names]
 
 
 def _filled(resources: Json, field: str, defaults: dict[str, Quantity]) -> list[str]:

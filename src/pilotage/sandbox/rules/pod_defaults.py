@@ -1,13 +1,13 @@
 """What the API server fills in for pods and pod templates.
 
-Defaults are set in place before admission and validation, on input that nobody has checked yet: a value of the wrong
+Defaults are set in place before admission and validation, on input that has not been checked yet: a value of the wrong
 type is left alone for validation to name. `default_pod_spec` serves pods and all templates; `default_pod` adds what
 belongs to a pod as an object: requests from limits and the initial status.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from pilotage.sandbox.rules.effective_requests import container_requests, is_pod_level_resource
@@ -201,3 +201,37 @@ def _initial_status(pod: Json, spec: Json) -> None:
             status["conditions"] = [_GATED | ({"lastTransitionTime": created} if created else {})]
     if status.get("qosClass") is None:
         status["qosClass"] = qos_class(spec)
+
+
+def merge_label_keys(pod: Json) -> None:
+    """`matchLabelKeys` and `mismatchLabelKeys` of a new pod become part of the selectors beside them.
+
+    The API server does this once, with the labels that the pod has when it is created, so that a scheduler need not
+    know the keys and labels changed later do not matter. It runs after validation, which rejects keys that the author's
+    own selector names.
+    """
+    spec = dict_or_empty(pod.get("spec"))
+    if "affinity" not in spec and "topologySpreadConstraints" not in spec:
+        return
+    labels = dict_or_empty(nested(pod, "metadata", "labels"))
+    for term in (*_affinity_terms(spec), *dicts_in(spec, "topologySpreadConstraints")):
+        _add_to_selector(term, "matchLabelKeys", "In", labels)
+        _add_to_selector(term, "mismatchLabelKeys", "NotIn", labels)
+
+
+def _affinity_terms(spec: Json) -> Iterator[Json]:
+    for direction in ("podAffinity", "podAntiAffinity"):
+        affinity = nested(spec, "affinity", direction)
+        yield from dicts_in(affinity, "requiredDuringSchedulingIgnoredDuringExecution")
+        for weighted in dicts_in(affinity, "preferredDuringSchedulingIgnoredDuringExecution"):
+            yield dict_or_empty(weighted.get("podAffinityTerm"))
+
+
+def _add_to_selector(term: Json, field: str, operator: str, labels: Mapping[str, str]) -> None:
+    """One requirement per key that the pod has a label for; the other keys mean nothing."""
+    requirements = [
+        {"key": key, "operator": operator, "values": [labels[key]]} for key in term.get(field) or () if key in labels
+    ]
+    if requirements:
+        selector = term["labelSelector"]
+        selector["matchExpressions"] = [*(selector.get("matchExpressions") or ()), *requirements]

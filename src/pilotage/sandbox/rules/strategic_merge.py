@@ -9,7 +9,7 @@ keys of `merge_keys`. Directives inside the patch change that:
     $retainKeys: [...]                        drops all other keys of the object
 
 `merge` works in place on a private copy of the object and adopts parts of the (freshly decoded) patch, so neither
-may be used by the caller afterwards. What is wrong with a patch is told by `MergeError`.
+may be used by the caller afterwards. `MergeError` says what is wrong with a patch.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class MergeError(ValueError):
         return f"{self._where or 'patch'}: {self._problem}"
 
     def below(self, step: str) -> MergeError:
-        """The same, told from one step further up; most merges go well and need no path at all."""
+        """The same with one more step in front of the path; most merges go well and need no path at all."""
         between = "." if self._where and self._where[0] != "[" else ""
         return MergeError(self._problem, f"{step}{between}{self._where}")
 

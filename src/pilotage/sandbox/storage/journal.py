@@ -32,7 +32,7 @@ from typing import Final, TypeAlias
 
 from pilotage.sandbox.storage.data_dir import DataDirectory, DataDirError, claim
 from pilotage.sandbox.storage.journal_recovery import recover
-from pilotage.sandbox.storage.journal_writer import SNAPSHOT_AFTER_BYTES, JournalWriter, Pending, pending
+from pilotage.sandbox.storage.journal_writer import SNAPSHOT_AFTER_BYTES, JournalWriter, PendingWrite, pending
 from pilotage.sandbox.storage.records import Change, Record
 from pilotage.sandbox.storage.store import JournalError
 
@@ -91,7 +91,7 @@ class Journal:
         lock = threading.Lock()
         self._work = threading.Condition(lock)
         self._room = threading.Condition(lock)
-        self._pending: deque[Pending] = deque()
+        self._pending: deque[PendingWrite] = deque()
         self._pending_bytes = 0
         self._waiters: list[tuple[int, asyncio.Future[None]]] = []
         self._failure: str | None = None
@@ -206,12 +206,12 @@ class Journal:
         self._acknowledge(batch)
         return True
 
-    def _next_batch(self) -> list[Pending]:
+    def _next_batch(self) -> list[PendingWrite]:
         """What is pending, up to one group; empty when there is a snapshot to go on with, or the end has come."""
         with self._work:
             while not self._pending and not self._is_closing and not self._writer.is_snapshotting:
                 self._work.wait()
-            batch: list[Pending] = []
+            batch: list[PendingWrite] = []
             size = 0
             for item in islice(self._pending, _BATCH_LIMIT):
                 batch.append(item)
@@ -220,7 +220,7 @@ class Journal:
                     break
             return batch
 
-    def _acknowledge(self, batch: list[Pending]) -> None:
+    def _acknowledge(self, batch: list[PendingWrite]) -> None:
         with self._work:
             for item in batch:
                 self._pending.popleft()

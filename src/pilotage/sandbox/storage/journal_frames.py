@@ -36,7 +36,7 @@ _HEADER: Final = struct.Struct("<4sII")
 _ENTRY: Final = struct.Struct("<BQIIII")
 
 
-class Entry(NamedTuple):
+class JournalEntry(NamedTuple):
     kind: int
     revision: int
     key: Key
@@ -61,7 +61,7 @@ def frame_of(parts: Sequence[bytes]) -> tuple[bytes, bytes]:
     return _HEADER.pack(_MAGIC, len(payload), zlib.crc32(payload)), payload
 
 
-def entries_of(payload: bytes) -> Iterator[Entry]:
+def entries_of(payload: bytes) -> Iterator[JournalEntry]:
     """The entries of a payload; ValueError if it is none of ours."""
     at = 0
     while at < len(payload):
@@ -76,7 +76,7 @@ def entries_of(payload: bytes) -> Iterator[Entry]:
         resource, namespace, name, body = fields
         # 100,000 keys share a handful of resources and namespaces.
         key = Key(sys.intern(resource.decode()), sys.intern(namespace.decode()), name.decode())
-        yield Entry(kind, revision, key, body)
+        yield JournalEntry(kind, revision, key, body)
 
 
 class FrameReader:

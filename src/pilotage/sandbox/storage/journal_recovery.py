@@ -19,7 +19,15 @@ from typing import Any, Final
 import msgspec
 
 from pilotage.sandbox.storage.data_dir import DataDirectory, DataDirError
-from pilotage.sandbox.storage.journal_frames import CLOSED, DELETE, PUT, SNAPSHOT_END, Entry, FrameReader, entries_of
+from pilotage.sandbox.storage.journal_frames import (
+    CLOSED,
+    DELETE,
+    PUT,
+    SNAPSHOT_END,
+    FrameReader,
+    JournalEntry,
+    entries_of,
+)
 from pilotage.sandbox.storage.records import NO_LABELS, Key, Record
 
 FIRST_LOG: Final = 1
@@ -53,7 +61,7 @@ class Recovered:
     logged_bytes: int = 0
     """Size of all logs since the snapshot."""
 
-    def apply(self, entry: Entry) -> None:
+    def apply(self, entry: JournalEntry) -> None:
         self.revision = max(self.revision, entry.revision)
         self.ended_in_order = entry.kind == CLOSED
         if entry.kind == PUT:
@@ -100,7 +108,7 @@ def _read_snapshot(directory: DataDirectory, number: int, recovered: Recovered) 
         raise _damaged(directory, reader.path, reader.end)
 
 
-def _entries(directory: DataDirectory, reader: FrameReader) -> Iterator[Entry]:
+def _entries(directory: DataDirectory, reader: FrameReader) -> Iterator[JournalEntry]:
     for payload in reader.payloads():
         try:
             yield from entries_of(payload)
@@ -130,6 +138,6 @@ def _damaged(directory: DataDirectory, path: Path, offset: int) -> DataDirError:
     return DataDirError(directory.path, problem, "restore it from a copy, or start with another directory")
 
 
-def _record(entry: Entry) -> Record:
+def _record(entry: JournalEntry) -> Record:
     metadata = _metadata_of(entry.body).metadata
     return Record(entry.key, entry.revision, entry.body, metadata.uid, metadata.labels or NO_LABELS)

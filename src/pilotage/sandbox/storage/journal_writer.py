@@ -11,22 +11,24 @@ one more byte of snapshot.
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 from pilotage.sandbox.storage.data_dir import DataDirectory
-from pilotage.sandbox.storage.journal_frames import CLOSED, DELETE, OPENED, PUT, entry_head, mark
+from pilotage.sandbox.storage.journal_frames import CLOSED, DELETE, OPENED, PUT, SNAPSHOT_END, entry_head, mark
 from pilotage.sandbox.storage.journal_log import LogFile
 from pilotage.sandbox.storage.journal_recovery import Recovered
-from pilotage.sandbox.storage.journal_snapshot import SnapshotWriter
 from pilotage.sandbox.storage.records import Change, Key, Record
 
 SNAPSHOT_AFTER_BYTES: Final = 64 << 20
+_STEP_BYTES: Final = 4 << 20
 
 _log = logging.getLogger(__name__)
 
 
-class Pending(NamedTuple):
+class PendingWrite(NamedTuple):
     """A change on its way to the disk."""
 
     change: Change
@@ -38,11 +40,11 @@ class Pending(NamedTuple):
         return len(self.head) + len(self.body)
 
 
-def pending(change: Change) -> Pending:
+def pending(change: Change) -> PendingWrite:
     record = change.record
     if change.type == "DELETED":
-        return Pending(change, entry_head(DELETE, change.revision, record.key, 0), b"")
-    return Pending(change, entry_head(PUT, change.revision, record.key, len(record.body)), record.body)
+        return PendingWrite(change, entry_head(DELETE, change.revision, record.key, 0), b"")
+    return PendingWrite(change, entry_head(PUT, change.revision, record.key, len(record.body)), record.body)
 
 
 class JournalWriter:
@@ -68,7 +70,7 @@ class JournalWriter:
     def is_snapshotting(self) -> bool:
         return self._snapshot is not None
 
-    def commit(self, batch: Sequence[Pending]) -> None:
+    def commit(self, batch: Sequence[PendingWrite]) -> None:
         """Return when the whole batch is on disk. OSError: none of it is, unless `is_torn`."""
         parts = [part for item in batch for part in (item.head, item.body)]
         before = self._log.size
@@ -160,3 +162,44 @@ class JournalWriter:
         for number in snapshots[:-1]:
             self._directory.snapshot(number).unlink()
         self._directory.sync()
+
+
+class SnapshotWriter:
+    """Writes snapshot `number`, all objects in one file: the state at `revision`, which is `records`.
+
+    Writing 100,000 objects takes seconds, and commits must not wait for that. A snapshot is therefore begun together
+    with a new log, from the records of that moment (they are never altered, so a list of them is enough), and written
+    in steps between commits. Only the finished file gets its name; until then the older snapshot and all logs since
+    count.
+    """
+
+    def __init__(self, directory: DataDirectory, number: int, revision: int, records: list[Record]) -> None:
+        self.number = number
+        self._directory = directory
+        self._revision = revision
+        self._records = iter(records)
+        self._target = directory.snapshot(number)
+        self._file = LogFile(self._target.with_suffix(".tmp"), 0)
+
+    def step(self) -> bool:
+        """Write some more; True when the snapshot is finished and in force. OSError: `abandon` it."""
+        parts: list[bytes] = []
+        size = 0
+        for record in self._records:
+            parts += (entry_head(PUT, record.revision, record.key, len(record.body)), record.body)
+            size += len(record.body)
+            if size >= _STEP_BYTES:
+                self._file.append(parts)
+                return False
+        parts.append(mark(SNAPSHOT_END, self._revision))
+        self._file.append(parts)
+        os.rename(self._file.path, self._target)
+        self._directory.sync()
+        self._file.close()
+        return True
+
+    def abandon(self) -> None:
+        self._file.close()
+        # What cannot be removed now is removed when the directory is opened next.
+        with suppress(OSError):
+            self._file.path.unlink(missing_ok=True)

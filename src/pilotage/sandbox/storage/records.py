@@ -1,4 +1,4 @@
-"""What the store keeps and what its watchers are told: keys, records and changes.
+"""What the store keeps and what its watchers get: keys, records and changes.
 
 A record is one version of one object: its JSON bytes, stamped with the revision that wrote it, and the few facts that
 are asked for without decoding them. A change is the step from one record to the next. Both are never altered, so that

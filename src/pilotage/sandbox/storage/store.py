@@ -1,6 +1,6 @@
 """The versioned store under the sandbox's API server: every object, one counter of revisions, and who listens.
 
-Kubernetes clients rely on four promises, and this file is where they are kept:
+Kubernetes clients rely on four guarantees, which this file gives:
 
 1. Each write gets the next revision, one counter for all resources; the object carries it as its resourceVersion.
 2. An update or deletion that expects a revision fails with `Conflict` if another write came first.
@@ -344,5 +344,5 @@ def _announce(change: Change, audience: tuple[_Subscription, ...]) -> None:
         try:
             subscription.listener(change)
         except Exception:
-            # The write has happened and its author must not be told otherwise by somebody else's listener.
+            # The write has happened: a listener that fails must not make it look as if it had not.
             _log.exception("a listener failed on %s of %s", change.type, change.record.key)

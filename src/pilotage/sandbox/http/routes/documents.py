@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from pilotage.sandbox.errors import method_not_allowed, no_such_path
 from pilotage.sandbox.http.discovery import AGGREGATED_TYPE, Discovery
-from pilotage.sandbox.http.exchange import Request, Response, encode_json, json_response
+from pilotage.sandbox.http.exchange import Request, ServerResponse, encode_json, json_response
 from pilotage.sandbox.http.extensions import Extensions
 from pilotage.sandbox.http.negotiation import wants_aggregated_discovery
 from pilotage.sandbox.http.openapi import EMPTY_PROTOBUF_2, PROTOBUF_2_TYPE, OpenApi
@@ -14,7 +14,7 @@ from pilotage.sandbox.kinds.resources import ResourceRegistry
 
 HEALTH_PATHS: Final = frozenset({"/healthz", "/livez", "/readyz"})
 
-_OK: Final = Response(200, b"ok", "text/plain; charset=utf-8")
+_OK: Final = ServerResponse(200, b"ok", "text/plain; charset=utf-8")
 _VERSION: Final[dict[str, Any]] = {
     "major": "1",
     "minor": "37",
@@ -36,14 +36,14 @@ class Documents:
         self._extensions = extensions
         self._discovery = Discovery(registry, extensions)
         self._openapi = OpenApi(registry)
-        self._kept: dict[tuple[str, bool], Response] = {}
+        self._kept: dict[tuple[str, bool], ServerResponse] = {}
         self._made_for = registry.version
 
     def forget(self) -> None:
         """There are other groups than before."""
         self._kept.clear()
 
-    def answer(self, request: Request) -> Response:
+    def answer(self, request: Request) -> ServerResponse:
         """ApiError 404 for a path that leads nowhere."""
         if request.method not in ("GET", "HEAD"):
             raise method_not_allowed(request.method.lower(), request.path)
@@ -61,7 +61,7 @@ class Documents:
             case _:
                 raise no_such_path()
 
-    def _kept_discovery(self, request: Request) -> Response:
+    def _kept_discovery(self, request: Request) -> ServerResponse:
         """Every kubectl command begins with these: they are made once per change of the registry."""
         if self._made_for != self._registry.version:
             self._kept.clear()
@@ -72,11 +72,11 @@ class Documents:
             self._kept[path, aggregated] = self._discovery_document(path.split("/"), aggregated=aggregated)
         return self._kept[path, aggregated]
 
-    def _discovery_document(self, parts: list[str], *, aggregated: bool) -> Response:
+    def _discovery_document(self, parts: list[str], *, aggregated: bool) -> ServerResponse:
         match parts:
             case ["api" | "apis"] if aggregated:
                 document = self._discovery.aggregated(legacy=parts == ["api"])
-                return Response(200, encode_json(document), AGGREGATED_TYPE)
+                return ServerResponse(200, encode_json(document), AGGREGATED_TYPE)
             case ["api"]:
                 return json_response(self._discovery.legacy_versions())
             case ["apis"]:
@@ -90,18 +90,18 @@ class Documents:
             case _:
                 raise no_such_path()
 
-    def _openapi_document(self, request: Request, rest: list[str]) -> Response:
+    def _openapi_document(self, request: Request, rest: list[str]) -> ServerResponse:
         match rest:
             case ["v3"]:
-                return Response(200, self._openapi.index())
+                return ServerResponse(200, self._openapi.index())
             case ["v3", "api", version]:
-                return Response(200, self._openapi.document("", version))
+                return ServerResponse(200, self._openapi.document("", version))
             case ["v3", "apis", group, version]:
-                return Response(200, self._openapi.document(group, version))
+                return ServerResponse(200, self._openapi.document(group, version))
             case ["v2"]:
                 if "proto-openapi.spec.v2" in request.headers.get("accept", ""):
-                    return Response(200, EMPTY_PROTOBUF_2, PROTOBUF_2_TYPE)
-                return Response(200, self._openapi.version_2())
+                    return ServerResponse(200, EMPTY_PROTOBUF_2, PROTOBUF_2_TYPE)
+                return ServerResponse(200, self._openapi.version_2())
             case _:
                 raise no_such_path()
 

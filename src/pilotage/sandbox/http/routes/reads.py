@@ -5,14 +5,14 @@ from __future__ import annotations
 from pilotage.rng import random_suffix
 from pilotage.sandbox.api import Api
 from pilotage.sandbox.errors import gone, too_large_resource_version
-from pilotage.sandbox.http.exchange import Request, Response
-from pilotage.sandbox.http.list_options import ListOptions, check_list, check_watch, list_options
-from pilotage.sandbox.http.paging import Page, Pages
+from pilotage.sandbox.http.exchange import Request, ServerResponse
+from pilotage.sandbox.http.list_options import ListParameters, check_list, check_watch, list_options
+from pilotage.sandbox.http.paging import ListPages, Page
 from pilotage.sandbox.http.presentation import Presentation, presentation_for
 from pilotage.sandbox.http.routes.paths import Target
 from pilotage.sandbox.http.watch import Watch, WatchHub, WatchScope
 from pilotage.sandbox.kinds.resources import ResourceType
-from pilotage.sandbox.operations.selection import Selection
+from pilotage.sandbox.operations.selection import ObjectSelection
 from pilotage.sandbox.storage.records import Record
 
 
@@ -22,32 +22,32 @@ class Reads:
     def __init__(self, api: Api, hub: WatchHub) -> None:
         self._api = api
         self._hub = hub
-        self._pages = Pages(api.clock, random_suffix(api.rng, 10))
+        self._pages = ListPages(api.clock, random_suffix(api.rng, 10))
 
-    def get(self, request: Request, target: Target) -> Response:
+    def get(self, request: Request, target: Target) -> ServerResponse:
         record = self._api.verbs.read(target.resource_type, target.own_namespace, target.name)
         version = request.query.get("resourceVersion", "")
         if version.isdigit() and int(version) > self._api.store.revision:
             raise too_large_resource_version(int(version), self._api.store.revision)
-        return Response(200, self._presentation(request, target.resource_type).one(record))
+        return ServerResponse(200, self._presentation(request, target.resource_type).one(record))
 
-    def list_or_watch(self, request: Request, target: Target) -> Response | Watch:
+    def list_or_watch(self, request: Request, target: Target) -> ServerResponse | Watch:
         options = list_options(request, target.resource_type)
         presentation = self._presentation(request, target.resource_type)
         if request.flag("watch"):
             return self._watch(target, options, presentation)
         return self._list(target, options, presentation)
 
-    def _list(self, target: Target, options: ListOptions, presentation: Presentation) -> Response:
+    def _list(self, target: Target, options: ListParameters, presentation: Presentation) -> ServerResponse:
         revision = self._api.store.revision
         check_list(options, revision)
         if options.match == "Exact" and options.resource_version != revision:
             raise gone(f"The resourceVersion for the provided list is too old: {options.resource_version}")
         page = self._page(target, options)
         tells_remaining = options.selection.is_everything
-        return Response(200, presentation.many(page, tells_remaining=tells_remaining))
+        return ServerResponse(200, presentation.many(page, tells_remaining=tells_remaining))
 
-    def _page(self, target: Target, options: ListOptions) -> Page:
+    def _page(self, target: Target, options: ListParameters) -> Page:
         about = (target.resource_type.storage, target.namespace, options.asked)
         records = None
         if options.continue_token:
@@ -60,7 +60,7 @@ class Reads:
             records = self._select(target, options.selection)
         return self._pages.first(records, self._api.store.revision, options.limit, about)
 
-    def _watch(self, target: Target, options: ListOptions, presentation: Presentation) -> Watch:
+    def _watch(self, target: Target, options: ListParameters, presentation: Presentation) -> Watch:
         check_watch(options)
         revision = self._api.store.revision
         from_now = not options.resource_version
@@ -77,7 +77,7 @@ class Reads:
         )
         return Watch(self._api.store, scope, self._api.clock, self._hub)
 
-    def _select(self, target: Target, selection: Selection) -> list[Record]:
+    def _select(self, target: Target, selection: ObjectSelection) -> list[Record]:
         return self._api.verbs.select(target.resource_type, target.namespace, selection)
 
     def _presentation(self, request: Request, resource_type: ResourceType) -> Presentation:

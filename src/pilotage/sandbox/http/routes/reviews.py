@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from pilotage.sandbox.http.bodies import object_in
-from pilotage.sandbox.http.exchange import Request, Response, json_response
+from pilotage.sandbox.http.exchange import Request, ServerResponse, json_response
 from pilotage.sandbox.kinds.resources import ResourceType
 from pilotage.sandbox.operations.policies import USER
 
@@ -28,7 +28,7 @@ class Reviews:
     def handles(self, resource_type: ResourceType) -> bool:
         return resource_type.group in ("authentication.k8s.io", "authorization.k8s.io")
 
-    def answer(self, request: Request, resource_type: ResourceType) -> Response:
+    def answer(self, request: Request, resource_type: ResourceType) -> ServerResponse:
         review = object_in(request)
         review["kind"] = resource_type.kind
         review["apiVersion"] = resource_type.api_version

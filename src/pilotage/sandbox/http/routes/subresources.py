@@ -7,7 +7,7 @@ from typing import Final
 from pilotage.sandbox.api import Api
 from pilotage.sandbox.errors import ApiError, FieldError, bad_request, invalid, method_not_allowed, not_implemented
 from pilotage.sandbox.http.bodies import is_dry_run, object_in, patch_in
-from pilotage.sandbox.http.exchange import Request, Response, json_response, success_status
+from pilotage.sandbox.http.exchange import Request, ServerResponse, json_response, success_status
 from pilotage.sandbox.http.routes.paths import Target
 from pilotage.sandbox.kinds.shapes import check_options_shape
 from pilotage.sandbox.operations.binding import target_of
@@ -25,7 +25,7 @@ class Subresources:
     def handles(self, subresource: str) -> bool:
         return subresource in ("binding", "eviction", "scale") or subresource in _NO_CONTAINERS
 
-    def handle(self, request: Request, target: Target) -> Response:
+    def handle(self, request: Request, target: Target) -> ServerResponse:
         subresource = target.subresource
         if subresource in _NO_CONTAINERS:
             return self._no_containers(target)
@@ -37,7 +37,7 @@ class Subresources:
             return self.bind(request, target.own_namespace, target.name)
         return self._evict(request, target)
 
-    def bind(self, request: Request, namespace: str, name: str) -> Response:
+    def bind(self, request: Request, namespace: str, name: str) -> ServerResponse:
         """A Binding, posted to the pod's subresource or (name "") to the bindings of the namespace."""
         binding = object_in(request)
         check_options_shape("Binding", binding)
@@ -52,7 +52,7 @@ class Subresources:
         self._api.verbs.bind(namespace, own_name, node, uid=uid, dry_run=is_dry_run(request))
         return _BOUND
 
-    def _evict(self, request: Request, target: Target) -> Response:
+    def _evict(self, request: Request, target: Target) -> ServerResponse:
         eviction = object_in(request)
         check_options_shape("Eviction", eviction)
         name = (eviction.get("metadata") or {}).get("name") or target.name
@@ -63,7 +63,7 @@ class Subresources:
         self._api.verbs.evict(target.own_namespace, name, options, dry_run=dry_run)
         return json_response(success_status(), 201)
 
-    def _scale(self, request: Request, target: Target) -> Response:
+    def _scale(self, request: Request, target: Target) -> ServerResponse:
         verbs = self._api.verbs
         resource_type = target.resource_type
         record = verbs.read(resource_type, target.own_namespace, target.name)
@@ -78,7 +78,7 @@ class Subresources:
                 raise method_not_allowed(request.method.lower(), f"{resource_type.plural}/scale")
         return json_response(scale)
 
-    def _no_containers(self, target: Target) -> Response:
+    def _no_containers(self, target: Target) -> ServerResponse:
         self._api.verbs.read(target.resource_type, target.own_namespace, target.name)
         what = f"{target.resource_type.plural}/{target.subresource}"
         raise not_implemented(

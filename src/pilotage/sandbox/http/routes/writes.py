@@ -14,7 +14,7 @@ from pilotage.sandbox.http.bodies import (
     value_in,
     warning_headers,
 )
-from pilotage.sandbox.http.exchange import Request, Response, json_response, success_status
+from pilotage.sandbox.http.exchange import Request, ServerResponse, json_response, success_status
 from pilotage.sandbox.http.list_options import list_options
 from pilotage.sandbox.http.negotiation import View, view_for
 from pilotage.sandbox.http.paging import Page
@@ -32,13 +32,13 @@ class Writes:
     def __init__(self, api: Api) -> None:
         self._api = api
 
-    def create(self, request: Request, target: Target) -> Response:
+    def create(self, request: Request, target: Target) -> ServerResponse:
         obj = object_in(request)
         warnings = field_warnings(request, target.resource_type, obj)
         record = self._api.verbs.create(target.resource_type, target.own_namespace, obj, dry_run=is_dry_run(request))
         return self._answer(request, target, record, 201, warnings)
 
-    def update(self, request: Request, target: Target) -> Response:
+    def update(self, request: Request, target: Target) -> ServerResponse:
         obj = object_in(request)
         warnings = field_warnings(request, target.resource_type, obj)
         record = self._api.verbs.update(
@@ -50,38 +50,38 @@ class Writes:
         )
         return self._answer(request, target, record, 200, warnings)
 
-    def patch(self, request: Request, target: Target) -> Response:
+    def patch(self, request: Request, target: Target) -> ServerResponse:
         patch = patch_in(request)
         before = self._record(target)
         warnings: list[str] = []
         if request.query.get("fieldValidation", "") not in ("", "Ignore"):
-            # Only the patched object can be judged; a rehearsal makes it without storing anything.
-            rehearsed = self._api.verbs.patch(
+            # Only the patched object can be judged; a dry run makes it.
+            tried = self._api.verbs.patch(
                 target.resource_type, before, patch, subresource=target.subresource, dry_run=True
             )
-            warnings = field_warnings(request, target.resource_type, rehearsed.object(), before.object())
+            warnings = field_warnings(request, target.resource_type, tried.object(), before.object())
         record = self._api.verbs.patch(
             target.resource_type, before, patch, subresource=target.subresource, dry_run=is_dry_run(request)
         )
         return self._answer(request, target, record, 200, warnings)
 
-    def delete(self, request: Request, target: Target) -> Response:
+    def delete(self, request: Request, target: Target) -> ServerResponse:
         options = delete_options(request)
         deleted = self._api.verbs.delete(
-            target.resource_type, self._record(target), options, dry_run=_is_rehearsal(request, options)
+            target.resource_type, self._record(target), options, dry_run=_is_dry_run(request, options)
         )
         if deleted.is_gone and not target.resource_type.returns_deleted:
             return json_response(success_status(_details(target.resource_type, deleted)))
         return self._answer(request, target, deleted.record, 200, [])
 
-    def delete_collection(self, request: Request, target: Target) -> Response:
+    def delete_collection(self, request: Request, target: Target) -> ServerResponse:
         options = delete_options(request)
         selection = list_options(request, target.resource_type).selection
         deleted: list[Record] = []
         for record in self._api.verbs.select(target.resource_type, target.namespace, selection):
             try:
                 outcome = self._api.verbs.delete(
-                    target.resource_type, record, options, dry_run=_is_rehearsal(request, options)
+                    target.resource_type, record, options, dry_run=_is_dry_run(request, options)
                 )
             except ApiError as error:
                 # What went meanwhile (with its owner) is what was asked for; a protected one ends the request.
@@ -90,19 +90,21 @@ class Writes:
                 continue
             deleted.append(outcome.record)
         presentation = presentation_for(request, target.resource_type, self._api.clock.time())
-        return Response(200, presentation.many(Page(deleted, self._api.store.revision), tells_remaining=False))
+        return ServerResponse(200, presentation.many(Page(deleted, self._api.store.revision), tells_remaining=False))
 
     def _record(self, target: Target) -> Record:
         return self._api.verbs.read(target.resource_type, target.own_namespace, target.name)
 
-    def _answer(self, request: Request, target: Target, record: Record, status: int, warnings: list[str]) -> Response:
+    def _answer(
+        self, request: Request, target: Target, record: Record, status: int, warnings: list[str]
+    ) -> ServerResponse:
         accept = request.headers.get("accept", "")
         warnings = [*warnings, *self._api.verbs.warnings]
         headers = warning_headers(warnings) if warnings else ()
         if view_for(accept) is View.OBJECT:
-            return Response(status, served_body(target.resource_type, record), headers=headers)
+            return ServerResponse(status, served_body(target.resource_type, record), headers=headers)
         presentation = presentation_for(request, target.resource_type, self._api.clock.time())
-        return Response(status, presentation.one(record), headers=headers)
+        return ServerResponse(status, presentation.one(record), headers=headers)
 
 
 def delete_options(request: Request) -> dict[str, Any]:
@@ -123,7 +125,7 @@ def delete_options(request: Request) -> dict[str, Any]:
     return options
 
 
-def _is_rehearsal(request: Request, options: dict[str, Any]) -> bool:
+def _is_dry_run(request: Request, options: dict[str, Any]) -> bool:
     return is_dry_run(request) or options.get("dryRun") == ["All"]
 
 

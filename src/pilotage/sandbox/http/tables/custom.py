@@ -1,4 +1,4 @@
-"""Custom resources: columns that their definition asks for, addressed by simple JSONPath.
+"""Custom resources: columns that their definition asks for, addressed by simple JSONPath; those of Kueue's kinds.
 
 A path is a chain of `.name`, `['name']`, `[0]`, `[*]` and `[?(@.field=="value")]`; a dot inside a name is written
 `\\.`. As in the API server only the first hit of a path is printed, and what cannot be found is an empty cell.
@@ -134,3 +134,50 @@ def _children_with(field: str, wanted: str) -> Step:
 
 def _unescaped(name: str) -> str:
     return name.replace("\\", "")
+
+
+# --- Kueue's kinds, with the columns that their definitions ask for in a real cluster ---------------------------------
+
+
+def _printer_column(name: str, path: str, kind: str = "string", priority: int = 0) -> dict[str, Any]:
+    return {"name": name, "jsonPath": path, "type": kind, "priority": priority}
+
+
+def _condition_column(name: str) -> dict[str, Any]:
+    return _printer_column(name, f".status.conditions[?(@.type=='{name}')].status")
+
+
+_AGE: Final = _printer_column("Age", ".metadata.creationTimestamp", "date")
+
+KUEUE: Final = {
+    "Workload": custom_kind(
+        [
+            _printer_column("Queue", ".spec.queueName"),
+            _printer_column("Reserved in", ".status.admission.clusterQueue"),
+            _condition_column("Admitted"),
+            _condition_column("Finished"),
+            _AGE,
+        ]
+    ),
+    "LocalQueue": custom_kind(
+        [
+            _printer_column("ClusterQueue", ".spec.clusterQueue"),
+            _printer_column("Pending Workloads", ".status.pendingWorkloads", "integer"),
+            _printer_column("Admitted Workloads", ".status.admittedWorkloads", "integer"),
+        ]
+    ),
+    "ClusterQueue": custom_kind(
+        [
+            _printer_column("Cohort", ".spec.cohortName"),
+            _printer_column("Strategy", ".spec.queueingStrategy", priority=1),
+            _printer_column("Pending Workloads", ".status.pendingWorkloads", "integer"),
+            _printer_column("Admitted Workloads", ".status.admittedWorkloads", "integer", 1),
+        ]
+    ),
+    "Cohort": custom_kind([_printer_column("Parent", ".spec.parentName"), _AGE]),
+    "AdmissionCheck": custom_kind(
+        [_printer_column("Controller", ".spec.controllerName"), _condition_column("Active"), _AGE]
+    ),
+    "ResourceFlavor": custom_kind([_AGE]),
+    "WorkloadPriorityClass": custom_kind([_printer_column("Value", ".value", "integer")]),
+}

@@ -11,8 +11,7 @@ from typing import Any, Final, Literal
 
 from pilotage.sandbox.http.tables.cluster import CLUSTER
 from pilotage.sandbox.http.tables.columns import Cells, PrintedKind, age_of, columns, name_of
-from pilotage.sandbox.http.tables.custom import custom_kind
-from pilotage.sandbox.http.tables.kueue import KUEUE
+from pilotage.sandbox.http.tables.custom import KUEUE, custom_kind
 from pilotage.sandbox.http.tables.pods import PODS, row_conditions
 from pilotage.sandbox.http.tables.services import SERVICES
 from pilotage.sandbox.http.tables.storage import STORAGE

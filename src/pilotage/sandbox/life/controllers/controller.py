@@ -1,10 +1,10 @@
 """What a controller is: it says which changes concern which of its keys, and it reconciles one key at a time.
 
-    store change -> index -> Seen(old, new) -> interests()[resource](seen) -> [Due(key, after seconds)] -> work queue
+    store change -> index -> ObservedChange -> interests()[resource](change) -> [Due(key, after seconds)] -> work queue
     work queue -> reconcile(key) -> None: done | seconds: look again then | exception: again, later and later
 
 A controller is level-triggered: `reconcile` looks at what is there now and does what is missing, whatever the change
-was. It acts through the Api only, synchronously, so nobody else can change anything while it runs, and it does a
+was. It acts through the Api only, synchronously, so nothing else changes while it runs, and it does a
 bounded amount of work (at most `BATCH` writes) before it returns 0.0 to be called again after the others.
 """
 
@@ -20,8 +20,8 @@ from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 from pilotage.clock import Clock, parse_rfc3339, rfc3339
 from pilotage.sandbox.api import Api
 from pilotage.sandbox.errors import ApiError, forbidden
-from pilotage.sandbox.life.facts import Facts
-from pilotage.sandbox.life.object_index import ObjectIndex, Seen
+from pilotage.sandbox.life.facts import ObjectFacts
+from pilotage.sandbox.life.object_index import ObjectIndex, ObservedChange
 from pilotage.sandbox.storage.store import Key
 
 Object: TypeAlias = dict[str, Any]
@@ -50,7 +50,7 @@ class Due(NamedTuple):
     after: float = 0.0
 
 
-Interest: TypeAlias = Callable[[Seen], Iterable[Due]]
+Interest: TypeAlias = Callable[[ObservedChange], Iterable[Due]]
 
 
 class Controller(Protocol):
@@ -66,7 +66,7 @@ class Controller(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class ControllerContext:
     """What controllers work with."""
 
     api: Api
@@ -93,7 +93,7 @@ class World:
         record = self.api.store.get(key)
         return None if record is None else record.outline()
 
-    # The verbs behind the Api answer with a record, which saves decoding what nobody looks at.
+    # The verbs behind the Api answer with a record, which saves decoding what is not read.
 
     def create(self, resource: str, namespace: str, obj: Object) -> None:
         self.api.verbs.create(self.api.registry.of(resource), namespace, obj)
@@ -126,7 +126,7 @@ class World:
         record = self.api.verbs.read(resource_type, key.namespace, key.name)
         self.api.verbs.update_metadata(resource_type, record, obj)
 
-    def delete(self, facts: Facts, **options: Any) -> bool:
+    def delete(self, facts: ObjectFacts, **options: Any) -> bool:
         """Delete just this object, not a namesake; False if it is gone already."""
         record = self.api.store.get(facts.key)
         if record is None or record.uid != facts.uid:
@@ -140,9 +140,9 @@ def pause_after_batch(missing: int) -> float:
     return PACE_SECONDS if missing > MANY else 0.0
 
 
-def record_failed_create(world: World, owner: Object, message: str) -> None:
+def record_failed_create(context: ControllerContext, owner: Object, message: str) -> None:
     """One Event per owner says why it does not get its pods."""
-    metadata, now = owner["metadata"], world.timestamp()
+    metadata, now = owner["metadata"], context.timestamp()
     name = f"{metadata['name'][:200]}.{metadata['uid'][:13]}.failed-create"
     about = {"apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": metadata["name"]}
     event = {
@@ -156,8 +156,8 @@ def record_failed_create(world: World, owner: Object, message: str) -> None:
         "lastTimestamp": now,
         "count": 1,
     }
-    with suppress(ApiError):  # it was told before, or its namespace is going
-        world.create("events", metadata["namespace"], event)
+    with suppress(ApiError):  # it was recorded before, or its namespace is going
+        context.create("events", metadata["namespace"], event)
 
 
 @lru_cache(maxsize=16)
@@ -178,7 +178,7 @@ def drop_finalizer(obj: Object, finalizer: str) -> bool:
     return True
 
 
-def itself(seen: Seen) -> Iterable[Due]:
+def itself(seen: ObservedChange) -> Iterable[Due]:
     """The interest of a controller in its own kind; an object that is gone needs nothing any more."""
     return () if seen.new is None else (Due(seen.new.key),)
 

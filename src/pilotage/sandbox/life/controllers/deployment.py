@@ -18,17 +18,17 @@ import msgspec
 from pilotage.sandbox.errors import ApiError
 from pilotage.sandbox.life.controllers.controller import (
     CHILD_DELAY,
+    ControllerContext,
     Due,
     Interest,
     Object,
-    World,
     controller_reference,
     itself,
 )
 from pilotage.sandbox.life.controllers.deployment_status import deployment_status, seconds_to_deadline
 from pilotage.sandbox.life.controllers.replicaset import REPLICA_SETS
 from pilotage.sandbox.life.controllers.rollout import Limits, SetSize, recreate, roll
-from pilotage.sandbox.life.object_index import Seen
+from pilotage.sandbox.life.object_index import ObservedChange
 from pilotage.sandbox.storage.store import Key
 
 DEPLOYMENTS: Final = "deployments.apps"
@@ -54,14 +54,14 @@ class _Sets:
 class DeploymentController:
     name = "deployment"
 
-    def __init__(self, world: World) -> None:
-        self._world = world
+    def __init__(self, context: ControllerContext) -> None:
+        self._context = context
 
     def interests(self) -> Mapping[str, Interest]:
         return {DEPLOYMENTS: itself, REPLICA_SETS: _deployment_of_set, "pods": self._deployment_of_gone_pod}
 
     def reconcile(self, key: Key) -> float | None:
-        deployment = self._world.read(key)
+        deployment = self._context.read(key)
         if deployment is None or "deletionTimestamp" in deployment["metadata"]:
             return None
         sets = self._find_sets(deployment)
@@ -75,18 +75,18 @@ class DeploymentController:
             self._forget_old_sets(deployment, sets)
         return self._tell_status(key)
 
-    def _deployment_of_gone_pod(self, seen: Seen) -> Iterable[Due]:
+    def _deployment_of_gone_pod(self, seen: ObservedChange) -> Iterable[Due]:
         """Recreate waits for the last old pod, of which a ReplicaSet no longer tells once it is being deleted."""
         if seen.new is not None:
             return ()
         owner = seen.facts.controller
-        replica_set = self._world.index.by_uid(owner.uid) if owner is not None else None
-        return () if replica_set is None else _deployment_of_set(Seen(None, replica_set, replica_set))
+        replica_set = self._context.index.by_uid(owner.uid) if owner is not None else None
+        return () if replica_set is None else _deployment_of_set(ObservedChange(None, replica_set, replica_set))
 
     def _find_sets(self, deployment: Object) -> _Sets:
         uid = deployment["metadata"]["uid"]
-        children = (facts for facts in self._world.index.dependents(uid) if facts.key.resource == REPLICA_SETS)
-        found = [obj for facts in children if not facts.is_deleting and (obj := self._world.read(facts.key))]
+        children = (facts for facts in self._context.index.dependents(uid) if facts.key.resource == REPLICA_SETS)
+        found = [obj for facts in children if not facts.is_deleting and (obj := self._context.read(facts.key))]
         found.sort(key=lambda obj: (obj["metadata"]["creationTimestamp"], obj["metadata"]["name"]))
         wanted = _bare_template(deployment)
         new = next((obj for obj in found if _bare_template(obj) == wanted), None)
@@ -96,14 +96,14 @@ class DeploymentController:
         metadata = deployment["metadata"]
         wanted = _new_set(deployment, _revision(sets.all) + 1)
         try:
-            made = self._world.api.create(REPLICA_SETS, metadata["namespace"], wanted)
+            made = self._context.api.create(REPLICA_SETS, metadata["namespace"], wanted)
         except ApiError as error:
             if error.reason != "AlreadyExists":
                 raise
             # Somebody else's set has this name: another hash is tried next time.
             status = deployment.setdefault("status", {})
             status["collisionCount"] = (status.get("collisionCount") or 0) + 1
-            self._world.write_status(Key(DEPLOYMENTS, metadata["namespace"], metadata["name"]), deployment)
+            self._context.write_status(Key(DEPLOYMENTS, metadata["namespace"], metadata["name"]), deployment)
             raise
         return _Sets(made, sets.old)
 
@@ -116,10 +116,12 @@ class DeploymentController:
         if _revision([sets.new]) != revision or (sets.new["spec"].get("minReadySeconds") or 0) != patience:
             sets.new["metadata"].setdefault("annotations", {})[REVISION] = str(revision)
             sets.new["spec"]["minReadySeconds"] = patience
-            sets.new.update(self._world.api.update(REPLICA_SETS, key.namespace, sets.new["metadata"]["name"], sets.new))
+            sets.new.update(
+                self._context.api.update(REPLICA_SETS, key.namespace, sets.new["metadata"]["name"], sets.new)
+            )
         if _revision([deployment]) != revision:
             deployment["metadata"].setdefault("annotations", {})[REVISION] = str(revision)
-            self._world.write(key, deployment)
+            self._context.write(key, deployment)
 
     def _next_sizes(self, deployment: Object, sets: _Sets) -> dict[str, int]:
         replicas, strategy = _replicas(deployment), deployment["spec"].get("strategy") or {}
@@ -132,7 +134,7 @@ class DeploymentController:
         return {} if new is None else roll(limits, new, old)
 
     def _has_old_pods(self, sets: _Sets) -> bool:
-        owned = [self._world.index.owned_pods(old["metadata"]["uid"]) for old in sets.old]
+        owned = [self._context.index.owned_pods(old["metadata"]["uid"]) for old in sets.old]
         return any(pods.active or pods.leaving for pods in owned)
 
     def _scale_paused(self, deployment: Object, sets: _Sets) -> None:
@@ -146,29 +148,29 @@ class DeploymentController:
             name = obj["metadata"]["name"]
             if name in sizes:
                 obj["spec"]["replicas"] = sizes[name]
-                self._world.write(Key(REPLICA_SETS, obj["metadata"]["namespace"], name), obj)
+                self._context.write(Key(REPLICA_SETS, obj["metadata"]["namespace"], name), obj)
 
     def _forget_old_sets(self, deployment: Object, sets: _Sets) -> None:
         limit = deployment["spec"].get("revisionHistoryLimit", 10)
         empty = [obj for obj in sets.old if not obj["spec"].get("replicas") and not obj["status"].get("replicas")]
         for obj in empty[: max(len(sets.old) - limit, 0)]:
-            facts = self._world.index.by_uid(obj["metadata"]["uid"])
+            facts = self._context.index.by_uid(obj["metadata"]["uid"])
             if facts is not None:
-                self._world.delete(facts)
+                self._context.delete(facts)
 
     def _tell_status(self, key: Key) -> float | None:
-        deployment = self._world.read(key)
+        deployment = self._context.read(key)
         if deployment is None:
             return None
         sets = self._find_sets(deployment)
-        status = deployment_status(deployment, sets.new, sets.old, self._world.clock.time())
+        status = deployment_status(deployment, sets.new, sets.old, self._context.clock.time())
         if status != deployment.get("status"):
             deployment["status"] = status
-            self._world.write_status(key, deployment)
-        return seconds_to_deadline(deployment, status, self._world.clock.time())
+            self._context.write_status(key, deployment)
+        return seconds_to_deadline(deployment, status, self._context.clock.time())
 
 
-def _deployment_of_set(seen: Seen) -> Iterable[Due]:
+def _deployment_of_set(seen: ObservedChange) -> Iterable[Due]:
     owner = seen.facts.controller
     if owner is None or owner.kind != "Deployment":
         return ()

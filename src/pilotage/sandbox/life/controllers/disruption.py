@@ -17,10 +17,10 @@ import msgspec
 from pilotage.model.selectors import LabelSelector
 from pilotage.sandbox.life.controllers.budget_cover import Cover, is_healthy
 from pilotage.sandbox.life.controllers.conditions import set_condition
-from pilotage.sandbox.life.controllers.controller import CHILD_DELAY, Due, Interest, Object, World
+from pilotage.sandbox.life.controllers.controller import CHILD_DELAY, ControllerContext, Due, Interest, Object
 from pilotage.sandbox.life.controllers.int_or_percent import scaled_value
-from pilotage.sandbox.life.facts import Facts, PodFacts
-from pilotage.sandbox.life.object_index import Seen
+from pilotage.sandbox.life.facts import ObjectFacts, PodFacts
+from pilotage.sandbox.life.object_index import ObservedChange
 from pilotage.sandbox.storage.store import Key
 
 BUDGETS: Final = "poddisruptionbudgets.policy"
@@ -45,15 +45,15 @@ class _Budget(msgspec.Struct):
 class DisruptionController:
     name = "disruption"
 
-    def __init__(self, world: World) -> None:
-        self._world = world
+    def __init__(self, context: ControllerContext) -> None:
+        self._context = context
         self._covers_in: dict[str, dict[Key, Cover]] = {}
 
     def interests(self) -> Mapping[str, Interest]:
         return {BUDGETS: self._budget_seen, "pods": self._pod_seen}
 
     def reconcile(self, key: Key) -> float | None:
-        budget = self._world.read(key)
+        budget = self._context.read(key)
         cover = self._covers_in.get(key.namespace, {}).get(key)
         if budget is None or cover is None or "deletionTimestamp" in budget["metadata"]:
             return None
@@ -61,13 +61,13 @@ class DisruptionController:
         status = self._status(budget, cover, disrupted)
         if status != budget.get("status"):
             budget["status"] = status
-            self._world.write_status(key, budget)
+            self._context.write_status(key, budget)
         return again
 
-    def _budget_seen(self, seen: Seen) -> Iterable[Due]:
+    def _budget_seen(self, seen: ObservedChange) -> Iterable[Due]:
         key = seen.key
         covers = self._covers_in.setdefault(key.namespace, {})
-        record = self._world.api.store.get(key) if seen.new is not None else None
+        record = self._context.api.store.get(key) if seen.new is not None else None
         if record is None:
             covers.pop(key, None)
             return ()
@@ -75,11 +75,11 @@ class DisruptionController:
         known = covers.get(key)
         if known is None or known.selector != selector:
             covers[key] = cover = Cover(selector)
-            for pod in self._world.api.store.list("pods", key.namespace):
-                cover.note(pod.key, self._world.index.pod(pod.key))
+            for pod in self._context.api.store.list("pods", key.namespace):
+                cover.note(pod.key, self._context.index.pod(pod.key))
         return (Due(key),)
 
-    def _pod_seen(self, seen: Seen) -> Iterable[Due]:
+    def _pod_seen(self, seen: ObservedChange) -> Iterable[Due]:
         covers = self._covers_in.get(seen.key.namespace)
         if not covers:
             return ()
@@ -107,7 +107,7 @@ class DisruptionController:
             status["disruptedPods"] = dict(disrupted)
         reason = "SyncFailed" if problem else "SufficientPods" if allowed else "InsufficientPods"
         truth = "True" if allowed else "False"
-        set_condition(status, "DisruptionAllowed", truth, self._world.timestamp(), reason=reason, message=problem)
+        set_condition(status, "DisruptionAllowed", truth, self._context.timestamp(), reason=reason, message=problem)
         return status
 
     def _demand(self, spec: Object, cover: Cover) -> tuple[int, int]:
@@ -130,15 +130,15 @@ class DisruptionController:
             facts = self._scaled_by(pod)
             if facts is None:
                 raise ValueError(f'found no controllers for pod "{pod.key.name}"')
-            replicas_of[facts.uid] = _replicas(self._world.read(facts.key))
+            replicas_of[facts.uid] = _replicas(self._context.read(facts.key))
         return sum(replicas_of.values())
 
-    def _scaled_by(self, pod: PodFacts) -> Facts | None:
+    def _scaled_by(self, pod: PodFacts) -> ObjectFacts | None:
         """The topmost controller with a scale: the Deployment of a ReplicaSet rather than the set."""
-        facts: Facts | None = pod
-        found: Facts | None = None
+        facts: ObjectFacts | None = pod
+        found: ObjectFacts | None = None
         while facts is not None and (owner := facts.controller) is not None and owner.kind in _SCALABLE:
-            facts = self._world.index.by_uid(owner.uid)
+            facts = self._context.index.by_uid(owner.uid)
             found = facts or found
         return found
 
@@ -148,7 +148,7 @@ class DisruptionController:
         kept: dict[str, str] = {}
         waits: list[float] = []
         for name, time in noted.items():
-            wait = self._world.seconds_until(time, _EVICTION_SECONDS)
+            wait = self._context.seconds_until(time, _EVICTION_SECONDS)
             pod = cover.get(Key("pods", budget["metadata"]["namespace"], name))
             if pod is not None and not pod.is_deleting and wait > 0:
                 kept[name] = time

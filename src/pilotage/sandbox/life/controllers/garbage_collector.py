@@ -1,4 +1,4 @@
-"""Garbage collection: what nobody owns any more goes, in the way that the deletion of its owner asked for.
+"""Garbage collection: what has lost its owners goes, in the way that the deletion of its owner asked for.
 
 * Background: the owner is gone; each dependent is looked at and, if none of its owners exists, deleted.
 * Foreground: the owner is marked and carries the finalizer `foregroundDeletion`; its dependents are deleted first, and
@@ -15,9 +15,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from pilotage.sandbox.life.controllers.controller import ALL_RESOURCES, BATCH, Due, Interest, World, drop_finalizer
-from pilotage.sandbox.life.facts import Facts, Owner
-from pilotage.sandbox.life.object_index import Seen
+from pilotage.sandbox.life.controllers.controller import (
+    ALL_RESOURCES,
+    BATCH,
+    ControllerContext,
+    Due,
+    Interest,
+    drop_finalizer,
+)
+from pilotage.sandbox.life.facts import ObjectFacts, Owner
+from pilotage.sandbox.life.object_index import ObservedChange
 from pilotage.sandbox.storage.store import Key
 
 FOREGROUND: Final = "foregroundDeletion"
@@ -27,9 +34,9 @@ ORPHAN: Final = "orphan"
 class GarbageCollector:
     name = "garbage-collector"
 
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self._index = world.index
+    def __init__(self, context: ControllerContext) -> None:
+        self._context = context
+        self._index = context.index
 
     def interests(self) -> Mapping[str, Interest]:
         return {ALL_RESOURCES: self._seen}
@@ -46,7 +53,7 @@ class GarbageCollector:
             return None
         return self._check_owners(facts)
 
-    def _seen(self, seen: Seen) -> Iterable[Due]:
+    def _seen(self, seen: ObservedChange) -> Iterable[Due]:
         new = seen.new
         if new is None:
             dependents = self._index.dependents(seen.facts.uid)
@@ -54,7 +61,7 @@ class GarbageCollector:
         if new.is_deleting and (FOREGROUND in new.finalizers or ORPHAN in new.finalizers):
             return (Due(new.key),)
         if seen.old is not None and seen.old.owners == new.owners:
-            return ()  # when an owner goes, its dependents are told by that change
+            return ()  # when an owner goes, that change makes its dependents due
         dues: list[Due] = []
         if any(self._is_absent(new, owner) or self._is_waiting(owner) for owner in new.owners):
             dues.append(Due(new.key))
@@ -64,7 +71,7 @@ class GarbageCollector:
         found = [self._index.by_uid(owner.uid) for owner in owners if self._is_waiting(owner)]
         return [Due(facts.key) for facts in found if facts is not None]
 
-    def _is_absent(self, facts: Facts, owner: Owner) -> bool:
+    def _is_absent(self, facts: ObjectFacts, owner: Owner) -> bool:
         found = self._index.by_uid(owner.uid)
         return found is None or found.key.namespace not in ("", facts.key.namespace)
 
@@ -73,7 +80,7 @@ class GarbageCollector:
         found = self._index.by_uid(owner.uid)
         return found is not None and found.is_deleting and FOREGROUND in found.finalizers
 
-    def _check_owners(self, facts: Facts) -> float | None:
+    def _check_owners(self, facts: ObjectFacts) -> float | None:
         absent = [owner for owner in facts.owners if self._is_absent(facts, owner)]
         present = [owner for owner in facts.owners if owner not in absent]
         waiting = [owner for owner in present if self._is_waiting(owner)]
@@ -81,30 +88,30 @@ class GarbageCollector:
             self._drop_owners(facts, [*absent, *waiting])
         elif waiting:
             has_dependents = bool(self._index.dependents(facts.uid))
-            self._world.delete(facts, propagationPolicy="Foreground" if has_dependents else "Background")
+            self._context.delete(facts, propagationPolicy="Foreground" if has_dependents else "Background")
         elif absent:
             self._delete_as_marked(facts)
         return None
 
-    def _delete_as_marked(self, facts: Facts) -> None:
+    def _delete_as_marked(self, facts: ObjectFacts) -> None:
         if ORPHAN in facts.finalizers:
             policy = "Orphan"
         else:
             policy = "Foreground" if FOREGROUND in facts.finalizers else "Background"
-        self._world.delete(facts, propagationPolicy=policy)
+        self._context.delete(facts, propagationPolicy=policy)
 
-    def _drop_owners(self, facts: Facts, dropped: Iterable[Owner]) -> None:
+    def _drop_owners(self, facts: ObjectFacts, dropped: Iterable[Owner]) -> None:
         uids = {owner.uid for owner in dropped}
-        obj = self._world.read(facts.key) if uids else None
+        obj = self._context.read(facts.key) if uids else None
         if obj is None or obj["metadata"].get("uid") != facts.uid:
             return
         kept = [ref for ref in obj["metadata"].get("ownerReferences") or () if ref.get("uid") not in uids]
         obj["metadata"]["ownerReferences"] = kept
         if not kept:
             del obj["metadata"]["ownerReferences"]
-        self._world.write_metadata(facts.key, obj)
+        self._context.write_metadata(facts.key, obj)
 
-    def _orphan_dependents(self, facts: Facts) -> float | None:
+    def _orphan_dependents(self, facts: ObjectFacts) -> float | None:
         dependents = self._index.dependents(facts.uid)
         for dependent in dependents[:BATCH]:
             self._drop_owners(dependent, [owner for owner in dependent.owners if owner.uid == facts.uid])
@@ -113,7 +120,7 @@ class GarbageCollector:
         self._remove_finalizer(facts, ORPHAN)
         return None
 
-    def _delete_dependents(self, facts: Facts) -> float | None:
+    def _delete_dependents(self, facts: ObjectFacts) -> float | None:
         dependents = self._index.dependents(facts.uid)
         for dependent in [dependent for dependent in dependents if not dependent.is_deleting][:BATCH]:
             self._check_owners(dependent)
@@ -123,11 +130,11 @@ class GarbageCollector:
             return None
         return None if all(dependent.is_deleting for dependent in dependents) else 0.0
 
-    def _remove_finalizer(self, facts: Facts, finalizer: str) -> None:
-        obj = self._world.read(facts.key)
+    def _remove_finalizer(self, facts: ObjectFacts, finalizer: str) -> None:
+        obj = self._context.read(facts.key)
         if obj is not None and drop_finalizer(obj, finalizer):
-            self._world.write_metadata(facts.key, obj)
+            self._context.write_metadata(facts.key, obj)
 
 
-def _blocks(dependent: Facts, owner_uid: str) -> bool:
+def _blocks(dependent: ObjectFacts, owner_uid: str) -> bool:
     return any(owner.uid == owner_uid and owner.block_owner_deletion for owner in dependent.owners)

@@ -19,16 +19,16 @@ from pilotage.sandbox.life.controllers.conditions import find_condition, has_con
 from pilotage.sandbox.life.controllers.controller import (
     BATCH,
     CHILD_DELAY,
+    ControllerContext,
     Due,
     Interest,
     Object,
-    World,
     pause_after_batch,
 )
 from pilotage.sandbox.life.controllers.job_pods import JobPods
 from pilotage.sandbox.life.controllers.job_tally import (
     TRACKING,
-    Tally,
+    JobTally,
     index_of,
     is_indexed,
     tally,
@@ -37,7 +37,7 @@ from pilotage.sandbox.life.controllers.job_tally import (
 )
 from pilotage.sandbox.life.controllers.replicaset import least_missed
 from pilotage.sandbox.life.facts import PodFacts
-from pilotage.sandbox.life.object_index import Seen
+from pilotage.sandbox.life.object_index import ObservedChange
 from pilotage.sandbox.life.owned_pods import OwnedPods
 from pilotage.sandbox.storage.store import Key
 
@@ -57,9 +57,9 @@ class _Backoff:
 class JobController:
     name = "job"
 
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self._pods = JobPods(world)
+    def __init__(self, context: ControllerContext) -> None:
+        self._context = context
+        self._pods = JobPods(context)
         self._backoffs: dict[str, _Backoff] = {}
         self._telling: Key | None = None
         """The Job whose status is being written: there is nothing to do about what was done just now."""
@@ -70,35 +70,35 @@ class JobController:
     def reconcile(self, key: Key) -> float | None:
         if key.resource == "pods":
             return self._let_orphan_go(key)
-        job = self._world.read(key)
+        job = self._context.read(key)
         if job is None or job["spec"].get("managedBy", _OWN_NAME) != _OWN_NAME:
             return None
-        owned = self._world.index.owned_pods(job["metadata"]["uid"])
+        owned = self._context.index.owned_pods(job["metadata"]["uid"])
         if "deletionTimestamp" not in job["metadata"] and not _is_finished(job):
             return self._sync(key, job, owned)
         for pod in [*owned.held_pods(), *owned.active_pods()]:
             self._pods.release(pod)
         return self._expire(job)
 
-    def _job_seen(self, seen: Seen) -> Iterable[Due]:
+    def _job_seen(self, seen: ObservedChange) -> Iterable[Due]:
         if seen.new is not None:
             return () if seen.key == self._telling else (Due(seen.key),)
         self._backoffs.pop(seen.facts.uid, None)
-        return [Due(pod.key) for pod in self._world.index.owned_pods(seen.facts.uid).pods()]
+        return [Due(pod.key) for pod in self._context.index.owned_pods(seen.facts.uid).pods()]
 
-    def _pod_seen(self, seen: Seen) -> Iterable[Due]:
+    def _pod_seen(self, seen: ObservedChange) -> Iterable[Due]:
         owner = seen.facts.controller
         if owner is None or owner.kind != "Job" or _counts_as_before(seen):
             return ()
-        if self._world.index.by_uid(owner.uid) is not None:
+        if self._context.index.by_uid(owner.uid) is not None:
             return (Due(Key(JOBS, seen.key.namespace, owner.name), CHILD_DELAY),)
         return (Due(seen.key),) if seen.new is not None and TRACKING in seen.new.finalizers else ()
 
     def _let_orphan_go(self, key: Key) -> float | None:
-        """Nobody counts a pod any more whose Job is gone."""
-        pod = self._world.index.pod(key)
+        """A pod whose Job is gone is not counted any more."""
+        pod = self._context.index.pod(key)
         owner = pod.controller if pod is not None else None
-        if pod is not None and owner is not None and self._world.index.by_uid(owner.uid) is None:
+        if pod is not None and owner is not None and self._context.index.by_uid(owner.uid) is None:
             self._pods.release(pod)
         return None
 
@@ -120,7 +120,7 @@ class JobController:
         return _earliest(again, self._seconds_to_deadline(job, status)) if is_all_counted else 0.0
 
     def _tell_suspension(self, job: Object, status: Object) -> None:
-        now = self._world.timestamp()
+        now = self._context.timestamp()
         if job["spec"].get("suspend"):
             status.pop("startTime", None)
             set_condition(status, "Suspended", "True", now, reason="JobSuspended", message="Job suspended")
@@ -129,7 +129,7 @@ class JobController:
             set_condition(status, "Suspended", "False", now, reason="JobResumed", message="Job resumed")
         status.setdefault("startTime", now)
 
-    def _count_ended(self, job: Object, now: Tally, status: Object) -> bool:
+    def _count_ended(self, job: Object, now: JobTally, status: Object) -> bool:
         """Count a batch of ended pods into the status; True if none is left uncounted."""
         ended = [*now.new_succeeded, *now.new_failed]
         counted = [pod for pod in ended[:BATCH] if self._pods.release(pod)]
@@ -152,9 +152,9 @@ class JobController:
             known = self._backoffs.get(uid)
             total = failures + (known.failures if known else 0)
             delay = min(_FIRST_BACKOFF_SECONDS * 2.0 ** min(total - 1, 10), _LONGEST_BACKOFF_SECONDS)
-            self._backoffs[uid] = _Backoff(total, self._world.clock.monotonic() + delay)
+            self._backoffs[uid] = _Backoff(total, self._context.clock.monotonic() + delay)
 
-    def _finish(self, now: Tally, status: Object, end: tuple[str, str, str]) -> None:
+    def _finish(self, now: JobTally, status: Object, end: tuple[str, str, str]) -> None:
         condition, reason, message = end
         discarded = now.owned.active_pods()
         for pod in discarded:
@@ -162,10 +162,10 @@ class JobController:
         if condition == "Failed":
             status["failed"] += len(discarded)
         else:
-            status["completionTime"] = self._world.timestamp()
-        set_condition(status, condition, "True", self._world.timestamp(), reason=reason, message=message)
+            status["completionTime"] = self._context.timestamp()
+        set_condition(status, condition, "True", self._context.timestamp(), reason=reason, message=message)
 
-    def _manage(self, job: Object, now: Tally) -> float | None:
+    def _manage(self, job: Object, now: JobTally) -> float | None:
         """Create or delete a batch of pods; returns when to go on with it, None if the number is right."""
         waited_for = now.owned.leaving if job["spec"].get("podReplacementPolicy") == "Failed" else 0
         missing = wanted_active(job, now) - now.owned.active
@@ -177,51 +177,51 @@ class JobController:
         if missing <= 0 or job["spec"].get("suspend"):
             return None
         backoff = self._backoffs.get(job["metadata"]["uid"])
-        wait = 0.0 if backoff is None else backoff.until - self._world.clock.monotonic()
+        wait = 0.0 if backoff is None else backoff.until - self._context.clock.monotonic()
         if wait > 0:
             return wait
         self._pods.create(job, now, min(missing, BATCH))
         return pause_after_batch(missing) if missing > BATCH else None
 
     def _write_status(self, key: Key, job: Object, status: Object) -> None:
-        owned = self._world.index.owned_pods(job["metadata"]["uid"])
+        owned = self._context.index.owned_pods(job["metadata"]["uid"])
         status["active"], status["ready"], status["terminating"] = owned.active, owned.ready, owned.leaving
         for name in ("active", "succeeded", "failed", "conditions", "completedIndexes"):
             if not status.get(name):
                 status.pop(name, None)
         if status != job.get("status"):
             job["status"] = status
-            # A Job that has just ended is looked at once more: it may be told to go after some time.
+            # A Job that has just ended is looked at once more: it may have a ttlSecondsAfterFinished.
             self._telling = None if _is_finished(job) else key
             try:
-                self._world.write_status(key, job)
+                self._context.write_status(key, job)
             finally:
                 self._telling = None
 
     def _seconds_active(self, status: Object) -> float | None:
         start = status.get("startTime")
-        return None if start is None else -self._world.seconds_until(start, 0.0)
+        return None if start is None else -self._context.seconds_until(start, 0.0)
 
     def _seconds_to_deadline(self, job: Object, status: Object) -> float | None:
         deadline, start = job["spec"].get("activeDeadlineSeconds"), status.get("startTime")
         if deadline is None or start is None or _is_finished(job):
             return None
-        return max(self._world.seconds_until(start, deadline), 0.0)
+        return max(self._context.seconds_until(start, deadline), 0.0)
 
     def _expire(self, job: Object) -> float | None:
         ttl, status = job["spec"].get("ttlSecondsAfterFinished"), job.get("status") or {}
         end = find_condition(status, "Complete") or find_condition(status, "Failed")
-        facts = self._world.index.by_uid(job["metadata"]["uid"])
+        facts = self._context.index.by_uid(job["metadata"]["uid"])
         if ttl is None or end is None or facts is None or facts.is_deleting:
             return None
-        wait = self._world.seconds_until(end["lastTransitionTime"], ttl)
+        wait = self._context.seconds_until(end["lastTransitionTime"], ttl)
         if wait > 0:
             return wait
-        self._world.delete(facts, propagationPolicy="Foreground")
+        self._context.delete(facts, propagationPolicy="Foreground")
         return None
 
 
-def _counts_as_before(seen: Seen) -> bool:
+def _counts_as_before(seen: ObservedChange) -> bool:
     """Whether the change of a pod (it got a node, say) is none that its Job counts by."""
     old, new = seen.old, seen.new
     if not isinstance(old, PodFacts) or not isinstance(new, PodFacts) or old.uid != new.uid:

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from pilotage.sandbox.errors import ApiError
-from pilotage.sandbox.life.controllers.controller import Object, World, drop_finalizer
-from pilotage.sandbox.life.controllers.job_tally import INDEX, TRACKING, Tally, free_indexes, is_indexed
+from pilotage.sandbox.life.controllers.controller import ControllerContext, Object, drop_finalizer
+from pilotage.sandbox.life.controllers.job_tally import INDEX, TRACKING, JobTally, free_indexes, is_indexed
 from pilotage.sandbox.life.controllers.pod_template import PodTemplate
 from pilotage.sandbox.life.facts import PodFacts
 
@@ -19,24 +19,24 @@ _INDEX_VARIABLE: Final = "JOB_COMPLETION_INDEX"
 class JobPods:
     """What the Job controller does to pods."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
+    def __init__(self, context: ControllerContext) -> None:
+        self._context = context
 
-    def create(self, job: Object, now: Tally, count: int) -> None:
+    def create(self, job: Object, now: JobTally, count: int) -> None:
         """Create up to `count` pods; for an Indexed Job, of the lowest indexes that are free."""
         metadata = job["metadata"]
         labels = {_CONTROLLER_UID: metadata["uid"], _JOB_NAME: metadata["name"]}
         template = PodTemplate(job, labels=labels, finalizers=[TRACKING])
         indexes: Iterable[int | None] = free_indexes(job, now, count) if is_indexed(job) else [None] * count
-        self._world.create_pods(job, (_with_index(template.make(), metadata["name"], index) for index in indexes))
+        self._context.create_pods(job, (_with_index(template.make(), metadata["name"], index) for index in indexes))
 
     def release(self, pod: PodFacts) -> bool:
         """Let a pod go: it is counted from now on. False if it was gone or let go already."""
-        obj = self._world.outline(pod.key) if TRACKING in pod.finalizers else None
+        obj = self._context.outline(pod.key) if TRACKING in pod.finalizers else None
         if obj is None or obj["metadata"]["uid"] != pod.uid or not drop_finalizer(obj, TRACKING):
             return False
         try:
-            self._world.write_metadata(pod.key, obj)
+            self._context.write_metadata(pod.key, obj)
         except ApiError as error:
             if error.code == 404:
                 return False
@@ -46,7 +46,7 @@ class JobPods:
     def discard(self, pod: PodFacts) -> None:
         """Delete a pod that is not to be counted."""
         self.release(pod)
-        self._world.delete(pod)
+        self._context.delete(pod)
 
 
 def _with_index(pod: Object, job_name: str, index: int | None) -> Object:

@@ -23,7 +23,7 @@ INDEX: Final = "batch.kubernetes.io/job-completion-index"
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class JobTally:
     """The pods of a Job by what they mean to it."""
 
     owned: OwnedPods
@@ -38,7 +38,7 @@ class Tally:
     """All that ever failed."""
 
 
-def tally(job: Object, owned: OwnedPods) -> Tally:
+def tally(job: Object, owned: OwnedPods) -> JobTally:
     status: Object = job.get("status") or {}
     replaces_only_failed = job["spec"].get("podReplacementPolicy") == "Failed"
     uncounted = [pod for pod in owned.held_pods() if TRACKING in pod.finalizers]
@@ -49,7 +49,7 @@ def tally(job: Object, owned: OwnedPods) -> Tally:
     if is_indexed(job):
         indexes.update(index for pod in new_succeeded if (index := index_of(pod)) is not None)
         succeeded = len(indexes)
-    return Tally(
+    return JobTally(
         owned=owned,
         new_succeeded=new_succeeded,
         new_failed=new_failed,
@@ -68,7 +68,7 @@ def index_of(pod: PodFacts) -> int | None:
     return int(text) if text.isdigit() else None
 
 
-def wanted_active(job: Object, now: Tally) -> int:
+def wanted_active(job: Object, now: JobTally) -> int:
     """How many pods should be running (or terminating, when those are waited for) at this moment."""
     spec = job["spec"]
     if spec.get("suspend"):
@@ -79,7 +79,7 @@ def wanted_active(job: Object, now: Tally) -> int:
     return max(min(parallelism, int(completions) - now.succeeded), 0)
 
 
-def free_indexes(job: Object, now: Tally, count: int) -> list[int]:
+def free_indexes(job: Object, now: JobTally, count: int) -> list[int]:
     """The lowest `count` indexes that are neither completed nor being worked on."""
     busy = {index_of(pod) for pod in now.owned.active_pods()}
     if job["spec"].get("podReplacementPolicy") == "Failed":
@@ -93,7 +93,7 @@ def free_indexes(job: Object, now: Tally, count: int) -> list[int]:
     return free
 
 
-def verdict(job: Object, now: Tally, seconds_active: float | None) -> tuple[str, str, str] | None:
+def verdict(job: Object, now: JobTally, seconds_active: float | None) -> tuple[str, str, str] | None:
     """How the Job has ended, as (condition, reason, message); None if it goes on."""
     spec = job["spec"]
     limit, deadline = spec.get("backoffLimit", 6), spec.get("activeDeadlineSeconds")

@@ -1,4 +1,4 @@
-"""Pods whose node is gone: nobody runs them any more, so after a short while they are removed.
+"""Pods whose node is gone: no kubelet runs them any more, so after a short while they are removed.
 
 The wait gives a node that is deleted and made anew the chance to keep its pods.
 """
@@ -10,9 +10,9 @@ from typing import Final
 
 from pilotage.sandbox.life import pod_status
 from pilotage.sandbox.life.controllers.conditions import set_condition
-from pilotage.sandbox.life.controllers.controller import Due, Interest, World
+from pilotage.sandbox.life.controllers.controller import ControllerContext, Due, Interest
 from pilotage.sandbox.life.facts import PodFacts
-from pilotage.sandbox.life.object_index import Seen
+from pilotage.sandbox.life.object_index import ObservedChange
 from pilotage.sandbox.storage.store import Key
 
 _LOST: Final = 137
@@ -21,8 +21,8 @@ _LOST: Final = 137
 class PodGarbageCollector:
     name = "pod-gc"
 
-    def __init__(self, world: World, lost_node_seconds: float) -> None:
-        self._world = world
+    def __init__(self, context: ControllerContext, lost_node_seconds: float) -> None:
+        self._context = context
         self._seconds = lost_node_seconds
         self._lost_at: dict[str, float] = {}
 
@@ -30,47 +30,47 @@ class PodGarbageCollector:
         return {"pods": self._pod_seen, "nodes": self._node_seen}
 
     def reconcile(self, key: Key) -> float | None:
-        pod = self._world.index.pod(key)
-        if pod is None or not pod.node_name or self._world.index.node(pod.node_name) is not None:
+        pod = self._context.index.pod(key)
+        if pod is None or not pod.node_name or self._context.index.node(pod.node_name) is not None:
             return None
         wait = self._remaining(pod.node_name)
         if wait > 0:
             return wait
         if pod.finalizers and not pod.is_finished:
             self._tell_end(pod)
-        self._world.delete(pod, gracePeriodSeconds=0)
-        if not self._world.index.pods_on(pod.node_name):
+        self._context.delete(pod, gracePeriodSeconds=0)
+        if not self._context.index.pods_on(pod.node_name):
             self._lost_at.pop(pod.node_name, None)
         return None
 
-    def _node_seen(self, seen: Seen) -> Iterable[Due]:
+    def _node_seen(self, seen: ObservedChange) -> Iterable[Due]:
         name = seen.key.name
         if seen.new is not None:
             self._lost_at.pop(name, None)
             return ()
-        pods = self._world.index.pods_on(name)
+        pods = self._context.index.pods_on(name)
         if pods:
-            self._lost_at[name] = self._world.clock.monotonic()
+            self._lost_at[name] = self._context.clock.monotonic()
         return [Due(key, self._seconds) for key in pods]
 
-    def _pod_seen(self, seen: Seen) -> Iterable[Due]:
+    def _pod_seen(self, seen: ObservedChange) -> Iterable[Due]:
         pod = seen.new
-        if not isinstance(pod, PodFacts) or not pod.node_name or self._world.index.node(pod.node_name) is not None:
+        if not isinstance(pod, PodFacts) or not pod.node_name or self._context.index.node(pod.node_name) is not None:
             return ()
         is_known = isinstance(seen.old, PodFacts) and seen.old.node_name == pod.node_name
         return () if is_known else (Due(pod.key, self._remaining(pod.node_name)),)
 
     def _remaining(self, node_name: str) -> float:
-        now = self._world.clock.monotonic()
+        now = self._context.clock.monotonic()
         return self._lost_at.setdefault(node_name, now) + self._seconds - now
 
     def _tell_end(self, pod: PodFacts) -> None:
         """Somebody holds the pod by a finalizer and wants to know how it ended."""
-        obj = self._world.read(pod.key)
+        obj = self._context.read(pod.key)
         if obj is None:
             return
-        now = self._world.timestamp()
-        pod_status.finish(obj, pod_status.Place(now), _LOST)
+        now = self._context.timestamp()
+        pod_status.finish(obj, pod_status.Transition(now), _LOST)
         message = "PodGC: node no longer exists"
         set_condition(obj["status"], "DisruptionTarget", "True", now, reason="DeletionByPodGC", message=message)
-        self._world.write_status(pod.key, obj)
+        self._context.write_status(pod.key, obj)

@@ -2,7 +2,7 @@
 
 A living pod is one that the set controls and that neither ended nor is being deleted. Too few: create from the
 template. Too many: delete those that are missed least (not on a node yet, not running, not ready, ready for the
-shortest time, newest). A refused creation is told by the condition ReplicaFailure and tried again, later and later.
+shortest time, newest). A refused creation shows in the condition ReplicaFailure and tried again, later and later.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from pilotage.sandbox.life.controllers.conditions import drop_condition, has_con
 from pilotage.sandbox.life.controllers.controller import (
     BATCH,
     CHILD_DELAY,
+    ControllerContext,
     Due,
     Interest,
     Object,
-    World,
     itself,
     pause_after_batch,
 )
 from pilotage.sandbox.life.controllers.pod_template import PodTemplate
 from pilotage.sandbox.life.facts import PodFacts
-from pilotage.sandbox.life.object_index import Seen
+from pilotage.sandbox.life.object_index import ObservedChange
 from pilotage.sandbox.life.owned_pods import OwnedPods
 from pilotage.sandbox.storage.store import Key
 
@@ -38,17 +38,17 @@ _PHASES: Final = {"Pending": 0, "Unknown": 1, "Running": 2}
 class ReplicaSetController:
     name = "replicaset"
 
-    def __init__(self, world: World) -> None:
-        self._world = world
+    def __init__(self, context: ControllerContext) -> None:
+        self._context = context
 
     def interests(self) -> Mapping[str, Interest]:
         return {REPLICA_SETS: itself, "pods": _set_of_pod}
 
     def reconcile(self, key: Key) -> float | None:
-        replica_set = self._world.read(key)
+        replica_set = self._context.read(key)
         if replica_set is None or "deletionTimestamp" in replica_set["metadata"]:
             return None
-        owned = self._world.index.owned_pods(replica_set["metadata"]["uid"])
+        owned = self._context.index.owned_pods(replica_set["metadata"]["uid"])
         try:
             lacking = self._scale(replica_set, owned)
             if lacking:
@@ -63,26 +63,26 @@ class ReplicaSetController:
         missing = _replicas(replica_set) - owned.active
         if missing > 0:
             template = PodTemplate(replica_set)
-            self._world.create_pods(replica_set, (template.make() for _ in range(min(missing, BATCH))))
+            self._context.create_pods(replica_set, (template.make() for _ in range(min(missing, BATCH))))
             return missing if missing > BATCH else 0
         if missing < 0:
             for pod in least_missed(owned.active_pods())[: min(-missing, _DELETIONS)]:
-                self._world.delete(pod)
+                self._context.delete(pod)
         # Deleting is not paced: it makes things easier for everybody.
         return 1 if -missing > _DELETIONS else 0
 
     def _tell_status(self, key: Key, replica_set: Object, refusal: ApiError | None) -> float | None:
-        owned = self._world.index.owned_pods(replica_set["metadata"]["uid"])
+        owned = self._context.index.owned_pods(replica_set["metadata"]["uid"])
         waits = self._seconds_until_available(owned, replica_set["spec"].get("minReadySeconds") or 0)
         status = _status(replica_set, owned, available=owned.ready - len(waits))
         if refusal is None:
             drop_condition(status, "ReplicaFailure")
         elif not has_condition(status, "ReplicaFailure"):  # a repeated refusal is no news
-            now = self._world.timestamp()
+            now = self._context.timestamp()
             set_condition(status, "ReplicaFailure", "True", now, reason="FailedCreate", message=refusal.message)
         if status != replica_set.get("status"):
             replica_set["status"] = status
-            self._world.write_status(key, replica_set)
+            self._context.write_status(key, replica_set)
         return min(waits, default=None)
 
     def _seconds_until_available(self, owned: OwnedPods, min_ready_seconds: int) -> list[float]:
@@ -90,7 +90,7 @@ class ReplicaSetController:
         if not min_ready_seconds:
             return []
         ready = (pod for pod in owned.active_pods() if pod.is_ready)
-        waits = (self._world.seconds_until(pod.ready_since, min_ready_seconds) for pod in ready)
+        waits = (self._context.seconds_until(pod.ready_since, min_ready_seconds) for pod in ready)
         return [wait for wait in waits if wait > 0]
 
 
@@ -115,7 +115,7 @@ def least_missed(pods: Iterable[PodFacts]) -> list[PodFacts]:
     return sorted(by_age, key=lambda pod: (bool(pod.node_name), _PHASES.get(pod.phase, 1), pod.is_ready))
 
 
-def _set_of_pod(seen: Seen) -> Iterable[Due]:
+def _set_of_pod(seen: ObservedChange) -> Iterable[Due]:
     owner = seen.facts.controller
     if owner is None or owner.kind != "ReplicaSet":
         return ()

@@ -1,8 +1,8 @@
 """How many replicas each ReplicaSet of a Deployment should have next: the decision, without any effects.
 
-RollingUpdate keeps two promises while it moves from the old sets to the new one: never more than
+RollingUpdate keeps two limits while it moves from the old sets to the new one: never more than
 `replicas + maxSurge` pods in all, never fewer than `replicas - maxUnavailable` available ones. The new set grows into
-what the surge leaves free; old sets give up unhealthy pods first, then healthy ones as far as the second promise
+what the surge leaves free; old sets give up unhealthy pods first, then healthy ones as far as the second limit
 allows. Recreate first empties the old sets, waits for the last old pod to be gone, and then fills the new one.
 """
 

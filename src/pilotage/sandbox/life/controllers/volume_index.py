@@ -1,4 +1,4 @@
-"""Which volumes are free, which claims they name, and which claims wait: kept from changes, so that nobody scans.
+"""Which volumes are free, which claims they name, and which claims wait: kept from changes, so that nothing is scanned.
 
 A claim that found no volume waits here by its storage class, and is looked at again when a volume of that class becomes
 free or the class itself changes. A claim and a volume that are bound to each other and say so need not be looked at at
@@ -73,7 +73,7 @@ class VolumeIndex:
         self._bound_volumes: dict[Key, str] = {}
         """Volumes that are Bound, with the uid of the claim that they name."""
         self._bound_claims: dict[Key, Key] = {}
-        """Claims that are Bound, all told, with the volume that they name."""
+        """All claims that are Bound, with the volume that they name."""
 
     def put(self, record: Record) -> None:
         volume = _decode_volume(record.body)

@@ -7,28 +7,22 @@ import binascii
 from collections.abc import Mapping
 from typing import Final
 
-from pilotage.sandbox.rules.validation.kind_rules import Change, KindRules
-from pilotage.sandbox.rules.validation.metadata import Metadata
+from pilotage.sandbox.rules.validation.kind_rules import KindRules, ObjectUpdate
+from pilotage.sandbox.rules.validation.metadata import AnyObject
 from pilotage.sandbox.rules.validation.names import config_key_problem
 from pilotage.sandbox.rules.validation.problems import IMMUTABLE, Errors, forbidden, invalid
-from pilotage.sandbox.rules.validation.shapes import Labels, Shape
+from pilotage.sandbox.rules.validation.shapes import Labels
 
 _LARGEST_BYTES: Final = 1024 * 1024
 
 
-class ConfigMap(Shape):
-    api_version: str | None = None
-    kind: str | None = None
-    metadata: Metadata | None = None
+class ConfigMap(AnyObject):
     data: Labels | None = None
     binary_data: Labels | None = None
     immutable: bool | None = None
 
 
-class Secret(Shape):
-    api_version: str | None = None
-    kind: str | None = None
-    metadata: Metadata | None = None
+class Secret(AnyObject):
     data: Labels | None = None
     type: str | None = None
     immutable: bool | None = None
@@ -69,7 +63,7 @@ def _is_base64(text: str) -> bool:
     return True
 
 
-def _update_errors(change: Change) -> Errors:
+def _update_errors(change: ObjectUpdate) -> Errors:
     errors: Errors = []
     if isinstance(change.before, Secret) and change.before.type and change.before.type != change.after.type:
         errors.append(invalid("type", change.after.type, IMMUTABLE))

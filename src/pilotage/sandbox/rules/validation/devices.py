@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from pilotage.sandbox.rules.validation.kind_rules import Change, KindRules
-from pilotage.sandbox.rules.validation.metadata import Metadata, common_errors
+from pilotage.sandbox.rules.validation.kind_rules import KindRules, ObjectUpdate
+from pilotage.sandbox.rules.validation.metadata import AnyObject, Metadata, common_errors
 from pilotage.sandbox.rules.validation.names import label_problem, subdomain_problem
 from pilotage.sandbox.rules.validation.pod_shapes import Anything, NodeSelector
 from pilotage.sandbox.rules.validation.problems import (
@@ -41,7 +41,6 @@ class ExactRequest(Shape):
     selectors: list[DeviceSelector] | None = None
     allocation_mode: str | None = None
     count: Int64 | None = None
-    admin_access: bool | None = None
     tolerations: list[Anything] | None = None
     capacity: Anything | None = None
 
@@ -61,47 +60,34 @@ class DeviceConstraint(Shape):
 class DeviceClaim(Shape):
     requests: list[DeviceRequest] | None = None
     constraints: list[DeviceConstraint] | None = None
-    config: list[Anything] | None = None
 
 
-class ClaimSpec(Shape):
+class ResourceClaimSpec(Shape):
     devices: DeviceClaim | None = None
 
 
-class ResourceClaim(Shape):
-    api_version: str | None = None
-    kind: str | None = None
-    metadata: Metadata | None = None
-    spec: ClaimSpec | None = None
-    status: Anything | None = None
+class ResourceClaim(AnyObject):
+    spec: ResourceClaimSpec | None = None
 
 
 class ClaimTemplateSpec(Shape):
     metadata: Metadata | None = None
-    spec: ClaimSpec | None = None
+    spec: ResourceClaimSpec | None = None
 
 
-class ResourceClaimTemplate(Shape):
-    api_version: str | None = None
-    kind: str | None = None
-    metadata: Metadata | None = None
+class ResourceClaimTemplate(AnyObject):
     spec: ClaimTemplateSpec | None = None
 
 
 class DeviceClassSpec(Shape):
     selectors: list[DeviceSelector] | None = None
-    config: list[Anything] | None = None
-    extended_resource_name: str | None = None
 
 
-class DeviceClass(Shape):
-    api_version: str | None = None
-    kind: str | None = None
-    metadata: Metadata | None = None
+class DeviceClass(AnyObject):
     spec: DeviceClassSpec | None = None
 
 
-class Pool(Shape):
+class ResourcePool(Shape):
     name: str | None = None
     generation: Int64 | None = None
     resource_slice_count: Int64 | None = None
@@ -109,26 +95,21 @@ class Pool(Shape):
 
 class Device(Shape):
     name: str | None = None
-    attributes: Anything | None = None
     capacity: Anything | None = None
     taints: list[Anything] | None = None
 
 
 class ResourceSliceSpec(Shape):
     driver: str | None = None
-    pool: Pool | None = None
+    pool: ResourcePool | None = None
     node_name: str | None = None
     node_selector: NodeSelector | None = None
     all_nodes: bool | None = None
     per_device_node_selection: bool | None = None
     devices: list[Device] | None = None
-    shared_counters: list[Anything] | None = None
 
 
-class ResourceSlice(Shape):
-    api_version: str | None = None
-    kind: str | None = None
-    metadata: Metadata | None = None
+class ResourceSlice(AnyObject):
     spec: ResourceSliceSpec | None = None
 
 
@@ -143,7 +124,7 @@ def _template_errors(template: ResourceClaimTemplate) -> Errors:
     return errors + _claim_spec_errors(template.spec.spec, "spec.spec")
 
 
-def _claim_spec_errors(spec: ClaimSpec | None, path: str) -> Errors:
+def _claim_spec_errors(spec: ResourceClaimSpec | None, path: str) -> Errors:
     devices = spec.devices if spec is not None else None
     if devices is None:
         return []
@@ -249,7 +230,7 @@ def _slice_errors(resource_slice: ResourceSlice) -> Errors:
     return errors
 
 
-def _slice_update_errors(change: Change) -> Errors:
+def _slice_update_errors(change: ObjectUpdate) -> Errors:
     errors = immutable_errors(change, "driver", "nodeName")
     before, now = (getattr(one.spec, "pool", None) for one in (change.before, change.after))
     if before is not None and now is not None and before.name != now.name:
@@ -257,7 +238,7 @@ def _slice_update_errors(change: Change) -> Errors:
     return errors
 
 
-def _spec_is_immutable(change: Change) -> Errors:
+def _spec_is_immutable(change: ObjectUpdate) -> Errors:
     if change.old.get("spec") == change.new.get("spec"):
         return []
     return [invalid("spec", change.new.get("spec"), "field is immutable")]

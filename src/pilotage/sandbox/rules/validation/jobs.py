@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from pilotage.sandbox.rules.job_defaults import CONTROLLER_UID
 from pilotage.sandbox.rules.json_fields import Json, dict_or_empty, nested
-from pilotage.sandbox.rules.validation.kind_rules import Change, KindRules
-from pilotage.sandbox.rules.validation.metadata import Metadata
-from pilotage.sandbox.rules.validation.pod_shapes import Anything, LabelSelector, PodTemplate
+from pilotage.sandbox.rules.validation.kind_rules import KindRules, ObjectUpdate
+from pilotage.sandbox.rules.validation.metadata import AnyObject, Metadata
+from pilotage.sandbox.rules.validation.pod_shapes import LabelSelector, PodTemplateSpec
 from pilotage.sandbox.rules.validation.pods import template_errors
 from pilotage.sandbox.rules.validation.problems import IMMUTABLE, Errors, at_least, invalid, one_of, required
 from pilotage.sandbox.rules.validation.selectors import label_selector_errors, selector_matches
@@ -38,21 +38,14 @@ class JobSpec(Shape):
     active_deadline_seconds: Int64 | None = None
     ttl_seconds_after_finished: Int32 | None = None
     completion_mode: str | None = None
-    suspend: bool | None = None
     manual_selector: bool | None = None
     selector: LabelSelector | None = None
-    template: PodTemplate | None = None
-    pod_failure_policy: Anything | None = None
+    template: PodTemplateSpec | None = None
     pod_replacement_policy: str | None = None
-    managed_by: str | None = None
 
 
-class Job(Shape):
-    api_version: str | None = None
-    kind: str | None = None
-    metadata: Metadata | None = None
+class Job(AnyObject):
     spec: JobSpec | None = None
-    status: Anything | None = None
 
 
 class JobTemplate(Shape):
@@ -62,21 +55,15 @@ class JobTemplate(Shape):
 
 class CronJobSpec(Shape):
     schedule: str | None = None
-    time_zone: str | None = None
     concurrency_policy: str | None = None
-    suspend: bool | None = None
     starting_deadline_seconds: Int64 | None = None
     successful_jobs_history_limit: Int32 | None = None
     failed_jobs_history_limit: Int32 | None = None
     job_template: JobTemplate | None = None
 
 
-class CronJob(Shape):
-    api_version: str | None = None
-    kind: str | None = None
-    metadata: Metadata | None = None
+class CronJob(AnyObject):
     spec: CronJobSpec | None = None
-    status: Anything | None = None
 
 
 def _job_errors(job: Job) -> Errors:
@@ -127,7 +114,7 @@ def _job_spec_errors(spec: JobSpec, path: str) -> Errors:
     return errors
 
 
-def _job_update_errors(change: Change) -> Errors:
+def _job_update_errors(change: ObjectUpdate) -> Errors:
     errors = immutable_errors(
         change, "selector", "completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy"
     )
@@ -141,7 +128,7 @@ def _job_update_errors(change: Change) -> Errors:
     return errors
 
 
-def _is_elastic(change: Change) -> bool:
+def _is_elastic(change: ObjectUpdate) -> bool:
     """An Indexed Job may be resized as long as completions and parallelism move together."""
     spec = change.after.spec
     return spec is not None and spec.completion_mode == "Indexed" and spec.completions == spec.parallelism

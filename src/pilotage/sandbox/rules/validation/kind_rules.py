@@ -12,7 +12,7 @@ from pilotage.sandbox.rules.validation.problems import Errors
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ObjectUpdate:
     """An update: the raw objects and their shapes."""
 
     old: Json
@@ -34,7 +34,7 @@ class KindRules:
     """What must hold in every state; gets the shape."""
     creation: Callable[[Any], Errors] = no_rule
     """What must hold for a new object only; gets the shape."""
-    update: Callable[[Change], Errors] = no_rule
+    update: Callable[[ObjectUpdate], Errors] = no_rule
     """What a change may not do; not asked when only metadata or status differ."""
     judges_status: bool = False
     """`state` also reads the status, so it is asked again when only that changes."""

@@ -7,7 +7,7 @@ from typing import Final
 
 from pilotage.model.quantity import canonical_quantity, parse_quantity
 from pilotage.sandbox.rules.validation.kind_rules import KindRules
-from pilotage.sandbox.rules.validation.metadata import Metadata
+from pilotage.sandbox.rules.validation.metadata import AnyObject
 from pilotage.sandbox.rules.validation.names import qualified_name_problem
 from pilotage.sandbox.rules.validation.problems import Errors, duplicate, forbidden, invalid, required
 from pilotage.sandbox.rules.validation.quantities import (
@@ -53,10 +53,7 @@ class LimitRangeSpec(Shape):
     limits: list[LimitRangeItem] | None = None
 
 
-class LimitRange(Shape):
-    api_version: str | None = None
-    kind: str | None = None
-    metadata: Metadata | None = None
+class LimitRange(AnyObject):
     spec: LimitRangeSpec | None = None
 
 
@@ -106,7 +103,7 @@ def _contradictions(resource: str, lists: Mapping[str, Quantities], path: str) -
         if smaller in given and larger in given and parse_quantity(given[smaller]) > parse_quantity(given[larger]):
             problem = words.format(canonical_quantity(given[smaller]), canonical_quantity(given[larger]))
             errors.append(invalid(f"{path}.{wrong}[{resource}]", canonical_quantity(given[wrong]), problem))
-    errors += (invalid(f"{path}.maxLimitRequestRatio[{resource}]", *told) for told in _ratio_problems(given))
+    errors += (invalid(f"{path}.maxLimitRequestRatio[{resource}]", *problem) for problem in _ratio_problems(given))
     if not may_overcommit(resource) and {"default", "defaultRequest"} <= given.keys():
         limit, request = given["default"], given["defaultRequest"]
         if parse_quantity(limit) != parse_quantity(request):

@@ -25,27 +25,23 @@ class OwnerReference(Shape):
     name: str | None = None
     uid: str | None = None
     controller: bool | None = None
-    block_owner_deletion: bool | None = None
 
 
 class Metadata(Shape):
     name: str | None = None
-    generate_name: str | None = None
     namespace: str | None = None
     uid: str | None = None
-    resource_version: str | None = None
     generation: Int64 | None = None
     labels: Labels | None = None
     annotations: Labels | None = None
     finalizers: list[str] | None = None
     owner_references: list[OwnerReference] | None = None
-    creation_timestamp: str | None = None
     deletion_timestamp: str | None = None
     deletion_grace_period_seconds: Int64 | None = None
 
 
 class AnyObject(Shape):
-    """The shape of a kind of which only the metadata is known."""
+    """What all kinds have in common, and the shape of a kind of which only the metadata is known."""
 
     api_version: str | None = None
     kind: str | None = None

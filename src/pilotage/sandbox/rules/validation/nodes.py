@@ -6,11 +6,10 @@ from typing import Final
 
 from msgspec import field
 
-from pilotage.sandbox.rules.validation.kind_rules import Change, KindRules
-from pilotage.sandbox.rules.validation.metadata import Metadata
+from pilotage.sandbox.rules.validation.kind_rules import KindRules, ObjectUpdate
+from pilotage.sandbox.rules.validation.metadata import AnyObject
 from pilotage.sandbox.rules.validation.names import label_value_problem, qualified_name_problem
 from pilotage.sandbox.rules.validation.placement import EFFECTS
-from pilotage.sandbox.rules.validation.pod_shapes import Anything, Condition
 from pilotage.sandbox.rules.validation.problems import Errors, duplicate, forbidden, invalid, not_supported, required
 from pilotage.sandbox.rules.validation.quantities import amounts_errors, any_resource_problem
 from pilotage.sandbox.rules.validation.shapes import Quantities, Shape
@@ -22,40 +21,20 @@ class Taint(Shape):
     key: str | None = None
     value: str | None = None
     effect: str | None = None
-    time_added: str | None = None
 
 
 class NodeSpec(Shape):
-    unschedulable: bool | None = None
     taints: list[Taint] | None = None
     provider_id: str | None = field(default=None, name="providerID")
     pod_cidrs: list[str] | None = field(default=None, name="podCIDRs")
 
 
-class NodeImage(Shape):
-    names: list[str] | None = None
-    size_bytes: int | None = None
-
-
-class Address(Shape):
-    type: str | None = None
-    address: str | None = None
-
-
 class NodeStatus(Shape):
     capacity: Quantities | None = None
     allocatable: Quantities | None = None
-    conditions: list[Condition] | None = None
-    addresses: list[Address] | None = None
-    images: list[NodeImage] | None = None
-    node_info: Anything | None = None
-    volumes_in_use: list[str] | None = None
 
 
-class Node(Shape):
-    api_version: str | None = None
-    kind: str | None = None
-    metadata: Metadata | None = None
+class Node(AnyObject):
     spec: NodeSpec | None = None
     status: NodeStatus | None = None
 
@@ -92,7 +71,7 @@ def taints_errors(taints: list[Taint], path: str) -> Errors:
     return errors
 
 
-def _update_errors(change: Change) -> Errors:
+def _update_errors(change: ObjectUpdate) -> Errors:
     errors: Errors = []
     before, now = change.before.spec or NodeSpec(), change.after.spec or NodeSpec()
     if before.provider_id and before.provider_id != now.provider_id:

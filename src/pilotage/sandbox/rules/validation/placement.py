@@ -8,8 +8,8 @@ from typing import Final
 from pilotage.sandbox.rules.validation.names import label_problem, label_value_problem, qualified_name_problem
 from pilotage.sandbox.rules.validation.pod_shapes import (
     Affinity,
-    Named,
-    NodeAffinity,
+    NameReference,
+    NodeAffinityTerms,
     PodAffinity,
     PodAffinityTerm,
     Toleration,
@@ -68,7 +68,7 @@ def spread_errors(constraints: Sequence[TopologySpreadConstraint], path: str) ->
     return errors
 
 
-def gates_errors(gates: Sequence[Named], path: str) -> Errors:
+def gates_errors(gates: Sequence[NameReference], path: str) -> Errors:
     errors: Errors = []
     seen: set[str] = set()
     for index, gate in enumerate(gates):
@@ -81,7 +81,7 @@ def gates_errors(gates: Sequence[Named], path: str) -> Errors:
     return errors
 
 
-def _node_affinity_errors(affinity: NodeAffinity, path: str) -> Errors:
+def _node_affinity_errors(affinity: NodeAffinityTerms, path: str) -> Errors:
     errors: Errors = []
     if affinity.required is not None:
         errors += node_selector_errors(affinity.required, f"{path}.{_REQUIRED}")

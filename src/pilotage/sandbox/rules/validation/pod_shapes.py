@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import field
 
-from pilotage.sandbox.rules.validation.metadata import Metadata
+from pilotage.sandbox.rules.validation.metadata import AnyObject, Metadata
 from pilotage.sandbox.rules.validation.shapes import Int32, Int64, Labels, Quantities, Shape
 
 Anything = dict[str, object]
@@ -36,7 +36,7 @@ class PreferredNodes(Shape):
     preference: NodeSelectorTerm | None = None
 
 
-class NodeAffinity(Shape):
+class NodeAffinityTerms(Shape):
     required: NodeSelector | None = field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
     preferred: list[PreferredNodes] | None = field(default=None, name="preferredDuringSchedulingIgnoredDuringExecution")
 
@@ -63,7 +63,7 @@ class PodAffinity(Shape):
 
 
 class Affinity(Shape):
-    node_affinity: NodeAffinity | None = None
+    node_affinity: NodeAffinityTerms | None = None
     pod_affinity: PodAffinity | None = None
     pod_anti_affinity: PodAffinity | None = None
 
@@ -87,14 +87,14 @@ class TopologySpreadConstraint(Shape):
     match_label_keys: list[str] | None = None
 
 
-class Named(Shape):
+class NameReference(Shape):
     name: str | None = None
 
 
 class Resources(Shape):
     requests: Quantities | None = None
     limits: Quantities | None = None
-    claims: list[Named] | None = None
+    claims: list[NameReference] | None = None
 
 
 class ContainerPort(Shape):
@@ -102,7 +102,6 @@ class ContainerPort(Shape):
     container_port: Int32 | None = None
     host_port: Int32 | None = None
     protocol: str | None = None
-    host_ip: str | None = field(default=None, name="hostIP")
 
 
 class VolumeMount(Shape):
@@ -125,22 +124,12 @@ class Container(Shape):
     name: str | None = None
     image: str | None = None
     image_pull_policy: str | None = None
-    command: list[str] | None = None
-    args: list[str] | None = None
-    working_dir: str | None = None
     ports: list[ContainerPort] | None = None
     env: list[EnvVar] | None = None
-    env_from: list[Anything] | None = None
     resources: Resources | None = None
     restart_policy: str | None = None
     volume_mounts: list[VolumeMount] | None = None
     volume_devices: list[VolumeDevice] | None = None
-    liveness_probe: Anything | None = None
-    readiness_probe: Anything | None = None
-    startup_probe: Anything | None = None
-    lifecycle: Anything | None = None
-    security_context: Anything | None = None
-    termination_message_path: str | None = None
     termination_message_policy: str | None = None
 
 
@@ -175,7 +164,7 @@ class Volume(Shape):
     name: str | None = None
     persistent_volume_claim: ClaimName | None = None
     secret: SecretName | None = None
-    config_map: Named | None = None
+    config_map: NameReference | None = None
     host_path: HostPath | None = None
     csi: DriverName | None = None
     ephemeral: EphemeralVolume | None = None
@@ -203,7 +192,7 @@ class PodSpec(Shape):
     affinity: Affinity | None = None
     tolerations: list[Toleration] | None = None
     topology_spread_constraints: list[TopologySpreadConstraint] | None = None
-    scheduling_gates: list[Named] | None = None
+    scheduling_gates: list[NameReference] | None = None
     resource_claims: list[PodResourceClaim] | None = None
     resources: Resources | None = None
     overhead: Quantities | None = None
@@ -214,58 +203,13 @@ class PodSpec(Shape):
     priority_class_name: str | None = None
     preemption_policy: str | None = None
     runtime_class_name: str | None = None
-    security_context: Anything | None = None
-    image_pull_secrets: list[Named] | None = None
-    readiness_gates: list[Anything] | None = None
-    enable_service_links: bool | None = None
-    os: Named | None = None
 
 
-class Condition(Shape):
-    type: str | None = None
-    status: str | None = None
-    reason: str | None = None
-    message: str | None = None
-    last_transition_time: str | None = None
-
-
-class ContainerStatus(Shape):
-    name: str | None = None
-    ready: bool | None = None
-    restart_count: Int32 | None = None
-    state: Anything | None = None
-    resources: Resources | None = None
-    allocated_resources: Quantities | None = None
-
-
-class ResourceClaimStatus(Shape):
-    name: str | None = None
-    resource_claim_name: str | None = None
-
-
-class PodStatus(Shape):
-    phase: str | None = None
-    reason: str | None = None
-    message: str | None = None
-    conditions: list[Condition] | None = None
-    nominated_node_name: str | None = None
-    start_time: str | None = None
-    qos_class: str | None = None
-    pod_ip: str | None = field(default=None, name="podIP")
-    init_container_statuses: list[ContainerStatus] | None = None
-    container_statuses: list[ContainerStatus] | None = None
-    resource_claim_statuses: list[ResourceClaimStatus] | None = None
-
-
-class Pod(Shape):
-    api_version: str | None = None
-    kind: str | None = None
-    metadata: Metadata | None = None
+class Pod(AnyObject):
     spec: PodSpec | None = None
-    status: PodStatus | None = None
 
 
-class PodTemplate(Shape):
+class PodTemplateSpec(Shape):
     """The template inside a workload."""
 
     metadata: Metadata | None = None

@@ -6,11 +6,11 @@ from typing import Final
 
 from pilotage.sandbox.rules.json_fields import dict_or_empty
 from pilotage.sandbox.rules.validation.containers import containers_errors, volumes_errors
-from pilotage.sandbox.rules.validation.kind_rules import Change, KindRules
+from pilotage.sandbox.rules.validation.kind_rules import KindRules, ObjectUpdate
 from pilotage.sandbox.rules.validation.metadata import common_errors
 from pilotage.sandbox.rules.validation.names import label_problem, labels_errors, subdomain_problem
 from pilotage.sandbox.rules.validation.placement import affinity_errors, gates_errors, spread_errors, tolerations_errors
-from pilotage.sandbox.rules.validation.pod_shapes import Pod, PodResourceClaim, PodSpec, PodTemplate
+from pilotage.sandbox.rules.validation.pod_shapes import Pod, PodResourceClaim, PodSpec, PodTemplateSpec
 from pilotage.sandbox.rules.validation.pod_update import pod_update_errors
 from pilotage.sandbox.rules.validation.problems import Errors, at_least, duplicate, forbidden, invalid, one_of, required
 from pilotage.sandbox.rules.validation.quantities import (
@@ -26,7 +26,7 @@ _PREEMPTION_POLICIES: Final = ("PreemptLowerPriority", "Never")
 _LONGEST_DEADLINE: Final = 2**31 - 1
 
 
-def template_errors(template: PodTemplate | None, path: str) -> Errors:
+def template_errors(template: PodTemplateSpec | None, path: str) -> Errors:
     """The pod template of a workload."""
     if template is None:
         return [required(path)]
@@ -127,7 +127,7 @@ def _creation_errors(pod: Pod) -> Errors:
     return errors
 
 
-def _update_errors(change: Change) -> Errors:
+def _update_errors(change: ObjectUpdate) -> Errors:
     return pod_update_errors(dict_or_empty(change.old.get("spec")), dict_or_empty(change.new.get("spec")))
 
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from pilotage.sandbox.rules.admission import SYSTEM_PRIORITY_CLASSES
-from pilotage.sandbox.rules.validation.kind_rules import Change, KindRules
-from pilotage.sandbox.rules.validation.metadata import Metadata
-from pilotage.sandbox.rules.validation.pod_shapes import Anything, LabelSelector
+from pilotage.sandbox.rules.validation.kind_rules import KindRules, ObjectUpdate
+from pilotage.sandbox.rules.validation.metadata import AnyObject
+from pilotage.sandbox.rules.validation.pod_shapes import LabelSelector
 from pilotage.sandbox.rules.validation.problems import Errors, at_least, forbidden, invalid, one_of
 from pilotage.sandbox.rules.validation.selectors import label_selector_errors
 from pilotage.sandbox.rules.validation.shapes import Int32, IntOrString, Shape
@@ -17,13 +17,8 @@ from pilotage.sandbox.rules.validation.workloads import int_or_percent_errors
 _HIGHEST_USER_PRIORITY: Final = 1_000_000_000
 
 
-class PriorityClass(Shape):
-    api_version: str | None = None
-    kind: str | None = None
-    metadata: Metadata | None = None
+class PriorityClass(AnyObject):
     value: Int32 | None = None
-    global_default: bool | None = None
-    description: str | None = None
     preemption_policy: str | None = None
 
 
@@ -39,29 +34,19 @@ class DisruptionBudgetStatus(Shape):
     current_healthy: Int32 | None = None
     desired_healthy: Int32 | None = None
     expected_pods: Int32 | None = None
-    disrupted_pods: Anything | None = None
 
 
-class DisruptionBudget(Shape):
-    api_version: str | None = None
-    kind: str | None = None
-    metadata: Metadata | None = None
+class DisruptionBudget(AnyObject):
     spec: DisruptionBudgetSpec | None = None
     status: DisruptionBudgetStatus | None = None
 
 
 class LeaseSpec(Shape):
-    holder_identity: str | None = None
     lease_duration_seconds: Int32 | None = None
-    acquire_time: str | None = None
-    renew_time: str | None = None
     lease_transitions: Int32 | None = None
 
 
-class Lease(Shape):
-    api_version: str | None = None
-    kind: str | None = None
-    metadata: Metadata | None = None
+class Lease(AnyObject):
     spec: LeaseSpec | None = None
 
 
@@ -78,7 +63,7 @@ def _priority_class_errors(priority_class: PriorityClass) -> Errors:
     return errors
 
 
-def _priority_class_update_errors(change: Change) -> Errors:
+def _priority_class_update_errors(change: ObjectUpdate) -> Errors:
     errors: Errors = []
     if (change.before.value or 0) != (change.after.value or 0):
         errors.append(forbidden("value", "may not be changed in an update."))

@@ -1,4 +1,4 @@
-"""The words in which a wrong field is told: one constructor per kind of mistake."""
+"""Errors about fields: one constructor per type of error."""
 
 from __future__ import annotations
 

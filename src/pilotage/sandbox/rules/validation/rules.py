@@ -15,7 +15,7 @@ from pilotage.sandbox.rules.json_fields import Json
 from pilotage.sandbox.rules.validation.config_data import CONFIG_DATA_RULES
 from pilotage.sandbox.rules.validation.devices import DEVICE_RULES
 from pilotage.sandbox.rules.validation.jobs import JOB_RULES
-from pilotage.sandbox.rules.validation.kind_rules import Change, KindRules
+from pilotage.sandbox.rules.validation.kind_rules import KindRules, ObjectUpdate
 from pilotage.sandbox.rules.validation.limit_ranges import LIMIT_RANGE_RULES
 from pilotage.sandbox.rules.validation.metadata import (
     AnyObject,
@@ -74,7 +74,7 @@ def validate_update(kind: str, old: Json, new: Json) -> list[FieldError]:
         return errors + rules.state(after)
     errors += metadata_update_errors(before.metadata, after.metadata)
     if _has_new_content(old, new):
-        return errors + rules.state(after) + rules.update(Change(old, new, before, after))
+        return errors + rules.state(after) + rules.update(ObjectUpdate(old, new, before, after))
     return errors + rules.state(after) if rules.judges_status else errors
 
 

@@ -7,10 +7,9 @@ from typing import Final
 
 from msgspec import field
 
-from pilotage.sandbox.rules.validation.kind_rules import Change, KindRules
-from pilotage.sandbox.rules.validation.metadata import Metadata
+from pilotage.sandbox.rules.validation.kind_rules import KindRules, ObjectUpdate
+from pilotage.sandbox.rules.validation.metadata import AnyObject
 from pilotage.sandbox.rules.validation.names import label_problem, labels_errors, port_name_problem, port_problem
-from pilotage.sandbox.rules.validation.pod_shapes import Anything
 from pilotage.sandbox.rules.validation.problems import Errors, duplicate, invalid, one_of, required
 from pilotage.sandbox.rules.validation.shapes import Int32, IntOrString, Labels, Shape
 
@@ -35,12 +34,8 @@ class ServiceSpec(Shape):
     session_affinity: str | None = None
 
 
-class Service(Shape):
-    api_version: str | None = None
-    kind: str | None = None
-    metadata: Metadata | None = None
+class Service(AnyObject):
     spec: ServiceSpec | None = None
-    status: Anything | None = None
 
 
 def _state_errors(service: Service) -> Errors:
@@ -103,7 +98,7 @@ def _port_number_errors(port: ServicePort, path: str) -> Errors:
     return errors
 
 
-def _update_errors(change: Change) -> Errors:
+def _update_errors(change: ObjectUpdate) -> Errors:
     before, now = change.before.spec, change.after.spec
     if before is None or now is None or "ExternalName" in (before.type, now.type):
         return []

@@ -1,10 +1,10 @@
-"""Types of fields: the first check of every object, done in one conversion.
+"""Objects as rules read them: msgspec structs with the fields that the rules of a kind read, and no others.
 
-The shape of a kind is a tree of msgspec structs that names the fields that the rules read. Converting raw JSON into
-its shape proves the types of all of them at once; rules then work on typed attributes and cannot trip over garbage.
-Fields that no rule reads are not in the shape and pass as they are. Null is the same as absent everywhere.
+`kinds/shapes.py` has checked the types of all fields by then, as the API schemas have them. The conversion here makes
+typed attributes of the completed object and checks the width of integers, of which the schemas say nothing. Null is the
+same as absent everywhere.
 
-A wrong type becomes one `FieldError` with the path of the field. msgspec does not tell the key inside a map, so that
+A wrong value becomes one `FieldError` with the path of the field. msgspec does not tell the key inside a map, so that
 is searched for afterwards, on this rare path only.
 """
 
@@ -15,6 +15,7 @@ from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
 
+from pilotage.model.errors import explain_problem
 from pilotage.sandbox.errors import FieldError
 from pilotage.sandbox.rules.validation.problems import wrong_type
 
@@ -32,17 +33,8 @@ Labels = dict[str, str]
 
 T = TypeVar("T", bound=Shape)
 
-_TOLD: Final = re.compile(r"(?P<problem>.*?)(?: - at (?:`key` in )?`(?P<path>.*)`)?", re.DOTALL)
-_STEP: Final = re.compile(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]")
-_WORD: Final = re.compile(r"\w+")
-_JSON_WORDS: Final = {
-    "Expected": "expected",
-    "str": "string",
-    "int": "integer",
-    "float": "number",
-    "bool": "boolean",
-}
-_ANY_KEY: Final = "..."
+_STEP: Final = re.compile(r"(?:^|\.)([^.\[]+)|\[(\d+|\*)\]")
+_ANY_KEY: Final = "*"
 _DEEPEST: Final = 100
 
 
@@ -63,16 +55,14 @@ def _read(shape: type[T], obj: Any) -> T | FieldError:
         return _explain(shape, obj, str(error))
 
 
-def _explain(shape: type[Shape], obj: Any, told: str) -> FieldError:
-    found = _TOLD.fullmatch(told)
-    problem, path = (found["problem"], found["path"] or "$") if found else (told, "$")
-    steps = [name or index for name, index in _STEP.findall(path)]
-    steps = _with_map_keys(shape, obj, steps, path)
-    return wrong_type(_path_text(steps, path), _value_at(obj, steps), _problem_text(problem))
+def _explain(shape: type[Shape], obj: Any, text: str) -> FieldError:
+    path, problem = explain_problem(text)
+    steps = _with_map_keys(shape, obj, [name or index for name, index in _STEP.findall(path)], path)
+    return wrong_type(_path_text(steps, path), _value_at(obj, steps), problem)
 
 
 def _with_map_keys(shape: type[Shape], obj: Any, steps: list[str], path: str) -> list[str]:
-    """Replace each `...` by the key of the map at which the conversion fails."""
+    """Replace each `*` by the key of the map at which the conversion fails."""
     for position, step in enumerate(steps[:_DEEPEST]):
         if step == _ANY_KEY:
             suspects = list(_value_at(obj, steps[:position]))
@@ -89,7 +79,7 @@ def _fails_at(shape: type[Shape], obj: Any, path: str) -> bool:
     try:
         msgspec.convert(obj, shape)
     except msgspec.ValidationError as error:
-        return f"`{path}`" in str(error)
+        return explain_problem(str(error))[0] == path
     return False
 
 
@@ -115,9 +105,3 @@ def _path_text(steps: list[str], path: str) -> str:
     for step, bracketed in zip(steps, in_map, strict=True):
         text += f"[{step}]" if bracketed else f".{step}"
     return text.lstrip(".")
-
-
-def _problem_text(problem: str) -> str:
-    """`Expected `int | null`, got `str`` -> `expected integer, got string`."""
-    text = problem.replace(" | null", "").replace("null | ", "").replace(" | ", " or ").replace("`", "")
-    return _WORD.sub(lambda word: _JSON_WORDS.get(word[0], word[0]), text)

@@ -9,8 +9,8 @@ from msgspec import field
 
 from pilotage.model.quantity import parse_quantity
 from pilotage.sandbox.rules.json_fields import Json, dict_or_empty, nested
-from pilotage.sandbox.rules.validation.kind_rules import Change, KindRules
-from pilotage.sandbox.rules.validation.metadata import Metadata
+from pilotage.sandbox.rules.validation.kind_rules import KindRules, ObjectUpdate
+from pilotage.sandbox.rules.validation.metadata import AnyObject
 from pilotage.sandbox.rules.validation.pod_shapes import Anything, LabelSelector, NodeSelector, Resources
 from pilotage.sandbox.rules.validation.problems import (
     IMMUTABLE,
@@ -25,7 +25,7 @@ from pilotage.sandbox.rules.validation.problems import (
 )
 from pilotage.sandbox.rules.validation.quantities import amount_problem
 from pilotage.sandbox.rules.validation.selectors import label_selector_errors, node_selector_errors
-from pilotage.sandbox.rules.validation.shapes import Int32, Labels, Quantities, Quantity, Shape
+from pilotage.sandbox.rules.validation.shapes import Int32, Quantities, Quantity, Shape
 
 _ACCESS_MODES: Final = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 _VOLUME_MODES: Final = ("Block", "Filesystem")
@@ -50,26 +50,21 @@ _VOLUME_FIELDS: Final = frozenset(
 )
 
 
-class ClaimSpec(Shape):
+class PersistentVolumeClaimSpec(Shape):
     access_modes: list[str] | None = None
     resources: Resources | None = None
     selector: LabelSelector | None = None
     storage_class_name: str | None = None
-    volume_name: str | None = None
     volume_mode: str | None = None
 
 
 class ClaimStatus(Shape):
-    phase: str | None = None
     capacity: Quantities | None = None
     access_modes: list[str] | None = None
 
 
-class Claim(Shape):
-    api_version: str | None = None
-    kind: str | None = None
-    metadata: Metadata | None = None
-    spec: ClaimSpec | None = None
+class Claim(AnyObject):
+    spec: PersistentVolumeClaimSpec | None = None
     status: ClaimStatus | None = None
 
 
@@ -84,27 +79,16 @@ class VolumeSpec(Shape):
     storage_class_name: str | None = None
     volume_mode: str | None = None
     node_affinity: VolumeNodeAffinity | None = None
-    claim_ref: Anything | None = None
 
 
-class PersistentVolume(Shape):
-    api_version: str | None = None
-    kind: str | None = None
-    metadata: Metadata | None = None
+class PersistentVolume(AnyObject):
     spec: VolumeSpec | None = None
-    status: Anything | None = None
 
 
-class StorageClass(Shape):
-    api_version: str | None = None
-    kind: str | None = None
-    metadata: Metadata | None = None
+class StorageClass(AnyObject):
     provisioner: str | None = None
-    parameters: Labels | None = None
     reclaim_policy: str | None = None
     volume_binding_mode: str | None = None
-    allow_volume_expansion: bool | None = None
-    allowed_topologies: list[Anything] | None = None
 
 
 class NodeAllocatable(Shape):
@@ -114,7 +98,6 @@ class NodeAllocatable(Shape):
 class CsiNodeDriver(Shape):
     name: str | None = None
     node_id: str | None = field(default=None, name="nodeID")
-    topology_keys: list[str] | None = None
     allocatable: NodeAllocatable | None = None
 
 
@@ -122,17 +105,11 @@ class CsiNodeSpec(Shape):
     drivers: list[CsiNodeDriver] | None = None
 
 
-class CsiNode(Shape):
-    api_version: str | None = None
-    kind: str | None = None
-    metadata: Metadata | None = None
+class CsiNode(AnyObject):
     spec: CsiNodeSpec | None = None
 
 
-class CsiStorageCapacity(Shape):
-    api_version: str | None = None
-    kind: str | None = None
-    metadata: Metadata | None = None
+class CsiStorageCapacity(AnyObject):
     node_topology: LabelSelector | None = None
     storage_class_name: str | None = None
     capacity: Quantity | None = None
@@ -145,12 +122,8 @@ class AttachmentSpec(Shape):
     source: Anything | None = None
 
 
-class VolumeAttachment(Shape):
-    api_version: str | None = None
-    kind: str | None = None
-    metadata: Metadata | None = None
+class VolumeAttachment(AnyObject):
     spec: AttachmentSpec | None = None
-    status: Anything | None = None
 
 
 def _claim_errors(claim: Claim) -> Errors:
@@ -182,7 +155,7 @@ def _size_errors(size: Quantity, path: str) -> Errors:
     return [] if parse_quantity(size) > 0 else [invalid(path, str(size), "must be greater than zero")]
 
 
-def _claim_update_errors(change: Change) -> Errors:
+def _claim_update_errors(change: ObjectUpdate) -> Errors:
     old, new = dict_or_empty(change.old.get("spec")), dict(dict_or_empty(change.new.get("spec")))
     new["resources"] = old.get("resources")
     new["volumeAttributesClassName"] = old.get("volumeAttributesClassName")
@@ -199,7 +172,7 @@ def _set_fields(spec: Json) -> Json:
     return {key: value for key, value in spec.items() if value is not None}
 
 
-def _shrink_errors(change: Change) -> Errors:
+def _shrink_errors(change: ObjectUpdate) -> Errors:
     before, now = (nested(obj, "spec", "resources", "requests", "storage") for obj in (change.old, change.new))
     if before is None or now is None or before == now:
         return []
@@ -244,7 +217,7 @@ def _volume_errors(volume: PersistentVolume) -> Errors:
     return errors
 
 
-def _volume_update_errors(change: Change) -> Errors:
+def _volume_update_errors(change: ObjectUpdate) -> Errors:
     old, new = dict_or_empty(change.old.get("spec")), dict_or_empty(change.new.get("spec"))
     errors: Errors = []
     if _source(old) != _source(new):
@@ -265,7 +238,7 @@ def _storage_class_errors(storage_class: StorageClass) -> Errors:
     return errors + one_of("volumeBindingMode", storage_class.volume_binding_mode, _BINDING_MODES)
 
 
-def _storage_class_update_errors(change: Change) -> Errors:
+def _storage_class_update_errors(change: ObjectUpdate) -> Errors:
     errors = [
         forbidden(name, f"updates to {name} are forbidden.")
         for name in ("parameters", "provisioner", "reclaimPolicy")

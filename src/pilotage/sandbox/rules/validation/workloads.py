@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from pilotage.sandbox.rules.json_fields import dict_or_empty
-from pilotage.sandbox.rules.validation.kind_rules import Change, KindRules
-from pilotage.sandbox.rules.validation.metadata import Metadata
-from pilotage.sandbox.rules.validation.pod_shapes import Anything, LabelSelector, PodTemplate
+from pilotage.sandbox.rules.validation.kind_rules import KindRules, ObjectUpdate
+from pilotage.sandbox.rules.validation.metadata import AnyObject
+from pilotage.sandbox.rules.validation.pod_shapes import LabelSelector, PodTemplateSpec
 from pilotage.sandbox.rules.validation.pods import template_errors
 from pilotage.sandbox.rules.validation.problems import (
     IMMUTABLE,
@@ -42,7 +42,7 @@ class RollingUpdate(Shape):
     partition: Int32 | None = None
 
 
-class Strategy(Shape):
+class UpdateStrategy(Shape):
     type: str | None = None
     rolling_update: RollingUpdate | None = None
 
@@ -50,49 +50,35 @@ class Strategy(Shape):
 class WorkloadSpec(Shape):
     replicas: Int32 | None = None
     selector: LabelSelector | None = None
-    template: PodTemplate | None = None
+    template: PodTemplateSpec | None = None
     min_ready_seconds: Int32 | None = None
     revision_history_limit: Int32 | None = None
     progress_deadline_seconds: Int32 | None = None
-    paused: bool | None = None
-    strategy: Strategy | None = None
-    update_strategy: Strategy | None = None
+    strategy: UpdateStrategy | None = None
+    update_strategy: UpdateStrategy | None = None
     pod_management_policy: str | None = None
-    service_name: str | None = None
-    volume_claim_templates: list[Anything] | None = None
 
 
-class Workload(Shape):
-    api_version: str | None = None
-    kind: str | None = None
-    metadata: Metadata | None = None
+class Workload(AnyObject):
     spec: WorkloadSpec | None = None
-    status: Anything | None = None
 
 
 class ReplicationControllerSpec(Shape):
     replicas: Int32 | None = None
     selector: Labels | None = None
-    template: PodTemplate | None = None
+    template: PodTemplateSpec | None = None
     min_ready_seconds: Int32 | None = None
 
 
-class ReplicationController(Shape):
-    api_version: str | None = None
-    kind: str | None = None
-    metadata: Metadata | None = None
+class ReplicationController(AnyObject):
     spec: ReplicationControllerSpec | None = None
-    status: Anything | None = None
 
 
-class PodTemplateObject(Shape):
-    api_version: str | None = None
-    kind: str | None = None
-    metadata: Metadata | None = None
-    template: PodTemplate | None = None
+class PodTemplateObject(AnyObject):
+    template: PodTemplateSpec | None = None
 
 
-def selector_errors(selector: LabelSelector | None, template: PodTemplate | None, noun: str) -> Errors:
+def selector_errors(selector: LabelSelector | None, template: PodTemplateSpec | None, noun: str) -> Errors:
     """The selector of a workload exists, is not empty, and selects the pods of the template."""
     if selector is None:
         return [required("spec.selector")]
@@ -115,7 +101,7 @@ def int_or_percent_errors(path: str, value: IntOrString | None) -> Errors:
     return []
 
 
-def immutable_errors(change: Change, *fields: str) -> Errors:
+def immutable_errors(change: ObjectUpdate, *fields: str) -> Errors:
     """`spec.<field>` may not change."""
     old, new = dict_or_empty(change.old.get("spec")), dict_or_empty(change.new.get("spec"))
     return [invalid(f"spec.{field}", new.get(field), IMMUTABLE) for field in fields if old.get(field) != new.get(field)]
@@ -143,7 +129,7 @@ def _of_spec(check: Callable[[WorkloadSpec], Errors]) -> Callable[[Workload], Er
 
 def _deployment_errors(spec: WorkloadSpec) -> Errors:
     errors = _workload_errors(spec, "deployment")
-    strategy = spec.strategy or Strategy()
+    strategy = spec.strategy or UpdateStrategy()
     errors += one_of("spec.strategy.type", strategy.type, ("Recreate", "RollingUpdate"))
     if strategy.rolling_update is not None:
         if strategy.type == "Recreate":
@@ -175,7 +161,7 @@ def _is_zero(value: IntOrString | None) -> bool:
 
 def _stateful_set_errors(spec: WorkloadSpec) -> Errors:
     errors = one_of("spec.podManagementPolicy", spec.pod_management_policy, ("OrderedReady", "Parallel"))
-    strategy = spec.update_strategy or Strategy()
+    strategy = spec.update_strategy or UpdateStrategy()
     errors += one_of("spec.updateStrategy.type", strategy.type, ("RollingUpdate", "OnDelete"))
     if strategy.rolling_update is not None:
         errors += at_least("spec.updateStrategy.rollingUpdate.partition", strategy.rolling_update.partition, 0)
@@ -184,7 +170,7 @@ def _stateful_set_errors(spec: WorkloadSpec) -> Errors:
 
 def _daemon_set_errors(spec: WorkloadSpec) -> Errors:
     errors = _workload_errors(spec, "daemonset")
-    strategy = spec.update_strategy or Strategy()
+    strategy = spec.update_strategy or UpdateStrategy()
     errors += one_of("spec.updateStrategy.type", strategy.type, ("RollingUpdate", "OnDelete"))
     if strategy.rolling_update is not None:
         errors += _rolling_update_errors(strategy.rolling_update, "spec.updateStrategy.rollingUpdate")
@@ -201,11 +187,11 @@ def _replication_controller_errors(controller: ReplicationController) -> Errors:
     return errors + selector_errors(LabelSelector(spec.selector), spec.template, "replicationcontroller")
 
 
-def _selector_is_immutable(change: Change) -> Errors:
+def _selector_is_immutable(change: ObjectUpdate) -> Errors:
     return immutable_errors(change, "selector")
 
 
-def _stateful_set_update_errors(change: Change) -> Errors:
+def _stateful_set_update_errors(change: ObjectUpdate) -> Errors:
     old, new = dict_or_empty(change.old.get("spec")), dict_or_empty(change.new.get("spec"))
     if _without(old, _STATEFUL_SET_MUTABLE) == _without(new, _STATEFUL_SET_MUTABLE):
         return []
