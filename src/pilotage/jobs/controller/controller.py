@@ -16,12 +16,14 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from pilotage.calls.recorder import EventRecorder
+from pilotage.calls.synchronous_calls import Calls
 from pilotage.calls.workload_change import WorkloadChange
 from pilotage.clock import Clock, rfc3339
 from pilotage.cycle.inbox import Inbox
 from pilotage.jobs.configuration.kinds import QueueingConfiguration
 from pilotage.jobs.controller.engine_keeper import EngineKeeper, StandbyView
-from pilotage.jobs.controller.events import ApiCalls, ObjectEventRecorder
+from pilotage.jobs.controller.events import QueueingEvents
 from pilotage.jobs.controller.flapping import Flapping
 from pilotage.jobs.controller.intake import QueueingIntake
 from pilotage.jobs.controller.metrics import Gauges, Meters
@@ -64,7 +66,7 @@ class QueueingController:
     def __init__(
         self,
         make_engine: Callable[[], JobQueueing],
-        calls: ApiCalls,
+        calls: Calls,
         clock: Clock,
         configuration: QueueingConfiguration,
         metrics: WorkloadMetrics,
@@ -83,7 +85,7 @@ class QueueingController:
         self._left_out = LeftOut(self._skipped)
         self.intake = QueueingIntake(self._objects, self.inbox, self._reconciler, self._left_out)
         self.intake.on_workload = self._note_workload
-        self._events = ObjectEventRecorder(calls, clock)
+        self._events = QueueingEvents(EventRecorder(calls, clock))
         self._keeper = EngineKeeper(make_engine, self._objects, self.intake, self._events, faults)
         self._writes = JobWrites(calls, self._events, clock, self._mark, self.inbox.wake)
         self._statuses: StatusWrites | None = None

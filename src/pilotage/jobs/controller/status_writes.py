@@ -17,8 +17,8 @@ from msgspec.structs import replace
 
 from pilotage.api.calls import CallDropped, Ending, Outcome, is_conflict, is_not_found
 from pilotage.calls.queueing_status import QueueingStatus
+from pilotage.calls.synchronous_calls import Calls
 from pilotage.clock import Clock
-from pilotage.jobs.controller.events import ApiCalls
 from pilotage.jobs.controller.release_order import ReleaseOrder
 from pilotage.jobs.controller.retries import Retries
 from pilotage.jobs.controller.status_bodies import queue_status, without_reservation, workload_status
@@ -55,7 +55,7 @@ class _Pending:
 @dataclass(slots=True)
 class StatusWrites:
     engine: JobQueueing
-    calls: ApiCalls
+    calls: Calls
     clock: Clock
     on_written: Callable[[str], None]
     """Called with the key of a workload whose status the API server has now, or will never have."""

@@ -13,11 +13,12 @@ from pilotage.calls.deletions import JobDeletion, WorkloadDeletion
 from pilotage.calls.job_change import JobChange
 from pilotage.calls.pod_release import PodRelease
 from pilotage.calls.queueing_object_change import QueueingObjectChange
+from pilotage.calls.synchronous_calls import Calls
 from pilotage.calls.victim_eviction import VictimEviction
 from pilotage.calls.workload_change import WorkloadChange
 from pilotage.calls.workload_creation import WorkloadCreation
 from pilotage.clock import Clock, rfc3339
-from pilotage.jobs.controller.events import ApiCalls, ObjectEventRecorder
+from pilotage.jobs.controller.events import QueueingEvents
 from pilotage.jobs.controller.flapping import Recreations
 from pilotage.jobs.controller.objects import ReconcileKey
 from pilotage.jobs.controller.retries import Retries
@@ -53,8 +54,8 @@ class JobWrites:
 
     def __init__(
         self,
-        calls: ApiCalls,
-        events: ObjectEventRecorder,
+        calls: Calls,
+        events: QueueingEvents,
         clock: Clock,
         on_over: Callable[[ReconcileKey], None],
         wake: Callable[[], None],
