@@ -119,14 +119,15 @@ class QueueingController:
         """Until cancelled. Call it when the first list of every watched kind was put in."""
         self._meters.role = self._gauges.role = role
         self.inbox.drain()
-        statuses = StatusWrites(
-            self._make_engine(), self._calls, self._clock, self._status_written, self._write_failed, self.inbox.wake
-        )
+        self._statuses = statuses = StatusWrites(self._make_engine(), self._calls, self._clock, self)
+        self.intake.is_spoiled = True  # there is no engine that knows anything
+        try:
+            await self._lead(statuses)
+        finally:
+            statuses.end()
+
+    async def _lead(self, statuses: StatusWrites) -> None:
         async with asyncio.TaskGroup() as tasks:
-            statuses.start(tasks)
-            self._writes.start(tasks)
-            self._statuses = statuses
-            self.intake.is_spoiled = True  # there is no engine that knows anything
             while True:
                 try:
                     if self.intake.is_spoiled:
@@ -281,9 +282,23 @@ class QueueingController:
         self._queues_due = now + max(_QUEUE_STATUS_SECONDS, len(self._changed_queues) / _QUEUE_STATUSES_PER_SECOND)
         self._changed_queues.clear()
 
-    def _write_failed(self, key: str, error: Exception) -> None:
+    # --- what becomes of statuses ------------------------------------------------------------------------------
+
+    def on_written(self, key: str) -> None:
+        workload = self._objects.workloads.get(key)
+        subject = subject_of_workload(workload) if workload is not None else None
+        if subject is not None:
+            self._mark(subject)
+
+    def on_failed(self, key: str, error: Exception) -> None:
         """A status could not even be put together, or what follows from its writing failed."""
         self._keeper.write_failed(key, error)
+        self.inbox.wake()
+
+    def on_read(self, workload: Workload) -> None:
+        self.intake.read(workload)
+
+    def wake(self) -> None:
         self.inbox.wake()
 
     # --- news --------------------------------------------------------------------------------------------------
@@ -291,12 +306,6 @@ class QueueingController:
     def _mark(self, subject: ReconcileKey) -> None:
         self.intake.dirty[subject] = None
         self.inbox.wake()
-
-    def _status_written(self, key: str) -> None:
-        workload = self._objects.workloads.get(key)
-        subject = subject_of_workload(workload) if workload is not None else None
-        if subject is not None:
-            self._mark(subject)
 
     def _note_workload(self, workload: Workload, is_gone: bool) -> None:
         if self._statuses is None:
