@@ -15,7 +15,7 @@ from pilotage.calls.dispatcher import Dispatcher
 from pilotage.jobs.controller.retries import Retries
 from pilotage.jobs.controller.status_writes import StatusWrites
 from pilotage.jobs.engine import JobQueueing
-from pilotage.model.kueue import Admission, QueueStatus, ReclaimablePod, RequeueState, Workload, WorkloadStatus
+from pilotage.model.kueue import Admission, ReclaimablePod, RequeueState, Workload, WorkloadStatus
 from pilotage.model.meta import ObjectMeta, TimedCondition
 from pilotage.testing import VirtualClock
 
@@ -398,58 +398,3 @@ async def test_a_failure_wakes_whoever_sleeps_until_the_next_look() -> None:
     assert retries.next_due() is None
     retries.failed("ns/w")
     assert woken == [clock.monotonic() + 1.0]
-
-
-class QueueServer:
-    """Takes the status of a queue; the first `failures` tries end in an error of the server."""
-
-    def __init__(self, failures: int = 0) -> None:
-        self.failures = failures
-        self.counts: list[int] = []
-
-    async def patch(self, kind: Any, namespace: str, name: str, body: bytes, **options: Any) -> bytes:
-        await asyncio.sleep(0)
-        if self.failures:
-            self.failures -= 1
-            raise Rejected(503)
-        self.counts.append(msgspec.json.decode(body)["status"]["pendingWorkloads"])
-        return msgspec.json.encode({"metadata": {"resourceVersion": "2"}})
-
-
-class CountingEngine(Engine):
-    def __init__(self) -> None:
-        super().__init__()
-        self.pending = 1
-
-    def cluster_queue_status(self, name: str) -> QueueStatus:
-        return QueueStatus(pending_workloads=self.pending)
-
-
-async def queue_statuses(server: QueueServer, changes: list[int]) -> list[int]:
-    """What is written if the number of pending workloads changes so, with a pause where it is negative."""
-    engine, clock = CountingEngine(), VirtualClock()
-    dispatcher = Dispatcher(cast(ApiWriter, server), clock)
-    writes = StatusWrites(cast(JobQueueing, engine), dispatcher, clock, News())
-    running = asyncio.create_task(dispatcher.run())
-    for count in changes:
-        if count < 0:
-            await clock.advance(20.0)
-        else:
-            engine.pending = count
-            writes.queue_changed("clusterqueues", "main")
-    await clock.advance(20.0)
-    running.cancel()
-    return server.counts
-
-
-async def test_changes_of_a_queue_before_its_status_is_sent_are_one_write() -> None:
-    assert await queue_statuses(QueueServer(), [1, 2, 3]) == [3]
-
-
-async def test_the_status_of_a_queue_that_is_as_it_was_written_is_not_written_again() -> None:
-    assert await queue_statuses(QueueServer(), [1, -1, 2, 1, -1, 2]) == [1, 2]
-
-
-async def test_the_status_of_a_queue_is_written_though_the_first_try_failed() -> None:
-    """What was tried but did not arrive was taken for written."""
-    assert await queue_statuses(QueueServer(failures=2), [4]) == [4]

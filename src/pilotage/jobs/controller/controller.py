@@ -28,6 +28,7 @@ from pilotage.jobs.controller.flapping import Flapping
 from pilotage.jobs.controller.intake import QueueingIntake
 from pilotage.jobs.controller.metrics import Gauges, Meters
 from pilotage.jobs.controller.objects import Objects, ReconcileKey, subject_of_workload
+from pilotage.jobs.controller.queue_statuses import QueueStatuses
 from pilotage.jobs.controller.reconciler import Reconciler
 from pilotage.jobs.controller.retention import Retention, removal
 from pilotage.jobs.controller.status_writes import StatusWrites
@@ -54,10 +55,6 @@ log = logging.getLogger(__name__)
 _CYCLES_PER_TURN: Final = 16
 _SUBJECTS_PER_TURN: Final = 64
 _SHORTEST_REST_SECONDS: Final = 0.001
-_QUEUE_STATUS_SECONDS: Final = 1.0
-"""The counts of a busy queue change with every workload; people and dashboards need them once a second."""
-_QUEUE_STATUSES_PER_SECOND: Final = 5.0
-"""Of many busy queues each is written less often: their counts must not cost more than their workloads."""
 
 
 class QueueingController:
@@ -91,8 +88,6 @@ class QueueingController:
         self._statuses: StatusWrites | None = None
         self._flapping = Flapping(clock)
         self._retention = Retention(configuration.object_retention_policies.workloads, clock)
-        self._changed_queues: dict[tuple[str, str], None] = {}
-        self._queues_due = float("-inf")
         self._meters = Meters(metrics)
         self._gauges = Gauges(metrics, lambda: self.engine, configuration)
 
@@ -121,12 +116,13 @@ class QueueingController:
         self.inbox.drain()
         self._statuses = statuses = StatusWrites(self._make_engine(), self._calls, self._clock, self)
         self.intake.is_spoiled = True  # there is no engine that knows anything
+        queues = QueueStatuses(lambda: statuses.engine, self._calls, self._clock)
         try:
-            await self._lead(statuses)
+            await self._lead(statuses, queues)
         finally:
             statuses.end()
 
-    async def _lead(self, statuses: StatusWrites) -> None:
+    async def _lead(self, statuses: StatusWrites, queues: QueueStatuses) -> None:
         async with asyncio.TaskGroup() as tasks:
             while True:
                 try:
@@ -141,8 +137,8 @@ class QueueingController:
                     # Give way to the network and the watches.
                     await self._clock.sleep(0)
                 else:
-                    self._write_queue_statuses(statuses.engine, statuses)
-                    await self._rest(tasks, statuses.engine, statuses)
+                    queues.write_changed()
+                    await self._rest(tasks, statuses, queues)
 
     def _turn(self, engine: JobQueueing, statuses: StatusWrites) -> bool:
         """Take in what has arrived and do a bounded part of what follows; False if nothing is left to do."""
@@ -160,12 +156,11 @@ class QueueingController:
         self._carry_out(engine.take_effects(), statuses)
         return has_more or bool(self.intake.dirty)
 
-    async def _rest(self, tasks: asyncio.TaskGroup, engine: JobQueueing, statuses: StatusWrites) -> None:
+    async def _rest(self, tasks: asyncio.TaskGroup, statuses: StatusWrites, queues: QueueStatuses) -> None:
         """Sleep until there is news or something is due."""
-        timers, now = engine.next_due(), self._clock.monotonic()
+        timers, now = statuses.engine.next_due(), self._clock.monotonic()
         kept = self._retention.next_due()
-        due = [statuses.retries.next_due(), self._writes.retries.next_due()]
-        due += [self._queues_due] if self._changed_queues else []
+        due = [statuses.retries.next_due(), self._writes.retries.next_due(), queues.next_due()]
         delays = [time - now for time in due if time is not None]
         delays += [time - self._clock.time() for time in (timers, kept) if time is not None]
         sleeper = tasks.create_task(self._wake_after(min(delays)), name="queueing timer") if delays else None
@@ -269,18 +264,6 @@ class QueueingController:
                 case _:
                     self._meters.record(effect)
         statuses.decided(changed)
-
-    def _write_queue_statuses(self, engine: JobQueueing, statuses: StatusWrites) -> None:
-        cluster_queues, local_queues = engine.take_changed_queues()
-        self._changed_queues.update(dict.fromkeys(("clusterqueues", name) for name in cluster_queues))
-        self._changed_queues.update(dict.fromkeys(("localqueues", key) for key in local_queues))
-        now = self._clock.monotonic()
-        if not self._changed_queues or now < self._queues_due:
-            return
-        for plural, key in self._changed_queues:
-            statuses.queue_changed(plural, key)
-        self._queues_due = now + max(_QUEUE_STATUS_SECONDS, len(self._changed_queues) / _QUEUE_STATUSES_PER_SECOND)
-        self._changed_queues.clear()
 
     # --- what becomes of statuses ------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Statuses on their way to the API server.
+"""Statuses of workloads on their way to the API server.
 
 The call queue sees to it that an object has at most one write pending and one in flight, and tries again what failed;
 what is written is made when its turn comes, so that it is always the newest. What is left to do here: a workload's
@@ -18,13 +18,13 @@ from typing import Any, Protocol
 
 from msgspec.structs import replace
 
-from pilotage.api.calls import CallDropped, Ending, Outcome, is_conflict, is_not_found
+from pilotage.api.calls import Ending, Outcome, is_conflict, is_not_found
 from pilotage.calls.queueing_status import QueueingStatus, WorkloadReading
 from pilotage.calls.synchronous_calls import Calls
 from pilotage.clock import Clock
 from pilotage.jobs.controller.release_order import ReleaseOrder
 from pilotage.jobs.controller.retries import Retries
-from pilotage.jobs.controller.status_bodies import queue_status, without_reservation, workload_status
+from pilotage.jobs.controller.status_bodies import without_reservation, workload_status
 from pilotage.jobs.engine import JobQueueing
 from pilotage.model import KINDS
 from pilotage.model.kueue import ReclaimablePod, Workload, WorkloadStatus
@@ -43,7 +43,7 @@ class StatusNews(Protocol):
         """The API server has the status of this workload now, or will never have it."""
 
     def on_failed(self, key: str, error: Exception) -> None:
-        """The status of a workload (or queue) could not be dealt with, for reasons of our own."""
+        """The status of a workload could not be dealt with, for reasons of our own."""
 
     def on_read(self, workload: Workload) -> None:
         """The API server has this version, which the watch has not brought."""
@@ -95,8 +95,6 @@ class StatusWrites:
     _pending: dict[str, _Pending] = field(default_factory=dict)
     _versions: dict[str, str] = field(default_factory=dict)
     _overlays: dict[str, _Overlay] = field(default_factory=dict)
-    _queue_bodies: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
-    """What was last written."""
     _is_over: bool = False
 
     def __post_init__(self) -> None:
@@ -301,37 +299,6 @@ class StatusWrites:
         if overlay.reclaimable is not None:
             status = replace(status, reclaimable_pods=overlay.reclaimable)
         return status
-
-    # --- queues ------------------------------------------------------------------------------------------------
-
-    def queue_changed(self, plural: str, key: str) -> None:
-        """No other process writes these. The call queue keeps one pending call for each, whose body is made when it is
-        sent: changes that come before that are one write."""
-        namespace, _, name = key.rpartition("/")
-        is_local, queue, sent = plural == "localqueues", (plural, key), dict[str, Any]()
-
-        def body() -> dict[str, Any] | None:
-            try:
-                status = self.engine.local_queue_status(key) if is_local else self.engine.cluster_queue_status(name)
-            except KeyError:
-                return None  # deleted meanwhile
-            wanted = queue_status(status, tells_borrowed=not is_local)
-            # Counts often come back to what they were before anybody has read them.
-            if self._queue_bodies.get(queue) == wanted:
-                return None
-            sent["status"] = wanted
-            return sent
-
-        def over(outcome: Outcome) -> None:
-            error = outcome.error
-            if outcome.ending is Ending.DONE and sent:
-                self._queue_bodies[queue] = sent["status"]
-            elif error is not None:
-                self._queue_bodies.pop(queue, None)
-                if not is_not_found(error) and not isinstance(error, CallDropped):
-                    log.info("status of a queue was not written: queue=%s error=%s", key, error)
-
-        self.calls.submit(QueueingStatus(KINDS[plural], namespace, name, body), over)
 
 
 def _says_the_same(one: TimedCondition, other: TimedCondition) -> bool:
