@@ -16,9 +16,9 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from pilotage.calls.queueing_writes import WorkloadChange
 from pilotage.calls.recorder import EventRecorder
 from pilotage.calls.synchronous_calls import Calls
-from pilotage.calls.workload_change import WorkloadChange
 from pilotage.clock import Clock, rfc3339
 from pilotage.cycle.inbox import Inbox
 from pilotage.jobs.configuration.kinds import QueueingConfiguration

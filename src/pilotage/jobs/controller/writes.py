@@ -10,14 +10,17 @@ from typing import Final
 
 from pilotage.api.calls import ApiCall, CallSkipped, Outcome, is_conflict, is_not_found
 from pilotage.api.conditions import PodCondition
-from pilotage.calls.deletions import JobDeletion, WorkloadDeletion
-from pilotage.calls.job_change import JobChange
-from pilotage.calls.pod_release import PodRelease
-from pilotage.calls.queueing_object_change import QueueingObjectChange
+from pilotage.calls.queueing_writes import (
+    JobChange,
+    JobDeletion,
+    PodRelease,
+    QueueingObjectChange,
+    WorkloadChange,
+    WorkloadCreation,
+    WorkloadDeletion,
+)
 from pilotage.calls.synchronous_calls import Calls
 from pilotage.calls.victim_eviction import VictimEviction
-from pilotage.calls.workload_change import WorkloadChange
-from pilotage.calls.workload_creation import WorkloadCreation
 from pilotage.clock import Clock, rfc3339
 from pilotage.jobs.controller.events import QueueingEvents
 from pilotage.jobs.controller.flapping import Recreations
