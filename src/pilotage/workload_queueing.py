@@ -6,11 +6,11 @@ import asyncio
 import logging
 import random
 
+from pilotage.calls.synchronous_calls import Calls
 from pilotage.clock import Clock
 from pilotage.jobs.adapters import marks
 from pilotage.jobs.configuration.kinds import KNOWN_FRAMEWORKS, QueueingConfiguration
 from pilotage.jobs.controller.controller import QueueingController
-from pilotage.jobs.controller.events import ApiCalls
 from pilotage.jobs.engine import JobQueueing
 from pilotage.jobs.visibility import VisibilityApi
 from pilotage.kube.client import KubeClient
@@ -30,7 +30,7 @@ class QueueingProcess:
     def __init__(
         self,
         client: KubeClient,
-        calls: ApiCalls,
+        calls: Calls,
         clock: Clock,
         rng: random.Random,
         configuration: QueueingConfiguration,

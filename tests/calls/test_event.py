@@ -6,10 +6,9 @@ import asyncio
 
 import pytest
 
-from pilotage.api.calls import Lane
+from pilotage.api.calls import Lane, ObjectReference
 from pilotage.calls.dispatcher import Dispatcher
 from pilotage.calls.event import EventCreation, EventFacts, shortened
-from pilotage.calls.object_event import ObjectEvent, ObjectEventFacts, Regarding
 from pilotage.calls.recorder import EventRecorder
 from pilotage.testing import VirtualClock, pod
 from tests.calls.captured_writes import CapturedWrites
@@ -56,9 +55,7 @@ async def test_an_event_is_about_one_version_of_a_pod() -> None:
 async def test_a_pod_with_the_longest_name_has_events_too() -> None:
     writer, long = CapturedWrites(), "p" * 253
     await EventCreation(pod(long).build(), FACTS).perform(writer)
-    regarding = Regarding("batch/v1", "Job", "default", long, "u")
-    facts = ObjectEventFacts("Normal", "Started", "Start", "begun", "pilotage", "pilotage-host", FACTS.time, "18a")
-    await ObjectEvent(regarding, facts).perform(writer)
+    await EventCreation(ObjectReference("batch/v1", "Job", "default", long, "u"), FACTS).perform(writer)
     assert [write.body["metadata"]["name"] for write in writer.writes] == ["p" * 249 + ".18a"] * 2
     assert [write.body["regarding"]["name"] for write in writer.writes] == [long, long]
 
@@ -95,6 +92,23 @@ async def test_the_recorder_sends_events_in_the_background_under_names_that_diff
     body = writer.writes[0].body
     assert body["reportingController"] == "mine" and body["reportingInstance"].startswith("mine-")
     assert body["eventTime"] == "2026-01-01T00:00:00.000000Z"
+
+
+async def test_what_is_recorded_as_new_never_becomes_a_series() -> None:
+    """Events of workload queueing: the same reason again, about the same workload, says something else."""
+    writer, clock = CapturedWrites(), VirtualClock()
+    dispatcher = Dispatcher(writer)
+    recorder = EventRecorder(dispatcher, clock)
+    workload = ObjectReference("kueue.x-k8s.io/v1beta2", "Workload", "team", "w", "u")
+    for victim in ("a", "b"):
+        recorder.record_new(workload, "queueing", "Normal", "PreemptedWorkload", "PreemptedWorkload", victim)
+    async with asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(dispatcher.run())
+        await clock.settle()
+        running.cancel()
+    assert [write.verb for write in writer.writes] == ["create", "create"]
+    assert [write.body["note"] for write in writer.writes] == ["a", "b"]
+    assert writer.writes[0].body["regarding"]["kind"] == "Workload"
 
 
 async def test_while_pods_wait_for_their_turn_an_event_is_held_back_for_a_second_and_no_longer() -> None:

@@ -66,11 +66,11 @@ BUGS = (
     Bug("a failed binding is not forgotten", Cluster, "forget", lambda self, uid: None, 5),
     Bug("a new list does not delete", Intake, "_replace", _list_without_deletions, 15),
     Bug("an expired watch does not list again", Reflector, "_must_relist", lambda *_: False, 7),
-    Bug("quota is given away before it is back", ReleaseOrder, "may_go", lambda *_: True, 28),
+    Bug("quota is given away before it is back", ReleaseOrder, "may_go", lambda *_: True, 119),
     Bug("allocated devices are not counted", DeviceLedger, "_count", lambda *_: None, 0),
     Bug("nominations are not cleared", Nominations, "remove", lambda *_: None, 0),
     Bug("backoff never ends", SchedulingQueue, "release_backoff", lambda self: 0, 5),
-    Bug("what was written is written again until it is seen", StatusWrites, "_is_unseen", lambda *_: False, 16),
+    Bug("what was written is written again until it is seen", StatusWrites, "_is_unseen", lambda *_: False, 29),
 )
 
 
@@ -78,7 +78,7 @@ def main() -> int:
     """Print the first seed that finds each bug."""
     missed = 0
     for bug in BUGS:
-        for seed in range(60):
+        for seed in range(150):
             outcome = bug.outcome(seed)
             if outcome.violations:
                 first = outcome.violations[0]

@@ -1,4 +1,4 @@
-"""Write the status of a Workload, or of a queue, as it is when its turn comes.
+"""Write the status of a Workload, or of a queue, as it is when its turn comes; read a Workload that has changed.
 
 Nothing is lost by what others write meanwhile: the status is written for the version that it was worked out from, and
 refused (409) if there is a newer one.
@@ -12,7 +12,9 @@ from typing import Any, ClassVar
 import msgspec
 
 from pilotage.api.calls import ApiCall, ApiWriter, Lane, Relevance
+from pilotage.model import KINDS
 from pilotage.model.kinds import KindInfo
+from pilotage.model.kueue import Workload
 
 _MERGE_PATCH = "application/merge-patch+json"
 
@@ -66,3 +68,26 @@ class QueueingStatus(ApiCall):
             subresource="status",
         )
         self.written_version = _written.decode(answer).metadata.resource_version
+
+
+class WorkloadReading(ApiCall):
+    """GET a workload of which the watch has not brought the newest version."""
+
+    __slots__ = ("_name", "_namespace", "found")
+
+    kind: ClassVar[str] = "workload_reading"
+    lane: ClassVar[Lane] = Lane.STATUS
+    relevance: ClassVar[int] = Relevance.STATUS
+    is_repeatable: ClassVar[bool] = True
+
+    def __init__(self, namespace: str, name: str) -> None:
+        self._namespace = namespace
+        self._name = name
+        self.found: Workload | None = None
+
+    @property
+    def object_key(self) -> str:
+        return f"{self._namespace}/{self._name}/{self.kind}"
+
+    async def perform(self, writer: ApiWriter) -> None:
+        self.found = KINDS["workloads"].decode(await writer.get(KINDS["workloads"], self._namespace, self._name))

@@ -1,4 +1,4 @@
-"""Events about pods and other objects, sent in the background."""
+"""Events of scheduling, of plugins and of workload queueing, about any object; sent in the background."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import socket
 from collections import deque
 from collections.abc import Hashable
 
-from pilotage.calls.dispatcher import Dispatcher
 from pilotage.calls.event import EventCreation, EventFacts, Repetition, Subject
 from pilotage.calls.recent_events import RecentEvent, RecentEvents
+from pilotage.calls.synchronous_calls import Calls
 from pilotage.clock import Clock, rfc3339_micro
 from pilotage.model import Pod
 from pilotage.model.names import reporting_instance
@@ -28,8 +28,8 @@ class EventRecorder:
     its last second and those that the API server has not answered; one that comes to an orderly end loses none.
     """
 
-    def __init__(self, dispatcher: Dispatcher, clock: Clock) -> None:
-        self._dispatcher = dispatcher
+    def __init__(self, calls: Calls, clock: Clock) -> None:
+        self._calls = calls
         self._clock = clock
         self._is_busy = False
         self._waiting: deque[tuple[float, EventCreation]] = deque()
@@ -56,18 +56,22 @@ class EventRecorder:
     ) -> None:
         """An event about any object, as if this scheduler had told of it."""
         if reason in _ONCE:
-            self._create(subject, self._facts(type_, reason, action, note, reporter, related))
+            self._submit(EventCreation(subject, self._facts(type_, reason, action, note, reporter, related)))
             return
         key = (type_, action, reason, reporter, _mark(subject), None if related is None else _mark(related))
         now = self._clock.monotonic()
         recent = self._recent.again(key, now)
         if recent is None:
             facts = self._facts(type_, reason, action, note, reporter, related)
-            self._create(subject, facts)
+            self._submit(EventCreation(subject, facts))
             self._recent.add(key, (subject, facts), now)
         elif recent.count == 2:
             recent.count_written = recent.count
             self._write_series(recent)
+
+    def record_new(self, subject: Subject, reporter: str, type_: str, reason: str, action: str, note: str) -> None:
+        """An Event of its own, whatever was recorded before: each note says something else."""
+        self._submit(EventCreation(subject, self._facts(type_, reason, action, note, reporter, None)))
 
     def tick(self) -> None:
         """Write what has waited for too long and the series whose time has come; to be called every second or so."""
@@ -81,16 +85,13 @@ class EventRecorder:
         waiting = self._waiting
         latest = self._clock.monotonic() - LONGEST_WAIT_SECONDS if is_busy and waiting else math.inf
         while waiting and waiting[0][0] <= latest:
-            self._dispatcher.submit(waiting.popleft()[1])
+            self._calls.submit(waiting.popleft()[1])
 
     def _submit(self, creation: EventCreation) -> None:
         if self._is_busy:
             self._waiting.append((self._clock.monotonic(), creation))
         else:
-            self._dispatcher.submit(creation)
-
-    def _create(self, subject: Subject, facts: EventFacts) -> None:
-        self._submit(EventCreation(subject, facts))
+            self._calls.submit(creation)
 
     def _write_series(self, recent: RecentEvent[tuple[Subject, EventFacts]]) -> None:
         age = self._clock.monotonic() - recent.last_seen

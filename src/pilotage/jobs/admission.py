@@ -98,7 +98,7 @@ class AdmissionCycle:
         trees = {id(root): root for queue in self._queues.take_dirty() for root in [queue.node.root]}
         found = []
         for root in trees.values():
-            for leaf in root.leaves():
+            for leaf in root.leaves:
                 queue = self._tree.queues[leaf.name]
                 self._inspection.obj = queue.obj
                 head = self._head(queue) if queue.is_active else None
@@ -243,6 +243,7 @@ class AdmissionCycle:
         self._was_admitted = True
         self._changed.add(id(entry.queue.node.root))
         self._workloads.reserve(entry.record, entry.queue, entry.assignment)
+        self._upper_bound.forget()
         if self._queues.pending(entry.queue).may_have_more(entry.queue.generation):
             self._queues.mark_dirty(entry.queue)
 

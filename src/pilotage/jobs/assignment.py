@@ -227,16 +227,17 @@ class _Search:
         self, need: PodSetNeed, pair: FlavorResource, amount: int, obstacles: list[Obstacle]
     ) -> tuple[Mode, int]:
         node = self._queue.node
-        most = node.potential(pair)
+        account = node.account(pair)
+        most = account.potential()
         if amount > most:
             obstacles.append(Obstacle(need.name, *pair, c.EXCEEDS_MAX_QUOTA, need=amount, have=0, most=most))
             return Mode.NO_FIT, 0
-        have = max(0, node.available(pair))
+        have = max(0, account.available())
         level, is_below_root = node.borrowing_level(pair, amount)
         if amount <= have:
             return Mode.FIT, level
         obstacles.append(Obstacle(need.name, *pair, c.WAITING_FOR_QUOTA, need=amount, have=have, most=most))
-        if amount <= node.quota(pair).nominal or is_below_root or self._may_preempt_while_borrowing():
+        if amount <= account.nominal or is_below_root or self._may_preempt_while_borrowing():
             return self._oracle.possibility(self._record, self._queue, pair, amount)
         return Mode.NO_FIT, 0
 

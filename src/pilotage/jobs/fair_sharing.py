@@ -260,7 +260,7 @@ class _Contest:
         # A node inside its quota gives nothing back, except to itself.
         order = sorted(node.children, key=lambda child: (-share(child), child.name))
         for child in order:
-            mine = child is self._node or self._node in child.leaves()
+            mine = child is self._node or self._node in child.leaves
             if share(child) == 0 and not mine:
                 continue
             found = self._descend(child, lines)

@@ -162,7 +162,7 @@ def candidate_order(candidate: PreemptionCandidate) -> tuple[bool, int, int, int
 
 def _uses(record: WorkloadRecord, want: PreemptionRequest) -> bool:
     """Whether it holds something of what is lacking."""
-    return any(pair in record.usage for pair in want.pairs) and record.uid not in want.gone
+    return not want.pairs.isdisjoint(record.usage) and record.uid not in want.gone
 
 
 def _kind(want: PreemptionRequest, candidate: WorkloadRecord, is_entitled: bool) -> CandidateKind:

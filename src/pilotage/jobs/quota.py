@@ -114,7 +114,7 @@ class Account:
 class QuotaNode:
     """A ClusterQueue or a cohort in the tree."""
 
-    __slots__ = ("accounts", "children", "height", "is_queue", "name", "parent", "quotas", "weight")
+    __slots__ = ("accounts", "children", "height", "is_queue", "leaves", "name", "parent", "quotas", "weight")
 
     def __init__(self, name: str, quotas: dict[FlavorResource, Quota], *, is_queue: bool, weight: float = 1.0) -> None:
         self.name = name
@@ -125,6 +125,8 @@ class QuotaNode:
         self.children: list[QuotaNode] = []
         self.height = 0
         """The longest way down to a leaf."""
+        self.leaves: list[QuotaNode] = [self] if is_queue else []
+        """The ClusterQueues of the subtree."""
         self.accounts: dict[FlavorResource, Account] = {pair: Account(quota, None) for pair, quota in quotas.items()}
 
     def attach(self, parent: QuotaNode) -> None:
@@ -145,12 +147,6 @@ class QuotaNode:
             node = node.parent
         return node
 
-    def leaves(self) -> Iterator[QuotaNode]:
-        if self.is_queue:
-            yield self
-        for child in self.children:
-            yield from child.leaves()
-
     def quota(self, pair: FlavorResource) -> Quota:
         return self.quotas.get(pair, _NONE)
 
@@ -163,9 +159,11 @@ class QuotaNode:
         return found
 
     def total_up(self) -> None:
-        """Work out subtree, local, usage and height of a whole tree from its quotas and the usage of its leaves."""
-        self.height = 1 + max((child.height for child in self._totalled()), default=-1)
+        """Work out leaves, subtree, local, usage and height of a whole tree from its quotas and the usage of leaves."""
         for child in self.children:
+            child.total_up()
+            self.leaves += child.leaves
+            self.height = max(self.height, 1 + child.height)
             for pair, below in child.accounts.items():
                 account = self.account(pair)
                 below.parent = account
@@ -174,11 +172,6 @@ class QuotaNode:
         for account in self.accounts.values():
             if account.lending_limit is not None:
                 account.local = max(0, account.subtree - account.lending_limit)
-
-    def _totalled(self) -> list[QuotaNode]:
-        for child in self.children:
-            child.total_up()
-        return self.children
 
     # --- booking ------------------------------------------------------------------------------------------------------
 
@@ -190,12 +183,14 @@ class QuotaNode:
         return self.account(pair).usage
 
     def add(self, amounts: Amounts) -> None:
+        accounts = self.accounts
         for pair, amount in amounts.items():
-            self.account(pair).add(amount)
+            (accounts.get(pair) or self.account(pair)).add(amount)
 
     def remove(self, amounts: Amounts) -> None:
+        accounts = self.accounts
         for pair, amount in amounts.items():
-            self.account(pair).add(-amount)
+            (accounts.get(pair) or self.account(pair)).add(-amount)
 
     # --- what is left -------------------------------------------------------------------------------------------------
 
@@ -207,7 +202,11 @@ class QuotaNode:
         return self.account(pair).potential()
 
     def fits(self, amounts: Amounts) -> bool:
-        return all(amount <= max(0, self.account(pair).available()) for pair, amount in amounts.items())
+        accounts = self.accounts
+        for pair, amount in amounts.items():
+            if amount > 0 and amount > (accounts.get(pair) or self.account(pair)).available():
+                return False
+        return True
 
     # --- borrowing ----------------------------------------------------------------------------------------------------
 
@@ -227,8 +226,9 @@ class QuotaNode:
         )
 
     def is_within_quota(self, pairs: Iterable[FlavorResource]) -> bool:
+        accounts = self.accounts
         for pair in pairs:
-            account = self.account(pair)
+            account = accounts.get(pair) or self.account(pair)
             if account.usage > account.subtree:
                 return False
         return True

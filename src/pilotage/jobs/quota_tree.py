@@ -59,7 +59,7 @@ class QuotaTree:
 
     def tree_of(self, queue: QueueState) -> Iterator[QueueState]:
         """All ClusterQueues that share quota with this one, itself included."""
-        for leaf in queue.node.root.leaves():
+        for leaf in queue.node.root.leaves:
             yield self._queues[leaf.name]
 
     def reserving_of(self, pair: FlavorResource, queue: QueueState) -> Iterator[tuple[QueueState, WorkloadRecord, int]]:

@@ -37,10 +37,13 @@ class QuotaUpperBound:
         self._tree = tree
         self._is_fair = is_fair
         self._lent: dict[tuple[int, FlavorResource], list[_Lent]] = {}
+        self._totals: dict[tuple[int, FlavorResource, int], int] = {}
+        """Of what was lent, by tree, pair and priority."""
 
     def forget(self) -> None:
         """Usage has changed."""
         self._lent.clear()
+        self._totals.clear()
 
     def within(self, queue: QueueState, pair: FlavorResource, priority: int) -> int:
         """What a workload of this priority could get."""
@@ -51,11 +54,19 @@ class QuotaUpperBound:
             total += _below(queue.by_priority.get(pair, {}), priority + takes_equal)
         if policy.reclaim_within_cohort != "Never" and queue.node.parent is not None:
             limit = _EVERYBODY if policy.reclaim_within_cohort == "Any" else priority
-            total += sum(one.below(limit) for one in self._lent_in_tree(queue, pair))
+            total += self._lent_below(queue, pair, limit)
         return total
 
-    def _lent_in_tree(self, queue: QueueState, pair: FlavorResource) -> list[_Lent]:
-        place = (id(queue.node.root), pair)
+    def _lent_below(self, queue: QueueState, pair: FlavorResource, priority: int) -> int:
+        root = id(queue.node.root)
+        total = self._totals.get((root, pair, priority))
+        if total is None:
+            lent = self._lent_in_tree(queue, pair, root)
+            total = self._totals[root, pair, priority] = sum(one.below(priority) for one in lent)
+        return total
+
+    def _lent_in_tree(self, queue: QueueState, pair: FlavorResource, root: int) -> list[_Lent]:
+        place = (root, pair)
         found = self._lent.get(place)
         if found is None:
             tree = (other for other in self._tree.tree_of(queue) if other.node.borrows)

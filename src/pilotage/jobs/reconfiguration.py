@@ -53,7 +53,7 @@ class Reconfiguration:
 
     def _note_tree(self, node: QuotaNode) -> None:
         """Everybody who shared quota with it until now: what it used or kept from them may be theirs."""
-        self._changed_queues |= dict.fromkeys(leaf.name for leaf in node.root.leaves())
+        self._changed_queues |= dict.fromkeys(leaf.name for leaf in node.root.leaves)
 
     def _note_queue(self, name: str) -> None:
         self._is_due = True

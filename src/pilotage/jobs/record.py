@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from msgspec import structs
+
 from pilotage.jobs import conditions as c
 from pilotage.jobs.quota import FlavorResource
 from pilotage.jobs.rejections import QuotaRejection
@@ -153,7 +155,7 @@ class WorkloadRecord:
     """Of the last admission cycle that looked at it."""
     reported_at: int = 0
     """When its reason for waiting was last written."""
-    _written: WorkloadStatus | None = None
+    _written: Workload | None = None
 
     # --- what can be read ---------------------------------------------------------------------------------------------
 
@@ -226,23 +228,25 @@ class WorkloadRecord:
             return False
         return self.requeue_at is None or self.requeue_at <= now
 
-    def status(self, make: Callable[[WorkloadRecord], WorkloadStatus]) -> WorkloadStatus:
-        """As it stands in the API; made when somebody asks, and kept until something changes."""
+    def written(self, status: Callable[[WorkloadRecord], WorkloadStatus]) -> Workload:
+        """The object with the status of this record; made when somebody asks, and kept until something changes."""
         if self._written is None:
-            self._written = make(self)
+            self._written = structs.replace(self.seen, status=status(self))
         return self._written
 
     def check(self) -> None:
         written = self._written
-        assert written is None or written.conditions == self.conditions.written(), "what is remembered is true"
+        assert written is None or written.status.conditions == self.conditions.written(), "what is remembered is true"
+        assert written is None or written.resource_version == self.seen.resource_version, "of the newest version"
 
     # --- what its object says -----------------------------------------------------------------------------------------
 
     def see(self, workload: Workload) -> Workload:
         """Another version of the object came; returns the one before."""
         old, self.seen = self.seen, workload
-        if old.status.reclaimable_pods != workload.status.reclaimable_pods:
-            self._written = None
+        if self._written is not None:
+            is_same = old.status.reclaimable_pods == workload.status.reclaimable_pods
+            self._written = structs.replace(workload, status=self._written.status) if is_same else None
         return old
 
     def reshape(self, shape: WorkloadShape) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from pilotage.clock import rfc3339
 from pilotage.jobs import conditions as c
 from pilotage.jobs.conditions import epoch
@@ -51,7 +49,7 @@ def new_record(workload: Workload, shape: WorkloadShape, now: int) -> WorkloadRe
 
 def with_status(record: WorkloadRecord) -> Workload:
     """The object with the status that the record stands for."""
-    return msgspec.structs.replace(record.seen, status=record.status(_status))
+    return record.written(_status)
 
 
 def _status(record: WorkloadRecord) -> WorkloadStatus:

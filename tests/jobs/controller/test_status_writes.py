@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any, cast
 
 import msgspec
 from msgspec.structs import replace
 
-from pilotage.api.calls import ApiCall, ApiWriter, OnOutcome
+from pilotage.api.calls import ApiWriter
 from pilotage.calls.dispatcher import Dispatcher
 from pilotage.jobs.controller.retries import Retries
 from pilotage.jobs.controller.status_writes import StatusWrites
 from pilotage.jobs.engine import JobQueueing
-from pilotage.model.kueue import Admission, QueueStatus, ReclaimablePod, RequeueState, Workload, WorkloadStatus
+from pilotage.model.kueue import Admission, ReclaimablePod, RequeueState, Workload, WorkloadStatus
 from pilotage.model.meta import ObjectMeta, TimedCondition
 from pilotage.testing import VirtualClock
 
@@ -42,11 +44,9 @@ class Server:
         self.bodies.append(told["status"])
         return msgspec.json.encode({"metadata": {"resourceVersion": str(self.version)}})
 
-    def submit(self, call: ApiCall, on_outcome: OnOutcome | None = None) -> None:
-        raise AssertionError("statuses of workloads are awaited")
-
-    async def perform(self, call: ApiCall) -> None:
-        await call.perform(cast(ApiWriter, self))
+    async def get(self, kind: Any, namespace: str, name: str) -> bytes:
+        metadata = {"name": name, "namespace": namespace, "uid": "u", "resourceVersion": str(self.version)}
+        return msgspec.json.encode({"metadata": metadata})
 
 
 class Engine:
@@ -72,21 +72,58 @@ class Engine:
         return self.current
 
 
+class News:
+    """Remembers what it is told."""
+
+    def __init__(self, on_written: Callable[[str], None] = lambda key: None) -> None:
+        self.written: list[str] = []
+        self.failed: list[str] = []
+        self.read: list[str] = []
+        self._on_written = on_written
+
+    def on_written(self, key: str) -> None:
+        self.written.append(key)
+        self._on_written(key)
+
+    def on_failed(self, key: str, error: Exception) -> None:
+        self.failed.append(key)
+
+    def on_read(self, workload: Workload) -> None:
+        self.read.append(workload.resource_version)
+
+    def wake(self) -> None:
+        pass
+
+
+@asynccontextmanager
+async def sending(
+    server: Any, engine: Engine, news: News | None = None
+) -> AsyncIterator[tuple[StatusWrites, VirtualClock]]:
+    """Writes through a real call queue and dispatcher."""
+    clock = VirtualClock()
+    dispatcher = Dispatcher(cast(ApiWriter, server), clock)
+    writes = StatusWrites(cast(JobQueueing, engine), dispatcher, clock, news or News())
+    async with asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(dispatcher.run())
+        await clock.settle()
+        yield writes, clock
+        await clock.settle()
+        running.cancel()
+
+
 async def settled() -> None:
     await VirtualClock().settle()
 
 
 async def test_a_newer_version_is_taken_in_before_the_status_is_written_again() -> None:
-    server, engine, written = Server(), Engine(), list[str]()
-    writes = StatusWrites(cast(JobQueueing, engine), server, VirtualClock(), written.append)
-    async with asyncio.TaskGroup() as tasks:
-        writes.start(tasks)
+    server, engine, news = Server(), Engine(), News()
+    async with sending(server, engine, news) as (writes, _):
         writes.seen(engine.seen(1))
         server.version = 7  # somebody else has written
         engine.decide(1)
         writes.changed("ns/w")
         await settled()
-        assert server.bodies == [] and writes.is_pending("ns/w") and written == []
+        assert server.bodies == [] and writes.is_pending("ns/w") and news.written == []
         engine.decide(2)
         writes.changed("ns/w")
         await settled()
@@ -94,19 +131,17 @@ async def test_a_newer_version_is_taken_in_before_the_status_is_written_again() 
         writes.seen(engine.seen(7))
         await settled()
         assert [body["requeueState"]["count"] for body in server.bodies] == [2]
-        assert written == ["ns/w"] and not writes.is_pending("ns/w")
+        assert news.written == ["ns/w"] and not writes.is_pending("ns/w")
 
 
 async def test_what_was_written_is_not_written_again_while_the_watch_lags() -> None:
     """The workload is compared with its job after every write; until the watch has brought the write they differ."""
-    server, engine, written = Server(), Engine(), list[str]()
-    writes = StatusWrites(cast(JobQueueing, engine), server, VirtualClock(), written.append)
+    server, engine, news = Server(), Engine(), News()
     pods = (ReclaimablePod("main", 2),)
     waiting = TimedCondition(
         type="WaitingForReplacementPods", status="True", last_transition_time="2026-01-01T00:00:00Z"
     )
-    async with asyncio.TaskGroup() as tasks:
-        writes.start(tasks)
+    async with sending(server, engine, news) as (writes, _):
         writes.seen(engine.seen(1))
         writes.set_reclaimable("ns/w", pods)
         writes.set_condition("ns/w", waiting)
@@ -124,9 +159,7 @@ async def test_what_was_written_is_not_written_again_while_the_watch_lags() -> N
 
 async def test_what_somebody_else_took_out_is_written_again() -> None:
     server, engine = Server(), Engine()
-    writes = StatusWrites(cast(JobQueueing, engine), server, VirtualClock(), lambda key: None)
-    async with asyncio.TaskGroup() as tasks:
-        writes.start(tasks)
+    async with sending(server, engine) as (writes, _):
         writes.seen(engine.seen(1))
         writes.set_reclaimable("ns/w", (ReclaimablePod("main", 2),))
         await settled()
@@ -140,9 +173,7 @@ async def test_what_somebody_else_took_out_is_written_again() -> None:
 
 async def test_our_own_writes_need_not_be_seen_first() -> None:
     server, engine = Server(), Engine()
-    writes = StatusWrites(cast(JobQueueing, engine), server, VirtualClock(), lambda key: None)
-    async with asyncio.TaskGroup() as tasks:
-        writes.start(tasks)
+    async with sending(server, engine) as (writes, _):
         writes.seen(engine.seen(1))
         for count in (1, 2, 3):
             engine.decide(count)
@@ -158,9 +189,7 @@ async def test_our_own_writes_need_not_be_seen_first() -> None:
 async def test_a_refusal_for_good_is_told_to_the_engine() -> None:
     server, engine = Server(), Engine()
     server.rejection = 422
-    writes = StatusWrites(cast(JobQueueing, engine), server, VirtualClock(), lambda key: None)
-    async with asyncio.TaskGroup() as tasks:
-        writes.start(tasks)
+    async with sending(server, engine) as (writes, _):
         writes.changed("ns/w")
         await settled()
         assert engine.refused == ["ns/w"] and not writes.is_pending("ns/w")
@@ -168,7 +197,7 @@ async def test_a_refusal_for_good_is_told_to_the_engine() -> None:
 
 async def test_a_refusal_is_looked_at_again_later_and_later() -> None:
     """What the job says and the workload lacks is found missing at every look, and refused again."""
-    server, engine, clock = Server(), Engine(), VirtualClock()
+    server, engine = Server(), Engine()
     server.rejection = 403
     tried = 0
 
@@ -177,9 +206,7 @@ async def test_a_refusal_is_looked_at_again_later_and_later() -> None:
         tried += 1
         writes.set_reclaimable(key, (ReclaimablePod("main", 2),))
 
-    writes = StatusWrites(cast(JobQueueing, engine), server, clock, look)
-    async with asyncio.TaskGroup() as tasks:
-        writes.start(tasks)
+    async with sending(server, engine, News(look)) as (writes, clock):
         writes.set_reclaimable("ns/w", (ReclaimablePod("main", 2),))
         for _ in range(60):
             await clock.advance(1.0)
@@ -193,29 +220,95 @@ async def test_a_refusal_is_looked_at_again_later_and_later() -> None:
         writes.gone("ns/w")
 
 
-async def test_a_passing_failure_is_tried_again_later() -> None:
-    server, engine, clock = Server(), Engine(), VirtualClock()
+async def test_a_passing_failure_is_tried_again_with_what_is_to_be_written_by_then() -> None:
+    server, engine = Server(), Engine()
     server.rejection = 500
-    writes = StatusWrites(cast(JobQueueing, engine), server, clock, lambda key: None)
-    async with asyncio.TaskGroup() as tasks:
-        writes.start(tasks)
+    async with sending(server, engine) as (writes, clock):
+        engine.decide(1)
         writes.changed("ns/w")
-        await settled()
+        await clock.advance(30.0)
+        assert writes.is_pending("ns/w") and server.bodies == []
+        engine.decide(2)
+        server.rejection = None
+        await clock.advance(15.0)
+        assert [body["requeueState"]["count"] for body in server.bodies] == [2] and not writes.is_pending("ns/w")
+
+
+async def test_a_status_that_the_call_queue_has_given_up_is_not_lost() -> None:
+    server, engine = Server(), Engine()
+    server.rejection = 500
+    async with sending(server, engine) as (writes, clock):
+        writes.changed("ns/w")
+        for _ in range(70):
+            await clock.advance(10.0)
         due = writes.retries.next_due()
         assert writes.is_pending("ns/w") and due is not None
         server.rejection = None
-        await clock.advance(due - clock.monotonic())
+        await clock.advance(max(0.0, due - clock.monotonic()))
         writes.try_again()
         await settled()
         assert len(server.bodies) == 1 and not writes.is_pending("ns/w")
 
 
+async def test_after_a_conflict_the_workload_is_read_if_the_watch_does_not_bring_it() -> None:
+    server, engine, news = Server(), Engine(), News()
+    async with sending(server, engine, news) as (writes, clock):
+        writes.seen(engine.seen(1))
+        server.version = 7  # somebody else has written, and the watch does not tell
+        engine.decide(1)
+        writes.changed("ns/w")
+        await settled()
+        writes.try_again()
+        assert news.read == [], "the watch is given a second"
+        await clock.advance(1.0)
+        writes.try_again()
+        await settled()
+        assert news.read == ["7"] and server.bodies == [], "what the other one wrote is not overwritten unseen"
+        writes.seen(engine.seen(7))
+        await settled()
+        assert len(server.bodies) == 1 and not writes.is_pending("ns/w") and writes.retries.next_due() is None
+
+
+async def test_a_conflict_without_a_newer_version_does_not_hold_up_a_status_for_ever() -> None:
+    server, engine, news = Server(), Engine(), News()
+    server.rejection = 409
+    async with sending(server, engine, news) as (writes, clock):
+        writes.seen(engine.seen(1))
+        writes.changed("ns/w")
+        await settled()
+        server.rejection = None
+        await clock.advance(1.0)
+        writes.try_again()
+        await settled()
+        assert len(server.bodies) == 1 and not writes.is_pending("ns/w") and news.read == []
+
+
+async def test_what_is_left_in_the_call_queue_when_we_lead_no_more_is_not_written() -> None:
+    """Whoever leads then, perhaps this very process, has decided anew: quota could be given away twice."""
+    server, engine = Server(), Engine()
+    server.rejection = 500
+    async with sending(server, engine) as (writes, clock):
+        writes.changed("ns/w")
+        await clock.advance(1.0)
+        writes.end()
+        server.rejection = None
+        await clock.advance(60.0)
+        assert server.bodies == []
+
+
+async def test_the_answer_for_a_workload_that_is_gone_is_of_no_interest() -> None:
+    server, engine = EachWrittenOnce(), Two("cohort")
+    async with sending(server, engine) as (writes, _):
+        engine.hand_over(writes)
+        writes.gone("ns/old")
+        await settled()
+        assert not writes.is_pending("ns/old") and not writes.is_pending("ns/new")
+
+
 async def test_an_admission_is_taken_back_before_another_one_takes_its_place() -> None:
     """The API server refuses to exchange one for the other."""
-    server, engine, written = Server(), Engine(), list[str]()
-    writes = StatusWrites(cast(JobQueueing, engine), server, VirtualClock(), written.append)
-    async with asyncio.TaskGroup() as tasks:
-        writes.start(tasks)
+    server, engine, news = Server(), Engine(), News()
+    async with sending(server, engine, news) as (writes, _):
         writes.seen(engine.seen(1))
         for queue in ("first", "second"):
             conditions = tuple(TimedCondition(type=one, status="True") for one in ("QuotaReserved", "Admitted"))
@@ -224,7 +317,7 @@ async def test_an_admission_is_taken_back_before_another_one_takes_its_place() -
             writes.decided([engine.current])
             await settled()
     told = [(body["admission"] or {}).get("clusterQueue") for body in server.bodies]
-    assert told == ["first", None, "second"] and written == ["ns/w", "ns/w"]
+    assert told == ["first", None, "second"] and news.written == ["ns/w", "ns/w"]
     assert [one["status"] for one in server.bodies[1]["conditions"]] == ["False", "False"]
 
 
@@ -266,9 +359,7 @@ class EachWrittenOnce(Server):
 async def test_quota_is_shared_as_the_present_engine_says() -> None:
     """The first engine knows no cohorts; it is replaced when the first list has come, and after errors."""
     server, engine = EachWrittenOnce(), Two("cohort")
-    writes = StatusWrites(cast(JobQueueing, Two("")), server, VirtualClock(), lambda key: None)
-    async with asyncio.TaskGroup() as tasks:
-        writes.start(tasks)
+    async with sending(server, Two("")) as (writes, clock):
         writes.engine = cast(JobQueueing, engine)
         server.rejection = 500
         engine.hand_over(writes)
@@ -277,16 +368,13 @@ async def test_quota_is_shared_as_the_present_engine_says() -> None:
         writes.changed("ns/new")
         await settled()
         assert server.bodies == [], "the release of the same cohort is not stored"
-        writes.changed("ns/old")
-        await settled()
+        await clock.advance(1.0)
         assert server.queues == [None, "second"]
 
 
 async def test_quota_that_it_is_not_allowed_to_give_back_is_not_given_away() -> None:
-    server, engine, clock = EachWrittenOnce(), Two("cohort"), VirtualClock()
-    writes = StatusWrites(cast(JobQueueing, engine), server, clock, lambda key: None)
-    async with asyncio.TaskGroup() as tasks:
-        writes.start(tasks)
+    server, engine = EachWrittenOnce(), Two("cohort")
+    async with sending(server, engine) as (writes, clock):
         server.rejection = 403
         engine.hand_over(writes)
         await settled()
@@ -310,58 +398,3 @@ async def test_a_failure_wakes_whoever_sleeps_until_the_next_look() -> None:
     assert retries.next_due() is None
     retries.failed("ns/w")
     assert woken == [clock.monotonic() + 1.0]
-
-
-class QueueServer:
-    """Takes the status of a queue; the first `failures` tries end in an error of the server."""
-
-    def __init__(self, failures: int = 0) -> None:
-        self.failures = failures
-        self.counts: list[int] = []
-
-    async def patch(self, kind: Any, namespace: str, name: str, body: bytes, **options: Any) -> bytes:
-        await asyncio.sleep(0)
-        if self.failures:
-            self.failures -= 1
-            raise Rejected(503)
-        self.counts.append(msgspec.json.decode(body)["status"]["pendingWorkloads"])
-        return msgspec.json.encode({"metadata": {"resourceVersion": "2"}})
-
-
-class CountingEngine(Engine):
-    def __init__(self) -> None:
-        super().__init__()
-        self.pending = 1
-
-    def cluster_queue_status(self, name: str) -> QueueStatus:
-        return QueueStatus(pending_workloads=self.pending)
-
-
-async def queue_statuses(server: QueueServer, changes: list[int]) -> list[int]:
-    """What is written if the number of pending workloads changes so, with a pause where it is negative."""
-    engine, clock = CountingEngine(), VirtualClock()
-    dispatcher = Dispatcher(cast(ApiWriter, server), clock)
-    writes = StatusWrites(cast(JobQueueing, engine), dispatcher, clock, lambda key: None)
-    running = asyncio.create_task(dispatcher.run())
-    for count in changes:
-        if count < 0:
-            await clock.advance(20.0)
-        else:
-            engine.pending = count
-            writes.queue_changed("clusterqueues", "main")
-    await clock.advance(20.0)
-    running.cancel()
-    return server.counts
-
-
-async def test_changes_of_a_queue_before_its_status_is_sent_are_one_write() -> None:
-    assert await queue_statuses(QueueServer(), [1, 2, 3]) == [3]
-
-
-async def test_the_status_of_a_queue_that_is_as_it_was_written_is_not_written_again() -> None:
-    assert await queue_statuses(QueueServer(), [1, -1, 2, 1, -1, 2]) == [1, 2]
-
-
-async def test_the_status_of_a_queue_is_written_though_the_first_try_failed() -> None:
-    """What was tried but did not arrive was taken for written."""
-    assert await queue_statuses(QueueServer(failures=2), [4]) == [4]

@@ -16,16 +16,19 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from pilotage.calls.workload_change import WorkloadChange
+from pilotage.calls.queueing_writes import WorkloadChange
+from pilotage.calls.recorder import EventRecorder
+from pilotage.calls.synchronous_calls import Calls
 from pilotage.clock import Clock, rfc3339
 from pilotage.cycle.inbox import Inbox
 from pilotage.jobs.configuration.kinds import QueueingConfiguration
 from pilotage.jobs.controller.engine_keeper import EngineKeeper, StandbyView
-from pilotage.jobs.controller.events import ApiCalls, ObjectEventRecorder
+from pilotage.jobs.controller.events import QueueingEvents
 from pilotage.jobs.controller.flapping import Flapping
 from pilotage.jobs.controller.intake import QueueingIntake
 from pilotage.jobs.controller.metrics import Gauges, Meters
 from pilotage.jobs.controller.objects import Objects, ReconcileKey, subject_of_workload
+from pilotage.jobs.controller.queue_statuses import QueueStatuses
 from pilotage.jobs.controller.reconciler import Reconciler
 from pilotage.jobs.controller.retention import Retention, removal
 from pilotage.jobs.controller.status_writes import StatusWrites
@@ -52,10 +55,6 @@ log = logging.getLogger(__name__)
 _CYCLES_PER_TURN: Final = 16
 _SUBJECTS_PER_TURN: Final = 64
 _SHORTEST_REST_SECONDS: Final = 0.001
-_QUEUE_STATUS_SECONDS: Final = 1.0
-"""The counts of a busy queue change with every workload; people and dashboards need them once a second."""
-_QUEUE_STATUSES_PER_SECOND: Final = 5.0
-"""Of many busy queues each is written less often: their counts must not cost more than their workloads."""
 
 
 class QueueingController:
@@ -64,7 +63,7 @@ class QueueingController:
     def __init__(
         self,
         make_engine: Callable[[], JobQueueing],
-        calls: ApiCalls,
+        calls: Calls,
         clock: Clock,
         configuration: QueueingConfiguration,
         metrics: WorkloadMetrics,
@@ -83,14 +82,12 @@ class QueueingController:
         self._left_out = LeftOut(self._skipped)
         self.intake = QueueingIntake(self._objects, self.inbox, self._reconciler, self._left_out)
         self.intake.on_workload = self._note_workload
-        self._events = ObjectEventRecorder(calls, clock)
+        self._events = QueueingEvents(EventRecorder(calls, clock))
         self._keeper = EngineKeeper(make_engine, self._objects, self.intake, self._events, faults)
         self._writes = JobWrites(calls, self._events, clock, self._mark, self.inbox.wake)
         self._statuses: StatusWrites | None = None
         self._flapping = Flapping(clock)
         self._retention = Retention(configuration.object_retention_policies.workloads, clock)
-        self._changed_queues: dict[tuple[str, str], None] = {}
-        self._queues_due = float("-inf")
         self._meters = Meters(metrics)
         self._gauges = Gauges(metrics, lambda: self.engine, configuration)
 
@@ -117,14 +114,16 @@ class QueueingController:
         """Until cancelled. Call it when the first list of every watched kind was put in."""
         self._meters.role = self._gauges.role = role
         self.inbox.drain()
-        statuses = StatusWrites(
-            self._make_engine(), self._calls, self._clock, self._status_written, self._write_failed, self.inbox.wake
-        )
+        self._statuses = statuses = StatusWrites(self._make_engine(), self._calls, self._clock, self)
+        self.intake.is_spoiled = True  # there is no engine that knows anything
+        queues = QueueStatuses(lambda: statuses.engine, self._calls, self._clock)
+        try:
+            await self._lead(statuses, queues)
+        finally:
+            statuses.end()
+
+    async def _lead(self, statuses: StatusWrites, queues: QueueStatuses) -> None:
         async with asyncio.TaskGroup() as tasks:
-            statuses.start(tasks)
-            self._writes.start(tasks)
-            self._statuses = statuses
-            self.intake.is_spoiled = True  # there is no engine that knows anything
             while True:
                 try:
                     if self.intake.is_spoiled:
@@ -138,8 +137,8 @@ class QueueingController:
                     # Give way to the network and the watches.
                     await self._clock.sleep(0)
                 else:
-                    self._write_queue_statuses(statuses.engine, statuses)
-                    await self._rest(tasks, statuses.engine, statuses)
+                    queues.write_changed()
+                    await self._rest(tasks, statuses, queues)
 
     def _turn(self, engine: JobQueueing, statuses: StatusWrites) -> bool:
         """Take in what has arrived and do a bounded part of what follows; False if nothing is left to do."""
@@ -157,12 +156,11 @@ class QueueingController:
         self._carry_out(engine.take_effects(), statuses)
         return has_more or bool(self.intake.dirty)
 
-    async def _rest(self, tasks: asyncio.TaskGroup, engine: JobQueueing, statuses: StatusWrites) -> None:
+    async def _rest(self, tasks: asyncio.TaskGroup, statuses: StatusWrites, queues: QueueStatuses) -> None:
         """Sleep until there is news or something is due."""
-        timers, now = engine.next_due(), self._clock.monotonic()
+        timers, now = statuses.engine.next_due(), self._clock.monotonic()
         kept = self._retention.next_due()
-        due = [statuses.retries.next_due(), self._writes.retries.next_due()]
-        due += [self._queues_due] if self._changed_queues else []
+        due = [statuses.retries.next_due(), self._writes.retries.next_due(), queues.next_due()]
         delays = [time - now for time in due if time is not None]
         delays += [time - self._clock.time() for time in (timers, kept) if time is not None]
         sleeper = tasks.create_task(self._wake_after(min(delays)), name="queueing timer") if delays else None
@@ -267,21 +265,23 @@ class QueueingController:
                     self._meters.record(effect)
         statuses.decided(changed)
 
-    def _write_queue_statuses(self, engine: JobQueueing, statuses: StatusWrites) -> None:
-        cluster_queues, local_queues = engine.take_changed_queues()
-        self._changed_queues.update(dict.fromkeys(("clusterqueues", name) for name in cluster_queues))
-        self._changed_queues.update(dict.fromkeys(("localqueues", key) for key in local_queues))
-        now = self._clock.monotonic()
-        if not self._changed_queues or now < self._queues_due:
-            return
-        for plural, key in self._changed_queues:
-            statuses.queue_changed(plural, key)
-        self._queues_due = now + max(_QUEUE_STATUS_SECONDS, len(self._changed_queues) / _QUEUE_STATUSES_PER_SECOND)
-        self._changed_queues.clear()
+    # --- what becomes of statuses ------------------------------------------------------------------------------
 
-    def _write_failed(self, key: str, error: Exception) -> None:
+    def on_written(self, key: str) -> None:
+        workload = self._objects.workloads.get(key)
+        subject = subject_of_workload(workload) if workload is not None else None
+        if subject is not None:
+            self._mark(subject)
+
+    def on_failed(self, key: str, error: Exception) -> None:
         """A status could not even be put together, or what follows from its writing failed."""
         self._keeper.write_failed(key, error)
+        self.inbox.wake()
+
+    def on_read(self, workload: Workload) -> None:
+        self.intake.read(workload)
+
+    def wake(self) -> None:
         self.inbox.wake()
 
     # --- news --------------------------------------------------------------------------------------------------
@@ -289,12 +289,6 @@ class QueueingController:
     def _mark(self, subject: ReconcileKey) -> None:
         self.intake.dirty[subject] = None
         self.inbox.wake()
-
-    def _status_written(self, key: str) -> None:
-        workload = self._objects.workloads.get(key)
-        subject = subject_of_workload(workload) if workload is not None else None
-        if subject is not None:
-            self._mark(subject)
 
     def _note_workload(self, workload: Workload, is_gone: bool) -> None:
         if self._statuses is None:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from pilotage.clock import Clock
-from pilotage.jobs.controller.events import ObjectEventRecorder
+from pilotage.jobs.controller.events import QueueingEvents
 from pilotage.jobs.controller.intake import QueueingIntake
 from pilotage.jobs.controller.objects import Objects
 from pilotage.jobs.controller.status_writes import StatusWrites
@@ -33,7 +33,7 @@ class EngineKeeper:
         make_engine: Callable[[], JobQueueing],
         objects: Objects,
         intake: QueueingIntake,
-        events: ObjectEventRecorder,
+        events: QueueingEvents,
         faults: Metrics,
     ) -> None:
         self._make_engine = make_engine

@@ -18,6 +18,7 @@ from pilotage.jobs.controller.reconciler import Reconciler
 from pilotage.jobs.engine import JobQueueing
 from pilotage.jobs.filling import FOR_THE_ENGINE, NAMESPACE, LeftOut
 from pilotage.model import DecodeError, WatchEvent
+from pilotage.model.kueue import Workload
 
 _CLASSES: Final = ("PriorityClass", "WorkloadPriorityClass")
 
@@ -45,6 +46,16 @@ class QueueingIntake:
 
     def apply(self, kind: str, events: Sequence[WatchEvent]) -> None:
         self._inbox.put(lambda: self._apply(kind, events))
+
+    def read(self, workload: Workload) -> None:
+        """A workload was read, because the watch had not brought its newest version."""
+        known = self._objects.workloads.get(workload.key)
+        self._inbox.put(lambda: self._take_read(workload, known))
+
+    def _take_read(self, workload: Workload, known: Workload | None) -> None:
+        # What the watch has brought meanwhile is newer, or the workload is gone.
+        if known is not None and self._objects.workloads.get(workload.key) is known and known.uid == workload.uid:
+            self._take("Workload", workload, self._put)
 
     def _replace(self, kind: str, objects: list[Any]) -> None:
         known = self._objects.of(kind)

@@ -1,4 +1,4 @@
-"""Statuses as JSON merge patches: complete, so that what is gone is removed and zero is written too."""
+"""Statuses of workloads as JSON merge patches: complete, so that what is gone is removed and zero is written too."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from pilotage.model.kueue import FairSharingStatus, FlavorUsage, QueueStatus, WorkloadStatus
+from pilotage.model.kueue import WorkloadStatus
 from pilotage.model.meta import TimedCondition
 
 
@@ -56,39 +56,3 @@ def _stats(status: WorkloadStatus) -> dict[str, Any] | None:
 
 def _listed(items: Iterable[msgspec.Struct], **defaults: Any) -> list[dict[str, Any]] | None:
     return [{**defaults, **msgspec.to_builtins(one)} for one in items] or None
-
-
-def queue_status(status: QueueStatus, *, tells_borrowed: bool) -> dict[str, Any]:
-    body: dict[str, Any] = {
-        "conditions": conditions(status.conditions),
-        "pendingWorkloads": status.pending_workloads,
-        "reservingWorkloads": status.reserving_workloads,
-        "admittedWorkloads": status.admitted_workloads,
-        "flavorsReservation": _usage(status.flavors_reservation, tells_borrowed),
-        "flavorsUsage": _usage(status.flavors_usage, tells_borrowed),
-    }
-    share = status.fair_sharing
-    if tells_borrowed or share is not None:
-        body["fairSharing"] = None if share is None else _fair_sharing(share)
-    return body
-
-
-def _fair_sharing(share: FairSharingStatus) -> dict[str, Any]:
-    body: dict[str, Any] = {"weightedShare": share.weighted_share}
-    if (used := share.admission_fair_sharing_status) is not None:
-        consumed = dict(used.consumed_resources)
-        body["admissionFairSharingStatus"] = {"consumedResources": consumed, "lastUpdate": used.last_update}
-    return body
-
-
-def _usage(flavors: tuple[FlavorUsage, ...], tells_borrowed: bool) -> list[dict[str, Any]]:
-    return [
-        {
-            "name": flavor.name,
-            "resources": [
-                {"name": one.name, "total": one.total, **({"borrowed": one.borrowed} if tells_borrowed else {})}
-                for one in flavor.resources
-            ],
-        }
-        for flavor in flavors
-    ]

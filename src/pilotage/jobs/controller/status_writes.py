@@ -1,27 +1,30 @@
-"""Statuses on their way to the API server: at most one write per object, always the newest content.
+"""Statuses of workloads on their way to the API server.
 
-A workload's status is written for the version of the object that the engine has taken in, so that what others write
-(admission checks, users) is never overwritten unseen. A conflict with a newer version is settled when that version has
-arrived and the engine has taken it in; then the status is written as it is by then.
+The call queue sees to it that an object has at most one write pending and one in flight, and tries again what failed;
+what is written is made when its turn comes, so that it is always the newest. What is left to do here: a workload's
+status is written for the version of the object that the engine has taken in, so that what others write (admission
+checks, users) is never overwritten unseen. A conflict with a newer version is settled when that version has arrived and
+the engine has taken it in; if the watch does not bring it, it is read. And quota is given back before it is given away
+(`release_order`).
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, Protocol
 
 from msgspec.structs import replace
 
-from pilotage.api.calls import CallDropped, Ending, Outcome, is_conflict, is_not_found
-from pilotage.calls.queueing_status import QueueingStatus
+from pilotage.api.calls import Ending, Outcome, is_conflict, is_not_found
+from pilotage.calls.queueing_status import QueueingStatus, WorkloadReading
+from pilotage.calls.synchronous_calls import Calls
 from pilotage.clock import Clock
-from pilotage.jobs.controller.events import ApiCalls
 from pilotage.jobs.controller.release_order import ReleaseOrder
 from pilotage.jobs.controller.retries import Retries
-from pilotage.jobs.controller.status_bodies import queue_status, without_reservation, workload_status
+from pilotage.jobs.controller.status_bodies import without_reservation, workload_status
 from pilotage.jobs.engine import JobQueueing
 from pilotage.model import KINDS
 from pilotage.model.kueue import ReclaimablePod, Workload, WorkloadStatus
@@ -33,6 +36,22 @@ _FORBIDDEN = 403
 _REJECTED_FOR_GOOD = frozenset({400, _FORBIDDEN, 422})
 
 
+class StatusNews(Protocol):
+    """Who wants to know what becomes of statuses."""
+
+    def on_written(self, key: str) -> None:
+        """The API server has the status of this workload now, or will never have it."""
+
+    def on_failed(self, key: str, error: Exception) -> None:
+        """The status of a workload could not be dealt with, for reasons of our own."""
+
+    def on_read(self, workload: Workload) -> None:
+        """The API server has this version, which the watch has not brought."""
+
+    def wake(self) -> None:
+        """Something is to be tried again later than now."""
+
+
 @dataclass(slots=True)
 class _Overlay:
     """What the reconciler of the job says in the status, besides the engine."""
@@ -41,47 +60,54 @@ class _Overlay:
     reclaimable: tuple[ReclaimablePod, ...] | None = None
 
 
+@dataclass(slots=True, eq=False)
+class _Attempt:
+    """One call, and what it has sent last."""
+
+    key: str
+    sent: Workload | None = None
+    """None if that had to wait for others after all."""
+    sent_version: str = ""
+    is_partial: bool = False
+    """It only takes back an admission; another one is to be written after it."""
+
+
 @dataclass(slots=True)
 class _Pending:
-    is_in_flight: bool = False
-    is_outdated: bool = False
-    """Something changed since the write was sent."""
+    newest: _Attempt | None = None
+    """Its outcome decides; None if the newest status has not been handed to the call queue yet."""
     waits_for_newer: bool = False
-    sent_version: str = ""
-    sent: Workload | None = None
-    """As it was sent; None if that had to wait for others after all."""
+
+    @property
+    def sent_version(self) -> str:
+        """That the newest was sent for."""
+        return "" if self.newest is None else self.newest.sent_version
 
 
 @dataclass(slots=True)
 class StatusWrites:
     engine: JobQueueing
-    calls: ApiCalls
+    calls: Calls
     clock: Clock
-    on_written: Callable[[str], None]
-    """Called with the key of a workload whose status the API server has now, or will never have."""
-    on_failed: Callable[[str, Exception], None] = lambda key, error: None
-    """Called with the key of a workload (or queue) whose status could not be dealt with, for reasons of our own."""
-    wake: Callable[[], None] = lambda: None
-    """Called when something is to be tried again later than now."""
+    news: StatusNews
     retries: Retries[str] = field(init=False)
     _order: ReleaseOrder = field(init=False)
     _pending: dict[str, _Pending] = field(default_factory=dict)
     _versions: dict[str, str] = field(default_factory=dict)
     _overlays: dict[str, _Overlay] = field(default_factory=dict)
-    _queue_bodies: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
-    """What was last written."""
-    _tasks: asyncio.TaskGroup | None = None
+    _is_over: bool = False
 
     def __post_init__(self) -> None:
-        self.retries = Retries(self.clock, self.wake)
+        self.retries = Retries(self.clock, self.news.wake)
         self._order = ReleaseOrder(self._quota_tree)
 
     def _quota_tree(self, cluster_queue: str) -> str:
         # The engine is another one when the first list has come, and after errors.
         return self.engine.quota_tree(cluster_queue)
 
-    def start(self, tasks: asyncio.TaskGroup) -> None:
-        self._tasks = tasks
+    def end(self) -> None:
+        """We lead no more: what is still in the call queue is not written, whoever leads by then."""
+        self._is_over = True
 
     # --- workloads ---------------------------------------------------------------------------------------------
 
@@ -101,16 +127,14 @@ class StatusWrites:
             self._let_go(self._order.stored(workload))
         pending = self._pending.get(key)
         if pending is not None and pending.waits_for_newer and version != pending.sent_version:
-            pending.waits_for_newer = False
+            self.retries.succeeded(key)
             self._send(key, pending)
 
     def gone(self, key: str) -> None:
         self._versions.pop(key, None)
         self._overlays.pop(key, None)
+        self._pending.pop(key, None)
         self.retries.succeeded(key)
-        pending = self._pending.get(key)
-        if pending is not None and not pending.is_in_flight:
-            del self._pending[key]
         self._let_go(self._order.gone(key))
 
     def decided(self, workloads: Iterable[Workload]) -> None:
@@ -125,18 +149,19 @@ class StatusWrites:
     def changed(self, key: str) -> None:
         """The engine has another status than the API server."""
         pending = self._pending.setdefault(key, _Pending())
-        if pending.is_in_flight:
-            pending.is_outdated = True
-        elif not pending.waits_for_newer:
+        if not pending.waits_for_newer:
             self._send(key, pending)
 
     def try_again(self) -> None:
         for key in self.retries.take_due():
-            if key in self._pending:
-                self._send(key, self._pending[key])
-            else:
+            pending = self._pending.get(key)
+            if pending is None:
                 # It was rejected: whoever finds something missing may try to have it written again.
-                self.on_written(key)
+                self.news.on_written(key)
+            elif pending.waits_for_newer:
+                self._read(key, pending)
+            else:
+                self._send(key, pending)
 
     def set_condition(self, key: str, condition: TimedCondition) -> None:
         overlay = self._overlays.setdefault(key, _Overlay())
@@ -162,87 +187,107 @@ class StatusWrites:
         return workload is not None and _is_newer(self._versions.get(key, ""), workload.resource_version)
 
     def _send(self, key: str, pending: _Pending) -> None:
+        """Hand a call to the call queue: it takes the place of one that waits, and waits for one in flight."""
+        pending.waits_for_newer, pending.newest = False, None
         workload = self.engine.workload(key)
-        if self._tasks is None or (workload is not None and not self._order.may_go(workload)):
+        if self._is_over or (workload is not None and not self._order.may_go(workload)):
             return
-        pending.is_in_flight, pending.is_outdated = True, False
-        self._tasks.create_task(self._contained(key, pending), name="workload status")
-
-    async def _contained(self, key: str, pending: _Pending) -> None:
-        try:
-            await self._write(key, pending)
-        except Exception as error:
-            pending.is_in_flight = False
-            self.retries.failed(key)
-            self.on_failed(key, error)
-
-    async def _write(self, key: str, pending: _Pending) -> None:
+        pending.newest = attempt = _Attempt(key)
         namespace, _, name = key.rpartition("/")
+        call = QueueingStatus(KINDS["workloads"], namespace, name, partial(self._body, attempt))
+        self.calls.submit(call, partial(self._contained, attempt, call))
 
-        def body() -> dict[str, Any] | None:
-            workload = self.engine.workload(key)
-            pending.sent = None
-            if workload is None or not self._order.may_go(workload):
-                return None
-            pending.is_outdated = self._order.exchanges(workload)
-            if pending.is_outdated:
-                workload = replace(workload, status=without_reservation(workload.status))
-            pending.sent = workload
-            pending.sent_version = self._versions.get(key, workload.resource_version)
-            metadata = {"uid": workload.uid, "resourceVersion": pending.sent_version}
-            return {"metadata": metadata, "status": workload_status(self._with_overlay(workload))}
+    def _body(self, attempt: _Attempt) -> dict[str, Any] | None:
+        """What to write, as it is when the turn of a call has come."""
+        attempt.sent, workload = None, self.engine.workload(attempt.key)
+        if self._is_over or workload is None or not self._order.may_go(workload):
+            return None
+        attempt.is_partial = self._order.exchanges(workload)
+        if attempt.is_partial:
+            workload = replace(workload, status=without_reservation(workload.status))
+        attempt.sent = workload
+        attempt.sent_version = self._versions.get(attempt.key, workload.resource_version)
+        metadata = {"uid": workload.uid, "resourceVersion": attempt.sent_version}
+        return {"metadata": metadata, "status": workload_status(self._with_overlay(workload))}
 
-        call = QueueingStatus(KINDS["workloads"], namespace, name, body)
-        try:
-            await self.calls.perform(call)
-        except Exception as error:
-            pending.is_in_flight = False
-            self._failed(key, pending, error)
+    def _contained(self, attempt: _Attempt, call: QueueingStatus, outcome: Outcome) -> None:
+        if outcome.ending is Ending.OVERWRITTEN or self._is_over:
             return
-        pending.is_in_flight = False
-        if _is_newer(call.written_version, self._versions.get(key, "")):
-            self._versions[key] = call.written_version
-        self.retries.succeeded(key)
-        if pending.sent is not None:
-            self._let_go(self._order.stored(pending.sent))
-        is_unsent = pending.sent is None and self.engine.workload(key) is not None
-        if pending.is_outdated or is_unsent:
-            self._send(key, pending)
-        else:
-            self._pending.pop(key, None)
-            self.on_written(key)
+        try:
+            self._over(attempt, call, outcome)
+        except Exception as error:
+            self.retries.failed(attempt.key)
+            self.news.on_failed(attempt.key, error)
+
+    def _over(self, attempt: _Attempt, call: QueueingStatus, outcome: Outcome) -> None:
+        key, pending = attempt.key, self._pending.get(attempt.key)
+        is_newest = pending is not None and pending.newest is attempt
+        if outcome.error is None:
+            workload = self.engine.workload(key)
+            if attempt.sent is not None and workload is not None and workload.uid == attempt.sent.uid:
+                if _is_newer(call.written_version, self._versions.get(key, "")):
+                    self._versions[key] = call.written_version
+                self._let_go(self._order.stored(attempt.sent))
+            if pending is None or not is_newest:
+                return
+            self.retries.succeeded(key)
+            if attempt.is_partial or (attempt.sent is None and workload is not None):
+                self._send(key, pending)
+            else:
+                del self._pending[key]
+                self.news.on_written(key)
+        elif pending is not None and is_newest:
+            self._failed(key, pending, attempt, outcome.error)
 
     def _let_go(self, keys: Iterable[str]) -> None:
         """What these waited for is stored."""
         for key in keys:
             pending = self._pending.get(key)
-            if pending is not None and not pending.is_in_flight and not pending.waits_for_newer:
+            if pending is not None and pending.newest is None:
                 self._send(key, pending)
 
-    def _failed(self, key: str, pending: _Pending, error: Exception) -> None:
+    def _failed(self, key: str, pending: _Pending, attempt: _Attempt, error: Exception) -> None:
         code = getattr(error, "code", None)
         if is_not_found(error) or self.engine.workload(key) is None:
-            self._pending.pop(key, None)
-            self.on_written(key)
+            del self._pending[key]
+            self.news.on_written(key)
             self._let_go(self._order.gone(key))
         elif is_conflict(error):
-            if self._versions.get(key, "") != pending.sent_version:
+            if self._versions.get(key, "") != attempt.sent_version:
                 self._send(key, pending)
             else:
                 pending.waits_for_newer = True
+                self.retries.failed(key)
         elif code == _FORBIDDEN and self._order.is_release(key):
             # Whoever may not write yet may do so later. Until then the quota is not free for others.
             log.warning("status refused, quota is not given back yet: workload=%s error=%s", key, error)
             self.retries.failed(key)
         elif code in _REJECTED_FOR_GOOD:
             log.warning("status refused: workload=%s error=%s", key, error)
-            self._pending.pop(key, None)
+            del self._pending[key]
             # Nothing is looked at again at once: that would write, and be rejected, without end.
             self.engine.write_rejected(key, str(error), self.retries.failed(key))
             self._let_go(self._order.rejected(key))
         else:
             log.info("status could not be written yet: workload=%s error=%s", key, error)
             self.retries.failed(key)
+
+    def _read(self, key: str, pending: _Pending) -> None:
+        """There was a conflict, and the watch has brought no newer version: find out what the API server has."""
+        namespace, _, name = key.rpartition("/")
+        call, attempt = WorkloadReading(namespace, name), pending.newest
+
+        def over(outcome: Outcome) -> None:
+            still_waits = self._pending.get(key) is pending and pending.waits_for_newer and pending.newest is attempt
+            if not still_waits or self._is_over:
+                return
+            self.retries.failed(key)
+            if call.found is not None and call.found.resource_version == pending.sent_version:
+                self._send(key, pending)
+            elif call.found is not None:
+                self.news.on_read(call.found)
+
+        self.calls.submit(call, over)
 
     def _with_overlay(self, workload: Workload) -> WorkloadStatus:
         overlay, status = self._overlays.get(workload.key), workload.status
@@ -254,37 +299,6 @@ class StatusWrites:
         if overlay.reclaimable is not None:
             status = replace(status, reclaimable_pods=overlay.reclaimable)
         return status
-
-    # --- queues ------------------------------------------------------------------------------------------------
-
-    def queue_changed(self, plural: str, key: str) -> None:
-        """No other process writes these. The call queue keeps one pending call for each, whose body is made when it is
-        sent: changes that come before that are one write."""
-        namespace, _, name = key.rpartition("/")
-        is_local, queue, sent = plural == "localqueues", (plural, key), dict[str, Any]()
-
-        def body() -> dict[str, Any] | None:
-            try:
-                status = self.engine.local_queue_status(key) if is_local else self.engine.cluster_queue_status(name)
-            except KeyError:
-                return None  # deleted meanwhile
-            wanted = queue_status(status, tells_borrowed=not is_local)
-            # Counts often come back to what they were before anybody has read them.
-            if self._queue_bodies.get(queue) == wanted:
-                return None
-            sent["status"] = wanted
-            return sent
-
-        def over(outcome: Outcome) -> None:
-            error = outcome.error
-            if outcome.ending is Ending.DONE and sent:
-                self._queue_bodies[queue] = sent["status"]
-            elif error is not None:
-                self._queue_bodies.pop(queue, None)
-                if not is_not_found(error) and not isinstance(error, CallDropped):
-                    log.info("status of a queue was not written: queue=%s error=%s", key, error)
-
-        self.calls.submit(QueueingStatus(KINDS[plural], namespace, name, body), over)
 
 
 def _says_the_same(one: TimedCondition, other: TimedCondition) -> bool:

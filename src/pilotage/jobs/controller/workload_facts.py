@@ -16,7 +16,10 @@ from pilotage.model.meta import ApiObject, TimedCondition
 
 
 def condition(workload: Workload, type_: str) -> TimedCondition | None:
-    return next((one for one in workload.status.conditions if one.type == type_), None)
+    for one in workload.status.conditions:
+        if one.type == type_:
+            return one
+    return None
 
 
 def is_true(workload: Workload, type_: str) -> bool:

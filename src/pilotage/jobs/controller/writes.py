@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable
+from functools import partial
+from math import inf
 from typing import Final
 
-from pilotage.api.calls import ApiCall, is_conflict, is_not_found
+from pilotage.api.calls import ApiCall, CallSkipped, Outcome, is_conflict, is_not_found
 from pilotage.api.conditions import PodCondition
-from pilotage.calls.deletions import JobDeletion, WorkloadDeletion
-from pilotage.calls.job_change import JobChange
-from pilotage.calls.pod_release import PodRelease
-from pilotage.calls.queueing_object_change import QueueingObjectChange
+from pilotage.calls.queueing_writes import (
+    JobChange,
+    JobDeletion,
+    PodRelease,
+    QueueingObjectChange,
+    WorkloadChange,
+    WorkloadCreation,
+    WorkloadDeletion,
+)
+from pilotage.calls.synchronous_calls import Calls
 from pilotage.calls.victim_eviction import VictimEviction
-from pilotage.calls.workload_change import WorkloadChange
-from pilotage.calls.workload_creation import WorkloadCreation
 from pilotage.clock import Clock, rfc3339
-from pilotage.jobs.controller.events import ApiCalls, ObjectEventRecorder
+from pilotage.jobs.controller.events import QueueingEvents
 from pilotage.jobs.controller.flapping import Recreations
 from pilotage.jobs.controller.objects import ReconcileKey
 from pilotage.jobs.controller.retries import Retries
@@ -42,6 +47,9 @@ _PLURALS: Final = {
     AdmissionCheck: "admissionchecks",
 }
 
+_CONFLICT_SECONDS: Final = 5.0
+"""After a conflict the watch brings a newer version. If it has not done so by then, the write is tried again."""
+
 Write = PatchObject | CreateWorkload | RemoveWorkload | RemoveJob | RemovePod
 
 
@@ -53,8 +61,8 @@ class JobWrites:
 
     def __init__(
         self,
-        calls: ApiCalls,
-        events: ObjectEventRecorder,
+        calls: Calls,
+        events: QueueingEvents,
         clock: Clock,
         on_over: Callable[[ReconcileKey], None],
         wake: Callable[[], None],
@@ -65,15 +73,11 @@ class JobWrites:
         self._on_over = on_over
         self.retries: Retries[ReconcileKey] = Retries(clock, wake)
         self._in_flight: set[str] = set()
-        self._outdated: dict[str, str] = {}
-        """uid -> the version that is known not to be the newest any more."""
+        self._outdated: dict[str, tuple[str, float]] = {}
+        """uid -> the version that is known not to be the newest any more, and until when that is believed."""
         self._created: set[str] = set()
         """Keys of workloads that exist by now although no watch has brought them yet."""
         self._recreations = Recreations(clock)
-        self._tasks: asyncio.TaskGroup | None = None
-
-    def start(self, tasks: asyncio.TaskGroup) -> None:
-        self._tasks = tasks
 
     def seen(self, key: str) -> None:
         """A watch has brought the workload."""
@@ -84,31 +88,35 @@ class JobWrites:
 
     def carry_out(self, write: Write, subject: ReconcileKey) -> None:
         place = _place(write)
-        if self._tasks is None or place in self._in_flight or self._is_outdated(write):
+        if place in self._in_flight:
+            return
+        if seconds := self._seconds_to_see(write):
+            if seconds < inf:
+                self.retries.later(subject, seconds)
             return
         if isinstance(write, CreateWorkload) and (seconds := self._recreations.seconds_to_wait(place)):
             log.info("workload was deleted soon after it was created: key=%s again_in=%.0fs", place, seconds)
             self.retries.later(subject, seconds)
             return
+        call = self._call(write)
         self._in_flight.add(place)
-        self._tasks.create_task(self._perform(write, subject, place), name="queueing write")
+        self._calls.submit(call, partial(self._over, write, subject, place))
 
-    def _is_outdated(self, write: Write) -> bool:
+    def _seconds_to_see(self, write: Write) -> float:
+        """How long to wait for the watch before this is written; 0 if it is based on the newest that is known."""
         if isinstance(write, CreateWorkload):
-            return _place(write) in self._created
+            return inf if _place(write) in self._created else 0.0
         if isinstance(write, RemovePod) and write.subject.is_terminating:
-            return True
-        return self._outdated.get(write.subject.uid) == write.subject.resource_version
+            return inf
+        version, until = self._outdated.get(write.subject.uid, ("", 0.0))
+        return max(0.0, until - self._clock.monotonic()) if version == write.subject.resource_version else 0.0
 
-    async def _perform(self, write: Write, subject: ReconcileKey, place: str) -> None:
-        try:
-            await self._calls.perform(self._call(write))
-        except Exception as error:
-            self._in_flight.discard(place)
-            self._failed(write, subject, error)
-            return
+    def _over(self, write: Write, subject: ReconcileKey, place: str, outcome: Outcome) -> None:
         self._in_flight.discard(place)
-        self._note_outdated(write)
+        if not outcome.is_as_wanted:
+            self._failed(write, subject, outcome.error or CallSkipped(str(outcome.why)))
+            return
+        self._note_outdated(write, inf)
         if isinstance(write, CreateWorkload):
             self._recreations.created(place)
         self.retries.succeeded(subject)
@@ -119,7 +127,7 @@ class JobWrites:
     def _failed(self, write: Write, subject: ReconcileKey, error: Exception) -> None:
         if is_conflict(error) or is_not_found(error):
             # The watch will tell what has become of the object.
-            self._note_outdated(write)
+            self._note_outdated(write, self._clock.monotonic() + _CONFLICT_SECONDS)
             self._on_over(subject)
             return
         log.warning("queueing write failed: subject=%s/%s error=%s", *subject, error)
@@ -127,11 +135,11 @@ class JobWrites:
             self._events.record(RecordEvent(write.subject, "FailedToChange", str(error), "Warning"))
         self.retries.failed(subject)
 
-    def _note_outdated(self, write: Write) -> None:
+    def _note_outdated(self, write: Write, until: float) -> None:
         if isinstance(write, CreateWorkload):
             self._created.add(_place(write))
         else:
-            self._outdated[write.subject.uid] = write.subject.resource_version
+            self._outdated[write.subject.uid] = (write.subject.resource_version, until)
 
     def _call(self, write: Write) -> ApiCall:
         match write:
