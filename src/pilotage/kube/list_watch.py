@@ -89,7 +89,7 @@ class Undecodable:
 
     To us such an object is not there, however we learn of it: a list leaves it out, a watch event for it is not passed
     on. Only one case needs action: an object that decoded before and no longer does. The sink holds its old state,
-    which a fresh list (where the object is missing) takes away. Each object is reported once while it stays undecodable.
+    which a fresh list (where the object is missing) takes away. Each object is reported once while it stays so.
     """
 
     def __init__(self, kind: str, skipped: SkippedObjects) -> None:
