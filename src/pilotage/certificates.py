@@ -8,7 +8,6 @@ as its key is kept, mostly one run, and what verifies it may have another clock.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from ipaddress import ip_address
 from typing import Final
@@ -18,14 +17,14 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from msgspec import Struct
 
 _VALID_FROM: Final = datetime(2000, 1, 1)
 _NEVER: Final = datetime(9999, 12, 31, 23, 59, 59)
 _PURPOSES: Final = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
 
 
-@dataclass(frozen=True, slots=True)
-class IssuedCertificate:
+class IssuedCertificate(Struct, frozen=True):
     """A certificate and its key, both in PEM."""
 
     certificate: bytes

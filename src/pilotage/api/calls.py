@@ -18,9 +18,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from typing import Any, ClassVar, Protocol, TypeAlias
+
+from msgspec import Struct
 
 from pilotage.model.kinds import KindInfo
 
@@ -85,8 +86,7 @@ class ObjectChanged(Exception):
     code = 409
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """What became of a submitted call."""
 
     ending: Ending
@@ -111,8 +111,7 @@ OnOutcome: TypeAlias = Callable[[Outcome], None]
 """Called exactly once, from the event loop. It may submit calls; it must not raise."""
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectReference:
+class ObjectReference(Struct, frozen=True):
     """An object that an Event is about, where the object itself is not at hand."""
 
     api_version: str
@@ -124,8 +123,7 @@ class ObjectReference:
     resource_version: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(Struct, frozen=True):
     """What looking at the object tells about a call whose answer was lost."""
 
     has_happened: bool | None

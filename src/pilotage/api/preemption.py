@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Protocol, TypeAlias
+
+from msgspec import Struct
 
 from pilotage.api.results import Rejection
 from pilotage.clock import parse_rfc3339
@@ -19,8 +20,7 @@ _PRIORITY_OFFSET: Final = 2**31
 """Makes every priority positive, so that a sum of priorities grows with the number of pods."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Candidate:
+class Candidate(Struct, frozen=True, eq=False):
     """A node on which the pod would fit if the victims were gone; no victim could be spared."""
 
     node_name: str
@@ -93,8 +93,7 @@ class VictimSearch(Protocol):
         """`0/5 nodes are available: ...`: why nothing helps; for a search without candidates."""
 
 
-@dataclass(frozen=True, slots=True)
-class Eviction:
+class Eviction(Struct, frozen=True):
     """A pod that has to go for the sake of another."""
 
     victim: Pod
@@ -103,8 +102,7 @@ class Eviction:
     plugin: str
 
 
-@dataclass(frozen=True, slots=True)
-class Evicted:
+class Evicted(Struct, frozen=True):
     """How an eviction ended."""
 
     is_in_memory: bool = False

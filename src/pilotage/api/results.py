@@ -13,9 +13,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, TypeAlias, cast
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class Reason:
+
+class Reason(Struct, frozen=True):
     """Why a node or a pod was rejected."""
 
     code: str
@@ -28,8 +29,7 @@ class Reason:
     """The resource of which there is too little, if that is it; `need` and `have` are amounts of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Detail:
+class Detail(Struct, frozen=True):
     """One thing more to know about a rejection: a rule, and objects (devices, volumes) that it rejected."""
 
     code: str
@@ -86,8 +86,7 @@ class Wait:
             raise TypeError(f"Wait takes a number of seconds, got {seconds!r:.200}")
 
 
-@dataclass(frozen=True, slots=True)
-class Skip:
+class Skip(Struct, frozen=True):
     """From PreFilter, PreScore, Bind or pre-flight: this plugin has nothing to do for this pod."""
 
     allow_parallel: bool = False
@@ -135,8 +134,7 @@ class Nominate:
             raise TypeError(f"Nominate takes a frozenset of names of plugins as rejectors, got {rejectors!r:.200}")
 
 
-@dataclass(frozen=True, slots=True)
-class PreFlight:
+class PreFlight(Struct, frozen=True):
     """From the pre-flight of PreBind: this plugin has work to do; may it run beside others?"""
 
     allow_parallel: bool = False

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Coroutine, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from msgspec import Struct
 
 from pilotage.api.budget import UNLIMITED, Budget
 from pilotage.api.calls import ApiCall, ApiWriter, OnOutcome
@@ -69,8 +70,7 @@ class NodeView(Protocol):
         """What scoring counts as requested: cpu and memory with the defaults for containers that request nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class QueuedPod:
+class QueuedPod(Struct, frozen=True):
     """A pod as QueueSort sees it."""
 
     pod: Pod

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import random
 
 import click
+import msgspec
 import uvloop
 from rich.table import Table
 
@@ -111,8 +111,7 @@ def bench(
     return ExitCode.OK
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Course:
+class _Course(msgspec.Struct, frozen=True):
     """What is measured and where; it can be run several times, with different schedulers."""
 
     workload: BenchWorkload
@@ -137,7 +136,7 @@ class _Course:
 def _without(flags: SchedulerFlags, gate: str) -> SchedulerFlags:
     """The same scheduler with a feature gate off."""
     chosen = [flags.feature_gates] if flags.feature_gates else []
-    return dataclasses.replace(flags, feature_gates=",".join([*chosen, f"{gate}=false"]))
+    return msgspec.structs.replace(flags, feature_gates=",".join([*chosen, f"{gate}=false"]))
 
 
 def _in_process(

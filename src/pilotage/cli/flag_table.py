@@ -7,8 +7,9 @@ warning if leaving it out is harmless, so that the manifest of a kube-scheduler 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from pilotage.cli.errors import CommandError, bad_input
 from pilotage.model.durations import parse_duration
@@ -17,8 +18,7 @@ _TRUE: Final = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 _FALSE: Final = frozenset({"0", "f", "F", "false", "FALSE", "False"})
 
 
-@dataclass(frozen=True, slots=True)
-class Flag:
+class Flag(Struct, frozen=True):
     """`is_bool` flags may stand without a value. `ignored` says why a flag has no effect."""
 
     name: str

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import click
+import msgspec
 
 from pilotage import __version__
 from pilotage.assembly import SchedulerOptions
@@ -84,7 +85,7 @@ def run(
     """
     choose_log_format(values)
     settings = settings_of(flags.read(), values, has_file=flags.config is not None)
-    settings = dataclasses.replace(settings, has_queueing=queueing is not None)
+    settings = msgspec.structs.replace(settings, has_queueing=queueing is not None)
 
     def options() -> SchedulerOptions:
         connection = settings.configuration.scheduler.client_connection
@@ -129,7 +130,7 @@ def _complete(
     configuration = settings.configuration
     file = os.path.abspath(kubeconfig) if kubeconfig else ""
     whole = complete_configuration(configuration, options, flags.plugin_paths(configuration), file)
-    return dataclasses.replace(settings, configuration=whole)
+    return msgspec.structs.replace(settings, configuration=whole)
 
 
 def _schedule(running: Callable[[], Running], end: OwnEnd, origin: str) -> int:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import functools
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 import click
 from click.core import ParameterSource
+from msgspec import Struct
 
 from pilotage.cli.errors import bad_input
 from pilotage.cli.flag_table import FLAGS, NOT_WITH_CONFIG, FlagValues
@@ -84,8 +85,7 @@ def choose_log_format(values: FlagValues) -> None:
         log_as_json()
 
 
-@dataclass(frozen=True, slots=True)
-class RunSettings:
+class RunSettings(Struct, frozen=True):
     """Configuration file and flags put together as kube-scheduler does."""
 
     configuration: SchedulerConfiguration

@@ -7,9 +7,10 @@ import logging
 import signal
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from pilotage.assembly import SchedulerOptions, metrics_for
 from pilotage.calls.fenced_writer import FencedWriter, fence
@@ -42,8 +43,7 @@ SCHEDULER_HTTP: Final = HttpSettings(connections=sum(policy.workers for policy i
 """A connection for every call that may be in flight: bindings must not wait for connections that Events hold."""
 
 
-@dataclass(frozen=True, slots=True)
-class Connections:
+class Connections(Struct, frozen=True):
     """Where the scheduler works, and whom the endpoints ask about their visitors."""
 
     scheduler: Connection

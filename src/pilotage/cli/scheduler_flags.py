@@ -6,11 +6,12 @@ import functools
 import logging
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
+from msgspec import Struct
 
 from pilotage.api.calls import ApiWriter
 from pilotage.assembly import SchedulerOptions, SchedulerProcess, options_from_configuration
@@ -32,8 +33,7 @@ _FILE = click.Path(path_type=Path)
 _MAX_WAIT = "--pod-max-in-unschedulable-pods-duration"
 
 
-@dataclass(frozen=True, slots=True)
-class SchedulerFlags:
+class SchedulerFlags(Struct, frozen=True):
     """What was said on the command line."""
 
     config: Path | None = None

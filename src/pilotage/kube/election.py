@@ -11,10 +11,10 @@ is shorter than the lease: it has stopped before anybody else can think that the
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
+from msgspec import Struct
 
 from pilotage.clock import rfc3339_micro
 from pilotage.model.coordination import LeaseSpec
@@ -28,8 +28,7 @@ _LONGEST_INSTANCE: Final = 128
 _spec = msgspec.json.Decoder(LeaseSpec)
 
 
-@dataclass(frozen=True, slots=True)
-class ElectionTiming:
+class ElectionTiming(Struct, frozen=True):
     """The defaults are kube-scheduler's."""
 
     lease_seconds: float = 15.0
@@ -37,8 +36,7 @@ class ElectionTiming:
     retry_seconds: float = 2.0
 
 
-@dataclass(frozen=True, slots=True)
-class LeaseName:
+class LeaseName(Struct, frozen=True):
     """Where the lease is."""
 
     namespace: str = "kube-system"

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from pilotage.clock import Clock, parse_rfc3339
 from pilotage.kube.credentials import Credentials, Identity, header_safe
@@ -77,8 +78,7 @@ class _ExecCredential(msgspec.Struct, rename="camel"):
     status: _ExecStatus | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Grant:
+class _Grant(Struct, frozen=True):
     identity: Identity
     renew_at: float
 

@@ -8,8 +8,9 @@ import socket
 import ssl
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from pilotage.kube.http_connection import READ_BYTES, HttpConnection
 from pilotage.kube.proxy import Proxy
@@ -19,8 +20,7 @@ from pilotage.kube.tunnel import ProxyProblem, open_tunnel
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(Struct, frozen=True):
     """Where a server listens."""
 
     host: str

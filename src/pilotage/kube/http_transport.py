@@ -22,8 +22,9 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from urllib.parse import quote, unquote, urlencode, urlsplit
+
+from msgspec import Struct
 
 from pilotage.kube.connection import Connection
 from pilotage.kube.credentials import Identity
@@ -43,8 +44,7 @@ Fence = Callable[[], None]
 """Asked right before the bytes of a request other than GET go out; what it raises ends the request."""
 
 
-@dataclass(frozen=True, slots=True)
-class HttpSettings:
+class HttpSettings(Struct, frozen=True):
     """Limits of the transport; all durations in seconds."""
 
     connections: int = 64

@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from msgspec import Struct
+
 from pilotage.clock import Clock
 from pilotage.kube.connection import Connection
 from pilotage.kube.credentials import Credentials, StaticCredentials
@@ -148,8 +150,7 @@ class _ContextResolver:
         return f"there is {', '.join(sorted(entries))}" if entries else "the file has none"
 
 
-@dataclass(frozen=True, slots=True)
-class _FieldReader:
+class _FieldReader(Struct, frozen=True):
     """Reads the fields of one entry: knows its file for relative paths and its name for messages."""
 
     file: Path

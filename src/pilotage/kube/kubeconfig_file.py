@@ -8,7 +8,6 @@ entry remembers its file.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -93,32 +92,28 @@ class _File(msgspec.Struct, rename="kebab"):
     current_context: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterEntry:
+class ClusterEntry(msgspec.Struct, frozen=True):
     file: Path
     fields: ClusterFields
 
 
-@dataclass(frozen=True, slots=True)
-class UserEntry:
+class UserEntry(msgspec.Struct, frozen=True):
     file: Path
     fields: UserFields
 
 
-@dataclass(frozen=True, slots=True)
-class ContextEntry:
+class ContextEntry(msgspec.Struct, frozen=True):
     file: Path
     fields: ContextFields
 
 
-@dataclass(slots=True)
-class Kubeconfig:
+class Kubeconfig(msgspec.Struct):
     """All entries of all files, by name."""
 
     files: tuple[Path, ...]
-    clusters: dict[str, ClusterEntry] = field(default_factory=dict)
-    users: dict[str, UserEntry] = field(default_factory=dict)
-    contexts: dict[str, ContextEntry] = field(default_factory=dict)
+    clusters: dict[str, ClusterEntry] = msgspec.field(default_factory=dict)
+    users: dict[str, UserEntry] = msgspec.field(default_factory=dict)
+    contexts: dict[str, ContextEntry] = msgspec.field(default_factory=dict)
     current_context: str = ""
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
+from msgspec import Struct, field
 
 from pilotage.clock import Clock
 from pilotage.kube.client import KubeClient, ListOptions, ServerVersion
@@ -45,8 +45,7 @@ class Refused(Exception):
         super().__init__("\n".join(self.problems))
 
 
-@dataclass(frozen=True, slots=True)
-class Permission:
+class Permission(Struct, frozen=True):
     """Something that we must be allowed to do."""
 
     verb: str
@@ -176,7 +175,7 @@ class _SelfAccessStatus(msgspec.Struct):
 
 
 class _SelfAccessReview(msgspec.Struct):
-    status: _SelfAccessStatus = msgspec.field(default_factory=_SelfAccessStatus)
+    status: _SelfAccessStatus = field(default_factory=_SelfAccessStatus)
 
 
 async def _is_allowed(client: KubeClient, permission: Permission) -> bool:

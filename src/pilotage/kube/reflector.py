@@ -24,19 +24,17 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, Protocol
 
+from msgspec.structs import replace
+
 from pilotage.clock import Clock
-from pilotage.kube.backoff import Backoff
 from pilotage.kube.client import KubeClient, ListOptions
 from pilotage.kube.discovery import why_not_served
 from pilotage.kube.errors import ApiStatusError
-from pilotage.kube.lines import LineJoiner, LineTooLong
-from pilotage.kube.listing import Listing
+from pilotage.kube.list_watch import Backoff, LineJoiner, LineTooLong, Listing, Undecodable
 from pilotage.kube.permissions import way_out
 from pilotage.kube.transport import TransportError
-from pilotage.kube.undecodable import Undecodable
 from pilotage.model.errors import DecodeError
 from pilotage.model.kinds import KindInfo, WatchEvent
 from pilotage.observe.skipped_objects import SkippedObjects

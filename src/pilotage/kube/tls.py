@@ -10,8 +10,9 @@ import logging
 import os
 import ssl
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from pilotage.kube.credentials import Identity
 from pilotage.kube.errors import KubeconfigError
@@ -20,8 +21,7 @@ from pilotage.kube.source import Source
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class TlsSettings:
+class TlsSettings(Struct, frozen=True):
     """How to check the server. Without an authority the system's own list is trusted."""
 
     authority: Source | None = None

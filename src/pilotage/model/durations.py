@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class DurationText:
+
+class DurationText(Struct, frozen=True):
     """Marks a number of seconds that is written as a duration in files."""
 
 

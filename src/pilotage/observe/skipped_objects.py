@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final, Literal
+
+from msgspec import Struct
 
 from pilotage.observe.instruments import Counter
 
@@ -34,8 +35,7 @@ CONSEQUENCES: Final[dict[Stage, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class SkippedObject:
+class SkippedObject(Struct, frozen=True):
     kind: str
     key: str
     """ "namespace/name" or "name", "" if not even that is known."""

@@ -11,11 +11,11 @@ from collections.abc import Collection
 import numpy as np
 
 from pilotage.api import Budget, Handle, NodeTable, NodeView, Scores
-from pilotage.cel import CelError
 from pilotage.model import Node
 from pilotage.model.resource import DeviceClass
 from pilotage.plugins.device_classes import DeviceClassIndex, may_be_backed
 from pilotage.plugins.dynamic_resources.claim_book import ClaimBook
+from pilotage.plugins.dynamic_resources.errors import SelectorError
 from pilotage.plugins.dynamic_resources.pools import usable_devices
 from pilotage.plugins.dynamic_resources.published import PoolDevice
 from pilotage.plugins.dynamic_resources.slices import SliceIndex
@@ -73,5 +73,5 @@ def _selects(device_class: DeviceClass, device: PoolDevice) -> bool:
     """A selector that fails selects nothing: a score is no reason to stop."""
     try:
         return all(s.cel is not None and device.satisfies(s.cel.expression) for s in device_class.spec.selectors)
-    except CelError:
+    except SelectorError:
         return False

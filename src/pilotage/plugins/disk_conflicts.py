@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from pilotage.api import Budget, ClusterIndex
 from pilotage.model import Pod
@@ -16,8 +17,7 @@ _ANYWHERE: Final = frozenset({""})
 """The monitors of disks that have none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Use:
+class Use(Struct, frozen=True):
     """How a pod uses a disk: by which monitors it writes to it, and by which it uses it at all."""
 
     written: frozenset[str]

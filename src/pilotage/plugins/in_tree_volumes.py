@@ -6,11 +6,11 @@ plugin has been replaced. Only what decides placement is translated: driver, han
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
 import msgspec
+from msgspec import Struct
 
 from pilotage.api import ClusterIndex
 from pilotage.model.selectors import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
@@ -29,8 +29,7 @@ class CannotTranslate(Exception):
     """A volume that its CSI driver cannot serve; the text is kube-scheduler's."""
 
 
-@dataclass(frozen=True, slots=True)
-class InTreePlugin:
+class InTreePlugin(Struct, frozen=True):
     """A former part of Kubernetes and its successor."""
 
     name: str

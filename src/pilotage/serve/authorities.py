@@ -7,10 +7,10 @@ come up has published nothing yet. What is published no more is trusted no more.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
+from msgspec import Struct
 
 from pilotage.clock import Clock
 from pilotage.kube.transport import Transport, TransportError
@@ -28,8 +28,7 @@ class LookupFailed(Exception):
     """The authorities for client certificates could not be read from the cluster."""
 
 
-@dataclass(frozen=True, slots=True)
-class Authorities:
+class Authorities(Struct, frozen=True):
     users: bytes = b""
     """PEM; empty if the cluster knows no client certificates."""
     proxy: FrontProxy | None = None

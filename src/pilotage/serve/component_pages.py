@@ -6,8 +6,9 @@ Text for people; JSON for programs that ask for it (`Accept: application/json`).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 from pilotage.clock import Clock, rfc3339
 from pilotage.config.kinds import KIND, PILOTAGE_API_VERSION, PILOTAGE_KIND, SchedulerConfiguration
@@ -28,8 +29,7 @@ _NOTICE: Final = "For people, not for programs: the layout may change."
 _GROUP_VERSION: Final = "config.k8s.io/v1alpha1"
 
 
-@dataclass(frozen=True, slots=True)
-class About:
+class About(Struct, frozen=True):
     """What the process says of itself."""
 
     version: str

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from pilotage.clock import Clock
 from pilotage.kube.transport import Transport
@@ -18,8 +19,7 @@ from pilotage.serve.tls import ServerTls
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class EndpointOptions:
+class EndpointOptions(Struct, frozen=True):
     """A port that is 0 is not served."""
 
     host: str = "0.0.0.0"
@@ -33,8 +33,7 @@ class EndpointOptions:
     refused_seconds: float = 10.0
 
 
-@dataclass(frozen=True, slots=True)
-class Guard:
+class Guard(Struct, frozen=True):
     """What a secure port needs: its certificate, and who is asked whose a token or a certificate is, and who may."""
 
     tls: ServerTls

@@ -8,11 +8,11 @@ kube-system/extension-apiserver-authentication. Headers of anybody else mean not
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote
 
 import msgspec
+from msgspec import Struct
 
 from pilotage.serve.identity import User, with_everybody
 
@@ -21,8 +21,7 @@ Lines = Sequence[tuple[str, str]]
 _AUTHORITY: Final = "requestheader-client-ca-file"
 
 
-@dataclass(frozen=True, slots=True)
-class FrontProxy:
+class FrontProxy(Struct, frozen=True):
     """Header names are in lower case."""
 
     authority: bytes

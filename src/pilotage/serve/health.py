@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from pilotage.clock import Clock
 from pilotage.serve.elector import ElectionFacts
@@ -14,8 +15,7 @@ from pilotage.serve.page import PageAnswer, PageRequest, refusal, text_answer
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class HealthCheck:
+class HealthCheck(Struct, frozen=True):
     """`problem` says what is wrong, "" if nothing is. Its words go to the log; the network is told yes or no."""
 
     name: str

@@ -45,8 +45,7 @@ def with_everybody(user: User) -> User:
     return replace(user, groups=(*user.groups, _AUTHENTICATED))
 
 
-@dataclass(frozen=True, slots=True)
-class ClientCertificate:
+class ClientCertificate(msgspec.Struct, frozen=True):
     """What a client has shown, and TLS has verified. `fields` is what `getpeercert` says."""
 
     fields: Mapping[str, Any]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import msgspec
+from msgspec import Struct
 
 from pilotage.escaping import visible, visible_json, visible_text
 
@@ -42,8 +43,7 @@ class PageRequest:
         return JSON in self.headers.get("accept", "")
 
 
-@dataclass(frozen=True, slots=True)
-class PageAnswer:
+class PageAnswer(Struct, frozen=True):
     status: int
     body: bytes
     content_type: str = TEXT

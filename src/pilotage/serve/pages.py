@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from pilotage import __version__
 from pilotage.assembly import SchedulerOptions
@@ -31,8 +32,7 @@ from pilotage.serve.site import Site
 from pilotage.serve.start_checks import FOLLOWED_VERSION
 
 
-@dataclass(frozen=True, slots=True)
-class SiteFacts:
+class SiteFacts(Struct, frozen=True):
     """What the pages tell that the scheduler does not know itself."""
 
     about: About

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from pilotage.serve.page import PageRequest
 
 _VERBS: Final = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
 
-@dataclass(frozen=True, slots=True)
-class PathAccess:
+class PathAccess(Struct, frozen=True):
     verb: str
     path: str
 
@@ -23,8 +23,7 @@ class PathAccess:
         return f'forbidden: User "{user}" cannot {self.verb} path "{self.path}"'
 
 
-@dataclass(frozen=True, slots=True)
-class ResourceAccess:
+class ResourceAccess(Struct, frozen=True):
     verb: str
     group: str
     version: str

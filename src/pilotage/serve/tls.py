@@ -12,9 +12,10 @@ import socket
 import ssl
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from pilotage.certificates import IssuedCertificate
@@ -48,8 +49,7 @@ class CertificateError(Exception):
     """The certificate cannot be used; the text says which and why."""
 
 
-@dataclass(frozen=True, slots=True)
-class TlsOptions:
+class TlsOptions(Struct, frozen=True):
     certificate_file: str = ""
     key_file: str = ""
     directory: str = ""

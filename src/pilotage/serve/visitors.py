@@ -11,11 +11,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from msgspec import Struct
+
 from pilotage.observe.instruments import Counter as Counted
 
 
-@dataclass(frozen=True, slots=True)
-class ServerLimits:
+class ServerLimits(Struct, frozen=True):
     """Times in seconds."""
 
     connections: int = 512

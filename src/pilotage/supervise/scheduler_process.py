@@ -15,8 +15,9 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from pilotage.supervise.shared_state import SharedState
 
@@ -27,8 +28,7 @@ _MOST_STACK_BYTES: Final = 1 << 16
 _PR_SET_PDEATHSIG: Final = 1
 
 
-@dataclass(frozen=True, slots=True)
-class OwnEnd:
+class OwnEnd(Struct, frozen=True):
     """What the child has of its parent."""
 
     socket: socket.socket

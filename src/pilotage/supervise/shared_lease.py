@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from pilotage.clock import Clock
 from pilotage.kube.election import ElectionTiming, LeaseName
@@ -16,8 +17,7 @@ from pilotage.supervise.messages import AcquireLease, ReleaseLease, ToSupervisor
 from pilotage.supervise.shared_state import SharedState
 
 
-@dataclass(frozen=True, slots=True)
-class SharedElection:
+class SharedElection(Struct, frozen=True):
     """Which lease it is, and when it was last renewed."""
 
     lease: LeaseName

@@ -11,8 +11,9 @@ is longer than that, so a count before and after it tells a reader whether it wa
 from __future__ import annotations
 
 import mmap
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from pilotage.clock import Clock
 from pilotage.model import Pod
@@ -26,8 +27,7 @@ _READS: Final = 10
 """How often a text that changes under the reader is read again before it is given up."""
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
+class Work(Struct, frozen=True):
     """A pod that is being scheduled, and which plugin is at it if that is known."""
 
     namespace: str

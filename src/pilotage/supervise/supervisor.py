@@ -17,10 +17,10 @@ import asyncio
 import logging
 import signal
 from collections.abc import Coroutine
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
+from msgspec import Struct
 
 from pilotage.api.conditions import BUDGET_EXCEEDED, POD_SCHEDULED, PodCondition
 from pilotage.calls.pod_status import new_conditions, write_status
@@ -69,8 +69,7 @@ class SchedulerEnded(Exception):
     """The scheduler did not end by itself, or not in order; the text says how."""
 
 
-@dataclass(frozen=True, slots=True)
-class LeaseCandidate:
+class LeaseCandidate(Struct, frozen=True):
     """Who stands for election, and the client with which a pod is marked."""
 
     elector: LeaderElector

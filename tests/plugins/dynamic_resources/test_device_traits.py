@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pilotage.cel import CelError
 from pilotage.model.resource import Device, DeviceAttribute
 from pilotage.plugins.dynamic_resources.device_traits import traits_of
+from pilotage.plugins.dynamic_resources.errors import SelectorError
 
 _DRIVER = "gpu.example.com"
 
@@ -32,7 +32,7 @@ def test_an_error_that_is_raised_again_does_not_grow() -> None:
     traits = traits_of(_DRIVER, _device("gpu-0", "a100"))
     depths = set()
     for _ in range(5):
-        with pytest.raises(CelError) as raised:
+        with pytest.raises(SelectorError) as raised:
             traits.satisfy(f'device.attributes["{_DRIVER}"].memory > 1')
         depths.add(len(raised.traceback))
     assert len(depths) == 1

@@ -1,4 +1,4 @@
-"""Why an allocation could not even be tried."""
+"""Why an allocation could not even be tried, or a selector not be evaluated."""
 
 from __future__ import annotations
 
@@ -9,3 +9,11 @@ class AllocationError(Exception):
 
 class NodeAllocationError(Exception):
     """What is wrong concerns one node only, which is then rejected."""
+
+
+class SelectorError(Exception):
+    """A selector that fails on a device."""
+
+
+class SelectorCompileError(SelectorError):
+    """A selector that fails on every device, because it is no expression."""

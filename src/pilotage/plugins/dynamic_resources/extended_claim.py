@@ -7,7 +7,8 @@ the devices of those that come later; only what the neediest of them lacks is re
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from pilotage.model import Pod, PodSpec
 from pilotage.model.meta import ObjectMeta, OwnerReference
@@ -19,8 +20,7 @@ ANNOTATION = "resource.kubernetes.io/extended-resource-claim"
 NAME_IN_MEMORY = "<extended-resources>"
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerRequest:
+class ContainerRequest(Struct, frozen=True):
     """Which request of the claim serves which resource of which container."""
 
     container: str

@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from pilotage.api import Detail
-from pilotage.cel import CelError
 from pilotage.model.resource import DeviceTaint
 from pilotage.plugins.dynamic_resources.constraints import attribute_value
 from pilotage.plugins.dynamic_resources.device_ids import DeviceID
 from pilotage.plugins.dynamic_resources.device_taints import are_tolerated
-from pilotage.plugins.dynamic_resources.errors import AllocationError
+from pilotage.plugins.dynamic_resources.errors import AllocationError, SelectorError
 from pilotage.plugins.dynamic_resources.pool import Pool
 from pilotage.plugins.dynamic_resources.pools import NodePools, device_is_for
 from pilotage.plugins.dynamic_resources.published import PoolDevice
@@ -115,7 +114,7 @@ def _selector_objection(wanted: Wanted, device: PoolDevice) -> Objection | None:
             try:
                 if not device.satisfies(expression):
                     return "SelectorFalse", f"selector #{place} of {where} does not hold: {_shortened(expression)}"
-            except CelError as error:
+            except SelectorError as error:
                 return "SelectorFailed", f"selector #{place} of {where} fails: {error}"
     return None
 

@@ -39,9 +39,9 @@ class PoolDevice:
         return self._content
 
     def satisfies(self, expression: str, before: Callable[[], None] = lambda: None) -> bool:
-        """Does a CEL expression hold for this device? Each is evaluated once for all that look alike; may CelError.
+        """Does a CEL expression hold for this device? Each is evaluated once for all that look alike.
 
-        `before` is called before one is evaluated, which can take long.
+        SelectorError if it fails. `before` is called before one is evaluated, which can take long.
         """
         if self._traits is None:
             self._traits = traits_of(self.id.driver, self.device)

@@ -15,7 +15,6 @@ from fractions import Fraction
 
 import msgspec
 
-from pilotage.cel import CelCompileError, CelError
 from pilotage.model import Node
 from pilotage.model.resource import DeviceSelector
 from pilotage.plugins.dynamic_resources.capacity import Amounts, consumption, fits
@@ -23,7 +22,12 @@ from pilotage.plugins.dynamic_resources.constraints import Constraint, constrain
 from pilotage.plugins.dynamic_resources.counters import CounterBook, consumption_of
 from pilotage.plugins.dynamic_resources.device_ids import DeviceID
 from pilotage.plugins.dynamic_resources.device_taints import are_tolerated
-from pilotage.plugins.dynamic_resources.errors import AllocationError, NodeAllocationError
+from pilotage.plugins.dynamic_resources.errors import (
+    AllocationError,
+    NodeAllocationError,
+    SelectorCompileError,
+    SelectorError,
+)
 from pilotage.plugins.dynamic_resources.ledger import DeviceLedger
 from pilotage.plugins.dynamic_resources.lessons import Lessons, learn
 from pilotage.plugins.dynamic_resources.pool import Pool
@@ -343,12 +347,12 @@ def _matches(device: PoolDevice, selectors: Sequence[DeviceSelector], where: str
         try:
             if not device.satisfies(expression, limit.check):
                 return False
-        except CelError as error:
+        except SelectorError as error:
             raise _selector_error(where, place, device, error) from error
     return True
 
 
-def _selector_error(where: str, place: int, device: PoolDevice, error: CelError) -> AllocationError:
-    if isinstance(error, CelCompileError):
+def _selector_error(where: str, place: int, device: PoolDevice, error: SelectorError) -> AllocationError:
+    if isinstance(error, SelectorCompileError):
         return AllocationError(f"{where}: selector #{place}: CEL compile error: {error}")
     return AllocationError(f"{where}: selector #{place} on device {device.id}: CEL runtime error: {error}")

@@ -9,7 +9,8 @@ knows its namespace but not the labels of it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from pilotage.api import Budget, PodClass
 from pilotage.model import Pod
@@ -49,16 +50,14 @@ class Question:
         return isinstance(other, Question) and (self._needs_all, self._terms) == (other._needs_all, other._terms)
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
+class Wish(Struct, frozen=True):
     """A preferred term: pods that are wanted close by, or (negative weight) far away."""
 
     weight: int
     pods: Question
 
 
-@dataclass(frozen=True, slots=True)
-class WideWish:
+class WideWish(Struct, frozen=True):
     """Very many preferred terms with one topology key."""
 
     terms: TermGroup
@@ -70,8 +69,7 @@ class WideWish:
         return len(self.terms.members)
 
 
-@dataclass(frozen=True, slots=True)
-class Incoming:
+class Incoming(Struct, frozen=True):
     """The questions of a pod."""
 
     near: Question | None = None

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from pilotage.api import Budget
 from pilotage.plugins.inter_pod_affinity.domains import MISSING, Amounts, Domains
@@ -88,8 +88,7 @@ class Tally:
         self._numbered_by = domains
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Summed:
+class Summed(Struct, frozen=True, eq=False):
     """What some groups add up to, by topology key."""
 
     meant: Meant

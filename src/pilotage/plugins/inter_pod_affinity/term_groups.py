@@ -7,9 +7,10 @@ a pod with thousands of terms costs those who are compared with it about as much
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from pilotage.model import Pod
 from pilotage.model.label_matcher import SelectorIndex
@@ -27,8 +28,7 @@ class Subject(NamedTuple):
     namespace_labels: Mapping[str, str] = _NO_LABELS
 
 
-@dataclass(frozen=True, slots=True)
-class WeighedTerm:
+class WeighedTerm(Struct, frozen=True):
     """What a pod that is meant by the term weighs."""
 
     term: Term

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import msgspec
+from msgspec import Struct
 
 from pilotage.model import Pod
 from pilotage.model.label_matcher import LabelMatcher, matcher_of
@@ -77,8 +78,7 @@ def make_term(
 WeightedTerm = tuple[Term, int]
 
 
-@dataclass(frozen=True, slots=True)
-class PodTerms:
+class PodTerms(Struct, frozen=True):
     """All terms of a pod."""
 
     required: tuple[Term, ...] = ()

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeVar
+
+from msgspec import Struct, field
 
 from pilotage.api import Budget, ClusterIndex
 from pilotage.model import Pod
@@ -22,8 +23,7 @@ from pilotage.plugins.node_volume_limits.volumes import CannotCount, Volumes, at
 K = TypeVar("K", str, int)
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(Struct, frozen=True):
     """What is attached to a node, by driver, and what it can take."""
 
     by_pods: Volumes = field(default_factory=dict)

@@ -6,9 +6,10 @@ Constraints are worked out once per kind of pod (equal spec, namespace and label
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
+
+from msgspec import Struct
 
 from pilotage.api import Budget, Handle
 from pilotage.api.budget import UNLIMITED
@@ -34,8 +35,7 @@ _STEPS = 8
 """About what it takes to make one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Constraint:
+class Constraint(Struct, frozen=True):
     """One constraint of one kind of pod."""
 
     topology_key: str

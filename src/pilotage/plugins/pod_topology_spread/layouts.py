@@ -6,10 +6,10 @@ until the topology changes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from pilotage.api import Budget, Handle, Mask, NodeTable, Scores
@@ -54,8 +54,7 @@ class Counting:
         return int(sums.min() if self.known is None else sums[self.known].min())
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(Struct, frozen=True):
     """What the constraints of a pod see of the nodes; one entry per constraint."""
 
     domains: tuple[Domains, ...]

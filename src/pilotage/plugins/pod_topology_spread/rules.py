@@ -7,14 +7,14 @@ once per spec: what depends on the pod's own labels (matchLabelKeys) is looked a
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from pilotage.model.label_matcher import SelectorIndex
 from pilotage.plugins.pod_topology_spread.pod_selector import PodSelector
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """One constraint, without the labels of the pod."""
 
     topology_key: str

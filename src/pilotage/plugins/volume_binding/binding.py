@@ -7,8 +7,9 @@ done; then the pod is scheduled anew.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from pilotage.api import Handle
 from pilotage.calls.volumes import ProvisioningOrder, VolumeReservation
@@ -24,8 +25,7 @@ from pilotage.tasks import sole_error
 _LOOK_EVERY_SECONDS: Final = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class _Version:
+class _Version(Struct, frozen=True):
     """What we wrote, so that older news of the object can be told from an answer to it."""
 
     before: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from pilotage.api import Handle, Reason
 from pilotage.model import Pod
@@ -18,8 +18,7 @@ class VolumeError(Exception):
     """Something about volumes that should not be: the pod is tried again."""
 
 
-@dataclass(frozen=True, slots=True)
-class PodClaims:
+class PodClaims(Struct, frozen=True):
     """All usable: a pod with any other claim is rejected altogether."""
 
     bound: tuple[PersistentVolumeClaim, ...]

@@ -8,11 +8,11 @@ is worked out once for each combination of values that occurs.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from pilotage.api import Budget, Handle, Mask, NodeTable, NodeView, Reason, Scores
@@ -53,16 +53,14 @@ NO_VOLUME = Reason(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Provision:
+class Provision(Struct, frozen=True):
     """A volume that is to be made, and the pool that it would be made from, if one is known."""
 
     claim: PersistentVolumeClaim
     capacity: CSIStorageCapacity | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """What the unbound claims of a pod can get on a node."""
 
     bindings: tuple[tuple[PersistentVolume, PersistentVolumeClaim], ...] = ()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
+from msgspec import Struct
 
 from pilotage.model.meta import ObjectReference
 from pilotage.model.storage import PersistentVolume, PersistentVolumeClaim
@@ -16,8 +16,7 @@ from pilotage.plugins.volume_binding.matching import names_claim
 _BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
 
 
-@dataclass(frozen=True, slots=True)
-class Binding:
+class Binding(Struct, frozen=True):
     """A volume that is reserved for a claim."""
 
     volume: PersistentVolume
@@ -26,8 +25,7 @@ class Binding:
     """False if the volume named the claim already: there is nothing to write."""
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
+class Order(Struct, frozen=True):
     """A claim whose volume is to be made for the node."""
 
     claim: PersistentVolumeClaim
@@ -35,8 +33,7 @@ class Order:
     """False if the claim named the node already, by an earlier attempt or another pod."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reservation:
+class Reservation(Struct, frozen=True):
     """The objects as they were promised."""
 
     bindings: tuple[Binding, ...] = ()

@@ -15,6 +15,8 @@ from dataclasses import dataclass, fields, is_dataclass
 from types import CodeType
 from typing import Any, Final
 
+import msgspec
+
 _LABEL_KEY: Final = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _LABEL_VALUE: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _RESOURCE: Final = re.compile(r"[a-z0-9.-]+\.[a-z0-9.-]+/[A-Za-z0-9._-]+")
@@ -86,6 +88,8 @@ def _texts(value: Any) -> Iterator[str]:
         yield from _all_texts(sorted(value, key=str) if isinstance(value, set | frozenset) else value)
     elif isinstance(value, dict):
         yield from _all_texts([*value.keys(), *value.values()])
+    elif isinstance(value, msgspec.Struct):
+        yield from _all_texts(msgspec.structs.astuple(value))
     elif is_dataclass(value) and not isinstance(value, type):
         yield from _all_texts([getattr(value, field.name) for field in fields(value)])
 
