@@ -6,8 +6,6 @@ import inspect
 from typing import Any, TypeVar
 
 from pilotage.api import Plugin
-from pilotage.calls.dispatcher import Dispatcher
-from pilotage.calls.no_api import NoApi
 from pilotage.clock import SystemClock
 from pilotage.cluster.state import Cluster
 from pilotage.cycle.handle import FrameworkHandle
@@ -19,7 +17,7 @@ PluginT = TypeVar("PluginT", bound=Plugin)
 def default(cls: type[PluginT], handle: Any = None) -> PluginT:
     """An instance of the plugin with its default arguments; without a handle, on a cluster with nothing in it."""
     if handle is None:
-        handle = FrameworkHandle(Cluster(), Dispatcher(NoApi()), SystemClock(), seeded(1))
+        handle = FrameworkHandle(Cluster(), SystemClock(), seeded(1))
     args_type = cls.args_type
     offered = {"handle": handle, "args": {} if args_type is None else args_type()}
     wanted = inspect.signature(cls).parameters

@@ -6,32 +6,15 @@ import asyncio
 
 import msgspec
 
-from pilotage.api import CycleState, Handle, Plugin, PostBind, QueuedPod, QueueSort
-from pilotage.assembly import SchedulerOptions, SchedulerProcess, contained
+from pilotage.api import CycleState, Handle, Plugin, PostBind
+from pilotage.assembly import SchedulerOptions, SchedulerProcess
 from pilotage.kube.client import KubeClient
 from pilotage.model import KINDS, Pod
 from pilotage.model.kinds import WATCHED
-from pilotage.observe.metrics import Metrics
-from pilotage.observe.plugin_errors import PluginErrors
 from pilotage.rng import seeded
 from pilotage.sandbox.embedded import EmbeddedCluster, EmbeddedOptions
 from pilotage.testing import VirtualClock, node, pod
 from tests.cycle.live_scheduler import live
-
-
-class Touchy(Plugin, QueueSort):
-    def sort_key(self, queued: QueuedPod) -> tuple[float, ...]:
-        if queued.pod.name == "bad":
-            raise ValueError("boom")
-        return (queued.timestamp,)
-
-
-def test_queue_sort_that_raises_falls_back_to_priority_and_is_counted() -> None:
-    metrics = Metrics()
-    sort_key = contained(Touchy(), PluginErrors(metrics))
-    assert sort_key(QueuedPod(pod("good").build(), 5.0, 0)) == (5.0,)
-    assert sort_key(QueuedPod(pod("bad").priority(7).build(), 5.0, 0)) == (-7, 5.0)
-    assert metrics.plugin_errors_total.value("Touchy") == 1
 
 
 class Blinker(Plugin, PostBind):

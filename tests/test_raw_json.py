@@ -11,8 +11,6 @@ import pytest
 
 from pilotage.api import CycleState, Filter, Handle, NodeView, Plugin, Pod, Reason, Reject, Rejection, Reserve
 from pilotage.assembly import SchedulerProcess, options_from_configuration, watched_kinds
-from pilotage.calls.dispatcher import Dispatcher
-from pilotage.calls.no_api import NoApi
 from pilotage.cli.errors import ExitCode
 from pilotage.cli.main import call
 from pilotage.cluster.state import Cluster
@@ -88,7 +86,7 @@ async def test_who_does_not_name_the_kind_is_told_how() -> None:
 
 def test_an_object_that_somebody_made_anew_has_the_json_of_the_one_that_was_received() -> None:
     cluster = Cluster()
-    handle = FrameworkHandle(cluster, Dispatcher(NoApi()), VirtualClock(), seeded(1)).for_plugin("p", "Mine")
+    handle = FrameworkHandle(cluster, VirtualClock(), seeded(1)).for_plugin("p", "Mine")
     document = pod("p").spec(hostname="h").json()
     cluster.put_object("Pod", KINDS["pods"].keeping_json().decode(msgspec.json.encode(document)))
     plain = KINDS["pods"].decode(msgspec.json.encode(document))

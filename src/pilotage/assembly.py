@@ -13,30 +13,38 @@ from typing import TYPE_CHECKING
 
 from pilotage.api.calls import ApiWriter
 from pilotage.api.kinds import WatchedKinds
-from pilotage.api.plugin import RAISED, Plugin
-from pilotage.api.points import QueueSort
-from pilotage.api.views import QueuedPod
-from pilotage.calls.call_meter import CallMeter, read_call_gauges
+from pilotage.api.plugin import Plugin
 from pilotage.calls.dispatcher import Dispatcher, DispatcherSettings
+from pilotage.calls.recorder import EventRecorder
+from pilotage.calls.report import CallMeter, read_call_gauges
 from pilotage.calls.retry import DEFAULT_POLICIES, SYNCHRONOUS_POLICIES
 from pilotage.calls.synchronous_calls import SynchronousCalls
 from pilotage.clock import Clock
 from pilotage.cluster.state import Cluster
 from pilotage.config.feature_gates import FeatureGates
 from pilotage.config.kinds import PluginRef, SchedulerConfiguration
-from pilotage.cycle.cycle_budget import CycleBudgets
-from pilotage.cycle.gated_pods import PreEnqueueGate
-from pilotage.cycle.handle import FrameworkHandle, SchedulerHandle
-from pilotage.cycle.live_gauges import read_live_gauges
-from pilotage.cycle.placement import ProfileEngine
-from pilotage.cycle.scheduler import Scheduler
-from pilotage.cycle.scheduler_parts import SchedulerParts
-from pilotage.framework.errors import ProfileError, shown
-from pilotage.framework.node_sampling import NodeSampling
+from pilotage.cycle.attempts import Attempts
+from pilotage.cycle.binding import BindingCycle
+from pilotage.cycle.cluster_writes import ClusterWrites, DelayedGatedStatus
+from pilotage.cycle.cycle_budget import CycleBudgets, CycleGuard
+from pilotage.cycle.eviction import Evictor
+from pilotage.cycle.failure import FailureHandler
+from pilotage.cycle.handle import FrameworkHandle, SchedulerEffects
+from pilotage.cycle.inbox import Inbox
+from pilotage.cycle.intake import EventDurations, Intake
+from pilotage.cycle.live_gauges import read_live_gauges, tell_facts
+from pilotage.cycle.observer import SchedulerObserver
+from pilotage.cycle.placement import ProfileEngines
+from pilotage.cycle.plugin_tasks import PluginTasks
+from pilotage.cycle.pods_being_bound import PodsBeingBound
+from pilotage.cycle.requeueing import Requeueing
+from pilotage.cycle.scheduler import BesideTheLoop, FollowUp, Scheduler, Tick
+from pilotage.cycle.scheduling_cycle import SchedulingCycle
+from pilotage.cycle.slow_plugins import SlowPlugins
+from pilotage.framework.errors import ProfileError
 from pilotage.framework.plugin_files import LoadedPlugin, given_plugins, reject_duplicates
-from pilotage.framework.plugin_meter import PluginMeter
 from pilotage.framework.plugin_sets import Catalog
-from pilotage.framework.profile import Profile, build_profile, name_of
+from pilotage.framework.profile import Profile, build_profile
 from pilotage.framework.profile_spec import ProfileRecipe, recipes_of
 from pilotage.framework.registry import Registry
 from pilotage.kube.client import KubeClient
@@ -44,16 +52,14 @@ from pilotage.kube.reflector import Reflector
 from pilotage.model import KINDS
 from pilotage.model.kinds import WATCHED, KindInfo
 from pilotage.model.suggestions import suggestion
-from pilotage.observe.facts import tell_facts
 from pilotage.observe.metrics import Metrics
 from pilotage.observe.plugin_errors import PluginErrors
 from pilotage.plugins import DEFAULT_PLUGINS, GATED_PLUGINS, NOT_BUILT_YET
 from pilotage.plugins.args import ARGS_OF_DEFAULT_PLUGINS, GATED_ARGS
 from pilotage.queue.backoff import BackoffPolicy
-from pilotage.queue.entry import INCOMING_NAMES
-from pilotage.queue.heaps import SortKey
 from pilotage.queue.hints import HintSwitches, HintTable
-from pilotage.queue.scheduling_queue import DEFAULT_MAX_WAIT_SECONDS, Gatekeeper, SchedulingQueue
+from pilotage.queue.scheduling_queue import DEFAULT_MAX_WAIT_SECONDS, OnMove, SchedulingQueue
+from pilotage.queue.sub_queues import INCOMING_NAMES
 from pilotage.rng import seeded
 
 if TYPE_CHECKING:
@@ -65,7 +71,6 @@ log = logging.getLogger(__name__)
 WRITTEN = frozenset({"pods", "resourceclaims", "persistentvolumes", "persistentvolumeclaims", "workloads"})
 """What a leader writes, and the next one has to know before it decides anything."""
 LONGEST_CATCH_UP_SECONDS = 30.0
-_NUMBERS = frozenset((int, float))
 _UNFINISHED = "status.phase!=Succeeded,status.phase!=Failed"
 
 
@@ -122,6 +127,8 @@ class SchedulerOptions:
     call_burst: int = 1
     cycle_budget_seconds: float = math.inf
     """CPU time that one scheduling cycle may take. In virtual time there is no limit: results must not depend on it."""
+    observer: SchedulerObserver = field(default_factory=SchedulerObserver)
+    """Sees what the scheduler does, as it happens."""
     reports_gated_pods: bool = True
     """Write into the status of a pod that PreEnqueue holds it back; kube-scheduler does not."""
 
@@ -177,7 +184,7 @@ class SchedulerProcess:
                 clock,
                 rng,
                 field_selector=_UNFINISHED if resource == "pods" else "",
-                on_contact=self.scheduler.note_pods_watch if resource == "pods" else None,
+                on_contact=self.scheduler.effects.requeueing.note_pods_watch if resource == "pods" else None,
                 skipped=self.scheduler.metrics.skipped,
             )
             for resource, kind in self.scheduler.cluster.kinds.own.items()
@@ -306,44 +313,69 @@ def build_scheduler(
 ) -> Scheduler:
     """Put the parts together; nothing runs yet."""
     metrics = metrics or metrics_for(options)
-    cluster = Cluster(metrics.skipped, watched_kinds(options))
     gates = options.feature_gates
-    dispatcher = _dispatcher(client, clock, rng, options, metrics)
-    handle = SchedulerHandle(cluster, dispatcher, clock, rng, metrics)
-    in_place = None if gates["SchedulerAsyncAPICalls"] else SynchronousCalls(dispatcher)
-    handle.calls = in_place or dispatcher
-    profiles = build_profiles(options, handle)
-    walk = NodeSampling(cluster.nodes)
-    engines = {name: ProfileEngine(profile, cluster, walk) for name, profile in profiles.items()}
-    handle.engines.update(engines)
-    meters = {name: PluginMeter(one.profile, one.runner, metrics, clock) for name, one in engines.items()}
+    cluster = Cluster(metrics.skipped, watched_kinds(options))
+    inbox = Inbox(metrics.task_errors, clock)
     errors = PluginErrors(metrics)
-    gate = PreEnqueueGate(engines, meters, errors)
-    queue = _queue(clock, options, engines, gate.rejection, metrics, errors, cluster.kinds)
-    scheduler = Scheduler(
-        SchedulerParts(
-            clock,
-            cluster,
-            queue,
-            engines,
-            dispatcher,
-            handle.waiting_pods,
-            metrics,
-            meters,
-            CycleBudgets(options.cycle_budget_seconds, clock, metrics),
-            errors,
-            announces_places=gates["NominatedNodeNameForExpectation"],
-            calls_in_place=in_place,
-            waits_for_victims=not gates["SchedulerAsyncPreemption"],
-            plugin_tasks=handle.background,
-        )
+    # What goes out.
+    dispatcher = _dispatcher(client, clock, rng, options, metrics)
+    in_place = None if gates["SchedulerAsyncAPICalls"] else SynchronousCalls(dispatcher)
+    writes = ClusterWrites(cluster, in_place or dispatcher, dispatcher.queue, inbox, clock)
+    recorder = EventRecorder(dispatcher, clock)
+    gated = DelayedGatedStatus(writes)
+    # What waits. Plugins order, gate and wake the pods of the queue, and act on it: their profiles are added below.
+    switches = HintSwitches(gates["SchedulerQueueingHints"], gates["SchedulerPreQueueingHints"])
+    hints = HintTable({}, metrics, switches, cluster.kinds)
+    engines = ProfileEngines(cluster, hints, metrics, clock)
+    listeners: list[OnMove] = [_count_moves(metrics), options.observer.pod_moved]
+    queue = SchedulingQueue(
+        clock,
+        sort_key=engines.sort_key,
+        gatekeeper=engines.pre_enqueue_rejection,
+        hints=hints,
+        backoff=options.backoff,
+        max_wait_seconds=options.max_wait_seconds,
+        pops_backoff=gates["SchedulerPopFromBackoffQ"],
+        listeners=[*listeners, gated.on_move] if options.reports_gated_pods else listeners,
     )
-    if options.reports_gated_pods:
-        queue.tell_moves(scheduler.gated.on_move)
-    handle.attach(scheduler)
+    # What comes in, and what is done about it.
+    being_bound = PodsBeingBound()
+    intake = Intake(cluster, queue, inbox, dispatcher.queue, being_bound.waiting, EventDurations(metrics, clock))
+    evictor = Evictor(dispatcher, inbox, intake, recorder, being_bound, clock)
+    requeueing = Requeueing(queue, inbox, cluster.nominations, writes, clock)
+    background = PluginTasks(clock, errors)
+    effects = SchedulerEffects(writes, evictor, recorder, requeueing, being_bound.waiting, background)
+    handle = FrameworkHandle(cluster, clock, rng, metrics, effects, engines)
+    for profile in build_profiles(options, handle).values():
+        engines.add(profile)
+    # One attempt.
+    attempts = Attempts(metrics, clock, recorder, errors)
+    failures = FailureHandler(cluster, queue, writes, recorder, clock)
+    announcer = writes if gates["NominatedNodeNameForExpectation"] else None
+    binding = BindingCycle(queue, inbox, failures, attempts, being_bound, announcer)
+    budgets = CycleBudgets(options.cycle_budget_seconds, clock, metrics)
+    guard = CycleGuard(budgets, SlowPlugins(clock, metrics, budgets.budget))
+    cycle = SchedulingCycle(engines, failures, attempts, guard, binding, options.observer)
+    # The loop, and what runs beside it.
+    ticks = [
+        Tick("events", 1, recorder.tick),
+        Tick("evictions", 1, evictor.tick),
+        Tick("view of pods", 1, requeueing.view_of_pods.tick),
+        # A pod that waits for its claim to be made among thousands of others is not held back.
+        Tick("gated pods", 3, gated.tick),
+        Tick("backoff", 1, requeueing.release_backoff),
+        Tick("sweep of leftovers", 30, requeueing.flush_unschedulable),
+    ]
+    beside = BesideTheLoop(dispatcher, background, ticks, clock, metrics.task_errors)
+    waits_for_victims = not gates["SchedulerAsyncPreemption"]
+    follow_up = FollowUp(evictor if waits_for_victims else None, in_place) if waits_for_victims or in_place else None
     read_live_gauges(metrics, queue, cluster)
-    tell_facts(metrics, options.feature_gates.states())
-    return scheduler
+    tell_facts(metrics, gates.states())
+    return Scheduler(clock, metrics, intake, cycle, effects, beside, follow_up)
+
+
+def _count_moves(metrics: Metrics) -> OnMove:
+    return lambda entry, why: metrics.queue_incoming_pods_total.add(INCOMING_NAMES[entry.home], why)
 
 
 def _dispatcher(
@@ -359,7 +391,7 @@ def _dispatcher(
     own = seeded(0)
     own.setstate(rng.getstate())
     dispatcher = Dispatcher(client, clock, own, settings, CallMeter(metrics).executed)
-    read_call_gauges(metrics, dispatcher)
+    read_call_gauges(metrics, dispatcher.queue, dispatcher.allowed)
     return dispatcher
 
 
@@ -369,59 +401,3 @@ def build_profiles(options: SchedulerOptions, handle: FrameworkHandle) -> dict[s
         name: build_profile(name, recipe, registry, partial(handle.for_plugin, name))
         for name, recipe in options.profiles.items()
     }
-
-
-def _queue(
-    clock: Clock,
-    options: SchedulerOptions,
-    engines: Mapping[str, ProfileEngine],
-    gatekeeper: Gatekeeper,
-    metrics: Metrics,
-    errors: PluginErrors,
-    kinds: WatchedKinds,
-) -> SchedulingQueue:
-    gates = options.feature_gates
-    hints = HintTable(
-        {name: engine.profile.plugins for name, engine in engines.items()},
-        metrics,
-        HintSwitches(gates["SchedulerQueueingHints"], gates["SchedulerPreQueueingHints"]),
-        kinds,
-    )
-    first = next(iter(engines.values())).profile
-    queue = SchedulingQueue(
-        clock,
-        sort_key=contained(first.queue_sort[0], errors),
-        gatekeeper=gatekeeper,
-        hints=hints,
-        backoff=options.backoff,
-        max_wait_seconds=options.max_wait_seconds,
-        pops_backoff=gates["SchedulerPopFromBackoffQ"],
-    )
-    queue.tell_moves(lambda entry, why: metrics.queue_incoming_pods_total.add(INCOMING_NAMES[entry.home], why))
-    return queue
-
-
-def contained(plugin: QueueSort, errors: PluginErrors) -> SortKey:
-    """The plugin's order; a pod for which it has none is sorted as PrioritySort would, and the error is counted."""
-    name = name_of(plugin)
-
-    def sort_key(queued: QueuedPod) -> tuple[float, ...]:
-        try:
-            return _comparable(plugin.sort_key(queued))
-        except RAISED as error:
-            errors.note(name, "QueueSort", error, queued.pod.key)
-            return (-queued.pod.priority, queued.timestamp)
-
-    return sort_key
-
-
-def _comparable(key: object) -> tuple[float, ...]:
-    """A sort key that any other one can be compared with: a tuple of numbers."""
-    # Asked for each pod that comes or moves: a set of the types is the fastest look at all of them.
-    if type(key) is tuple and _NUMBERS.issuperset(map(type, key)):
-        for part in key:
-            if part != part:
-                break
-        else:
-            return key
-    raise TypeError(f"expected a tuple of numbers as sort key, got {shown(key)}")

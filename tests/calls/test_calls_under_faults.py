@@ -27,7 +27,7 @@ from pilotage.kube.client import KubeClient
 from pilotage.kube.http_transport import HttpTransport
 from pilotage.kube.kubeconfig import load_connection
 from pilotage.kube.transport import Transport
-from pilotage.queue.entry import SubQueue
+from pilotage.queue.sub_queues import SubQueue
 from pilotage.rng import seeded
 from pilotage.sandbox.embedded import EmbeddedCluster, EmbeddedOptions
 from pilotage.sandbox.faults import parse_fault

@@ -8,7 +8,7 @@ from pilotage.api.calls import Lane, ObjectChanged
 from pilotage.calls.lane_limit import LaneLimit
 from pilotage.calls.retry import DEFAULT_POLICIES, LanePolicy, Verdict, judge
 from pilotage.calls.token_bucket import TokenBucket
-from pilotage.calls.versions import is_at_least
+from pilotage.calls.unobserved_writes import is_at_least
 from pilotage.kube.errors import ApiStatusError
 from pilotage.kube.transport import TransportError
 from pilotage.rng import seeded

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pilotage.cluster.amounts import Amounts
+from pilotage.cluster.columns import Amounts
 from pilotage.cluster.node_table import NodeTable
 from pilotage.model.quantity import MAX_INT64
 from pilotage.testing import node, pod

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pilotage.cluster.node_table import NodeTable
-from pilotage.cluster.zones import zone_of
+from pilotage.cluster.node_table import NodeTable, zone_of
 from pilotage.testing import NodeBuilder, node
 
 BETA = "failure-domain.beta.kubernetes.io"

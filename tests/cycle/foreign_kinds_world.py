@@ -148,7 +148,7 @@ class World:
         self.scheduler.cluster.check()
 
     def plugin(self, name: str) -> Any:
-        profile = self.scheduler._parts.engines["default-scheduler"].profile
+        profile = self.scheduler.cycle.engines["default-scheduler"].profile
         return next(plugin for plugin in profile.plugins if plugin.plugin_name() == name)
 
     def pod(self, name: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
@@ -13,12 +13,14 @@ from pilotage.api import Plugin
 from pilotage.assembly import build_scheduler, options_from_configuration
 from pilotage.config.feature_gates import FeatureGates
 from pilotage.config.kinds import PilotageConfiguration, SchedulerConfiguration
+from pilotage.cycle.observer import SchedulerObserver
+from pilotage.model import Pod
 from pilotage.rng import seeded
 from pilotage.testing import NodeBuilder, PodBuilder, VirtualClock
 from tests.cycle.in_memory_api import InMemoryApi
 
 
-class LiveScheduler:
+class LiveScheduler(SchedulerObserver):
     """What happens to pods, seen from outside."""
 
     def __init__(
@@ -36,10 +38,16 @@ class LiveScheduler:
         if configuration is None or configuration.additions == PilotageConfiguration():
             # A collection of garbage in a process full of tests may take longer than any cycle.
             options = replace(options, cycle_budget_seconds=math.inf)
-        self.scheduler = build_scheduler(client, self.clock, seeded(1), options)
+        self.on_search: list[Callable[[Pod], None]] = []
+        """Called in every cycle once a node was found or not, before anything follows from it."""
+        self.scheduler = build_scheduler(client, self.clock, seeded(1), replace(options, observer=self))
         self.queue = self.scheduler.queue
         self.cluster = self.scheduler.cluster
         self.api.connect(self.scheduler.intake)
+
+    def searched(self, pod: Pod) -> None:
+        for tell in tuple(self.on_search):
+            tell(pod)
 
     async def put(self, *builders: NodeBuilder | PodBuilder) -> None:
         """Create these objects and let the scheduler do what it can without time passing."""
@@ -62,10 +70,6 @@ class LiveScheduler:
     def attempts(self) -> int:
         """How many attempts have ended."""
         return int(self.scheduler.metrics.schedule_attempts_total.total())
-
-    def noted_calls(self) -> int:
-        """Calls of plugins that were measured and not told yet."""
-        return sum(len(meter._calls) for meter in self.scheduler._parts.meters.values())
 
     def check(self) -> None:
         self.queue.check()

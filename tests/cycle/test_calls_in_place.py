@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pilotage.kube.errors import ApiStatusError
-from pilotage.queue.entry import SubQueue
+from pilotage.queue.sub_queues import SubQueue
 from pilotage.testing import node, pod
 from tests.cycle.live_scheduler import live
 

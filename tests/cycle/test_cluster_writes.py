@@ -9,7 +9,7 @@ from pilotage.api.conditions import PodCondition
 from pilotage.kube.errors import ApiStatusError
 from pilotage.kube.transport import TransportError
 from pilotage.model import Pod
-from pilotage.queue.entry import SubQueue
+from pilotage.queue.sub_queues import SubQueue
 from pilotage.testing import node, pod
 from tests.cycle.live_scheduler import LiveScheduler, live
 
@@ -59,7 +59,7 @@ async def test_taking_back_one_change_keeps_what_is_still_on_its_way() -> None:
         world.api.status_latency = 5
         world.api.reject_patches.append(FORBIDDEN)
         await world.put(SMALL, BIG_POD)
-        world.scheduler.writes.patch_status(seen(world), condition("later"))
+        world.scheduler.effects.writes.patch_status(seen(world), condition("later"))
         await world.after(6)
         assert reason_seen(world) == "Unschedulable", "the second patch says it again"
         await world.after(6)
@@ -81,7 +81,7 @@ async def test_an_update_from_elsewhere_does_not_hide_what_is_on_its_way() -> No
 async def test_the_same_words_are_not_sent_twice() -> None:
     async with live() as world:
         await world.put(SMALL, BIG_POD)
-        world.scheduler.activate([seen(world).uid])
+        world.scheduler.effects.activate([seen(world).uid])
         await world.after(30)
         assert world.attempts == 2 and world.api.patches == ["p"]
 
@@ -100,10 +100,10 @@ async def test_a_binding_through_the_facade_counts_at_once_and_not_any_more_if_i
         await world.put(SMALL, pod("p").requests(cpu="1").scheduler("somebody-else"))
         world.api.reject_bindings.append(FORBIDDEN)
         with pytest.raises(ApiStatusError):
-            await world.scheduler.writes.bind(seen(world), "a")
+            await world.scheduler.effects.writes.bind(seen(world), "a")
         await world.settle()
         assert world.requested() == {"a": 0}
-        await world.scheduler.writes.bind(seen(world), "a")
+        await world.scheduler.effects.writes.bind(seen(world), "a")
         assert world.requested() == {"a": 1000}
         await world.settle()
         assert world.node_of("p") == "a" and not world.cluster.is_assumed(seen(world).uid)

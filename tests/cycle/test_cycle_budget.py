@@ -13,7 +13,7 @@ from pilotage.api.table import NodeTable
 from pilotage.clock import thread_cpu_seconds
 from pilotage.config.kinds import PilotageConfiguration, SchedulerConfiguration
 from pilotage.model import Pod
-from pilotage.queue.entry import SubQueue
+from pilotage.queue.sub_queues import SubQueue
 from pilotage.testing import PodBuilder, node, pod
 from tests.cycle.live_scheduler import live
 

@@ -11,6 +11,9 @@ from pilotage.model import Pod
 from pilotage.testing import PodBuilder, node, pod
 from tests.cycle.live_scheduler import LiveScheduler, live
 
+MOMENT = 3.0
+"""Seconds between two ticks."""
+
 
 class Gate(Plugin, PreEnqueue):
     """Rejects pods while it is closed."""
@@ -30,11 +33,9 @@ async def test_a_pod_that_stays_gated_is_said_to_be_once_at_the_second_tick() ->
     Gate.is_closed = True
     async with live(Gate) as world:
         await world.put(node("a"), pod("p"))
-        world.scheduler.gated.tick()
+        await world.after(MOMENT)
         assert condition_of(world, "p") is None
-        for _ in range(3):
-            world.scheduler.gated.tick()
-        await world.settle()
+        await world.after(3 * MOMENT)
         assert condition_of(world, "p") == ("SchedulingGated", "waiting for a claim")
         assert world.api.patches == ["p"]
 
@@ -44,11 +45,9 @@ async def test_a_pod_that_is_gated_for_an_instant_is_not() -> None:
     async with live(Gate) as world:
         await world.put(node("a"), pod("p"))
         Gate.is_closed = False
-        world.scheduler.activate([world.cluster.objects("Pod")["default/p"].uid])
+        world.scheduler.effects.activate([world.cluster.objects("Pod")["default/p"].uid])
         await world.settle()
-        for _ in range(3):
-            world.scheduler.gated.tick()
-        await world.settle()
+        await world.after(3 * MOMENT)
         assert world.node_of("p") == "a" and world.api.patches == []
 
 
@@ -60,9 +59,7 @@ async def test_a_pod_whose_status_says_why_it_is_not_scheduled_keeps_that(gated:
     Gate.is_closed = True
     async with live(Gate) as world:
         await world.put(node("a"), gated)
-        for _ in range(3):
-            world.scheduler.gated.tick()
-        await world.settle()
+        await world.after(3 * MOMENT)
         assert world.api.patches == []
 
 

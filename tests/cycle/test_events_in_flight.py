@@ -12,7 +12,7 @@ from pilotage.api.results import Reason
 from pilotage.api.state import CycleState
 from pilotage.api.views import NodeView
 from pilotage.model import Pod
-from pilotage.queue.entry import SubQueue
+from pilotage.queue.sub_queues import SubQueue
 from pilotage.testing import NodeBuilder, node, pod
 from tests.cycle.live_scheduler import LiveScheduler, live
 
@@ -27,11 +27,11 @@ def during_the_search(world: LiveScheduler, name: str, arriving: NodeBuilder) ->
 
     def arrive(tried: Pod) -> None:
         if tried.name == name:
-            world.scheduler.after_search.remove(arrive)
+            world.on_search.remove(arrive)
             world.api.put_node(arriving)
             world.scheduler.drain_inbox()
 
-    world.scheduler.after_search.append(arrive)
+    world.on_search.append(arrive)
 
 
 async def test_node_that_comes_while_the_pod_is_judged_gets_the_pod() -> None:

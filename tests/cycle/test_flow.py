@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pilotage.api import NodeNames, Pending, PreFlight, Reason, Reject, Skip, Wait
-from pilotage.queue.entry import SubQueue
+from pilotage.queue.sub_queues import SubQueue
 from pilotage.testing import node, pod
 from tests.cycle.live_scheduler import LiveScheduler
 from tests.cycle.recording_plugins import NOMINATED, A, recorded

@@ -13,14 +13,14 @@ from pilotage.calls.call_queue import CallQueue
 from pilotage.clock import Clock
 from pilotage.cluster.state import Cluster
 from pilotage.cycle.inbox import Inbox
-from pilotage.cycle.intake import Intake
+from pilotage.cycle.intake import EventDurations, Intake
 from pilotage.framework.waiting_pods import WaitingPods
 from pilotage.model import KINDS, DecodeError, Node, Pod, WatchEvent
 from pilotage.observe.metrics import Metrics
 from pilotage.plugins import PrioritySort
-from pilotage.queue.entry import SubQueue
 from pilotage.queue.hints import HintTable
 from pilotage.queue.scheduling_queue import SchedulingQueue
+from pilotage.queue.sub_queues import SubQueue
 from pilotage.testing import NodeBuilder, PodBuilder, VirtualClock, node, pod
 from tests.cycle.test_inbox import SlowClock
 
@@ -41,7 +41,8 @@ class Gateway:
 
     def __init__(self, clock: Clock | None = None) -> None:
         """With a clock, what is put in takes effect in slices of time."""
-        self.cluster = Cluster()
+        self.metrics = Metrics()
+        self.cluster = Cluster(self.metrics.skipped)
         self.queue = ListeningQueue(
             VirtualClock(),
             sort_key=PrioritySort().sort_key,
@@ -50,17 +51,13 @@ class Gateway:
         )
         self.queue.heard = []
         self.inbox = Inbox(clock=clock)
-        self.metrics = Metrics()
         self.intake = Intake(
             self.cluster,
             self.queue,
             self.inbox,
-            ["default-scheduler"],
-            WaitingPods(),
-            clock or VirtualClock(),
-            self.metrics.event_handling_duration_seconds,
             CallQueue(),
-            self.metrics.skipped,
+            WaitingPods(),
+            EventDurations(self.metrics, clock or VirtualClock()),
         )
         self._version = 0
 

@@ -100,10 +100,23 @@ async def test_plugins_have_their_own_classes_between_cycles() -> None:
     assert [type(one) for one in Picky.made] == [Picky]
 
 
-async def test_cycles_that_are_not_measured_meet_the_plugins_themselves() -> None:
-    async with live() as world:
+async def test_a_state_has_a_timer_only_while_its_cycle_is_measured() -> None:
+    states: list[CycleState] = []
+    timed: list[bool] = []
+
+    class Watching(Plugin, Filter):
+        def registrations(self) -> list[Registration]:
+            return []
+
+        def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Reject | None:
+            states.append(state)
+            timed.append(state.timer is not None)
+            return None
+
+    async with live(Watching) as world:
         await world.put(node("a"), *(pod(f"p{number}") for number in range(10)))
-        assert world.attempts == 10 and world.noted_calls() == 0, "doubles were asked after their cycle"
+        assert world.attempts == 10 and timed == [True] + [False] * 9
+        assert not any(state.timer for state in states), "the binding of a measured pod is no part of its cycle"
 
 
 async def test_cycles_close_together_are_not_all_measured() -> None:

@@ -82,8 +82,8 @@ async def test_what_a_scheduler_that_is_stopped_at_once_could_not_write_is_logge
     async with asyncio.TaskGroup() as tasks:
         running = tasks.create_task(world.scheduler.run())
         await world.put(node("a"), pod("p").requests(cpu=999))
-        world.scheduler.recorder.catch_up(is_busy=True)
-        world.scheduler.recorder.record(pod("q").build(), "Normal", "Scheduled", "Binding", "held back")
+        world.scheduler.effects.recorder.catch_up(is_busy=True)
+        world.scheduler.effects.recorder.record(pod("q").build(), "Normal", "Scheduled", "Binding", "held back")
         running.cancel()
         await world.clock.settle()
     assert "API calls were not finished: pod_status_patch=1 event=1" in caplog.text

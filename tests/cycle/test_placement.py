@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from pilotage.api import CycleState, NodeNames, Nominate, Plugin, Reason, Reject
+from pilotage.api import Bind, CycleState, NodeNames, Nominate, Plugin, QueuedPod, QueueSort, Reason, Reject
 from pilotage.cluster.state import Cluster
-from pilotage.cycle.placement import NoNodes, Placed, ProfileEngine, Unplaced, place
+from pilotage.cycle.placement import NoNodes, Placed, ProfileEngine, ProfileEngines, Unplaced, place
+from pilotage.framework.profile import Profile
+from pilotage.model import Pod
+from pilotage.observe.metrics import Metrics
 from pilotage.plugins import NodeAffinity, NodeName, NodeUnschedulable, TaintToleration
-from pilotage.testing import NodeBuilder, PodBuilder, node, pod
+from pilotage.queue.hints import HintTable
+from pilotage.testing import NodeBuilder, PodBuilder, VirtualClock, node, pod
 from tests.default_plugins import default
 from tests.framework.scripted_plugins import FIT, cluster_of, profile_of, scripted
 
@@ -113,3 +117,22 @@ def test_a_node_promised_to_a_more_important_pod_is_not_taken() -> None:
     cluster.nominations.nominate(pod("rival").priority(5).requests(cpu="1").build(), "a")
     answer = placed(pod("p").requests(cpu="1"), cluster=cluster)
     assert why(answer) == "0/1 nodes are available: 1 Insufficient cpu."
+
+
+class Touchy(Plugin, QueueSort, Bind):
+    def sort_key(self, queued: QueuedPod) -> tuple[float, ...]:
+        if queued.pod.name == "bad":
+            raise ValueError("boom")
+        return (queued.timestamp,)
+
+    async def bind(self, state: CycleState, pod: Pod, node_name: str) -> None: ...
+
+
+def test_queue_sort_that_raises_falls_back_to_priority_and_is_counted() -> None:
+    metrics = Metrics()
+    engines = ProfileEngines(Cluster(), HintTable({}, metrics), metrics, VirtualClock())
+    engines.add(Profile("s", [Touchy()], {}))
+    sort_key = engines.sort_key
+    assert sort_key(QueuedPod(pod("good").build(), 5.0, 0)) == (5.0,)
+    assert sort_key(QueuedPod(pod("bad").priority(7).build(), 5.0, 0)) == (-7, 5.0)
+    assert metrics.plugin_errors_total.value("Touchy") == 1

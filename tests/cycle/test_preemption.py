@@ -24,7 +24,7 @@ from pilotage.api import (
 )
 from pilotage.kube.errors import ApiStatusError
 from pilotage.model import Pod
-from pilotage.queue.entry import SubQueue
+from pilotage.queue.sub_queues import SubQueue
 from pilotage.testing import NodeBuilder, PodBuilder, node, pod
 from tests.cycle.live_scheduler import LiveScheduler, live
 
@@ -128,7 +128,7 @@ async def test_while_the_victim_terminates_the_preemptor_waits_and_takes_no_furt
         await world.put(NODE, node("m").cpu(4), graceful(low("low")), low("other", priority=2).node("m"), high())
         assert (world.api.deletions, nominated(world, "high")) == (["low"], "n")
         assert home(world, "high") is SubQueue.UNSCHEDULABLE
-        world.scheduler.activate(["uid-default-high"])
+        world.scheduler.effects.activate(["uid-default-high"])
         await world.settle()
         assert world.api.deletions == ["low"] and nominated(world, "high") == "n"
         assert "not eligible due to a terminating pod on the nominated node." in world.condition("high")[2]
@@ -329,7 +329,7 @@ async def test_preemptors_do_not_choose_again_while_the_watch_lags() -> None:
             await world.after(2.0)
         assert len(world.api.deletions) == 10
         for _ in range(5):
-            world.scheduler.activate([f"uid-default-high-{i}" for i in range(10)])
+            world.scheduler.effects.activate([f"uid-default-high-{i}" for i in range(10)])
             await world.after(5.0)
         assert len(world.api.deletions) == 10 and world.api.deletion_attempts == 10
         world.api.release_watch()
@@ -366,10 +366,10 @@ async def test_a_preemptor_whose_deletions_are_answered_unreadably_waits_for_the
         world.api.create_pod_shown_at_once(high())
         await world.settle()
         for _ in range(25):
-            world.scheduler.activate(["uid-default-high"])
+            world.scheduler.effects.activate(["uid-default-high"])
             await world.after(1.0)
         assert world.api.deletion_attempts == 1 and home(world, "high") is SubQueue.GATED
-        world.scheduler.activate(["uid-default-high"])
+        world.scheduler.effects.activate(["uid-default-high"])
         await world.after(400.0)
         assert world.api.deletion_attempts > 1, "it goes by what it sees in the end"
 
@@ -377,12 +377,12 @@ async def test_a_preemptor_whose_deletions_are_answered_unreadably_waits_for_the
 async def test_nobody_is_evicted_while_the_watch_of_pods_is_interrupted() -> None:
     async with live() as world:
         await world.put(NODE, low("low"))
-        world.scheduler.note_pods_watch(False)
+        world.scheduler.effects.requeueing.note_pods_watch(False)
         await world.put(high())
         assert world.api.deletion_attempts == 0
         assert "waiting for the watch of pods, which is interrupted." in world.condition("high")[2]
         await world.after(5.0)
-        world.scheduler.note_pods_watch(True)
+        world.scheduler.effects.requeueing.note_pods_watch(True)
         await world.after(2.0)
         assert world.api.deletions == ["low"] and world.node_of("high") == "n"
 
@@ -390,7 +390,7 @@ async def test_nobody_is_evicted_while_the_watch_of_pods_is_interrupted() -> Non
 async def test_an_interrupted_watch_holds_preemptors_for_half_a_minute_at_most() -> None:
     async with live() as world:
         await world.put(NODE, low("low"))
-        world.scheduler.note_pods_watch(False)
+        world.scheduler.effects.requeueing.note_pods_watch(False)
         await world.put(high())
         await world.after(29.0)
         assert world.api.deletion_attempts == 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pilotage.kube.errors import ApiStatusError
-from pilotage.queue.entry import SubQueue
+from pilotage.queue.sub_queues import SubQueue
 from pilotage.testing import node, pod
 from tests.cycle.live_scheduler import LiveScheduler, live
 
@@ -30,7 +30,7 @@ async def test_pods_that_were_there_before_the_start_are_scheduled_too() -> None
     assert world.queue.size(SubQueue.ACTIVE) == 1
     ticket = world.queue.pop()
     assert ticket is not None
-    decision = world.scheduler.decide(ticket)
+    decision = world.scheduler.cycle.decide(ticket)
     assert decision is not None and decision.pod.node_name == "a"
 
 

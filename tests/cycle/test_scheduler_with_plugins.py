@@ -26,7 +26,7 @@ from pilotage.api import (
     on_event,
 )
 from pilotage.model import Pod
-from pilotage.queue.entry import SubQueue
+from pilotage.queue.sub_queues import SubQueue
 from pilotage.testing import node, pod
 from tests.cycle.live_scheduler import live
 

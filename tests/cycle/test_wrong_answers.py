@@ -156,7 +156,9 @@ async def test_a_wrong_answer_costs_the_pod_its_attempt_and_nothing_else(
 ) -> None:
     configuration = FIRST_BINDER if issubclass(plugin, Bind) else None
     async with live(plugin, configuration=configuration) as world:
-        await world.put(node("a").cpu(9), node("b").cpu(9), pod("bad").requests(cpu=1), pod("good").requests(cpu=1))
+        # Pods of equal content are signed once: this one is told apart.
+        bad = pod("bad").label("is", "bad").requests(cpu=1)
+        await world.put(node("a").cpu(9), node("b").cpu(9), bad, pod("good").requests(cpu=1))
         await world.after(3)
         assert world.node_of("good") and not world.node_of("bad")
         note = dict(world.notes("bad"))["FailedScheduling"]

@@ -25,8 +25,8 @@ from pilotage.api import (
     VectorScore,
 )
 from pilotage.cluster.state import Cluster
-from pilotage.framework.choice import choose
 from pilotage.framework.evaluation import Evaluator
+from pilotage.framework.ranking import choose
 from pilotage.model import Pod
 from pilotage.testing import node, pod
 from tests.framework.scripted_plugins import profile_of

@@ -10,10 +10,10 @@ import pytest
 
 from pilotage.api import CycleState, NodeTable, NodeView, Pending, Plugin, Reason, Reject, Skip
 from pilotage.cluster.state import Cluster
-from pilotage.framework.choice import REFUSED
 from pilotage.framework.diagnosis import Diagnosis
 from pilotage.framework.errors import PluginError
 from pilotage.framework.evaluation import Evaluator
+from pilotage.framework.ranking import REFUSED
 from pilotage.model import Pod
 from pilotage.plugins import NodeName
 from pilotage.testing import node, pod

@@ -25,8 +25,6 @@ from pilotage.api import (
     VectorScore,
 )
 from pilotage.assembly import FrameworkHandle, SchedulerOptions, build_profiles
-from pilotage.calls.dispatcher import Dispatcher
-from pilotage.calls.no_api import NoApi
 from pilotage.cluster.state import Cluster
 from pilotage.cycle.placement import ProfileEngine
 from pilotage.framework.errors import PluginError
@@ -46,10 +44,11 @@ class World:
 
     def __init__(self, *objects: NodeBuilder | PodBuilder) -> None:
         self.cluster = Cluster()
-        root = FrameworkHandle(self.cluster, Dispatcher(NoApi()), VirtualClock(), seeded(1))
+        engines: dict[str, ProfileEngine] = {}
+        root = FrameworkHandle(self.cluster, VirtualClock(), seeded(1), engines=engines)
         profile = build_profiles(SchedulerOptions(), root)["default-scheduler"]
         self.engine = ProfileEngine(profile, self.cluster)
-        root.engines["default-scheduler"] = self.engine
+        engines["default-scheduler"] = self.engine
         self.handle = root.for_plugin("default-scheduler", "Mine")
         self.pods: dict[str, Pod] = {}
         for one in objects:
@@ -117,7 +116,7 @@ def test_mistakes_are_told() -> None:
 
 
 def test_asking_before_there_is_a_profile_is_an_error() -> None:
-    handle = FrameworkHandle(Cluster(), Dispatcher(NoApi()), VirtualClock(), seeded(1)).for_plugin("mine", "X")
+    handle = FrameworkHandle(Cluster(), VirtualClock(), seeded(1)).for_plugin("mine", "X")
     with pytest.raises(RuntimeError, match="ask from an extension point"):
         handle.what_if(pod("p").build())
 

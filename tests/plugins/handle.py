@@ -6,8 +6,6 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pilotage.calls.dispatcher import Dispatcher
-from pilotage.calls.no_api import NoApi
 from pilotage.clock import SystemClock
 from pilotage.cycle.handle import FrameworkHandle
 from pilotage.testing import NodeBuilder, PodBuilder
@@ -17,5 +15,5 @@ from tests.plugins.one_plugin import OnePlugin
 def with_handle(make: Callable[..., Any], *nodes: NodeBuilder, pods: Sequence[PodBuilder] = ()) -> OnePlugin:
     """`make(handle)` on a cluster of these nodes and pods."""
     world = OnePlugin(None, *nodes, pods=pods)
-    world.plugin = make(FrameworkHandle(world.cluster, Dispatcher(NoApi()), SystemClock(), random.Random(1)))
+    world.plugin = make(FrameworkHandle(world.cluster, SystemClock(), random.Random(1)))
     return world

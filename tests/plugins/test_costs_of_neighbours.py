@@ -22,7 +22,7 @@ from pilotage.cycle.placement import Placed, Unplaced, place
 from pilotage.cycle.scheduler import Scheduler
 from pilotage.model import Pod
 from pilotage.plugins.inter_pod_affinity.existing_terms import ExistingTerms
-from pilotage.queue.entry import SubQueue
+from pilotage.queue.sub_queues import SubQueue
 from pilotage.rng import seeded
 from pilotage.testing import PodBuilder, VirtualClock, node, pod
 
@@ -68,7 +68,7 @@ def scheduler(nodes: int = 24) -> Scheduler:
 
 def attempt(made: Scheduler, waiting: Pod, budget: Budget = UNLIMITED) -> Placed | Unplaced:
     made.cluster.put_object("Pod", waiting)
-    engine = made._parts.engines["default-scheduler"]
+    engine = made.cycle.engines["default-scheduler"]
     return place(engine, CycleState(budget), waiting)
 
 
@@ -267,8 +267,8 @@ def test_event_costs_the_same_however_much_a_waiting_pod_asks_for(kind: str) -> 
         made.queue.add(waiting)
         ticket = made.queue.pop()
         assert ticket is not None
-        made.decide(ticket)
-        made._end_cycle()
+        made.cycle.decide(ticket)
+        made.cycle.end()
         assert made.queue.size(SubQueue.UNSCHEDULABLE) == 1
         changed = [pod(f"p{i}").label("app", "other").node("n1").build() for i in range(3)]
 

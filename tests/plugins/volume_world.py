@@ -14,8 +14,6 @@ from typing import Any
 import msgspec
 
 from pilotage.api import CycleState, Reject, Skip
-from pilotage.calls.dispatcher import Dispatcher
-from pilotage.calls.no_api import NoApi
 from pilotage.clock import SystemClock
 from pilotage.cycle.handle import FrameworkHandle
 from pilotage.model import kind_of
@@ -32,7 +30,7 @@ BOUND = {"pv.kubernetes.io/bind-completed": "yes"}
 class VolumeWorld(OnePlugin):
     def __init__(self, make: Callable[..., Any], *nodes: NodeBuilder, pods: Sequence[PodBuilder] = ()) -> None:
         super().__init__(None, *nodes, pods=pods)
-        self.handle = FrameworkHandle(self.cluster, Dispatcher(NoApi()), SystemClock(), random.Random(1))
+        self.handle = FrameworkHandle(self.cluster, SystemClock(), random.Random(1))
         self.plugin = make(self.handle)
         for name in self.cluster.nodes.names:
             self.cluster.put_object("Node", self.cluster.node(name))

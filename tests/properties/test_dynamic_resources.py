@@ -11,8 +11,6 @@ from hypothesis import strategies as st
 
 from pilotage.api import CycleState, Reject, Skip
 from pilotage.assembly import FrameworkHandle
-from pilotage.calls.dispatcher import Dispatcher
-from pilotage.calls.no_api import NoApi
 from pilotage.clock import SystemClock
 from pilotage.cluster.node_view import RowView
 from pilotage.cluster.state import Cluster
@@ -109,7 +107,7 @@ class World:
         self.cluster.put_object("DeviceClass", device_class())
         for obj in wanted:
             self.cluster.put_object("ResourceClaim", obj)
-        handle = FrameworkHandle(self.cluster, Dispatcher(NoApi()), SystemClock(), seeded(1))
+        handle = FrameworkHandle(self.cluster, SystemClock(), seeded(1))
         self.plugin = default(DynamicResources, handle)
         self.book = handle.index(ClaimBook)
         self.slices = handle.index(SliceIndex)

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from pilotage.api import CycleState
 from pilotage.cluster.state import Cluster
 from pilotage.cycle.placement import ProfileEngine
-from pilotage.framework.choice import REFUSED
 from pilotage.framework.diagnosis import Diagnosis
+from pilotage.framework.ranking import REFUSED
 from pilotage.plugins import (
     NodeAffinity,
     NodeName,

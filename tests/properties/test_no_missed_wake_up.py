@@ -304,7 +304,7 @@ class World:
         await self.stage.clock.advance(LONGEST_BACKOFF_SECONDS)
         before = self.bound_pods()
         rejected = {e.pod.name: sorted(e.rejectors) for e in self.stage.queue.entries()}
-        self.stage.scheduler.activate([entry.pod.uid for entry in self.stage.queue.entries()])
+        self.stage.scheduler.effects.activate([entry.pod.uid for entry in self.stage.queue.entries()])
         await self.stage.clock.advance(LONGEST_BACKOFF_SECONDS)
         assert not self.stage.queue.recorded_events, "nothing is kept when all is quiet"
         return {name: rejected[name] for name in sorted(self.bound_pods() - before)}

@@ -18,7 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from pilotage.api import ClusterEvent, Hint
 from pilotage.api.events import wildcard
 from pilotage.model import Pod
-from pilotage.queue.entry import Entry, SubQueue, Ticket
+from pilotage.queue.sub_queues import QueuedPodInfo, SubQueue, Ticket
 from pilotage.testing import pod
 from tests.queue.waiting_room import NODE_ADDED, NODE_LABEL, OWN_LABEL, POD_GONE, WaitingRoom, judge
 
@@ -212,7 +212,7 @@ class PodLives(RuleBasedStateMachine):
         for flight in self.flights.values():
             flight.missed.append(happening)
 
-    def _asked(self, entry: Entry, as_pod: Pod, happening: Happening) -> str:
+    def _asked(self, entry: QueuedPodInfo, as_pod: Pod, happening: Happening) -> str:
         """ "" if the event does not help the pod; else when it may be tried again."""
         if happening.only_for not in (None, as_pod.uid):
             return ""
@@ -227,14 +227,14 @@ class PodLives(RuleBasedStateMachine):
             return ""
         return "immediately" if helping & entry.pending else "after backoff"
 
-    def _worth(self, entry: Entry, as_pod: Pod, happening: Happening) -> bool:
+    def _worth(self, entry: QueuedPodInfo, as_pod: Pod, happening: Happening) -> bool:
         is_own = happening.event == OWN_LABEL
         if entry.gated_by and not is_own and REGISTERED.get(entry.gated_by) != happening.event:
             return False
         return bool(self._asked(entry, as_pod, happening))
 
-    def _next(self) -> Entry | None:
-        def turn(entry: Entry) -> tuple[float, ...]:
+    def _next(self) -> QueuedPodInfo | None:
+        def turn(entry: QueuedPodInfo) -> tuple[float, ...]:
             return (-entry.pod.priority, entry.timestamp, entry.place)
 
         entries = list(self.queue.entries())
@@ -245,7 +245,7 @@ class PodLives(RuleBasedStateMachine):
             (e for e in entries if e.home is SubQueue.BACKOFF), key=lambda e: (e.backoff_until, *turn(e)), default=None
         )
 
-    def _entry(self, pick: int) -> Entry:
+    def _entry(self, pick: int) -> QueuedPodInfo:
         entry = self.queue.entry(sorted(self.waiting)[pick % len(self.waiting)])
         assert entry is not None
         return entry

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from pilotage.queue.backoff import BackoffPolicy
-from pilotage.queue.entry import Entry
+from pilotage.queue.sub_queues import QueuedPodInfo
 from pilotage.testing import pod
 
 
-def entry(*, at: float = 100.0, rejections: int = 0, errors: int = 0) -> Entry:
-    return Entry(pod("p").build(), at, unschedulable_count=rejections, consecutive_errors=errors)
+def entry(*, at: float = 100.0, rejections: int = 0, errors: int = 0) -> QueuedPodInfo:
+    return QueuedPodInfo(pod("p").build(), at, unschedulable_count=rejections, consecutive_errors=errors)
 
 
 @pytest.mark.parametrize(("count", "seconds"), [(1, 1), (2, 2), (3, 4), (4, 8), (5, 10), (6, 10), (100, 10)])

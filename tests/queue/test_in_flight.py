@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from pilotage.api import Action, ClusterEvent, Resource
-from pilotage.queue.entry import Entry, Ticket
-from pilotage.queue.in_flight import InFlight
+from pilotage.queue.sub_queues import InFlight, QueuedPodInfo, Ticket
 from pilotage.testing import pod
 
 EVENT = ClusterEvent(Resource.NODE, Action.ADD)
 
 
 def take(flights: InFlight, name: str) -> Ticket:
-    return flights.take(Entry(pod(name).build(), 0.0), 0.0)
+    return flights.take(QueuedPodInfo(pod(name).build(), 0.0), 0.0)
 
 
 def missed(flights: InFlight, ticket: Ticket) -> list[str]:

@@ -11,9 +11,9 @@ from pilotage.api import Action, Affected, ClusterEvent, Filter, Hint, Plugin, R
 from pilotage.model import Pod
 from pilotage.observe.metrics import Metrics
 from pilotage.plugins import PrioritySort
-from pilotage.queue.entry import SubQueue
 from pilotage.queue.hints import UNREGISTERED, HintSwitches, HintTable
 from pilotage.queue.scheduling_queue import SchedulingQueue
+from pilotage.queue.sub_queues import SubQueue
 from pilotage.testing import node, pod
 from tests.queue.waiting_room import NODE_ADDED, NODE_LABEL, StoppedClock, always, judge
 

@@ -10,7 +10,7 @@ import pytest
 from pilotage.api import Action, ClusterEvent, Hint, Resource
 from pilotage.api.events import wildcard
 from pilotage.model import Pod
-from pilotage.queue.entry import SubQueue
+from pilotage.queue.sub_queues import SubQueue
 from pilotage.testing import node, pod
 from tests.queue.waiting_room import (
     NODE_ADDED,
@@ -396,8 +396,6 @@ def test_activation_out_of_backoff_does_not_ask_at_the_gate_again() -> None:
 
 def test_every_move_is_told_with_what_caused_it() -> None:
     room = WaitingRoom(judge("Fit"))
-    moves: list[tuple[str, str]] = []
-    room.queue.tell_moves(lambda entry, why: moves.append((entry.home.value, why)))
     uid = room.add_rejected(pod("p"), "Fit")
     room.event()
     room.after(2)
@@ -405,7 +403,7 @@ def test_every_move_is_told_with_what_caused_it() -> None:
     room.event()
     room.reject(room.pop())
     room.queue.activate([uid])
-    assert moves == [
+    assert room.moves == [
         ("active", "UnscheduledPodAdd"),
         ("unschedulable", "ScheduleAttemptFailure"),
         ("backoff", "NodeAdd"),

@@ -9,9 +9,9 @@ import pytest
 from pilotage.api import QueuedPod
 from pilotage.observe.metrics import Metrics
 from pilotage.queue.backoff import BackoffPolicy
-from pilotage.queue.entry import SubQueue
 from pilotage.queue.hints import HintTable
 from pilotage.queue.scheduling_queue import SchedulingQueue
+from pilotage.queue.sub_queues import SubQueue
 from pilotage.testing import PodBuilder, pod
 from tests.queue.waiting_room import NODE_ADDED, OWN_LABEL, StoppedClock, WaitingRoom, always, judge, never
 

@@ -17,9 +17,9 @@ from pilotage.api import Action, Hint, Plugin, Resource, on_event
 from pilotage.model import Pod
 from pilotage.observe.metrics import Metrics
 from pilotage.plugins import PrioritySort
-from pilotage.queue.entry import SubQueue
 from pilotage.queue.hints import HintTable
 from pilotage.queue.scheduling_queue import SchedulingQueue
+from pilotage.queue.sub_queues import SubQueue
 from pilotage.testing import PodBuilder, node, pod
 from tests.queue.waiting_room import NODE_LABEL, StoppedClock
 

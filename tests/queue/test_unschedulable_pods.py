@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from pilotage.queue.entry import Entry
+from pilotage.queue.sub_queues import QueuedPodInfo
 from pilotage.queue.unschedulable_pods import UnschedulablePods
 from pilotage.testing import PodBuilder, pod
 
 
-def entry(builder: PodBuilder, *rejectors: str) -> Entry:
-    return Entry(builder.build(), 0.0, rejectors=frozenset(rejectors))
+def entry(builder: PodBuilder, *rejectors: str) -> QueuedPodInfo:
+    return QueuedPodInfo(builder.build(), 0.0, rejectors=frozenset(rejectors))
 
 
 def names(pool: UnschedulablePods, plugin: str, scheduler: str = "default-scheduler") -> list[list[str]]:

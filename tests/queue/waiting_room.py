@@ -10,9 +10,9 @@ from pilotage.model import Pod
 from pilotage.observe.metrics import Metrics
 from pilotage.plugins import PrioritySort
 from pilotage.queue.backoff import BackoffPolicy
-from pilotage.queue.entry import SubQueue, Ticket
 from pilotage.queue.hints import HintTable
 from pilotage.queue.scheduling_queue import SchedulingQueue
+from pilotage.queue.sub_queues import SubQueue, Ticket
 from pilotage.testing import PodBuilder
 
 Answer = Callable[[Pod, Any, Any], Hint]
@@ -74,6 +74,8 @@ class WaitingRoom:
         """Name of a pod -> plugin that gates it."""
         self.asked_at_the_gate: list[str] = []
         self.metrics = Metrics()
+        self.moves: list[tuple[str, str]] = []
+        """Where pods came to, and why."""
         profiles = {"default-scheduler": plugins, **(others or {})}
         self.queue = SchedulingQueue(
             self.clock,
@@ -81,6 +83,7 @@ class WaitingRoom:
             gatekeeper=self._gatekeeper,
             hints=HintTable(profiles, self.metrics),
             backoff=backoff,
+            listeners=[lambda entry, why: self.moves.append((entry.home.value, why))],
         )
 
     def _gatekeeper(self, pod: Pod) -> tuple[str, str] | None:

@@ -18,7 +18,7 @@ from pilotage.explain.engine import cluster_of_server, thinking_engines
 from pilotage.kube.client import KubeClient
 from pilotage.model import KINDS, Pod
 from pilotage.model.kinds import WATCHED
-from pilotage.queue.entry import SubQueue
+from pilotage.queue.sub_queues import SubQueue
 from pilotage.sandbox.embedded import EmbeddedCluster
 from pilotage.sandbox.storage.records import Record
 from pilotage.sandbox.storage.store import Store

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import random
+from dataclasses import replace
 
 from pilotage.assembly import SchedulerOptions, SchedulerProcess
 from pilotage.calls.fenced_writer import FencedWriter
+from pilotage.cycle.observer import SchedulerObserver
 from pilotage.kube.client import KubeClient
 from pilotage.kube.election import Election, ElectionTiming, LeaseName
 from pilotage.kube.leader_election import LeaderElector
-from pilotage.queue.entry import Entry
+from pilotage.model import Pod
 from pilotage.queue.scheduling_queue import LEFTOVER_SWEEP
+from pilotage.queue.sub_queues import QueuedPodInfo
 from pilotage.sandbox.http.exchange import Request
 from pilotage.serve.service import LeadershipLost, SchedulerService
 from tests.simulation.fault_plan import Call
@@ -20,7 +23,7 @@ from tests.simulation.network import Network, Wire
 from tests.simulation.process_clock import ProcessClock
 
 
-class Replica:
+class Replica(SchedulerObserver):
     """One process from its start to its end."""
 
     def __init__(self, slot: Slot, identity: str) -> None:
@@ -33,10 +36,8 @@ class Replica:
         election = Election(identity, LeaseName(), slot.timing)
         elector = LeaderElector(client, election, self.clock, rng)
         writer = FencedWriter(client, lambda: elector.is_leading)
-        self.process = SchedulerProcess(client, self.clock, rng, slot.options, writer)
+        self.process = SchedulerProcess(client, self.clock, rng, replace(slot.options, observer=self), writer)
         self.service = SchedulerService(self.process, elector)
-        self.process.scheduler.after_search.append(lambda pod: slot.monitor.tried(identity, pod))
-        self.process.scheduler.queue.tell_moves(self._moved)
         self.is_crashed = False
 
     @property
@@ -54,7 +55,10 @@ class Replica:
             if not self.is_crashed:
                 self._slot.history.violated("process ended", f"{self.identity}: {_leaves(error)}")
 
-    def _moved(self, entry: Entry, why: str) -> None:
+    def searched(self, pod: Pod) -> None:
+        self._slot.monitor.tried(self.identity, pod)
+
+    def pod_moved(self, entry: QueuedPodInfo, why: str) -> None:
         if why == LEFTOVER_SWEEP.label:
             self._slot.history.violated("rescued by the sweep", f"{self.identity}: {entry.pod.key}")
 

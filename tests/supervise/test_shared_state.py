@@ -35,9 +35,9 @@ def test_current_work_is_the_pod_of_the_cycle_and_a_sign_of_life() -> None:
     clock, state = VirtualClock(), SharedState()
     work = CurrentWork(state, clock)
     made = pod("p").build()
-    work(made)
+    work.cycle_began(made)
     assert state.work == Work(made.namespace, "p", made.uid) and state.alive_at == clock.monotonic()
-    work(None)
+    work.idle()
     assert state.work is None
 
 

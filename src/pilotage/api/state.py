@@ -6,6 +6,7 @@ A dry run works on a clone. Values that change after they were written offer `cl
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from pilotage.api.budget import UNLIMITED, Budget
@@ -17,6 +18,13 @@ T = TypeVar("T")
 class Clonable(Protocol):
     def clone(self) -> Any:
         """An independent copy for a dry run."""
+
+
+class CallTimer(Protocol):
+    """Measures the calls of plugins in one cycle; for the framework."""
+
+    def timed(self, plugin: str, method: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        """The same call, which looks at the clock before and after."""
 
 
 class StateKey(Generic[T]):
@@ -34,12 +42,14 @@ class StateKey(Generic[T]):
 class CycleState:
     """A key/value store that lives as long as one attempt to schedule one pod."""
 
-    __slots__ = ("_values", "budget", "skip_filter", "skip_prebind", "skip_score")
+    __slots__ = ("_values", "budget", "skip_filter", "skip_prebind", "skip_score", "timer")
 
     def __init__(self, budget: Budget = UNLIMITED) -> None:
         self._values: dict[str, Any] = {}
         self.budget = budget
         """Long loops ask it on their way: `state.budget.spend()`."""
+        self.timer: CallTimer | None = None
+        """Set while a cycle is measured; for the framework."""
         self.skip_filter: set[str] = set()
         self.skip_score: set[str] = set()
         self.skip_prebind: set[str] = set()
@@ -63,6 +73,7 @@ class CycleState:
         copy._values = {
             name: value.clone() if isinstance(value, Clonable) else value for name, value in self._values.items()
         }
+        copy.timer = self.timer
         copy.skip_filter = self.skip_filter
         copy.skip_score = self.skip_score
         copy.skip_prebind = self.skip_prebind

@@ -25,7 +25,7 @@ from pilotage.clock import SystemClock, thread_cpu_seconds
 from pilotage.config.feature_gates import FeatureGates
 from pilotage.cycle.scheduler import Scheduler
 from pilotage.model import KINDS, WatchEvent
-from pilotage.queue.entry import SubQueue
+from pilotage.queue.sub_queues import SubQueue
 from pilotage.rng import seeded
 
 NAME: Final = "EventHandling"
@@ -187,7 +187,7 @@ def _scheduled(scheduler: Scheduler, batch: int) -> float:
     _put(scheduler, "Pod", pods)
     bound = []
     while (ticket := scheduler.queue.pop()) is not None:
-        decision = scheduler.decide(ticket)
+        decision = scheduler.cycle.decide(ticket)
         assert decision is not None, "the pods were to fit"
         scheduler.queue.done(ticket, decision.pod.node_name)
         bound.append(decision.pod)

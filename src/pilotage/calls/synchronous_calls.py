@@ -10,12 +10,16 @@ from __future__ import annotations
 import asyncio
 from typing import Protocol
 
-from pilotage.api.calls import ApiCall, OnOutcome, Outcome
+from pilotage.api.calls import ApiCall, ApiWriter, OnOutcome, Outcome
 from pilotage.calls.dispatcher import Dispatcher
 
 
 class Calls(Protocol):
     """Where cycles and plugins leave their calls."""
+
+    @property
+    def writer(self) -> ApiWriter:
+        """What they are sent with."""
 
     def submit(self, call: ApiCall, on_outcome: OnOutcome | None = None) -> None: ...
     async def perform(self, call: ApiCall) -> None: ...
@@ -28,6 +32,10 @@ class SynchronousCalls:
         self._dispatcher = dispatcher
         self._open = 0
         self._over = asyncio.Event()
+
+    @property
+    def writer(self) -> ApiWriter:
+        return self._dispatcher.writer
 
     def submit(self, call: ApiCall, on_outcome: OnOutcome | None = None) -> None:
         self._open += 1

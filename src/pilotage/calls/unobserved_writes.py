@@ -10,7 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable, KeysView
 from typing import Any
 
-from pilotage.calls.versions import is_at_least
+
+def is_at_least(version: str, other: str) -> bool:
+    """Is `version` that of `other` or a later one? "" is before everything.
+
+    Kubernetes promises (since 1.35 in writing, and always in fact) that the versions of one object are whole numbers
+    that grow. A server that breaks this is only trusted about equality.
+    """
+    if version == other:
+        return True
+    if version.isdigit() and other.isdigit():
+        return int(version) >= int(other)
+    return not other
+
 
 Layer = Callable[[Any], Any]
 """Makes of an older version of the object what is known to be."""

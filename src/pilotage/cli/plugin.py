@@ -18,8 +18,6 @@ from pilotage.assembly import (
     options_from_configuration,
     watched_kinds,
 )
-from pilotage.calls.dispatcher import Dispatcher
-from pilotage.calls.no_api import NoApi
 from pilotage.cli.columns import columns
 from pilotage.cli.errors import bad_input
 from pilotage.cli.options import common_options
@@ -132,9 +130,7 @@ def check(file: Path, config: Path | None, worlds: int, seed: int) -> None:
         loaded = flags.loaded(configuration)
         options = options_from_configuration(configuration, loaded, installed=installed_plugins())
         clock = SystemClock()
-        build_profiles(
-            options, FrameworkHandle(Cluster(kinds=watched_kinds(options)), Dispatcher(NoApi()), clock, seeded(0))
-        )
+        build_profiles(options, FrameworkHandle(Cluster(kinds=watched_kinds(options)), clock, seeded(0)))
     except ConfigError as error:
         raise bad_input(error.lines) from error
     except ProfileError as error:

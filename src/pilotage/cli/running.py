@@ -7,6 +7,7 @@ import logging
 import signal
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -20,6 +21,7 @@ from pilotage.cli.logs import say
 from pilotage.cli.run_flags import RunSettings
 from pilotage.cli.scheduler_flags import scheduler_process
 from pilotage.clock import Clock
+from pilotage.cycle.observer import SchedulerObserver
 from pilotage.kube.client import KubeClient
 from pilotage.kube.connection import Connection
 from pilotage.kube.http_transport import Fence, HttpSettings, HttpTransport
@@ -74,7 +76,7 @@ class Running:
     async def run_alone(self) -> None:
         """Without lease and pages, until SIGINT or SIGTERM. Raises Refused."""
         async with AsyncExitStack() as stack:
-            service = self._service(stack, None)
+            service = self._service(stack, None, SchedulerObserver())
             _dump_when_asked(service)
             await until_stopped(service.run(), service.stop)
 
@@ -86,8 +88,7 @@ class Running:
             has_lease = self._settings.configuration.scheduler.leader_election.leader_elect
             shared = SharedElection(self._settings.lease, self._settings.timing, end.state)
             link = SupervisorLink(channel, end.state, shared if has_lease else None, self._clock)
-            service = self._service(stack, link)
-            service.process.scheduler.on_cycle.append(CurrentWork(end.state, self._clock))
+            service = self._service(stack, link, CurrentWork(end.state, self._clock))
             facts = site_facts(
                 service, self._clock, self._settings.configuration, self._options, self._flags, self._metrics
             )
@@ -104,12 +105,15 @@ class Running:
         stack.push_async_callback(transport.close)
         return KubeClient(MeasuredTransport(transport, self._connection.server, self._metrics, self._clock))
 
-    def _service(self, stack: AsyncExitStack, link: SupervisorLink | None) -> SchedulerService:
+    def _service(
+        self, stack: AsyncExitStack, link: SupervisorLink | None, observer: SchedulerObserver
+    ) -> SchedulerService:
         elector: Elector | None = None if link is None else link.elector
         client, writer = self._client(stack), None
         if elector is not None:
             writer = FencedWriter(self._client(stack, fence(lambda: elector.is_leading)), lambda: elector.is_leading)
-        process = scheduler_process(client, self._clock, self._rng, self._options, writer, self._metrics)
+        options = replace(self._options, observer=observer)
+        process = scheduler_process(client, self._clock, self._rng, options, writer, self._metrics)
         delays_cache = self._settings.configuration.scheduler.delay_cache_until_active
 
         async def prepare() -> None:

@@ -3,15 +3,23 @@
 `Column` is an array that grows by doubling and drops a row by moving the last one into its place, so that rows stay
 dense. `CodedColumn` holds a small integer per row for a hashable value (a label value, a set of taints): what depends
 on the value alone is computed once per distinct value and spread to the rows by indexing.
+
+Names of resources come from everybody who may create a pod or run a node, thousands of them in one object. A column
+costs as much as there are nodes, so only what many nodes have is one (`Amounts`); of other resources just the rows are
+kept that have some. What no row has is forgotten: the cost is that of the amounts that are there. Sums are exact;
+columns show at most what an int64 holds, however many pods claim to need that much.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
+
+from pilotage.api.table import Scores
+from pilotage.model.quantity import MAX_INT64
 
 V = TypeVar("V", bound=Hashable)
 
@@ -110,3 +118,118 @@ class CodedColumn(Generic[V]):
         """The values of the first rows."""
         code = self.distinct.code
         self.codes.fill_first([MISSING if value is None else code(value) for value in values])
+
+
+_ALWAYS_COLUMNS: Final = ("cpu", "memory", "pods", "ephemeral-storage")
+_FEW_ROWS: Final = 64
+
+
+class Amounts:
+    """One family of amounts: what nodes offer, or what pods request."""
+
+    __slots__ = ("_beyond", "_capacity", "_columns", "_few", "_filled")
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._columns = {resource: Column(np.int64, capacity) for resource in _ALWAYS_COLUMNS}
+        self._filled: dict[str, int] = {}
+        """How many rows have some, of each column that may go again."""
+        self._few: dict[str, dict[int, int]] = {}
+        """Of the other resources: the rows that have some."""
+        self._beyond: dict[tuple[str, int], int] = {}
+        """Sums that a column cannot hold."""
+
+    def __contains__(self, resource: str) -> bool:
+        """False if no row has any."""
+        return resource in self._few or resource in self._columns
+
+    def names(self) -> Iterator[str]:
+        yield from self._columns
+        yield from self._few
+
+    @property
+    def column_count(self) -> int:
+        return len(self._columns)
+
+    def column(self, resource: str, size: int) -> Scores:
+        """The first `size` rows, read-only; valid until something changes."""
+        column = self._columns.get(resource)
+        if column is not None:
+            return column.values(size)
+        shown: Scores = np.zeros(size, dtype=np.int64)
+        for row, amount in self._few.get(resource, {}).items():
+            shown[row] = min(amount, MAX_INT64)
+        shown.flags.writeable = False
+        return shown
+
+    def at(self, row: int, resource: str) -> int:
+        """What a row has, exactly."""
+        column = self._columns.get(resource)
+        if column is None:
+            few = self._few.get(resource)
+            return 0 if few is None else few.get(row, 0)
+        shown: int = column.item(row)
+        return shown if shown != MAX_INT64 else self._beyond.get((resource, row), shown)
+
+    def add(self, row: int, resource: str, amount: int) -> None:
+        if resource in _ALWAYS_COLUMNS and not self._beyond:
+            column = self._columns[resource]
+            total = column.item(row) + amount
+            if total < MAX_INT64:
+                column.put(row, total)
+                return
+        self.set(row, resource, self.at(row, resource) + amount)
+
+    def set(self, row: int, resource: str, amount: int) -> None:
+        column = self._columns.get(resource)
+        if column is None:
+            self._set_one_of_few(row, resource, amount)
+            return
+        before = column[row]
+        self._beyond.pop((resource, row), None)
+        if amount > MAX_INT64:
+            self._beyond[resource, row] = amount
+            amount = MAX_INT64
+        column[row] = amount
+        if (before == 0) != (amount == 0) and resource not in _ALWAYS_COLUMNS:
+            self._count(resource, 1 if amount else -1)
+
+    def _set_one_of_few(self, row: int, resource: str, amount: int) -> None:
+        few = self._few.get(resource)
+        if amount:
+            if few is None:
+                few = self._few[resource] = {}
+            few[row] = amount
+            if len(few) > _FEW_ROWS:
+                self._make_column(resource, self._few.pop(resource))
+        elif few is not None and few.pop(row, None) is not None and not few:
+            del self._few[resource]
+
+    def _make_column(self, resource: str, few: dict[int, int]) -> None:
+        self._columns[resource] = Column(np.int64, self._capacity)
+        self._filled[resource] = 0
+        for row, amount in few.items():
+            self.set(row, resource, amount)
+
+    def _count(self, resource: str, more: int) -> None:
+        filled = self._filled[resource] = self._filled[resource] + more
+        if more < 0 and filled < _FEW_ROWS // 2:
+            rows = np.flatnonzero(self._columns[resource].values(self._capacity)).tolist()
+            self._few[resource] = {row: self.at(row, resource) for row in rows}
+            for row in rows:
+                self._beyond.pop((resource, row), None)
+            del self._columns[resource], self._filled[resource]
+
+    def move(self, source: int, target: int) -> None:
+        """Put what row `source` has into row `target`, and nothing into `source`."""
+        for resource in list(self.names()):
+            amount = self.at(source, resource)
+            if amount or self.at(target, resource):
+                self.set(target, resource, amount)
+                self.set(source, resource, 0)
+
+    def reserve(self, capacity: int) -> None:
+        """Columns must be this long from now on."""
+        self._capacity = capacity
+        for column in self._columns.values():
+            column.reserve(capacity)

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pilotage.api.table import Codes, Mask, NodeTable, Scores
-from pilotage.cluster.amounts import Amounts
-from pilotage.cluster.columns import Column
+from pilotage.cluster.columns import Amounts, Column
 from pilotage.model import Node, Pod
 from pilotage.model.node import Taint
 from pilotage.model.pod_resources import assigned_non_zero_requests, assigned_requests

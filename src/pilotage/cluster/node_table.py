@@ -23,16 +23,51 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pilotage.api.table import Codes, Mask, Scores
-from pilotage.cluster.amounts import Amounts
 from pilotage.cluster.change_log import ChangeLog
-from pilotage.cluster.columns import CodedColumn, Column
+from pilotage.cluster.columns import Amounts, CodedColumn, Column
 from pilotage.cluster.label_columns import LabelColumns
 from pilotage.cluster.lower_priority import LowerPriority
 from pilotage.cluster.node_resources import node_allocatable
-from pilotage.cluster.zones import ZoneTree, zone_of
 from pilotage.model import Node, Pod
 from pilotage.model.node import Taint
 from pilotage.model.pod_resources import assigned_non_zero_requests, assigned_requests, count_alike
+
+_REGION_LABELS = ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region")
+_ZONE_LABELS = ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone")
+
+
+def zone_of(node: Node) -> tuple[str, str]:
+    """Region and zone of a node, ("", "") if it has neither."""
+    return _first_label(node, _REGION_LABELS), _first_label(node, _ZONE_LABELS)
+
+
+def _first_label(node: Node, keys: Sequence[str]) -> str:
+    return next((node.labels[key] for key in keys if node.labels.get(key)), "")
+
+
+Zone = tuple[str, str]
+
+
+class ZoneTree:
+    """Node names by zone. A zone has its turn from its first node to its last; a node keeps its place in its zone."""
+
+    def __init__(self) -> None:
+        self._zones: dict[Zone, dict[str, None]] = {}
+
+    def add(self, name: str, zone: Zone) -> None:
+        self._zones.setdefault(zone, {})[name] = None
+
+    def remove(self, name: str, zone: Zone) -> None:
+        del self._zones[zone][name]
+        if not self._zones[zone]:
+            del self._zones[zone]
+
+    def walk(self) -> list[str]:
+        """The first node of every zone, then the second, ...; zones and nodes in the order of their arrival."""
+        zones = [list(names) for names in self._zones.values()]
+        depth = max(map(len, zones), default=0)
+        return [names[level] for level in range(depth) for names in zones if level < len(names)]
+
 
 _FIRST_CAPACITY = 64
 _KEPT_PRIORITIES = 8

@@ -8,8 +8,6 @@ import msgspec
 
 from pilotage.api.plugin import Affected, Registration
 from pilotage.assembly import SchedulerOptions, build_profiles
-from pilotage.calls.dispatcher import Dispatcher
-from pilotage.calls.no_api import NoApi
 from pilotage.clock import SystemClock
 from pilotage.conformance.cases import Case, Object
 from pilotage.conformance.hint import event_of
@@ -24,7 +22,7 @@ Answer = dict[str, Any]
 
 def answer_prehint(case: Case, options: SchedulerOptions) -> Answer:
     """What the plugin's narrowing methods for this event say together."""
-    handle = FrameworkHandle(cluster_of(case), Dispatcher(NoApi()), SystemClock(), seeded(0))
+    handle = FrameworkHandle(cluster_of(case), SystemClock(), seeded(0))
     profile = next(iter(build_profiles(options, handle).values()))
     plugin = next(plugin for plugin in profile.plugins if name_of(plugin) == case.plugin)
     old, new = _decoded(case, case.old_object), _decoded(case, case.new_object)

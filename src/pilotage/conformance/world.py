@@ -7,8 +7,6 @@ from dataclasses import dataclass
 import msgspec
 
 from pilotage.assembly import SchedulerOptions, build_profiles
-from pilotage.calls.dispatcher import Dispatcher
-from pilotage.calls.no_api import NoApi
 from pilotage.clock import SystemClock
 from pilotage.cluster.state import Cluster
 from pilotage.conformance.cases import Case, CaseError, Object
@@ -66,14 +64,14 @@ def _put_pod(cluster: Cluster, pod: Pod) -> None:
 def load_world(case: Case, options: SchedulerOptions) -> World:
     cluster = cluster_of(case)
     clock, rng = SystemClock(), seeded(0)
-    handle = FrameworkHandle(cluster, Dispatcher(NoApi()), clock, rng)
+    engines: dict[str, ProfileEngine] = {}
+    handle = FrameworkHandle(cluster, clock, rng, engines=engines)
     profiles = build_profiles(options, handle)
     pod = _asked(case, cluster)
     profile = profiles.get(pod.spec.scheduler_name)
     if profile is None:
         raise CaseError(f"{case.name}: no profile for scheduler name {pod.spec.scheduler_name}")
-    engine = ProfileEngine(profile, cluster)
-    handle.engines[profile.scheduler_name] = engine
+    engine = engines[profile.scheduler_name] = ProfileEngine(profile, cluster)
     return World(cluster, handle, engine, pod)
 
 

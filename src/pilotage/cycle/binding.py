@@ -8,37 +8,25 @@ from functools import partial
 
 import msgspec
 
-from pilotage.api.events import Action, ClusterEvent, Resource
 from pilotage.api.points import PreBind
 from pilotage.api.state import CycleState
-from pilotage.calls.recorder import EventRecorder
-from pilotage.clock import Clock
-from pilotage.cluster.state import Cluster
-from pilotage.cycle.attempt_log import log as attempt_log
-from pilotage.cycle.attempt_log import log_binding_failed, log_bound
-from pilotage.cycle.attempt_meter import AttemptMeter
+from pilotage.cycle.attempts import Attempts
 from pilotage.cycle.cluster_writes import ClusterWrites
-from pilotage.cycle.eviction import Evictor
 from pilotage.cycle.failure import SCHEDULER_ERROR, UNSCHEDULABLE, Failure, FailureHandler
 from pilotage.cycle.inbox import Inbox
-from pilotage.cycle.pre_bind import PreemptedInPreBind
+from pilotage.cycle.pods_being_bound import PodsBeingBound, PreemptedInPreBind
 from pilotage.framework.diagnosis import Rejected, rejection_text, single_node_diagnosis
 from pilotage.framework.errors import PluginError
-from pilotage.framework.plugin_meter import PluginMeter, status_of
+from pilotage.framework.plugin_meter import PluginMeter
 from pilotage.framework.runner import Runner
-from pilotage.framework.waiting_pods import PreemptedWhileWaiting, WaitingPod, WaitingPods
+from pilotage.framework.waiting_pods import PreemptedWhileWaiting, WaitingPod
 from pilotage.model import Pod
-from pilotage.observe.instruments import Histogram
-from pilotage.observe.plugin_errors import PluginErrors
-from pilotage.observe.skipped_objects import SkippedObjects
-from pilotage.observe.verbosity import ATTEMPTS
-from pilotage.queue.entry import Ticket
 from pilotage.queue.scheduling_queue import SchedulingQueue
+from pilotage.queue.sub_queues import Ticket
 
 log = logging.getLogger(__name__)
 
 _TURNS_OF_A_QUICK_PRE_BIND = 8
-_POD_DELETED = ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE)
 
 
 class Decision(msgspec.Struct, eq=False):
@@ -59,39 +47,30 @@ class BindingCycle:
 
     def __init__(
         self,
-        cluster: Cluster,
         queue: SchedulingQueue,
         inbox: Inbox,
         failures: FailureHandler,
-        recorder: EventRecorder,
-        attempts: AttemptMeter,
-        permit_waits: Histogram,
-        waiting_pods: WaitingPods,
-        evictor: Evictor,
-        clock: Clock,
+        attempts: Attempts,
+        being_bound: PodsBeingBound,
         announcer: ClusterWrites | None,
-        errors: PluginErrors,
-        skipped: SkippedObjects,
     ) -> None:
-        self._cluster = cluster
+        """With an announcer, others see where a pod will be whose binding takes a while."""
         self._queue = queue
         self._inbox = inbox
         self._failures = failures
-        self._recorder = recorder
         self._attempts = attempts
-        self._permit_waits = permit_waits
-        self._waiting_pods = waiting_pods
-        self._evictor = evictor
-        self._clock = clock
+        self._being_bound = being_bound
         self._announcer = announcer
-        self._errors = errors
-        self._skipped = skipped
+
+    def hold(self, waiting: WaitingPod) -> None:
+        """A Permit plugin holds this pod back: its binding will wait."""
+        self._being_bound.waiting.add(waiting)
 
     async def run(self, decision: Decision) -> None:
         try:
             failure = await self._bind(decision)
         except PluginError as error:
-            self._note(decision, error)
+            self._attempts.plugin_failed(decision.pod, error)
             failure = Failure(SCHEDULER_ERROR, str(error))
         except asyncio.CancelledError:
             if _is_cancelled_by_us():
@@ -103,7 +82,8 @@ class BindingCycle:
         except PreemptedInPreBind as error:
             failure = Failure(SCHEDULER_ERROR, str(error))
         except Exception as error:
-            failure = Failure(SCHEDULER_ERROR, self._skipped.skip("Pod", decision.pod.key, "binding", error).error)
+            skipped = self._attempts.skipped.skip("Pod", decision.pod.key, "binding", error)
+            failure = Failure(SCHEDULER_ERROR, skipped.error)
         if failure is None:
             await self._succeed(decision)
         else:
@@ -135,7 +115,7 @@ class BindingCycle:
         try:
             return decision.runner.pre_bind_groups(decision.state, decision.pod, decision.pod.node_name)
         except PluginError:
-            self._waiting_pods.remove(decision.pod.uid)
+            self._being_bound.waiting.remove(decision.pod.uid)
             raise
 
     async def _pre_bind(self, decision: Decision, groups: list[list[PreBind]]) -> Rejected | None:
@@ -143,11 +123,11 @@ class BindingCycle:
         work = decision.meter.awaited("PreBind", runner.pre_bind(groups, state, pod, pod.node_name))
         if decision.waiting is None and self._announcer is not None:
             asyncio.get_running_loop().call_soon(self._announce_unless_over, decision, _TURNS_OF_A_QUICK_PRE_BIND)
-        return await self._evictor.in_pre_bind.run(pod.uid, work)
+        return await self._being_bound.in_pre_bind.run(pod.uid, work)
 
     def _announce_unless_over(self, decision: Decision, turns: int) -> None:
         """Give PreBind a few turns of the event loop: what it writes is often written by then."""
-        if decision.pod.uid not in self._evictor.in_pre_bind:
+        if decision.pod.uid not in self._being_bound.in_pre_bind:
             return
         if turns:
             asyncio.get_running_loop().call_soon(self._announce_unless_over, decision, turns - 1)
@@ -160,42 +140,33 @@ class BindingCycle:
             self._announcer.patch_status(decision.ticket.pod, nomination=decision.pod.node_name)
 
     async def _permission(self, waiting: WaitingPod) -> Rejected | None:
-        started, result = self._clock.monotonic(), "Error"
+        attempts, started = self._attempts, self._attempts.now()
         try:
-            rejected = await waiting.outcome(self._clock)
-            result = status_of(None if rejected is None else rejected.rejection)
-            return rejected
+            rejected = await waiting.outcome(attempts.clock)
+        except BaseException:
+            attempts.permit_failed(attempts.now() - started)
+            raise
         finally:
-            self._waiting_pods.remove(waiting.pod.uid)
-            self._permit_waits.observe(self._clock.monotonic() - started, result)
+            self._being_bound.waiting.remove(waiting.pod.uid)
+        attempts.permitted(attempts.now() - started, rejected)
+        return rejected
 
     async def _succeed(self, decision: Decision) -> None:
         pod = decision.pod
-        self._attempts.bound(decision.ticket)
+        self._attempts.bound(decision.ticket, pod, self._queue.now())
         self._queue.done(decision.ticket, pod.node_name)
-        self._skipped.understood("Pod", pod.key)
-        if attempt_log.isEnabledFor(ATTEMPTS):
-            log_bound(decision.ticket, pod.node_name, self._clock.monotonic())
-        text = f"Successfully assigned {pod.key} to {pod.node_name}"
-        self._recorder.record(pod, "Normal", "Scheduled", "Binding", text)
         if decision.runner.profile.post_bind:
-            note = partial(self._note, decision)
+            note = partial(self._attempts.plugin_failed, pod)
             work = decision.runner.post_bind(decision.state, pod, pod.node_name, note)
             await decision.meter.awaited("PostBind", work)
 
-    def _note(self, decision: Decision, error: PluginError) -> None:
-        self._errors.note(error.plugin, error.point, error.__cause__ or error, decision.pod.key)
-
     def _fail(self, decision: Decision, failure: Failure) -> None:
         pod = decision.pod
-        self._attempts.ended("unschedulable" if failure.reason == UNSCHEDULABLE else "error", decision.ticket)
-        if attempt_log.isEnabledFor(ATTEMPTS):
-            log_binding_failed(decision.ticket, pod.node_name, failure)
+        self._attempts.binding_failed(decision.ticket, pod.node_name, failure)
         for error in decision.runner.unreserve(decision.state, pod, pod.node_name):
-            self._note(decision, error)
-        if self._cluster.forget(pod.uid) is not None:
-            self._queue.on_event(_POD_DELETED, pod, None)
-        self._evictor.place_given_up(pod.uid)
+            self._attempts.plugin_failed(pod, error)
+        self._failures.give_up_place(pod)
+        self._being_bound.given_up(pod.uid)
         self._failures.handle(decision.ticket, failure)
 
 

@@ -22,6 +22,7 @@ from pilotage.clock import Clock, rfc3339
 from pilotage.cluster.state import Cluster
 from pilotage.cycle.inbox import Inbox
 from pilotage.model import Pod
+from pilotage.queue.sub_queues import QueuedPodInfo, SubQueue
 
 SCHEDULING_GATED: Final = "SchedulingGated"
 
@@ -31,7 +32,8 @@ class ClusterWrites:
 
     def __init__(self, cluster: Cluster, calls: Calls, queue: CallQueue, inbox: Inbox, clock: Clock) -> None:
         self._cluster = cluster
-        self._calls = calls
+        self.calls = calls
+        """Where cycles and plugins leave their calls."""
         self._queue = queue
         self._inbox = inbox
         self._clock = clock
@@ -41,7 +43,7 @@ class ClusterWrites:
         known: Pod | None = self._cluster.objects("Pod").get(pod.key)
         if known is not None and known.uid == pod.uid:
             pod = known
-        self._calls.submit(
+        self.calls.submit(
             PodStatusPatch(pod, *conditions, nomination=nomination), lambda outcome: self._over(pod, outcome)
         )
         return self._show(self._received(pod))
@@ -52,6 +54,9 @@ class ClusterWrites:
         Of pods with scheduling gates the API server says so itself; a pod that was tried before keeps the reason of its
         last attempt, which is more precise.
         """
+        known: Pod | None = self._cluster.objects("Pod").get(pod.key)
+        if known is None or known.uid != pod.uid or known.node_name:
+            return
         if not pod.spec.scheduling_gates and pod.status.condition(POD_SCHEDULED) is None:
             now = rfc3339(self._clock.time())
             self.patch_status(pod, PodCondition(POD_SCHEDULED, "False", SCHEDULING_GATED, message, pod.generation, now))
@@ -62,7 +67,7 @@ class ClusterWrites:
         if is_first:
             self._cluster.assume(pod.with_node(node_name))
         try:
-            await self._calls.perform(PodBinding(pod, node_name))
+            await self.calls.perform(PodBinding(pod, node_name))
         except BaseException:
             if is_first:
                 self._inbox.put(lambda: self._forget(pod))
@@ -87,3 +92,27 @@ class ClusterWrites:
         shown: Pod = self._queue.shown(received.uid, received)
         self._cluster.show("Pod", shown, received)
         return shown
+
+
+class DelayedGatedStatus:
+    """Writes that a pod is gated, if it still is at the second tick.
+
+    Most pods that wait for their claim to be created are gated for an instant only; to write that into their status
+    would cost the API server as much as binding them.
+    """
+
+    def __init__(self, writes: ClusterWrites) -> None:
+        self._writes = writes
+        self._new: dict[str, QueuedPodInfo] = {}
+        self._due: dict[str, QueuedPodInfo] = {}
+
+    def on_move(self, entry: QueuedPodInfo, _: str) -> None:
+        """Listens to the queue."""
+        if entry.home is SubQueue.GATED and entry.pod.uid not in self._due:
+            self._new[entry.pod.uid] = entry
+
+    def tick(self) -> None:
+        due, self._due, self._new = self._due, self._new, {}
+        for entry in due.values():
+            if entry.home is SubQueue.GATED:
+                self._writes.write_gated(entry.pod, entry.gate_message)

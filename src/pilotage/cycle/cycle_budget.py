@@ -25,6 +25,7 @@ from typing import Final, TypeVar
 from pilotage.api.budget import Budget, BudgetExceeded
 from pilotage.api.plugin import Plugin
 from pilotage.clock import Clock, thread_cpu_seconds
+from pilotage.cycle.slow_plugins import SlowPlugins
 from pilotage.framework.plugin_meter import POINTS
 from pilotage.model import Pod, PodSpec
 from pilotage.observe.metrics import Metrics
@@ -125,6 +126,20 @@ class CycleBudgets:
         _remember(self._namespaces, pod.namespace, (less, now + _QUARTERED_FOR_SECONDS))
         _remember(self._specs, id(pod.spec), (pod.spec, now + _EQUAL_PODS_WAIT_SECONDS, overrun))
         return overrun
+
+
+class CycleGuard:
+    """Keeps one pod, or one plugin, from holding up all others."""
+
+    def __init__(self, budgets: CycleBudgets, slow_plugins: SlowPlugins) -> None:
+        self.budgets = budgets
+        self.slow_plugins = slow_plugins
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Watch the calling thread until the block ends."""
+        with self.slow_plugins.watching(), self.budgets.excusing_garbage_collections():
+            yield
 
 
 def _where(traceback: TracebackType | None) -> tuple[str, str]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from pilotage.api.conditions import BUDGET_EXCEEDED, POD_SCHEDULED, PodCondition
+from pilotage.api.events import Action, ClusterEvent, Resource
 from pilotage.calls.event import shortened
 from pilotage.calls.recorder import EventRecorder
 from pilotage.clock import Clock, rfc3339
@@ -13,15 +13,15 @@ from pilotage.cluster.state import Cluster
 from pilotage.cycle.cluster_writes import ClusterWrites
 from pilotage.framework.diagnosis import Diagnosis
 from pilotage.model import Pod
-from pilotage.queue.entry import Ticket
 from pilotage.queue.scheduling_queue import SchedulingQueue
+from pilotage.queue.sub_queues import Ticket
+
+_POD_DELETED = ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE)
 
 UNSCHEDULABLE = "Unschedulable"
 SCHEDULER_ERROR = "SchedulerError"
 _LONGEST_MESSAGE = 32 * 1024
 """Bytes of a condition's message, as Kubernetes' own conditions allow."""
-
-OnNominationRemoved = Callable[[Pod, str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +45,12 @@ class FailureHandler:
         writes: ClusterWrites,
         recorder: EventRecorder,
         clock: Clock,
-        on_nomination_removed: OnNominationRemoved,
     ) -> None:
         self._cluster = cluster
         self._queue = queue
         self._writes = writes
         self._recorder = recorder
         self._clock = clock
-        self._on_nomination_removed = on_nomination_removed
 
     def handle(self, ticket: Ticket, failure: Failure) -> None:
         attempted = ticket.pod
@@ -68,6 +66,22 @@ class FailureHandler:
         else:
             self._give_back(ticket, known, failure)
 
+    def dismiss(self, ticket: Ticket) -> None:
+        """There is nothing to be done for the pod, or nothing can be done."""
+        self._queue.done(ticket)
+
+    def clear_nomination(self, pod: Pod, node_name: str) -> None:
+        """The pod has its node; the place that may have been kept for it elsewhere is free for others."""
+        nominated = self._cluster.nominations.node_of(pod.uid)
+        self._cluster.nominations.remove(pod.uid)
+        if nominated != node_name:
+            self._queue.on_nomination_removed(pod, nominated)
+
+    def give_up_place(self, pod: Pod) -> None:
+        """A pod that was assumed to be on a node is not bound after all."""
+        if self._cluster.forget(pod.uid) is not None:
+            self._queue.on_event(_POD_DELETED, pod, None)
+
     def _give_back(self, ticket: Ticket, pod: Pod, failure: Failure) -> None:
         diagnosis = failure.diagnosis
         rejectors = frozenset(diagnosis.rejectors) if diagnosis else frozenset[str]()
@@ -82,7 +96,7 @@ class FailureHandler:
         else:
             self._queue.give_back(ticket, pod, rejectors, pending)
         if nominated and failure.nomination is not None and failure.nomination != nominated:
-            self._on_nomination_removed(pod, nominated)
+            self._queue.on_nomination_removed(pod, nominated)
 
     def _condition(self, pod: Pod, failure: Failure) -> PodCondition:
         return PodCondition(

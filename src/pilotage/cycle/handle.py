@@ -22,51 +22,121 @@ from pilotage.api.views import IndexT, NodeView
 from pilotage.calls.binding import PodBinding
 from pilotage.calls.dispatcher import Dispatcher
 from pilotage.calls.event import subject_of
+from pilotage.calls.no_api import NoApi
+from pilotage.calls.recorder import EventRecorder
 from pilotage.calls.synchronous_calls import Calls
 from pilotage.clock import Clock
 from pilotage.cluster.state import Cluster
+from pilotage.cycle.cluster_writes import ClusterWrites
+from pilotage.cycle.eviction import Evictor
 from pilotage.cycle.placement import ProfileEngine
-from pilotage.cycle.plugin_tasks import BackgroundWork, PluginTasks
-from pilotage.cycle.scheduler import Scheduler
+from pilotage.cycle.plugin_tasks import BackgroundWork, PluginTasks, check_background
+from pilotage.cycle.requeueing import Requeueing
 from pilotage.framework.waiting_pods import WaitingPods
 from pilotage.framework.what_if import Nesting, WhatIf
 from pilotage.model import Pod
 from pilotage.model.codec import json_of
 from pilotage.observe.instruments import Counter, Histogram
 from pilotage.observe.metrics import Metrics
-from pilotage.observe.plugin_errors import PluginErrors
 from pilotage.observe.plugin_metrics import PluginMetricTable
 
 
-class FrameworkHandle:
-    """What plugins may use where there is a framework and no scheduler: for `explain`, replays and checks of plugins.
+class NoEffects:
+    """What plugins can bring about where there is no scheduler: calls are taken, and nothing else follows."""
 
-    Implements `pilotage.api.Handle`; each plugin gets one of its own. Questions are answered, effects do not happen.
+    def __init__(self, calls: Calls | None = None) -> None:
+        self.calls = calls or Dispatcher(NoApi())
+        self.waiting_pods = WaitingPods()
+
+    def evict(self, eviction: Eviction, on_evicted: OnEvicted) -> None:
+        """Nobody goes."""
+
+    def withdraw_nominations(self, pods: Iterable[Pod]) -> None:
+        """They stay."""
+
+    async def bind(self, pod: Pod, node_name: str) -> None:
+        await self.calls.perform(PodBinding(pod, node_name))
+
+    def patch_status(self, pod: Pod, *conditions: PodCondition, nomination: str | None = None) -> Pod:
+        return pod
+
+    def record_event(self, subject: Any, reporter: str, type_: str, reason: str, action: str, note: str) -> None:
+        """Nobody reads it."""
+
+    def run_in_background(self, plugin: str, work: BackgroundWork, name: str) -> None:
+        check_background(work)
+
+    def activate(self, uids: Iterable[str]) -> None:
+        """There is no queue here, nor for the next three."""
+
+    def requeue_on(self, event: ClusterEvent, old: Any, new: Any) -> None: ...
+
+    def back_off(self, uids: Iterable[str]) -> None: ...
+
+    def recheck_gates(self, uids: Iterable[str]) -> None: ...
+
+    def awaits_view(self, uid: str) -> bool:
+        return False
+
+
+class SchedulerEffects:
+    """What plugins can bring about in a running scheduler: all of its ways to act."""
+
+    def __init__(
+        self,
+        writes: ClusterWrites,
+        evictor: Evictor,
+        recorder: EventRecorder,
+        requeueing: Requeueing,
+        waiting_pods: WaitingPods,
+        background: PluginTasks,
+    ) -> None:
+        self.writes = writes
+        self.recorder = recorder
+        self.requeueing = requeueing
+        self.waiting_pods = waiting_pods
+        self.calls = writes.calls
+        self.evict = evictor.evict
+        self.withdraw_nominations = requeueing.withdraw_nominations
+        self.bind = writes.bind
+        self.patch_status = writes.patch_status
+        self.record_event = recorder.record_about
+        self.run_in_background = background.add
+        self.activate = requeueing.activate
+        self.requeue_on = requeueing.requeue_on
+        self.back_off = requeueing.back_off
+        self.recheck_gates = requeueing.recheck_gates
+        self.awaits_view = requeueing.view_of_pods.holds
+
+
+class FrameworkHandle:
+    """What plugins may use of the framework that runs them.
+
+    Implements `pilotage.api.Handle`; each plugin gets one of its own. Questions are answered from cluster and engines;
+    whatever has effects goes to `effects`.
     """
 
     def __init__(
         self,
         cluster: Cluster,
-        dispatcher: Dispatcher,
         clock: Clock,
         rng: random.Random,
         metrics: Metrics | None = None,
+        effects: NoEffects | SchedulerEffects | None = None,
+        engines: Mapping[str, ProfileEngine] | None = None,
     ) -> None:
+        """`engines` by profile: while plugins are being made, theirs is not there yet."""
         self._cluster = cluster
         self._metrics = metrics or Metrics()
-        self._dispatcher = dispatcher
-        self.calls: Calls = dispatcher
-        """Where plugins leave their calls."""
-        self.waiting_pods = WaitingPods()
+        self._effects = effects or NoEffects()
+        self.waiting_pods = self._effects.waiting_pods
         self.clock = clock
         self.rng = rng
         self.metrics = PluginMetricTable(self._metrics)
-        self.background = PluginTasks(clock, PluginErrors(self._metrics))
         self.profile_name = ""
         self._plugin = ""
         self._nesting = Nesting()
-        self.engines: dict[str, ProfileEngine] = {}
-        """By profile; filled when the plugins, which are given this handle, have been made."""
+        self._engines: Mapping[str, ProfileEngine] = {} if engines is None else engines
 
     def for_plugin(self, profile_name: str, plugin: str) -> Self:
         """The handle of one plugin; everything that it leads to is the same for all of them."""
@@ -114,10 +184,10 @@ class FrameworkHandle:
         return self._cluster.nominations.node_of(pod.uid)
 
     def withdraw_nominations(self, pods: Iterable[Pod]) -> None:
-        """Nothing follows from what plugins decide here."""
+        self._effects.withdraw_nominations(pods)
 
     def what_if(self, pod: Pod, budget: Budget = UNLIMITED) -> WhatIf:
-        engine = self.engines.get(self.profile_name)
+        engine = self._engines.get(self.profile_name)
         if engine is None:
             raise RuntimeError("what_if: the plugins are still being made; ask from an extension point")
         return WhatIf(engine.runner, engine.evaluator, engine.nodes, self._nesting, pod, budget)
@@ -125,32 +195,34 @@ class FrameworkHandle:
     def search_victims(
         self, state: CycleState, pod: Pod, rows: Rows, wanted: int, policy: VictimPolicy | None = None
     ) -> VictimSearch:
-        return self.engines[pod.spec.scheduler_name].preemption.search(state, pod, rows, wanted, policy)
+        return self._engines[pod.spec.scheduler_name].preemption.search(state, pod, rows, wanted, policy)
 
     def evict(self, eviction: Eviction, on_evicted: OnEvicted) -> None:
-        """Nothing follows from what plugins decide here."""
+        self._effects.evict(eviction, on_evicted)
 
     def submit(self, call: ApiCall, on_outcome: OnOutcome | None = None) -> None:
-        self.calls.submit(call, on_outcome)
+        self._effects.calls.submit(call, on_outcome)
 
     def perform(self, call: ApiCall) -> Coroutine[Any, Any, None]:
-        return self.calls.perform(call)
+        return self._effects.calls.perform(call)
 
     def bind(self, pod: Pod, node_name: str) -> Coroutine[Any, Any, None]:
-        return self.calls.perform(PodBinding(pod, node_name))
+        return self._effects.bind(pod, node_name)
 
     def patch_status(self, pod: Pod, *conditions: PodCondition, nomination: str | None = None) -> Pod:
-        return pod
+        return self._effects.patch_status(pod, *conditions, nomination=nomination)
 
     @property
     def client(self) -> ApiWriter:
-        return self._dispatcher.writer
+        return self._effects.calls.writer
 
     def record_event(self, obj: Any, type_: str, reason: str, action: str, note: str) -> None:
-        subject_of(obj)  # what cannot have Events is an error here too
+        subject = subject_of(obj)
+        reporter = subject.spec.scheduler_name if isinstance(subject, Pod) else self.profile_name
+        self._effects.record_event(subject, reporter, type_, reason, action, note)
 
     def run_in_background(self, work: BackgroundWork, name: str = "") -> None:
-        self.background.add(self._plugin, work, name)
+        self._effects.run_in_background(self._plugin, work, name)
 
     def count(self, name: str, *labels: str, amount: int = 1) -> None:
         own = self._metrics.named(name)
@@ -166,68 +238,16 @@ class FrameworkHandle:
         own.observe(value, *labels)
 
     def activate(self, pods: Iterable[Pod]) -> None:
-        """There is no queue here."""
+        self._effects.activate([pod.uid for pod in pods])
 
     def requeue_on(self, event: ClusterEvent, old: Any, new: Any) -> None:
-        """There is no queue here."""
+        self._effects.requeue_on(event, old, new)
 
     def back_off(self, pods: Iterable[Pod]) -> None:
-        """There is no queue here."""
+        self._effects.back_off([pod.uid for pod in pods])
 
     def awaits_view(self, pod: Pod) -> bool:
-        return False
+        return self._effects.awaits_view(pod.uid)
 
     def recheck_gates(self, pods: Iterable[Pod]) -> None:
-        """There is no queue here."""
-
-
-class SchedulerHandle(FrameworkHandle):
-    """What plugins may use of a running scheduler."""
-
-    def __init__(
-        self, cluster: Cluster, dispatcher: Dispatcher, clock: Clock, rng: random.Random, metrics: Metrics
-    ) -> None:
-        super().__init__(cluster, dispatcher, clock, rng, metrics)
-        self._schedulers: list[Scheduler] = []
-
-    def attach(self, scheduler: Scheduler) -> None:
-        """The plugins have been made, and their scheduler too."""
-        self._schedulers.append(scheduler)
-
-    @property
-    def _scheduler(self) -> Scheduler:
-        if not self._schedulers:
-            raise RuntimeError("the plugins are still being made; have effects from an extension point, or later")
-        return self._schedulers[0]
-
-    def withdraw_nominations(self, pods: Iterable[Pod]) -> None:
-        self._scheduler.evictor.withdraw_nominations(pods)
-
-    def evict(self, eviction: Eviction, on_evicted: OnEvicted) -> None:
-        self._scheduler.evictor.evict(eviction, on_evicted)
-
-    def bind(self, pod: Pod, node_name: str) -> Coroutine[Any, Any, None]:
-        return self._scheduler.writes.bind(pod, node_name)
-
-    def patch_status(self, pod: Pod, *conditions: PodCondition, nomination: str | None = None) -> Pod:
-        return self._scheduler.writes.patch_status(pod, *conditions, nomination=nomination)
-
-    def record_event(self, obj: Any, type_: str, reason: str, action: str, note: str) -> None:
-        subject = subject_of(obj)
-        reporter = subject.spec.scheduler_name if isinstance(subject, Pod) else self.profile_name
-        self._scheduler.recorder.record_about(subject, reporter, type_, reason, action, note)
-
-    def activate(self, pods: Iterable[Pod]) -> None:
-        self._scheduler.activate([pod.uid for pod in pods])
-
-    def requeue_on(self, event: ClusterEvent, old: Any, new: Any) -> None:
-        self._scheduler.requeue_on(event, old, new)
-
-    def back_off(self, pods: Iterable[Pod]) -> None:
-        self._scheduler.back_off([pod.uid for pod in pods])
-
-    def awaits_view(self, pod: Pod) -> bool:
-        return self._scheduler.view_of_pods.holds(pod.uid)
-
-    def recheck_gates(self, pods: Iterable[Pod]) -> None:
-        self._scheduler.queue.recheck_gates([pod.uid for pod in pods])
+        self._effects.recheck_gates([pod.uid for pod in pods])

@@ -17,12 +17,10 @@ and after it take effect. It is tried again when it changes.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from typing import Any
-
-from msgspec.structs import replace
 
 from pilotage.api.events import Action, ClusterEvent, Resource
 from pilotage.calls.call_queue import CallQueue
@@ -33,8 +31,7 @@ from pilotage.cycle.inbox import Inbox
 from pilotage.framework.waiting_pods import WaitingPods
 from pilotage.model import DecodeError, Node, Pod, WatchEvent
 from pilotage.model.resource import DeviceTaintRule
-from pilotage.observe.instruments import Histogram
-from pilotage.observe.skipped_objects import SkippedObjects
+from pilotage.observe.metrics import Metrics
 from pilotage.queue.scheduling_queue import SchedulingQueue
 
 log = logging.getLogger(__name__)
@@ -70,6 +67,15 @@ _NODE_ADDED = ClusterEvent(Resource.NODE, Action.ADD)
 _NODE_DELETED = ClusterEvent(Resource.NODE, Action.DELETE)
 
 
+class EventDurations:
+    """How long watch events take to take effect, by what they are."""
+
+    def __init__(self, metrics: Metrics, clock: Clock) -> None:
+        durations = metrics.event_handling_duration_seconds
+        self.now = clock.monotonic
+        self.line = cache(lambda kind, type_, is_assigned: durations.child(_label(kind, type_, is_assigned)))
+
+
 class Intake:
     """The only writer of what the API server tells us."""
 
@@ -78,24 +84,19 @@ class Intake:
         cluster: Cluster,
         queue: SchedulingQueue,
         inbox: Inbox,
-        ours: Collection[str],
-        waiting_pods: WaitingPods,
-        clock: Clock,
-        durations: Histogram,
         calls: CallQueue,
-        skipped: SkippedObjects,
+        waiting_pods: WaitingPods,
+        durations: EventDurations,
     ) -> None:
-        self._cluster = cluster
-        self._queue = queue
-        self._inbox = inbox
-        self._ours = frozenset(ours)
-        self._waiting_pods = waiting_pods
-        self._clock = clock
-        self._durations = cache(lambda kind, type_, is_assigned: durations.child(_label(kind, type_, is_assigned)))
+        self.cluster = self._cluster = cluster
+        self.queue = self._queue = queue
+        self.inbox = self._inbox = inbox
         self._calls = calls
+        self._waiting_pods = waiting_pods
+        self._durations = durations
         self._known_gone: set[str] = set()
         """UIDs of pods that are gone, of which the watch has still to tell."""
-        self._skipped = skipped
+        self._skipped = cluster.skipped
         self._faulty: set[tuple[str, str]] = set()
         """Kind and key of what was skipped here; an object that is gone without a trace is as good as mended."""
         self._added, self._updated, self._deleted = (
@@ -133,7 +134,7 @@ class Intake:
         self._put_listed(kind, objects)
 
     def _put_listed(self, kind: str, objects: Sequence[Any]) -> None:
-        known, monotonic = self._cluster.objects(kind), self._clock.monotonic
+        known, monotonic = self._cluster.objects(kind), self._durations.now
         for at, obj in enumerate(objects):
             old = known.get(obj.key)
             if old is None or old.resource_version != obj.resource_version:
@@ -143,7 +144,7 @@ class Intake:
                     return
 
     def _apply(self, kind: str, events: Sequence[WatchEvent]) -> None:
-        monotonic, is_pod = self._clock.monotonic, kind == "Pod"
+        monotonic, is_pod = self._durations.now, kind == "Pod"
         before = monotonic()
         for at, event in enumerate(events):
             obj, type_ = event.object, event.type
@@ -151,7 +152,7 @@ class Intake:
                 continue
             self._take(kind, obj, self._removal if type_ == "DELETED" else self._upsert)
             after = monotonic()
-            self._durations(kind, type_, is_pod and obj.node_name != "").observe(after - before)
+            self._durations.line(kind, type_, is_pod and obj.node_name != "").observe(after - before)
             before = after
             if self._inbox.is_slice_over(after):
                 self._inbox.put_back(partial(self._apply, kind, events[at + 1 :]))
@@ -251,6 +252,11 @@ class Intake:
             self._remove_pod(known)
             self._known_gone.add(pod.uid)
 
+    def has_left(self, pod: Pod) -> bool:
+        """Is the pod gone, or on its way, as far as we see?"""
+        known: Pod | None = self._cluster.objects("Pod").get(pod.key)
+        return known is None or known.uid != pod.uid or known.is_terminating
+
     def _put_pod(self, pod: Pod) -> None:
         if self._known_gone and pod.uid in self._known_gone:
             return
@@ -264,7 +270,7 @@ class Intake:
             old = None
         if pod.node_name:
             self._put_assigned(old, pod)
-        elif pod.spec.scheduler_name in self._ours:
+        elif self._queue.schedules(pod):
             self._put_pending(old, pod)
 
     def _put_assigned(self, old: Pod | None, pod: Pod) -> None:
@@ -291,7 +297,7 @@ class Intake:
             self._queue.update(pod, pod_events(old, pod, Resource.TARGET_POD), old)
             nominated = old.status.nominated_node_name
             if nominated and nominated != pod.status.nominated_node_name:
-                self.on_nomination_removed(old, nominated)
+                self._queue.on_nomination_removed(old, nominated)
 
     def _remove_pod(self, pod: Pod) -> None:
         self._known_gone.discard(pod.uid)
@@ -314,15 +320,9 @@ class Intake:
             self._release_assumed(pod.uid)
             return
         if nominated:
-            self.on_nomination_removed(pod, nominated)
-        if pod.spec.scheduler_name in self._ours:
+            self._queue.on_nomination_removed(pod, nominated)
+        if self._queue.schedules(pod):
             self._queue.on_event(_PENDING_DELETED, pod, None)
-
-    def on_nomination_removed(self, pod: Pod, node_name: str) -> None:
-        """A place is not kept for this pod any more. It was never kept from more important ones."""
-        # The API server may not have the nomination yet.
-        nominated = replace(pod, status=replace(pod.status, nominated_node_name=node_name))
-        self._queue.on_event(_POD_DELETED, nominated, None, up_to_priority=pod.priority)
 
     def _release_assumed(self, uid: str) -> None:
         """A pod that is being bound was deleted: its place is free at once, its binding will fail."""

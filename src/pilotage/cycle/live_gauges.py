@@ -1,14 +1,18 @@
-"""Gauges that nobody keeps: what they show is counted in queue and cluster when the metrics are read."""
+"""Metrics that no event changes: what is counted in queue and cluster when they are read, versions, feature gates."""
 
 from __future__ import annotations
 
+import platform
 from collections import Counter
+from collections.abc import Iterable
+from typing import Final
 
+from pilotage import __version__
 from pilotage.cluster.state import Cluster
 from pilotage.observe.instruments import Labels
 from pilotage.observe.metrics import Metrics
-from pilotage.queue.entry import QUEUE_NAMES
 from pilotage.queue.scheduling_queue import SchedulingQueue
+from pilotage.queue.sub_queues import QUEUE_NAMES
 
 _POD_POPPED = "PodPopped"
 
@@ -58,3 +62,22 @@ def _cached(cluster: Cluster) -> dict[Labels, float]:
         ("pods",): cluster.placed_count,
         ("assumed_pods",): cluster.assumed_count,
     }
+
+
+FOLLOWED: Final = ("1", "37")
+"""The Kubernetes release whose scheduler we follow."""
+_STAGES: Final = {"alpha": "ALPHA", "beta": "BETA", "GA": ""}
+
+
+def tell_facts(metrics: Metrics, gates: Iterable[tuple[str, str, bool]]) -> None:
+    """`gates` are (name, stage, is on)."""
+    for name, stage, is_on in gates:
+        metrics.kubernetes_feature_enabled.set(is_on, name, _STAGES[stage])
+    ours, python = __version__, platform.python_version()
+    metrics.build_info.set(1, ours, python)
+    major, minor = FOLLOWED
+    system = f"{platform.system()}/{platform.machine()}".lower()
+    git_version = f"v{major}.{minor}.0-pilotage.{ours}"
+    metrics.kubernetes_build_info.set(
+        1, major, minor, git_version, "", "", "", "", platform.python_implementation(), system
+    )

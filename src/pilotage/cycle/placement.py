@@ -6,20 +6,32 @@ outside the cycle state that it is given.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Final
 
+from pilotage.api.plugin import RAISED
+from pilotage.api.points import QueueSort
 from pilotage.api.results import Nominate
 from pilotage.api.state import CycleState
+from pilotage.api.views import QueuedPod
+from pilotage.clock import Clock
 from pilotage.cluster.state import Cluster
-from pilotage.framework.diagnosis import Diagnosis, Rejected
-from pilotage.framework.errors import PluginError
+from pilotage.framework.diagnosis import Diagnosis, Rejected, rejection_text
+from pilotage.framework.errors import PluginError, shown
 from pilotage.framework.evaluation import Evaluator
 from pilotage.framework.node_sampling import NodeSampling
+from pilotage.framework.plugin_meter import PluginMeter
 from pilotage.framework.preemption import Preemption
 from pilotage.framework.preemption.budgets import DisruptionBudgets
-from pilotage.framework.profile import Profile
+from pilotage.framework.profile import Profile, name_of
 from pilotage.framework.runner import PreFilterOutcome, Runner
 from pilotage.model import Pod
+from pilotage.observe.metrics import Metrics
+from pilotage.observe.plugin_errors import PluginErrors
+from pilotage.queue.hints import HintTable
+
+_NUMBERS: Final = frozenset((int, float))
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +76,68 @@ class ProfileEngine:
             cluster.nominations,
             cluster.index(DisruptionBudgets),
         )
+
+
+class ProfileEngines(Mapping[str, ProfileEngine]):
+    """The profiles of a scheduler by its names: who serves a pod, and what all of them say before it is tried."""
+
+    def __init__(self, cluster: Cluster, hints: HintTable, metrics: Metrics, clock: Clock) -> None:
+        self.cluster = cluster
+        self.meters: dict[str, PluginMeter] = {}
+        self._engines: dict[str, ProfileEngine] = {}
+        self._hints = hints
+        self._metrics = metrics
+        self._clock = clock
+        self._errors = PluginErrors(metrics)
+        self._walk = NodeSampling(cluster.nodes)
+
+    def add(self, profile: Profile) -> None:
+        """One more profile; the first one orders the queue."""
+        name = profile.scheduler_name
+        self._engines[name] = ProfileEngine(profile, self.cluster, self._walk)
+        self.meters[name] = PluginMeter(profile, self._metrics, self._clock)
+        self._hints.add(name, profile.plugins)
+        if len(self._engines) == 1:
+            self._queue_sort: QueueSort = profile.queue_sort[0]
+
+    def __getitem__(self, name: str) -> ProfileEngine:
+        return self._engines[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._engines)
+
+    def __len__(self) -> int:
+        return len(self._engines)
+
+    def pre_enqueue_rejection(self, pod: Pod) -> tuple[str, str] | None:
+        """The plugin that holds the pod back, and why; None if it may be tried."""
+        name = pod.spec.scheduler_name
+        try:
+            rejected = self.meters[name].gate(self._engines[name].runner.pre_enqueue, pod)
+        except PluginError as error:
+            self._errors.note(error.plugin, error.point, error.__cause__ or error, pod.key)
+            return error.plugin, str(error)
+        return None if rejected is None else (rejected.plugin, rejection_text(rejected.rejection))
+
+    def sort_key(self, queued: QueuedPod) -> tuple[float, ...]:
+        """QueueSort; a pod for which the plugin has no order is sorted as PrioritySort would, and that is counted."""
+        try:
+            return _comparable(self._queue_sort.sort_key(queued))
+        except RAISED as error:
+            self._errors.note(name_of(self._queue_sort), "QueueSort", error, queued.pod.key)
+            return (-queued.pod.priority, queued.timestamp)
+
+
+def _comparable(key: object) -> tuple[float, ...]:
+    """A sort key that any other one can be compared with: a tuple of numbers."""
+    # Asked for each pod that comes or moves: a set of the types is the fastest look at all of them.
+    if type(key) is tuple and _NUMBERS.issuperset(map(type, key)):
+        for part in key:
+            if part != part:
+                break
+        else:
+            return key
+    raise TypeError(f"expected a tuple of numbers as sort key, got {shown(key)}")
 
 
 def place(engine: ProfileEngine, state: CycleState, pod: Pod) -> Placed | Unplaced:

@@ -53,10 +53,7 @@ class PluginTasks:
 
     def add(self, plugin: str, work: BackgroundWork, name: str = "") -> None:
         """Run it from the start of scheduling on, or from now on; TypeError if it is no coroutine function."""
-        if not inspect.iscoroutinefunction(work):
-            raise TypeError(
-                f"run_in_background takes a method written as async def, without arguments, got {work!r:.200}"
-            )
+        check_background(work)
         background = _Background(plugin, name or getattr(work, "__name__", "task"), work)
         self._registered.append(background)
         if self._group is not None:
@@ -125,6 +122,12 @@ class PluginTasks:
                 self._errors.note(plugin.plugin_name(), "Close", error)
             except _RAISED as error:
                 self._errors.note(plugin.plugin_name(), "Close", error)
+
+
+def check_background(work: BackgroundWork) -> None:
+    """TypeError if it is no coroutine function."""
+    if not inspect.iscoroutinefunction(work):
+        raise TypeError(f"run_in_background takes a method written as async def, without arguments, got {work!r:.200}")
 
 
 def _is_cancelled() -> bool:

@@ -10,8 +10,6 @@ import msgspec
 
 from pilotage.api.kinds import WatchedKinds
 from pilotage.assembly import SchedulerOptions, build_profiles
-from pilotage.calls.dispatcher import Dispatcher
-from pilotage.calls.no_api import NoApi
 from pilotage.clock import Clock
 from pilotage.cluster.state import Cluster
 from pilotage.cycle.handle import FrameworkHandle
@@ -112,7 +110,8 @@ def _put(cluster: Cluster, kind: str, obj: Any) -> None:
 
 def thinking_engines(cluster: Cluster, clock: Clock, options: SchedulerOptions) -> dict[str, ProfileEngine]:
     """An engine per scheduler name that decides and never writes."""
-    handle = FrameworkHandle(cluster, Dispatcher(NoApi()), clock, seeded(0))
-    engines = {name: ProfileEngine(profile, cluster) for name, profile in build_profiles(options, handle).items()}
-    handle.engines.update(engines)
+    engines: dict[str, ProfileEngine] = {}
+    handle = FrameworkHandle(cluster, clock, seeded(0), engines=engines)
+    for name, profile in build_profiles(options, handle).items():
+        engines[name] = ProfileEngine(profile, cluster)
     return engines

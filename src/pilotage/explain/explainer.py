@@ -16,14 +16,14 @@ from pilotage.api.state import CycleState
 from pilotage.api.table import Mask
 from pilotage.cluster.node_view import RowView
 from pilotage.cycle.placement import NoNodes, ProfileEngine, diagnose
+from pilotage.cycle.unserved_pods import unserved_fields
 from pilotage.explain.advice import Advisor
 from pilotage.explain.eviction import preemption_text
 from pilotage.explain.report import Lack, LackDetail, NearNode, RejectionGroup, Report, RetryEvent, ScoredNode
-from pilotage.framework.choice import choose
 from pilotage.framework.diagnosis import Diagnosis
 from pilotage.framework.errors import PluginError
 from pilotage.framework.profile import name_of
-from pilotage.framework.unserved_fields import unserved_fields
+from pilotage.framework.ranking import choose
 from pilotage.model import Pod
 from pilotage.model.suggestions import suggestion
 

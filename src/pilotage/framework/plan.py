@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from pilotage.api import points
 from pilotage.api.plugin import RAISED, Plugin
 from pilotage.api.results import Rejection
-from pilotage.api.state import CycleState
+from pilotage.api.state import CallTimer, CycleState
 from pilotage.api.table import NodeTable, Scores
 from pilotage.api.views import NodeView
 from pilotage.framework.errors import PluginError, error_text
@@ -77,6 +77,18 @@ class Plan:
     def asks_fresh_scores(self) -> bool:
         """Is there anybody who must be asked about the feasible nodes for every pod?"""
         return bool(self.fresh_scores or self.fresh_pre_scores)
+
+
+def timed_plan(plan: Plan, timer: CallTimer) -> Plan:
+    """The same plan for a cycle that is measured: what is asked about single nodes notes how long it takes."""
+    return replace(
+        plan,
+        node_filters=tuple(one._replace(ask=timer.timed(one.name, "filter", one.ask)) for one in plan.node_filters),
+        node_scores=tuple(one._replace(ask=timer.timed(one.name, "score", one.ask)) for one in plan.node_scores),
+        column_scores=tuple(
+            one._replace(ask=timer.timed(one.name, "score_all", one.ask)) for one in plan.column_scores
+        ),
+    )
 
 
 class SharedClass(NamedTuple):

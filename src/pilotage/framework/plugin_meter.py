@@ -2,10 +2,9 @@
 
 A measured cycle takes about twice as long as another: some of the calls cost less than looking at the clock around
 them. So a busy scheduler measures one cycle in thousands and a quiet one all of them, which costs neither much. The
-cycles that are not measured pay nothing: for one that is, doubles that look at the clock serve the profile's points,
-and hand every question on. (Plugins themselves are left alone: an instance whose methods or class were changed once is
-slower for ever.) A cycle is synchronous, so nobody else can meet the doubles. PreEnqueue, PreBind, Bind and PostBind
-are not part of a cycle: there the point as a whole is measured, of the last three every time.
+state of a cycle that is measured has a timer; whoever calls plugins looks for it once per point, not once per node.
+PreEnqueue, PreBind, Bind and PostBind are not part of a cycle: there the point as a whole is measured, of the last
+three every time.
 
 In columns a plugin speaks of all nodes at once, so there is one observation per plugin, extension point and cycle,
 where kube-scheduler has one per node.
@@ -15,17 +14,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Set
 from dataclasses import dataclass
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
-from pilotage.api.plugin import Plugin
 from pilotage.api.results import Nominate, Pending, Reject, Skip, Wait
 from pilotage.api.state import CycleState
 from pilotage.clock import Clock
-from pilotage.framework.plan_memory import PlanMemory
 from pilotage.framework.profile import Profile, name_of
-from pilotage.framework.runner import Runner
 from pilotage.observe.instruments import Labels
 from pilotage.observe.metrics import Metrics
 
@@ -52,8 +48,6 @@ POINTS: Final = {
     "permit": "Permit",
 }
 """Extension points by the method that serves them in a cycle."""
-_SERVED: Final = ("pre_filter", "filters", "post_filter", "pre_score", "scores", "reserve", "permit")
-"""Attributes of a profile: who serves the points of a cycle."""
 _PART_OF: Final = {"ScoreExtensionNormalize": "Score"}
 """What is a point of its own for a plugin, but belongs to another one for all of them together."""
 _WORST_LAST: Final = ("Skip", "Success", "Wait", "Pending", "Unschedulable", "UnschedulableAndUnresolvable", "Error")
@@ -75,123 +69,52 @@ class _Searches:
         return self.is_placed is is_placed and self.skip_filter == skip_filter and self.skip_score == skip_score
 
 
-class PluginMeter:
-    """Measures the plugins of one profile."""
+class CycleTimer:
+    """The calls of plugins in one cycle that is measured."""
 
-    def __init__(self, profile: Profile, runner: Runner, metrics: Metrics, clock: Clock) -> None:
-        self._profile = profile
-        self._runner = runner
-        self._metrics = metrics
-        self._point_durations = metrics.framework_extension_point_duration_seconds
-        self._clock = clock
-        self._own: dict[str, tuple[Plugin, ...]] = {}
-        self._timed: dict[str, tuple[Plugin, ...]] = {}
-        self._own_plans, self._timed_plans = profile.plans, PlanMemory()
-        """Who serves a point, and their doubles that look at the clock; made when they are first needed."""
-        self._calls: list[_Call] = []
-        self._nested_calls: list[_Call] = []
+    def __init__(self, clock: Clock) -> None:
+        self._now = clock.monotonic
+        self.calls: list[_Call] = []
+        self.nested_calls: list[_Call] = []
         """Of filters, within the search for victims: they are part of PostFilter."""
-        self._next_cycle = self._next_gate = -math.inf
-        self._searches: list[_Searches] = []
-        metrics.plugin_evaluation_total.read_from(self._evaluations)
 
-    # --- a measured cycle -------------------------------------------------------------------------------------
+    def timed(self, plugin: str, method: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        point = POINTS[method]
+        if method == "filter_all":
+            return self._timed_columns(plugin, point, call)
+        timed = self._timed_call(plugin, point, call, is_filter=method == "filter")
+        return self._with_nested_calls(timed) if method == "post_filter" else timed
 
-    def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Do the work of a cycle, and measure the plugins if that was not done just now."""
-        now = self._clock.monotonic()
-        if now < self._next_cycle:
-            return work(*args, **kwargs)
-        self._next_cycle = now + PAUSE_SECONDS
-        self._begin()
-        try:
-            return work(*args, **kwargs)
-        finally:
-            self._end()
-
-    def _begin(self) -> None:
-        if not self._timed:
-            doubles = {id(plugin): self._double(plugin) for plugin in self._profile.plugins}
-            self._own = {point: getattr(self._profile, point) for point in _SERVED}
-            self._timed = {point: tuple(doubles[id(p)] for p in plugins) for point, plugins in self._own.items()}
-        self._serve(self._timed, self._timed_plans)
-
-    def _end(self) -> None:
-        self._serve(self._own, self._own_plans)
-        self._tell()
-
-    def _serve(self, plugins: Mapping[str, tuple[Plugin, ...]], plans: PlanMemory) -> None:
-        """Let these serve the points of the profile."""
-        for point, serving in plugins.items():
-            setattr(self._profile, point, serving)
-        self._profile.plans = plans
-        self._runner.look_up_methods()
-
-    def _double(self, plugin: Plugin) -> Plugin:
-        """Of the plugin's own kind, without anything of its own: what is asked of it, the plugin answers."""
-        own, name = type(plugin), name_of(plugin)
-        makers = {
-            "filter": self._timed_filter,
-            "filter_all": self._timed_columns,
-            "post_filter": self._timed_post_filter,
-        }
-        timed: dict[str, Any] = {
-            method: staticmethod(makers.get(method, self._timed_call)(name, point, getattr(plugin, method)))
-            for method, point in POINTS.items()
-            if hasattr(own, method)
-        }
-        # Methods that are not measured find the plugin's attributes, and change them there.
-        timed["__getattr__"] = lambda _, attribute: getattr(plugin, attribute)
-        timed["__setattr__"] = lambda _, attribute, value: setattr(plugin, attribute, value)
-        meta: Any = type(own)
-        double: Plugin = object.__new__(meta(own.__name__, (own,), timed))
-        return double
-
-    def _timed_call(self, name: str, point: str, method: Callable[..., Any]) -> Callable[..., Any]:
-        now, note = self._clock.monotonic, self._calls.append
+    def _timed_call(self, plugin: str, point: str, call: Callable[..., Any], *, is_filter: bool) -> Callable[..., Any]:
+        """That a filter rejects a node is no failure of the point: what counts is that the plugin could tell."""
+        now, note = self._now, self.calls.append
 
         def timed(*args: Any) -> Any:
             started = now()
             answer: object = _FAILED
             try:
-                answer = method(*args)
+                answer = call(*args)
                 return answer
             finally:
-                note((name, point, now() - started, answer))
+                told = None if is_filter and answer is not _FAILED else answer
+                note((plugin, point, now() - started, told))
 
         return timed
 
-    def _timed_filter(self, name: str, point: str, method: Callable[..., Any]) -> Callable[..., Any]:
-        """That a node is rejected is no failure of the point: what counts is that the plugin could tell."""
-        now, note = self._clock.monotonic, self._calls.append
-
+    def _with_nested_calls(self, call: Callable[..., Any]) -> Callable[..., Any]:
         def timed(*args: Any) -> Any:
-            started, outcome = now(), _FAILED
-            try:
-                rejection = method(*args)
-                outcome = None
-                return rejection
-            finally:
-                note((name, point, now() - started, outcome))
-
-        return timed
-
-    def _timed_post_filter(self, name: str, point: str, method: Callable[..., Any]) -> Callable[..., Any]:
-        call = self._timed_call(name, point, method)
-
-        def timed(*args: Any) -> Any:
-            before = len(self._calls)
+            before = len(self.calls)
             try:
                 return call(*args)
             finally:
-                self._nested_calls += self._calls[before:-1]
-                del self._calls[before:-1]
+                self.nested_calls += self.calls[before:-1]
+                del self.calls[before:-1]
 
         return timed
 
-    def _timed_columns(self, name: str, point: str, method: Callable[..., Iterable[Any]]) -> Callable[..., Any]:
+    def _timed_columns(self, plugin: str, point: str, call: Callable[..., Iterable[Any]]) -> Callable[..., Any]:
         """For a generator: what counts is the time that it runs, not the time between its answers."""
-        now, note = self._clock.monotonic, self._calls.append
+        now, note = self._now, self.calls.append
 
         def timed(*args: Any) -> Iterator[Any]:
             answers: Iterator[Any] | None = None
@@ -199,27 +122,52 @@ class PluginMeter:
                 started = now()
                 found = _FAILED
                 try:
-                    answers = iter(method(*args)) if answers is None else answers
+                    answers = iter(call(*args)) if answers is None else answers
                     found = next(answers, _OVER)
                 finally:
-                    note((name, point, now() - started, found))
+                    note((plugin, point, now() - started, found))
                 if found is _OVER:
                     return
                 yield found
 
         return timed
 
-    # --- what was measured -------------------------------------------------------------------------------------
 
-    def _tell(self) -> None:
-        calls, nested = self._calls, self._nested_calls
-        for (plugin, point), (seconds, status) in _summed(((p, at), s, a) for p, at, s, a in (*calls, *nested)).items():
+class PluginMeter:
+    """Measures the plugins of one profile."""
+
+    def __init__(self, profile: Profile, metrics: Metrics, clock: Clock) -> None:
+        self._profile = profile
+        self._metrics = metrics
+        self._point_durations = metrics.framework_extension_point_duration_seconds
+        self._clock = clock
+        self._next_cycle = self._next_gate = -math.inf
+        self._searches: list[_Searches] = []
+        metrics.plugin_evaluation_total.read_from(self._evaluations)
+
+    # --- a measured cycle -------------------------------------------------------------------------------------
+
+    def run(
+        self, work: Callable[Concatenate[CycleState, P], T], state: CycleState, *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Do the work of a cycle, and measure the plugins if that was not done just now."""
+        now = self._clock.monotonic()
+        if now < self._next_cycle:
+            return work(state, *args, **kwargs)
+        self._next_cycle = now + PAUSE_SECONDS
+        state.timer = timer = CycleTimer(self._clock)
+        try:
+            return work(state, *args, **kwargs)
+        finally:
+            state.timer = None
+            self._tell(timer)
+
+    def _tell(self, timer: CycleTimer) -> None:
+        calls, every = timer.calls, (*timer.calls, *timer.nested_calls)
+        for (plugin, point), (seconds, status) in _summed(((p, at), s, a) for p, at, s, a in every).items():
             self._metrics.plugin_execution_duration_seconds.observe(seconds, plugin, point, status)
         for whole, (seconds, status) in _summed((_PART_OF.get(at, at), s, a) for _, at, s, a in calls).items():
             self._observe_point(whole, seconds, "Success" if status == "Skip" else status)
-        # The timed methods hold on to the list itself.
-        calls.clear()
-        nested.clear()
 
     def _observe_point(self, point: str, seconds: float, status: str) -> None:
         self._point_durations.observe(seconds, point, status, self._profile.scheduler_name)

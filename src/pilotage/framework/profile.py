@@ -3,20 +3,42 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakKeyDictionary
 
 from pilotage.api import points
 from pilotage.api.plugin import Plugin
 from pilotage.api.views import Handle
 from pilotage.framework.errors import ProfileError
 from pilotage.framework.extension_points import SERVED_BY
-from pilotage.framework.plan_memory import PlanMemory
 from pilotage.framework.plugin_args import arguments_of
 from pilotage.framework.profile_spec import PluginChoice, ProfileRecipe
 from pilotage.framework.registry import Registry
+from pilotage.model import PodSpec
+
+if TYPE_CHECKING:
+    from pilotage.framework.plan import Named, Plan
 
 P = TypeVar("P")
+
+
+class PlanMemory:
+    """The plans of a profile (see `plan_for`); it dies with the plugins that the plans hold.
+
+    They are not kept with the specs: a plan holds plugins, which hold the cluster, whose pods hold the specs, and pods
+    are invisible to the garbage collector. A spec that referred to a plan would keep all of it alive for ever.
+    """
+
+    __slots__ = ("by_spec", "evaluating", "splits")
+
+    def __init__(self) -> None:
+        self.by_spec: WeakKeyDictionary[PodSpec, dict[Hashable, Plan]] = WeakKeyDictionary()
+        """By what else of a pod is signed."""
+        self.splits: dict[frozenset[str], Plan] = {}
+        """By the names of the plugins that do not sign; still without a signature."""
+        self.evaluating: Named | None = None
+        """All that filter or score."""
 
 
 class Profile:
@@ -39,7 +61,6 @@ class Profile:
         self.weights = dict(weights)
         self.percentage_of_nodes_to_score = percentage_of_nodes_to_score
         self.plans = PlanMemory()
-        """Of the plugins that serve now: plans hold their methods, and a meter replaces the plugins."""
         self._order = order
         self.pre_enqueue = self._serving("preEnqueue", points.PreEnqueue)
         self.queue_sort = self._serving("queueSort", points.QueueSort)

@@ -59,11 +59,7 @@ class Runner:
     def __init__(self, profile: Profile, nodes: NodeTable) -> None:
         self.profile = profile
         self._nodes = nodes
-        self.look_up_methods()
-
-    def look_up_methods(self) -> None:
-        """Asked for every pod: names and methods are looked up once, and again when they were replaced."""
-        profile = self.profile
+        # Asked for every pod: names and methods are looked up once.
         self._pre_enqueues = tuple((name_of(plugin), plugin.pre_enqueue) for plugin in profile.pre_enqueue)
         self._pre_filters = tuple((name_of(plugin), plugin.pre_filter) for plugin in profile.pre_filter)
 
@@ -85,7 +81,10 @@ class Runner:
         """An unresolvable rejection stops at once; a resolvable one lets the others go on, and the last one counts."""
         outcome = PreFilterOutcome()
         names: frozenset[str] | None = None
-        for name, pre_filter in self._pre_filters:
+        pre_filters, timer = self._pre_filters, state.timer
+        if timer is not None:
+            pre_filters = tuple((name, timer.timed(name, "pre_filter", method)) for name, method in pre_filters)
+        for name, pre_filter in pre_filters:
             try:
                 answer: object = pre_filter(state, pod, self._nodes)
             except RAISED as error:
@@ -150,7 +149,7 @@ class Runner:
             state.budget.check()
             name = name_of(plugin)
             try:
-                answer = _call(plugin, "PostFilter", plugin.post_filter, state, pod, diagnosis)
+                answer = _call(plugin, "PostFilter", _timed(state, plugin, "post_filter"), state, pod, diagnosis)
                 if not isinstance(answer, Nominate):
                     answer = _rejection(plugin, "PostFilter", answer)
             except PluginError as error:
@@ -175,7 +174,8 @@ class Runner:
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Rejected | None:
         for plugin in self.profile.reserve:
             try:
-                rejection = plugin.reserve(state, pod, node_name)
+                reserve = plugin.reserve if state.timer is None else _timed(state, plugin, "reserve")
+                rejection = reserve(state, pod, node_name)
             except RAISED as error:
                 raise _failed(name_of(plugin), "Reserve", error) from error
             if rejection is not None:
@@ -187,7 +187,7 @@ class Runner:
         errors = []
         for plugin in reversed(self.profile.reserve):
             try:
-                _call(plugin, "Unreserve", plugin.unreserve, state, pod, node_name)
+                _call(plugin, "Unreserve", _timed(state, plugin, "unreserve"), state, pod, node_name)
             except PluginError as error:
                 errors.append(error)
         return errors
@@ -196,7 +196,7 @@ class Runner:
         """A rejection, or the plugins that want the pod to wait with their time-outs (none: approved)."""
         waits: dict[str, float] = {}
         for plugin in self.profile.permit:
-            answer = _call(plugin, "Permit", plugin.permit, state, pod, node_name)
+            answer = _call(plugin, "Permit", _timed(state, plugin, "permit"), state, pod, node_name)
             if isinstance(answer, Wait):
                 waits[name_of(plugin)] = min(answer.timeout_seconds, MAX_PERMIT_SECONDS)
             elif answer is not None:
@@ -310,6 +310,12 @@ async def _pre_bind_beside(plugin: points.PreBind, state: CycleState, pod: Pod, 
     rejected = await _pre_bind_one(plugin, state, pod, node_name)
     if rejected is not None:
         raise _RefusedBeside(rejected)
+
+
+def _timed(state: CycleState, plugin: object, method: str) -> Callable[..., Any]:
+    """The plugin's method; in a cycle that is measured, one that notes how long it takes."""
+    call: Callable[..., Any] = getattr(plugin, method)
+    return call if state.timer is None else state.timer.timed(name_of(plugin), method, call)
 
 
 def _call(plugin: object, point: str, method: Any, *arguments: object) -> Any:

@@ -21,11 +21,10 @@ from pilotage.cluster.node_rows import NodeRows
 from pilotage.cluster.node_table import NodeTable
 from pilotage.cluster.node_view import RowView
 from pilotage.framework.dry_run import filter_error
-from pilotage.framework.node_questions import NodeQuestions
-from pilotage.framework.plan import Named, Plan
+from pilotage.framework.node_questions import NodeQuestions, checked, checked_one, column_of, score_error, whole
+from pilotage.framework.plan import Named, Plan, timed_plan
 from pilotage.framework.profile import Profile
 from pilotage.framework.ranking import Ranking
-from pilotage.framework.score_answers import checked, checked_one, column_of, score_error, whole
 from pilotage.model import Pod
 
 _KEPT_SIGNATURES = 256
@@ -158,6 +157,8 @@ class ColumnCache:
         self, state: CycleState, pod: Pod, plan: Plan, columns: SharedColumns, rows: list[int]
     ) -> None:
         """The same for a few rows; who knows columns only is asked first, about all of them at once."""
+        if state.timer is not None:
+            plan = timed_plan(plan, state.timer)
         passing, sums = [True] * len(rows), [0] * len(rows)
         if plan.column_filters or plan.column_scores:
             passing, sums = self._said_in_columns(state, pod, plan, columns, rows)

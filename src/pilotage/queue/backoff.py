@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-from pilotage.queue.entry import Entry
+from pilotage.queue.sub_queues import QueuedPodInfo
 
 _AFTER_OVERRUN_SECONDS: Final = 30.0
 _MOST_AFTER_OVERRUN_SECONDS: Final = 600.0
@@ -22,7 +22,7 @@ class BackoffPolicy:
     whole_seconds: bool = True
     """Round up to whole seconds: pods of one second are then in the order of the queue (SchedulerPopFromBackoffQ)."""
 
-    def until(self, entry: Entry, since: float | None = None) -> float:
+    def until(self, entry: QueuedPodInfo, since: float | None = None) -> float:
         """When the backoff ends that began `since` (None: with the last attempt), 0 if there is none.
 
         In whole seconds the pod is free from the next second on.

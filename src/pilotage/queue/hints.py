@@ -1,6 +1,6 @@
 """Who wants to hear of which event, and what they answer.
 
-A `HintTable` is built once from the plugins of all profiles. Errors in a hint count as Queue, and errors in a narrowing
+A `HintTable` has the plugins of all profiles. Errors in a hint count as Queue, and errors in a narrowing
 as "all pods": a pod that is retried in vain costs little, a pod that is forgotten costs a lot. For the same reason a
 plugin that can reject a pod but registers nothing hears of nearly every event.
 """
@@ -97,19 +97,28 @@ class HintTable:
         kinds: WatchedKinds | None = None,
     ) -> None:
         """`kinds` are those whose events come, of plugins that watch some of their own."""
-        switches, kinds = switches or HintSwitches(), kinds or WatchedKinds()
-        self._registrations = {
-            name: [(p.plugin_name(), _switched(r, switches)) for p in plugins for r in _registrations(name, p, kinds)]
-            for name, plugins in profiles.items()
-        }
-        self._pure = {
-            name: frozenset(p.plugin_name() for p in plugins if p.pure_hints) for name, plugins in profiles.items()
-        }
+        self._switches, self._kinds = switches or HintSwitches(), kinds or WatchedKinds()
+        self._registrations: dict[str, list[tuple[str, Registration]]] = {}
+        self._pure: dict[str, frozenset[str]] = {}
+        self.profiles = self._registrations.keys()
+        """The scheduler names that are served; always up to date."""
         self.metrics = metrics
         self._errors = PluginErrors(metrics)
         self.failures = 0
         """How many hints have raised so far."""
         self._routes: dict[ClusterEvent, tuple[Route, ...]] = {}
+        for name, plugins in profiles.items():
+            self.add(name, plugins)
+
+    def add(self, name: str, plugins: Sequence[Plugin]) -> None:
+        """One more profile."""
+        self._routes.clear()
+        self._registrations[name] = [
+            (p.plugin_name(), _switched(r, self._switches))
+            for p in plugins
+            for r in _registrations(name, p, self._kinds)
+        ]
+        self._pure[name] = frozenset(p.plugin_name() for p in plugins if p.pure_hints)
 
     def routes(self, event: ClusterEvent) -> Sequence[Route]:
         """The profiles in which plugins registered for an event."""

@@ -12,11 +12,11 @@ from heapq import nsmallest
 from typing import Any, Final, TypeVar
 
 from pilotage.model import Pod
-from pilotage.queue.entry import Entry, SubQueue, Ticket
 from pilotage.queue.scheduling_queue import SchedulingQueue
+from pilotage.queue.sub_queues import QueuedPodInfo, SubQueue, Ticket
 
 DEFAULT_LIMIT: Final = 500
-_T = TypeVar("_T", Entry, Ticket)
+_T = TypeVar("_T", QueuedPodInfo, Ticket)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,12 +139,12 @@ def _rows(
     return nsmallest(selection.limit, groups.values(), key=lambda group: turn(group[0]))
 
 
-def _turn(entry: Entry) -> tuple[float, float, float, str]:
+def _turn(entry: QueuedPodInfo) -> tuple[float, float, float, str]:
     backoff_until = entry.backoff_until if entry.home in (SubQueue.BACKOFF, SubQueue.ERROR_BACKOFF) else 0.0
     return backoff_until, -entry.pod.priority, entry.timestamp, entry.pod.key
 
 
-def _alike(entry: Entry) -> Hashable:
+def _alike(entry: QueuedPodInfo) -> Hashable:
     return *_kin(entry.pod), entry.home, entry.rejectors, entry.gated_by, entry.gate_message or entry.message
 
 
@@ -154,7 +154,7 @@ def _kin(pod: Pod) -> tuple[Hashable, ...]:
     return pod.namespace, pod.labels if owner is None else owner.uid, id(pod.spec)
 
 
-def _queued(row: list[Entry], now: float) -> QueuedPodReport:
+def _queued(row: list[QueuedPodInfo], now: float) -> QueuedPodReport:
     entry = row[0]
     pod = entry.pod
     is_backing_off = entry.home in (SubQueue.BACKOFF, SubQueue.ERROR_BACKOFF)

@@ -18,26 +18,36 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from pilotage.api.conditions import is_put_aside
-from pilotage.api.events import ClusterEvent, wildcard
+from pilotage.api.events import Action, ClusterEvent, Resource, wildcard
 from pilotage.clock import Clock, SteadyClock
 from pilotage.model import Pod
 from pilotage.observe.decision_log import DecisionLog, shorten
 from pilotage.observe.verbosity import QUEUE_MOVES
 from pilotage.queue.backoff import BackoffPolicy
-from pilotage.queue.entry import POD_ADDED, Entry, SubQueue, Ticket
-from pilotage.queue.heaps import HEAPS, Heaps, SortKey
 from pilotage.queue.hints import HintTable, Retry
-from pilotage.queue.in_flight import InFlight, RecordedEvent
+from pilotage.queue.sub_queues import (
+    HEAPS,
+    POD_ADDED,
+    Heaps,
+    InFlight,
+    QueuedPodInfo,
+    RecordedEvent,
+    SortKey,
+    SubQueue,
+    Ticket,
+)
 from pilotage.queue.unschedulable_pods import UnschedulablePods
 from pilotage.queue.wake_up import WakeUp
 
 Gatekeeper = Callable[[Pod], tuple[str, str] | None]
 """PreEnqueue: None lets a pod in, otherwise the plugin that gates it and its message."""
-OnMove = Callable[[Entry, str], None]
+OnMove = Callable[[QueuedPodInfo, str], None]
 """Told after an entry has come to another home, and by what: the label of an event, or what else made it move."""
 
 log = logging.getLogger(__name__)
@@ -50,10 +60,12 @@ ATTEMPT_FAILED = "ScheduleAttemptFailure"
 GATES_RECHECKED = "GatesRechecked"
 ACTION_FAILED = "FollowUpFailure"
 
+_POD_DELETED = ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE)
+
 DEFAULT_MAX_WAIT_SECONDS = 300.0
 _MOST_ENDED = 1024
 
-Ended = tuple[Entry, float | None, float, str]
+Ended = tuple[QueuedPodInfo, float | None, float, str]
 """A pod that left the queue: when it was popped (None: never), when it left, and the node if it was bound."""
 
 
@@ -70,6 +82,7 @@ class SchedulingQueue:
         backoff: BackoffPolicy | None = None,
         max_wait_seconds: float = DEFAULT_MAX_WAIT_SECONDS,
         pops_backoff: bool = True,
+        listeners: Sequence[OnMove] = (),
     ) -> None:
         self._clock = SteadyClock(clock)
         self._gatekeeper = gatekeeper
@@ -78,7 +91,7 @@ class SchedulingQueue:
         self._max_wait_seconds = max_wait_seconds
         self._pops_backoff = pops_backoff
         """Whether a pod in backoff is popped when nothing is active (SchedulerPopFromBackoffQ)."""
-        self._entries: dict[str, Entry] = {}
+        self._entries: dict[str, QueuedPodInfo] = {}
         self._heaps = Heaps(sort_key)
         self._sizes = dict.fromkeys(SubQueue, 0)
         self._pool = UnschedulablePods()
@@ -86,15 +99,15 @@ class SchedulingQueue:
         self._wake_up = WakeUp(hints, self._pool, clock, self.log)
         self._in_flight = InFlight()
         self._ended: deque[Ended] = deque(maxlen=_MOST_ENDED)
-        self._listeners: list[OnMove] = []
+        self._listeners = tuple(listeners)
 
     def now(self) -> float:
         """The time by which the queue counts; the time of day may have been set meanwhile."""
         return self._clock.time()
 
-    def tell_moves(self, listener: OnMove) -> None:
-        """From now on, tell `listener` of every move."""
-        self._listeners.append(listener)
+    def schedules(self, pod: Pod) -> bool:
+        """Is there a profile for the pod?"""
+        return pod.spec.scheduler_name in self._hints.profiles
 
     # --- looking -----------------------------------------------------------------------------------------------
 
@@ -104,11 +117,11 @@ class SchedulingQueue:
     def size(self, home: SubQueue) -> int:
         return len(self._in_flight) if home is SubQueue.IN_FLIGHT else self._sizes[home]
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[QueuedPodInfo]:
         """Everything that waits, in flight excluded."""
         return iter(self._entries.values())
 
-    def entry(self, uid: str) -> Entry | None:
+    def entry(self, uid: str) -> QueuedPodInfo | None:
         return self._entries.get(uid)
 
     def tickets(self) -> Iterator[Ticket]:
@@ -138,7 +151,7 @@ class SchedulingQueue:
         if uid in self._entries or uid in self._in_flight.uids:
             self.update(pod, (), pod)
             return
-        entry = self._entries[uid] = Entry(pod, self._clock.time())
+        entry = self._entries[uid] = QueuedPodInfo(pod, self._clock.time())
         if is_put_aside(pod):
             # By the leader before us: whoever would be tried first would cost us as much.
             entry.overruns = 1
@@ -274,6 +287,12 @@ class SchedulingQueue:
         self._in_flight.record(event, old, new)
         return moved
 
+    def on_nomination_removed(self, pod: Pod, node_name: str) -> None:
+        """A place is not kept for this pod any more. It was never kept from more important ones."""
+        # The API server may not have the nomination yet.
+        nominated = replace(pod, status=replace(pod.status, nominated_node_name=node_name))
+        self.on_event(_POD_DELETED, nominated, None, up_to_priority=pod.priority)
+
     def activate(self, uids: Iterable[str]) -> None:
         """Move these pods to the active queue at once, whatever their backoff."""
         for uid in uids:
@@ -339,7 +358,7 @@ class SchedulingQueue:
 
     # --- homes -------------------------------------------------------------------------------------------------
 
-    def _requeue(self, entry: Entry, retry: Retry, why: str) -> bool:
+    def _requeue(self, entry: QueuedPodInfo, retry: Retry, why: str) -> bool:
         """Put the entry where the answer says; True if it left the pool."""
         if entry.home is not SubQueue.IN_FLIGHT:
             self._unfile(entry)
@@ -354,7 +373,7 @@ class SchedulingQueue:
             self._settle(entry, SubQueue.ACTIVE, why)
         return entry.home in HEAPS
 
-    def _settle(self, entry: Entry, home: SubQueue, why: str) -> None:
+    def _settle(self, entry: QueuedPodInfo, home: SubQueue, why: str) -> None:
         """Into a heap, unless PreEnqueue gates the pod."""
         gate = self._gatekeeper(entry.pod)
         if gate is None:
@@ -366,7 +385,7 @@ class SchedulingQueue:
         entry.was_flushed = False
         self._place(entry, SubQueue.GATED, why)
 
-    def _place(self, entry: Entry, home: SubQueue, why: str) -> None:
+    def _place(self, entry: QueuedPodInfo, home: SubQueue, why: str) -> None:
         entry.home = home
         self._sizes[home] += 1
         now = self._clock.time()
@@ -385,7 +404,7 @@ class SchedulingQueue:
         if log.isEnabledFor(QUEUE_MOVES):
             _log_move(entry, why)
 
-    def _unfile(self, entry: Entry) -> None:
+    def _unfile(self, entry: QueuedPodInfo) -> None:
         home = entry.home
         self._sizes[home] -= 1
         if home in HEAPS:
@@ -407,7 +426,7 @@ class SchedulingQueue:
             assert not (in_heap and uid in self._pool), "a pod has exactly one home"
 
 
-def _log_move(entry: Entry, why: str) -> None:
+def _log_move(entry: QueuedPodInfo, why: str) -> None:
     log.log(
         QUEUE_MOVES,
         "pod moved: pod=%s queue=%s event=%s attempts=%d plugins=%s gated_by=%s",

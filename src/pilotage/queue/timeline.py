@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pilotage.observe.decision_log import DecisionLog, Round, Step
-from pilotage.queue.entry import Entry, SubQueue
 from pilotage.queue.scheduling_queue import SchedulingQueue
+from pilotage.queue.sub_queues import QueuedPodInfo, SubQueue
 
 _WAITING = (SubQueue.UNSCHEDULABLE.value, SubQueue.GATED.value)
 
@@ -57,7 +57,7 @@ def timeline(queue: SchedulingQueue, key: str) -> Timeline | None:
     return None
 
 
-def _told(entry: Entry, steps: list[Step], log: DecisionLog, *end: TimelineItem) -> Timeline:
+def _told(entry: QueuedPodInfo, steps: list[Step], log: DecisionLog, *end: TimelineItem) -> Timeline:
     own = [TimelineItem(time, what, str(detail), why) for time, what, detail, why in steps]
     until = end[0].time if end else float("inf")
     skipped = [item for item in _skips(entry, steps, log) if item.time <= until]
@@ -66,13 +66,13 @@ def _told(entry: Entry, steps: list[Step], log: DecisionLog, *end: TimelineItem)
     return Timeline(entry.pod.key, entry.pod.uid, (*items, *end))
 
 
-def _skips(entry: Entry, steps: list[Step], log: DecisionLog) -> Iterator[TimelineItem]:
+def _skips(entry: QueuedPodInfo, steps: list[Step], log: DecisionLog) -> Iterator[TimelineItem]:
     for asked in log.rounds():
         if asked.scheduler == entry.pod.spec.scheduler_name and _was_part(entry, steps, asked):
             yield TimelineItem(asked.last, "asked", f"{asked.plugin}: QueueSkip", _event(asked), asked.times)
 
 
-def _was_part(entry: Entry, steps: list[Step], asked: Round) -> bool:
+def _was_part(entry: QueuedPodInfo, steps: list[Step], asked: Round) -> bool:
     if asked.named is not None and entry.pod.key not in asked.named:
         return False
     before = [step for step in steps if step[0] <= asked.last]

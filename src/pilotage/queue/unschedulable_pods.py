@@ -13,13 +13,13 @@ from typing import NamedTuple
 
 from pilotage.model import Pod
 from pilotage.model.pod_stand_in import StandIn, stand_in
-from pilotage.queue.entry import Entry
+from pilotage.queue.sub_queues import QueuedPodInfo
 
 Group = tuple[str, int, int, str]
 """Pods that share namespace, spec and labels, and wait behind the same gate (or none, "")."""
 
 
-class Alike(dict[str, Entry]):
+class Alike(dict[str, QueuedPodInfo]):
     """The pods of a group by UID; never empty while it is filed."""
 
     __slots__ = ("stand_in",)
@@ -44,11 +44,11 @@ class UnschedulablePods:
     """Unschedulable and gated entries by UID, with the index over their rejectors."""
 
     def __init__(self) -> None:
-        self._entries: dict[str, Entry] = {}
+        self._entries: dict[str, QueuedPodInfo] = {}
         self._by_rejector: dict[str, dict[str, dict[Group, Alike]]] = {}
         """By scheduler name and plugin."""
         self._filed_under: dict[str, _Filed] = {}
-        self._by_key: dict[str, Entry] = {}
+        self._by_key: dict[str, QueuedPodInfo] = {}
 
     def __contains__(self, uid: str) -> bool:
         return uid in self._entries
@@ -56,13 +56,13 @@ class UnschedulablePods:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[QueuedPodInfo]:
         return iter(self._entries.values())
 
-    def get(self, uid: str) -> Entry | None:
+    def get(self, uid: str) -> QueuedPodInfo | None:
         return self._entries.get(uid)
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: QueuedPodInfo) -> None:
         pod = entry.pod
         uid, key, scheduler, group = pod.uid, pod.key, pod.spec.scheduler_name, group_of(entry)
         self._entries[uid] = entry
@@ -77,7 +77,7 @@ class UnschedulablePods:
                 alike = groups[group] = Alike()
             alike[uid] = entry
 
-    def remove(self, uid: str) -> Entry | None:
+    def remove(self, uid: str) -> QueuedPodInfo | None:
         entry = self._entries.pop(uid, None)
         if entry is None:
             return None
@@ -96,7 +96,7 @@ class UnschedulablePods:
                     del by_rejector[rejector]
         return entry
 
-    def update(self, entry: Entry, pod: Pod) -> None:
+    def update(self, entry: QueuedPodInfo, pod: Pod) -> None:
         """The pod of an entry has changed; most changes leave it where it was put."""
         was_at = self._filed_under[pod.uid]
         entry.pod = pod
@@ -104,11 +104,11 @@ class UnschedulablePods:
             self.remove(pod.uid)
             self.add(entry)
 
-    def with_key(self, key: str) -> Entry | None:
+    def with_key(self, key: str) -> QueuedPodInfo | None:
         """The waiting pod of this key ("namespace/name")."""
         return self._by_key.get(key)
 
-    def named(self, scheduler_name: str, plugin: str, key: str) -> Entry | None:
+    def named(self, scheduler_name: str, plugin: str, key: str) -> QueuedPodInfo | None:
         """The waiting pod of this key ("namespace/name"), if this plugin rejected it."""
         entry = self._by_key.get(key)
         if entry is None:
@@ -131,6 +131,6 @@ class UnschedulablePods:
         assert self._by_key.keys() == {filed.key for filed in self._filed_under.values()}
 
 
-def group_of(entry: Entry) -> Group:
+def group_of(entry: QueuedPodInfo) -> Group:
     pod = entry.pod
     return pod.namespace, id(pod.spec), id(pod.labels), entry.gated_by

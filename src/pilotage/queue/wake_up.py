@@ -16,8 +16,8 @@ from pilotage.clock import Clock
 from pilotage.model import Pod
 from pilotage.observe.decision_log import DecisionLog, shorten
 from pilotage.observe.verbosity import HINT_ANSWERS
-from pilotage.queue.entry import Entry
 from pilotage.queue.hints import Hints, HintTable, Retry, Route
+from pilotage.queue.sub_queues import QueuedPodInfo
 from pilotage.queue.unschedulable_pods import Alike, Group, UnschedulablePods, group_of
 
 log = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ class _Answers(NamedTuple):
     """How many questions it took."""
     queue: int
     """How many of them were answered with Queue."""
-    entries: Sequence[Collection[Entry]]
+    entries: Sequence[Collection[QueuedPodInfo]]
     """The pods for which it says so."""
 
 
@@ -50,12 +50,12 @@ class WakeUp:
 
     def pods_to_requeue(
         self, event: ClusterEvent, routes: Sequence[Route], old: Any, new: Any
-    ) -> list[tuple[Entry, Retry]]:
+    ) -> list[tuple[QueuedPodInfo, Retry]]:
         """The waiting pods that are worth a retry, each with the best answer that it got."""
         if event.is_wildcard:
             named = self._pool if new is None else filter(None, [self._pool.get(new.uid)])
             return [(entry, Retry.AFTER_BACKOFF) for entry in named]
-        pods_to_requeue: dict[str, tuple[Entry, Retry]] = {}
+        pods_to_requeue: dict[str, tuple[QueuedPodInfo, Retry]] = {}
         for route in routes:
             rejecting = self._pool.rejecting(route.scheduler)
             if not rejecting and not route.narrowed:
@@ -75,7 +75,7 @@ class WakeUp:
 
     def _queued(
         self, route: Route, rejecting: Collection[str], keys: dict[str, Keys], event: ClusterEvent, old: Any, new: Any
-    ) -> Iterator[tuple[str, Entry]]:
+    ) -> Iterator[tuple[str, QueuedPodInfo]]:
         """Plugins that say Queue, with the pods for which they say it."""
         scheduler = route.scheduler
         for plugin, hints in route.judges.items():
@@ -106,7 +106,7 @@ class WakeUp:
     ) -> _Answers:
         is_pure, ask, ask_once = self._hints.has_pure_hints(scheduler, plugin), self._hints.ask, self._hints.ask_once
         asked = queue = 0
-        found: list[Collection[Entry]] = []
+        found: list[Collection[QueuedPodInfo]] = []
         for pods in groups:
             shared: Hint | None = None
             if is_pure and len(pods) > 1:
@@ -171,7 +171,7 @@ class WakeUp:
                 groups.setdefault(group_of(entry), Alike())[entry.pod.uid] = entry
         return groups
 
-    def worth_retrying(self, entry: Entry, event: ClusterEvent, old: Any, new: Any) -> Retry:
+    def worth_retrying(self, entry: QueuedPodInfo, event: ClusterEvent, old: Any, new: Any) -> Retry:
         """The same question for one pod: its own update, or an event that it missed while in flight."""
         if not entry.rejectors:
             return Retry.AFTER_BACKOFF
@@ -210,8 +210,8 @@ def _log_answers(
     plugin: str,
     event: ClusterEvent,
     subject: str,
-    groups: Iterable[Mapping[str, Entry]],
-    queued: Iterable[Collection[Entry]],
+    groups: Iterable[Mapping[str, QueuedPodInfo]],
+    queued: Iterable[Collection[QueuedPodInfo]],
 ) -> None:
     """For each group of equal pods a line per answer, with one of the pods and how many got it."""
     pods_to_requeue = {entry.pod.uid for entries in queued for entry in entries}
@@ -223,14 +223,14 @@ def _log_answers(
                 log.log(HINT_ANSWERS, text, plugin, event.label, subject, hint, pod, len(uids))
 
 
-def _keep(entry: Entry, note: tuple[float, str, str, str]) -> None:
+def _keep(entry: QueuedPodInfo, note: tuple[float, str, str, str]) -> None:
     if entry.history is None:
         entry.history = entry.beginning()
     shorten(entry.history)
     entry.history.append(note)
 
 
-def _is_itself(entry: Entry, event: ClusterEvent, old: Any, new: Any) -> bool:
+def _is_itself(entry: QueuedPodInfo, event: ClusterEvent, old: Any, new: Any) -> bool:
     """Is it the pod itself that came, went, or has another place? That may help others, never itself."""
     if event.resource is not Resource.ASSIGNED_POD and event.resource is not Resource.UNSCHEDULED_POD:
         return False
@@ -238,5 +238,5 @@ def _is_itself(entry: Entry, event: ClusterEvent, old: Any, new: Any) -> bool:
     return isinstance(subject, Pod) and subject.uid == entry.pod.uid
 
 
-def _retry(entry: Entry, plugin: str) -> Retry:
+def _retry(entry: QueuedPodInfo, plugin: str) -> Retry:
     return Retry.IMMEDIATELY if plugin in entry.pending else Retry.AFTER_BACKOFF

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from pilotage.observe.instruments import Histogram
 from pilotage.observe.metrics import Metrics
-from pilotage.queue.entry import Entry, SubQueue
+from pilotage.queue.sub_queues import QueuedPodInfo, SubQueue
 from pilotage.simulate.memory_api import Json
 from pilotage.simulate.shorthands import NAMESPACE
 from pilotage.simulate.stage import Stage
@@ -69,7 +69,7 @@ class _PodFacts:
         self._ticket = next((t for t in stage.queue.tickets() if t.uid == self._uid), None)
 
     @property
-    def _queued(self) -> Entry | None:
+    def _queued(self) -> QueuedPodInfo | None:
         return self._entry or (self._ticket.entry if self._ticket is not None else None)
 
     def queue(self) -> str:

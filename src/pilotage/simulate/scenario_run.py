@@ -160,7 +160,7 @@ def _change(stage: Stage, step: Step) -> None:
             for name, node_name in step.value.items():
                 api.assign(_pod(name), node_name)
         case "activate":
-            stage.scheduler.activate([_uid(stage, name) for name in step.value])
+            stage.scheduler.effects.activate([_uid(stage, name) for name in step.value])
 
 
 def _permit(stage: Stage, value: dict[str, Any]) -> None:

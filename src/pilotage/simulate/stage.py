@@ -9,14 +9,15 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 from pilotage.assembly import SchedulerOptions, build_scheduler
 from pilotage.clock import Clock
+from pilotage.cycle.observer import SchedulerObserver
 from pilotage.model import Pod
-from pilotage.queue.entry import Entry, SubQueue
-from pilotage.queue.heaps import HEAPS
 from pilotage.queue.scheduling_queue import BACKOFF_COMPLETE, POP_FROM_BACKOFF
+from pilotage.queue.sub_queues import HEAPS, QueuedPodInfo, SubQueue
 from pilotage.rng import seeded
 from pilotage.simulate.memory_api import MemoryApi
 from pilotage.testing import VirtualClock
@@ -24,7 +25,7 @@ from pilotage.testing import VirtualClock
 _POOL: Final = (SubQueue.UNSCHEDULABLE, SubQueue.GATED)
 
 
-class Stage:
+class Stage(SchedulerObserver):
     """One scheduler with its cluster, and a memory of what has moved."""
 
     def __init__(
@@ -32,8 +33,6 @@ class Stage:
     ) -> None:
         self.clock = VirtualClock()
         self.api = make_api(self.clock)
-        self.scheduler = build_scheduler(self.api, self.clock, seeded(1), options)
-        self.queue = self.scheduler.queue
         self.is_paused = False
         self.attempts: Counter[str] = Counter()
         """Pops by UID."""
@@ -42,11 +41,11 @@ class Stage:
         self.popped: list[str] = []
         self.requeued: set[str] = set()
         self._pool_before: set[str] = set()
-        self.scheduler.after_search.append(self._inject)
         self._injections: dict[str, Callable[[], None]] = {}
+        self.scheduler = build_scheduler(self.api, self.clock, seeded(1), replace(options, observer=self))
+        self.queue = self.scheduler.queue
         self._tasks = tasks
         self.api.connect(self.scheduler.intake, self.scheduler.cluster)
-        self.queue.tell_moves(self._note_move)
         self.scheduler.start(tasks)
         tasks.create_task(self._loop(), name="scheduling loop")
 
@@ -95,13 +94,15 @@ class Stage:
         self.attempts[ticket.uid] += 1
         return True
 
-    def _inject(self, pod: Pod) -> None:
+    # --- what the scheduler does -------------------------------------------------------------------------------
+
+    def searched(self, pod: Pod) -> None:
         action = self._injections.pop(pod.name, None)
         if action is not None:
             action()
             self.scheduler.drain_inbox()
 
-    def _note_move(self, entry: Entry, why: str) -> None:
+    def pod_moved(self, entry: QueuedPodInfo, why: str) -> None:
         uid = entry.pod.uid
         if entry.home not in HEAPS:
             self.requeued_by[uid] = None

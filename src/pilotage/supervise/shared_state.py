@@ -16,6 +16,7 @@ from typing import Final
 from msgspec import Struct
 
 from pilotage.clock import Clock
+from pilotage.cycle.observer import SchedulerObserver
 from pilotage.model import Pod
 
 _BYTES: Final = 4096
@@ -95,16 +96,18 @@ class SharedState:
         return None
 
 
-class CurrentWork:
+class CurrentWork(SchedulerObserver):
     """Tells the other process which pod is being scheduled, and with that, that somebody is alive."""
 
     def __init__(self, state: SharedState, clock: Clock) -> None:
         self._state = state
         self._monotonic = clock.monotonic
 
-    def __call__(self, pod: Pod | None) -> None:
-        """A cycle begins for `pod`; None: there is nothing to do."""
-        self.set(b"" if pod is None else f"{pod.namespace}\0{pod.name}\0{pod.uid}".encode())
+    def cycle_began(self, pod: Pod) -> None:
+        self.set(f"{pod.namespace}\0{pod.name}\0{pod.uid}".encode())
+
+    def idle(self) -> None:
+        self.set(b"")
 
     def set(self, text: bytes) -> None:
         """See `SharedState.set_work`."""

@@ -11,8 +11,6 @@ from pilotage.api import CycleState
 from pilotage.api.plugin import Plugin
 from pilotage.api.preemption import Candidate
 from pilotage.assembly import FrameworkHandle, SchedulerOptions, build_profiles
-from pilotage.calls.dispatcher import Dispatcher
-from pilotage.calls.no_api import NoApi
 from pilotage.cluster.state import Cluster
 from pilotage.cycle.placement import ProfileEngine, diagnose
 from pilotage.framework.diagnosis import Rejected
@@ -49,12 +47,13 @@ class PreemptionWorld:
 
     def __init__(self, *objects: NodeBuilder | PodBuilder, plugins: tuple[Plugin, ...] = ()) -> None:
         self.cluster = Cluster()
-        handle = FrameworkHandle(self.cluster, Dispatcher(NoApi()), VirtualClock(), seeded(1))
+        engines: dict[str, ProfileEngine] = {}
+        handle = FrameworkHandle(self.cluster, VirtualClock(), seeded(1), engines=engines)
         default = build_profiles(SchedulerOptions(), handle)["default-scheduler"]
         weights = default.weights | {plugin.plugin_name(): 1 for plugin in plugins}
         self.profile = Profile("default-scheduler", (*default.plugins, *plugins), weights)
         self.engine = ProfileEngine(self.profile, self.cluster)
-        handle.engines["default-scheduler"] = self.engine
+        engines["default-scheduler"] = self.engine
         self.put(*objects)
 
     def put(self, *objects: Any) -> None:

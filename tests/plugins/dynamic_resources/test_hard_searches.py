@@ -10,8 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotage.api import Budget, BudgetExceeded, CycleState
-from pilotage.calls.dispatcher import Dispatcher
-from pilotage.calls.no_api import NoApi
 from pilotage.clock import SystemClock
 from pilotage.cluster.state import Cluster
 from pilotage.cycle.handle import FrameworkHandle
@@ -242,7 +240,7 @@ class World:
             self.cluster.put_object("ResourceSlice", device_slice(f"n{number}", *devices))
         for known in claims:
             self.cluster.put_object("ResourceClaim", known)
-        self.handle = FrameworkHandle(self.cluster, Dispatcher(NoApi()), SystemClock(), seeded(1))
+        self.handle = FrameworkHandle(self.cluster, SystemClock(), seeded(1))
         self.plugin = default(DynamicResources, self.handle)
 
     def rejected(self, state: CycleState, *claims: str) -> int:

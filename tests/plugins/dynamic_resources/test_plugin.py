@@ -7,8 +7,6 @@ from typing import Any
 import pytest
 
 from pilotage.api import Action, Affected, ClusterEvent, CycleState, Hint, Reject, Resource, Skip
-from pilotage.calls.dispatcher import Dispatcher
-from pilotage.calls.no_api import NoApi
 from pilotage.clock import SystemClock
 from pilotage.cluster.node_view import RowView
 from pilotage.cluster.state import Cluster
@@ -35,7 +33,7 @@ class World:
         for known in claims:
             self.cluster.put_object("ResourceClaim", known)
         self.submitted: list[Any] = []
-        self.handle = FrameworkHandle(self.cluster, Dispatcher(NoApi()), SystemClock(), seeded(1))
+        self.handle = FrameworkHandle(self.cluster, SystemClock(), seeded(1))
         self.handle.submit = lambda call, _=None: self.submitted.append(call)  # type: ignore[method-assign]
         self.told: list[tuple[ClusterEvent, ResourceClaim, ResourceClaim]] = []
         """What no watch tells."""

@@ -10,8 +10,6 @@ import msgspec
 import numpy as np
 
 from pilotage.api import CycleState, NodeTable, Reject, Skip
-from pilotage.calls.dispatcher import Dispatcher
-from pilotage.calls.no_api import NoApi
 from pilotage.cluster.node_rows import NodeRows
 from pilotage.cluster.node_view import ImaginedNode, RowView
 from pilotage.cluster.state import Cluster
@@ -88,7 +86,7 @@ class AffinityWorld:
         for name, labels in (namespaces or {}).items():
             self.put_namespace(name, labels)
         self._pods: dict[PodBuilder, Pod] = {}
-        handle = FrameworkHandle(self.cluster, Dispatcher(NoApi()), VirtualClock(), random.Random(1))
+        handle = FrameworkHandle(self.cluster, VirtualClock(), random.Random(1))
         self.plugin = InterPodAffinity(handle, args or InterPodAffinityArgs())
 
     def put_namespace(self, name: str, labels: Mapping[str, str]) -> None:

@@ -10,8 +10,6 @@ import msgspec
 import numpy as np
 
 from pilotage.api import CycleState, NodeTable, Skip
-from pilotage.calls.dispatcher import Dispatcher
-from pilotage.calls.no_api import NoApi
 from pilotage.cluster.node_rows import NodeRows
 from pilotage.cluster.node_view import ImaginedNode, RowView
 from pilotage.cluster.state import Cluster
@@ -65,7 +63,7 @@ class SpreadWorld:
             self.cluster.put_node(built.build())
         for placed in pods:
             self.cluster.put_pod(placed.build())
-        handle = FrameworkHandle(self.cluster, Dispatcher(NoApi()), VirtualClock(), random.Random(1))
+        handle = FrameworkHandle(self.cluster, VirtualClock(), random.Random(1))
         self.plugin = PodTopologySpread(handle, args or PodTopologySpreadArgs())
 
     def put(self, kind: str, name: str, **spec: Any) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from pilotage.api import CycleState
 from pilotage.calls.dispatcher import Dispatcher
-from pilotage.cycle.handle import FrameworkHandle
+from pilotage.cycle.handle import FrameworkHandle, NoEffects
 from pilotage.observe.metrics import Metrics
 from pilotage.plugins import VolumeBinding
 from pilotage.plugins.args import VolumeBindingArgs
@@ -43,7 +43,7 @@ class Waiting(BindingWorld):
         self.clock, self.writer = VirtualClock(), Answering()
         self.dispatcher = Dispatcher(self.writer)
         self.metrics = Metrics()
-        self.handle = FrameworkHandle(self.cluster, self.dispatcher, self.clock, seeded(1), self.metrics)
+        self.handle = FrameworkHandle(self.cluster, self.clock, seeded(1), self.metrics, NoEffects(self.dispatcher))
         self.plugin = VolumeBinding(self.handle, VolumeBindingArgs(bind_timeout_seconds=timeout_seconds))
         self.put(*objects)
         self.pod = using("c").build()

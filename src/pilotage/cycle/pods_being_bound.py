@@ -1,16 +1,18 @@
-"""Pods whose PreBind is running: a more important pod may still take their place.
+"""Pods that have a node and are not bound yet: a more important pod may still take their place.
 
 Until PreBind is over the API server has not been asked to bind the pod, so that a victim is simply called back: its
-work is cancelled, and it returns to the queue. Whoever comes later must delete the pod.
+waiting or its work is cancelled, and it returns to the queue. Whoever comes later must delete the pod.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 import msgspec
+
+from pilotage.framework.waiting_pods import WaitingPods
 
 T = TypeVar("T")
 
@@ -60,3 +62,34 @@ class PodsInPreBind:
             return False
         running.reason = reason
         return True
+
+
+class PodsBeingBound:
+    """Who waits for permission, who is in PreBind, and who of them was called back."""
+
+    def __init__(self) -> None:
+        self.waiting = WaitingPods()
+        self.in_pre_bind = PodsInPreBind()
+        self._called_back: dict[str, list[Callable[[], None]]] = {}
+
+    def is_called_back(self, uid: str) -> bool:
+        return uid in self._called_back
+
+    def call_back(self, uid: str, plugin: str) -> bool:
+        """Let the pod give up its node to a preemptor; False if it is too late for that, or too early."""
+        waiting = self.waiting.get(uid)
+        if (waiting is None or not waiting.preempt("preempted")) and not self.in_pre_bind.cancel(
+            uid, f"preempted by {plugin}"
+        ):
+            return False
+        self._called_back[uid] = []
+        return True
+
+    def when_given_up(self, uid: str, then: Callable[[], None]) -> None:
+        """Of a pod that was called back."""
+        self._called_back[uid].append(then)
+
+    def given_up(self, uid: str) -> None:
+        """A pod that was being bound is not on its node any more: if it was called back, that is done now."""
+        for then in self._called_back.pop(uid, ()):
+            then()

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from pilotage.cycle.pre_bind import PodsInPreBind, PreemptedInPreBind
+from pilotage.cycle.pods_being_bound import PodsInPreBind, PreemptedInPreBind
 
 
 async def answer(value: str) -> str:

@@ -1,0 +1,186 @@
+"""One scheduling cycle: a pod is popped, placed, assumed, reserved and permitted, or it fails.
+
+    place -> assume -> Reserve -> Permit -> binding task
+      |
+      +-> failure: reason to the pod, ticket back to the queue
+
+A cycle is synchronous: nothing can change under it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+from dataclasses import replace
+
+from pilotage.api.budget import UNLIMITED, BudgetExceeded
+from pilotage.api.conditions import BUDGET_EXCEEDED
+from pilotage.api.state import CycleState
+from pilotage.cluster.state import AssumeError
+from pilotage.cycle.attempts import Attempts
+from pilotage.cycle.binding import BindingCycle, Decision
+from pilotage.cycle.cycle_budget import CycleGuard
+from pilotage.cycle.failure import SCHEDULER_ERROR, UNSCHEDULABLE, Failure, FailureHandler
+from pilotage.cycle.observer import SchedulerObserver
+from pilotage.cycle.placement import NoNodes, Placed, ProfileEngine, ProfileEngines, Unplaced, place
+from pilotage.cycle.unserved_pods import used_fields
+from pilotage.framework.diagnosis import Rejected, single_node_diagnosis
+from pilotage.framework.errors import PluginError
+from pilotage.framework.waiting_pods import WaitingPod
+from pilotage.model import Pod
+from pilotage.queue.sub_queues import Ticket
+
+log = logging.getLogger(__name__)
+
+
+class SchedulingCycle:
+    """Decides about pods, one at a time."""
+
+    def __init__(
+        self,
+        engines: ProfileEngines,
+        failures: FailureHandler,
+        attempts: Attempts,
+        guard: CycleGuard,
+        binding: BindingCycle,
+        observer: SchedulerObserver,
+    ) -> None:
+        self.engines = engines
+        self._cluster = engines.cluster
+        self._failures = failures
+        self._attempts = attempts
+        self.guard = guard
+        self._binding = binding
+        self.observer = observer
+        self._failed: list[tuple[Ticket, Failure]] = []
+        """Tickets of this cycle that are still to be given back."""
+
+    def begin(self, ticket: Ticket, tasks: asyncio.TaskGroup) -> None:
+        """Decide about the pod, and let its binding begin."""
+        ticket.started = self.guard.slow_plugins.begin()
+        self.observer.cycle_began(ticket.pod)
+        decision = self.decide(ticket)
+        if decision is not None:
+            tasks.create_task(self._binding.run(decision), name="binding")
+
+    def end(self, *, clears_nominations: bool = False) -> None:
+        """Give back the ticket of a pod that failed; its victims may stay, and then no node is nominated."""
+        failed, self._failed = self._failed, []
+        for ticket, failure in failed:
+            try:
+                self._failures.handle(ticket, replace(failure, nomination="") if clears_nominations else failure)
+            except Exception as error:
+                self._drop(ticket, error)
+
+    def _drop(self, ticket: Ticket, error: Exception) -> None:
+        """Not even its failure can be handled: it is out of the queue until its pod changes."""
+        self._attempts.skipped.skip("Pod", ticket.pod.key, "intake", error)
+        with suppress(Exception):
+            self._failures.dismiss(ticket)
+
+    def decide(self, ticket: Ticket) -> Decision | None:
+        """One scheduling cycle: a decision to be bound, or None if the ticket is done or goes back after the cycle."""
+        pod = ticket.pod
+        if self._is_pointless(pod):
+            self._failures.dismiss(ticket)
+            return None
+        budgets, slow_plugins = self.guard.budgets, self.guard.slow_plugins
+        known = budgets.known_overrun(pod)
+        if known is not None:
+            self._fail(ticket, Failure(BUDGET_EXCEEDED, known.message()))
+            return None
+        engine = self.engines[pod.spec.scheduler_name]
+        if ticket.entry.attempts == 1 and used_fields(pod.spec):
+            self._attempts.unserved.note(pod, engine.profile)
+        state = CycleState(budgets.begin(pod))
+        slow_plugins.may_interrupt = True
+        try:
+            decision = self.engines.meters[pod.spec.scheduler_name].run(self._placed, state, ticket, engine)
+        except BudgetExceeded as error:
+            slow_plugins.may_interrupt = False
+            overrun = budgets.exceeded(pod, error)
+            log.warning("pod is put aside: pod=%s reason=%s", pod.key, overrun.message())
+            self._fail(ticket, Failure(BUDGET_EXCEEDED, overrun.message()))
+        except PluginError as error:
+            self._attempts.plugin_failed(pod, error)
+            self._fail(ticket, Failure(SCHEDULER_ERROR, str(error)))
+        except NoNodes as error:
+            self._fail(ticket, Failure(UNSCHEDULABLE, str(error)))
+        except AssumeError as error:
+            self._fail(ticket, Failure(SCHEDULER_ERROR, str(error)))
+        except Exception as error:
+            found = self._attempts.skipped.skip("Pod", pod.key, "cycle", error)
+            self._fail(ticket, Failure(SCHEDULER_ERROR, found.error))
+        else:
+            # Errors of one attempt need not be those of the next.
+            self._attempts.skipped.understood("Pod", pod.key)
+            return decision
+        finally:
+            slow_plugins.may_interrupt = False
+        return None
+
+    def _is_pointless(self, pod: Pod) -> bool:
+        if pod.is_terminating:
+            note = f"skip schedule deleting pod: {pod.key}"
+            self._attempts.recorder.record(pod, "Warning", "FailedScheduling", "Scheduling", note)
+            return True
+        return self._cluster.is_assumed(pod.uid)
+
+    def _placed(self, state: CycleState, ticket: Ticket, engine: ProfileEngine) -> Decision | None:
+        pod = ticket.pod
+        placement = place(engine, state, pod)
+        meter = self.engines.meters[pod.spec.scheduler_name]
+        meter.note_evaluated(state, isinstance(placement, Placed))
+        self._attempts.searched(ticket)
+        self.observer.searched(pod)
+        if isinstance(placement, Unplaced):
+            if placement.error is not None:
+                self._attempts.plugin_failed(pod, placement.error)
+            if not placement.nomination.node_name:
+                state.budget.check()  # a plugin that never looks at the clock has cost as much as one that does
+            # What forbids a preemption may change although the nodes stay as full as they are.
+            placement.diagnosis.rejectors |= placement.nomination.rejectors
+            message = placement.diagnosis.message()
+            self._fail(ticket, Failure(UNSCHEDULABLE, message, placement.diagnosis, placement.nomination.node_name))
+            return None
+        assumed = pod.with_node(placement.node_name)
+        self._cluster.assume(assumed)
+        if self._cluster.nominations.node_of(pod.uid):
+            self._failures.clear_nomination(pod, placement.node_name)
+        try:
+            answer = self._reserve_and_permit(engine, state, assumed)
+        except (Exception, BudgetExceeded):
+            self._give_up_place(engine, state, assumed)
+            raise
+        finally:
+            state.budget = UNLIMITED  # what is awaited from here on is no part of the cycle
+        if isinstance(answer, Rejected):
+            self._give_up_place(engine, state, assumed)
+            diagnosis = single_node_diagnosis(answer.plugin, answer.rejection, assumed.node_name)
+            self._fail(ticket, Failure(UNSCHEDULABLE, diagnosis.message(), diagnosis))
+            return None
+        self._attempts.placed(ticket, placement, answer)
+        return Decision(ticket, assumed, state, engine.runner, meter, answer)
+
+    def _reserve_and_permit(self, engine: ProfileEngine, state: CycleState, pod: Pod) -> Rejected | WaitingPod | None:
+        rejected = engine.runner.reserve(state, pod, pod.node_name)
+        if rejected is not None:
+            return rejected
+        permitted = engine.runner.permit(state, pod, pod.node_name)
+        if isinstance(permitted, Rejected):
+            return permitted
+        if not permitted:
+            return None
+        waiting = WaitingPod(pod, permitted, self._attempts.now())
+        self._binding.hold(waiting)
+        return waiting
+
+    def _give_up_place(self, engine: ProfileEngine, state: CycleState, pod: Pod) -> None:
+        for error in engine.runner.unreserve(state, pod, pod.node_name):
+            self._attempts.plugin_failed(pod, error)
+        self._cluster.forget(pod.uid)
+
+    def _fail(self, ticket: Ticket, failure: Failure) -> None:
+        self._attempts.failed(ticket, failure)
+        self._failed.append((ticket, failure))
