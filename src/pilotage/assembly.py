@@ -29,6 +29,8 @@ from pilotage.cycle.cluster_writes import ClusterWrites, DelayedGatedStatus
 from pilotage.cycle.cycle_budget import CycleBudgets, CycleGuard
 from pilotage.cycle.eviction import Evictor
 from pilotage.cycle.failure import FailureHandler
+from pilotage.cycle.group_conditions import GroupConditions
+from pilotage.cycle.group_cycle import GroupCycle
 from pilotage.cycle.handle import FrameworkHandle, SchedulerEffects
 from pilotage.cycle.inbox import Inbox
 from pilotage.cycle.intake import EventDurations, Intake
@@ -50,7 +52,7 @@ from pilotage.framework.registry import Registry
 from pilotage.kube.client import KubeClient
 from pilotage.kube.reflector import Reflector
 from pilotage.model import KINDS
-from pilotage.model.kinds import WATCHED, KindInfo
+from pilotage.model.kinds import POD_GROUPS, WATCHED, KindInfo
 from pilotage.model.suggestions import suggestion
 from pilotage.observe.metrics import Metrics
 from pilotage.observe.plugin_errors import PluginErrors
@@ -186,6 +188,7 @@ class SchedulerProcess:
                 field_selector=_UNFINISHED if resource == "pods" else "",
                 on_contact=self.scheduler.effects.requeueing.note_pods_watch if resource == "pods" else None,
                 skipped=self.scheduler.metrics.skipped,
+                explains_absence=resource == POD_GROUPS,
             )
             for resource, kind in self.scheduler.cluster.kinds.own.items()
         ]
@@ -288,7 +291,8 @@ def watched_kinds(options: SchedulerOptions) -> WatchedKinds:
     classes = {cls.plugin_name(): cls for cls in options.extra_plugins}
     enabled = dict.fromkeys(choice.name for recipe in options.profiles.values() for choice in recipe.plugins)
     running = {name: classes[name] for name in enabled if name in classes}
-    own = {resource: options.kinds[resource] for resource in WATCHED}
+    watched = (*WATCHED, POD_GROUPS) if options.feature_gates["GenericWorkload"] else WATCHED
+    own = {resource: options.kinds[resource] for resource in watched}
     resources = {info.kind: resource for resource, info in own.items()}
     for name, cls in running.items():
         for kind in sorted(cls.raw_kinds):
@@ -336,6 +340,7 @@ def build_scheduler(
         backoff=options.backoff,
         max_wait_seconds=options.max_wait_seconds,
         pops_backoff=gates["SchedulerPopFromBackoffQ"],
+        has_groups=gates["GenericWorkload"],
         listeners=[*listeners, gated.on_move] if options.reports_gated_pods else listeners,
     )
     # What comes in, and what is done about it.
@@ -355,7 +360,21 @@ def build_scheduler(
     binding = BindingCycle(queue, inbox, failures, attempts, being_bound, announcer)
     budgets = CycleBudgets(options.cycle_budget_seconds, clock, metrics)
     guard = CycleGuard(budgets, SlowPlugins(clock, metrics, budgets.budget))
-    cycle = SchedulingCycle(engines, failures, attempts, guard, binding, options.observer)
+    groups = None
+    if gates["GenericWorkload"]:
+        conditions = GroupConditions(writes.calls, recorder, clock)
+        groups = GroupCycle(
+            engines,
+            queue,
+            failures,
+            attempts,
+            guard,
+            binding,
+            options.observer,
+            conditions,
+            gates["PodGroupPreemptionPolicy"],
+        )
+    cycle = SchedulingCycle(engines, failures, attempts, guard, binding, options.observer, groups)
     # The loop, and what runs beside it.
     ticks = [
         Tick("events", 1, recorder.tick),

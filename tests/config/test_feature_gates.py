@@ -71,10 +71,10 @@ def test_every_dependency_names_a_gate() -> None:
 
 def test_a_gate_that_changes_nothing_here_is_named() -> None:
     assert FeatureGates().without_effect() == []
-    chosen = {"GenericWorkload": True, "NodeDeclaredFeatures": False, "PodLevelResources": False}
+    chosen = {"DRAListTypeAttributes": True, "NodeDeclaredFeatures": False, "PodLevelResources": False}
     assert FeatureGates(chosen).without_effect() == [
         "feature gate PodLevelResources=false has no effect: Pilotage works as if it were true",
-        "feature gate GenericWorkload=true has no effect: Pilotage works as if it were false",
+        "feature gate DRAListTypeAttributes=true has no effect: Pilotage works as if it were false",
     ]
     assert FeatureGates({"PodLevelResources": True, "DRAListTypeAttributes": False}).without_effect() == []
 

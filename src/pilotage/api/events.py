@@ -36,6 +36,7 @@ class Resource(StrEnum):
     REPLICA_SET = "apps/ReplicaSet"
     STATEFUL_SET = "apps/StatefulSet"
     POD_DISRUPTION_BUDGET = "policy/PodDisruptionBudget"
+    POD_GROUP = "scheduling.k8s.io/PodGroup"
     ANY = "*"
 
 

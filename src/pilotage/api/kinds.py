@@ -215,13 +215,20 @@ class WatchedKinds:
             raise UnknownKind(f'plugins watch "{kind}" with different types; ask with the Kind itself')
         return key
 
+    def has(self, kind: str | Kind) -> bool:
+        """Is it watched?"""
+        return kind in self._keys
+
     def of_manifest(self, manifest: Mapping[str, Any]) -> list[KindInfo]:
         """What an object as it stands in a file is read as; empty if neither scheduling nor a plugin reads it."""
         own = kind_of(str(manifest.get("kind", "")))
         own = own and self.own.get(own.plural, own)
         found = [self.foreign[k] for kind, k in self._keys.items() if isinstance(kind, Kind) and kind.is_of(manifest)]
-        is_own = own is not None and manifest.get("apiVersion", own.api_version) == own.api_version
-        return [own, *found] if own is not None and (is_own or not found) else found
+        if own is None:
+            return found
+        version = str(manifest.get("apiVersion", own.api_version))
+        is_of_group = version.rpartition("/")[0] == own.group
+        return [own, *found] if version == own.api_version or (is_of_group and not found) else found
 
     def of_object(self, obj: Any) -> list[str]:
         """Keys of an object of a plugin's type, or of a kind of our own."""

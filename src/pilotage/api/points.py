@@ -10,11 +10,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 
+from pilotage.api.pod_groups import GroupAttempt, NominateMembers, Placement, ProposedPlacement
 from pilotage.api.results import Detail, NodeNames, Nominate, PreFlight, Reason, Rejection, Skip, Wait
 from pilotage.api.state import CycleState
 from pilotage.api.table import Mask, NodeTable, Scores
 from pilotage.api.views import NodeView, QueuedPod, RejectedNodes
 from pilotage.model import Pod
+from pilotage.model.pod_group import PodGroup
 
 
 class PreEnqueue(ABC):
@@ -142,6 +144,36 @@ class PostBind(ABC):
         """The pod is bound; clean up."""
 
 
+class PlacementGenerate(ABC):
+    """At most one plugin of a profile."""
+
+    @abstractmethod
+    def generate_placements(self, state: CycleState, group: PodGroup, nodes: NodeTable) -> Sequence[Placement]:
+        """The sets of nodes that may take the group, each as a whole. The group is tried in every one of them."""
+
+
+class PlacementScore(ABC):
+    @abstractmethod
+    def score_placement(self, state: CycleState, group: PodGroup, proposed: ProposedPlacement, nodes: NodeTable) -> int:
+        """How good a placement is in which the group fits: 0 to 100."""
+
+
+class VectorPlacementScore(ABC):
+    @abstractmethod
+    def score_placements(
+        self, state: CycleState, group: PodGroup, proposed: Sequence[ProposedPlacement], nodes: NodeTable
+    ) -> Scores:
+        """The same for all placements in which the group fits, as an int64 array: 0 to 100 each."""
+
+
+class PodGroupPostFilter(ABC):
+    """For members of a group it takes the place of PostFilter."""
+
+    @abstractmethod
+    def pod_group_post_filter(self, attempt: GroupAttempt) -> NominateMembers | Rejection:
+        """The group does not fit: can something be done about it?"""
+
+
 ALL_POINTS: Sequence[type] = (
     PreEnqueue,
     QueueSort,
@@ -158,4 +190,8 @@ ALL_POINTS: Sequence[type] = (
     PreBind,
     Bind,
     PostBind,
+    PlacementGenerate,
+    PlacementScore,
+    VectorPlacementScore,
+    PodGroupPostFilter,
 )

@@ -15,6 +15,7 @@ from msgspec import Struct
 from pilotage.api.results import Rejection
 from pilotage.clock import parse_rfc3339
 from pilotage.model import Pod
+from pilotage.model.pod_group import PodGroup
 
 _PRIORITY_OFFSET: Final = 2**31
 """Makes every priority positive, so that a sum of priorities grows with the number of pods."""
@@ -100,6 +101,8 @@ class Eviction(Struct, frozen=True):
     preemptor: Pod
     node_name: str
     plugin: str
+    group: PodGroup | None = None
+    """The group of the preemptor, if it is for the sake of all of it."""
 
 
 class Evicted(Struct, frozen=True):

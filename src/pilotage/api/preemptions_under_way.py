@@ -15,12 +15,14 @@ nobody would be woken.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from pilotage.api.preemption import Candidate, Evicted, Eviction
 from pilotage.api.views import Handle
 from pilotage.model import Pod
+from pilotage.model.pod_group import PodGroup
 
 
 @dataclass(slots=True, eq=False)
@@ -32,6 +34,12 @@ class _Preemption:
     started: float
     is_last_leaving: bool = False
     has_failed: bool = False
+    group: PodGroup | None = None
+    """For whose sake it is, if not the preemptor's alone."""
+
+    @property
+    def uid(self) -> str:
+        return self.preemptor.uid if self.group is None else self.group.uid
 
 
 class PreemptionsUnderWay:
@@ -62,9 +70,30 @@ class PreemptionsUnderWay:
         if not others:
             self._evict_last(preemption)
 
+    def start_for_group(self, group: PodGroup, members: Sequence[Pod], victims: Sequence[Pod]) -> None:
+        """The same for the sake of a whole group, of which these members wait."""
+        staying = [victim for victim in victims if not victim.is_terminating]
+        if not staying:
+            return
+        *others, last = staying
+        now = self._handle.clock.monotonic()
+        preemption = _Preemption(members[0], last.node_name, len(others), last, now, group=group)
+        self._by_preemptor[group.uid] = preemption
+        for victim in others:
+            self._evict(preemption, victim)
+        if not others:
+            self._evict_last(preemption)
+
+    def holds_back_group(self, uid: str) -> bool:
+        """Is it too early to try the group of this UID again?"""
+        return self._holds_back(uid)
+
     def holds_back(self, pod: Pod) -> bool:
         """Is it too early to try this preemptor again?"""
-        preemption = self._by_preemptor.get(pod.uid)
+        return self._holds_back(pod.uid)
+
+    def _holds_back(self, uid: str) -> bool:
+        preemption = self._by_preemptor.get(uid)
         if preemption is None:
             return False
         return not (preemption.is_last_leaving and self._has_left(preemption))
@@ -88,13 +117,13 @@ class PreemptionsUnderWay:
         return node is not None and any(pod.uid == preemption.last.uid for pod in node.pods)
 
     def _evict(self, preemption: _Preemption, victim: Pod) -> None:
-        eviction = Eviction(victim, preemption.preemptor, preemption.node_name, self._plugin)
+        eviction = Eviction(victim, preemption.preemptor, preemption.node_name, self._plugin, preemption.group)
         on_evicted = self._last_evicted if preemption.is_last_leaving else self._other_evicted
         self._handle.evict(eviction, partial(on_evicted, preemption))
 
     def _evict_last(self, preemption: _Preemption) -> None:
         preemption.is_last_leaving = True
-        self._by_last_victim.setdefault(preemption.last.uid, {})[preemption.preemptor.uid] = preemption
+        self._by_last_victim.setdefault(preemption.last.uid, {})[preemption.uid] = preemption
         self._evict(preemption, preemption.last)
 
     def _other_evicted(self, preemption: _Preemption, evicted: Evicted) -> None:
@@ -118,10 +147,10 @@ class PreemptionsUnderWay:
     def _end(self, preemption: _Preemption, *, wake: bool = False) -> None:
         self._measure(preemption)
         preemptor = preemption.preemptor
-        if self._by_preemptor.get(preemptor.uid) is preemption:
-            del self._by_preemptor[preemptor.uid]
+        if self._by_preemptor.get(preemption.uid) is preemption:
+            del self._by_preemptor[preemption.uid]
         leaving = self._by_last_victim.get(preemption.last.uid, {})
-        leaving.pop(preemptor.uid, None)
+        leaving.pop(preemption.uid, None)
         if not leaving:
             self._by_last_victim.pop(preemption.last.uid, None)
         if preemption.has_failed:

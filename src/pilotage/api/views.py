@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Coroutine, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from msgspec import Struct
@@ -138,6 +138,13 @@ class Handle(Protocol):
     @property
     def nodes(self) -> NodeTable:
         """All nodes; only inside a scheduling cycle."""
+
+    def watches(self, kind: str | Kind) -> bool:
+        """Is this kind watched?"""
+
+    @property
+    def scheduler_names(self) -> Collection[str]:
+        """The names of all profiles: pods that name one of them are ours."""
 
     def node(self, name: str) -> NodeView | None:
         """One node by name; only inside a scheduling cycle."""

@@ -102,6 +102,9 @@ HONOURED: Final = frozenset(
         "DRAResourceClaimDeviceStatus",
         "DRADeviceBindingConditions",
         "DRASchedulerFilterTimeout",
+        "GenericWorkload",
+        "TopologyAwareWorkloadScheduling",
+        "PodGroupPreemptionPolicy",
         "ComponentFlagz",
         "ComponentStatusz",
     }

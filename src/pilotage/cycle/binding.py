@@ -66,6 +66,10 @@ class BindingCycle:
         """A Permit plugin holds this pod back: its binding will wait."""
         self._being_bound.waiting.add(waiting)
 
+    def release(self, waiting: WaitingPod) -> None:
+        """It is not held any more: its place was given back before its binding began."""
+        self._being_bound.waiting.remove(waiting.pod.uid)
+
     async def run(self, decision: Decision) -> None:
         try:
             failure = await self._bind(decision)

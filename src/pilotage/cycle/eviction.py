@@ -97,12 +97,12 @@ class Evictor:
         self._dispatcher.submit(call, tell)
 
     def _condition(self, eviction: Eviction) -> PodCondition:
-        scheduler = eviction.preemptor.spec.scheduler_name
+        scheduler, whom = eviction.preemptor.spec.scheduler_name, "podgroup" if eviction.group else "pod"
         return PodCondition(
             type="DisruptionTarget",
             status="True",
             reason="PreemptionByScheduler",
-            message=f"{scheduler}: preempting to accommodate a higher priority pod",
+            message=f"{scheduler}: preempting to accommodate a higher priority {whom}",
             observed_generation=eviction.victim.generation,
             now=rfc3339(self._clock.time()),
         )
@@ -150,5 +150,7 @@ class Evictor:
     def _record(self, eviction: Eviction, suffix: str = "") -> None:
         preemptor = eviction.preemptor
         log_preempted(eviction)
-        note = f"Preempted by pod {preemptor.uid} on node {eviction.node_name}{suffix}"
+        group = eviction.group
+        by = f"podgroup {group.uid} on node cluster" if group else f"pod {preemptor.uid} on node {eviction.node_name}"
+        note = f"Preempted by {by}{suffix}"
         self._recorder.record(eviction.victim, "Normal", "Preempted", "Preempting", note, related=preemptor)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Coroutine, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Hashable, Iterable, Mapping, Sequence
 from copy import copy
 from typing import Any, Self
 
@@ -147,6 +147,13 @@ class FrameworkHandle:
     @property
     def nodes(self) -> NodeTable:
         return self._cluster.nodes
+
+    def watches(self, kind: str | Kind) -> bool:
+        return self._cluster.kinds.has(kind)
+
+    @property
+    def scheduler_names(self) -> Collection[str]:
+        return self._engines.keys()
 
     def node(self, name: str) -> NodeView | None:
         return self._cluster.node_view(name)

@@ -4,6 +4,7 @@ Implements the sink of the reflectors. Everything is put into the inbox first an
 
     pod, unassigned, ours      -> queue: add, update, delete; event UnscheduledPod/Add or Delete
     pod, assigned              -> cluster (confirms an assumed pod), event AssignedPod/...
+    pod group                  -> cluster and queue, event PodGroup/...
     node                       -> cluster, one event per precise change
     device taint rule          -> cluster, event ResourceSlice/Update for each slice that it taints
     any other object           -> cluster, event <resource>/Add, Update or Delete
@@ -30,6 +31,7 @@ from pilotage.cluster.state import Cluster
 from pilotage.cycle.inbox import Inbox
 from pilotage.framework.waiting_pods import WaitingPods
 from pilotage.model import DecodeError, Node, Pod, WatchEvent
+from pilotage.model.pod_group import PodGroup
 from pilotage.model.resource import DeviceTaintRule
 from pilotage.observe.metrics import Metrics
 from pilotage.queue.scheduling_queue import SchedulingQueue
@@ -53,6 +55,7 @@ _RESOURCES = {
     "ReplicaSet": Resource.REPLICA_SET,
     "StatefulSet": Resource.STATEFUL_SET,
     "PodDisruptionBudget": Resource.POD_DISRUPTION_BUDGET,
+    "PodGroup": Resource.POD_GROUP,
 }
 _ADDED, _UPDATED, _DELETED = (
     {kind: ClusterEvent(resource, action) for kind, resource in _RESOURCES.items()}
@@ -108,11 +111,13 @@ class Intake:
             "Pod": self._put_pod,
             "Node": self._put_node,
             "DeviceTaintRule": self._put_taint_rule,
+            "PodGroup": self._put_group,
         }
         self._removals: dict[str, Callable[[Any], None]] = {
             "Pod": self._remove_pod,
             "Node": self._remove_node,
             "DeviceTaintRule": self._remove_taint_rule,
+            "PodGroup": self._remove_group,
         }
 
     # --- sink of the reflectors --------------------------------------------------------------------------------
@@ -219,6 +224,22 @@ class Intake:
         slices = self._cluster.objects("ResourceSlice").values()
         for before, after in slices_tainted_anew(old, new, slices):
             self._queue.on_event(_UPDATED["ResourceSlice"], before, after)
+
+    # --- pod groups --------------------------------------------------------------------------------------------
+
+    def _put_group(self, group: PodGroup) -> None:
+        received, group = group, self._calls.sync(group.uid, group)
+        old: PodGroup | None = self._cluster.put_object("PodGroup", group, received)
+        if old is not None and old.uid != group.uid:
+            self._calls.forget(old.uid)
+        self._queue.put_group(group)
+        self._queue.on_event((_ADDED if old is None else _UPDATED)["PodGroup"], old, group)
+
+    def _remove_group(self, group: PodGroup) -> None:
+        if self._cluster.remove_object("PodGroup", group.key) is not None:
+            self._calls.forget(group.uid)
+            self._queue.remove_group(group.key)
+            self._queue.on_event(_DELETED["PodGroup"], group, None)
 
     # --- nodes -------------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from pilotage.cluster.state import Cluster
 from pilotage.observe.instruments import Labels
 from pilotage.observe.metrics import Metrics
 from pilotage.queue.scheduling_queue import SchedulingQueue
-from pilotage.queue.sub_queues import QUEUE_NAMES
+from pilotage.queue.sub_queues import ASIDE, QUEUE_NAMES
 
 _POD_POPPED = "PodPopped"
 
@@ -20,8 +20,7 @@ _POD_POPPED = "PodPopped"
 def read_live_gauges(metrics: Metrics, queue: SchedulingQueue, cluster: Cluster) -> None:
     """From now on, reading the metrics looks at these."""
     metrics.pending_pods.read_from(lambda: _pending(queue))
-    metrics.queued_entities.read_from(lambda: _of_pods(_pending(queue)))
-    # Pods are the only entities so far.
+    metrics.queued_entities.read_from(lambda: _entities(queue))
     metrics.queue_incoming_entities_total.read_from(lambda: _of_pods(metrics.queue_incoming_pods_total.values()))
     metrics.unschedulable_pods.read_from(lambda: _rejected(queue))
     metrics.inflight_events.read_from(lambda: _in_flight(queue))
@@ -32,8 +31,20 @@ def read_live_gauges(metrics: Metrics, queue: SchedulingQueue, cluster: Cluster)
 def _pending(queue: SchedulingQueue) -> dict[Labels, float]:
     sizes: Counter[Labels] = Counter()
     for home, name in QUEUE_NAMES.items():
-        sizes[name,] += queue.size(home)
+        if queue.has_groups or home not in ASIDE:
+            sizes[name,] += queue.size(home)
     return dict(sizes)
+
+
+def _entities(queue: SchedulingQueue) -> dict[Labels, float]:
+    """A group is one entity, whatever number of members it has."""
+    groups = Counter(QUEUE_NAMES[group.home] for group in queue.groups())
+    members = Counter(QUEUE_NAMES[group.home] for group in queue.groups() for _ in group.members)
+    pods = {labels: value - members[labels[0]] for labels, value in _pending(queue).items()}
+    found = _of_pods(pods)
+    if queue.has_groups:
+        found |= {(name, "podgroup"): float(groups[name]) for name in dict.fromkeys(QUEUE_NAMES.values())}
+    return found
 
 
 def _of_pods(values: dict[Labels, float]) -> dict[Labels, float]:

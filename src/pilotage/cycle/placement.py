@@ -14,6 +14,7 @@ from pilotage.api.plugin import RAISED
 from pilotage.api.points import QueueSort
 from pilotage.api.results import Nominate
 from pilotage.api.state import CycleState
+from pilotage.api.table import Mask
 from pilotage.api.views import QueuedPod
 from pilotage.clock import Clock
 from pilotage.cluster.state import Cluster
@@ -140,21 +141,32 @@ def _comparable(key: object) -> tuple[float, ...]:
     raise TypeError(f"expected a tuple of numbers as sort key, got {shown(key)}")
 
 
-def place(engine: ProfileEngine, state: CycleState, pod: Pod) -> Placed | Unplaced:
-    """Filter, score and choose; if nothing fits, say why and ask PostFilter."""
+def place(
+    engine: ProfileEngine,
+    state: CycleState,
+    pod: Pod,
+    *,
+    within: Mask | None = None,
+    asks_post_filter: bool = True,
+) -> Placed | Unplaced:
+    """Filter, score and choose among all rows or those `within`; if nothing fits, say why and ask PostFilter."""
     nodes = engine.nodes
     if not len(nodes):
         raise NoNodes
     outcome = engine.runner.pre_filter(state, pod)
+    if within is not None:
+        outcome.allowed = within if outcome.allowed is None else outcome.allowed & within
     if outcome.rejected is not None:
-        return _unplaced(engine, state, pod, outcome)
+        return _unplaced(engine, state, pod, outcome, within, asks_post_filter)
     nominated = nominated_row(engine, pod)
+    if nominated is not None and within is not None and not within[nominated]:
+        nominated = None
     if nominated is not None and engine.evaluator.dry_run.rejection_as_nominated(state, pod, nominated) is None:
         # What was nominated and fits is taken; nothing else is looked at.
         return Placed(nodes.names[nominated], 0)
     best = engine.evaluator.best(state, pod, outcome.allowed)
     if best is None:
-        return _unplaced(engine, state, pod, outcome)
+        return _unplaced(engine, state, pod, outcome, within, asks_post_filter)
     return Placed(nodes.names[best.row], best.total)
 
 
@@ -183,9 +195,18 @@ def diagnose(engine: ProfileEngine, state: CycleState, pod: Pod, outcome: PreFil
     return diagnosis
 
 
-def _unplaced(engine: ProfileEngine, state: CycleState, pod: Pod, pre_filtered: PreFilterOutcome) -> Unplaced:
+def _unplaced(
+    engine: ProfileEngine,
+    state: CycleState,
+    pod: Pod,
+    pre_filtered: PreFilterOutcome,
+    within: Mask | None,
+    asks_post_filter: bool,
+) -> Unplaced:
     diagnosis = diagnose(engine, state, pod, pre_filtered)
-    if not engine.profile.post_filter:
+    if within is not None:
+        diagnosis.limit_to(within)
+    if not engine.profile.post_filter or not asks_post_filter:
         # Nobody could keep a nomination alive.
         return Unplaced(diagnosis, Nominate(""))
     outcome = engine.runner.post_filter(state, pod, diagnosis)

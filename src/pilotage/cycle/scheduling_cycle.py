@@ -22,6 +22,7 @@ from pilotage.cycle.attempts import Attempts
 from pilotage.cycle.binding import BindingCycle, Decision
 from pilotage.cycle.cycle_budget import CycleGuard
 from pilotage.cycle.failure import SCHEDULER_ERROR, UNSCHEDULABLE, Failure, FailureHandler
+from pilotage.cycle.group_cycle import GroupCycle
 from pilotage.cycle.observer import SchedulerObserver
 from pilotage.cycle.placement import NoNodes, Placed, ProfileEngine, ProfileEngines, Unplaced, place
 from pilotage.cycle.unserved_pods import used_fields
@@ -29,6 +30,7 @@ from pilotage.framework.diagnosis import Rejected, single_node_diagnosis
 from pilotage.framework.errors import PluginError
 from pilotage.framework.waiting_pods import WaitingPod
 from pilotage.model import Pod
+from pilotage.queue.pod_groups import GroupTicket
 from pilotage.queue.sub_queues import Ticket
 
 log = logging.getLogger(__name__)
@@ -45,7 +47,9 @@ class SchedulingCycle:
         guard: CycleGuard,
         binding: BindingCycle,
         observer: SchedulerObserver,
+        groups: GroupCycle | None = None,
     ) -> None:
+        """Without `groups`, no pod groups are scheduled."""
         self.engines = engines
         self._cluster = engines.cluster
         self._failures = failures
@@ -53,11 +57,16 @@ class SchedulingCycle:
         self.guard = guard
         self._binding = binding
         self.observer = observer
+        self._groups = groups
         self._failed: list[tuple[Ticket, Failure]] = []
         """Tickets of this cycle that are still to be given back."""
 
     def begin(self, ticket: Ticket, tasks: asyncio.TaskGroup) -> None:
-        """Decide about the pod, and let its binding begin."""
+        """Decide about the pod, or the pods of a group, and let their bindings begin."""
+        if isinstance(ticket, GroupTicket):
+            assert self._groups is not None
+            self._groups.begin(ticket, tasks)
+            return
         ticket.started = self.guard.slow_plugins.begin()
         self.observer.cycle_began(ticket.pod)
         decision = self.decide(ticket)
@@ -66,6 +75,8 @@ class SchedulingCycle:
 
     def end(self, *, clears_nominations: bool = False) -> None:
         """Give back the ticket of a pod that failed; its victims may stay, and then no node is nominated."""
+        if self._groups is not None:
+            self._groups.end(clears_nominations=clears_nominations)
         failed, self._failed = self._failed, []
         for ticket, failure in failed:
             try:

@@ -8,7 +8,7 @@ Counting is done on masks and columns: nothing is formatted per node.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -76,6 +76,19 @@ class Diagnosis:
         self.counts = [(number, rejections[number], rows) for number, rows in enumerate(rows_of) if rows]
         for _, rejected, _ in self.counts:
             self._name(rejected.plugin, rejected.is_pending)
+
+    def limit_to(self, rows: Mask) -> None:
+        """Say it of these nodes only: no others were looked at."""
+        self.node_names = [self.node_names[row] for row in rows.nonzero()[0].tolist()]
+        self.masks = [replace(rejection, rows=rejection.rows[rows]) for rejection in self.masks]
+        if self.counts:
+            self.codes = self.codes[rows]
+            found = np.bincount(self.codes[self.codes >= 0], minlength=1)
+            self.counts = [
+                (number, rejected, int(found[number]))
+                for number, rejected, _ in self.counts
+                if number < len(found) and found[number]
+            ]
 
     def _name(self, plugin: str, is_pending: bool) -> None:
         self.rejectors.add(plugin)

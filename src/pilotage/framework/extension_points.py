@@ -21,8 +21,11 @@ SERVED_BY: Final[Mapping[str, tuple[type, ...]]] = {
     "preBind": (points.PreBind,),
     "bind": (points.Bind,),
     "postBind": (points.PostBind,),
+    "placementGenerate": (points.PlacementGenerate,),
+    "placementScore": (points.PlacementScore, points.VectorPlacementScore),
+    "podGroupPostFilter": (points.PodGroupPostFilter,),
 }
-"""In the order in which a pod meets them. The points of pod groups are not among them yet."""
+"""In the order in which a pod meets them; those of pod groups at the end."""
 
 SPECIFIC_POINTS: Final = tuple(point for point in POINTS if point != "multiPoint")
 

@@ -74,6 +74,9 @@ class Profile:
         self.pre_bind = self._serving("preBind", points.PreBind)
         self.bind = self._serving("bind", points.Bind)
         self.post_bind = self._serving("postBind", points.PostBind)
+        self.placement_generate = self._serving("placementGenerate", points.PlacementGenerate)
+        self.placement_score = self._serving("placementScore", Plugin)
+        self.pod_group_post_filter = self._serving("podGroupPostFilter", points.PodGroupPostFilter)
         self._check()
 
     def _serving(self, point: str, cls: type[P]) -> tuple[P, ...]:
@@ -86,6 +89,11 @@ class Profile:
             raise ProfileError(
                 f'only one queue sort plugin required for profile with scheduler name "{self.scheduler_name}", '
                 f"but got {len(self.queue_sort)}"
+            )
+        if len(self.placement_generate) > 1:
+            raise ProfileError(
+                "at most one placement generate plugin is allowed for profile with scheduler name "
+                f'"{self.scheduler_name}"'
             )
         if not self.bind:
             raise ProfileError(

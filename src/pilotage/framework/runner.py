@@ -15,18 +15,21 @@ import numpy as np
 
 from pilotage.api import points
 from pilotage.api.plugin import RAISED
+from pilotage.api.pod_groups import GroupAttempt, NominateMembers, Placement, ProposedPlacement
 from pilotage.api.results import NodeNames, Nominate, Pending, PreFlight, Reason, Reject, Rejection, Skip, Wait
 from pilotage.api.state import CycleState
-from pilotage.api.table import Mask
+from pilotage.api.table import Mask, Scores
 from pilotage.cluster.node_table import NodeTable
 from pilotage.framework.diagnosis import ABSENT_PLUGIN, Diagnosis, Rejected, RejectedRows, rejection_text
 from pilotage.framework.errors import PluginError, error_text, shown
 from pilotage.framework.profile import Profile, name_of
 from pilotage.model import Pod
+from pilotage.model.pod_group import PodGroup
 
 _PRE_FLIGHT: Final = (PreFlight, Skip)
 
 MAX_PERMIT_SECONDS = 15 * 60.0
+_MAX_SCORE: Final = 100
 _STEPS_PER_PLUGIN: Final = 64
 """What a call of a plugin counts in the budget of the cycle, in steps of a microsecond."""
 
@@ -170,6 +173,52 @@ class Runner:
                 messages.append(rejection_text(answer))
         diagnosis.post_filter_message = ", ".join(filter(None, messages))
         return PostFiltered(replace(nomination, rejectors=rejectors), rejected_by)
+
+    def placements(self, state: CycleState, group: PodGroup) -> Sequence[Placement]:
+        """What the profile's generator offers a group."""
+        (plugin,) = self.profile.placement_generate
+        try:
+            found = list(plugin.generate_placements(state, group, self._nodes))
+        except RAISED as error:
+            raise _failed(name_of(plugin), "PlacementGenerate", error) from error
+        for one in found:
+            if not isinstance(one, Placement) or len(one.rows) != len(self._nodes):
+                raise _unexpected(name_of(plugin), "PlacementGenerate", one)
+        return found
+
+    def score_placements(self, state: CycleState, group: PodGroup, proposed: Sequence[ProposedPlacement]) -> Scores:
+        """The weighted sum of what the plugins say of each placement."""
+        totals: Scores = np.zeros(len(proposed), dtype=np.int64)
+        for plugin in self.profile.placement_score:
+            name = name_of(plugin)
+            try:
+                if isinstance(plugin, points.VectorPlacementScore):
+                    scores = np.asarray(plugin.score_placements(state, group, proposed, self._nodes))
+                elif isinstance(plugin, points.PlacementScore):
+                    each = [plugin.score_placement(state, group, one, self._nodes) for one in proposed]
+                    scores = np.array(each, dtype=np.int64)
+            except RAISED as error:
+                raise _failed(name, "PlacementScore", error) from error
+            if scores.shape != totals.shape or scores.min(initial=0) < 0 or scores.max(initial=0) > _MAX_SCORE:
+                raise _unexpected(name, "PlacementScore", scores.tolist())
+            totals += scores.astype(np.int64) * self.profile.weights.get(name, 1)
+        return totals
+
+    def pod_group_post_filter(self, attempt: GroupAttempt) -> NominateMembers | list[str]:
+        """The first that finds a way, or that knows that nothing can help, has the last word; else what all said."""
+        messages: list[str] = []
+        for plugin in self.profile.pod_group_post_filter:
+            name, point = name_of(plugin), "PodGroupPostFilter"
+            try:
+                answer: object = plugin.pod_group_post_filter(attempt)
+            except RAISED as error:
+                raise PluginError(name, point, f'error in "{name}" {point} plugins: {error_text(error)}') from error
+            if isinstance(answer, NominateMembers):
+                return NominateMembers(answer.nodes, ", ".join(filter(None, [*messages, answer.message])))
+            messages.append(rejection_text(_rejection(plugin, point, answer)))
+            if isinstance(answer, Reject) and answer.unresolvable:
+                break
+        return messages
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Rejected | None:
         for plugin in self.profile.reserve:

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from pilotage.model import coordination, kueue, limit_ranges, policy, resource, storage, workloads
+from pilotage.model import coordination, kueue, limit_ranges, pod_group, policy, resource, storage, workloads
 from pilotage.model.codec import Bookmark, Codec, ListPage, RawCodec, StatusError, WatchEvent
 from pilotage.model.meta import ApiObject
 from pilotage.model.node import Node
@@ -107,6 +107,7 @@ _GROUPS = [
     _kind("batch/v1", "jobs", workloads.Job, namespaced=True),
     _kind("policy/v1", "poddisruptionbudgets", policy.PodDisruptionBudget, namespaced=True),
     _kind("scheduling.k8s.io/v1", "priorityclasses", policy.PriorityClass, namespaced=False),
+    _kind("scheduling.k8s.io/v1beta1", "podgroups", pod_group.PodGroup, namespaced=True),
     _kind("node.k8s.io/v1", "runtimeclasses", policy.RuntimeClass, namespaced=False),
     _kind("coordination.k8s.io/v1", "leases", coordination.Lease, namespaced=True),
     _kind("events.k8s.io/v1", "events", coordination.Event, namespaced=True),
@@ -156,6 +157,8 @@ WATCHED = (
     "devicetaintrules",
 )
 """The kinds that a scheduler watches whatever its plugins are."""
+POD_GROUPS = "podgroups"
+"""Watched too, if groups are scheduled (GenericWorkload); the API server may not have it."""
 
 WATCHED_FOR_QUEUEING = (
     "namespaces",

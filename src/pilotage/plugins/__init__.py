@@ -7,6 +7,7 @@ is the weight of the score.
 from pilotage.plugins.default_binder import DefaultBinder
 from pilotage.plugins.default_preemption import DefaultPreemption
 from pilotage.plugins.dynamic_resources import DynamicResources
+from pilotage.plugins.gang_scheduling import GangScheduling
 from pilotage.plugins.image_locality import ImageLocality
 from pilotage.plugins.inter_pod_affinity import InterPodAffinity
 from pilotage.plugins.node_affinity import NodeAffinity
@@ -21,6 +22,7 @@ from pilotage.plugins.pod_topology_spread import PodTopologySpread
 from pilotage.plugins.priority_sort import PrioritySort
 from pilotage.plugins.scheduling_gates import SchedulingGates
 from pilotage.plugins.taint_toleration import TaintToleration
+from pilotage.plugins.topology_placement import PodGroupPodsCount, TopologyPlacementGenerator
 from pilotage.plugins.volume_binding import VolumeBinding
 from pilotage.plugins.volume_restrictions import VolumeRestrictions
 from pilotage.plugins.volume_zone import VolumeZone
@@ -46,17 +48,21 @@ DEFAULT_PLUGINS = (
     (ImageLocality, 1),
     (DefaultBinder, 1),
     (NodeDeclaredFeatures, 1),
+    (GangScheduling, 1),
+    (TopologyPlacementGenerator, 1),
+    (PodGroupPodsCount, 1),
 )
 
-NOT_BUILT_YET = (
-    "DeferredPodScheduling",
-    "GangScheduling",
-    "PodGroupPodsCount",
-    "TopologyPlacementGenerator",
-)
+NOT_BUILT_YET = ("DeferredPodScheduling",)
 """Plugins of kube-scheduler that configurations may name and that do nothing here yet."""
 
-GATED_PLUGINS = {"DynamicResources": "DynamicResourceAllocation", "NodeDeclaredFeatures": "NodeDeclaredFeatures"}
+GATED_PLUGINS = {
+    "DynamicResources": "DynamicResourceAllocation",
+    "NodeDeclaredFeatures": "NodeDeclaredFeatures",
+    "GangScheduling": "GenericWorkload",
+    "TopologyPlacementGenerator": "TopologyAwareWorkloadScheduling",
+    "PodGroupPodsCount": "TopologyAwareWorkloadScheduling",
+}
 """Default plugins that are only on if a feature gate is."""
 
 __all__ = [
@@ -66,6 +72,7 @@ __all__ = [
     "DefaultBinder",
     "DefaultPreemption",
     "DynamicResources",
+    "GangScheduling",
     "ImageLocality",
     "InterPodAffinity",
     "NodeAffinity",
@@ -76,10 +83,12 @@ __all__ = [
     "NodeResourcesFit",
     "NodeUnschedulable",
     "NodeVolumeLimits",
+    "PodGroupPodsCount",
     "PodTopologySpread",
     "PrioritySort",
     "SchedulingGates",
     "TaintToleration",
+    "TopologyPlacementGenerator",
     "VolumeBinding",
     "VolumeRestrictions",
     "VolumeZone",

@@ -18,7 +18,9 @@ from pilotage.api import (
     Mask,
     NodeTable,
     NodeView,
+    PlacementScore,
     Plugin,
+    ProposedPlacement,
     Reason,
     Reject,
     Rejection,
@@ -31,7 +33,13 @@ from pilotage.api import (
     on_event,
 )
 from pilotage.model import Node, Pod
-from pilotage.model.pod_resources import assigned_requests, container_requests, pod_requests
+from pilotage.model.pod_group import PodGroup
+from pilotage.model.pod_resources import (
+    assigned_non_zero_requests,
+    assigned_requests,
+    container_requests,
+    pod_requests,
+)
 from pilotage.model.quantity import quantity_nanos, resource_amount
 from pilotage.model.resource import DeviceClass
 from pilotage.plugins.args import NodeResourcesFitArgs
@@ -40,7 +48,7 @@ from pilotage.plugins.device_supply import DeviceSupply
 from pilotage.plugins.fragments import fragment_of
 from pilotage.plugins.nothing_to_prepare import NothingBeforeFilter, NothingBeforeScore
 from pilotage.plugins.resource_names import NATIVE, is_extended, is_scalar, is_scheduled
-from pilotage.plugins.resource_scoring import plus, strategy_of
+from pilotage.plugins.resource_scoring import MostAllocated, plus, strategy_of
 
 _TOO_MANY_PODS = Reason("TooManyPods", "Too many pods")
 _MOST_NAMED: Final = 64
@@ -57,7 +65,9 @@ class _Wanted(NamedTuple):
         return chain(self.named, self.others)
 
 
-class NodeResourcesFit(Plugin, NothingBeforeFilter, Filter, VectorFilter, NothingBeforeScore, Score, VectorScore):
+class NodeResourcesFit(
+    Plugin, NothingBeforeFilter, Filter, VectorFilter, NothingBeforeScore, Score, VectorScore, PlacementScore
+):
     name = "NodeResourcesFit"
     filter_sees = Sees.AMOUNTS
     pure_hints = True
@@ -68,6 +78,7 @@ class NodeResourcesFit(Plugin, NothingBeforeFilter, Filter, VectorFilter, Nothin
         self._handle = handle
         self._devices = DeviceSupply(handle)
         self._strategy = strategy_of(args.scoring_strategy)
+        self._fullest = MostAllocated()
         # Not the plugin itself: a spec that referred to it would keep it, and all its cluster, for ever.
         self._memo_key = ("requests that must fit", args.ignored_resources, args.ignored_resource_groups)
         self._scored = tuple((spec.name, spec.weight) for spec in args.scoring_strategy.resources)
@@ -159,6 +170,24 @@ class NodeResourcesFit(Plugin, NothingBeforeFilter, Filter, VectorFilter, Nothin
             return is_scheduled(name)
         is_ignored_group = name.partition("/")[0] in self._args.ignored_resource_groups
         return not is_ignored_group and name not in self._args.ignored_resources
+
+    # --- placements of groups ----------------------------------------------------------------------------------
+
+    def score_placement(self, state: CycleState, group: PodGroup, proposed: ProposedPlacement, nodes: NodeTable) -> int:
+        """How full the nodes would be together: the placement that ends up fullest leaves the others whole."""
+        rows = proposed.placement.rows
+        pods = [pod for members in proposed.members.values() for pod in members]
+        total = weights = 0
+        for resource, weight in self._scored:
+            wanted = sum(_scored_request(pod, resource) for pod in pods)
+            capacity = int(nodes.allocatable(resource)[rows].sum())
+            if not capacity or (is_extended(resource) and not wanted):
+                continue
+            total += weight * self._fullest.score(
+                int(nodes.non_zero_requested(resource)[rows].sum()) + wanted, capacity
+            )
+            weights += weight
+        return self._fullest.join(total, weights)
 
     # --- score -------------------------------------------------------------------------------------------------
 
@@ -255,3 +284,10 @@ def _insufficient_others(count: int, *, unresolvable: bool) -> Reason:
 
 def _offered(node: Node, resource: str) -> int:
     return resource_amount(resource, quantity_nanos(node.status.allocatable.get(resource, 0)))
+
+
+def _scored_request(pod: Pod, resource: str) -> int:
+    """What scores count of a pod's request."""
+    if resource in ("cpu", "memory"):
+        return assigned_non_zero_requests(pod)[resource == "memory"]
+    return assigned_requests(pod).get(resource, 0)

@@ -1,5 +1,6 @@
 """How long a pod that failed has to wait: 1, 2, 4, 8, 10, 10 ... seconds, rounded up to whole seconds.
 
+A group of n pods waits up to the root of n times as long: a large one takes more to try in vain.
 A pod whose cycle used up its CPU time waits longer: 30 s, 1, 2, 4, 8, 10, 10 ... minutes.
 """
 
@@ -33,7 +34,7 @@ class BackoffPolicy:
             count = entry.consecutive_errors or entry.unschedulable_count
             if not count or not self.max_seconds:
                 return 0.0
-            duration = _doubled(self.initial_seconds, count, self.max_seconds)
+            duration = _doubled(self.initial_seconds, count, self.max_seconds * math.sqrt(entry.size))
         until = (entry.timestamp if since is None else since) + duration
         return float(math.floor(until)) if self.whole_seconds else until
 

@@ -12,6 +12,7 @@
                               done (bound, deleted, not ours any more)
 
 A pod has exactly one home. `pop` hands out a ticket; whoever holds it must give it back or say that it is done.
+The members of a pod group have one entry together and move as one (`pod_groups`).
 """
 
 from __future__ import annotations
@@ -27,11 +28,14 @@ from pilotage.api.conditions import is_put_aside
 from pilotage.api.events import Action, ClusterEvent, Resource, wildcard
 from pilotage.clock import Clock, SteadyClock
 from pilotage.model import Pod
+from pilotage.model.pod_group import PodGroup
 from pilotage.observe.decision_log import DecisionLog, shorten
 from pilotage.observe.verbosity import QUEUE_MOVES
 from pilotage.queue.backoff import BackoffPolicy
 from pilotage.queue.hints import HintTable, Retry
+from pilotage.queue.pod_groups import GroupMembers, GroupResult, GroupTicket, QueuedGroup
 from pilotage.queue.sub_queues import (
+    ASIDE,
     HEAPS,
     POD_ADDED,
     Heaps,
@@ -58,6 +62,7 @@ BACKOFF_COMPLETE = "BackoffComplete"
 POP_FROM_BACKOFF = "PopFromBackoffQ"
 ATTEMPT_FAILED = "ScheduleAttemptFailure"
 GATES_RECHECKED = "GatesRechecked"
+POD_DELETED = "UnscheduledPodDelete"
 ACTION_FAILED = "FollowUpFailure"
 
 _POD_DELETED = ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE)
@@ -82,6 +87,7 @@ class SchedulingQueue:
         backoff: BackoffPolicy | None = None,
         max_wait_seconds: float = DEFAULT_MAX_WAIT_SECONDS,
         pops_backoff: bool = True,
+        has_groups: bool = True,
         listeners: Sequence[OnMove] = (),
     ) -> None:
         self._clock = SteadyClock(clock)
@@ -92,6 +98,9 @@ class SchedulingQueue:
         self._pops_backoff = pops_backoff
         """Whether a pod in backoff is popped when nothing is active (SchedulerPopFromBackoffQ)."""
         self._entries: dict[str, QueuedPodInfo] = {}
+        """By the pod's UID; members of a group lead to the entry of their group."""
+        self.has_groups = has_groups
+        self._groups = GroupMembers(has_groups)
         self._heaps = Heaps(sort_key)
         self._sizes = dict.fromkeys(SubQueue, 0)
         self._pool = UnschedulablePods()
@@ -112,17 +121,30 @@ class SchedulingQueue:
     # --- looking -----------------------------------------------------------------------------------------------
 
     def __contains__(self, uid: str) -> bool:
-        return uid in self._entries or uid in self._in_flight.uids
+        return uid in self._entries or uid in self._in_flight.uids or uid in self._groups.aside
 
     def size(self, home: SubQueue) -> int:
+        """How many pods are there."""
+        if home in ASIDE:
+            return sum(member.home is home for member in self._groups.aside.values())
         return len(self._in_flight) if home is SubQueue.IN_FLIGHT else self._sizes[home]
 
     def entries(self) -> Iterator[QueuedPodInfo]:
-        """Everything that waits, in flight excluded."""
-        return iter(self._entries.values())
+        """Every pod that waits, in flight excluded."""
+        for uid, entry in self._entries.items():
+            yield entry.members[uid] if isinstance(entry, QueuedGroup) else entry
+        yield from self._groups.aside.values()
 
     def entry(self, uid: str) -> QueuedPodInfo | None:
-        return self._entries.get(uid)
+        entry = self._entries.get(uid) or self._groups.aside.get(uid)
+        return entry.members[uid] if isinstance(entry, QueuedGroup) else entry
+
+    def groups(self) -> Iterator[QueuedGroup]:
+        """The groups that wait, their members inside."""
+        return self._groups.entries()
+
+    def group(self, key: str) -> QueuedGroup | None:
+        return self._groups.queued.get(key)
 
     def tickets(self) -> Iterator[Ticket]:
         return self._in_flight.tickets()
@@ -148,10 +170,14 @@ class SchedulingQueue:
     def add(self, pod: Pod) -> None:
         """A pending pod was seen for the first time; seen again, it still has one place only."""
         uid = pod.uid
-        if uid in self._entries or uid in self._in_flight.uids:
+        if uid in self:
             self.update(pod, (), pod)
             return
-        entry = self._entries[uid] = QueuedPodInfo(pod, self._clock.time())
+        entry = QueuedPodInfo(pod, self._clock.time())
+        if key := self._groups.key_of(pod):
+            self._join(entry, key)
+            return
+        self._entries[uid] = entry
         if is_put_aside(pod):
             # By the leader before us: whoever would be tried first would cost us as much.
             entry.overruns = 1
@@ -166,26 +192,156 @@ class SchedulingQueue:
             for event in events:
                 self._in_flight.record(event, old, new)
             return
+        aside = self._groups.aside.get(new.uid)
+        if aside is not None:
+            aside.pod = new
+            return
         entry = self._entries.get(new.uid)
         if entry is None:
             self.add(new)
             return
+        waiting = entry
+        if isinstance(entry, QueuedGroup):
+            waiting = entry.members[new.uid]
+            waiting.pod = new
         if entry.home in HEAPS:
-            entry.pod = new
-            self._heaps.push(entry)
+            if entry.pod.uid == new.uid:
+                entry.pod = new
+                self._heaps.push(entry)
             return
-        self._pool.update(entry, new)
+        if entry.pod.uid == new.uid:
+            self._pool.update(entry, new)
         for event in events:
-            retry = self._wake_up.worth_retrying(entry, event, old, new)
+            retry = self._wake_up.worth_retrying(waiting, event, old, new)
             if retry is not Retry.SKIP and self._requeue(entry, retry, event.label):
                 return
 
     def delete(self, uid: str) -> None:
         """The pod is gone or bound by somebody else; one in flight is noticed when its ticket comes back."""
-        entry = self._entries.pop(uid, None)
+        entry = self._entries.pop(uid, None) or self._groups.take_aside(uid)
+        if isinstance(entry, QueuedGroup):
+            entry = self._leave(entry, uid, POD_DELETED)
+        elif entry is not None and entry.home not in ASIDE:
+            self._unfile(entry)
+        if entry is not None:
+            self._ended.append((entry, None, self._clock.time(), ""))
+
+    # --- groups ------------------------------------------------------------------------------------------------
+
+    def put_group(self, group: PodGroup) -> None:
+        """A group came or changed; pods that waited for it to come enter."""
+        key = group.key
+        self._groups.known[key] = group
+        if (entry := self._groups.queued.get(key)) is not None:
+            entry.group = group
+        for member in self._groups.take_all(self._groups.incomplete, key):
+            self._join(member, key)
+
+    def remove_group(self, key: str) -> None:
+        """A group is gone: its pods wait until there is one of that name again."""
+        if self._groups.known.pop(key, None) is None:
+            return
+        members = self._groups.take_all(self._groups.pending, key)
+        entry = self._groups.queued.pop(key, None)
         if entry is not None:
             self._unfile(entry)
-            self._ended.append((entry, None, self._clock.time(), ""))
+            for uid in entry.members:
+                del self._entries[uid]
+            members += entry.members.values()
+        for member in members:
+            self._groups.set_aside(member, key)
+
+    def _join(self, member: QueuedPodInfo, key: str) -> None:
+        """A member came, or came back: into the entry of its group, if there is to be one."""
+        group, entry = self._groups.known.get(key), self._groups.queued.get(key)
+        if group is None or (entry is None and self._groups.in_cycle == key):
+            self._groups.set_aside(member, key)
+            return
+        if entry is None:
+            entry = QueuedGroup(member.pod, member.timestamp, group=group, members={})
+            entry.insert(member)
+            self._enter(entry, SubQueue.ACTIVE, POD_ADDED.label)
+            return
+        self._entries[member.pod.uid] = entry
+        entry.insert(member)
+        member.home = entry.home
+        self._sizes[entry.home] += 1
+        # Whom PreEnqueue let in before, it lets in now: only the newcomer is asked, until nothing gates the group.
+        is_gated = self._is_gated(member)
+        if is_gated:
+            self._unfile(entry)
+            self._gate(entry, member, POD_ADDED.label)
+        elif entry.home is SubQueue.GATED:
+            self._requeue(entry, Retry.AFTER_BACKOFF, POD_ADDED.label)
+
+    def _enter(self, entry: QueuedGroup, home: SubQueue, why: str) -> None:
+        self._groups.queued[entry.key] = entry
+        for uid in entry.members:
+            self._entries[uid] = entry
+        self._settle(entry, home, why)
+
+    def _leave(self, entry: QueuedGroup, uid: str, why: str) -> QueuedPodInfo:
+        """A member is gone; without it there may be too few of them."""
+        self._unfile(entry)
+        member = entry.members.pop(uid)
+        if not entry.members:
+            del self._groups.queued[entry.key]
+            return member
+        if entry.pod.uid == uid:
+            entry.pod = next(iter(entry.members.values())).pod
+        if entry.home is SubQueue.UNSCHEDULABLE:
+            self._place(entry, entry.home, why)
+        else:
+            self._settle(entry, SubQueue.ACTIVE if entry.home is SubQueue.GATED else entry.home, why)
+        return member
+
+    def return_group(self, ticket: GroupTicket, result: GroupResult, *, is_whole: bool = True) -> None:
+        """The cycle of a group is over: those of its members who are not bound, or came meanwhile, wait together.
+
+        Left over by a group that was placed, they are tried again at once. Those of a group that was rejected wait for
+        some time, and for nothing else. `is_whole` if no member that was tried failed.
+        """
+        old, key = ticket.entry, ticket.entry.key
+        if ticket.is_open:
+            ticket.is_open = False
+            self._groups.in_cycle = ""
+        group = self._groups.known.get(key)
+        members = self._groups.take_all(self._groups.pending, key)
+        if group is None or not members:
+            return
+        entry = QueuedGroup(members[0].pod, old.timestamp, group=group, members={})
+        for member in members:
+            entry.insert(member)
+        entry.pod = next(iter(entry.members.values())).pod
+        entry.attempts, entry.first_attempt_at, entry.history = old.attempts, old.first_attempt_at, old.history
+        if result is not GroupResult.PLACED or is_whole:
+            entry.timestamp = self._clock.time()
+        if result is not GroupResult.PLACED:
+            is_error = result is GroupResult.FAILED
+            entry.consecutive_errors = old.consecutive_errors + 1 if is_error else 0
+            entry.unschedulable_count = old.unschedulable_count + (not is_error)
+        entry.backoff_until = self._backoff.until(entry)
+        self._enter_after_cycle(entry)
+
+    def _enter_after_cycle(self, entry: QueuedGroup) -> None:
+        self._groups.queued[entry.key] = entry
+        for uid in entry.members:
+            self._entries[uid] = entry
+        entry.home = SubQueue.IN_FLIGHT
+        self._requeue(entry, Retry.AFTER_BACKOFF, ATTEMPT_FAILED)
+
+    def _pop_group(self, entry: QueuedGroup, now: float) -> GroupTicket | None:
+        members = []
+        for uid, member in entry.members.items():
+            del self._entries[uid]
+            member.attempts += 1
+            member.home = SubQueue.IN_FLIGHT
+            if member.history is not None:
+                member.history.append((now, "tried", member.attempts, ""))
+            members.append(self._in_flight.take(member, now))
+        del self._groups.queued[entry.key]
+        self._groups.in_cycle = entry.key
+        return GroupTicket(entry=entry, popped_at=now, events_from=0, members=members)
 
     # --- pop and give back -------------------------------------------------------------------------------------
 
@@ -206,13 +362,15 @@ class SchedulingQueue:
         if entry is None:
             return None
         self._unfile(entry)
-        del self._entries[entry.pod.uid]
         entry.attempts += 1
         entry.must_back_off = False
         entry.home = SubQueue.IN_FLIGHT
         now = self._clock.time()
         if entry.history is not None:
             entry.history.append((now, "tried", entry.attempts, ""))
+        if isinstance(entry, QueuedGroup):
+            return self._pop_group(entry, now)
+        del self._entries[entry.pod.uid]
         return self._in_flight.take(entry, now)
 
     def put_aside(self, ticket: Ticket, pod: Pod) -> SubQueue:
@@ -245,6 +403,9 @@ class SchedulingQueue:
             entry.consecutive_errors += 1
         entry.backoff_until = self._backoff.until(entry)
         self._in_flight.release(ticket)
+        if key := self._groups.key_of(pod):
+            self._join(entry, key)
+            return entry.home
         self._entries[pod.uid] = entry
         self._requeue(entry, retry, ATTEMPT_FAILED)
         return entry.home
@@ -327,7 +488,12 @@ class SchedulingQueue:
         """Ask PreEnqueue again about gated pods: those that it lets in now wait for what may help them."""
         for uid in uids:
             entry = self._entries.get(uid)
-            if entry is not None and entry.home is SubQueue.GATED and self._gatekeeper(entry.pod) is None:
+            if entry is None or entry.home is not SubQueue.GATED:
+                continue
+            if isinstance(entry, QueuedGroup):
+                # It waits for time alone, which it has done if nothing gates it any more.
+                self._requeue(entry, Retry.AFTER_BACKOFF, GATES_RECHECKED)
+            elif self._gatekeeper(entry.pod) is None:
                 self._unfile(entry)
                 entry.gated_by = entry.gate_message = ""
                 self._place(entry, SubQueue.UNSCHEDULABLE, GATES_RECHECKED)
@@ -366,7 +532,8 @@ class SchedulingQueue:
         if retry is Retry.SKIP:
             self._place(entry, SubQueue.GATED if entry.gated_by else SubQueue.UNSCHEDULABLE, why)
         elif until and retry is Retry.AFTER_BACKOFF and not self._backoff.is_over(until, self._clock.time()):
-            home = SubQueue.BACKOFF if entry.rejectors and not entry.must_back_off else SubQueue.ERROR_BACKOFF
+            may_be_early = entry.rejectors and not entry.must_back_off and not isinstance(entry, QueuedGroup)
+            home = SubQueue.BACKOFF if may_be_early else SubQueue.ERROR_BACKOFF
             # What is not popped from there is asked at the gate when its backoff is over.
             (self._settle if self._pops_backoff else self._place)(entry, home, why)
         else:
@@ -374,20 +541,39 @@ class SchedulingQueue:
         return entry.home in HEAPS
 
     def _settle(self, entry: QueuedPodInfo, home: SubQueue, why: str) -> None:
-        """Into a heap, unless PreEnqueue gates the pod."""
-        gate = self._gatekeeper(entry.pod)
-        if gate is None:
-            entry.gated_by = entry.gate_message = ""
-            self._place(entry, home, why)
+        """Into a heap, unless PreEnqueue gates the pod, or one pod of the group."""
+        gated = next(filter(self._is_gated, _asked(entry)), None)
+        if gated is not None:
+            self._gate(entry, gated, why)
             return
-        entry.gated_by, entry.gate_message = gate
-        entry.rejectors |= {entry.gated_by}
+        entry.gated_by = entry.gate_message = ""
+        if isinstance(entry, QueuedGroup):
+            entry.rejectors = frozenset()
+            entry.pod = next(iter(entry.members.values())).pod
+        self._place(entry, home, why)
+
+    def _is_gated(self, entry: QueuedPodInfo) -> bool:
+        """Ask PreEnqueue about a pod, and note what it says."""
+        gate = self._gatekeeper(entry.pod)
+        entry.gated_by, entry.gate_message = gate or ("", "")
+        if gate is not None:
+            entry.rejectors |= {entry.gated_by}
+            entry.was_flushed = False
+        return gate is not None
+
+    def _gate(self, entry: QueuedPodInfo, gated: QueuedPodInfo, why: str) -> None:
+        """One pod is gated, and with it its group."""
+        entry.pod, entry.gated_by, entry.gate_message = gated.pod, gated.gated_by, gated.gate_message
+        entry.rejectors = gated.rejectors
         entry.was_flushed = False
         self._place(entry, SubQueue.GATED, why)
 
     def _place(self, entry: QueuedPodInfo, home: SubQueue, why: str) -> None:
         entry.home = home
-        self._sizes[home] += 1
+        self._sizes[home] += entry.size
+        if isinstance(entry, QueuedGroup):
+            for member in entry.members.values():
+                member.home = home
         now = self._clock.time()
         if entry.history is not None:
             entry.history.append((now, "moved", home, why))
@@ -406,7 +592,7 @@ class SchedulingQueue:
 
     def _unfile(self, entry: QueuedPodInfo) -> None:
         home = entry.home
-        self._sizes[home] -= 1
+        self._sizes[home] -= entry.size
         if home in HEAPS:
             self._heaps.remove(entry)
         else:
@@ -417,13 +603,29 @@ class SchedulingQueue:
         self._pool.check()
         self._in_flight.check()
         for home in SubQueue:
-            if home is not SubQueue.IN_FLIGHT:
+            if home not in (SubQueue.IN_FLIGHT, *ASIDE):
                 assert self._sizes[home] == sum(e.home is home for e in self._entries.values()), home
         for uid, entry in self._entries.items():
-            assert uid not in self._in_flight.uids, "a pod has exactly one home"
-            in_heap = self._heaps.holds(entry)
-            assert in_heap or uid in self._pool, "a pod has a home"
-            assert not (in_heap and uid in self._pool), "a pod has exactly one home"
+            assert uid not in self._in_flight.uids and uid not in self._groups.aside, "a pod has exactly one home"
+            in_heap, in_pool = self._heaps.holds(entry), entry.pod.uid in self._pool
+            assert in_heap or in_pool, "a pod has a home"
+            assert not (in_heap and in_pool), "a pod has exactly one home"
+            if isinstance(entry, QueuedGroup):
+                assert uid in entry.members and self._groups.queued[entry.key] is entry
+                assert all(member.home is entry.home for member in entry.members.values())
+
+
+def _asked(entry: QueuedPodInfo) -> Iterator[QueuedPodInfo]:
+    """Whom PreEnqueue is asked about: of a group the member that it gates now, if there is one, and then all."""
+    if not isinstance(entry, QueuedGroup):
+        yield entry
+        return
+    speaker = entry.members.get(entry.pod.uid) if entry.gated_by else None
+    if speaker is not None:
+        yield speaker
+    for member in entry.members.values():
+        if member is not speaker:
+            yield member
 
 
 def _log_move(entry: QueuedPodInfo, why: str) -> None:

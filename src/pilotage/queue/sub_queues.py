@@ -40,6 +40,10 @@ class SubQueue(StrEnum):
     UNSCHEDULABLE = "unschedulable"
     GATED = "gated"
     IN_FLIGHT = "in flight"
+    INCOMPLETE = "incomplete"
+    """Outside of all queues: the pod's group does not exist."""
+    PENDING = "pending"
+    """The pod's group is in its cycle, which the pod came too late for or has left."""
 
 
 QUEUE_NAMES = {
@@ -48,10 +52,15 @@ QUEUE_NAMES = {
     SubQueue.ERROR_BACKOFF: "backoff",
     SubQueue.UNSCHEDULABLE: "unschedulable",
     SubQueue.GATED: "gated",
+    SubQueue.INCOMPLETE: "incomplete",
+    SubQueue.PENDING: "pending",
 }
 """How metrics call the parts of the queue."""
 INCOMING_NAMES = {**QUEUE_NAMES, SubQueue.GATED: "unschedulable"}
 """How the metric of moves calls them: kube-scheduler does not tell gated pods apart there."""
+
+ASIDE = (SubQueue.INCOMPLETE, SubQueue.PENDING)
+"""Where members of groups are that are in no queue."""
 
 POD_ADDED = ClusterEvent(Resource.UNSCHEDULED_POD, Action.ADD)
 
@@ -85,6 +94,11 @@ class QueuedPodInfo(msgspec.Struct, eq=False):
     """Why the last attempt failed, for people."""
     history: list[Step] | None = None
     """What happened to the pod so far; None as long as nothing out of the ordinary did: it came, and was tried."""
+
+    @property
+    def size(self) -> int:
+        """How many pods it stands for."""
+        return 1
 
     def beginning(self, popped_at: float | None = None) -> list[Step]:
         """The story of a pod that came into the active queue and (if it was popped) was tried for the first time."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
+from pilotage.model.pod_group import POD_GROUP_SCHEDULED
 from pilotage.observe.instruments import Histogram
 from pilotage.observe.metrics import Metrics
 from pilotage.queue.sub_queues import QueuedPodInfo, SubQueue
@@ -18,6 +19,8 @@ _QUEUES: Final = {
     SubQueue.ERROR_BACKOFF: "backoff",
     SubQueue.UNSCHEDULABLE: "unschedulable",
     SubQueue.GATED: "gated",
+    SubQueue.INCOMPLETE: "incomplete",
+    SubQueue.PENDING: "pending",
 }
 
 
@@ -43,6 +46,12 @@ def _differences(stage: Stage, expected: Json) -> Iterator[str]:
             yield f"metric {name}: expected {value}, is {is_now}"
     for name, pod in expected.get("pods", {}).items():
         yield from _pod_differences(stage, name, pod)
+    yield from _placing_differences(stage, expected)
+    for name, group in expected.get("groups", {}).items():
+        yield from _group_differences(stage, name, group)
+    choices = expected.get("anyOf", ())
+    if choices and all(first_difference(stage, choice) is not None for choice in choices):
+        yield f"anyOf: none of {len(choices)} holds; the first: {first_difference(stage, choices[0])}"
 
 
 def _event_differences(stage: Stage, expected: Json) -> Iterator[str]:
@@ -128,10 +137,91 @@ def _pod_differences(stage: Stage, name: str, expected: Json) -> Iterator[str]:
         found = _FACTS[field](facts)
         if isinstance(found, set):
             wanted = set(wanted)
-        if field == "condition" and wanted is not None:
-            found = {key: (found or {}).get(key) for key in wanted}
+        if field == "condition":
+            if difference := _condition_difference(found, wanted):
+                yield f"pod {name}: condition: {difference}"
+            continue
+        if wanted == "*" and found is not None:
+            continue
         if found != wanted:
             yield f"pod {name}: {field}: expected {_text(wanted)}, is {_text(found)}"
+
+
+# --- where pods are ---------------------------------------------------------------------------------------------------
+
+
+def _placing_differences(stage: Stage, expected: Json) -> Iterator[str]:
+    def node(pod: str) -> str | None:
+        return _PodFacts(stage, pod).node()
+
+    def domain(pod: str, key: str) -> str | None:
+        name = node(pod)
+        labels = stage.api.last_known(("Node", "", name)).get("metadata", {}).get("labels", {}) if name else {}
+        return name if key == "kubernetes.io/hostname" and key not in labels else labels.get(key)
+
+    for pod in expected.get("bound", ()):
+        if node(pod) is None:
+            yield f"bound: {pod} is not"
+    for pod in expected.get("unbound", ()):
+        if node(pod) is not None:
+            yield f"unbound: {pod} is on {node(pod)}"
+    for one in expected.get("boundCount", ()):
+        bound = [pod for pod in one["of"] if node(pod) is not None]
+        if len(bound) != one["n"]:
+            yield f"boundCount: expected {one['n']}, are {bound}"
+    for one in expected.get("within", ()):
+        for pod in one["pods"]:
+            if node(pod) not in one["nodes"]:
+                yield f"within: {pod} is on {_text(node(pod))}, not on one of {one['nodes']}"
+    for one in expected.get("oneDomain", ()):
+        found = {domain(pod, one["key"]) for pod in one["pods"]}
+        if len(found) != 1 or None in found:
+            yield f"oneDomain: {one['pods']} are in {sorted(map(_text, found))}"
+    for one in expected.get("apart", ()):
+        domains = [domain(pod, one["key"]) for pod in one["pods"]]
+        if None in domains or len(set(domains)) < len(domains):
+            yield f"apart: {one['pods']} are in {domains}"
+    victims = {pod for pod, reason in stage.api.events if reason == "Preempted"}
+    if "victims" in expected and victims != set(expected["victims"]):
+        yield f"victims: expected {sorted(expected['victims'])}, were {sorted(victims)}"
+    for one in expected.get("victimCount", ()):
+        if len(victims & set(one["of"])) != one["n"]:
+            yield f"victimCount: expected {one['n']}, were {sorted(victims & set(one['of']))}"
+
+
+# --- groups -----------------------------------------------------------------------------------------------------------
+
+
+def _group_differences(stage: Stage, name: str, expected: Json) -> Iterator[str]:
+    entry = stage.queue.group(f"{NAMESPACE}/{name}")
+    status = stage.api.last_known(("PodGroup", NAMESPACE, name)).get("status") or {}
+    condition = next((c for c in status.get("conditions", ()) if c["type"] == POD_GROUP_SCHEDULED), None)
+    found: Json = {
+        "queue": "none" if entry is None else _QUEUES[entry.home],
+        "members": set() if entry is None else {member.pod.name for member in entry.members.values()},
+        "gatedBy": (entry.gated_by or None) if entry is not None else None,
+        "attempts": stage.group_attempts[name],
+    }
+    for field, wanted in expected.items():
+        if field == "condition":
+            difference = _condition_difference(condition, wanted)
+            if difference:
+                yield f"group {name}: condition: {difference}"
+        elif found[field] != (set(wanted) if field == "members" else wanted):
+            yield f"group {name}: {field}: expected {_text(wanted)}, is {_text(found[field])}"
+
+
+def _condition_difference(found: Json | None, wanted: Json | None) -> str:
+    """`contains` names parts of the message."""
+    if wanted is None or found is None:
+        return "" if found is wanted else f"expected {_text(wanted)}, is {_text(found)}"
+    message = found.get("message", "")
+    missing = [part for part in wanted.get("contains", ()) if part not in message]
+    if missing:
+        return f"{message!r} lacks {missing}"
+    is_now = {key: found.get(key) for key in wanted if key != "contains"}
+    expected = {key: value for key, value in wanted.items() if key != "contains"}
+    return "" if is_now == expected else f"expected {expected}, is {is_now}"
 
 
 def _text(value: Any) -> str:

@@ -33,7 +33,11 @@ Json = dict[str, Any]
 
 NESTED: Final = frozenset({"apply", "update", "delete", "terminate", "bind", "activate"})
 STEPS: Final = NESTED | {"advance", "pause", "resume", "cycle", "permit", "inject", "fault", "expect"}
-EXPECTED: Final = frozenset({"at", "pods", "requeued", "popped", "events", "noEvents", "metrics", "gone"})
+EXPECTED: Final = frozenset(
+    {"at", "pods", "requeued", "popped", "events", "noEvents", "metrics", "gone", "groups", "anyOf"}
+    | {"bound", "unbound", "boundCount", "within", "oneDomain", "apart", "victims", "victimCount"}
+)
+EXPECTED_OF_GROUP: Final = frozenset({"queue", "members", "gatedBy", "attempts", "condition"})
 EXPECTED_OF_POD: Final = frozenset(
     {"queue", "node", "nominated", "rejectedBy", "pending", "attempts", "condition", "requeuedBy", "errorBackoff"}
     | {"deleting"}
@@ -217,6 +221,10 @@ def _check_expectation(value: Json) -> None:
     _only(value, EXPECTED, "expectation")
     for name, pod in value.get("pods", {}).items():
         _only(pod, EXPECTED_OF_POD, f"expectation of pod {name}")
+    for name, group in value.get("groups", {}).items():
+        _only(group, EXPECTED_OF_GROUP, f"expectation of group {name}")
+    for choice in value.get("anyOf", ()):
+        _check_expectation(choice)
 
 
 def _only(given: Json, known: frozenset[str], what: str) -> None:

@@ -152,6 +152,17 @@ def _budget(s: Json) -> Json:
     return {"spec": {"selector": {"matchLabels": s["match"]}}, "status": {"disruptionsAllowed": s["allowed"]}}
 
 
+def _pod_group(s: Json) -> Json:
+    policy: Json = {"basic": {}} if s.get("basic") else {"gang": {"minCount": s["min"]}}
+    spec: Json = {"schedulingPolicy": policy, "priority": s.get("priority", 0)}
+    spec["disruptionMode"] = {s.get("mode", "single"): {}}
+    if "topology" in s:
+        spec["schedulingConstraints"] = {"topology": [{"key": s["topology"]}]}
+    if "preemptionPolicy" in s:
+        spec["preemptionPolicy"] = s["preemptionPolicy"]
+    return {"spec": spec}
+
+
 def _short(api_version: str, kind: str, fields: str, expand: Callable[[Json], Json], *, namespaced: bool) -> Short:
     common = ["name", "labels", "annotations", *(["namespace"] if namespaced else [])]
     return Short(api_version, kind, namespaced, frozenset([*fields.split(), *common]), expand)
@@ -184,6 +195,13 @@ SHORTHANDS: Final[Mapping[str, Short]] = {
     "namespace": _short("v1", "Namespace", "", lambda s: {}, namespaced=False),
     "service": _short("v1", "Service", "match", _service, namespaced=True),
     "claim": _short(_RESOURCE, "ResourceClaim", "class allocated owner", _claim, namespaced=True),
+    "podGroup": _short(
+        "scheduling.k8s.io/v1beta1",
+        "PodGroup",
+        "min basic priority mode topology preemptionPolicy",
+        _pod_group,
+        namespaced=True,
+    ),
     "pdb": _short("policy/v1", "PodDisruptionBudget", "match allowed", _budget, namespaced=True),
 }
 
@@ -218,6 +236,8 @@ def merge_patch(short: str, name: str, fields: Json) -> Json:
     if short == "claim":
         allocated = fields.get("allocated")
         return {**patch, "status": {"allocation": _allocation(allocated) if allocated else None}}
+    if short == "podGroup":
+        return {**patch, "spec": {"schedulingPolicy": {"gang": {"minCount": fields["min"]}}}}
     if short == "pvc" and "volume" in fields:
         return _merged(patch, _bound_to(fields["volume"]))
     return {**patch, **SHORTHANDS[short].expand({"name": name, **fields})}

@@ -16,6 +16,7 @@ from pilotage.assembly import SchedulerOptions, build_scheduler
 from pilotage.clock import Clock
 from pilotage.cycle.observer import SchedulerObserver
 from pilotage.model import Pod
+from pilotage.queue.pod_groups import GroupTicket, QueuedGroup
 from pilotage.queue.scheduling_queue import BACKOFF_COMPLETE, POP_FROM_BACKOFF
 from pilotage.queue.sub_queues import HEAPS, QueuedPodInfo, SubQueue
 from pilotage.rng import seeded
@@ -36,6 +37,8 @@ class Stage(SchedulerObserver):
         self.is_paused = False
         self.attempts: Counter[str] = Counter()
         """Pops by UID."""
+        self.group_attempts: Counter[str] = Counter()
+        """Turns of groups by name."""
         self.requeued_by: dict[str, str | None] = {}
         """By UID: what brought the pod into the active or backoff queue; None if it is in the pool."""
         self.popped: list[str] = []
@@ -90,8 +93,13 @@ class Stage(SchedulerObserver):
         ticket = self.scheduler.run_cycle(self._tasks)
         if ticket is None:
             return False
-        self.popped.append(ticket.pod.name)
-        self.attempts[ticket.uid] += 1
+        if isinstance(ticket, GroupTicket):
+            self.popped.append(f"group:{ticket.entry.group.name}")
+            self.group_attempts[ticket.entry.group.name] += 1
+        else:
+            self.popped.append(ticket.pod.name)
+        for one in ticket.members if isinstance(ticket, GroupTicket) else [ticket]:
+            self.attempts[one.uid] += 1
         return True
 
     # --- what the scheduler does -------------------------------------------------------------------------------
@@ -103,11 +111,14 @@ class Stage(SchedulerObserver):
             self.scheduler.drain_inbox()
 
     def pod_moved(self, entry: QueuedPodInfo, why: str) -> None:
-        uid = entry.pod.uid
-        if entry.home not in HEAPS:
-            self.requeued_by[uid] = None
+        for pod in [m.pod for m in entry.members.values()] if isinstance(entry, QueuedGroup) else [entry.pod]:
+            self._pod_moved(pod, entry.home, why)
+
+    def _pod_moved(self, pod: Pod, home: SubQueue, why: str) -> None:
+        if home not in HEAPS:
+            self.requeued_by[pod.uid] = None
             return
         if why not in (BACKOFF_COMPLETE, POP_FROM_BACKOFF):
-            self.requeued_by[uid] = why
-        if uid in self._pool_before:
-            self.requeued.add(entry.pod.name)
+            self.requeued_by[pod.uid] = why
+        if pod.uid in self._pool_before:
+            self.requeued.add(pod.name)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Coroutine, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -152,6 +152,13 @@ class FakeHandle:
         """The plugins of the profile, which `what_if` and `search_victims` ask."""
         own = {plugin.plugin_name(): 1 for plugin in plugins} | dict(weights or {})
         self._profile = Profile(self.profile_name, (*plugins, _ByTime(), _NoBinder()), own)
+
+    def watches(self, kind: str | Kind) -> bool:
+        return self.cluster.kinds.has(kind)
+
+    @property
+    def scheduler_names(self) -> Collection[str]:
+        return (self.profile_name,)
 
     @property
     def nodes(self) -> NodeTable:

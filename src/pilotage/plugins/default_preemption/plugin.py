@@ -15,10 +15,13 @@ from pilotage.api import (
     Affected,
     Candidate,
     CycleState,
+    GroupAttempt,
     Handle,
     Hint,
     Nominate,
+    NominateMembers,
     Plugin,
+    PodGroupPostFilter,
     PostFilter,
     PreemptionsUnderWay,
     PreEnqueue,
@@ -33,17 +36,22 @@ from pilotage.api import (
     on_event,
 )
 from pilotage.model import Pod
+from pilotage.model.pod_group import PodGroup
 from pilotage.plugins.args import DefaultPreemptionArgs
 
 _IN_PROGRESS = Reason(
     "PreemptionInProgress", "waiting for the preemption for this pod to be finished", unresolvable=True
 )
+_GROUP_IN_PROGRESS = Reason(
+    "PreemptionInProgress", "waiting for the preemption for this pod group to be finished", unresolvable=True
+)
+_GROUP_NEVER = Reason("PreemptionPolicyNever", "pod group preemption: not eligible due to preemptionPolicy=Never.")
 _NEVER = Reason("PreemptionPolicyNever", "preemption: not eligible due to preemptionPolicy=Never.")
 _STALE_VIEW = Reason("StaleView", "preemption: waiting for the watch of pods, which is interrupted.")
 _TERMINATING = Reason("VictimTerminating", "preemption: not eligible due to a terminating pod on the nominated node.")
 
 
-class DefaultPreemption(Plugin, PreEnqueue, PostFilter):
+class DefaultPreemption(Plugin, PreEnqueue, PostFilter, PodGroupPostFilter):
     name = "DefaultPreemption"
     pure_hints = True
     args_type = DefaultPreemptionArgs
@@ -52,11 +60,23 @@ class DefaultPreemption(Plugin, PreEnqueue, PostFilter):
         self._handle = handle
         self._args = args
         self._under_way = PreemptionsUnderWay(handle, self.name)
+        self._schedules_groups = handle.watches("PodGroup")
 
     # --- the gate ----------------------------------------------------------------------------------------------
 
     def pre_enqueue(self, pod: Pod) -> Rejection | None:
-        return Reject(_IN_PROGRESS) if self._under_way.holds_back(pod) else None
+        if self._under_way.holds_back(pod):
+            return Reject(_IN_PROGRESS)
+        group = self._group_of(pod)
+        is_waiting = group is not None and self._under_way.holds_back_group(group.uid)
+        return Reject(_GROUP_IN_PROGRESS) if is_waiting else None
+
+    def _group_of(self, pod: Pod) -> PodGroup | None:
+        named = pod.spec.scheduling_group
+        if named is None or not self._schedules_groups:
+            return None
+        found: PodGroup | None = self._handle.objects("PodGroup").get(f"{pod.namespace}/{named.pod_group_name}")
+        return found
 
     @on_event(Resource.ASSIGNED_POD, Action.DELETE)
     def after_pod_left(self, pod: Pod, old: Pod, new: Any) -> Hint:
@@ -66,6 +86,35 @@ class DefaultPreemption(Plugin, PreEnqueue, PostFilter):
     @narrows(Resource.ASSIGNED_POD, Action.DELETE)
     def whom_it_lets_in(self, old: Pod, new: Any) -> Affected:
         return Affected.pods(self._under_way.waking(old))
+
+    # --- groups ------------------------------------------------------------------------------------------------
+
+    def pod_group_post_filter(self, attempt: GroupAttempt) -> NominateMembers | Rejection:
+        """Victims for the whole group; members wait on the nodes where they will be, also those that need no victim."""
+        group, pods = attempt.group, attempt.pods
+        if any(pod.spec.preemption_policy == "Never" for pod in pods):
+            return Reject(_GROUP_NEVER)
+        if any(self._is_making_room(group, pod) for pod in pods):
+            return NominateMembers({}, "pod group preemption: ongoing preemption on nominated nodes")
+        found = attempt.search_victims()
+        if found.message:
+            return Reject(Reason("NoVictims", f"pod group preemption: {found.message}"))
+        if any(not victim.is_terminating for victim in found.victims) and self._handle.awaits_view(pods[0]):
+            return Reject(_STALE_VIEW)
+        self._under_way.start_for_group(group, pods, found.victims)
+        text = f"pod group preemption: found a placement for podgroup, preempting {len(found.victims)} victims"
+        return NominateMembers({pod.uid: node for pod, node in found.places}, text)
+
+    def _is_making_room(self, group: PodGroup, pod: Pod) -> bool:
+        """Is a victim still leaving the node that the member waits for?"""
+        node = self._handle.node(self._handle.nominated_node(pod))
+        if node is None:
+            return False
+        return any(_is_being_preempted(other) and self._priority(other) < group.priority for other in node.pods)
+
+    def _priority(self, pod: Pod) -> int:
+        group = self._group_of(pod)
+        return pod.priority if group is None else group.priority
 
     # --- the decision ------------------------------------------------------------------------------------------
 
