@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pilotage.cluster.node_table import NodeTable
-from pilotage.framework.ranking import REFUSED, choose, heap_walk
+from pilotage.framework.shared_columns import REFUSED, choose, heap_walk
 from pilotage.rng import seeded
 from pilotage.testing import node
 

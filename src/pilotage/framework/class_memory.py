@@ -13,9 +13,8 @@ from typing import Final, Generic, TypeVar
 
 from pilotage.api.state import CycleState
 from pilotage.cluster.node_table import NodeTable
-from pilotage.cluster.nominations import Nominations
-from pilotage.framework.plan import class_of
-from pilotage.framework.profile import Profile
+from pilotage.cluster.state import Nominations
+from pilotage.framework.profile import Profile, class_of
 from pilotage.model import Pod
 
 T = TypeVar("T")

@@ -19,7 +19,7 @@ from pilotage.cluster.lower_priority import LowerPriority
 from pilotage.cluster.node_rows import ViewRows
 from pilotage.cluster.node_table import NodeTable
 from pilotage.cluster.node_view import ImaginedNode, RowView, ThinnedNode
-from pilotage.cluster.nominations import Nominations
+from pilotage.cluster.state import Nominations
 from pilotage.framework.diagnosis import Rejected
 from pilotage.framework.errors import PluginError, error_text
 from pilotage.framework.profile import Profile, name_of

@@ -25,8 +25,7 @@ from pilotage.cluster.node_view import RowView
 from pilotage.framework.diagnosis import SILENT
 from pilotage.framework.dry_run import filter_error
 from pilotage.framework.errors import PluginError, error_text, shown
-from pilotage.framework.plan import Named
-from pilotage.framework.profile import Profile, name_of
+from pilotage.framework.profile import Named, Profile, name_of
 from pilotage.model import Pod
 
 MAX_SCORE: Final = 100

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pilotage.api.state import CycleState
 from pilotage.api.table import Mask, Rows
 from pilotage.cluster.node_table import NodeTable
-from pilotage.cluster.nominations import Nominations
+from pilotage.cluster.state import Nominations
 from pilotage.framework.class_memory import ClassMemory
 from pilotage.framework.diagnosis import Rejected
 from pilotage.framework.dry_run import DryRun

@@ -16,7 +16,7 @@ from pilotage.api.plugin import Plugin
 from pilotage.api.state import CycleState
 from pilotage.api.table import Mask, Rows
 from pilotage.cluster.node_table import NodeTable
-from pilotage.cluster.nominations import Nominations
+from pilotage.cluster.state import Nominations
 from pilotage.framework.class_memory import ClassMemory
 from pilotage.framework.combined_reasons import CombinedReasons
 from pilotage.framework.diagnosis import Rejected

@@ -30,7 +30,7 @@ from pilotage.model import Pod
 from pilotage.observe.decision_log import DecisionLog, shorten
 from pilotage.observe.verbosity import QUEUE_MOVES
 from pilotage.queue.backoff import BackoffPolicy
-from pilotage.queue.hints import HintTable, Retry
+from pilotage.queue.hints import HintTable, Retry, WakeUp
 from pilotage.queue.sub_queues import (
     HEAPS,
     POD_ADDED,
@@ -41,9 +41,8 @@ from pilotage.queue.sub_queues import (
     SortKey,
     SubQueue,
     Ticket,
+    UnschedulablePods,
 )
-from pilotage.queue.unschedulable_pods import UnschedulablePods
-from pilotage.queue.wake_up import WakeUp
 
 Gatekeeper = Callable[[Pod], tuple[str, str] | None]
 """PreEnqueue: None lets a pod in, otherwise the plugin that gates it and its message."""

@@ -14,7 +14,7 @@ from pilotage.api.preemption import VictimPolicy
 from pilotage.api.state import CycleState
 from pilotage.api.table import Rows
 from pilotage.cluster.node_table import NodeTable
-from pilotage.cluster.nominations import Nominations
+from pilotage.cluster.state import Nominations
 from pilotage.framework.class_memory import ClassMemory
 from pilotage.framework.dry_run import DryRun
 from pilotage.framework.preemption.budgets import DisruptionBudgets
