@@ -252,14 +252,10 @@ class FakeHandle:
 
 def _document_of(obj: Any) -> dict[str, Any]:
     """An object in its JSON form, without what our classes leave out."""
-    if isinstance(obj, Pod):
-        # What others keep with the shared spec is no part of it.
-        obj = msgspec.structs.replace(obj, spec=msgspec.structs.replace(obj.spec, memo={}))
     known: dict[str, Any] = msgspec.to_builtins(obj)
     if isinstance(obj, Pod):
         spec, status = known.pop("spec"), known.pop("status")
         spec["nodeName"] = known.pop("node_name")
-        spec.pop("memo", None)
         words = {name: name.title().replace("_", "") for name in known}
         known = {words[name][:1].lower() + words[name][1:]: value for name, value in known.items()}
         known = {"metadata": known, "spec": spec, "status": status}
