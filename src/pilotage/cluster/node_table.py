@@ -77,7 +77,7 @@ _SPARE_TAINT_SETS = 64
 _SCORED = ("cpu", "memory")
 
 
-class NodeTable:
+class ClusterNodeTable:
     """The mutable table. Plugins see it through the read-only protocol `pilotage.api.NodeTable`."""
 
     def __init__(self) -> None:

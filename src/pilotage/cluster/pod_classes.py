@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from pilotage.api.budget import UNLIMITED, Budget
 from pilotage.api.indexes import PodClass
 from pilotage.api.table import Scores
-from pilotage.cluster.node_table import NodeTable
+from pilotage.cluster.node_table import ClusterNodeTable
 from pilotage.model import Pod
 from pilotage.model.frozen_map import FrozenMap
 
@@ -56,7 +56,7 @@ class PodClasses:
     def where(self, wanted: Callable[[PodClass], bool]) -> list[PodClass]:
         return [pod_class for pod_class in self._classes.values() if wanted(pod_class)]
 
-    def weigh_per_row(self, weigh: Callable[[PodClass], int], table: NodeTable, budget: Budget) -> Scores:
+    def weigh_per_row(self, weigh: Callable[[PodClass], int], table: ClusterNodeTable, budget: Budget) -> Scores:
         """What the pods on each node of the table weigh together; a class is asked for the weight of one pod."""
         sums = np.zeros(len(table), dtype=np.int64)
         for pod_class in self._classes.values():
@@ -118,7 +118,7 @@ class SelectorCounts:
     at them: what was asked since is judged when the next pod of the class comes or goes.
     """
 
-    def __init__(self, nodes: NodeTable, classes: PodClasses) -> None:
+    def __init__(self, nodes: ClusterNodeTable, classes: PodClasses) -> None:
         self._nodes = nodes
         self._classes = classes
         self._answers: OrderedDict[Hashable, _Answer] = OrderedDict()

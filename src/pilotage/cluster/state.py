@@ -24,7 +24,7 @@ import msgspec
 from pilotage.api.kinds import Kind, WatchedKinds
 from pilotage.change_log import ChangeLog
 from pilotage.cluster.indexes import NODE, POD, Content, Indexes, IndexT
-from pilotage.cluster.node_table import NodeTable
+from pilotage.cluster.node_table import ClusterNodeTable
 from pilotage.cluster.node_view import RowView
 from pilotage.cluster.pod_classes import PodClasses, SelectorCounts
 from pilotage.model import Node, Pod
@@ -111,7 +111,7 @@ class Cluster:
         """`skipped` is told of objects that an index of a plugin cannot take; `kinds` are those that are watched."""
         self.kinds = kinds if kinds is not None else WatchedKinds()
         self.skipped = skipped if skipped is not None else SkippedObjects()
-        self.nodes = NodeTable()
+        self.nodes = ClusterNodeTable()
         self.classes = PodClasses()
         self._placed: dict[str, _Placed] = {}
         self._pods_on_unknown_nodes: dict[str, dict[str, Pod]] = {}

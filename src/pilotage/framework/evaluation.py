@@ -15,7 +15,7 @@ from pilotage.api.state import CycleState
 from pilotage.api.table import Mask, Rows, Scores
 from pilotage.api.views import NodeView
 from pilotage.cluster.node_rows import NodeRows
-from pilotage.cluster.node_table import NodeTable
+from pilotage.cluster.node_table import ClusterNodeTable
 from pilotage.cluster.state import Nominations
 from pilotage.framework.diagnose import WhyNot
 from pilotage.framework.diagnosis import Diagnosis, Rejected
@@ -35,7 +35,7 @@ class Evaluator:
     """Evaluates nodes for the pods of one profile."""
 
     def __init__(
-        self, profile: Profile, nodes: NodeTable, nominations: Nominations, walk: NodeSampling | None = None
+        self, profile: Profile, nodes: ClusterNodeTable, nominations: Nominations, walk: NodeSampling | None = None
     ) -> None:
         self._profile = profile
         self._nodes = nodes

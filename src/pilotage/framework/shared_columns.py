@@ -34,7 +34,7 @@ from pilotage.api.plugin import RAISED
 from pilotage.api.state import CycleState
 from pilotage.api.table import Mask, Rows, Scores
 from pilotage.cluster.node_rows import NodeRows
-from pilotage.cluster.node_table import NodeTable
+from pilotage.cluster.node_table import ClusterNodeTable
 from pilotage.cluster.node_view import RowView
 from pilotage.framework.dry_run import filter_error
 from pilotage.framework.node_questions import NodeQuestions, checked, checked_one, column_of, score_error, whole
@@ -48,7 +48,7 @@ _KEPT_SIGNATURES = 256
 _FEW_ROWS = 8
 
 
-def choose(totals: Scores, nodes: NodeTable, found: Rows | None = None) -> int | None:
+def choose(totals: Scores, nodes: ClusterNodeTable, found: Rows | None = None) -> int | None:
     """The row to take, or None if no row is feasible.
 
     The feasible nodes are listed in the order of all nodes, or in that of `found`, the walk that came to them.
@@ -72,7 +72,7 @@ def _rank_in(found: Rows, tied: Rows, size: int) -> Rows:
     return ranks[tied]
 
 
-def _feasible_rank(totals: Scores, tied: NDArray[np.int64], nodes: NodeTable) -> NDArray[np.int64]:
+def _feasible_rank(totals: Scores, tied: NDArray[np.int64], nodes: ClusterNodeTable) -> NDArray[np.int64]:
     """Place of each tied row in the list of feasible nodes."""
     positions = nodes.positions
     if totals.min() != REFUSED:
@@ -82,7 +82,7 @@ def _feasible_rank(totals: Scores, tied: NDArray[np.int64], nodes: NodeTable) ->
     return rank
 
 
-def places(feasible: Mask, nodes: NodeTable) -> Scores:
+def places(feasible: Mask, nodes: ClusterNodeTable) -> Scores:
     """A number per row: of feasible rows with equal totals, that with the largest is taken."""
     ranks = nodes.positions
     if not feasible.all():
@@ -116,7 +116,7 @@ class Ranking:
 
     __slots__ = ("_order", "_places", "bits", "feasible", "keys", "rows")
 
-    def __init__(self, nodes: NodeTable, feasible: Mask, totals: Scores) -> None:
+    def __init__(self, nodes: ClusterNodeTable, feasible: Mask, totals: Scores) -> None:
         self.bits = len(nodes).bit_length()
         self.feasible = feasible
         self.rows: Rows = np.flatnonzero(feasible)
@@ -125,7 +125,7 @@ class Ranking:
         self._places = places(feasible, nodes)
         self.keys: Scores = np.where(feasible, (totals << self.bits) | self._places, REFUSED)
 
-    def is_valid(self, nodes: NodeTable) -> bool:
+    def is_valid(self, nodes: ClusterNodeTable) -> bool:
         """Are the nodes still walked in the same order?"""
         return self._order is nodes.positions
 
@@ -179,14 +179,14 @@ class SharedColumns:
     _narrowed: Ranking | None = None
     _narrowed_to: Mask | None = None
 
-    def ranking(self, nodes: NodeTable) -> Ranking:
+    def ranking(self, nodes: ClusterNodeTable) -> Ranking:
         """The rows ranked by `fixed`."""
         known = self._ranking
         if known is None or not known.is_valid(nodes):
             known = self._ranking = Ranking(nodes, self.feasible, self.fixed)
         return known
 
-    def narrowed_ranking(self, nodes: NodeTable, feasible: Mask) -> Ranking | None:
+    def narrowed_ranking(self, nodes: ClusterNodeTable, feasible: Mask) -> Ranking | None:
         """Only these rows ranked by `fixed`; None if the last pod had others.
 
         What narrows the rows is asked for every pod. Often its answers change now and then only, but where each pod
@@ -241,7 +241,7 @@ class SharedColumns:
 class ColumnCache:
     """Shared columns of one profile, by signature."""
 
-    def __init__(self, profile: Profile, nodes: NodeTable, questions: NodeQuestions) -> None:
+    def __init__(self, profile: Profile, nodes: ClusterNodeTable, questions: NodeQuestions) -> None:
         self._profile = profile
         self._nodes = nodes
         self._questions = questions

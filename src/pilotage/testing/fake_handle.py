@@ -41,7 +41,7 @@ from pilotage.framework.preemption.budgets import DisruptionBudgets
 from pilotage.framework.profile import Profile
 from pilotage.framework.runner import Runner
 from pilotage.framework.waiting_pods import WaitingPods
-from pilotage.framework.what_if import Nesting, WhatIf
+from pilotage.framework.what_if import Nesting, ProfileWhatIf
 from pilotage.model import Pod
 from pilotage.observe.declaration import MetricTable
 from pilotage.observe.plugin_metrics import PluginMetricTable
@@ -182,10 +182,10 @@ class FakeHandle:
         for pod in pods:
             self.cluster.nominations.remove(pod.uid)
 
-    def what_if(self, pod: Pod, budget: Budget = UNLIMITED) -> WhatIf:
+    def what_if(self, pod: Pod, budget: Budget = UNLIMITED) -> ProfileWhatIf:
         nodes, nominations = self.cluster.nodes, self.cluster.nominations
         evaluator = Evaluator(self._profile, nodes, nominations)
-        return WhatIf(Runner(self._profile, nodes), evaluator, nodes, self._nesting, pod, budget)
+        return ProfileWhatIf(Runner(self._profile, nodes), evaluator, nodes, self._nesting, pod, budget)
 
     def search_victims(
         self, state: CycleState, pod: Pod, rows: Rows, wanted: int, policy: VictimPolicy | None = None

@@ -46,7 +46,7 @@ class NodeRoster(ClusterIndex):
         self.version += 1
 
 
-class Column:
+class VerdictColumn:
     """The answers of all nodes to one kind of claims."""
 
     def __init__(self, handle: Handle) -> None:
@@ -126,13 +126,13 @@ class Columns:
 
     def __init__(self, handle: Handle) -> None:
         self._handle = handle
-        self._columns: OrderedDict[tuple[Question, ...], Column] = OrderedDict()
+        self._columns: OrderedDict[tuple[Question, ...], VerdictColumn] = OrderedDict()
 
-    def of(self, claims: Sequence[PreparedClaim]) -> Column:
+    def of(self, claims: Sequence[PreparedClaim]) -> VerdictColumn:
         key = tuple([claim.question for claim in claims])
         column = self._columns.get(key)
         if column is None:
-            column = self._columns[key] = Column(self._handle)
+            column = self._columns[key] = VerdictColumn(self._handle)
             if len(self._columns) > _KEPT_COLUMNS:
                 self._columns.popitem(last=False)
         else:
