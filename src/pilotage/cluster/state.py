@@ -123,6 +123,48 @@ class Cluster:
         self.nominations = Nominations()
         self.counts = SelectorCounts(self.nodes, self.classes)
 
+    # --- as the API server tells -------------------------------------------------------------------------------
+
+    def put(self, kind: str, obj: Any, received: Any | None = None) -> Any | None:
+        """An object of any kind: kept, and what it means for nodes, pods and nominations; returns the version before.
+
+        Finished pods are taken out. `received` is what was told, if `obj` is what will be.
+        """
+        if kind == "Pod" and obj.is_finished:
+            known = self._objects["Pod"].get(obj.key)
+            self.remove(kind, obj)
+            return known
+        old = self.put_object(kind, obj, received)
+        if kind == "Node":
+            self.put_node(obj)
+        elif kind == "Pod" and obj.node_name:
+            self.put_pod(obj)
+            self.nominations.remove(obj.uid)
+        elif kind == "Pod":
+            self.nominations.follow(old, obj)
+        return old
+
+    def remove(self, kind: str, obj: Any) -> None:
+        """The object is gone, and what it meant with it."""
+        for step in self._removals(kind, obj):
+            step()
+
+    def discard(self, kind: str, obj: Any) -> None:
+        """Take out what is there of an object that could not be put in as a whole; does not raise."""
+        for step in self._removals(kind, obj):
+            with suppress(Exception):
+                step()
+        self._objects.get(kind, {}).pop(obj.key, None)
+        self._placed.pop(obj.uid, None)
+
+    def _removals(self, kind: str, obj: Any) -> list[Callable[[], object]]:
+        steps: list[Callable[[], object]] = [lambda: self.remove_object(kind, obj.key)]
+        if kind == "Pod":
+            steps += [lambda: self.remove_pod(obj.uid), lambda: self.nominations.remove(obj.uid)]
+        elif kind == "Node":
+            steps.append(lambda: self.remove_node(obj.name))
+        return steps
+
     # --- nodes -------------------------------------------------------------------------------------------------
 
     def node(self, name: str) -> Node | None:
@@ -310,19 +352,6 @@ class Cluster:
             self._received.pop((kind, key), None)
             self._indexes.object_removed(kind, old)
         return old
-
-    def discard(self, kind: str, obj: Any) -> None:
-        """Take out what is there of an object that could not be put in as a whole; does not raise."""
-        steps: list[Callable[[], object]] = [lambda: self.remove_object(kind, obj.key)]
-        if kind == "Pod":
-            steps += [lambda: self.remove_pod(obj.uid), lambda: self.nominations.remove(obj.uid)]
-        elif kind == "Node":
-            steps.append(lambda: self.remove_node(obj.name))
-        for step in steps:
-            with suppress(Exception):
-                step()
-        self._objects.get(kind, {}).pop(obj.key, None)
-        self._placed.pop(obj.uid, None)
 
     def check(self) -> None:
         """Verify the invariants; for tests."""

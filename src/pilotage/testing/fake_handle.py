@@ -116,21 +116,13 @@ class FakeHandle:
         """
         for given in objects:
             for key, obj in self._read(given):
-                self.cluster.put_object(key, obj)
-                if key == "Node":
-                    self.cluster.put_node(obj)
-                elif key == "Pod" and obj.node_name:
-                    self.cluster.put_pod(obj)
+                self.cluster.put(key, obj)
 
     def remove(self, *objects: Any) -> None:
         """Objects that are gone; given as to `put`."""
         for given in objects:
             for key, obj in self._read(given):
-                self.cluster.remove_object(key, obj.key)
-                if key == "Node":
-                    self.cluster.remove_node(obj.name)
-                elif key == "Pod":
-                    self.cluster.remove_pod(obj.uid)
+                self.cluster.remove(key, obj)
 
     def _read(self, given: Any) -> list[tuple[str, Any]]:
         kinds = self.cluster.kinds
