@@ -21,6 +21,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from pilotage.api.conditions import is_put_aside
@@ -68,6 +69,16 @@ Ended = tuple[QueuedPodInfo, float | None, float, str]
 """A pod that left the queue: when it was popped (None: never), when it left, and the node if it was bound."""
 
 
+class QueueSettings(msgspec.Struct, frozen=True):
+    """What can be chosen about waiting."""
+
+    backoff: BackoffPolicy = msgspec.field(default_factory=BackoffPolicy)
+    max_wait_seconds: float = DEFAULT_MAX_WAIT_SECONDS
+    """Pods that nothing woke for so long are tried again."""
+    pops_backoff: bool = True
+    """A pod in backoff is popped when nothing is active (SchedulerPopFromBackoffQ)."""
+
+
 class SchedulingQueue:
     """All pending pods of all profiles."""
 
@@ -78,18 +89,16 @@ class SchedulingQueue:
         sort_key: SortKey,
         gatekeeper: Gatekeeper,
         hints: HintTable,
-        backoff: BackoffPolicy | None = None,
-        max_wait_seconds: float = DEFAULT_MAX_WAIT_SECONDS,
-        pops_backoff: bool = True,
+        settings: QueueSettings | None = None,
         listeners: Sequence[OnMove] = (),
     ) -> None:
         self._clock = SteadyClock(clock)
         self._gatekeeper = gatekeeper
         self._hints = hints
-        self._backoff = backoff or BackoffPolicy()
-        self._max_wait_seconds = max_wait_seconds
-        self._pops_backoff = pops_backoff
-        """Whether a pod in backoff is popped when nothing is active (SchedulerPopFromBackoffQ)."""
+        settings = settings or QueueSettings()
+        self._backoff = settings.backoff
+        self._max_wait_seconds = settings.max_wait_seconds
+        self._pops_backoff = settings.pops_backoff
         self._entries: dict[str, QueuedPodInfo] = {}
         self._heaps = Heaps(sort_key)
         self._sizes = dict.fromkeys(SubQueue, 0)
