@@ -33,6 +33,7 @@ from pilotage.api.results import Rejection
 from pilotage.api.state import CycleState
 from pilotage.api.table import NodeTable, Rows, Scores
 from pilotage.api.views import IndexT, NodeView, QueuedPod
+from pilotage.api.what_if import WhatIf
 from pilotage.clock import Clock
 from pilotage.cluster.state import Cluster
 from pilotage.framework.evaluation import Evaluator
@@ -174,7 +175,7 @@ class FakeHandle:
         for pod in pods:
             self.cluster.nominations.remove(pod.uid)
 
-    def what_if(self, pod: Pod, budget: Budget = UNLIMITED) -> ProfileWhatIf:
+    def what_if(self, pod: Pod, budget: Budget = UNLIMITED) -> WhatIf:
         nodes, nominations = self.cluster.nodes, self.cluster.nominations
         evaluator = Evaluator(self._profile, nodes, nominations)
         return ProfileWhatIf(Runner(self._profile, nodes), evaluator, nodes, self._nesting, pod, budget)
