@@ -60,7 +60,7 @@ def _doc_after(body: list[ast.stmt], at: int) -> str:
 
 
 def _call(item: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
-    if any(isinstance(one, ast.Name) and one.id == "property" for one in item.decorator_list):
+    if any(isinstance(one, ast.Name) and one.id in ("property", "cached_property") for one in item.decorator_list):
         return item.name
     given = [argument.arg for argument in item.args.args][1:]
     if item.args.vararg is not None:

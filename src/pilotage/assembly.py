@@ -60,7 +60,7 @@ from pilotage.plugins import DEFAULT_PLUGINS, GATED_PLUGINS, NOT_BUILT_YET
 from pilotage.plugins.args import ARGS_OF_DEFAULT_PLUGINS, GATED_ARGS
 from pilotage.queue.backoff import BackoffPolicy
 from pilotage.queue.hints import HintSwitches, HintTable
-from pilotage.queue.scheduling_queue import DEFAULT_MAX_WAIT_SECONDS, OnMove, SchedulingQueue
+from pilotage.queue.scheduling_queue import DEFAULT_MAX_WAIT_SECONDS, OnMove, QueueSettings, SchedulingQueue
 from pilotage.queue.sub_queues import INCOMING_NAMES
 from pilotage.rng import seeded
 
@@ -337,10 +337,12 @@ def build_scheduler(
         sort_key=engines.sort_key,
         gatekeeper=engines.pre_enqueue_rejection,
         hints=hints,
-        backoff=options.backoff,
-        max_wait_seconds=options.max_wait_seconds,
-        pops_backoff=gates["SchedulerPopFromBackoffQ"],
-        has_groups=gates["GenericWorkload"],
+        settings=QueueSettings(
+            options.backoff,
+            options.max_wait_seconds,
+            pops_backoff=gates["SchedulerPopFromBackoffQ"],
+            has_groups=gates["GenericWorkload"],
+        ),
         listeners=[*listeners, gated.on_move] if options.reports_gated_pods else listeners,
     )
     # What comes in, and what is done about it.

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pilotage.api.calls import ApiCall, CallDropped, Ending, Lane, Outcome, Seen, Why
-from pilotage.calls.call_queue import CallQueue
-from pilotage.calls.slot import CallSlot
+from pilotage.calls.call_queue import CallQueue, CallSlot
 from tests.calls.sample_calls import Binding, Deletion, Event, Farewell, Note, SampleCall, Status, Writing
 
 

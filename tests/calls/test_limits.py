@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pilotage.api.calls import Lane, ObjectChanged
-from pilotage.calls.lane_limit import LaneLimit
+from pilotage.calls.dispatcher import LaneLimit
 from pilotage.calls.retry import DEFAULT_POLICIES, LanePolicy, Verdict, judge
 from pilotage.calls.token_bucket import TokenBucket
 from pilotage.calls.unobserved_writes import is_at_least

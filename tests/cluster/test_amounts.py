@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pilotage.cluster.columns import Amounts
-from pilotage.cluster.node_table import NodeTable
+from pilotage.cluster.node_table import ClusterNodeTable
 from pilotage.model.quantity import MAX_INT64
 from pilotage.testing import node, pod
 
@@ -52,7 +52,7 @@ def test_sums_beyond_64_bits_are_shown_as_the_largest_number_and_stay_exact(reso
 
 
 def test_pods_that_want_more_than_there_can_be_do_not_make_room_for_others() -> None:
-    table = NodeTable()
+    table = ClusterNodeTable()
     table.put_node(node("a").build())
     pods = [pod(f"p{number}").requests(memory="8Ei", cpu="9" * 400).node("a").build() for number in range(3)]
     for one in pods:
@@ -65,7 +65,7 @@ def test_pods_that_want_more_than_there_can_be_do_not_make_room_for_others() -> 
 
 
 def test_names_of_resources_are_forgotten_with_the_pods_and_nodes_that_brought_them() -> None:
-    table = NodeTable()
+    table = ClusterNodeTable()
     many = {f"r{number}.io/a": "1" for number in range(500)}
     greedy, plain = node("a"), node("a")
     for name in many:

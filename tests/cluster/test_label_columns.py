@@ -7,18 +7,18 @@ import random
 import pytest
 
 from pilotage.cluster import label_columns
-from pilotage.cluster.node_table import NodeTable
+from pilotage.cluster.node_table import ClusterNodeTable
 from pilotage.testing import NodeBuilder, node
 
 
-def table_of(count: int) -> NodeTable:
-    table = NodeTable()
+def table_of(count: int) -> ClusterNodeTable:
+    table = ClusterNodeTable()
     for number in range(count):
         table.put_node(node(f"n{number}").label("zone", f"z{number % 3}").build())
     return table
 
 
-def found(table: NodeTable, key: str) -> list[str | None]:
+def found(table: ClusterNodeTable, key: str) -> list[str | None]:
     codes, values = table.labels(key)
     return [None if code < 0 else values[code] for code in codes.tolist()]
 
@@ -55,7 +55,7 @@ def test_a_label_of_few_nodes_needs_no_column_and_one_of_many_has_it_until_the_l
 
 def test_the_columns_that_were_asked_for_last_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(label_columns, "_KEPT_BYTES", 0)
-    table = NodeTable()
+    table = ClusterNodeTable()
     for number in range(20):
         body = node(f"n{number}").json()
         body["metadata"]["labels"] = {f"l{at}": str(at) for at in range(500)}
@@ -89,7 +89,7 @@ def test_sets_of_taints_that_nodes_had_once_are_forgotten() -> None:
 
 def test_nodes_that_come_change_and_go_leave_the_columns_right() -> None:
     rng = random.Random(5)
-    table, labels = NodeTable(), dict[str, dict[str, str]]()
+    table, labels = ClusterNodeTable(), dict[str, dict[str, str]]()
     for _ in range(2000):
         name = f"n{rng.randrange(12)}"
         if rng.random() < 0.3 and name in labels:

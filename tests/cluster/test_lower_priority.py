@@ -7,7 +7,7 @@ import pytest
 
 from pilotage.cluster.lower_priority import WithoutLowerPriority
 from pilotage.cluster.node_rows import NodeRows, ViewRows
-from pilotage.cluster.node_table import NodeTable
+from pilotage.cluster.node_table import ClusterNodeTable
 from pilotage.cluster.node_view import ImaginedNode, RowView, ThinnedNode
 from pilotage.testing import PodBuilder, node, pod
 
@@ -24,8 +24,8 @@ PODS = [
 ]
 
 
-def table_of(*pods: PodBuilder) -> NodeTable:
-    table = NodeTable()
+def table_of(*pods: PodBuilder) -> ClusterNodeTable:
+    table = ClusterNodeTable()
     for name in ("a", "b"):
         table.put_node(node(name).cpu(4).build())
     for builder in pods:
@@ -34,7 +34,7 @@ def table_of(*pods: PodBuilder) -> NodeTable:
     return table
 
 
-def cpu_below(table: NodeTable, priority: int) -> list[int]:
+def cpu_below(table: ClusterNodeTable, priority: int) -> list[int]:
     found = np.broadcast_to(table.below(priority).requested("cpu", len(table)), len(table))
     return [int(amount) for amount in found]
 

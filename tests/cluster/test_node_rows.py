@@ -10,7 +10,7 @@ import pytest
 
 from pilotage.api.table import NodeTable as Table
 from pilotage.cluster.node_rows import NodeRows
-from pilotage.cluster.node_table import NodeTable
+from pilotage.cluster.node_table import ClusterNodeTable
 from pilotage.cluster.node_view import RowView
 from pilotage.testing import node, pod
 
@@ -18,8 +18,8 @@ ROWS = [3, 0, 2]
 
 
 @pytest.fixture
-def table() -> NodeTable:
-    table = NodeTable()
+def table() -> ClusterNodeTable:
+    table = ClusterNodeTable()
     for number, name in enumerate("abcd"):
         built = node(name).cpu(number + 1).label("n", str(number % 2)).taint(f"t{number // 2}", "NoSchedule")
         table.put_node((built.unschedulable() if number == 2 else built).build())
@@ -57,18 +57,18 @@ def table() -> NodeTable:
         "other",
     ],
 )
-def test_rows_are_picked_from_the_whole(table: NodeTable, ask: Callable[[Table], Any]) -> None:
+def test_rows_are_picked_from_the_whole(table: ClusterNodeTable, ask: Callable[[Table], Any]) -> None:
     assert ask(NodeRows(table, np.array(ROWS))).tolist() == ask(table)[ROWS].tolist()
 
 
-def test_rows_are_numbered_anew(table: NodeTable) -> None:
+def test_rows_are_numbered_anew(table: ClusterNodeTable) -> None:
     some = NodeRows(table, np.array(ROWS))
     assert len(some) == 3 and some.node(0).name == "d"
     assert some.everywhere(True).tolist() == [True, True, True]
     assert some.labels("n")[1] == table.labels("n")[1]
 
 
-def test_the_view_of_one_node_shows_its_row(table: NodeTable) -> None:
+def test_the_view_of_one_node_shows_its_row(table: ClusterNodeTable) -> None:
     view = RowView(table, 2)
     assert (view.name, view.unschedulable, view.labels["n"]) == ("c", True, "0")
     assert (view.allocatable("cpu"), view.requested("cpu"), view.requested("nothing")) == (3000, 200, 0)

@@ -5,28 +5,28 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pilotage.cluster.node_table import NodeTable
+from pilotage.cluster.node_table import ClusterNodeTable
 from pilotage.model.pod import Pod
 from pilotage.testing import node, pod
 
 MI = 2**20
 
 
-def table_of(*names: str) -> NodeTable:
-    table = NodeTable()
+def table_of(*names: str) -> ClusterNodeTable:
+    table = ClusterNodeTable()
     for name in names:
         table.put_node(node(name).build())
     return table
 
 
-def on(table: NodeTable, node_name: str, name: str, **requests: str) -> Pod:
+def on(table: ClusterNodeTable, node_name: str, name: str, **requests: str) -> Pod:
     built = pod(name).requests(**requests).node(node_name).build()
     assert table.add_pod(node_name, built)
     return built
 
 
 def test_amounts_are_integers_in_the_units_of_scheduling() -> None:
-    table = NodeTable()
+    table = ClusterNodeTable()
     table.put_node(node("a").cpu("1500m").memory("1Ki").pods(7).allocatable("example.com/gpu", "2").build())
     table.put_node(node("b").cpu("0.0001").without("memory").build())
     assert table.allocatable("cpu").tolist() == [1500, 1]
@@ -37,7 +37,7 @@ def test_amounts_are_integers_in_the_units_of_scheduling() -> None:
 
 
 def test_a_resource_that_a_node_stops_offering_is_gone() -> None:
-    table = NodeTable()
+    table = ClusterNodeTable()
     table.put_node(node("a").allocatable("example.com/gpu", "2").build())
     table.put_node(node("a").build())
     assert table.allocatable("example.com/gpu").tolist() == [0]
@@ -117,7 +117,7 @@ def test_columns_cannot_be_written() -> None:
 
 
 def test_labels_are_codes_and_values() -> None:
-    table = NodeTable()
+    table = ClusterNodeTable()
     for name, disk in [("a", "ssd"), ("b", None), ("c", "hdd"), ("d", "ssd")]:
         table.put_node((node(name).label("disk", disk) if disk else node(name)).build())
     codes, values = table.labels("disk")
@@ -126,7 +126,7 @@ def test_labels_are_codes_and_values() -> None:
 
 
 def test_a_label_column_in_use_follows_the_nodes() -> None:
-    table = NodeTable()
+    table = ClusterNodeTable()
     table.put_node(node("a").label("disk", "ssd").build())
     table.labels("disk")
     table.put_node(node("b").label("disk", "nvme").build())
@@ -136,7 +136,7 @@ def test_a_label_column_in_use_follows_the_nodes() -> None:
 
 
 def test_equal_taints_have_one_code_whenever_they_were_added() -> None:
-    table = NodeTable()
+    table = ClusterNodeTable()
     taint = {"key": "k", "value": "v", "effect": "NoSchedule"}
     table.put_node(node("a").spec(taints=[taint | {"timeAdded": "2026-01-01T00:00:00Z"}]).build())
     table.put_node(node("b").spec(taints=[taint]).build())
@@ -187,7 +187,7 @@ def test_a_row_that_is_used_again_starts_empty() -> None:
 
 
 def test_the_table_grows_with_all_its_columns() -> None:
-    table = NodeTable()
+    table = ClusterNodeTable()
     table.labels("parity")
     for number in range(200):
         table.put_node(node(f"n{number}").cpu(number + 1).label("parity", str(number % 2)).build())
@@ -224,7 +224,7 @@ def test_only_coming_and_going_nodes_change_the_structure() -> None:
 
 
 def test_an_empty_table_has_empty_columns() -> None:
-    table = NodeTable()
+    table = ClusterNodeTable()
     assert len(table) == 0 and table.order.tolist() == [] and table.everywhere(True).tolist() == []
     assert table.free("cpu").dtype == np.int64 and len(table.free("cpu")) == 0
 

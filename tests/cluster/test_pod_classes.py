@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pilotage.api.budget import UNLIMITED
-from pilotage.cluster.node_table import NodeTable
+from pilotage.cluster.node_table import ClusterNodeTable
 from pilotage.cluster.pod_classes import PodClasses
 from pilotage.testing import PodBuilder, node, pod
 
@@ -44,7 +44,7 @@ def test_a_class_without_pods_is_forgotten() -> None:
 
 
 def test_counts_are_spread_over_the_rows_of_a_table() -> None:
-    table = NodeTable()
+    table = ClusterNodeTable()
     for name in ("a", "b", "c"):
         table.put_node(node(name).build())
     classes = classes_of(WEB, WEB, WEB.node("c"), WEB.node("unknown"), WEB.label("app", "db").node("b"))

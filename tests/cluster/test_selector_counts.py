@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pilotage.api.indexes import PodClass
-from pilotage.cluster import selector_counts
+from pilotage.cluster import pod_classes
 from pilotage.cluster.state import Cluster
 from pilotage.testing import node, pod
 
@@ -86,8 +86,8 @@ def test_counts_are_read_only(cluster: Cluster) -> None:
 
 def test_forgotten_questions_and_classes_are_counted_anew(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """More questions and classes than are kept, asked and changed in turns, still give exact answers."""
-    monkeypatch.setattr(selector_counts, "_KEPT_QUESTIONS", 3)
-    monkeypatch.setattr(selector_counts, "_KEPT_CLASSES", 4)
+    monkeypatch.setattr(pod_classes, "_KEPT_QUESTIONS", 3)
+    monkeypatch.setattr(pod_classes, "_KEPT_CLASSES", 4)
     rng = np.random.default_rng(5)
     expected = dict.fromkeys(range(9), 0)
     for number in range(300):

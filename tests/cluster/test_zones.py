@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pilotage.cluster.node_table import NodeTable, zone_of
+from pilotage.cluster.node_table import ClusterNodeTable, zone_of
 from pilotage.testing import NodeBuilder, node
 
 BETA = "failure-domain.beta.kubernetes.io"
@@ -15,14 +15,14 @@ def walk(*nodes: NodeBuilder) -> list[str]:
     return order_of(table_of(*nodes))
 
 
-def table_of(*nodes: NodeBuilder) -> NodeTable:
-    table = NodeTable()
+def table_of(*nodes: NodeBuilder) -> ClusterNodeTable:
+    table = ClusterNodeTable()
     for built in nodes:
         table.put_node(built.build())
     return table
 
 
-def order_of(table: NodeTable) -> list[str]:
+def order_of(table: ClusterNodeTable) -> list[str]:
     return [table.names[row] for row in table.order]
 
 

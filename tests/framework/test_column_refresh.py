@@ -26,7 +26,7 @@ from pilotage.api import (
 )
 from pilotage.cluster.state import Cluster
 from pilotage.framework.evaluation import Evaluator
-from pilotage.framework.ranking import choose
+from pilotage.framework.shared_columns import choose
 from pilotage.model import Pod
 from pilotage.testing import node, pod
 from tests.framework.scripted_plugins import profile_of

@@ -13,7 +13,7 @@ from pilotage.cluster.state import Cluster
 from pilotage.framework.diagnosis import Diagnosis
 from pilotage.framework.errors import PluginError
 from pilotage.framework.evaluation import Evaluator
-from pilotage.framework.ranking import REFUSED
+from pilotage.framework.shared_columns import REFUSED
 from pilotage.model import Pod
 from pilotage.plugins import NodeName
 from pilotage.testing import node, pod

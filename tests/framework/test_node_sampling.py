@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pilotage.api import Plugin
-from pilotage.cluster.node_table import NodeTable
+from pilotage.cluster.node_table import ClusterNodeTable
 from pilotage.framework.node_sampling import NodeSampling, number_to_find
 from pilotage.framework.profile import Profile
 from pilotage.plugins import PrioritySort
@@ -16,8 +16,8 @@ from pilotage.testing import node
 from tests.framework.scripted_plugins import NullBinder, scripted
 
 
-def table_of(count: int) -> NodeTable:
-    table = NodeTable()
+def table_of(count: int) -> ClusterNodeTable:
+    table = ClusterNodeTable()
     for number in range(count):
         table.put_node(node(f"n{number}").build())
     return table

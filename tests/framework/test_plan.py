@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pilotage.framework.plan import plan_for
-from pilotage.framework.profile import Profile
+from pilotage.framework.profile import Profile, plan_for
 from pilotage.plugins import DefaultBinder, PrioritySort, TaintToleration
 from pilotage.testing import pod
 

@@ -12,7 +12,7 @@ from pilotage.api.plugin import Plugin
 from pilotage.config.kinds import PluginRef, PluginSet, ProfileConfiguration
 from pilotage.config.load import parse_configuration
 from pilotage.config.problems import Problem
-from pilotage.framework.plugin_sets import Catalog, Layout, lay_out, merge
+from pilotage.framework.plugin_sets import Catalog, EnabledPlugins, lay_out, merge
 from pilotage.framework.registry import Registry
 
 
@@ -49,7 +49,7 @@ def profile(text: str) -> ProfileConfiguration:
     return parse_configuration(header + body).scheduler.profiles[0]
 
 
-def laid_out(text: str = "{}", catalog: Catalog = CATALOG) -> Layout:
+def laid_out(text: str = "{}", catalog: Catalog = CATALOG) -> EnabledPlugins:
     problems: list[Problem] = []
     layout = lay_out(profile(text), catalog, problems)
     assert problems == []

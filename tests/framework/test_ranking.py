@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from pilotage.cluster.node_table import NodeTable
-from pilotage.framework.ranking import REFUSED, choose, heap_walk
+from pilotage.cluster.node_table import ClusterNodeTable
+from pilotage.framework.shared_columns import REFUSED, choose, heap_walk
 from pilotage.rng import seeded
 from pilotage.testing import node
 
@@ -33,14 +33,14 @@ def heap_root(scores: Sequence[int]) -> int:
     return heap[0][1]
 
 
-def table_of(zones: Sequence[str]) -> NodeTable:
-    table = NodeTable()
+def table_of(zones: Sequence[str]) -> ClusterNodeTable:
+    table = ClusterNodeTable()
     for number, zone in enumerate(zones):
         table.put_node(node(f"n{number}").zone(zone).build())
     return table
 
 
-def expected(table: NodeTable, totals: Sequence[int]) -> int | None:
+def expected(table: ClusterNodeTable, totals: Sequence[int]) -> int | None:
     """The feasible nodes in walking order go into the heap."""
     feasible = [int(row) for row in table.order if totals[row] != REFUSED]
     return feasible[heap_root([totals[row] for row in feasible])] if feasible else None
@@ -70,7 +70,7 @@ def test_the_first_node_wins_if_it_is_among_the_best() -> None:
 
 def test_without_a_feasible_node_there_is_no_choice() -> None:
     assert choose(np.array([REFUSED, REFUSED]), table_of("aa")) is None
-    assert choose(np.array([], dtype=np.int64), NodeTable()) is None
+    assert choose(np.array([], dtype=np.int64), ClusterNodeTable()) is None
 
 
 def test_a_total_of_nothing_is_feasible() -> None:

@@ -59,7 +59,7 @@ def _fields_at_default(struct: msgspec.Struct, path: str) -> list[str]:
     for field in msgspec.structs.fields(struct):
         value: Any = getattr(struct, field.name)
         default = field.default_factory() if field.default is msgspec.NODEFAULT else field.default
-        if field.name in ("namespace", "memo") or (field.name == "metadata" and path):
+        if field.name == "namespace" or (field.name == "metadata" and path):
             continue  # nested metadata is that of a template: a few labels
         if value == default:
             found.append(f"{path}.{field.name}")

@@ -7,6 +7,7 @@ import json
 import weakref
 from typing import Any
 
+import msgspec
 import pytest
 
 from pilotage.model.errors import DecodeError
@@ -166,6 +167,13 @@ def test_spec_and_its_memo_go_when_the_last_pod_goes() -> None:
     gc.collect()
     assert watcher() is None
     assert _decode(_pod(spec={"priority": 4711})).spec.memo == {}
+
+
+def test_what_is_kept_with_a_spec_is_no_part_of_its_json() -> None:
+    pod = _decode(_pod(spec={"priority": 4713}))
+    before = msgspec.json.encode(pod)
+    pod.spec.memo[len] = 1
+    assert msgspec.json.encode(pod) == before
 
 
 def test_a_field_called_memo_in_the_json_is_ignored() -> None:

@@ -6,8 +6,7 @@ from collections.abc import Callable, Coroutine, Generator
 from typing import Any
 
 from pilotage.api.calls import OnOutcome, Outcome, Seen
-from pilotage.calls.call_queue import CallQueue
-from pilotage.calls.slot import CallSlot
+from pilotage.calls.call_queue import CallQueue, CallSlot
 from pilotage.kube.errors import ApiStatusError
 
 

@@ -22,9 +22,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from pilotage.api.calls import ApiCall, Ending, Lane, Outcome, Why
 from pilotage.api.conditions import PodCondition
 from pilotage.calls.binding import PodBinding
-from pilotage.calls.call_queue import CallQueue
+from pilotage.calls.call_queue import CallQueue, CallSlot
 from pilotage.calls.pod_status import PodStatusPatch
-from pilotage.calls.slot import CallSlot
 from pilotage.calls.victim_eviction import VictimEviction
 from pilotage.kube.errors import ApiStatusError
 from pilotage.kube.transport import TransportError

@@ -21,8 +21,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from pilotage.api.calls import Ending, Lane, Outcome
-from pilotage.calls.call_queue import CallQueue
-from pilotage.calls.slot import CallSlot
+from pilotage.calls.call_queue import CallQueue, CallSlot
 from pilotage.kube.errors import ApiStatusError
 from pilotage.kube.transport import TransportError
 from pilotage.model import KINDS

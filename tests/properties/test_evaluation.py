@@ -16,7 +16,7 @@ from pilotage.api import CycleState
 from pilotage.cluster.state import Cluster
 from pilotage.cycle.placement import ProfileEngine
 from pilotage.framework.diagnosis import Diagnosis
-from pilotage.framework.ranking import REFUSED
+from pilotage.framework.shared_columns import REFUSED
 from pilotage.plugins import (
     NodeAffinity,
     NodeName,

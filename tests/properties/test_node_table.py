@@ -13,7 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from pilotage.cluster.node_table import NodeTable
+from pilotage.cluster.node_table import ClusterNodeTable
 from pilotage.cluster.state import Cluster
 from pilotage.model import Pod
 from pilotage.testing import NodeBuilder, PodBuilder, node, pod
@@ -197,7 +197,7 @@ class ClusterLives(RuleBasedStateMachine):
 class Follower:
     """Keeps `free("cpu")` by looking only at rows that the log names."""
 
-    def __init__(self, table: NodeTable) -> None:
+    def __init__(self, table: ClusterNodeTable) -> None:
         self._table = table
         self._mark = table.mark
         self._structure = table.structure
@@ -214,7 +214,7 @@ class Follower:
         self._mark, self._structure = table.mark, table.structure
 
 
-def _by_name(table: NodeTable, column: Any) -> dict[str, Any]:
+def _by_name(table: ClusterNodeTable, column: Any) -> dict[str, Any]:
     assert isinstance(column, np.ndarray) and len(column) == len(table)
     return dict(zip(table.names, column.tolist(), strict=True))
 

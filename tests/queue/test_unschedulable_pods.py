@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from pilotage.queue.sub_queues import QueuedPodInfo
-from pilotage.queue.unschedulable_pods import UnschedulablePods
+from pilotage.queue.sub_queues import QueuedPodInfo, UnschedulablePods
 from pilotage.testing import PodBuilder, pod
 
 

@@ -11,7 +11,7 @@ from pilotage.observe.metrics import Metrics
 from pilotage.plugins import PrioritySort
 from pilotage.queue.backoff import BackoffPolicy
 from pilotage.queue.hints import HintTable
-from pilotage.queue.scheduling_queue import SchedulingQueue
+from pilotage.queue.scheduling_queue import QueueSettings, SchedulingQueue
 from pilotage.queue.sub_queues import SubQueue, Ticket
 from pilotage.testing import PodBuilder
 
@@ -82,7 +82,7 @@ class WaitingRoom:
             sort_key=PrioritySort().sort_key,
             gatekeeper=self._gatekeeper,
             hints=HintTable(profiles, self.metrics),
-            backoff=backoff,
+            settings=QueueSettings(backoff or BackoffPolicy()),
             listeners=[lambda entry, why: self.moves.append((entry.home.value, why))],
         )
 

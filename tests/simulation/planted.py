@@ -14,8 +14,7 @@ from typing import Any
 from unittest import mock
 
 from pilotage.calls import fenced_writer
-from pilotage.cluster.nominations import Nominations
-from pilotage.cluster.state import Cluster
+from pilotage.cluster.state import Cluster, Nominations
 from pilotage.cycle.intake import Intake
 from pilotage.jobs.controller.release_order import ReleaseOrder
 from pilotage.jobs.controller.status_writes import StatusWrites

@@ -23,7 +23,7 @@ import pytest
 
 from pilotage.api import CycleState, Filter, NodeView, Plugin, Rejection
 from pilotage.assembly import SchedulerProcess, options_from_configuration
-from pilotage.cluster.change_log import ChangeLog
+from pilotage.change_log import ChangeLog
 from pilotage.config.kinds import SchedulerConfiguration
 from pilotage.kube.client import KubeClient
 from pilotage.model import Pod

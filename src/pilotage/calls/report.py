@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from pilotage.api.calls import Lane
-from pilotage.calls.call_queue import CallQueue
-from pilotage.calls.slot import CallSlot, Place
+from pilotage.calls.call_queue import CallQueue, CallSlot, Place
 from pilotage.observe.instruments import Labels
 from pilotage.observe.metrics import Metrics
 

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pilotage.api.table import Codes, Mask, Scores
-from pilotage.cluster.change_log import ChangeLog
+from pilotage.change_log import ChangeLog
 from pilotage.cluster.columns import Amounts, CodedColumn, Column
 from pilotage.cluster.label_columns import LabelColumns
 from pilotage.cluster.lower_priority import LowerPriority
@@ -77,7 +77,7 @@ _SPARE_TAINT_SETS = 64
 _SCORED = ("cpu", "memory")
 
 
-class NodeTable:
+class ClusterNodeTable:
     """The mutable table. Plugins see it through the read-only protocol `pilotage.api.NodeTable`."""
 
     def __init__(self) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from pilotage.api.views import NodeView
 from pilotage.cluster.lower_priority import LowerPriority
-from pilotage.cluster.node_table import NodeTable
+from pilotage.cluster.node_table import ClusterNodeTable
 from pilotage.model import Node, Pod
 from pilotage.model.node import Taint
 from pilotage.model.pod_resources import assigned_non_zero_requests, assigned_requests
@@ -25,7 +25,7 @@ class RowView:
 
     __slots__ = ("_row", "_table")
 
-    def __init__(self, table: NodeTable, row: int) -> None:
+    def __init__(self, table: ClusterNodeTable, row: int) -> None:
         self._table = table
         self._row = row
 
@@ -118,7 +118,7 @@ class ThinnedNode(DerivedNode):
 
     __slots__ = ("_gone", "_row")
 
-    def __init__(self, table: NodeTable, row: int, gone: LowerPriority) -> None:
+    def __init__(self, table: ClusterNodeTable, row: int, gone: LowerPriority) -> None:
         super().__init__(RowView(table, row))
         self._row = row
         self._gone = gone

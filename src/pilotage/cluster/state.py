@@ -15,25 +15,88 @@ server last told, which comes back if the call fails.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
 import msgspec
 
 from pilotage.api.kinds import Kind, WatchedKinds
+from pilotage.change_log import ChangeLog
 from pilotage.cluster.indexes import NODE, POD, Content, Indexes, IndexT
-from pilotage.cluster.node_table import NodeTable
+from pilotage.cluster.node_table import ClusterNodeTable
 from pilotage.cluster.node_view import RowView
-from pilotage.cluster.nominations import Nominations
-from pilotage.cluster.pod_classes import PodClasses
-from pilotage.cluster.selector_counts import SelectorCounts
+from pilotage.cluster.pod_classes import PodClasses, SelectorCounts
 from pilotage.model import Node, Pod
 from pilotage.observe.skipped_objects import SkippedObjects
 
 
 class AssumeError(Exception):
     """The pod is on a node already: two decisions for one pod."""
+
+
+class Nominations:
+    """Pods that are nominated to a node, by node and by UID: they made room there and wait for it to become free."""
+
+    def __init__(self) -> None:
+        self._node_of: dict[str, str] = {}
+        self._by_node: dict[str, dict[str, Pod]] = {}
+        self.log: ChangeLog[str] = ChangeLog()
+        """Names of the nodes whose nominations have changed."""
+
+    def __len__(self) -> int:
+        return len(self._node_of)
+
+    def nominate(self, pod: Pod, node_name: str) -> None:
+        """Remember (or with "" forget) the nominated node of the pod."""
+        if node_name and self._node_of.get(pod.uid) == node_name and self._is_renewal(pod, node_name):
+            self._by_node[node_name][pod.uid] = pod
+            return
+        self.remove(pod.uid)
+        if node_name:
+            self._node_of[pod.uid] = node_name
+            self._by_node.setdefault(node_name, {})[pod.uid] = pod
+            self.log.touch(node_name)
+
+    def _is_renewal(self, pod: Pod, node_name: str) -> bool:
+        """Is this the pod that is nominated, with nothing new that filters could look at?"""
+        known = self._by_node[node_name][pod.uid]
+        return known.spec is pod.spec and known.labels == pod.labels
+
+    def remove(self, uid: str) -> None:
+        node_name = self._node_of.pop(uid, None)
+        if node_name is None:
+            return
+        pods = self._by_node[node_name]
+        del pods[uid]
+        if not pods:
+            del self._by_node[node_name]
+        self.log.touch(node_name)
+
+    def follow(self, old: Pod | None, new: Pod) -> None:
+        """A pending pod changed: its status decides, unless only we know of its nomination yet."""
+        before = "" if old is None else old.status.nominated_node_name
+        after = new.status.nominated_node_name
+        if not before and not after:
+            after = self._node_of.get(new.uid, "")
+            if not after:
+                return
+        self.nominate(new, after)
+
+    def node_of(self, uid: str) -> str:
+        return self._node_of.get(uid, "")
+
+    def on(self, node_name: str) -> list[Pod]:
+        return list(self._by_node.get(node_name, {}).values())
+
+    def nodes(self) -> Iterator[str]:
+        return iter(self._by_node)
+
+    def check(self) -> None:
+        """Verify the invariants; for tests."""
+        filed = {uid: node for node, pods in self._by_node.items() for uid in pods}
+        assert filed == self._node_of
+        assert all(self._by_node.values())
 
 
 class _Placed(msgspec.Struct, eq=False):
@@ -48,7 +111,7 @@ class Cluster:
         """`skipped` is told of objects that an index of a plugin cannot take; `kinds` are those that are watched."""
         self.kinds = kinds if kinds is not None else WatchedKinds()
         self.skipped = skipped if skipped is not None else SkippedObjects()
-        self.nodes = NodeTable()
+        self.nodes = ClusterNodeTable()
         self.classes = PodClasses()
         self._placed: dict[str, _Placed] = {}
         self._pods_on_unknown_nodes: dict[str, dict[str, Pod]] = {}
@@ -59,6 +122,48 @@ class Cluster:
         self._indexes = Indexes(self._content, self.skipped, self.kinds)
         self.nominations = Nominations()
         self.counts = SelectorCounts(self.nodes, self.classes)
+
+    # --- as the API server tells -------------------------------------------------------------------------------
+
+    def put(self, kind: str, obj: Any, received: Any | None = None) -> Any | None:
+        """An object of any kind: kept, and what it means for nodes, pods and nominations; returns the version before.
+
+        Finished pods are taken out. `received` is what was told, if `obj` is what will be.
+        """
+        if kind == "Pod" and obj.is_finished:
+            known = self._objects["Pod"].get(obj.key)
+            self.remove(kind, obj)
+            return known
+        old = self.put_object(kind, obj, received)
+        if kind == "Node":
+            self.put_node(obj)
+        elif kind == "Pod" and obj.node_name:
+            self.put_pod(obj)
+            self.nominations.remove(obj.uid)
+        elif kind == "Pod":
+            self.nominations.follow(old, obj)
+        return old
+
+    def remove(self, kind: str, obj: Any) -> None:
+        """The object is gone, and what it meant with it."""
+        for step in self._removals(kind, obj):
+            step()
+
+    def discard(self, kind: str, obj: Any) -> None:
+        """Take out what is there of an object that could not be put in as a whole; does not raise."""
+        for step in self._removals(kind, obj):
+            with suppress(Exception):
+                step()
+        self._objects.get(kind, {}).pop(obj.key, None)
+        self._placed.pop(obj.uid, None)
+
+    def _removals(self, kind: str, obj: Any) -> list[Callable[[], object]]:
+        steps: list[Callable[[], object]] = [lambda: self.remove_object(kind, obj.key)]
+        if kind == "Pod":
+            steps += [lambda: self.remove_pod(obj.uid), lambda: self.nominations.remove(obj.uid)]
+        elif kind == "Node":
+            steps.append(lambda: self.remove_node(obj.name))
+        return steps
 
     # --- nodes -------------------------------------------------------------------------------------------------
 
@@ -247,19 +352,6 @@ class Cluster:
             self._received.pop((kind, key), None)
             self._indexes.object_removed(kind, old)
         return old
-
-    def discard(self, kind: str, obj: Any) -> None:
-        """Take out what is there of an object that could not be put in as a whole; does not raise."""
-        steps: list[Callable[[], object]] = [lambda: self.remove_object(kind, obj.key)]
-        if kind == "Pod":
-            steps += [lambda: self.remove_pod(obj.uid), lambda: self.nominations.remove(obj.uid)]
-        elif kind == "Node":
-            steps.append(lambda: self.remove_node(obj.name))
-        for step in steps:
-            with suppress(Exception):
-                step()
-        self._objects.get(kind, {}).pop(obj.key, None)
-        self._placed.pop(obj.uid, None)
 
     def check(self) -> None:
         """Verify the invariants; for tests."""

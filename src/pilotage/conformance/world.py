@@ -33,13 +33,7 @@ def load_cluster(objects: list[Object]) -> Cluster:
         kind = kind_of(raw.get("kind", ""))
         if kind is None:
             raise CaseError(f"an object of the unknown kind {raw.get('kind')!r}")
-        obj = kind.decode(msgspec.json.encode(raw))
-        if isinstance(obj, Pod):
-            _put_pod(cluster, obj)
-            continue
-        cluster.put_object(kind.kind, obj)
-        if kind.kind == "Node":
-            cluster.put_node(obj)
+        cluster.put(kind.kind, kind.decode(msgspec.json.encode(raw)))
     return cluster
 
 
@@ -49,16 +43,6 @@ def cluster_of(case: Case) -> Cluster:
         return load_cluster(case.objects)
     except (CaseError, DecodeError) as error:
         raise CaseError(f"{case.name}: {error}") from error
-
-
-def _put_pod(cluster: Cluster, pod: Pod) -> None:
-    if pod.is_finished:
-        return
-    cluster.put_object("Pod", pod)
-    if pod.node_name:
-        cluster.put_pod(pod)
-    else:
-        cluster.nominations.follow(None, pod)
 
 
 def load_world(case: Case, options: SchedulerOptions) -> World:

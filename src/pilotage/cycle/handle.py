@@ -33,7 +33,7 @@ from pilotage.cycle.placement import ProfileEngine
 from pilotage.cycle.plugin_tasks import BackgroundWork, PluginTasks, check_background
 from pilotage.cycle.requeueing import Requeueing
 from pilotage.framework.waiting_pods import WaitingPods
-from pilotage.framework.what_if import Nesting, WhatIf
+from pilotage.framework.what_if import Nesting, ProfileWhatIf
 from pilotage.model import Pod
 from pilotage.model.codec import json_of
 from pilotage.observe.instruments import Counter, Histogram
@@ -193,11 +193,11 @@ class FrameworkHandle:
     def withdraw_nominations(self, pods: Iterable[Pod]) -> None:
         self._effects.withdraw_nominations(pods)
 
-    def what_if(self, pod: Pod, budget: Budget = UNLIMITED) -> WhatIf:
+    def what_if(self, pod: Pod, budget: Budget = UNLIMITED) -> ProfileWhatIf:
         engine = self._engines.get(self.profile_name)
         if engine is None:
             raise RuntimeError("what_if: the plugins are still being made; ask from an extension point")
-        return WhatIf(engine.runner, engine.evaluator, engine.nodes, self._nesting, pod, budget)
+        return ProfileWhatIf(engine.runner, engine.evaluator, engine.nodes, self._nesting, pod, budget)
 
     def search_victims(
         self, state: CycleState, pod: Pod, rows: Rows, wanted: int, policy: VictimPolicy | None = None

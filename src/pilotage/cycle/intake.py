@@ -196,7 +196,7 @@ class Intake:
             specific(obj)
             return
         received, obj = obj, self._calls.sync(obj.uid, obj)
-        old = self._cluster.put_object(kind, obj, received)
+        old = self._cluster.put(kind, obj, received)
         event = (self._added if old is None else self._updated).get(kind)
         if event is not None:
             self._queue.on_event(event, old, obj)
@@ -215,7 +215,7 @@ class Intake:
     # --- device taint rules ------------------------------------------------------------------------------------
 
     def _put_taint_rule(self, rule: DeviceTaintRule) -> None:
-        self._on_taint_rule(self._cluster.put_object("DeviceTaintRule", rule), rule)
+        self._on_taint_rule(self._cluster.put("DeviceTaintRule", rule), rule)
 
     def _remove_taint_rule(self, rule: DeviceTaintRule) -> None:
         self._on_taint_rule(self._cluster.remove_object("DeviceTaintRule", rule.key), None)
@@ -244,8 +244,7 @@ class Intake:
     # --- nodes -------------------------------------------------------------------------------------------------
 
     def _put_node(self, node: Node) -> None:
-        old = self._cluster.put_object("Node", node)
-        self._cluster.put_node(node)
+        old = self._cluster.put("Node", node)
         if old is None:
             self._queue.on_event(_NODE_ADDED, None, node)
             return

@@ -14,7 +14,7 @@ from typing import Any
 
 from pilotage.api.events import ClusterEvent
 from pilotage.clock import Clock
-from pilotage.cluster.nominations import Nominations
+from pilotage.cluster.state import Nominations
 from pilotage.cycle.cluster_writes import ClusterWrites
 from pilotage.cycle.inbox import Inbox
 from pilotage.model import Pod

@@ -188,7 +188,7 @@ def _taint_text(taint: Taint) -> str:
 
 def with_spec(pod: Pod, **changes: Any) -> Pod:
     """The pod with some fields of its spec exchanged."""
-    fields = {name: value for name, value in asdict(pod.spec).items() if name != "memo"}
+    fields = asdict(pod.spec)
     return msgspec.structs.replace(pod, spec=shared_spec(PodSpecFields(**{**fields, **changes})))
 
 

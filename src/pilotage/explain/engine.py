@@ -17,7 +17,7 @@ from pilotage.cycle.placement import ProfileEngine
 from pilotage.kube.client import KubeClient, ListOptions
 from pilotage.kube.discovery import why_not_served
 from pilotage.kube.errors import ApiStatusError
-from pilotage.model import KINDS, DecodeError, KindInfo, Pod
+from pilotage.model import KINDS, DecodeError, KindInfo
 from pilotage.rng import seeded
 
 log = logging.getLogger(__name__)
@@ -87,25 +87,10 @@ async def _list(cluster: Cluster, client: KubeClient, kind: KindInfo) -> bool:
 def put(cluster: Cluster, kind: str, obj: Any) -> None:
     """An object that cannot be put in is left out, as the scheduler leaves it out."""
     try:
-        _put(cluster, kind, obj)
+        cluster.put(kind, obj)
     except Exception as error:
         cluster.skipped.skip(kind, obj.key, "intake", error)
         cluster.discard(kind, obj)
-
-
-def _put(cluster: Cluster, kind: str, obj: Any) -> None:
-    if not isinstance(obj, Pod):
-        cluster.put_object(kind, obj)
-        if kind == "Node":
-            cluster.put_node(obj)
-        return
-    if obj.is_finished:
-        return
-    cluster.put_object(kind, obj)
-    if obj.node_name:
-        cluster.put_pod(obj)
-    else:
-        cluster.nominations.follow(None, obj)
 
 
 def thinking_engines(cluster: Cluster, clock: Clock, options: SchedulerOptions) -> dict[str, ProfileEngine]:

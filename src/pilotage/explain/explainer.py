@@ -23,7 +23,7 @@ from pilotage.explain.report import Lack, LackDetail, NearNode, RejectionGroup, 
 from pilotage.framework.diagnosis import Diagnosis
 from pilotage.framework.errors import PluginError
 from pilotage.framework.profile import name_of
-from pilotage.framework.ranking import choose
+from pilotage.framework.shared_columns import choose
 from pilotage.model import Pod
 from pilotage.model.suggestions import suggestion
 

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
 from pilotage.api.state import CycleState
-from pilotage.cluster.node_table import NodeTable
-from pilotage.cluster.nominations import Nominations
-from pilotage.framework.plan import class_of
-from pilotage.framework.profile import Profile
+from pilotage.cluster.node_table import ClusterNodeTable
+from pilotage.cluster.state import Nominations
+from pilotage.framework.profile import Profile, class_of
 from pilotage.model import Pod
 
 T = TypeVar("T")
@@ -28,7 +27,7 @@ class RowChanges:
 
     __slots__ = ("_nodes", "_nominations", "_seen")
 
-    def __init__(self, nodes: NodeTable, nominations: Nominations) -> None:
+    def __init__(self, nodes: ClusterNodeTable, nominations: Nominations) -> None:
         self._nodes = nodes
         self._nominations = nominations
         self._seen = self._look()
@@ -72,7 +71,7 @@ class ClassMemory(Generic[T]):
     def __init__(
         self,
         profile: Profile,
-        nodes: NodeTable,
+        nodes: ClusterNodeTable,
         nominations: Nominations,
         make: Callable[[Pod], T],
         update: Callable[[T, Pod, Sequence[int]], bool],

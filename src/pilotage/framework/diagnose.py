@@ -13,7 +13,7 @@ import numpy as np
 from pilotage.api.plugin import Plugin
 from pilotage.api.state import CycleState
 from pilotage.api.table import Mask
-from pilotage.cluster.node_table import NodeTable
+from pilotage.cluster.node_table import ClusterNodeTable
 from pilotage.framework.diagnosis import SILENT, Diagnosis, Rejected, RejectedRows
 from pilotage.framework.node_questions import NodeQuestions
 from pilotage.framework.nominated_pods_filter import NominatedPodsFilter
@@ -28,7 +28,7 @@ class WhyNot:
     def __init__(
         self,
         profile: Profile,
-        nodes: NodeTable,
+        nodes: ClusterNodeTable,
         questions: NodeQuestions,
         contested: NominatedPodsFilter,
         memory: RejectionMemory,

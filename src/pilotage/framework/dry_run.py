@@ -17,9 +17,9 @@ from pilotage.api.state import CycleState
 from pilotage.api.views import NodeView
 from pilotage.cluster.lower_priority import LowerPriority
 from pilotage.cluster.node_rows import ViewRows
-from pilotage.cluster.node_table import NodeTable
+from pilotage.cluster.node_table import ClusterNodeTable
 from pilotage.cluster.node_view import ImaginedNode, RowView, ThinnedNode
-from pilotage.cluster.nominations import Nominations
+from pilotage.cluster.state import Nominations
 from pilotage.framework.diagnosis import Rejected
 from pilotage.framework.errors import PluginError, error_text
 from pilotage.framework.profile import Profile, name_of
@@ -42,7 +42,7 @@ class FilterCall(NamedTuple):
 class DryRun:
     """Tries pods on single nodes."""
 
-    def __init__(self, profile: Profile, nodes: NodeTable, nominations: Nominations) -> None:
+    def __init__(self, profile: Profile, nodes: ClusterNodeTable, nominations: Nominations) -> None:
         self._nodes = nodes
         self._nominations = nominations
         self._filters = tuple(
@@ -93,7 +93,7 @@ class PodFilters:
 
     def __init__(
         self,
-        nodes: NodeTable,
+        nodes: ClusterNodeTable,
         state: CycleState,
         pod: Pod,
         filters: Sequence[FilterCall],

@@ -15,19 +15,17 @@ from pilotage.api.state import CycleState
 from pilotage.api.table import Mask, Rows, Scores
 from pilotage.api.views import NodeView
 from pilotage.cluster.node_rows import NodeRows
-from pilotage.cluster.node_table import NodeTable
-from pilotage.cluster.nominations import Nominations
+from pilotage.cluster.node_table import ClusterNodeTable
+from pilotage.cluster.state import Nominations
 from pilotage.framework.diagnose import WhyNot
 from pilotage.framework.diagnosis import Diagnosis, Rejected
 from pilotage.framework.dry_run import DryRun
 from pilotage.framework.node_questions import MAX_SCORE, NodeQuestions
 from pilotage.framework.node_sampling import FOUND, NodeSampling
 from pilotage.framework.nominated_pods_filter import NominatedPodsFilter
-from pilotage.framework.plan import Plan, plan_for
-from pilotage.framework.profile import Profile, name_of
-from pilotage.framework.ranking import REFUSED, Best, Ranking, can_be_ranked, choose
+from pilotage.framework.profile import Plan, Profile, name_of, plan_for
 from pilotage.framework.rejection_memory import RejectionMemory
-from pilotage.framework.shared_columns import ColumnCache, SharedColumns
+from pilotage.framework.shared_columns import REFUSED, Best, ColumnCache, Ranking, SharedColumns, can_be_ranked, choose
 from pilotage.model import Pod
 
 _NONE_JUDGED: Mapping[int, Rejected] = MappingProxyType({})
@@ -37,7 +35,7 @@ class Evaluator:
     """Evaluates nodes for the pods of one profile."""
 
     def __init__(
-        self, profile: Profile, nodes: NodeTable, nominations: Nominations, walk: NodeSampling | None = None
+        self, profile: Profile, nodes: ClusterNodeTable, nominations: Nominations, walk: NodeSampling | None = None
     ) -> None:
         self._profile = profile
         self._nodes = nodes

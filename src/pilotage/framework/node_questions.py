@@ -20,13 +20,12 @@ from pilotage.api.state import CycleState
 from pilotage.api.table import Mask, Rows, Scores
 from pilotage.api.views import NodeView
 from pilotage.cluster.node_rows import NodeRows, ViewRows
-from pilotage.cluster.node_table import NodeTable
+from pilotage.cluster.node_table import ClusterNodeTable
 from pilotage.cluster.node_view import RowView
 from pilotage.framework.diagnosis import SILENT
 from pilotage.framework.dry_run import filter_error
 from pilotage.framework.errors import PluginError, error_text, shown
-from pilotage.framework.plan import Named
-from pilotage.framework.profile import Profile, name_of
+from pilotage.framework.profile import Named, Profile, name_of
 from pilotage.model import Pod
 
 MAX_SCORE: Final = 100
@@ -93,7 +92,7 @@ def checked_one(name: str, score: int) -> int:
 class NodeQuestions:
     """Asks the plugins of one profile."""
 
-    def __init__(self, profile: Profile, nodes: NodeTable) -> None:
+    def __init__(self, profile: Profile, nodes: ClusterNodeTable) -> None:
         self._profile = profile
         self._nodes = nodes
         self._known_views: list[RowView] = []

@@ -14,7 +14,7 @@ import numpy as np
 
 from pilotage.api.state import StateKey
 from pilotage.api.table import Mask, Rows
-from pilotage.cluster.node_table import NodeTable
+from pilotage.cluster.node_table import ClusterNodeTable
 from pilotage.framework.profile import Profile
 
 FOUND: Final = StateKey[Rows]("framework/nodes found")
@@ -35,7 +35,7 @@ def number_to_find(node_count: int, percentage: int, *, has_scores: bool) -> int
 class NodeSampling:
     """Where the next walk over the nodes begins."""
 
-    def __init__(self, nodes: NodeTable) -> None:
+    def __init__(self, nodes: ClusterNodeTable) -> None:
         self._nodes = nodes
         self.start = 0
 

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from pilotage.api.state import CycleState
 from pilotage.api.table import Mask, Rows
-from pilotage.cluster.node_table import NodeTable
-from pilotage.cluster.nominations import Nominations
+from pilotage.cluster.node_table import ClusterNodeTable
+from pilotage.cluster.state import Nominations
 from pilotage.framework.class_memory import ClassMemory
 from pilotage.framework.diagnosis import Rejected
 from pilotage.framework.dry_run import DryRun
@@ -72,7 +72,7 @@ class Verdicts:
 class NominatedPodsFilter:
     """Answers for the pods of one profile."""
 
-    def __init__(self, profile: Profile, dry_run: DryRun, nodes: NodeTable, nominations: Nominations) -> None:
+    def __init__(self, profile: Profile, dry_run: DryRun, nodes: ClusterNodeTable, nominations: Nominations) -> None:
         self._dry_run = dry_run
         self._nodes = nodes
         self._nominations = nominations

@@ -52,7 +52,7 @@ class Catalog:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class EnabledPlugins:
     """The plugins of a profile."""
 
     plugins: tuple[str, ...]
@@ -61,7 +61,7 @@ class Layout:
     weights: Mapping[str, int]
 
 
-def lay_out(profile: ProfileConfiguration, catalog: Catalog, problems: list[Problem]) -> Layout:
+def lay_out(profile: ProfileConfiguration, catalog: Catalog, problems: list[Problem]) -> EnabledPlugins:
     """Which plugins run at which point; what is wrong is added to `problems`."""
     table = _Table(profile, catalog, problems)
     sets = {point: table.merged(point) for point in POINTS}
@@ -71,7 +71,7 @@ def lay_out(profile: ProfileConfiguration, catalog: Catalog, problems: list[Prob
     weights = table.weights([*sets["score"].enabled, *multi_point])
     table.check_numbers(points)
     table.tell_lost_points(points, [ref.name for ref in multi_point])
-    return Layout(tuple(dict.fromkeys(ref.name for ref in named)), points, weights)
+    return EnabledPlugins(tuple(dict.fromkeys(ref.name for ref in named)), points, weights)
 
 
 def merge(custom: PluginSet, defaults: Sequence[PluginRef]) -> PluginSet:

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from pilotage.api.plugin import Plugin
 from pilotage.api.state import CycleState
 from pilotage.api.table import Mask, Rows
-from pilotage.cluster.node_table import NodeTable
-from pilotage.cluster.nominations import Nominations
+from pilotage.cluster.node_table import ClusterNodeTable
+from pilotage.cluster.state import Nominations
 from pilotage.framework.class_memory import ClassMemory
 from pilotage.framework.combined_reasons import CombinedReasons
 from pilotage.framework.diagnosis import Rejected
@@ -60,7 +60,7 @@ class RejectionMemory:
     def __init__(
         self,
         profile: Profile,
-        nodes: NodeTable,
+        nodes: ClusterNodeTable,
         nominations: Nominations,
         questions: NodeQuestions,
         dry_run: DryRun,

@@ -19,7 +19,7 @@ from pilotage.api.pod_groups import GroupAttempt, NominateMembers, Placement, Pr
 from pilotage.api.results import NodeNames, Nominate, Pending, PreFlight, Reason, Reject, Rejection, Skip, Wait
 from pilotage.api.state import CycleState
 from pilotage.api.table import Mask, Scores
-from pilotage.cluster.node_table import NodeTable
+from pilotage.cluster.node_table import ClusterNodeTable
 from pilotage.framework.diagnosis import ABSENT_PLUGIN, Diagnosis, Rejected, RejectedRows, rejection_text
 from pilotage.framework.errors import PluginError, error_text, shown
 from pilotage.framework.profile import Profile, name_of
@@ -59,7 +59,7 @@ class PostFiltered:
 class Runner:
     """Runs the extension points of one profile."""
 
-    def __init__(self, profile: Profile, nodes: NodeTable) -> None:
+    def __init__(self, profile: Profile, nodes: ClusterNodeTable) -> None:
         self.profile = profile
         self._nodes = nodes
         # Asked for every pod: names and methods are looked up once.

@@ -12,7 +12,7 @@ from pilotage.api.results import Rejection
 from pilotage.api.state import CycleState
 from pilotage.api.views import NodeView
 from pilotage.api.what_if import HypotheticalNode
-from pilotage.cluster.node_table import NodeTable
+from pilotage.cluster.node_table import ClusterNodeTable
 from pilotage.framework.diagnosis import ABSENT_PLUGIN
 from pilotage.framework.dry_run import DryRunNode
 from pilotage.framework.evaluation import Evaluator
@@ -42,11 +42,11 @@ class Nesting:
         self._depth -= 1
 
 
-class WhatIf:
+class ProfileWhatIf:
     """The pod after a PreFilter of its own: nothing that a scheduling cycle has in its state is touched."""
 
     def __init__(
-        self, runner: Runner, evaluator: Evaluator, nodes: NodeTable, nesting: Nesting, pod: Pod, budget: Budget
+        self, runner: Runner, evaluator: Evaluator, nodes: ClusterNodeTable, nesting: Nesting, pod: Pod, budget: Budget
     ) -> None:
         """`nesting` is the same for all that may be asked within each other."""
         self.pod = pod
@@ -98,7 +98,7 @@ class WhatIfNode:
 
     __slots__ = ("_node", "_row", "_what_if")
 
-    def __init__(self, what_if: WhatIf, row: int, node: DryRunNode) -> None:
+    def __init__(self, what_if: ProfileWhatIf, row: int, node: DryRunNode) -> None:
         self._what_if = what_if
         self._row = row
         self._node = node

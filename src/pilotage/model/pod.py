@@ -124,7 +124,7 @@ def decode_pod(data: bytes) -> Pod:
 
 def shared_spec(fields: PodSpecFields) -> PodSpec:
     """The one PodSpec with this content; for those who build pods instead of decoding them."""
-    own = {name: value for name, value in asdict(fields).items() if name != "memo"}
+    own = asdict(fields)
     own["volumes"] = tuple(volume for volume in fields.volumes if volume.matters)
     return unique_spec(PodSpec(**own))
 

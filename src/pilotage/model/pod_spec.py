@@ -7,6 +7,7 @@ once for a whole Deployment, and `old.spec is new.spec` tells that an update cha
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -155,11 +156,14 @@ class TemplateSpec(PodSpecFields, frozen=True):
     runtime_class_name: str = ""
 
 
-class PodSpec(PodSpecFields, frozen=True, eq=False, weakref=True, gc=True):
+class PodSpec(PodSpecFields, frozen=True, eq=False, weakref=True, gc=True, dict=True):
     """One object per distinct content: compared and hashed by identity.
 
     `memo` may hold anything derived from the spec, but nothing that leads to a Pod, such as a plugin: pods are
     invisible to the garbage collector, so that a spec which refers back to its pod would live for ever.
     """
 
-    memo: dict[Any, Any] = msgspec.field(default_factory=dict)
+    @cached_property
+    def memo(self) -> dict[Any, Any]:
+        """Beside the fields: it is not encoded, and a copy with other fields has one of its own."""
+        return {}

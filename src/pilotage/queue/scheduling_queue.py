@@ -22,6 +22,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from pilotage.api.conditions import is_put_aside
@@ -32,7 +33,7 @@ from pilotage.model.pod_group import PodGroup
 from pilotage.observe.decision_log import DecisionLog, shorten
 from pilotage.observe.verbosity import QUEUE_MOVES
 from pilotage.queue.backoff import BackoffPolicy
-from pilotage.queue.hints import HintTable, Retry
+from pilotage.queue.hints import HintTable, Retry, WakeUp
 from pilotage.queue.pod_groups import GroupMembers, GroupResult, GroupTicket, QueuedGroup
 from pilotage.queue.sub_queues import (
     ASIDE,
@@ -45,9 +46,8 @@ from pilotage.queue.sub_queues import (
     SortKey,
     SubQueue,
     Ticket,
+    UnschedulablePods,
 )
-from pilotage.queue.unschedulable_pods import UnschedulablePods
-from pilotage.queue.wake_up import WakeUp
 
 Gatekeeper = Callable[[Pod], tuple[str, str] | None]
 """PreEnqueue: None lets a pod in, otherwise the plugin that gates it and its message."""
@@ -74,6 +74,18 @@ Ended = tuple[QueuedPodInfo, float | None, float, str]
 """A pod that left the queue: when it was popped (None: never), when it left, and the node if it was bound."""
 
 
+class QueueSettings(msgspec.Struct, frozen=True):
+    """What can be chosen about waiting."""
+
+    backoff: BackoffPolicy = msgspec.field(default_factory=BackoffPolicy)
+    max_wait_seconds: float = DEFAULT_MAX_WAIT_SECONDS
+    """Pods that nothing woke for so long are tried again."""
+    pops_backoff: bool = True
+    """A pod in backoff is popped when nothing is active (SchedulerPopFromBackoffQ)."""
+    has_groups: bool = True
+    """The members of a pod group have one entry together (GenericWorkload)."""
+
+
 class SchedulingQueue:
     """All pending pods of all profiles."""
 
@@ -84,23 +96,20 @@ class SchedulingQueue:
         sort_key: SortKey,
         gatekeeper: Gatekeeper,
         hints: HintTable,
-        backoff: BackoffPolicy | None = None,
-        max_wait_seconds: float = DEFAULT_MAX_WAIT_SECONDS,
-        pops_backoff: bool = True,
-        has_groups: bool = True,
+        settings: QueueSettings | None = None,
         listeners: Sequence[OnMove] = (),
     ) -> None:
         self._clock = SteadyClock(clock)
         self._gatekeeper = gatekeeper
         self._hints = hints
-        self._backoff = backoff or BackoffPolicy()
-        self._max_wait_seconds = max_wait_seconds
-        self._pops_backoff = pops_backoff
-        """Whether a pod in backoff is popped when nothing is active (SchedulerPopFromBackoffQ)."""
+        settings = settings or QueueSettings()
+        self._backoff = settings.backoff
+        self._max_wait_seconds = settings.max_wait_seconds
+        self._pops_backoff = settings.pops_backoff
         self._entries: dict[str, QueuedPodInfo] = {}
         """By the pod's UID; members of a group lead to the entry of their group."""
-        self.has_groups = has_groups
-        self._groups = GroupMembers(has_groups)
+        self.has_groups = settings.has_groups
+        self._groups = GroupMembers(settings.has_groups)
         self._heaps = Heaps(sort_key)
         self._sizes = dict.fromkeys(SubQueue, 0)
         self._pool = UnschedulablePods()

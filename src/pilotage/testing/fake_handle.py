@@ -33,6 +33,7 @@ from pilotage.api.results import Rejection
 from pilotage.api.state import CycleState
 from pilotage.api.table import NodeTable, Rows, Scores
 from pilotage.api.views import IndexT, NodeView, QueuedPod
+from pilotage.api.what_if import WhatIf
 from pilotage.clock import Clock
 from pilotage.cluster.state import Cluster
 from pilotage.framework.evaluation import Evaluator
@@ -41,7 +42,7 @@ from pilotage.framework.preemption.budgets import DisruptionBudgets
 from pilotage.framework.profile import Profile
 from pilotage.framework.runner import Runner
 from pilotage.framework.waiting_pods import WaitingPods
-from pilotage.framework.what_if import Nesting, WhatIf
+from pilotage.framework.what_if import Nesting, ProfileWhatIf
 from pilotage.model import Pod
 from pilotage.observe.declaration import MetricTable
 from pilotage.observe.plugin_metrics import PluginMetricTable
@@ -116,21 +117,13 @@ class FakeHandle:
         """
         for given in objects:
             for key, obj in self._read(given):
-                self.cluster.put_object(key, obj)
-                if key == "Node":
-                    self.cluster.put_node(obj)
-                elif key == "Pod" and obj.node_name:
-                    self.cluster.put_pod(obj)
+                self.cluster.put(key, obj)
 
     def remove(self, *objects: Any) -> None:
         """Objects that are gone; given as to `put`."""
         for given in objects:
             for key, obj in self._read(given):
-                self.cluster.remove_object(key, obj.key)
-                if key == "Node":
-                    self.cluster.remove_node(obj.name)
-                elif key == "Pod":
-                    self.cluster.remove_pod(obj.uid)
+                self.cluster.remove(key, obj)
 
     def _read(self, given: Any) -> list[tuple[str, Any]]:
         kinds = self.cluster.kinds
@@ -192,7 +185,7 @@ class FakeHandle:
     def what_if(self, pod: Pod, budget: Budget = UNLIMITED) -> WhatIf:
         nodes, nominations = self.cluster.nodes, self.cluster.nominations
         evaluator = Evaluator(self._profile, nodes, nominations)
-        return WhatIf(Runner(self._profile, nodes), evaluator, nodes, self._nesting, pod, budget)
+        return ProfileWhatIf(Runner(self._profile, nodes), evaluator, nodes, self._nesting, pod, budget)
 
     def search_victims(
         self, state: CycleState, pod: Pod, rows: Rows, wanted: int, policy: VictimPolicy | None = None
@@ -259,14 +252,10 @@ class FakeHandle:
 
 def _document_of(obj: Any) -> dict[str, Any]:
     """An object in its JSON form, without what our classes leave out."""
-    if isinstance(obj, Pod):
-        # What others keep with the shared spec is no part of it.
-        obj = msgspec.structs.replace(obj, spec=msgspec.structs.replace(obj.spec, memo={}))
     known: dict[str, Any] = msgspec.to_builtins(obj)
     if isinstance(obj, Pod):
         spec, status = known.pop("spec"), known.pop("status")
         spec["nodeName"] = known.pop("node_name")
-        spec.pop("memo", None)
         words = {name: name.title().replace("_", "") for name in known}
         known = {words[name][:1].lower() + words[name][1:]: value for name, value in known.items()}
         known = {"metadata": known, "spec": spec, "status": status}

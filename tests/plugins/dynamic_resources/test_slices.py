@@ -58,7 +58,7 @@ def test_a_pool_of_many_slices_does_not_say_of_each_node_by_name_that_it_changed
                 for number in range(count)
             )
         )
-        return index.log.end
+        return index.log.mark
 
     assert changes(400) < 6 * changes(100)
 
@@ -66,8 +66,8 @@ def test_a_pool_of_many_slices_does_not_say_of_each_node_by_name_that_it_changed
 def test_a_change_of_a_pool_concerns_each_of_its_nodes_once() -> None:
     two = {"name": "p", "resourceSliceCount": 2}
     index = index_of(device_slice("n", device("a"), pool=two), device_slice("m", device("b"), pool=two))
-    before, versions = index.log.end, (index.version("n"), index.version("m"))
+    before, versions = index.log.mark, (index.version("n"), index.version("m"))
     index.object_put("ResourceSlice", None, device_slice("m", device("c"), pool=two))
-    assert set(index.log.since(before) or ()) == {"n", "m"}
+    assert set(index.log.changed_since(before) or ()) == {"n", "m"}
     assert index.version("n") != versions[0]
     assert index.version("m") != versions[1]

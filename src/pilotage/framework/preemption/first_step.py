@@ -18,7 +18,7 @@ from pilotage.api.state import CycleState
 from pilotage.api.table import Mask, Rows
 from pilotage.cluster.lower_priority import WithoutLowerPriority
 from pilotage.cluster.node_rows import NodeRows
-from pilotage.cluster.node_table import NodeTable
+from pilotage.cluster.node_table import ClusterNodeTable
 from pilotage.framework.diagnosis import Rejected
 from pilotage.framework.preemption.outcomes import HOPELESS, PROMISING, Outcomes
 from pilotage.framework.preemption.victims import NO_VICTIMS
@@ -32,7 +32,7 @@ _MOST_REASONS = 62
 class FirstStep:
     """Judges rows with the filters of one profile."""
 
-    def __init__(self, profile: Profile, nodes: NodeTable) -> None:
+    def __init__(self, profile: Profile, nodes: ClusterNodeTable) -> None:
         self._nodes = nodes
         self._filters = tuple((name_of(plugin), plugin) for plugin in profile.filters)
 

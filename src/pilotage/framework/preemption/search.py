@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pilotage.api.preemption import VictimPolicy
 from pilotage.api.state import CycleState
 from pilotage.api.table import Rows
-from pilotage.cluster.node_table import NodeTable
-from pilotage.cluster.nominations import Nominations
+from pilotage.cluster.node_table import ClusterNodeTable
+from pilotage.cluster.state import Nominations
 from pilotage.framework.class_memory import ClassMemory
 from pilotage.framework.dry_run import DryRun
 from pilotage.framework.preemption.budgets import DisruptionBudgets
@@ -45,7 +45,7 @@ class Preemption:
         self,
         profile: Profile,
         dry_run: DryRun,
-        nodes: NodeTable,
+        nodes: ClusterNodeTable,
         nominations: Nominations,
         budgets: DisruptionBudgets,
     ) -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pilotage.api.preemption import Candidate, VictimPolicy
 from pilotage.api.results import Reason, Reject, Rejection
 from pilotage.api.table import Rows
-from pilotage.cluster.node_table import NodeTable
+from pilotage.cluster.node_table import ClusterNodeTable
 from pilotage.framework.diagnosis import ABSENT_PLUGIN, Rejected, unavailable_text
 from pilotage.framework.dry_run import DryRun, PodFilters
 from pilotage.framework.errors import PluginError
@@ -33,7 +33,7 @@ class Walk:
         self,
         filters: PodFilters,
         dry_run: DryRun,
-        nodes: NodeTable,
+        nodes: ClusterNodeTable,
         budgets: DisruptionBudgets,
         outcomes: Outcomes,
         policy: VictimPolicy = KUBE_SCHEDULERS,

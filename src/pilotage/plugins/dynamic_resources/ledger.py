@@ -10,9 +10,9 @@ from collections.abc import Hashable, Iterator, Mapping
 from fractions import Fraction
 from typing import TypeVar
 
+from pilotage.change_log import ChangeLog
 from pilotage.model.quantity import parse_quantity
 from pilotage.model.resource import AllocationResult
-from pilotage.plugins.dynamic_resources.change_log import ChangeLog
 from pilotage.plugins.dynamic_resources.device_ids import DeviceID, PoolID, device_of
 
 _NOTHING: Mapping[str, Fraction] = {}
@@ -76,7 +76,7 @@ class DeviceLedger:
                 self._consume(device, result.consumed_capacity, sign)
             pool = PoolID(result.driver, result.pool)
             _add(self._touched, pool, sign)
-            self.log.append(pool)
+            self.log.touch(pool)
 
     def _consume(self, device: DeviceID, amounts: Mapping[str, str | int | float], sign: int) -> None:
         consumed = self._consumed.setdefault(device, {})

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pilotage.api import ClusterIndex
+from pilotage.change_log import ChangeLog
 from pilotage.model.resource import DeviceTaintRule, ResourceSlice
-from pilotage.plugins.dynamic_resources.change_log import ChangeLog
 from pilotage.plugins.dynamic_resources.device_ids import PoolID
 from pilotage.plugins.dynamic_resources.device_taints import may_select
 from pilotage.plugins.dynamic_resources.pool import Pool, pool_of
@@ -111,10 +111,10 @@ class SliceIndex(ClusterIndex):
         slices = self._pools[changed.pool]
         if len(slices) > _SLICES_TO_NAME:
             self._shared_version += 1
-            self.log.append(None)
+            self.log.touch(None)
             return
         for name in {prepared.spec.node_name or None for prepared in slices.values()}:
-            self.log.append(name)
+            self.log.touch(name)
             if name is not None:
                 self._versions[name] = self._versions.get(name, 0) + 1
             else:
@@ -129,7 +129,7 @@ class SliceIndex(ClusterIndex):
             self.troubled[pool] = seen
         if before is not None or pool in self.troubled:
             self._shared_version += 1
-            self.log.append(None)
+            self.log.touch(None)
 
     def _refresh(self, rules: Sequence[DeviceTaintRule]) -> None:
         """Prepare the slices anew whose devices these rules may be about."""

@@ -12,7 +12,7 @@ from pilotage.model.resource import AllocationResult, ResourceClaim
 from pilotage.plugins.dynamic_resources.claim_update import ClaimUpdate
 from pilotage.plugins.dynamic_resources.requests import PreparedClaim
 from pilotage.plugins.dynamic_resources.search import Picks
-from pilotage.plugins.dynamic_resources.verdicts import Column
+from pilotage.plugins.dynamic_resources.verdicts import VerdictColumn
 
 
 class NodeOutcome(msgspec.Struct, frozen=True):
@@ -41,7 +41,7 @@ class PodClaims(msgspec.Struct, eq=False):
     extended_claim: ResourceClaim | None = None
     """The claim for those that devices serve; without requests unless an earlier attempt left it behind."""
     outcomes: dict[str, NodeOutcome] = msgspec.field(default_factory=dict)
-    column: Column | None = None
+    column: VerdictColumn | None = None
     """What nodes answered to claims like these; in `outcomes` are the answers to just these."""
     reserved: list[Reserved] = msgspec.field(default_factory=list)
     """What Reserve took, in the order of the claims."""

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pilotage.api import ClusterIndex, Handle, NodeTable, Reject
+from pilotage.change_log import ChangeLog
 from pilotage.model import Node
-from pilotage.plugins.dynamic_resources.change_log import ChangeLog
 from pilotage.plugins.dynamic_resources.claim_book import ClaimBook
 from pilotage.plugins.dynamic_resources.requests import PreparedClaim, Question
 from pilotage.plugins.dynamic_resources.search import Picks
@@ -40,13 +40,13 @@ class NodeRoster(ClusterIndex):
         if old is None:
             self.version += 1
         elif old.labels != new.labels:
-            self.relabelled.append(new.name)
+            self.relabelled.touch(new.name)
 
     def node_removed(self, node: Node) -> None:
         self.version += 1
 
 
-class Column:
+class VerdictColumn:
     """The answers of all nodes to one kind of claims."""
 
     def __init__(self, handle: Handle) -> None:
@@ -57,7 +57,7 @@ class Column:
         self._all_rows: NDArray[np.int64] = np.arange(0)
         self._picks: dict[str, Picks] = {}
         self._version = 0
-        self._positions = (0, 0, 0)
+        self._marks = (0, 0, 0)
         self.rejections: list[Reject] = []
         """Rejection number n has the code n + 1."""
         self._forget_all()
@@ -93,14 +93,14 @@ class Column:
 
     def _catch_up(self) -> None:
         index, roster, ledger = self._sources
-        relabelled = roster.relabelled.since(self._positions[0])
-        republished = index.log.since(self._positions[1])
-        taken = ledger.log.since(self._positions[2])
+        relabelled = roster.relabelled.changed_since(self._marks[0])
+        republished = index.log.changed_since(self._marks[1])
+        taken = ledger.log.changed_since(self._marks[2])
         if roster.version != self._version or relabelled is None or republished is None or taken is None:
             self._forget_all()
             return
         stale: set[str | None] = {*relabelled, *republished}
-        for pool in set(taken):
+        for pool in taken:
             stale.update(index.nodes_of(pool) or (None,))
         if None in stale:
             self._forget_all()
@@ -109,12 +109,12 @@ class Column:
             self._picks.pop(name or "", None)
             if name in self._rows:
                 self._codes[self._rows[name]] = _UNKNOWN
-        self._positions = (roster.relabelled.end, index.log.end, ledger.log.end)
+        self._marks = (roster.relabelled.mark, index.log.mark, ledger.log.mark)
 
     def _forget_all(self) -> None:
         index, roster, ledger = self._sources
         self._version = roster.version
-        self._positions = (roster.relabelled.end, index.log.end, ledger.log.end)
+        self._marks = (roster.relabelled.mark, index.log.mark, ledger.log.mark)
         self._rows = {name: row for row, name in enumerate(self._handle.nodes.names)}
         self._codes = np.full(len(self._rows), _UNKNOWN, dtype=np.int16)
         self._all_rows = np.arange(len(self._rows))
@@ -126,13 +126,13 @@ class Columns:
 
     def __init__(self, handle: Handle) -> None:
         self._handle = handle
-        self._columns: OrderedDict[tuple[Question, ...], Column] = OrderedDict()
+        self._columns: OrderedDict[tuple[Question, ...], VerdictColumn] = OrderedDict()
 
-    def of(self, claims: Sequence[PreparedClaim]) -> Column:
+    def of(self, claims: Sequence[PreparedClaim]) -> VerdictColumn:
         key = tuple([claim.question for claim in claims])
         column = self._columns.get(key)
         if column is None:
-            column = self._columns[key] = Column(self._handle)
+            column = self._columns[key] = VerdictColumn(self._handle)
             if len(self._columns) > _KEPT_COLUMNS:
                 self._columns.popitem(last=False)
         else:

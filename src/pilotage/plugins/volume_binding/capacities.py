@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from pilotage.api import ClusterIndex
+from pilotage.change_log import ChangeLog
 from pilotage.model.quantity import quantity_value
 from pilotage.model.storage import CSIStorageCapacity
-from pilotage.plugins.volume_binding.change_log import ChangeLog
 from pilotage.plugins.volume_binding.topology import ELSEWHERE, Place, selector_keys, selector_places
 
 
@@ -19,7 +19,7 @@ class _OfClass:
     keys: Counter[str] = field(default_factory=Counter)
     at: dict[Place, list[str]] = field(default_factory=dict)
     """Keys of capacity objects, in order."""
-    changes: ChangeLog = field(default_factory=ChangeLog)
+    changes: ChangeLog[Place] = field(default_factory=ChangeLog)
 
 
 class StorageCapacities(ClusterIndex):
@@ -38,8 +38,8 @@ class StorageCapacities(ClusterIndex):
             return
         known = self._classes.setdefault(new.storage_class_name, _OfClass())
         known.keys.update(selector_keys(new.node_topology))
-        known.changes.note(selector_places(new.node_topology))
         for place in selector_places(new.node_topology):
+            known.changes.touch(place)
             insort(known.at.setdefault(place, []), new.key)
 
     def object_removed(self, kind: str, obj: CSIStorageCapacity) -> None:
@@ -49,8 +49,8 @@ class StorageCapacities(ClusterIndex):
         known = self._classes[obj.storage_class_name]
         known.keys.subtract(selector_keys(obj.node_topology))
         known.keys = +known.keys
-        known.changes.note(selector_places(obj.node_topology))
         for place in selector_places(obj.node_topology):
+            known.changes.touch(place)
             filed = known.at[place]
             del filed[bisect_left(filed, obj.key)]
 
@@ -58,7 +58,7 @@ class StorageCapacities(ClusterIndex):
         known = self._classes.get(class_name)
         return () if known is None else known.keys
 
-    def changes(self, class_name: str) -> ChangeLog:
+    def changes(self, class_name: str) -> ChangeLog[Place]:
         """Where capacities of the class have come, gone or changed."""
         return self._classes.setdefault(class_name, _OfClass()).changes
 

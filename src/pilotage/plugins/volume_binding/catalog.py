@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pilotage.api import ClusterIndex
+from pilotage.change_log import ChangeLog
 from pilotage.model.quantity import quantity_value
 from pilotage.model.storage import PersistentVolume, PersistentVolumeClaim
 from pilotage.plugins.pod_volumes import class_name_of
-from pilotage.plugins.volume_binding.change_log import ChangeLog
 from pilotage.plugins.volume_binding.topology import ELSEWHERE, Place, keys_of, places_of, required_affinity
 
 _Filed = tuple[int, str]
@@ -35,7 +35,7 @@ class ClassVolumes:
     """Claim key -> names of the volumes that name this claim."""
     keys: Counter[str] = field(default_factory=Counter)
     """The labels that decide from where the free ones can be reached."""
-    changes: ChangeLog = field(default_factory=ChangeLog)
+    changes: ChangeLog[Place] = field(default_factory=ChangeLog)
 
 
 class VolumeCatalog(ClusterIndex):
@@ -112,7 +112,7 @@ class VolumeCatalog(ClusterIndex):
             for volume in self.claimed_by(class_name, claim_key):
                 yield from keys_of(required_affinity(volume))
 
-    def changes(self, class_name: str) -> ChangeLog:
+    def changes(self, class_name: str) -> ChangeLog[Place]:
         """Where volumes of the class have come, gone or changed."""
         return self._classes.setdefault(class_name, ClassVolumes()).changes
 
@@ -148,8 +148,8 @@ class VolumeCatalog(ClusterIndex):
             known.claimed.setdefault(f"{reference.namespace}/{reference.name}", {})[volume.name] = None
             return
         known.keys.update(keys_of(affinity))
-        known.changes.note(places_of(affinity))
         for place in places_of(affinity):
+            known.changes.touch(place)
             insort(known.free.setdefault(place, []), (size_of(volume), volume.name))
 
     def _unfile(self, volume: PersistentVolume | None) -> None:
@@ -162,8 +162,8 @@ class VolumeCatalog(ClusterIndex):
             return
         known.keys.subtract(keys_of(affinity))
         known.keys = +known.keys
-        known.changes.note(places_of(affinity))
         for place in places_of(affinity):
+            known.changes.touch(place)
             filed = known.free[place]
             del filed[bisect_left(filed, (size_of(volume), volume.name))]
 

@@ -16,6 +16,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from pilotage.api import Budget, Handle, Mask, NodeTable, NodeView, Reason, Scores
+from pilotage.change_log import ChangeLog
 from pilotage.model.selectors import NodeSelector
 from pilotage.model.storage import CSIDriver, CSIStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass
 from pilotage.plugins.in_tree_volumes import (
@@ -29,10 +30,10 @@ from pilotage.plugins.node_label_keys import NodeLabelKeys
 from pilotage.plugins.pod_volumes import class_name_of
 from pilotage.plugins.volume_binding.capacities import StorageCapacities
 from pilotage.plugins.volume_binding.catalog import VolumeCatalog
-from pilotage.plugins.volume_binding.change_log import ChangeLog
 from pilotage.plugins.volume_binding.claims import PodClaims, VolumeError
 from pilotage.plugins.volume_binding.matching import requested_size, volume_for
 from pilotage.plugins.volume_binding.topology import (
+    Place,
     affinity_mask,
     affinity_matches,
     required_affinity,
@@ -233,7 +234,7 @@ class VolumeFinder:
         return (*found, *(None if each is None else drivers.get(each.provisioner) for each in found))
 
     @property
-    def logs(self) -> tuple[ChangeLog, ...]:
+    def logs(self) -> tuple[ChangeLog[Place], ...]:
         """What has changed among volumes and capacities."""
         names = [class_name_of(claim) for claim in self.claims.delayed]
         return (*map(self._catalog.changes, names), *map(self._capacities.changes, names))

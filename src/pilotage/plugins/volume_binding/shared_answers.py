@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pilotage.api import Mask, NodeTable, Reason, Scores
-from pilotage.plugins.volume_binding.change_log import ChangeLog
+from pilotage.change_log import ChangeLog
 from pilotage.plugins.volume_binding.finding import BIND_CONFLICT, NO_SPACE, Found, VolumeFinder
-from pilotage.plugins.volume_binding.topology import ELSEWHERE
+from pilotage.plugins.volume_binding.topology import ELSEWHERE, Place
 
 _KEPT_SHAPES: Final = 64
 _REFUSALS: Final = (None, BIND_CONFLICT, NO_SPACE)
@@ -51,12 +51,20 @@ class _Answers:
         self.stale.update(range(known, len(values) + 1))
         self.values = values
 
-    def note(self, key: str, value: str) -> None:
-        """Something that nodes with this label can reach has changed."""
-        if (key, value) == ELSEWHERE:
-            self.stale.update(range(len(self.values) + 1))
-        elif key == self.key and value in self._place_of:
-            self.stale.add(self._place_of[value])
+    def note(self, logs: Sequence[ChangeLog[Place]]) -> bool:
+        """Take note of what has changed where nodes can reach it; False if that is not known any more."""
+        if len(logs) != len(self.marks):
+            return False
+        for log, mark in zip(logs, self.marks, strict=True):
+            changed = log.changed_since(mark)
+            if changed is None:
+                return False
+            for key, value in changed:
+                if (key, value) == ELSEWHERE:
+                    self.stale.update(range(len(self.values) + 1))
+                elif key == self.key and value in self._place_of:
+                    self.stale.add(self._place_of[value])
+        return True
 
     def labels_at(self, place: int) -> dict[str, str]:
         return {} if place == len(self.values) else {self.key: self.values[place]}
@@ -93,14 +101,10 @@ class SharedAnswers:
             return None
         key, facts, logs = finder.keys[0], finder.facts, finder.logs
         answers = self._known.get(shape)
-        if answers is None or answers.key != key or not _same(answers.facts, facts) or not _reach(logs, answers.marks):
+        if answers is None or answers.key != key or not _same(answers.facts, facts) or not answers.note(logs):
             answers = self._known[shape] = _Answers(key, facts)
             if len(self._known) > _KEPT_SHAPES:
                 self._known.popitem(last=False)
-        else:
-            for log, mark in zip(logs, answers.marks, strict=True):
-                for label, value in log.since(mark):
-                    answers.note(label, value)
         answers.marks = tuple(log.mark for log in logs)
         answers.follow(nodes.labels(key)[1])
         self._work_out(answers, finder)
@@ -122,7 +126,3 @@ def _grown(column: NDArray[Any], known: int, size: int) -> NDArray[Any]:
 
 def _same(one: tuple[object, ...], other: tuple[object, ...]) -> bool:
     return len(one) == len(other) and all(a is b for a, b in zip(one, other, strict=True))
-
-
-def _reach(logs: Sequence[ChangeLog], marks: Sequence[int]) -> bool:
-    return len(logs) == len(marks) and all(log.reaches(mark) for log, mark in zip(logs, marks, strict=True))

@@ -18,7 +18,7 @@ from pilotage.api.results import NodeNames, Pending, Reason, Reject, Skip
 from pilotage.api.state import CycleState
 from pilotage.api.table import NodeTable, Rows
 from pilotage.cluster.node_rows import NodeRows
-from pilotage.cluster.node_table import NodeTable as AllNodes
+from pilotage.cluster.node_table import ClusterNodeTable
 from pilotage.cluster.node_view import RowView
 from pilotage.model import Pod
 from pilotage.testing.plugin_check.read_only import ReadOnlyTable, read_only
@@ -45,7 +45,7 @@ class Answers:
 class Asked:
     """One pod, put to a plugin."""
 
-    def __init__(self, plugin: Plugin, nodes: AllNodes, pod: Pod) -> None:
+    def __init__(self, plugin: Plugin, nodes: ClusterNodeTable, pod: Pod) -> None:
         self._plugin: Any = plugin
         self._nodes = nodes
         self._pod = pod

@@ -174,8 +174,7 @@ class World:
         if self.cluster.nodes.pods_on(self.cluster.nodes.row(name) or 0):
             return self._pod_goes()  # pods leave before their node does
         node = self.nodes.pop(name).build()
-        self.cluster.remove_object("Node", name)
-        self.cluster.remove_node(name)
+        self.cluster.remove("Node", node)
         return Happening(f"node {name} went", (ClusterEvent(Resource.NODE, Action.DELETE),), node, None)
 
     def _pod_comes(self) -> Happening:
@@ -189,8 +188,7 @@ class World:
         if not self.placed:
             return self._pod_comes()
         pod = self.placed.pop(self._rng.choice(sorted(self.placed))).build()
-        self.cluster.remove_object("Pod", pod.key)
-        self.cluster.remove_pod(pod.uid)
+        self.cluster.remove("Pod", pod)
         event = ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE)
         return Happening(f"pod {pod.key} left node {pod.node_name}", (event,), pod, None)
 
@@ -227,7 +225,7 @@ class World:
         return _NOTHING if made is None else self._object_put(kind, old, made)
 
     def _object_put(self, kind: Kind, old: Any, new: Any) -> Happening:
-        self.cluster.put_object(kind.name, new)
+        self.cluster.put(kind.name, new)
         event = ClusterEvent(kind.name, Action.ADD if old is None else Action.UPDATE)
         return Happening(f"{kind.resource} {new.key} is now {new!r:.500}", (event,), old, new)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pilotage.cluster.change_log import ChangeLog
+from pilotage.change_log import ChangeLog
 
 
 def test_what_was_touched_since_the_mark_is_named_once_in_order() -> None:
