@@ -21,7 +21,7 @@ from pilotage.plugins.dynamic_resources.counters import counters_left
 from pilotage.plugins.dynamic_resources.errors import AllocationError
 from pilotage.plugins.dynamic_resources.objections import objection
 from pilotage.plugins.dynamic_resources.pools import pools_for
-from pilotage.plugins.dynamic_resources.requests import Questions
+from pilotage.plugins.dynamic_resources.requests import ClaimRequestsCache
 from pilotage.plugins.dynamic_resources.search import Search
 from pilotage.plugins.dynamic_resources.slices import SliceIndex
 from pilotage.plugins.dynamic_resources.state import POD_CLAIMS
@@ -200,7 +200,7 @@ def test_what_explain_holds_against_a_device_is_what_the_search_holds_against_it
     world = World(published, wanted)
     for obj in wanted[:-1]:
         world.place(obj.name)
-    asked = [Questions().prepare(wanted[-1], {"gpu": device_class()}.get)]
+    asked = [ClaimRequestsCache().prepare(wanted[-1], {"gpu": device_class()}.get)]
     for name in NODES:
         target = world.cluster.node(name)
         assert target is not None

@@ -16,7 +16,14 @@ from pilotage.cli.output import show
 from pilotage.escaping import visible, visible_lines
 from pilotage.framework.plugin_files import PluginFileError, load_plugin_files, named_files
 from pilotage.simulate.scenario_file import ScenarioError
-from pilotage.simulate.scenario_run import AnyScenario, Outcome, load_any, reject_unplayable, run_scenario, with_plugins
+from pilotage.simulate.scenario_run import (
+    AnyScenario,
+    ScenarioOutcome,
+    load_any,
+    reject_unplayable,
+    run_scenario,
+    with_plugins,
+)
 
 _EPILOG = """\b
 Examples:
@@ -75,7 +82,7 @@ def _chosen(files: tuple[Path, ...], wanted: tuple[str, ...], plugins: tuple[Pat
     return chosen
 
 
-def _played(item: AnyScenario) -> Outcome:
+def _played(item: AnyScenario) -> ScenarioOutcome:
     outcome = run_scenario(item)
     show(f"{'pass' if outcome.passed else 'FAIL'}  {visible(item.id)}")
     if not outcome.passed:
@@ -83,7 +90,7 @@ def _played(item: AnyScenario) -> Outcome:
     return outcome
 
 
-def _summary(outcomes: list[Outcome]) -> str:
+def _summary(outcomes: list[ScenarioOutcome]) -> str:
     played = Counter(outcome.scenario.tier for outcome in outcomes)
     passed = Counter(outcome.scenario.tier for outcome in outcomes if outcome.passed)
     tiers = ", ".join(f"{tier} {passed[tier]}/{count}" for tier, count in played.items() if tier)

@@ -9,7 +9,7 @@ import numpy as np
 from pilotage.api.state import CycleState
 from pilotage.conformance.allocations import allocations
 from pilotage.conformance.statuses import node_statuses, status
-from pilotage.conformance.world import World
+from pilotage.conformance.world import LoadedCase
 from pilotage.cycle.placement import diagnose
 from pilotage.framework.errors import PluginError
 from pilotage.framework.profile import name_of
@@ -18,7 +18,7 @@ from pilotage.framework.runner import PreFilterOutcome
 Answer = dict[str, Any]
 
 
-def answer_filter_score(world: World) -> Answer:
+def answer_filter_score(world: LoadedCase) -> Answer:
     """What the scheduler would decide, stage by stage."""
     answer: Answer = {
         "preEnqueue": _pre_enqueue(world),
@@ -38,7 +38,7 @@ def answer_filter_score(world: World) -> Answer:
     return answer
 
 
-def _evaluate(world: World, state: CycleState, answer: Answer) -> None:
+def _evaluate(world: LoadedCase, state: CycleState, answer: Answer) -> None:
     engine, pod = world.engine, world.pod
     outcome = engine.runner.pre_filter(state, pod)
     answer["preFilter"] = _pre_filter(outcome, state)
@@ -57,7 +57,7 @@ def _evaluate(world: World, state: CycleState, answer: Answer) -> None:
     _choose(world, answer)
 
 
-def _pre_enqueue(world: World) -> list[Answer]:
+def _pre_enqueue(world: LoadedCase) -> list[Answer]:
     found = []
     for plugin in world.engine.profile.pre_enqueue:
         rejection = plugin.pre_enqueue(world.pod)
@@ -76,7 +76,7 @@ def _pre_filter(outcome: PreFilterOutcome, state: CycleState) -> Answer:
     }
 
 
-def _scores(world: World, state: CycleState, rows: Any) -> dict[str, Answer]:
+def _scores(world: LoadedCase, state: CycleState, rows: Any) -> dict[str, Answer]:
     evaluator, names = world.engine.evaluator, world.cluster.nodes.names
     breakdown = evaluator.score_breakdown(state, world.pod, rows)
     return {
@@ -89,7 +89,7 @@ def _scores(world: World, state: CycleState, rows: Any) -> dict[str, Answer]:
     }
 
 
-def _choose(world: World, answer: Answer) -> None:
+def _choose(world: LoadedCase, answer: Answer) -> None:
     totals = {name: score["total"] for name, score in answer["scores"].items()}
     best = max(totals.values())
     answer["best"] = answer["choice"] = sorted(name for name, total in totals.items() if total == best)

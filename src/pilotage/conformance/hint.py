@@ -10,7 +10,7 @@ from pilotage.api.events import Action, ClusterEvent, Hint, Resource
 from pilotage.api.plugin import Plugin, Registration
 from pilotage.cluster.changes import node_events, pod_events
 from pilotage.conformance.cases import Case, Object
-from pilotage.conformance.world import World
+from pilotage.conformance.world import LoadedCase
 from pilotage.framework.profile import name_of
 from pilotage.model import Node, Pod, kind_of
 
@@ -19,7 +19,7 @@ Answer = dict[str, Any]
 _BY_KIND = {resource.value.rpartition("/")[2]: resource for resource in Resource}
 
 
-def answer_hint(world: World, case: Case) -> Answer:
+def answer_hint(world: LoadedCase, case: Case) -> Answer:
     """The events of the change, whether the plugin listens to any of them, and what its hints say."""
     old, new = _decoded(case.event["resource"], case.old_object), _decoded(case.event["resource"], case.new_object)
     events = _events(case, old, new, world.pod)

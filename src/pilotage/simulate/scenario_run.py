@@ -31,7 +31,7 @@ AnyScenario = Scenario | QueueingScenario | ConfigScenario
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ScenarioOutcome:
     """How a scenario ended."""
 
     scenario: AnyScenario
@@ -69,14 +69,14 @@ def reject_unplayable(scenario: AnyScenario) -> None:
         scenario_options(scenario)
 
 
-def run_scenario(scenario: AnyScenario) -> Outcome:
+def run_scenario(scenario: AnyScenario) -> ScenarioOutcome:
     """Play a scenario to its end or its first difference; ScenarioError if there is no such scheduler."""
     if isinstance(scenario, Scenario):
         return asyncio.run(play(scenario))
-    return Outcome(scenario, queueing_difference(scenario))
+    return ScenarioOutcome(scenario, queueing_difference(scenario))
 
 
-async def play(scenario: Scenario, make_api: Callable[[Clock], MemoryApi] = MemoryApi) -> Outcome:
+async def play(scenario: Scenario, make_api: Callable[[Clock], MemoryApi] = MemoryApi) -> ScenarioOutcome:
     """`make_api` gives the API server that the scheduler runs on; by default one in memory."""
     options = scenario_options(scenario)
     try:
@@ -88,9 +88,9 @@ async def play(scenario: Scenario, make_api: Callable[[Clock], MemoryApi] = Memo
     except BaseExceptionGroup as group:
         rest = [error for error in group.exceptions if not isinstance(error, _Curtain)]
         if rest:
-            return Outcome(scenario, f"the scheduler failed: {type(rest[0]).__name__}: {rest[0]}")
+            return ScenarioOutcome(scenario, f"the scheduler failed: {type(rest[0]).__name__}: {rest[0]}")
         (curtain,) = group.exceptions
-        return Outcome(scenario, str(curtain))
+        return ScenarioOutcome(scenario, str(curtain))
 
 
 class _Curtain(Exception):

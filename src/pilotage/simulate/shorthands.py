@@ -22,7 +22,7 @@ class ShorthandError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Short:
+class Shorthand:
     """One kind of short form."""
 
     api_version: str
@@ -152,9 +152,9 @@ def _budget(s: Json) -> Json:
     return {"spec": {"selector": {"matchLabels": s["match"]}}, "status": {"disruptionsAllowed": s["allowed"]}}
 
 
-def _short(api_version: str, kind: str, fields: str, expand: Callable[[Json], Json], *, namespaced: bool) -> Short:
+def _short(api_version: str, kind: str, fields: str, expand: Callable[[Json], Json], *, namespaced: bool) -> Shorthand:
     common = ["name", "labels", "annotations", *(["namespace"] if namespaced else [])]
-    return Short(api_version, kind, namespaced, frozenset([*fields.split(), *common]), expand)
+    return Shorthand(api_version, kind, namespaced, frozenset([*fields.split(), *common]), expand)
 
 
 _STORAGE: Final = "storage.k8s.io/v1"
@@ -164,7 +164,7 @@ _POD_FIELDS: Final = (
     " affinity antiAffinity spread hostPorts pvcs volumes claims claimTemplates claimStatuses gates scheduler group"
     " hostNetwork hostUsers"
 )
-SHORTHANDS: Final[Mapping[str, Short]] = {
+SHORTHANDS: Final[Mapping[str, Shorthand]] = {
     "node": _short(
         "v1", "Node", "cpu memory pods extended taints unschedulable features", node_object, namespaced=False
     ),
@@ -232,7 +232,7 @@ def _single(item: Mapping[str, Any]) -> tuple[str, Json]:
     return short, fields
 
 
-def _checked(short: str, fields: Json) -> Short:
+def _checked(short: str, fields: Json) -> Shorthand:
     entry = SHORTHANDS.get(short)
     if entry is None:
         raise ShorthandError(f'unknown object "{short}"; there are: {", ".join(SHORTHANDS)}')

@@ -17,10 +17,10 @@ from pilotage.plugins.dynamic_resources.errors import AllocationError, NodeAlloc
 from pilotage.plugins.dynamic_resources.extended_claim import container_requests, with_requests
 from pilotage.plugins.dynamic_resources.objections import objections
 from pilotage.plugins.dynamic_resources.pools import NodePools, pools_for
-from pilotage.plugins.dynamic_resources.requests import PreparedClaim, Questions
+from pilotage.plugins.dynamic_resources.requests import ClaimRequestsCache, PreparedClaim
 from pilotage.plugins.dynamic_resources.search import Picks, Search
 from pilotage.plugins.dynamic_resources.slices import SliceIndex
-from pilotage.plugins.dynamic_resources.state import NodeOutcome, PodClaims
+from pilotage.plugins.dynamic_resources.state import NodeOutcome, PodResourceClaims
 from pilotage.plugins.dynamic_resources.time_limit import TimeLimit
 from pilotage.plugins.dynamic_resources.verdicts import Columns
 from pilotage.plugins.node_selection import term_matches
@@ -47,7 +47,7 @@ class NodeAllocator:
     def __init__(self, handle: Handle, args: DynamicResourcesArgs) -> None:
         self._handle = handle
         self._args = args
-        self._questions = Questions()
+        self._requests = ClaimRequestsCache()
         self._pools: dict[str, tuple[Node, tuple[int, int], NodePools]] = {}
         self._columns = Columns(handle)
 
@@ -65,10 +65,10 @@ class NodeAllocator:
 
     def prepare(self, claim: ResourceClaim) -> PreparedClaim:
         """A claim with what it asks for; MissingClass for the first class that is not there."""
-        return self._questions.prepare(claim, self._handle.objects("DeviceClass").get)
+        return self._requests.prepare(claim, self._handle.objects("DeviceClass").get)
 
     def rejections(
-        self, claims: PodClaims, pod: Pod, nodes: NodeTable, budget: Budget
+        self, claims: PodResourceClaims, pod: Pod, nodes: NodeTable, budget: Budget
     ) -> Iterator[tuple[Mask, Reason]]:
         """The same for many nodes; claims that ask for the same share the answers."""
         if not claims.ask_only_for_devices:
@@ -82,7 +82,7 @@ class NodeAllocator:
                 yield mask, rejection.reasons[0]
 
     def _one_by_one(
-        self, claims: PodClaims, pod: Pod, nodes: NodeTable, budget: Budget
+        self, claims: PodResourceClaims, pod: Pod, nodes: NodeTable, budget: Budget
     ) -> Iterator[tuple[Mask, Reason]]:
         rejected_by: dict[Reason, list[int]] = {}
         for row, name in enumerate(nodes.names):
@@ -95,7 +95,7 @@ class NodeAllocator:
             mask[rows] = True
             yield mask, reason
 
-    def try_node(self, claims: PodClaims, pod: Pod, node: NodeView, budget: Budget) -> Rejection | None:
+    def try_node(self, claims: PodResourceClaims, pod: Pod, node: NodeView, budget: Budget) -> Rejection | None:
         """Remember what the node would give, or say why it cannot serve the claims."""
         budget.spend(_STEPS_PER_CLAIM * (1 + len(claims.claims)))
         wanted = self._wanted(claims, pod, node)
@@ -114,7 +114,7 @@ class NodeAllocator:
         claims.outcomes[node.name] = outcome
         return None
 
-    def _wanted(self, claims: PodClaims, pod: Pod, node: NodeView) -> Sequence[PreparedClaim] | Reject:
+    def _wanted(self, claims: PodResourceClaims, pod: Pod, node: NodeView) -> Sequence[PreparedClaim] | Reject:
         """The claims that need devices of this node."""
         extended = claims.extended_claim
         if extended is None:
@@ -153,7 +153,7 @@ class NodeAllocator:
 
     # --- for people --------------------------------------------------------------------------------------------
 
-    def details(self, claims: PodClaims, pod: Pod, node: NodeView, budget: Budget) -> Iterator[Detail]:
+    def details(self, claims: PodResourceClaims, pod: Pod, node: NodeView, budget: Budget) -> Iterator[Detail]:
         """Why the node cannot serve the claims: which device is kept from which request by which rule."""
         for claim in claims.claims:
             if not self._is_available(claim, node.node):

@@ -1,10 +1,10 @@
 """Write to a claim what pods want of it: one call for all of them.
 
 Two pods that share a claim never write to it at the same time. What is wanted while a call waits is put together with
-it and written at once; what is wanted while one is in flight follows it. Each pod is told what became of its own wish.
+it and written at once; what is wanted while one is in flight follows it. Each pod is told what became of its own intent.
 
 A patch carries the claim's version, so that the server rejects it if somebody else was faster (then the claim is read,
-and the wishes are looked at again), and names only what changes, so that fields which this scheduler does not know are
+and the intents are looked at again), and names only what changes, so that fields which this scheduler does not know are
 kept. A patch that only takes pods off is right for any version.
 """
 
@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from pilotage.api.calls import ApiCall, ApiWriter, Lane, Relevance, Seen, is_not_found
 from pilotage.model import KINDS
 from pilotage.model.resource import AllocationResult, ResourceClaim
-from pilotage.plugins.dynamic_resources.claim_wishes import Granted, Wish, gone, grant
+from pilotage.plugins.dynamic_resources.claim_wishes import ClaimIntent, Granted, gone, grant
 from pilotage.plugins.dynamic_resources.claims import is_newer
 
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
@@ -50,7 +50,7 @@ class _Plan(msgspec.Struct, frozen=True, eq=False):
 class ClaimUpdate(ApiCall):
     """PATCH a claim's status, after its finalizer if it gets its devices."""
 
-    __slots__ = ("_failures", "_now", "_parts", "_plan", "_wishes", "claim")
+    __slots__ = ("_failures", "_now", "_parts", "_plan", "_intents", "claim")
 
     kind: ClassVar[str] = "claim_update"
     lane: ClassVar[Lane] = Lane.VOLUME
@@ -58,11 +58,13 @@ class ClaimUpdate(ApiCall):
     retries_conflicts: ClassVar[bool] = True
     joins: ClassVar[bool] = True
 
-    def __init__(self, claim: ResourceClaim, *wishes: Wish, now: str = "", parts: tuple[ClaimUpdate, ...] = ()) -> None:
+    def __init__(
+        self, claim: ResourceClaim, *intents: ClaimIntent, now: str = "", parts: tuple[ClaimUpdate, ...] = ()
+    ) -> None:
         """`now` is the time of an allocation; `parts` are the calls that this one was put together from."""
         self.claim = claim
         """The claim as it is known to be on the server: before the call, and after it."""
-        self._wishes = wishes
+        self._intents = intents
         self._now = now
         self._parts = parts
         self._plan: _Plan | None = None
@@ -76,22 +78,22 @@ class ClaimUpdate(ApiCall):
 
     def merged_with(self, newer: ApiCall) -> ApiCall:
         assert isinstance(newer, ClaimUpdate)
-        changed = {wish.pod.uid for wish in newer._wishes}
-        wishes = (*(wish for wish in self._wishes if wish.pod.uid not in changed), *newer._wishes)
+        changed = {intent.pod.uid for intent in newer._intents}
+        intents = (*(intent for intent in self._intents if intent.pod.uid not in changed), *newer._intents)
         claim = newer.claim if is_newer(newer.claim, self.claim) else self.claim
         parts = (*(self._parts or (self,)), *(newer._parts or (newer,)))
-        merged = ClaimUpdate(claim, *wishes, now=newer._now or self._now)
+        merged = ClaimUpdate(claim, *intents, now=newer._now or self._now)
         merged._parts = tuple(part for part in parts if merged.still_wants(part))
         return merged
 
     def still_wants(self, part: ApiCall) -> bool:
-        return isinstance(part, ClaimUpdate) and all(wish in self._wishes for wish in part._wishes)
+        return isinstance(part, ClaimUpdate) and all(intent in self._intents for intent in part._intents)
 
     def failure_of(self, part: ApiCall) -> Exception | None:
         assert isinstance(part, ClaimUpdate)
         if not self._failures:
             return None
-        return next((self._failures[w.pod.uid] for w in part._wishes if w.pod.uid in self._failures), None)
+        return next((self._failures[w.pod.uid] for w in part._intents if w.pod.uid in self._failures), None)
 
     # --- what the server has -----------------------------------------------------------------------------------
 
@@ -110,7 +112,7 @@ class ClaimUpdate(ApiCall):
     async def look(self, writer: ApiWriter) -> Seen:
         found = await read_claim(writer, self.claim)
         if found is None:
-            self._failures = gone(self.claim, self._wishes)
+            self._failures = gone(self.claim, self._intents)
             return Seen(True)
         self._learn(found)
         return Seen(self.is_pointless(), found)
@@ -126,7 +128,7 @@ class ClaimUpdate(ApiCall):
         """Asked when the call is submitted and when it is sent: mostly nothing has happened between."""
         plan, claim = self._plan, self.claim
         if plan is None or plan.claim is not claim:
-            granted = grant(claim, self._wishes)
+            granted = grant(claim, self._intents)
             plan = self._plan = _Plan(claim, granted, _changes(claim, granted))
         return plan
 
@@ -144,7 +146,7 @@ class ClaimUpdate(ApiCall):
         except Exception as error:
             if not is_not_found(error):
                 raise
-            self._failures = gone(claim, self._wishes)
+            self._failures = gone(claim, self._intents)
             return None
         self._learn(claim)
         return claim.resource_version

@@ -4,8 +4,8 @@
     RELEASE    use it no longer; what was allocated stays
     FREE       give the devices back, if nobody else uses them
 
-A pod has one wish for a claim: its last. Wishes of different pods never contradict each other but in one point: devices
-that one pod wants to use are not freed for another, whoever came first. A wish that cannot be granted fails for itself
+A pod has one intent for a claim: its last. Intents of different pods never contradict each other but in one point: devices
+that one pod wants to use are not freed for another, whoever came first. A intent that cannot be granted fails for itself
 and harms no other.
 """
 
@@ -31,7 +31,7 @@ class Act(Enum):
     FREE = "free"
 
 
-class Wish(msgspec.Struct, frozen=True, eq=False):
+class ClaimIntent(msgspec.Struct, frozen=True, eq=False):
     """What one pod wants."""
 
     act: Act
@@ -43,7 +43,7 @@ class Wish(msgspec.Struct, frozen=True, eq=False):
 
 
 class Granted(msgspec.Struct, eq=False):
-    """The claim as it is to be, as far as wishes are about it, and the wishes that come to nothing."""
+    """The claim as it is to be, as far as intents are about it, and the intents that come to nothing."""
 
     users: dict[str, ClaimConsumer]
     """By UID."""
@@ -52,44 +52,44 @@ class Granted(msgspec.Struct, eq=False):
     """By UID of the pod."""
 
 
-def grant(claim: ResourceClaim, wishes: Sequence[Wish]) -> Granted:
+def grant(claim: ResourceClaim, intents: Sequence[ClaimIntent]) -> Granted:
     """What is to become of a claim. Who leaves goes first, and who would free the devices comes last."""
     status = claim.status
     granted = Granted({user.uid: user for user in status.reserved_for}, status.allocation)
-    for wish in wishes:
-        if wish.act is Act.RELEASE:
-            granted.users.pop(wish.pod.uid, None)
-    for wish in wishes:
-        if wish.act is Act.RESERVE and (problem := _reserve(claim, granted, wish)):
-            granted.failures[wish.pod.uid] = AllocationError(f"claim {claim.key} {problem}")
-    for wish in wishes:
-        if wish.act is not Act.FREE:
+    for intent in intents:
+        if intent.act is Act.RELEASE:
+            granted.users.pop(intent.pod.uid, None)
+    for intent in intents:
+        if intent.act is Act.RESERVE and (problem := _reserve(claim, granted, intent)):
+            granted.failures[intent.pod.uid] = AllocationError(f"claim {claim.key} {problem}")
+    for intent in intents:
+        if intent.act is not Act.FREE:
             continue
-        if granted.users.keys() - {wish.pod.uid}:
-            granted.failures[wish.pod.uid] = AllocationError(f"claim {claim.key} is in use by another pod")
+        if granted.users.keys() - {intent.pod.uid}:
+            granted.failures[intent.pod.uid] = AllocationError(f"claim {claim.key} is in use by another pod")
         else:
             granted.users.clear()
             granted.allocation = None
     return granted
 
 
-def gone(claim: ResourceClaim, wishes: Iterable[Wish]) -> dict[str, AllocationError]:
+def gone(claim: ResourceClaim, intents: Iterable[ClaimIntent]) -> dict[str, AllocationError]:
     """Who does not get what it wants because there is no such claim any more: those who would use it."""
     text = f"claim {claim.key} got deleted in the meantime"
-    return {wish.pod.uid: AllocationError(text) for wish in wishes if wish.act is Act.RESERVE}
+    return {intent.pod.uid: AllocationError(text) for intent in intents if intent.act is Act.RESERVE}
 
 
-def _reserve(claim: ResourceClaim, granted: Granted, wish: Wish) -> str:
+def _reserve(claim: ResourceClaim, granted: Granted, intent: ClaimIntent) -> str:
     """Returns what is wrong, "" if the pod can use the claim."""
     if claim.metadata.deletion_timestamp is not None:
         return "got deleted in the meantime"
-    if granted.allocation is None and not wish.is_new:
+    if granted.allocation is None and not intent.is_new:
         return "got deallocated elsewhere in the meantime"
     if granted.allocation is None:
-        granted.allocation = wish.allocation
-    elif not _same_devices(granted.allocation, wish.allocation):
+        granted.allocation = intent.allocation
+    elif not _same_devices(granted.allocation, intent.allocation):
         return "got allocated elsewhere in the meantime"
-    pod = wish.pod
+    pod = intent.pod
     if pod.uid not in granted.users:
         if len(granted.users) >= MOST_CONSUMERS:
             return f"is reserved for {MOST_CONSUMERS} pods already, which is the most that there can be"

@@ -17,7 +17,7 @@ AttributeValue: TypeAlias = tuple[str, object]
 """The kind of an attribute and its value: values of different kinds are never equal."""
 
 
-class Constraint:
+class AttributeConstraint:
     """Devices taken so far, by the value of the attribute."""
 
     __slots__ = ("_attribute", "_requests", "_values", "_wants_equal")
@@ -59,15 +59,15 @@ class Constraint:
         return not requests or request in requests or (bool(sub_request) and f"{request}/{sub_request}" in requests)
 
 
-def constraints_of(claim_key: str, devices: DeviceClaim) -> list[Constraint]:
+def constraints_of(claim_key: str, devices: DeviceClaim) -> list[AttributeConstraint]:
     return [_constraint(claim_key, place, constraint) for place, constraint in enumerate(devices.constraints)]
 
 
-def _constraint(claim_key: str, place: int, constraint: DeviceConstraint) -> Constraint:
+def _constraint(claim_key: str, place: int, constraint: DeviceConstraint) -> AttributeConstraint:
     if constraint.match_attribute is not None:
-        return Constraint(constraint.match_attribute, constraint.requests, wants_equal=True)
+        return AttributeConstraint(constraint.match_attribute, constraint.requests, wants_equal=True)
     if constraint.distinct_attribute is not None:
-        return Constraint(constraint.distinct_attribute, constraint.requests, wants_equal=False)
+        return AttributeConstraint(constraint.distinct_attribute, constraint.requests, wants_equal=False)
     raise AllocationError(f"claim {claim_key}, constraint #{place}: empty constraint (unsupported constraint type?)")
 
 

@@ -10,12 +10,12 @@ from pilotage.api import Handle, Reason, Reject
 from pilotage.model import Pod
 from pilotage.model.resource import ResourceClaim
 from pilotage.plugins.dynamic_resources.claim_update import ClaimUpdate
-from pilotage.plugins.dynamic_resources.claim_wishes import Act, Wish
+from pilotage.plugins.dynamic_resources.claim_wishes import Act, ClaimIntent
 from pilotage.plugins.dynamic_resources.extended_claim_calls import ClaimDeletion
-from pilotage.plugins.dynamic_resources.state import PodClaims
+from pilotage.plugins.dynamic_resources.state import PodResourceClaims
 
 
-def free_one_claim(handle: Handle, claims: PodClaims, pod: Pod) -> Reject:
+def free_one_claim(handle: Handle, claims: PodResourceClaims, pod: Pod) -> Reject:
     """Always a rejection: freeing takes a moment, and preemption may help meanwhile."""
     left_behind = claims.extended_claim
     if left_behind is not None and left_behind.spec.devices.requests:
@@ -23,7 +23,7 @@ def free_one_claim(handle: Handle, claims: PodClaims, pod: Pod) -> Reject:
         return Reject(Reason("ClaimDeleted", "deletion of ResourceClaim completed"))
     for claim in claims.unavailable.values():
         if _is_idle(claim, pod):
-            handle.submit(ClaimUpdate(claim, Wish(Act.FREE, pod)))
+            handle.submit(ClaimUpdate(claim, ClaimIntent(Act.FREE, pod)))
             return Reject(Reason("ClaimDeallocated", "deallocation of ResourceClaim completed"))
     return Reject()
 

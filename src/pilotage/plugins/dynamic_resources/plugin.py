@@ -57,7 +57,7 @@ from pilotage.plugins.dynamic_resources.referencing_pods import ReferencingPods
 from pilotage.plugins.dynamic_resources.requests import MissingClass
 from pilotage.plugins.dynamic_resources.reservation import Reservations
 from pilotage.plugins.dynamic_resources.scoring import has_alternatives, preference
-from pilotage.plugins.dynamic_resources.state import NO_CLAIMS, POD_CLAIMS, PodClaims
+from pilotage.plugins.dynamic_resources.state import NO_CLAIMS, POD_CLAIMS, PodResourceClaims
 from pilotage.plugins.normalize import by_maximum
 from pilotage.rng import random_uid
 
@@ -136,7 +136,7 @@ class DynamicResources(
             return rejected("MissingClass", str(problem))
         return None
 
-    def _prepared(self, pod: Pod, claims: list[ResourceClaim], extended: Mapping[str, str | None]) -> PodClaims:
+    def _prepared(self, pod: Pod, claims: list[ResourceClaim], extended: Mapping[str, str | None]) -> PodResourceClaims:
         book = self._book
         to_allocate = []
         for claim in claims:
@@ -148,7 +148,7 @@ class DynamicResources(
                 raise ClaimProblem(f"resource claim {claim.key} is in the process of being allocated")
             to_allocate.append(self._allocator.prepare(claim))
         extended_claim = self._extended_claim(pod) if extended else None
-        return PodClaims(claims, to_allocate, extended, extended_claim)
+        return PodResourceClaims(claims, to_allocate, extended, extended_claim)
 
     def _extended(self, pod: Pod) -> Mapping[str, str | None]:
         """The extended resources of the pod with the classes behind them; empty if there is no class for any."""

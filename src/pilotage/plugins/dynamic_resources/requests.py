@@ -1,6 +1,6 @@
 """Requests of claims, prepared for the search: with their device class, and all alternatives alike.
 
-Claims made from one template differ in nothing but their names: they ask the same `Question`, which is prepared once.
+Claims made from one template differ in nothing but their names: they share their `ClaimRequests`, prepared once.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from pilotage.model.resource import (
 from pilotage.plugins.dynamic_resources.errors import AllocationError
 
 MAX_RESULTS = 32
-_KEPT_QUESTIONS = 256
+_KEPT_REQUESTS = 256
 _encode = msgspec.json.Encoder().encode
 ClassLookup = Callable[[str], DeviceClass | None]
 
 
-class Wanted(msgspec.Struct, frozen=True, eq=False):
+class PreparedRequest(msgspec.Struct, frozen=True, eq=False):
     """One request, or one alternative of a request that lists several."""
 
     request: str
@@ -48,11 +48,11 @@ class Wanted(msgspec.Struct, frozen=True, eq=False):
         return f"{self.request}/{self.alternative}" if self.alternative else self.request
 
 
-Requests = tuple[tuple[Wanted, ...], ...]
+Requests = tuple[tuple[PreparedRequest, ...], ...]
 """The alternatives of each request; a plain request has just one."""
 
 
-class Question(msgspec.Struct, frozen=True, eq=False):
+class ClaimRequests(msgspec.Struct, frozen=True, eq=False):
     """What a claim asks for: everything that an answer depends on besides devices and nodes."""
 
     requests: Requests
@@ -72,13 +72,13 @@ class PreparedClaim(msgspec.Struct, frozen=True, eq=False):
     """A claim with what it asks for."""
 
     claim: ResourceClaim
-    question: Question
+    claim_requests: ClaimRequests
 
     @property
     def requests(self) -> Requests:
-        return self.question.requests
+        return self.claim_requests.requests
 
-    def where(self, wanted: Wanted) -> str:
+    def where(self, wanted: PreparedRequest) -> str:
         """How messages name a request of the claim."""
         return f"claim {self.claim.key}, request {wanted.alternative or wanted.request}"
 
@@ -87,24 +87,24 @@ class MissingClass(Exception):
     """A request for a class that is not there (yet)."""
 
 
-class Questions:
-    """The questions that were asked lately, by what the claims say."""
+class ClaimRequestsCache:
+    """What was requested lately, by what the claims say."""
 
     def __init__(self) -> None:
-        self._known: dict[bytes, Question] = {}
+        self._known: dict[bytes, ClaimRequests] = {}
 
     def prepare(self, claim: ResourceClaim, classes: ClassLookup) -> PreparedClaim:
         """MissingClass for the first class that is not there."""
         # What a claim says can be a megabyte.
         key = blake2b(_encode(claim.spec.devices), digest_size=16).digest()
-        question = self._known.get(key)
-        if question is None or not question.has_current(classes):
-            if len(self._known) >= _KEPT_QUESTIONS:
+        claim_requests = self._known.get(key)
+        if claim_requests is None or not claim_requests.has_current(classes):
+            if len(self._known) >= _KEPT_REQUESTS:
                 self._known.clear()
             asked = claim.spec.devices.requests
             requests = tuple(tuple(_alternatives(claim, request, classes)) for request in asked)
-            question = self._known[key] = Question(requests, _least(requests))
-        return PreparedClaim(claim, question)
+            claim_requests = self._known[key] = ClaimRequests(requests, _least(requests))
+        return PreparedClaim(claim, claim_requests)
 
 
 def _least(requests: Requests) -> int | None:
@@ -113,7 +113,7 @@ def _least(requests: Requests) -> int | None:
     return sum(min(wanted.count for wanted in alternatives) for alternatives in requests)
 
 
-def _alternatives(claim: ResourceClaim, request: DeviceRequest, classes: ClassLookup) -> Iterator[Wanted]:
+def _alternatives(claim: ResourceClaim, request: DeviceRequest, classes: ClassLookup) -> Iterator[PreparedRequest]:
     if request.exactly is not None:
         yield _wanted(request.name, "", request.exactly, classes)
     elif request.first_available:
@@ -125,13 +125,13 @@ def _alternatives(claim: ResourceClaim, request: DeviceRequest, classes: ClassLo
 
 def _wanted(
     request: str, alternative: str, exact: ExactDeviceRequest | DeviceSubRequest, classes: ClassLookup
-) -> Wanted:
+) -> PreparedRequest:
     name = exact.device_class_name
     device_class = classes(name)
     if device_class is None:
         label = f"{request}/{alternative}" if alternative else request
         raise MissingClass(f"request {label}: device class {name} does not exist")
-    return Wanted(
+    return PreparedRequest(
         request,
         alternative,
         device_class,

@@ -15,7 +15,7 @@ from pilotage.plugins.args import DynamicResourcesArgs
 from pilotage.plugins.dynamic_resources.binding_conditions import drivers_to_wait_for
 from pilotage.plugins.dynamic_resources.claim_book import ClaimBook, PendingAllocation
 from pilotage.plugins.dynamic_resources.claim_update import ClaimUpdate
-from pilotage.plugins.dynamic_resources.claim_wishes import Act, Wish
+from pilotage.plugins.dynamic_resources.claim_wishes import Act, ClaimIntent
 from pilotage.plugins.dynamic_resources.claims import is_newer
 from pilotage.plugins.dynamic_resources.errors import AllocationError
 from pilotage.plugins.dynamic_resources.extended_claim import NAME_IN_MEMORY, ContainerRequest, container_requests
@@ -26,7 +26,7 @@ from pilotage.plugins.dynamic_resources.extended_claim_calls import (
 )
 from pilotage.plugins.dynamic_resources.readiness import Readiness
 from pilotage.plugins.dynamic_resources.results import allocation_of
-from pilotage.plugins.dynamic_resources.state import PodClaims, Reserved
+from pilotage.plugins.dynamic_resources.state import PodResourceClaims, Reserved
 
 _SEEN_WITHIN_SECONDS = 120.0
 _LOOK_EVERY_SECONDS = 0.1
@@ -47,7 +47,7 @@ class Reservations:
 
     # --- in memory ---------------------------------------------------------------------------------------------
 
-    def reserve(self, claims: PodClaims, pod: Pod, node: Node) -> None:
+    def reserve(self, claims: PodResourceClaims, pod: Pod, node: Node) -> None:
         """Take the devices that the node gives; from now on nobody else gets them."""
         outcome = claims.outcome(node.name)
         if outcome is None:
@@ -57,7 +57,7 @@ class Reservations:
             self._book.reserve(prepared.claim, allocation, pod.uid)
             claims.reserved.append(Reserved(prepared.claim, allocation))
 
-    def unreserve(self, claims: PodClaims, pod: Pod) -> None:
+    def unreserve(self, claims: PodResourceClaims, pod: Pod) -> None:
         """Give everything back: what was only planned, and what was written already or is on its way."""
         for reserved in claims.reserved:
             uid = reserved.claim.uid
@@ -84,7 +84,7 @@ class Reservations:
             current = sent.claim
         if sent is None and not is_reserved_for(current, pod):
             return
-        release = ClaimUpdate(current, Wish(Act.RELEASE, pod))
+        release = ClaimUpdate(current, ClaimIntent(Act.RELEASE, pod))
 
         def released(_: Outcome) -> None:
             self._book.assume(release.claim)
@@ -109,7 +109,7 @@ class Reservations:
 
     # --- in the API --------------------------------------------------------------------------------------------
 
-    async def write(self, claims: PodClaims, pod: Pod) -> None:
+    async def write(self, claims: PodResourceClaims, pod: Pod) -> None:
         """Reserve all claims for the pod and wait until their devices are ready; raises what went wrong."""
         planned = {reserved.claim.uid: reserved.allocation for reserved in claims.reserved}
         written = []
@@ -124,24 +124,24 @@ class Reservations:
             await Readiness(self._handle, self._args.binding_timeout, pod).wait(written)
 
     async def _write_one(
-        self, claims: PodClaims, claim: ResourceClaim, planned: AllocationResult | None, pod: Pod
+        self, claims: PodResourceClaims, claim: ResourceClaim, planned: AllocationResult | None, pod: Pod
     ) -> ResourceClaim:
         key = claim.key
         current = self._book.get(key)
         if current is None or current.uid != claim.uid:
             raise AllocationError(f"claim {key} got deleted in the meantime")
         allocation = claim.status.allocation if planned is None else planned
-        wish = Wish(Act.RESERVE, pod, allocation, is_new=planned is not None)
-        await self._reserve(claims, current, wish)
+        intent = ClaimIntent(Act.RESERVE, pod, allocation, is_new=planned is not None)
+        await self._reserve(claims, current, intent)
         return self._book.get(key) or current
 
-    async def _reserve(self, claims: PodClaims, current: ResourceClaim, wish: Wish) -> ResourceClaim:
-        call = claims.sent[current.uid] = ClaimUpdate(current, wish, now=rfc3339(self._handle.clock.time()))
+    async def _reserve(self, claims: PodResourceClaims, current: ResourceClaim, intent: ClaimIntent) -> ResourceClaim:
+        call = claims.sent[current.uid] = ClaimUpdate(current, intent, now=rfc3339(self._handle.clock.time()))
         await self._handle.perform(call)
         self._book.assume(call.claim)
         return call.claim
 
-    async def _write_extended(self, claims: PodClaims, reserved: Reserved, pod: Pod) -> ResourceClaim:
+    async def _write_extended(self, claims: PodResourceClaims, reserved: Reserved, pod: Pod) -> ResourceClaim:
         creation = ClaimCreation(reserved.claim)
         try:
             await self._handle.perform(creation)
@@ -150,8 +150,8 @@ class Reservations:
             raise
         self._handle.count(_CREATIONS, "success", "false", "", "Pod")
         claims.created = creation.claim
-        wish = Wish(Act.RESERVE, pod, reserved.allocation, is_new=True)
-        claims.created = written = await self._reserve(claims, creation.claim, wish)
+        intent = ClaimIntent(Act.RESERVE, pod, reserved.allocation, is_new=True)
+        claims.created = written = await self._reserve(claims, creation.claim, intent)
         await self._be_seen(written)
         await self._handle.perform(ExtendedClaimStatus(written, pod, _served(pod, reserved.claim)))
         return written

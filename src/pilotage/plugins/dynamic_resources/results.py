@@ -16,7 +16,7 @@ from pilotage.model.resource import (
 from pilotage.model.selectors import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from pilotage.plugins.dynamic_resources.capacity import written
 from pilotage.plugins.dynamic_resources.published import PoolDevice
-from pilotage.plugins.dynamic_resources.requests import PreparedClaim, Wanted
+from pilotage.plugins.dynamic_resources.requests import PreparedClaim, PreparedRequest
 from pilotage.plugins.dynamic_resources.search import Pick
 from pilotage.rng import random_uid
 
@@ -86,13 +86,13 @@ def _config(claim: PreparedClaim, picks: Sequence[Pick]) -> list[DeviceAllocatio
     return config + _claim_config(claim.claim, chosen)
 
 
-def _chosen(claim: PreparedClaim, picks: Sequence[Pick]) -> list[Wanted]:
+def _chosen(claim: PreparedClaim, picks: Sequence[Pick]) -> list[PreparedRequest]:
     """Of each request the alternative that was taken."""
     picked = dict.fromkeys(pick.wanted for pick in picks)
     return [wanted for alternatives in claim.requests for wanted in alternatives if wanted in picked]
 
 
-def _claim_config(claim: ResourceClaim, chosen: Sequence[Wanted]) -> list[DeviceAllocationConfiguration]:
+def _claim_config(claim: ResourceClaim, chosen: Sequence[PreparedRequest]) -> list[DeviceAllocationConfiguration]:
     config = []
     for setting in claim.spec.devices.config:
         if not setting.requests:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from pilotage.plugins.dynamic_resources.state import PodClaims
+from pilotage.plugins.dynamic_resources.state import PodResourceClaims
 
 MOST_ALTERNATIVES = 8
 
 
-def has_alternatives(claims: PodClaims) -> bool:
+def has_alternatives(claims: PodResourceClaims) -> bool:
     """Without alternatives all nodes are equally good."""
     return any(wanted.alternative for claim in claims.to_allocate for some in claim.requests for wanted in some)
 
 
-def preference(claims: PodClaims, node_name: str) -> int:
+def preference(claims: PodResourceClaims, node_name: str) -> int:
     """The first of a list of alternatives is worth 8, the next 7, and so on; summed over all such requests."""
     outcome = claims.outcome(node_name)
     if outcome is None:

@@ -30,7 +30,7 @@ class Reserved(msgspec.Struct, frozen=True):
     allocation: AllocationResult
 
 
-class PodClaims(msgspec.Struct, eq=False):
+class PodResourceClaims(msgspec.Struct, eq=False):
     """The claims of the pod, and what was found for the nodes that were looked at."""
 
     claims: Sequence[ResourceClaim]
@@ -67,7 +67,7 @@ class PodClaims(msgspec.Struct, eq=False):
         return known
 
 
-NO_CLAIMS: Final = PodClaims((), ())
+NO_CLAIMS: Final = PodResourceClaims((), ())
 """Of pods that use no devices; nothing is ever written into it."""
 
-POD_CLAIMS = StateKey[PodClaims]("DynamicResources/claims")
+POD_CLAIMS = StateKey[PodResourceClaims]("DynamicResources/claims")

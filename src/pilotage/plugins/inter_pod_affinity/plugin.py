@@ -46,7 +46,7 @@ from pilotage.api.results import SKIP
 from pilotage.model import Node, Pod
 from pilotage.model.policy import Namespace
 from pilotage.plugins.args import InterPodAffinityArgs
-from pilotage.plugins.inter_pod_affinity.domains import MISSING, Amounts, Domains, Topology
+from pilotage.plugins.inter_pod_affinity.domains import MISSING, AffinityDomains, AffinityTopology, Amounts
 from pilotage.plugins.inter_pod_affinity.existing_terms import ExistingTerms
 from pilotage.plugins.inter_pod_affinity.filtering import DomainCounts, FilterState
 from pilotage.plugins.inter_pod_affinity.hints import (
@@ -55,10 +55,10 @@ from pilotage.plugins.inter_pod_affinity.hints import (
     node_change_helps,
     pod_change_helps,
 )
-from pilotage.plugins.inter_pod_affinity.incoming import Incoming, Question, incoming
+from pilotage.plugins.inter_pod_affinity.incoming import Incoming, PodSelection, incoming
 from pilotage.plugins.inter_pod_affinity.namespaces import Namespaces
 from pilotage.plugins.inter_pod_affinity.pods_per_domain import PodsPerDomain
-from pilotage.plugins.inter_pod_affinity.scoring import ScoreState, between_extremes, wishes_by_domain
+from pilotage.plugins.inter_pod_affinity.scoring import ScoreState, between_extremes, preferred_by_domain
 from pilotage.plugins.inter_pod_affinity.tallies import Tally
 from pilotage.plugins.inter_pod_affinity.term_groups import Subject
 from pilotage.plugins.inter_pod_affinity.terms import terms_of
@@ -91,7 +91,7 @@ class InterPodAffinity(
         self._existing = handle.index(ExistingTerms)
         self._namespaces = handle.index(Namespaces)
         self._pods = PodsPerDomain(handle)
-        self._topology = Topology()
+        self._topology = AffinityTopology()
 
     # --- filter ------------------------------------------------------------------------------------------------
 
@@ -114,7 +114,9 @@ class InterPodAffinity(
         )
         return None
 
-    def _near(self, asked: Incoming, nodes: NodeTable, budget: Budget) -> dict[str, tuple[Domains, Amounts]] | None:
+    def _near(
+        self, asked: Incoming, nodes: NodeTable, budget: Budget
+    ) -> dict[str, tuple[AffinityDomains, Amounts]] | None:
         """Pods that are what the required affinity asks for; None if no node has all of its topology keys."""
         if asked.near is None:
             return {}
@@ -150,10 +152,10 @@ class InterPodAffinity(
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Iterator[tuple[Mask, Reason]]:
         return state[_FILTER].rejections(pod, nodes)
 
-    def _count(self, pods: Question, key: str, nodes: NodeTable, budget: Budget) -> tuple[Domains, Amounts]:
+    def _count(self, pods: PodSelection, key: str, nodes: NodeTable, budget: Budget) -> tuple[AffinityDomains, Amounts]:
         return self._topology.domains(key, nodes), self._pods.of(pods, key, budget)
 
-    def _per_domain(self, tallies: Mapping[str, Tally], nodes: NodeTable) -> dict[str, tuple[Domains, Amounts]]:
+    def _per_domain(self, tallies: Mapping[str, Tally], nodes: NodeTable) -> dict[str, tuple[AffinityDomains, Amounts]]:
         """Tallies as arrays; those without a pod are left out."""
         found = {}
         for key, tally in tallies.items():
@@ -168,13 +170,13 @@ class InterPodAffinity(
         if pod.spec.affinity is None and self._existing.is_empty:
             return SKIP
         asked = incoming(pod, self._namespaces, state.budget)
-        if not len(nodes) or (self._args.ignore_preferred_terms_of_existing_pods and not asked.wishes):
+        if not len(nodes) or (self._args.ignore_preferred_terms_of_existing_pods and not asked.preferred):
             return SKIP
         table = self._handle.nodes
         drawing = self._existing.drawing(self._subject(pod), self._args.hard_pod_affinity_weight, state.budget)
         weights = {key: amounts for key, (_, amounts) in self._per_domain(drawing, table).items()}
-        wishes = self._in_use(asked.wishes, state.budget)
-        for key, amounts in wishes_by_domain(wishes, self._pods, state.budget).items():
+        preferred = self._in_use(asked.preferred, state.budget)
+        for key, amounts in preferred_by_domain(preferred, self._pods, state.budget).items():
             weights[key] = amounts if key not in weights else weights[key] + amounts
         if not weights:
             return SKIP

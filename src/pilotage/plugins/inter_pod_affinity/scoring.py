@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from pilotage.api import Budget, NodeTable, NodeView, Scores
-from pilotage.plugins.inter_pod_affinity.domains import Amounts, Domains, at_nodes
-from pilotage.plugins.inter_pod_affinity.incoming import WideWish, Wish
+from pilotage.plugins.inter_pod_affinity.domains import AffinityDomains, Amounts, at_nodes
+from pilotage.plugins.inter_pod_affinity.incoming import PreferredTerm, WidePreferredTerms
 from pilotage.plugins.inter_pod_affinity.pods_per_domain import PodsPerDomain
 from pilotage.plugins.normalize import MAX_SCORE
 
@@ -22,7 +22,7 @@ class ScoreState:
 
     __slots__ = ("_domains", "weights")
 
-    def __init__(self, weights: Mapping[str, Amounts], domains: Mapping[str, Domains]) -> None:
+    def __init__(self, weights: Mapping[str, Amounts], domains: Mapping[str, AffinityDomains]) -> None:
         self.weights = weights
         self._domains = domains
 
@@ -35,15 +35,17 @@ class ScoreState:
         return parts[0] if len(parts) == 1 else np.sum(parts, axis=0, dtype=np.int64)
 
 
-def wishes_by_domain(
-    wishes: Iterable[tuple[str, Wish | WideWish]], pods: PodsPerDomain, budget: Budget
+def preferred_by_domain(
+    preferred: Iterable[tuple[str, PreferredTerm | WidePreferredTerms]], pods: PodsPerDomain, budget: Budget
 ) -> dict[str, Amounts]:
     """By topology key, how much the pod likes the pods of each domain; only keys for which it found any."""
     found: dict[str, Amounts] = {}
-    for key, wish in wishes:
-        count = pods.weighed(wish, key, budget) if isinstance(wish, WideWish) else pods.of(wish.pods, key, budget)
+    for key, term in preferred:
+        count = (
+            pods.weighed(term, key, budget) if isinstance(term, WidePreferredTerms) else pods.of(term.pods, key, budget)
+        )
         if count.any():
-            liking = count if isinstance(wish, WideWish) else count * wish.weight
+            liking = count if isinstance(term, WidePreferredTerms) else count * term.weight
             before = found.get(key)
             found[key] = liking if before is None else before + liking
     return found
