@@ -27,8 +27,7 @@ from pilotage.kube.errors import ApiStatusError
 from pilotage.kube.transport import TransportError
 from pilotage.model import KINDS
 from pilotage.model.resource import AllocationResult, DeviceAllocation, DeviceAllocationResult, ResourceClaim
-from pilotage.plugins.dynamic_resources.claim_update import ClaimUpdate
-from pilotage.plugins.dynamic_resources.claim_wishes import Act, ClaimIntent
+from pilotage.plugins.dynamic_resources.claim_update import Act, ClaimIntent, ClaimUpdate
 from pilotage.plugins.dynamic_resources.claims import is_newer
 from pilotage.testing import pod
 from tests.properties.held_calls import Flights, Listeners, Pause

@@ -16,15 +16,13 @@ from pilotage.cluster.node_view import RowView
 from pilotage.cluster.state import Cluster
 from pilotage.model.quantity import parse_quantity
 from pilotage.plugins import DynamicResources
+from pilotage.plugins.dynamic_resources.allocation import POD_CLAIMS
+from pilotage.plugins.dynamic_resources.capacity import counters_left
 from pilotage.plugins.dynamic_resources.claim_book import ClaimBook
-from pilotage.plugins.dynamic_resources.counters import counters_left
-from pilotage.plugins.dynamic_resources.errors import AllocationError
 from pilotage.plugins.dynamic_resources.objections import objection
-from pilotage.plugins.dynamic_resources.pools import pools_for
-from pilotage.plugins.dynamic_resources.requests import ClaimRequestsCache
+from pilotage.plugins.dynamic_resources.requests import AllocationError, ClaimRequestsCache
 from pilotage.plugins.dynamic_resources.search import Search
-from pilotage.plugins.dynamic_resources.slices import SliceIndex
-from pilotage.plugins.dynamic_resources.state import POD_CLAIMS
+from pilotage.plugins.dynamic_resources.slices import SliceIndex, pools_for
 from pilotage.rng import seeded
 from pilotage.testing import node, pod
 from tests.default_plugins import default

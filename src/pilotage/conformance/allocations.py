@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from pilotage.api.state import CycleState
+from pilotage.plugins.dynamic_resources.allocation import POD_CLAIMS
 from pilotage.plugins.dynamic_resources.capacity import written
 from pilotage.plugins.dynamic_resources.search import Pick
-from pilotage.plugins.dynamic_resources.state import POD_CLAIMS
 
 Answer = dict[str, Any]
 

@@ -11,9 +11,8 @@ from pilotage.api.calls import ApiCall
 from pilotage.kube.errors import ApiStatusError
 from pilotage.model import Pod
 from pilotage.model.resource import AllocationResult, ResourceClaim
-from pilotage.plugins.dynamic_resources.claim_update import ClaimUpdate
-from pilotage.plugins.dynamic_resources.claim_wishes import Act, ClaimIntent, grant
-from pilotage.plugins.dynamic_resources.extended_claim_calls import ClaimDeletion
+from pilotage.plugins.dynamic_resources.claim_update import Act, ClaimIntent, ClaimUpdate, grant
+from pilotage.plugins.dynamic_resources.extended_claim import ClaimDeletion
 from pilotage.testing import pod
 from tests.plugins.dynamic_resources.objects import allocated, claim, exactly
 

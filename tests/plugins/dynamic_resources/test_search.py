@@ -9,11 +9,9 @@ import pytest
 
 from pilotage.model.resource import DeviceClass, ResourceClaim
 from pilotage.plugins.dynamic_resources.claim_book import ClaimBook
-from pilotage.plugins.dynamic_resources.errors import AllocationError, NodeAllocationError
-from pilotage.plugins.dynamic_resources.pools import pools_for
-from pilotage.plugins.dynamic_resources.requests import ClaimRequestsCache
+from pilotage.plugins.dynamic_resources.requests import AllocationError, ClaimRequestsCache, NodeAllocationError
 from pilotage.plugins.dynamic_resources.search import Search
-from pilotage.plugins.dynamic_resources.slices import SliceIndex
+from pilotage.plugins.dynamic_resources.slices import SliceIndex, pools_for
 from pilotage.testing import node
 from tests.plugins.dynamic_resources.objects import (
     allocated,

@@ -14,14 +14,12 @@ from typing import Final
 import msgspec
 
 from pilotage.api import Reject
-from pilotage.plugins.dynamic_resources.counters import counters_left
-from pilotage.plugins.dynamic_resources.device_ids import DeviceID
-from pilotage.plugins.dynamic_resources.ledger import DeviceLedger
-from pilotage.plugins.dynamic_resources.pool import Pool
-from pilotage.plugins.dynamic_resources.pools import NodePools
-from pilotage.plugins.dynamic_resources.published import PoolDevice
+from pilotage.plugins.dynamic_resources.capacity import counters_left
+from pilotage.plugins.dynamic_resources.claim_book import DeviceLedger
+from pilotage.plugins.dynamic_resources.devices import DeviceID, PoolDevice
 from pilotage.plugins.dynamic_resources.requests import ClaimRequests, PreparedClaim
 from pilotage.plugins.dynamic_resources.search import Picks
+from pilotage.plugins.dynamic_resources.slices import NodePools, Pool
 
 _KEPT_REQUESTS: Final = 64
 _KEPT_NODES: Final = 256

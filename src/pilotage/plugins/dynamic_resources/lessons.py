@@ -14,11 +14,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Final, Protocol
 
-from pilotage.plugins.dynamic_resources.device_ids import DeviceID
-from pilotage.plugins.dynamic_resources.errors import AllocationError
-from pilotage.plugins.dynamic_resources.pool import Pool
-from pilotage.plugins.dynamic_resources.published import PoolDevice
-from pilotage.plugins.dynamic_resources.requests import PreparedClaim, PreparedRequest
+from pilotage.plugins.dynamic_resources.devices import DeviceID, PoolDevice
+from pilotage.plugins.dynamic_resources.requests import AllocationError, PreparedClaim, PreparedRequest
+from pilotage.plugins.dynamic_resources.slices import Pool
 
 _MOST_DEAD_ENDS: Final = 50_000
 _MOST_SLOTS: Final = 256

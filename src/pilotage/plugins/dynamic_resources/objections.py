@@ -11,15 +11,17 @@ from collections.abc import Callable, Iterator, Sequence
 
 from pilotage.api import Detail
 from pilotage.model.resource import DeviceTaint
-from pilotage.plugins.dynamic_resources.constraints import attribute_value
-from pilotage.plugins.dynamic_resources.device_ids import DeviceID
-from pilotage.plugins.dynamic_resources.device_taints import are_tolerated
-from pilotage.plugins.dynamic_resources.errors import AllocationError, SelectorError
-from pilotage.plugins.dynamic_resources.pool import Pool
-from pilotage.plugins.dynamic_resources.pools import NodePools, device_is_for
-from pilotage.plugins.dynamic_resources.published import PoolDevice
-from pilotage.plugins.dynamic_resources.requests import PreparedClaim, PreparedRequest, expressions
+from pilotage.plugins.dynamic_resources.devices import DeviceID, PoolDevice, are_tolerated
+from pilotage.plugins.dynamic_resources.requests import (
+    AllocationError,
+    PreparedClaim,
+    PreparedRequest,
+    SelectorError,
+    attribute_value,
+    expressions,
+)
 from pilotage.plugins.dynamic_resources.search import Search
+from pilotage.plugins.dynamic_resources.slices import NodePools, Pool, device_is_for
 
 Objection = tuple[str, str]
 """A stable code, and a sentence."""

@@ -10,31 +10,67 @@ have enough capacity; leave no counter below zero; have its taints tolerated; an
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping, Sequence
 from fractions import Fraction
+from typing import Final
 
 import msgspec
 
+from pilotage.api import Budget
+from pilotage.api.budget import UNLIMITED
+from pilotage.clock import Clock, SystemClock
 from pilotage.model import Node
 from pilotage.model.resource import DeviceSelector
-from pilotage.plugins.dynamic_resources.capacity import Amounts, consumption, fits
-from pilotage.plugins.dynamic_resources.constraints import AttributeConstraint, constraints_of
-from pilotage.plugins.dynamic_resources.counters import CounterBook, consumption_of
-from pilotage.plugins.dynamic_resources.device_ids import DeviceID
-from pilotage.plugins.dynamic_resources.device_taints import are_tolerated
-from pilotage.plugins.dynamic_resources.errors import (
+from pilotage.plugins.dynamic_resources.capacity import Amounts, CounterBook, consumption, consumption_of, fits
+from pilotage.plugins.dynamic_resources.claim_book import DeviceLedger
+from pilotage.plugins.dynamic_resources.devices import DeviceID, PoolDevice, are_tolerated
+from pilotage.plugins.dynamic_resources.lessons import Lessons, learn
+from pilotage.plugins.dynamic_resources.requests import (
+    MAX_RESULTS,
     AllocationError,
+    AttributeConstraint,
     NodeAllocationError,
+    PreparedClaim,
+    PreparedRequest,
     SelectorCompileError,
     SelectorError,
+    constraints_of,
+    expressions,
 )
-from pilotage.plugins.dynamic_resources.ledger import DeviceLedger
-from pilotage.plugins.dynamic_resources.lessons import Lessons, learn
-from pilotage.plugins.dynamic_resources.pool import Pool
-from pilotage.plugins.dynamic_resources.pools import NodePools, device_is_for
-from pilotage.plugins.dynamic_resources.published import PoolDevice
-from pilotage.plugins.dynamic_resources.requests import MAX_RESULTS, PreparedClaim, PreparedRequest, expressions
-from pilotage.plugins.dynamic_resources.time_limit import FOR_EVER, TimeLimit
+from pilotage.plugins.dynamic_resources.slices import NodePools, Pool, device_is_for
+
+_STEPS_PER_LOOK_AT_THE_CLOCK = 256
+
+
+class TimeLimit:
+    """For one search on one node."""
+
+    __slots__ = ("_budget", "_clock", "_end", "_node_name", "_steps")
+
+    def __init__(self, node_name: str, budget: Budget, clock: Clock, timeout_seconds: float | None = None) -> None:
+        self._node_name = node_name
+        self._budget = budget
+        self._clock = clock
+        self._end = clock.monotonic() + timeout_seconds if timeout_seconds else math.inf
+        self._steps = 0
+
+    def spend(self) -> None:
+        """A device was tried."""
+        self._budget.spend()
+        self._steps += 1
+        if self._steps >= _STEPS_PER_LOOK_AT_THE_CLOCK:
+            self._steps = 0
+            if self._clock.monotonic() > self._end:
+                raise AllocationError(f"node {self._node_name}: timed out trying to allocate devices")
+
+    def check(self) -> None:
+        """Something is to be done that may take long by itself."""
+        self._budget.check()
+
+
+FOR_EVER: Final = TimeLimit("", UNLIMITED, SystemClock())
+
 
 STEPS_WITHOUT_LESSONS = 256
 """So many devices are tried before a search begins to learn: nearly all searches need fewer."""
