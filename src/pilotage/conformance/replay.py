@@ -11,9 +11,8 @@ from pilotage.config.load import configuration_of
 from pilotage.conformance.cases import Case
 from pilotage.conformance.compare import answer_differences
 from pilotage.conformance.filter_score import answer_filter_score
-from pilotage.conformance.hint import answer_hint
+from pilotage.conformance.hint import answer_hint, answer_prehint
 from pilotage.conformance.preemption import answer_preemption
-from pilotage.conformance.prehint import answer_prehint
 from pilotage.conformance.world import LoadedCase, load_world
 
 Answer = dict[str, Any]

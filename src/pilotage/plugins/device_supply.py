@@ -15,8 +15,7 @@ from pilotage.model import Node
 from pilotage.model.resource import DeviceClass
 from pilotage.plugins.device_classes import DeviceClassIndex, may_be_backed
 from pilotage.plugins.dynamic_resources.claim_book import ClaimBook
-from pilotage.plugins.dynamic_resources.devices import PoolDevice
-from pilotage.plugins.dynamic_resources.requests import SelectorError
+from pilotage.plugins.dynamic_resources.devices import PoolDevice, SelectorError
 from pilotage.plugins.dynamic_resources.slices import SliceIndex, usable_devices
 
 

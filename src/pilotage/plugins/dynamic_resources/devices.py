@@ -24,7 +24,6 @@ from pilotage.model.resource import (
     DeviceToleration,
     ResourceSlice,
 )
-from pilotage.plugins.dynamic_resources.requests import SelectorCompileError, SelectorError
 
 if TYPE_CHECKING:
     from pilotage.plugins.dynamic_resources.device_selectors import BoundDevice
@@ -89,6 +88,14 @@ def may_select(rule: DeviceTaintRule, pool: PoolID) -> bool:
 _MOST_VERDICTS = 1024
 
 _encode = msgspec.json.Encoder().encode
+
+
+class SelectorError(Exception):
+    """A selector that fails on a device."""
+
+
+class SelectorCompileError(SelectorError):
+    """A selector that fails on every device, because it is no expression."""
 
 
 class DeviceTraits:

@@ -11,12 +11,11 @@ from collections.abc import Callable, Iterator, Sequence
 
 from pilotage.api import Detail
 from pilotage.model.resource import DeviceTaint
-from pilotage.plugins.dynamic_resources.devices import DeviceID, PoolDevice, are_tolerated
+from pilotage.plugins.dynamic_resources.devices import DeviceID, PoolDevice, SelectorError, are_tolerated
 from pilotage.plugins.dynamic_resources.requests import (
     AllocationError,
     PreparedClaim,
     PreparedRequest,
-    SelectorError,
     attribute_value,
     expressions,
 )

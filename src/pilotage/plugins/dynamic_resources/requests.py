@@ -40,14 +40,6 @@ class NodeAllocationError(Exception):
     """What is wrong concerns one node only, which is then rejected."""
 
 
-class SelectorError(Exception):
-    """A selector that fails on a device."""
-
-
-class SelectorCompileError(SelectorError):
-    """A selector that fails on every device, because it is no expression."""
-
-
 MAX_RESULTS = 32
 _KEPT_REQUESTS = 256
 _encode = msgspec.json.Encoder().encode

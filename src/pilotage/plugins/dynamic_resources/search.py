@@ -24,7 +24,13 @@ from pilotage.model import Node
 from pilotage.model.resource import DeviceSelector
 from pilotage.plugins.dynamic_resources.capacity import Amounts, CounterBook, consumption, consumption_of, fits
 from pilotage.plugins.dynamic_resources.claim_book import DeviceLedger
-from pilotage.plugins.dynamic_resources.devices import DeviceID, PoolDevice, are_tolerated
+from pilotage.plugins.dynamic_resources.devices import (
+    DeviceID,
+    PoolDevice,
+    SelectorCompileError,
+    SelectorError,
+    are_tolerated,
+)
 from pilotage.plugins.dynamic_resources.lessons import Lessons, learn
 from pilotage.plugins.dynamic_resources.requests import (
     MAX_RESULTS,
@@ -33,8 +39,6 @@ from pilotage.plugins.dynamic_resources.requests import (
     NodeAllocationError,
     PreparedClaim,
     PreparedRequest,
-    SelectorCompileError,
-    SelectorError,
     constraints_of,
     expressions,
 )
