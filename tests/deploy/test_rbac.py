@@ -22,8 +22,8 @@ from pilotage.serve.client_certificates import ClientCertificates
 from pilotage.serve.identity import DelegatedAuthenticator
 from pilotage.serve.page import PageRequest
 from pilotage.serve.request_access import PathAccess
-from pilotage.serve.required_permissions import WRITES, lease_permissions
 from pilotage.serve.service import SchedulerService
+from pilotage.serve.start_checks import WRITES, lease_permissions
 from pilotage.serve.tls import ServerTls, TlsOptions
 from pilotage.testing import VirtualClock
 

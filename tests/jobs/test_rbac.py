@@ -8,7 +8,7 @@ import yaml
 
 from pilotage.model import KINDS
 from pilotage.model.kinds import WATCHED, WATCHED_FOR_QUEUEING
-from pilotage.serve.required_permissions import QUEUEING_WRITES
+from pilotage.serve.start_checks import QUEUEING_WRITES
 
 RBAC = Path(__file__).parents[2] / "deploy" / "workload-queueing" / "rbac.yaml"
 

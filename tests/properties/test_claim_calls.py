@@ -26,8 +26,7 @@ from pilotage.kube.errors import ApiStatusError
 from pilotage.kube.transport import TransportError
 from pilotage.model import KINDS
 from pilotage.model.resource import AllocationResult, DeviceAllocation, DeviceAllocationResult, ResourceClaim
-from pilotage.plugins.dynamic_resources.claim_update import ClaimUpdate
-from pilotage.plugins.dynamic_resources.claim_wishes import Act, Wish
+from pilotage.plugins.dynamic_resources.claim_update import Act, ClaimIntent, ClaimUpdate
 from pilotage.plugins.dynamic_resources.claims import is_newer
 from pilotage.testing import pod
 from tests.properties.held_calls import Flights, Listeners, Pause
@@ -114,7 +113,7 @@ class Sharing(RuleBasedStateMachine):
         self.listeners = Listeners()
         self.count = 0
         self.flights = Flights(self.queue, self.server, self._rejected)
-        self.last: dict[tuple[str, str], tuple[int, Wish, Outcome | None]] = {}
+        self.last: dict[tuple[str, str], tuple[int, ClaimIntent, Outcome | None]] = {}
         """What a pod wanted last of a claim, and what became of it."""
         for name in CLAIMS:
             self.watch(name)
@@ -129,13 +128,13 @@ class Sharing(RuleBasedStateMachine):
         has = known.status.allocation
         device = DeviceAllocationResult("r0", "driver", "pool", f"d{self.count}")
         planned = AllocationResult(DeviceAllocation((device,))) if has is None else has
-        self._submit(name, Wish(Act.RESERVE, PODS[user], planned, is_new=has is None))
+        self._submit(name, ClaimIntent(Act.RESERVE, PODS[user], planned, is_new=has is None))
 
     @rule(name=claims, user=pods, act=st.sampled_from((Act.RELEASE, Act.FREE)))
     def go_away(self, name: str, user: str, act: Act) -> None:
-        self._submit(name, Wish(act, PODS[user]))
+        self._submit(name, ClaimIntent(act, PODS[user]))
 
-    def _submit(self, name: str, wish: Wish) -> None:
+    def _submit(self, name: str, wish: ClaimIntent) -> None:
         known = self.believed.get(name)
         if known is None:
             return
@@ -155,7 +154,7 @@ class Sharing(RuleBasedStateMachine):
         if known is not None and is_newer(claim, known):
             self.believed[name] = claim
 
-    def _check_outcome(self, name: str, number: int, wish: Wish, outcome: Outcome) -> None:
+    def _check_outcome(self, name: str, number: int, wish: ClaimIntent, outcome: Outcome) -> None:
         latest, _, _ = self.last[name, wish.pod.uid]
         if outcome.ending is Ending.OVERWRITTEN:
             assert latest > number, "it gave way to what the same pod wanted later"
@@ -164,7 +163,7 @@ class Sharing(RuleBasedStateMachine):
         if outcome.is_as_wanted and name in self.server.claims:
             self._check_granted(name, wish)
 
-    def _check_granted(self, name: str, wish: Wish) -> None:
+    def _check_granted(self, name: str, wish: ClaimIntent) -> None:
         is_user = wish.pod.uid in self.server.users(name)
         assert is_user == (wish.act is Act.RESERVE)
         if wish.act is Act.RESERVE:

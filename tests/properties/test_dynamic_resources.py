@@ -16,15 +16,13 @@ from pilotage.cluster.node_view import RowView
 from pilotage.cluster.state import Cluster
 from pilotage.model.quantity import parse_quantity
 from pilotage.plugins import DynamicResources
+from pilotage.plugins.dynamic_resources.allocation import POD_CLAIMS
+from pilotage.plugins.dynamic_resources.capacity import counters_left
 from pilotage.plugins.dynamic_resources.claim_book import ClaimBook
-from pilotage.plugins.dynamic_resources.counters import counters_left
-from pilotage.plugins.dynamic_resources.errors import AllocationError
 from pilotage.plugins.dynamic_resources.objections import objection
-from pilotage.plugins.dynamic_resources.pools import pools_for
-from pilotage.plugins.dynamic_resources.requests import Questions
+from pilotage.plugins.dynamic_resources.requests import AllocationError, ClaimRequestsCache
 from pilotage.plugins.dynamic_resources.search import Search
-from pilotage.plugins.dynamic_resources.slices import SliceIndex
-from pilotage.plugins.dynamic_resources.state import POD_CLAIMS
+from pilotage.plugins.dynamic_resources.slices import SliceIndex, pools_for
 from pilotage.rng import seeded
 from pilotage.testing import node, pod
 from tests.default_plugins import default
@@ -200,7 +198,7 @@ def test_what_explain_holds_against_a_device_is_what_the_search_holds_against_it
     world = World(published, wanted)
     for obj in wanted[:-1]:
         world.place(obj.name)
-    asked = [Questions().prepare(wanted[-1], {"gpu": device_class()}.get)]
+    asked = [ClaimRequestsCache().prepare(wanted[-1], {"gpu": device_class()}.get)]
     for name in NODES:
         target = world.cluster.node(name)
         assert target is not None

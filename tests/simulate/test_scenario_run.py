@@ -9,8 +9,7 @@ import msgspec
 import pytest
 
 from pilotage.simulate.scenario_file import Scenario, ScenarioError, load_scenarios
-from pilotage.simulate.scenario_options import scenario_options
-from pilotage.simulate.scenario_run import play
+from pilotage.simulate.scenario_run import play, scenario_options
 
 SETTING = [
     {"apply": [{"node": {"name": "n", "cpu": 1}}, {"pod": {"name": "fits"}}, {"pod": {"name": "big", "cpu": 2}}]}

@@ -20,7 +20,7 @@ from pilotage.jobs.controller.release_order import ReleaseOrder
 from pilotage.jobs.controller.status_writes import StatusWrites
 from pilotage.kube.election import Election
 from pilotage.kube.reflector import Reflector
-from pilotage.plugins.dynamic_resources.ledger import DeviceLedger
+from pilotage.plugins.dynamic_resources.claim_book import DeviceLedger
 from pilotage.queue.scheduling_queue import SchedulingQueue
 from tests.simulation.history import Outcome
 from tests.simulation.simulation import simulate

@@ -7,18 +7,20 @@ from typing import Any
 import numpy as np
 
 from pilotage.api.state import CycleState
-from pilotage.conformance.allocations import allocations
 from pilotage.conformance.statuses import node_statuses, status
-from pilotage.conformance.world import World
+from pilotage.conformance.world import LoadedCase
 from pilotage.cycle.placement import diagnose
 from pilotage.framework.errors import PluginError
 from pilotage.framework.profile import name_of
 from pilotage.framework.runner import PreFilterOutcome
+from pilotage.plugins.dynamic_resources.allocation import POD_CLAIMS
+from pilotage.plugins.dynamic_resources.capacity import written
+from pilotage.plugins.dynamic_resources.search import Pick
 
 Answer = dict[str, Any]
 
 
-def answer_filter_score(world: World) -> Answer:
+def answer_filter_score(world: LoadedCase) -> Answer:
     """What the scheduler would decide, stage by stage."""
     answer: Answer = {
         "preEnqueue": _pre_enqueue(world),
@@ -38,7 +40,7 @@ def answer_filter_score(world: World) -> Answer:
     return answer
 
 
-def _evaluate(world: World, state: CycleState, answer: Answer) -> None:
+def _evaluate(world: LoadedCase, state: CycleState, answer: Answer) -> None:
     engine, pod = world.engine, world.pod
     outcome = engine.runner.pre_filter(state, pod)
     answer["preFilter"] = _pre_filter(outcome, state)
@@ -57,7 +59,7 @@ def _evaluate(world: World, state: CycleState, answer: Answer) -> None:
     _choose(world, answer)
 
 
-def _pre_enqueue(world: World) -> list[Answer]:
+def _pre_enqueue(world: LoadedCase) -> list[Answer]:
     found = []
     for plugin in world.engine.profile.pre_enqueue:
         rejection = plugin.pre_enqueue(world.pod)
@@ -76,7 +78,7 @@ def _pre_filter(outcome: PreFilterOutcome, state: CycleState) -> Answer:
     }
 
 
-def _scores(world: World, state: CycleState, rows: Any) -> dict[str, Answer]:
+def _scores(world: LoadedCase, state: CycleState, rows: Any) -> dict[str, Answer]:
     evaluator, names = world.engine.evaluator, world.cluster.nodes.names
     breakdown = evaluator.score_breakdown(state, world.pod, rows)
     return {
@@ -89,10 +91,39 @@ def _scores(world: World, state: CycleState, rows: Any) -> dict[str, Answer]:
     }
 
 
-def _choose(world: World, answer: Answer) -> None:
+def _choose(world: LoadedCase, answer: Answer) -> None:
     totals = {name: score["total"] for name, score in answer["scores"].items()}
     best = max(totals.values())
     answer["best"] = answer["choice"] = sorted(name for name, total in totals.items() if total == best)
     nominated = world.pod.status.nominated_node_name
     if nominated in totals:
         answer["choice"] = [nominated]
+
+
+def allocations(state: CycleState, feasible: list[str]) -> dict[str, Answer] | None:
+    """For each feasible node, what every claim without devices would get; None if there is no such claim."""
+    claims = state.get(POD_CLAIMS)
+    if claims is None or not claims.to_allocate or not feasible:
+        return None
+    named = {prepared.claim.name for prepared in claims.to_allocate}
+    found: dict[str, Answer] = {}
+    for node_name in feasible:
+        outcome = claims.outcome(node_name)
+        assert outcome is not None
+        pairs = zip(outcome.claims, outcome.picks, strict=True)
+        found[node_name] = {c.claim.name: [_device(pick) for pick in p] for c, p in pairs if c.claim.name in named}
+    return found
+
+
+def _device(pick: Pick) -> Answer:
+    device: Answer = {
+        "request": pick.wanted.label,
+        "driver": pick.device.id.driver,
+        "pool": pick.device.id.pool,
+        "device": pick.device.id.device,
+    }
+    if pick.wanted.admin_access:
+        device["adminAccess"] = True
+    if pick.consumed is not None:
+        device["consumedCapacity"] = dict(written(pick.consumed, pick.device.device))
+    return device

@@ -1,4 +1,4 @@
-"""Our answer to a hint case: does this change make it worth trying that pod again?"""
+"""Our answers to hint and prehint cases: is a pod worth another attempt after a change, and whom can it concern?"""
 
 from __future__ import annotations
 
@@ -7,19 +7,23 @@ from typing import Any
 import msgspec
 
 from pilotage.api.events import Action, ClusterEvent, Hint, Resource
-from pilotage.api.plugin import Plugin, Registration
+from pilotage.api.plugin import Affected, Plugin, Registration
+from pilotage.assembly import SchedulerOptions, build_profiles
+from pilotage.clock import SystemClock
 from pilotage.cluster.changes import node_events, pod_events
 from pilotage.conformance.cases import Case, Object
-from pilotage.conformance.world import World
+from pilotage.conformance.world import LoadedCase, cluster_of
+from pilotage.cycle.handle import FrameworkHandle
 from pilotage.framework.profile import name_of
 from pilotage.model import Node, Pod, kind_of
+from pilotage.rng import seeded
 
 Answer = dict[str, Any]
 
 _BY_KIND = {resource.value.rpartition("/")[2]: resource for resource in Resource}
 
 
-def answer_hint(world: World, case: Case) -> Answer:
+def answer_hint(world: LoadedCase, case: Case) -> Answer:
     """The events of the change, whether the plugin listens to any of them, and what its hints say."""
     old, new = _decoded(case.event["resource"], case.old_object), _decoded(case.event["resource"], case.new_object)
     events = _events(case, old, new, world.pod)
@@ -80,3 +84,24 @@ def _ask(registration: Registration, pod: Pod, old: Any, new: Any) -> Hint | Non
         return registration.hint(pod, old, new)
     except Exception:
         return None
+
+
+def answer_prehint(case: Case, options: SchedulerOptions) -> Answer:
+    """What the plugin's narrowing methods for this event say together."""
+    handle = FrameworkHandle(cluster_of(case), SystemClock(), seeded(0))
+    profile = next(iter(build_profiles(options, handle).values()))
+    plugin = next(plugin for plugin in profile.plugins if name_of(plugin) == case.plugin)
+    resource = case.event["resource"]
+    old, new = _decoded(resource, case.old_object), _decoded(resource, case.new_object)
+    found = [affected for registration in plugin.registrations() for affected in _asked(registration, case, old, new)]
+    if any(affected.keys is None for affected in found):
+        return {"allPods": True, "pods": []}
+    return {"allPods": False, "pods": sorted({key for affected in found for key in affected.keys or ()})}
+
+
+def _asked(registration: Registration, case: Case, old: Any, new: Any) -> list[Affected]:
+    event = event_of(case)
+    if not registration.event.covers(event):
+        return []
+    asked = [narrowing.narrow(old, new) for narrowing in registration.narrowings if narrowing.event.covers(event)]
+    return asked or [Affected.all()]

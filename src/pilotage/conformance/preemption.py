@@ -7,7 +7,7 @@ from typing import Any
 from pilotage.api.preemption import Candidate, VictimSearch
 from pilotage.api.state import CycleState
 from pilotage.conformance.statuses import node_statuses, status
-from pilotage.conformance.world import World
+from pilotage.conformance.world import LoadedCase
 from pilotage.cycle.placement import diagnose
 from pilotage.framework.diagnosis import Diagnosis
 from pilotage.framework.runner import PostFiltered
@@ -15,7 +15,7 @@ from pilotage.framework.runner import PostFiltered
 Answer = dict[str, Any]
 
 
-def answer_preemption(world: World, *, searched_before: bool = True) -> Answer:
+def answer_preemption(world: LoadedCase, *, searched_before: bool = True) -> Answer:
     """Every node where evictions would help, the one that is chosen, and what becomes of the pod's nomination.
 
     In the recordings the search came first, for pods that may preempt: what filters note down about nodes on its way
@@ -35,7 +35,7 @@ def answer_preemption(world: World, *, searched_before: bool = True) -> Answer:
     return answer
 
 
-def _filtered(world: World) -> tuple[CycleState, Diagnosis]:
+def _filtered(world: LoadedCase) -> tuple[CycleState, Diagnosis]:
     state = CycleState()
     return state, diagnose(world.engine, state, world.pod, world.engine.runner.pre_filter(state, world.pod))
 

@@ -11,10 +11,9 @@ from pilotage.config.load import configuration_of
 from pilotage.conformance.cases import Case
 from pilotage.conformance.compare import answer_differences
 from pilotage.conformance.filter_score import answer_filter_score
-from pilotage.conformance.hint import answer_hint
+from pilotage.conformance.hint import answer_hint, answer_prehint
 from pilotage.conformance.preemption import answer_preemption
-from pilotage.conformance.prehint import answer_prehint
-from pilotage.conformance.world import World, load_world
+from pilotage.conformance.world import LoadedCase, load_world
 
 Answer = dict[str, Any]
 
@@ -38,7 +37,7 @@ def _options(case: Case) -> SchedulerOptions:
     return options_from_configuration(configuration_of(case.config, case.name))
 
 
-def load(case: Case) -> World:
+def load(case: Case) -> LoadedCase:
     return load_world(case, _options(case))
 
 

@@ -17,7 +17,7 @@ from pilotage.rng import seeded
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class LoadedCase:
     """A loaded case: the engine of the pod's profile, and the pod in question."""
 
     cluster: Cluster
@@ -45,7 +45,7 @@ def cluster_of(case: Case) -> Cluster:
         raise CaseError(f"{case.name}: {error}") from error
 
 
-def load_world(case: Case, options: SchedulerOptions) -> World:
+def load_world(case: Case, options: SchedulerOptions) -> LoadedCase:
     cluster = cluster_of(case)
     clock, rng = SystemClock(), seeded(0)
     engines: dict[str, ProfileEngine] = {}
@@ -56,7 +56,7 @@ def load_world(case: Case, options: SchedulerOptions) -> World:
     if profile is None:
         raise CaseError(f"{case.name}: no profile for scheduler name {pod.spec.scheduler_name}")
     engine = engines[profile.scheduler_name] = ProfileEngine(profile, cluster)
-    return World(cluster, handle, engine, pod)
+    return LoadedCase(cluster, handle, engine, pod)
 
 
 def _asked(case: Case, cluster: Cluster) -> Pod:

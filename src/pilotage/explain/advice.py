@@ -7,7 +7,7 @@ placing it again, on a node by asking the filters about the node as it would be.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
@@ -17,15 +17,15 @@ from msgspec.structs import asdict
 
 from pilotage.api.budget import UNLIMITED, Budget, BudgetExceeded
 from pilotage.api.state import CycleState
-from pilotage.cluster.node_view import RowView
+from pilotage.api.views import NodeView
+from pilotage.cluster.node_view import DerivedNode, RowView
 from pilotage.cycle.placement import ProfileEngine
-from pilotage.explain.altered_node import AlteredNode, labelled, renamed, uncordoned
 from pilotage.explain.amounts import readable
 from pilotage.explain.eviction import candidate_for
 from pilotage.explain.report import Advice, NearNode
 from pilotage.framework.errors import PluginError
 from pilotage.model import Node, Pod, shared_spec
-from pilotage.model.node import Taint
+from pilotage.model.node import NodeSpec, Taint
 from pilotage.model.pod_resources import pod_requests
 from pilotage.model.pod_spec import Container, PodSpecFields, ResourceRequirements, Toleration
 from pilotage.model.quantity import quantity_milli, quantity_value
@@ -216,3 +216,50 @@ def asking_less(pod: Pod, resource: str, by: int) -> Pod | None:
 def _amount(container: Container, resource: str) -> int:
     text = container.resources.requests.get(resource, "0")
     return quantity_milli(text) if resource == "cpu" else quantity_value(text)
+
+
+class AlteredNode(DerivedNode):
+    """Implements `pilotage.api.NodeView`: a node whose object is exchanged, with its pods or without."""
+
+    def __init__(self, base: NodeView, node: Node, *, is_empty: bool = False) -> None:
+        super().__init__(base)
+        self._node = node
+        self._is_empty = is_empty
+
+    @property
+    def node(self) -> Node:
+        return self._node
+
+    @property
+    def pods(self) -> Sequence[Pod]:
+        return () if self._is_empty else self._base.pods
+
+    @property
+    def pod_count(self) -> int:
+        return 0 if self._is_empty else self._base.pod_count
+
+    def requested(self, resource: str) -> int:
+        return 0 if self._is_empty else self._base.requested(resource)
+
+    def non_zero_requested(self, resource: str) -> int:
+        return 0 if self._is_empty else self._base.non_zero_requested(resource)
+
+
+def uncordoned(node: Node) -> Node:
+    return msgspec.structs.replace(node, spec=_spec(node, unschedulable=False))
+
+
+def labelled(node: Node, labels: Mapping[str, str]) -> Node:
+    metadata = msgspec.structs.replace(node.metadata, labels={**node.labels, **labels})
+    return msgspec.structs.replace(node, metadata=metadata)
+
+
+def renamed(node: Node, name: str) -> Node:
+    """A new node of the same kind: its hostname label follows its name."""
+    labels = {**node.labels, "kubernetes.io/hostname": name}
+    return msgspec.structs.replace(node, metadata=msgspec.structs.replace(node.metadata, name=name, labels=labels))
+
+
+def _spec(node: Node, **changes: object) -> NodeSpec:
+    changed: NodeSpec = msgspec.structs.replace(node.spec, **changes)
+    return changed

@@ -96,7 +96,7 @@ class NodeAffinityArgs:
 
 
 @dataclass(frozen=True, slots=True)
-class RequestedToCapacityRatio:
+class RequestedToCapacityRatioParam:
     shape: tuple[UtilizationShapePoint, ...] = ()
 
 
@@ -104,7 +104,7 @@ class RequestedToCapacityRatio:
 class ScoringStrategy:
     type: Literal["LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"] = "LeastAllocated"
     resources: tuple[ResourceSpec, ...] = CPU_AND_MEMORY
-    requested_to_capacity_ratio: RequestedToCapacityRatio | None = None
+    requested_to_capacity_ratio: RequestedToCapacityRatioParam | None = None
 
     def __post_init__(self) -> None:
         if not self.resources:

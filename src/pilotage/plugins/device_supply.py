@@ -15,10 +15,8 @@ from pilotage.model import Node
 from pilotage.model.resource import DeviceClass
 from pilotage.plugins.device_classes import DeviceClassIndex, may_be_backed
 from pilotage.plugins.dynamic_resources.claim_book import ClaimBook
-from pilotage.plugins.dynamic_resources.errors import SelectorError
-from pilotage.plugins.dynamic_resources.pools import usable_devices
-from pilotage.plugins.dynamic_resources.published import PoolDevice
-from pilotage.plugins.dynamic_resources.slices import SliceIndex
+from pilotage.plugins.dynamic_resources.devices import PoolDevice, SelectorError
+from pilotage.plugins.dynamic_resources.slices import SliceIndex, usable_devices
 
 
 class DeviceSupply:

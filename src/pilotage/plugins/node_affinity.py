@@ -38,7 +38,7 @@ from pilotage.model.selectors import NodeSelector, NodeSelectorTerm, PreferredSc
 from pilotage.plugins.args import NodeAffinityArgs
 from pilotage.plugins.fragments import fragment_of, fragment_of_text
 from pilotage.plugins.node_selection import any_mask, node_matches, required_mask, required_terms, term_points
-from pilotage.plugins.node_terms import Term, Terms, term_of
+from pilotage.plugins.node_terms import NodeTerm, Terms, term_of
 from pilotage.plugins.normalize import by_maximum
 
 _ENFORCED = Reason(
@@ -119,9 +119,9 @@ class NodeAffinity(Plugin, PreFilter, Filter, VectorFilter, PreScore, Score, Vec
     def _is_enforced_on(self, node: Node) -> bool:
         return self._enforced is None or self._enforced.match(node)
 
-    def _preferred(self, pod: Pod) -> tuple[tuple[Term, int], ...]:
+    def _preferred(self, pod: Pod) -> tuple[tuple[NodeTerm, int], ...]:
         """What the pod prefers and what the configuration adds for every pod."""
-        own: tuple[tuple[Term, int], ...] | None = pod.spec.memo.get(_PREFERRED)
+        own: tuple[tuple[NodeTerm, int], ...] | None = pod.spec.memo.get(_PREFERRED)
         if own is None:
             own = pod.spec.memo[_PREFERRED] = _weighted(_asked_preferred(pod))
         return (*own, *self._added_preferred) if self._added_preferred else own
@@ -134,7 +134,7 @@ def _asked_preferred(pod: Pod) -> tuple[PreferredSchedulingTerm, ...]:
     return affinity.node_affinity.preferred
 
 
-def _weighted(preferred: Iterable[PreferredSchedulingTerm]) -> tuple[tuple[Term, int], ...]:
+def _weighted(preferred: Iterable[PreferredSchedulingTerm]) -> tuple[tuple[NodeTerm, int], ...]:
     """The terms that are well formed, with their weights."""
     made = [(term_of(one.preference), one.weight) for one in preferred]
     return tuple([(term, weight) for term, weight in made if term is not None])

@@ -18,7 +18,7 @@ from pilotage.api.budget import UNLIMITED
 from pilotage.model import Node, Pod
 from pilotage.model.requirements import parse_int64
 from pilotage.model.selectors import NodeSelector, NodeSelectorTerm
-from pilotage.plugins.node_terms import Term, Terms, Wanted, labels_wanted, term_of
+from pilotage.plugins.node_terms import LabelRequirement, NodeTerm, Terms, labels_wanted, term_of
 
 _FEW: Final = 8
 _ON_EXISTENCE: Final = ("Exists", "DoesNotExist")
@@ -54,7 +54,7 @@ def term_mask(term: NodeSelectorTerm, nodes: NodeTable) -> Mask:
     return nodes.everywhere(False) if made is None else _Selection(nodes, UNLIMITED).all_of(made)
 
 
-def term_points(terms: Iterable[tuple[Term, int]], nodes: NodeTable, budget: Budget = UNLIMITED) -> Scores:
+def term_points(terms: Iterable[tuple[NodeTerm, int]], nodes: NodeTable, budget: Budget = UNLIMITED) -> Scores:
     """For each node the sum of the weights of the terms that it matches."""
     return _Selection(nodes, budget).points(terms)
 
@@ -92,8 +92,8 @@ def usable_terms(pod: Pod) -> Terms | None:
     return terms
 
 
-def _node_selector(pod: Pod) -> Term:
-    known: Term | None = pod.spec.memo.get(_SELECTOR)
+def _node_selector(pod: Pod) -> NodeTerm:
+    known: NodeTerm | None = pod.spec.memo.get(_SELECTOR)
     if known is None:
         known = pod.spec.memo[_SELECTOR] = labels_wanted(pod.spec.node_selector)
     return known
@@ -109,7 +109,7 @@ class _Selection:
         """The cost of one operation on a column, in steps of the budget."""
         self._numbers_of: dict[str, tuple[Scores, Mask]] = {}
 
-    def any_of(self, terms: Sequence[Term]) -> Mask:
+    def any_of(self, terms: Sequence[NodeTerm]) -> Mask:
         """Nodes that match one of the terms."""
         if len(terms) == 1:
             return self.all_of(terms[0])
@@ -123,7 +123,7 @@ class _Selection:
                 mask |= self.all_of(term)
         return mask
 
-    def points(self, terms: Iterable[tuple[Term, int]]) -> Scores:
+    def points(self, terms: Iterable[tuple[NodeTerm, int]]) -> Scores:
         """For each node the weights of the terms that it matches."""
         points = np.zeros(len(self._nodes), dtype=np.int64)
         tallies: dict[str, _Tally] = {}
@@ -151,7 +151,7 @@ class _Selection:
             points += np.array([by_name.get(name, 0) for name in self._nodes.names], dtype=np.int64)
         return points
 
-    def all_of(self, term: Term) -> Mask:
+    def all_of(self, term: NodeTerm) -> Mask:
         """Nodes that match all of a term."""
         if not self._is_possible(term):
             return self._nodes.everywhere(False)
@@ -166,7 +166,7 @@ class _Selection:
             mask &= self._holds(wanted)
         return mask
 
-    def _is_possible(self, term: Term) -> bool:
+    def _is_possible(self, term: NodeTerm) -> bool:
         """False if no node has a label that the term needs."""
         has_label = self._nodes.has_label
         self._budget.spend(len(term.labels) // 8)
@@ -175,7 +175,7 @@ class _Selection:
                 return False
         return True
 
-    def _one_by_one(self, mask: Mask, asked: Sequence[Wanted]) -> Mask:
+    def _one_by_one(self, mask: Mask, asked: Sequence[LabelRequirement]) -> Mask:
         """The same for the few nodes that are left."""
         for row in np.flatnonzero(mask).tolist():
             labels = self._nodes.node(row).metadata.labels
@@ -183,7 +183,7 @@ class _Selection:
             mask[row] = all(wanted.holds(labels.get(wanted.key)) for wanted in asked)
         return mask
 
-    def _holds(self, wanted: Wanted) -> Mask:
+    def _holds(self, wanted: LabelRequirement) -> Mask:
         """Nodes that fulfil one requirement."""
         codes, values = self._nodes.labels(wanted.key)
         if wanted.operator in _ON_EXISTENCE:
@@ -195,7 +195,7 @@ class _Selection:
         self._add(tally, wanted, values, 1)
         return np.greater(tally[codes], 0)
 
-    def _tally(self, tallies: dict[str, _Tally], wanted: Wanted, weight: int) -> None:
+    def _tally(self, tallies: dict[str, _Tally], wanted: LabelRequirement, weight: int) -> None:
         if wanted.needs_label and not self._nodes.has_label(wanted.key):
             return
         self._add(self._tally_of(tallies, wanted.key), wanted, self._nodes.labels(wanted.key)[1], weight)
@@ -207,7 +207,7 @@ class _Selection:
             tally = tallies[key] = np.zeros(len(self._nodes.labels(key)[1]) + 1, dtype=np.int64)
         return tally
 
-    def _add(self, tally: _Tally, wanted: Wanted, values: Sequence[str], weight: int) -> None:
+    def _add(self, tally: _Tally, wanted: LabelRequirement, values: Sequence[str], weight: int) -> None:
         """Give `weight` to the values that fulfil a requirement."""
         match wanted.operator:
             case "In":

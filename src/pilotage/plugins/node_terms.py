@@ -20,7 +20,7 @@ _MANY_TERMS: Final = 16
 _FEW_VALUES: Final = 4
 
 
-class Wanted(NamedTuple):
+class LabelRequirement(NamedTuple):
     """A well-formed requirement on a label."""
 
     key: str
@@ -50,10 +50,10 @@ class Wanted(NamedTuple):
         return number > self.bound if self.operator == "Gt" else number < self.bound
 
 
-class Term(NamedTuple):
+class NodeTerm(NamedTuple):
     """All of it must hold."""
 
-    labels: tuple[Wanted, ...]
+    labels: tuple[LabelRequirement, ...]
     names: frozenset[str] | None
     """The only names that will do; None if all do."""
     other_names: frozenset[str]
@@ -77,11 +77,11 @@ class Terms:
     __slots__ = ("_by_key", "_by_label", "_by_name", "_others", "all")
 
     def __init__(self, terms: Iterable[NodeSelectorTerm]) -> None:
-        self.all: tuple[Term, ...] = tuple(made for term in terms if (made := term_of(term)) is not None)
-        self._by_label: dict[tuple[str, str], list[Term]] = {}
-        self._by_key: dict[str, list[Term]] = {}
-        self._by_name: dict[str, list[Term]] = {}
-        self._others: list[Term] = []
+        self.all: tuple[NodeTerm, ...] = tuple(made for term in terms if (made := term_of(term)) is not None)
+        self._by_label: dict[tuple[str, str], list[NodeTerm]] = {}
+        self._by_key: dict[str, list[NodeTerm]] = {}
+        self._by_name: dict[str, list[NodeTerm]] = {}
+        self._others: list[NodeTerm] = []
         if len(self.all) > _MANY_TERMS:
             for term in self.all:
                 self._file(term)
@@ -93,16 +93,16 @@ class Terms:
                 return True
         return False
 
-    def _that_may_match(self, labels: Mapping[str, str], name: str) -> Iterable[Term]:
+    def _that_may_match(self, labels: Mapping[str, str], name: str) -> Iterable[NodeTerm]:
         return self.all if len(self.all) <= _MANY_TERMS else self._filed_under(labels, name)
 
-    def _filed_under(self, labels: Mapping[str, str], name: str) -> Iterator[Term]:
+    def _filed_under(self, labels: Mapping[str, str], name: str) -> Iterator[NodeTerm]:
         yield from self._by_name.get(name, ())
         for label in labels.items():
             yield from chain(self._by_label.get(label, ()), self._by_key.get(label[0], ()))
         yield from self._others
 
-    def _file(self, term: Term) -> None:
+    def _file(self, term: NodeTerm) -> None:
         """Under something that a node must have to match."""
         if term.names is not None:
             for name in term.names:
@@ -118,7 +118,7 @@ class Terms:
             self._by_key.setdefault(wanted.key, []).append(term)
 
 
-def term_of(term: NodeSelectorTerm) -> Term | None:
+def term_of(term: NodeSelectorTerm) -> NodeTerm | None:
     """The term made ready; None if it can match nothing."""
     if (not term.match_expressions and not term.match_fields) or term.problem() is not None:
         return None
@@ -129,15 +129,17 @@ def term_of(term: NodeSelectorTerm) -> Term | None:
             names = frozenset(field.values) if names is None else names.intersection(field.values)
         else:
             other_names = other_names.union(field.values)
-    return Term(tuple([_wanted(requirement) for requirement in term.match_expressions]), names, other_names)
+    return NodeTerm(tuple([_wanted(requirement) for requirement in term.match_expressions]), names, other_names)
 
 
-def labels_wanted(wanted: Mapping[str, str]) -> Term:
+def labels_wanted(wanted: Mapping[str, str]) -> NodeTerm:
     """A node selector as a term."""
-    return Term(tuple([Wanted(key, "In", frozenset((value,))) for key, value in wanted.items()]), None, frozenset())
+    return NodeTerm(
+        tuple([LabelRequirement(key, "In", frozenset((value,))) for key, value in wanted.items()]), None, frozenset()
+    )
 
 
-def _wanted(requirement: NodeSelectorRequirement) -> Wanted:
+def _wanted(requirement: NodeSelectorRequirement) -> LabelRequirement:
     values: Sequence[str] = requirement.values
     bound = parse_int64(values[0]) if requirement.operator in ("Gt", "Lt") else None
-    return Wanted(requirement.key, requirement.operator, frozenset(values), bound or 0)
+    return LabelRequirement(requirement.key, requirement.operator, frozenset(values), bound or 0)

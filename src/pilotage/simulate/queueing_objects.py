@@ -33,7 +33,7 @@ class QueueingShorthandError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Short:
+class QueueingShorthand:
     fields: frozenset[str]
     make: Callable[[Json], QueueingObject | WorkloadPriorityClass] | None
     """None for what is no object of queueing: namespaces and jobs."""
@@ -187,20 +187,20 @@ def _fields(text: str) -> frozenset[str]:
 
 
 _POD_FIELDS: Final = "requests nodeSelector tolerations"
-SHORTS: Final[Mapping[str, Short]] = {
-    "namespace": Short(_fields("labels"), None),
-    "flavor": Short(_fields("labels taints tolerations"), _flavor),
-    "cohort": Short(_fields("parent groups fairWeight"), _cohort),
-    "clusterQueue": Short(
+SHORTS: Final[Mapping[str, QueueingShorthand]] = {
+    "namespace": QueueingShorthand(_fields("labels"), None),
+    "flavor": QueueingShorthand(_fields("labels taints tolerations"), _flavor),
+    "cohort": QueueingShorthand(_fields("parent groups fairWeight"), _cohort),
+    "clusterQueue": QueueingShorthand(
         _fields(
             "cohort strategy groups namespaceSelector preemption fungibility checks stopPolicy fairWeight admissionMode"
         ),
         _cluster_queue,
     ),
-    "localQueue": Short(_fields("clusterQueue namespace stopPolicy fairWeight"), _local_queue, True),
-    "admissionCheck": Short(_fields(""), _admission_check),
-    "priorityClass": Short(_fields("value"), _priority_class),
-    "workload": Short(
+    "localQueue": QueueingShorthand(_fields("clusterQueue namespace stopPolicy fairWeight"), _local_queue, True),
+    "admissionCheck": QueueingShorthand(_fields(""), _admission_check),
+    "priorityClass": QueueingShorthand(_fields("value"), _priority_class),
+    "workload": QueueingShorthand(
         _fields(
             f"queue namespace priority createdAt eviction maxExecutionSeconds active podSets count minCount affinity"
             f" createdEpoch {_POD_FIELDS}"
@@ -208,7 +208,7 @@ SHORTS: Final[Mapping[str, Short]] = {
         _workload,
         True,
     ),
-    "job": Short(
+    "job": QueueingShorthand(
         _fields(f"queue parallelism completions minParallelism priorityClass eviction {_POD_FIELDS}"), None, True
     ),
 }

@@ -10,11 +10,52 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pilotage.simulate.node_shorthand import node_object, node_patch
 from pilotage.simulate.pod_shorthand import pod_object, pod_patch, selector_terms
 
 Json = dict[str, Any]
 NAMESPACE: Final = "default"
+
+_AMOUNTS = {"cpu": 4, "memory": "16Gi", "pods": 110}
+
+
+def node_object(s: Json) -> Json:
+    amounts = {resource: str(s.get(resource, default)) for resource, default in _AMOUNTS.items()}
+    amounts |= {resource: str(amount) for resource, amount in s.get("extended", {}).items()}
+    status: Json = {
+        "capacity": amounts,
+        "allocatable": amounts,
+        "conditions": [{"type": "Ready", "status": "True"}],
+    }
+    if "features" in s:
+        status["declaredFeatures"] = s["features"]
+    spec: Json = {}
+    if "taints" in s:
+        spec["taints"] = [taint(text) for text in s["taints"]]
+    if s.get("unschedulable"):
+        spec["unschedulable"] = True
+    labels = {"kubernetes.io/hostname": s["name"], **s.get("labels", {})}
+    return {"metadata": {"labels": labels}, "spec": spec, "status": status}
+
+
+def node_patch(s: Json) -> Json:
+    amounts = {resource: str(s[resource]) for resource in _AMOUNTS if resource in s}
+    amounts |= {resource: None if n is None else str(n) for resource, n in s.get("extended", {}).items()}
+    status: Json = {"capacity": amounts, "allocatable": amounts} if amounts else {}
+    if "features" in s:
+        status["declaredFeatures"] = s["features"]
+    spec: Json = {}
+    if "taints" in s:
+        spec["taints"] = [taint(text) for text in s["taints"]] or None
+    if "unschedulable" in s:
+        spec["unschedulable"] = True if s["unschedulable"] else None
+    return {**({"spec": spec} if spec else {}), **({"status": status} if status else {})}
+
+
+def taint(text: str) -> Json:
+    """`key=value:Effect`, or `key:Effect`."""
+    rest, _, effect = text.rpartition(":")
+    key, _, value = rest.partition("=")
+    return {"key": key, "effect": effect, **({"value": value} if value else {})}
 
 
 class ShorthandError(ValueError):
@@ -22,7 +63,7 @@ class ShorthandError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Short:
+class Shorthand:
     """One kind of short form."""
 
     api_version: str
@@ -163,9 +204,9 @@ def _pod_group(s: Json) -> Json:
     return {"spec": spec}
 
 
-def _short(api_version: str, kind: str, fields: str, expand: Callable[[Json], Json], *, namespaced: bool) -> Short:
+def _short(api_version: str, kind: str, fields: str, expand: Callable[[Json], Json], *, namespaced: bool) -> Shorthand:
     common = ["name", "labels", "annotations", *(["namespace"] if namespaced else [])]
-    return Short(api_version, kind, namespaced, frozenset([*fields.split(), *common]), expand)
+    return Shorthand(api_version, kind, namespaced, frozenset([*fields.split(), *common]), expand)
 
 
 _STORAGE: Final = "storage.k8s.io/v1"
@@ -175,7 +216,7 @@ _POD_FIELDS: Final = (
     " affinity antiAffinity spread hostPorts pvcs volumes claims claimTemplates claimStatuses gates scheduler group"
     " hostNetwork hostUsers"
 )
-SHORTHANDS: Final[Mapping[str, Short]] = {
+SHORTHANDS: Final[Mapping[str, Shorthand]] = {
     "node": _short(
         "v1", "Node", "cpu memory pods extended taints unschedulable features", node_object, namespaced=False
     ),
@@ -252,7 +293,7 @@ def _single(item: Mapping[str, Any]) -> tuple[str, Json]:
     return short, fields
 
 
-def _checked(short: str, fields: Json) -> Short:
+def _checked(short: str, fields: Json) -> Shorthand:
     entry = SHORTHANDS.get(short)
     if entry is None:
         raise ShorthandError(f'unknown object "{short}"; there are: {", ".join(SHORTHANDS)}')

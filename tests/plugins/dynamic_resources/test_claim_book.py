@@ -6,7 +6,7 @@ import msgspec
 
 from pilotage.model.resource import ResourceClaim
 from pilotage.plugins.dynamic_resources.claim_book import ClaimBook
-from pilotage.plugins.dynamic_resources.device_ids import DeviceID
+from pilotage.plugins.dynamic_resources.devices import DeviceID
 from tests.plugins.dynamic_resources.objects import DRIVER, allocated, claim, exactly
 
 A = DeviceID(DRIVER, "n", "a")

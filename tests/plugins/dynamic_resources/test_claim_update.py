@@ -11,9 +11,8 @@ from pilotage.api.calls import ApiCall
 from pilotage.kube.errors import ApiStatusError
 from pilotage.model import Pod
 from pilotage.model.resource import AllocationResult, ResourceClaim
-from pilotage.plugins.dynamic_resources.claim_update import ClaimUpdate
-from pilotage.plugins.dynamic_resources.claim_wishes import Act, Wish, grant
-from pilotage.plugins.dynamic_resources.extended_claim_calls import ClaimDeletion
+from pilotage.plugins.dynamic_resources.claim_update import Act, ClaimIntent, ClaimUpdate, grant
+from pilotage.plugins.dynamic_resources.extended_claim import ClaimDeletion
 from pilotage.testing import pod
 from tests.plugins.dynamic_resources.objects import allocated, claim, exactly
 
@@ -36,8 +35,8 @@ def having(*users: str, device: str = "a") -> ResourceClaim:
     return claim("c", exactly(), status=status)
 
 
-def reserve(user: Pod, device: str = "a", *, is_new: bool = False) -> Wish:
-    return Wish(Act.RESERVE, user, devices(device), is_new=is_new)
+def reserve(user: Pod, device: str = "a", *, is_new: bool = False) -> ClaimIntent:
+    return ClaimIntent(Act.RESERVE, user, devices(device), is_new=is_new)
 
 
 class Server:
@@ -95,7 +94,7 @@ async def test_a_claim_that_has_its_devices_is_only_reserved() -> None:
 async def test_two_pods_that_come_and_one_that_goes_are_one_write() -> None:
     has = having("x")
     first, second = ClaimUpdate(has, reserve(P), now=NOW), ClaimUpdate(has, reserve(Q), now=NOW)
-    leaving = ClaimUpdate(has, Wish(Act.RELEASE, pod("x").uid("x").build()))
+    leaving = ClaimUpdate(has, ClaimIntent(Act.RELEASE, pod("x").uid("x").build()))
     whole = first.merged_with(second).merged_with(leaving)
     ((_, _, patch),) = await sent(whole, has)
     assert [user["uid"] for user in patch["status"]["reservedFor"]] == ["p", "q"]
@@ -103,20 +102,20 @@ async def test_two_pods_that_come_and_one_that_goes_are_one_write() -> None:
 
 
 async def test_taking_a_pod_off_is_right_for_any_version() -> None:
-    ((how, where, patch),) = await sent(ClaimUpdate(having("p", "x"), Wish(Act.RELEASE, P)), having("p", "x"))
+    ((how, where, patch),) = await sent(ClaimUpdate(having("p", "x"), ClaimIntent(Act.RELEASE, P)), having("p", "x"))
     assert (how, where) == ("strategic-merge-patch+json", "status")
     assert patch == {"metadata": {"uid": FREE.uid}, "status": {"reservedFor": [{"$patch": "delete", "uid": "p"}]}}
 
 
 async def test_freeing_takes_devices_and_users_off() -> None:
-    ((_, _, patch),) = await sent(ClaimUpdate(having("p"), Wish(Act.FREE, P)), having("p"))
+    ((_, _, patch),) = await sent(ClaimUpdate(having("p"), ClaimIntent(Act.FREE, P)), having("p"))
     assert patch["status"] == {"allocation": None, "reservedFor": None, "devices": None}
     assert patch["metadata"] == {"resourceVersion": "1"}
 
 
 def test_what_a_pod_takes_back_before_it_was_sent_is_not_sent() -> None:
     has = having("x")
-    coming, going = ClaimUpdate(has, reserve(P), now=NOW), ClaimUpdate(has, Wish(Act.RELEASE, P))
+    coming, going = ClaimUpdate(has, reserve(P), now=NOW), ClaimUpdate(has, ClaimIntent(Act.RELEASE, P))
     both = coming.merged_with(going)
     assert both.is_pointless()
     assert not both.still_wants(coming)
@@ -145,17 +144,22 @@ GRANTS = {
     ),
     "the devices were freed": (
         FREE,
-        (reserve(P), Wish(Act.RELEASE, Q)),
+        (reserve(P), ClaimIntent(Act.RELEASE, Q)),
         set(),
         {"p": "claim default/c got deallocated elsewhere in the meantime"},
     ),
     "what is in use is not freed, whoever came first": (
         having(),
-        (Wish(Act.FREE, Q), reserve(P)),
+        (ClaimIntent(Act.FREE, Q), reserve(P)),
         {"p"},
         {"q": "claim default/c is in use by another pod"},
     ),
-    "what another pod leaves can be freed": (having("q"), (Wish(Act.FREE, P), Wish(Act.RELEASE, Q)), set(), {}),
+    "what another pod leaves can be freed": (
+        having("q"),
+        (ClaimIntent(Act.FREE, P), ClaimIntent(Act.RELEASE, Q)),
+        set(),
+        {},
+    ),
     "it is being deleted": (
         claim("c", exactly(), metadata={"deletionTimestamp": NOW}),
         (reserve(P, is_new=True),),
@@ -173,7 +177,7 @@ GRANTS = {
 
 @pytest.mark.parametrize(("known", "wishes", "users", "failures"), GRANTS.values(), ids=GRANTS.keys())
 def test_wishes_that_meet(
-    known: ResourceClaim, wishes: tuple[Wish, ...], users: set[str], failures: dict[str, str]
+    known: ResourceClaim, wishes: tuple[ClaimIntent, ...], users: set[str], failures: dict[str, str]
 ) -> None:
     granted = grant(known, wishes)
     assert set(granted.users) == users
@@ -183,7 +187,7 @@ def test_wishes_that_meet(
 @pytest.mark.parametrize("does_look", [False, True])
 async def test_a_claim_that_is_gone_fails_those_who_would_use_it_and_nobody_else(does_look: bool) -> None:
     has = having("q")
-    coming, going = ClaimUpdate(has, reserve(P), now=NOW), ClaimUpdate(has, Wish(Act.RELEASE, Q))
+    coming, going = ClaimUpdate(has, reserve(P), now=NOW), ClaimUpdate(has, ClaimIntent(Act.RELEASE, Q))
     whole, server = coming.merged_with(going), Server(has)
     server.stored = None
     await (whole.look(server) if does_look else whole.perform(server))  # type: ignore[arg-type]

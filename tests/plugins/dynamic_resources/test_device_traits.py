@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pilotage.model.resource import Device, DeviceAttribute
-from pilotage.plugins.dynamic_resources.device_traits import traits_of
-from pilotage.plugins.dynamic_resources.errors import SelectorError
+from pilotage.plugins.dynamic_resources.devices import SelectorError, traits_of
 
 _DRIVER = "gpu.example.com"
 

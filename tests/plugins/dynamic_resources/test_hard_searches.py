@@ -17,11 +17,9 @@ from pilotage.plugins import DynamicResources
 from pilotage.plugins.device_supply import DeviceSupply
 from pilotage.plugins.dynamic_resources import search as search_module
 from pilotage.plugins.dynamic_resources.claim_book import ClaimBook
-from pilotage.plugins.dynamic_resources.errors import AllocationError
-from pilotage.plugins.dynamic_resources.pools import pools_for
-from pilotage.plugins.dynamic_resources.requests import Questions
+from pilotage.plugins.dynamic_resources.requests import AllocationError, ClaimRequestsCache
 from pilotage.plugins.dynamic_resources.search import Search
-from pilotage.plugins.dynamic_resources.slices import SliceIndex
+from pilotage.plugins.dynamic_resources.slices import SliceIndex, pools_for
 from pilotage.rng import seeded
 from pilotage.testing import node, pod
 from tests.default_plugins import default
@@ -57,7 +55,7 @@ def search(claims: Sequence[Any], published: Sequence[Any], taken: Sequence[Any]
         slices.object_put("ResourceSlice", None, obj)
     for known in taken:
         book.object_put("ResourceClaim", None, known)
-    questions, classes = Questions(), {"gpu": device_class()}
+    questions, classes = ClaimRequestsCache(), {"gpu": device_class()}
     prepared = [questions.prepare(wanted, classes.get) for wanted in claims]
     target = node("n").build()
     return Search(target, pools_for(slices, target), book.ledger, prepared)

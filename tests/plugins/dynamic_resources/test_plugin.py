@@ -13,9 +13,9 @@ from pilotage.cluster.state import Cluster
 from pilotage.cycle.handle import FrameworkHandle
 from pilotage.model.resource import ResourceClaim
 from pilotage.plugins import DynamicResources
+from pilotage.plugins.dynamic_resources.allocation import POD_CLAIMS
 from pilotage.plugins.dynamic_resources.claim_book import ClaimBook
 from pilotage.plugins.dynamic_resources.claim_update import ClaimUpdate
-from pilotage.plugins.dynamic_resources.state import POD_CLAIMS
 from pilotage.rng import seeded
 from pilotage.testing import PodBuilder, node, pod
 from tests.default_plugins import default

@@ -9,11 +9,9 @@ import pytest
 
 from pilotage.model.resource import DeviceClass, ResourceClaim
 from pilotage.plugins.dynamic_resources.claim_book import ClaimBook
-from pilotage.plugins.dynamic_resources.errors import AllocationError, NodeAllocationError
-from pilotage.plugins.dynamic_resources.pools import pools_for
-from pilotage.plugins.dynamic_resources.requests import Questions
+from pilotage.plugins.dynamic_resources.requests import AllocationError, ClaimRequestsCache, NodeAllocationError
 from pilotage.plugins.dynamic_resources.search import Search
-from pilotage.plugins.dynamic_resources.slices import SliceIndex
+from pilotage.plugins.dynamic_resources.slices import SliceIndex, pools_for
 from pilotage.testing import node
 from tests.plugins.dynamic_resources.objects import (
     allocated,
@@ -44,7 +42,7 @@ def given(
     for known in taken:
         book.object_put("ResourceClaim", None, known)
     by_name = {cls.name: cls for cls in classes}
-    prepared = [Questions().prepare(wanted, by_name.get) for wanted in claims]
+    prepared = [ClaimRequestsCache().prepare(wanted, by_name.get) for wanted in claims]
     target = (on or node("n")).build()
     picks = Search(target, pools_for(slices, target), book.ledger, prepared).run()
     return None if picks is None else [[pick.device.id.device for pick in of_claim] for of_claim in picks]

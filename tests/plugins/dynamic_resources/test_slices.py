@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pilotage.plugins.dynamic_resources import slices as slices_module
-from pilotage.plugins.dynamic_resources.device_ids import PoolID
+from pilotage.plugins.dynamic_resources.devices import PoolID
 from pilotage.plugins.dynamic_resources.slices import SliceIndex
 from tests.plugins.dynamic_resources.objects import DRIVER, device, device_slice, taint_rule
 

@@ -1,29 +1,92 @@
-"""Can a node serve the claims of a pod, and with which devices?"""
+"""Can a node serve the claims of a pod, and with which devices? `PodResourceClaims` is what one attempt knows of it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Final
 
-from pilotage.api import Budget, Detail, Handle, Mask, NodeTable, NodeView, Reason, Reject, Rejection
+import msgspec
+
+from pilotage.api import Budget, Detail, Handle, Mask, NodeTable, NodeView, Reason, Reject, Rejection, StateKey
 from pilotage.model import Node, Pod
-from pilotage.model.resource import ResourceClaim
+from pilotage.model.resource import AllocationResult, ResourceClaim
 from pilotage.plugins.args import DynamicResourcesArgs
 from pilotage.plugins.dynamic_resources.binding_conditions import BindingFailed, is_overdue, is_ready
 from pilotage.plugins.dynamic_resources.claim_book import ClaimBook
+from pilotage.plugins.dynamic_resources.claim_update import ClaimUpdate
 from pilotage.plugins.dynamic_resources.equal_nodes import EqualNodes
-from pilotage.plugins.dynamic_resources.errors import AllocationError, NodeAllocationError
 from pilotage.plugins.dynamic_resources.extended_claim import container_requests, with_requests
 from pilotage.plugins.dynamic_resources.objections import objections
-from pilotage.plugins.dynamic_resources.pools import NodePools, pools_for
-from pilotage.plugins.dynamic_resources.requests import PreparedClaim, Questions
-from pilotage.plugins.dynamic_resources.search import Picks, Search
-from pilotage.plugins.dynamic_resources.slices import SliceIndex
-from pilotage.plugins.dynamic_resources.state import NodeOutcome, PodClaims
-from pilotage.plugins.dynamic_resources.time_limit import TimeLimit
-from pilotage.plugins.dynamic_resources.verdicts import Columns
+from pilotage.plugins.dynamic_resources.requests import (
+    AllocationError,
+    ClaimRequestsCache,
+    NodeAllocationError,
+    PreparedClaim,
+)
+from pilotage.plugins.dynamic_resources.search import Picks, Search, TimeLimit
+from pilotage.plugins.dynamic_resources.slices import NodePools, SliceIndex, pools_for
+from pilotage.plugins.dynamic_resources.verdicts import Columns, VerdictColumn
 from pilotage.plugins.node_selection import term_matches
+
+
+class NodeOutcome(msgspec.Struct, frozen=True):
+    """What the search found for one node."""
+
+    claims: Sequence[PreparedClaim] = ()
+    """The claims that were allocated together; the last may be the one for extended resources."""
+    picks: Picks = ()
+
+
+class Reserved(msgspec.Struct, frozen=True):
+    """A claim with what it is going to get."""
+
+    claim: ResourceClaim
+    allocation: AllocationResult
+
+
+class PodResourceClaims(msgspec.Struct, eq=False):
+    """The claims of the pod, and what was found for the nodes that were looked at."""
+
+    claims: Sequence[ResourceClaim]
+    """All of them, in the order of the pod."""
+    to_allocate: Sequence[PreparedClaim]
+    extended: Mapping[str, str | None] = msgspec.field(default_factory=dict)
+    """Extended resources that the pod requests, each with the class behind it (None: devices cannot serve it)."""
+    extended_claim: ResourceClaim | None = None
+    """The claim for those that devices serve; without requests unless an earlier attempt left it behind."""
+    outcomes: dict[str, NodeOutcome] = msgspec.field(default_factory=dict)
+    column: VerdictColumn | None = None
+    """What nodes answered to claims like these; in `outcomes` are the answers to just these."""
+    reserved: list[Reserved] = msgspec.field(default_factory=list)
+    """What Reserve took, in the order of the claims."""
+    sent: dict[str, ClaimUpdate] = msgspec.field(default_factory=dict)
+    """Reservations that were submitted, by UID of the claim: they may be on their way, done or failed."""
+    created: ResourceClaim | None = None
+    """The claim for extended resources, once it was created for this attempt."""
+    unavailable: dict[str, ResourceClaim] = msgspec.field(default_factory=dict)
+    """Allocated claims that some node could not use, by key: PostFilter may free one of them."""
+
+    @property
+    def ask_only_for_devices(self) -> bool:
+        """No claim has its devices already, and no extended resource is served by them."""
+        return self.extended_claim is None and len(self.to_allocate) == len(self.claims)
+
+    def outcome(self, node_name: str) -> NodeOutcome | None:
+        """What a node would give; None if it was not asked, or rejected."""
+        known = self.outcomes.get(node_name)
+        if known is None and self.column is not None:
+            picks = self.column.picks(node_name)
+            if picks is not None:
+                known = self.outcomes[node_name] = NodeOutcome(self.to_allocate, picks)
+        return known
+
+
+NO_CLAIMS: Final = PodResourceClaims((), ())
+"""Of pods that use no devices; nothing is ever written into it."""
+
+POD_CLAIMS = StateKey[PodResourceClaims]("DynamicResources/claims")
+
 
 _STEPS_PER_CLAIM = 2
 _STEPS_WORTH_REMEMBERING = 64
@@ -47,7 +110,7 @@ class NodeAllocator:
     def __init__(self, handle: Handle, args: DynamicResourcesArgs) -> None:
         self._handle = handle
         self._args = args
-        self._questions = Questions()
+        self._requests = ClaimRequestsCache()
         self._pools: dict[str, tuple[Node, tuple[int, int], NodePools]] = {}
         self._columns = Columns(handle)
 
@@ -65,10 +128,10 @@ class NodeAllocator:
 
     def prepare(self, claim: ResourceClaim) -> PreparedClaim:
         """A claim with what it asks for; MissingClass for the first class that is not there."""
-        return self._questions.prepare(claim, self._handle.objects("DeviceClass").get)
+        return self._requests.prepare(claim, self._handle.objects("DeviceClass").get)
 
     def rejections(
-        self, claims: PodClaims, pod: Pod, nodes: NodeTable, budget: Budget
+        self, claims: PodResourceClaims, pod: Pod, nodes: NodeTable, budget: Budget
     ) -> Iterator[tuple[Mask, Reason]]:
         """The same for many nodes; claims that ask for the same share the answers."""
         if not claims.ask_only_for_devices:
@@ -82,7 +145,7 @@ class NodeAllocator:
                 yield mask, rejection.reasons[0]
 
     def _one_by_one(
-        self, claims: PodClaims, pod: Pod, nodes: NodeTable, budget: Budget
+        self, claims: PodResourceClaims, pod: Pod, nodes: NodeTable, budget: Budget
     ) -> Iterator[tuple[Mask, Reason]]:
         rejected_by: dict[Reason, list[int]] = {}
         for row, name in enumerate(nodes.names):
@@ -95,7 +158,7 @@ class NodeAllocator:
             mask[rows] = True
             yield mask, reason
 
-    def try_node(self, claims: PodClaims, pod: Pod, node: NodeView, budget: Budget) -> Rejection | None:
+    def try_node(self, claims: PodResourceClaims, pod: Pod, node: NodeView, budget: Budget) -> Rejection | None:
         """Remember what the node would give, or say why it cannot serve the claims."""
         budget.spend(_STEPS_PER_CLAIM * (1 + len(claims.claims)))
         wanted = self._wanted(claims, pod, node)
@@ -114,7 +177,7 @@ class NodeAllocator:
         claims.outcomes[node.name] = outcome
         return None
 
-    def _wanted(self, claims: PodClaims, pod: Pod, node: NodeView) -> Sequence[PreparedClaim] | Reject:
+    def _wanted(self, claims: PodResourceClaims, pod: Pod, node: NodeView) -> Sequence[PreparedClaim] | Reject:
         """The claims that need devices of this node."""
         extended = claims.extended_claim
         if extended is None:
@@ -153,7 +216,7 @@ class NodeAllocator:
 
     # --- for people --------------------------------------------------------------------------------------------
 
-    def details(self, claims: PodClaims, pod: Pod, node: NodeView, budget: Budget) -> Iterator[Detail]:
+    def details(self, claims: PodResourceClaims, pod: Pod, node: NodeView, budget: Budget) -> Iterator[Detail]:
         """Why the node cannot serve the claims: which device is kept from which request by which rule."""
         for claim in claims.claims:
             if not self._is_available(claim, node.node):

@@ -14,16 +14,14 @@ from typing import Final
 import msgspec
 
 from pilotage.api import Reject
-from pilotage.plugins.dynamic_resources.counters import counters_left
-from pilotage.plugins.dynamic_resources.device_ids import DeviceID
-from pilotage.plugins.dynamic_resources.ledger import DeviceLedger
-from pilotage.plugins.dynamic_resources.pool import Pool
-from pilotage.plugins.dynamic_resources.pools import NodePools
-from pilotage.plugins.dynamic_resources.published import PoolDevice
-from pilotage.plugins.dynamic_resources.requests import PreparedClaim, Question
+from pilotage.plugins.dynamic_resources.capacity import counters_left
+from pilotage.plugins.dynamic_resources.claim_book import DeviceLedger
+from pilotage.plugins.dynamic_resources.devices import DeviceID, PoolDevice
+from pilotage.plugins.dynamic_resources.requests import ClaimRequests, PreparedClaim
 from pilotage.plugins.dynamic_resources.search import Picks
+from pilotage.plugins.dynamic_resources.slices import NodePools, Pool
 
-_KEPT_QUESTIONS: Final = 64
+_KEPT_REQUESTS: Final = 64
 _KEPT_NODES: Final = 256
 Found = Picks | Reject
 
@@ -33,13 +31,13 @@ class EqualNodes:
 
     def __init__(self, ledger: DeviceLedger) -> None:
         self._ledger = ledger
-        self._answers: OrderedDict[tuple[Question, ...], dict[Hashable, tuple[NodePools, Found]]] = OrderedDict()
+        self._answers: OrderedDict[tuple[ClaimRequests, ...], dict[Hashable, tuple[NodePools, Found]]] = OrderedDict()
 
     def answer(self, claims: Sequence[PreparedClaim], pools: NodePools) -> Found | None:
         """What an equal node got; None if no such node is known."""
         if not self._answers:
             return None
-        answers = self._answers.get(tuple([claim.question for claim in claims]))
+        answers = self._answers.get(tuple([claim.claim_requests for claim in claims]))
         if answers is None or (key := self._key(pools)) is None or key not in answers:
             return None
         before, found = answers[key]
@@ -49,17 +47,17 @@ class EqualNodes:
         key = self._key(pools)
         if key is None:
             return
-        questions = tuple(claim.question for claim in claims)
-        answers = self._answers.setdefault(questions, {})
-        self._answers.move_to_end(questions)
+        requests = tuple(claim.claim_requests for claim in claims)
+        answers = self._answers.setdefault(requests, {})
+        self._answers.move_to_end(requests)
         if len(answers) >= _KEPT_NODES:
             answers.clear()
         answers[key] = pools, found
-        if len(self._answers) > _KEPT_QUESTIONS:
+        if len(self._answers) > _KEPT_REQUESTS:
             self._answers.popitem(last=False)
 
     def _key(self, pools: NodePools) -> Hashable | None:
-        """All that an answer depends on besides the question; None if it depends on the node itself."""
+        """All that an answer depends on besides the requests; None if it depends on the node itself."""
         content = pools.content
         return None if content is None else (content, tuple([self._use(pool) for pool in pools.pools]))
 

@@ -14,11 +14,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Final, Protocol
 
-from pilotage.plugins.dynamic_resources.device_ids import DeviceID
-from pilotage.plugins.dynamic_resources.errors import AllocationError
-from pilotage.plugins.dynamic_resources.pool import Pool
-from pilotage.plugins.dynamic_resources.published import PoolDevice
-from pilotage.plugins.dynamic_resources.requests import PreparedClaim, Wanted
+from pilotage.plugins.dynamic_resources.devices import DeviceID, PoolDevice
+from pilotage.plugins.dynamic_resources.requests import AllocationError, PreparedClaim, PreparedRequest
+from pilotage.plugins.dynamic_resources.slices import Pool
 
 _MOST_DEAD_ENDS: Final = 50_000
 _MOST_SLOTS: Final = 256
@@ -29,7 +27,7 @@ class Facts(Protocol):
 
     claims: Sequence[PreparedClaim]
 
-    def verdict(self, claim: PreparedClaim, wanted: Wanted, device: PoolDevice) -> Hashable: ...
+    def verdict(self, claim: PreparedClaim, wanted: PreparedRequest, device: PoolDevice) -> Hashable: ...
 
     def look_of(self, pool: Pool, device: PoolDevice) -> Hashable: ...
 
@@ -39,7 +37,9 @@ class Facts(Protocol):
 class Lessons:
     """Of one search on one node."""
 
-    def __init__(self, likes: Mapping[DeviceID, Hashable], usable: Mapping[Wanted, int] | None, shareable: int) -> None:
+    def __init__(
+        self, likes: Mapping[DeviceID, Hashable], usable: Mapping[PreparedRequest, int] | None, shareable: int
+    ) -> None:
         self._numbers: dict[Hashable, int] = {}
         self._likes = {device: self.number(like) for device, like in likes.items()}
         self.positions = {device: position for position, device in enumerate(likes)}
@@ -61,7 +61,7 @@ class Lessons:
         if len(self.dead_ends) < _MOST_DEAD_ENDS:
             self.dead_ends.add(state)
 
-    def may_succeed(self, requests: Iterable[Sequence[Wanted]], taken: Iterable[DeviceID]) -> bool:
+    def may_succeed(self, requests: Iterable[Sequence[PreparedRequest]], taken: Iterable[DeviceID]) -> bool:
         """Can each request have devices of its own, as far as that is told by each for itself?"""
         if self._usable is None:
             return True
@@ -77,7 +77,7 @@ class Lessons:
             in_use |= 1 << self.positions[device]
         return _can_match(slots, ~(in_use & ~self._shareable))
 
-    def _for_any(self, usable: Mapping[Wanted, int], alternatives: Sequence[Wanted]) -> int | None:
+    def _for_any(self, usable: Mapping[PreparedRequest, int], alternatives: Sequence[PreparedRequest]) -> int | None:
         """The devices that one of the alternatives could have; None for a request that nothing is concluded from."""
         devices = 0
         for wanted in alternatives:

@@ -11,15 +11,16 @@ from collections.abc import Callable, Iterator, Sequence
 
 from pilotage.api import Detail
 from pilotage.model.resource import DeviceTaint
-from pilotage.plugins.dynamic_resources.constraints import attribute_value
-from pilotage.plugins.dynamic_resources.device_ids import DeviceID
-from pilotage.plugins.dynamic_resources.device_taints import are_tolerated
-from pilotage.plugins.dynamic_resources.errors import AllocationError, SelectorError
-from pilotage.plugins.dynamic_resources.pool import Pool
-from pilotage.plugins.dynamic_resources.pools import NodePools, device_is_for
-from pilotage.plugins.dynamic_resources.published import PoolDevice
-from pilotage.plugins.dynamic_resources.requests import PreparedClaim, Wanted, expressions
+from pilotage.plugins.dynamic_resources.devices import DeviceID, PoolDevice, SelectorError, are_tolerated
+from pilotage.plugins.dynamic_resources.requests import (
+    AllocationError,
+    PreparedClaim,
+    PreparedRequest,
+    attribute_value,
+    expressions,
+)
 from pilotage.plugins.dynamic_resources.search import Search
+from pilotage.plugins.dynamic_resources.slices import NodePools, Pool, device_is_for
 
 Objection = tuple[str, str]
 """A stable code, and a sentence."""
@@ -58,7 +59,7 @@ def _pool_problems(pools: NodePools) -> Iterator[Detail]:
 
 
 def _request(
-    search: Search, pools: NodePools, place: int, wanted: Wanted, holder: HolderOf
+    search: Search, pools: NodePools, place: int, wanted: PreparedRequest, holder: HolderOf
 ) -> tuple[int, Iterator[Detail]]:
     """How many devices would do, and what is against the others."""
     found: dict[Objection, list[str]] = {}
@@ -73,7 +74,7 @@ def _request(
     return free, _grouped(where, wanted, found, free)
 
 
-def _grouped(where: str, wanted: Wanted, found: dict[Objection, list[str]], free: int) -> Iterator[Detail]:
+def _grouped(where: str, wanted: PreparedRequest, found: dict[Objection, list[str]], free: int) -> Iterator[Detail]:
     for (code, message), devices in sorted(found.items(), key=lambda item: (-len(item[1]), item[0])):
         yield Detail(code, f"{where}: {message}", tuple(devices[:_MOST_EXAMPLES]), len(devices))
     if free < wanted.count and not wanted.wants_all:
@@ -82,7 +83,7 @@ def _grouped(where: str, wanted: Wanted, found: dict[Objection, list[str]], free
 
 
 def objection(
-    search: Search, place: int, wanted: Wanted, pool: Pool, device: PoolDevice, holder: HolderOf
+    search: Search, place: int, wanted: PreparedRequest, pool: Pool, device: PoolDevice, holder: HolderOf
 ) -> Objection | None:
     """The first rule that keeps the request from the device; None if it could have it."""
     if search.is_in_use(place, wanted, device):
@@ -104,7 +105,7 @@ def objection(
     return _constraint_objection(search.claims[place], wanted, device)
 
 
-def _selector_objection(wanted: Wanted, device: PoolDevice) -> Objection | None:
+def _selector_objection(wanted: PreparedRequest, device: PoolDevice) -> Objection | None:
     name = wanted.device_class.name
     for where, selectors in (
         (f"class {name}", wanted.device_class.spec.selectors),
@@ -119,7 +120,7 @@ def _selector_objection(wanted: Wanted, device: PoolDevice) -> Objection | None:
     return None
 
 
-def _constraint_objection(claim: PreparedClaim, wanted: Wanted, device: PoolDevice) -> Objection | None:
+def _constraint_objection(claim: PreparedClaim, wanted: PreparedRequest, device: PoolDevice) -> Objection | None:
     for place, constraint in enumerate(claim.claim.spec.devices.constraints):
         concerned = not constraint.requests or {wanted.request, wanted.label} & set(constraint.requests)
         attribute = constraint.match_attribute or constraint.distinct_attribute
@@ -142,7 +143,7 @@ def _constraints_text(claims: Sequence[PreparedClaim]) -> str:
     return f" (constraints: {', '.join(named[:_MOST_EXAMPLES])})" if named else ""
 
 
-def _taint_text(taints: Sequence[DeviceTaint], wanted: Wanted) -> str:
+def _taint_text(taints: Sequence[DeviceTaint], wanted: PreparedRequest) -> str:
     taint = next(taint for taint in taints if not are_tolerated((taint,), wanted.tolerations))
     return f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
 

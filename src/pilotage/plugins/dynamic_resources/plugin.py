@@ -29,6 +29,7 @@ from pilotage.api import (
     PreFilter,
     PreFlight,
     Reason,
+    Reject,
     RejectedNodes,
     Rejection,
     Reserve,
@@ -47,17 +48,19 @@ from pilotage.model import Pod
 from pilotage.model.resource import ResourceClaim
 from pilotage.plugins.args import DynamicResourcesArgs
 from pilotage.plugins.device_classes import DeviceClassIndex, extended_requests
-from pilotage.plugins.dynamic_resources.allocation import NodeAllocator, rejected
+from pilotage.plugins.dynamic_resources.allocation import (
+    NO_CLAIMS,
+    POD_CLAIMS,
+    NodeAllocator,
+    PodResourceClaims,
+    rejected,
+)
 from pilotage.plugins.dynamic_resources.claim_book import ClaimBook
-from pilotage.plugins.dynamic_resources.claims import ClaimProblem, claims_of
-from pilotage.plugins.dynamic_resources.deallocation import free_one_claim
-from pilotage.plugins.dynamic_resources.errors import AllocationError
-from pilotage.plugins.dynamic_resources.extended_claim import claim_in_memory
-from pilotage.plugins.dynamic_resources.referencing_pods import ReferencingPods
-from pilotage.plugins.dynamic_resources.requests import MissingClass
+from pilotage.plugins.dynamic_resources.claim_update import Act, ClaimIntent, ClaimUpdate
+from pilotage.plugins.dynamic_resources.claims import ClaimProblem, ReferencingPods, claims_of
+from pilotage.plugins.dynamic_resources.extended_claim import ClaimDeletion, claim_in_memory
+from pilotage.plugins.dynamic_resources.requests import AllocationError, MissingClass
 from pilotage.plugins.dynamic_resources.reservation import Reservations
-from pilotage.plugins.dynamic_resources.scoring import has_alternatives, preference
-from pilotage.plugins.dynamic_resources.state import NO_CLAIMS, POD_CLAIMS, PodClaims
 from pilotage.plugins.normalize import by_maximum
 from pilotage.rng import random_uid
 
@@ -136,7 +139,7 @@ class DynamicResources(
             return rejected("MissingClass", str(problem))
         return None
 
-    def _prepared(self, pod: Pod, claims: list[ResourceClaim], extended: Mapping[str, str | None]) -> PodClaims:
+    def _prepared(self, pod: Pod, claims: list[ResourceClaim], extended: Mapping[str, str | None]) -> PodResourceClaims:
         book = self._book
         to_allocate = []
         for claim in claims:
@@ -148,7 +151,7 @@ class DynamicResources(
                 raise ClaimProblem(f"resource claim {claim.key} is in the process of being allocated")
             to_allocate.append(self._allocator.prepare(claim))
         extended_claim = self._extended_claim(pod) if extended else None
-        return PodClaims(claims, to_allocate, extended, extended_claim)
+        return PodResourceClaims(claims, to_allocate, extended, extended_claim)
 
     def _extended(self, pod: Pod) -> Mapping[str, str | None]:
         """The extended resources of the pod with the classes behind them; empty if there is no class for any."""
@@ -260,3 +263,44 @@ class DynamicResources(
         except ClaimProblem:
             return Hint.SKIP
         return Hint.QUEUE
+
+
+def free_one_claim(handle: Handle, claims: PodResourceClaims, pod: Pod) -> Reject:
+    """Always a rejection: freeing takes a moment, and preemption may help meanwhile."""
+    left_behind = claims.extended_claim
+    if left_behind is not None and left_behind.spec.devices.requests:
+        handle.submit(ClaimDeletion(left_behind))
+        return Reject(Reason("ClaimDeleted", "deletion of ResourceClaim completed"))
+    for claim in claims.unavailable.values():
+        if _is_idle(claim, pod):
+            handle.submit(ClaimUpdate(claim, ClaimIntent(Act.FREE, pod)))
+            return Reject(Reason("ClaimDeallocated", "deallocation of ResourceClaim completed"))
+    return Reject()
+
+
+def _is_idle(claim: ResourceClaim, pod: Pod) -> bool:
+    """Nobody but this pod uses the claim."""
+    return all(consumer.uid == pod.uid for consumer in claim.status.reserved_for)
+
+
+MOST_ALTERNATIVES = 8
+
+
+def has_alternatives(claims: PodResourceClaims) -> bool:
+    """Without alternatives all nodes are equally good."""
+    return any(wanted.alternative for claim in claims.to_allocate for some in claim.requests for wanted in some)
+
+
+def preference(claims: PodResourceClaims, node_name: str) -> int:
+    """The first of a list of alternatives is worth 8, the next 7, and so on; summed over all such requests."""
+    outcome = claims.outcome(node_name)
+    if outcome is None:
+        return 0
+    total = 0
+    for claim, picks in zip(outcome.claims, outcome.picks, strict=True):
+        taken = {pick.wanted.label for pick in picks}
+        for alternatives in claim.requests:
+            for place, wanted in enumerate(alternatives):
+                if wanted.alternative and wanted.label in taken:
+                    total += MOST_ALTERNATIVES - place
+    return total

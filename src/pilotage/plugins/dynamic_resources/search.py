@@ -10,31 +10,71 @@ have enough capacity; leave no counter below zero; have its taints tolerated; an
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping, Sequence
 from fractions import Fraction
+from typing import Final
 
 import msgspec
 
+from pilotage.api import Budget
+from pilotage.api.budget import UNLIMITED
+from pilotage.clock import Clock, SystemClock
 from pilotage.model import Node
 from pilotage.model.resource import DeviceSelector
-from pilotage.plugins.dynamic_resources.capacity import Amounts, consumption, fits
-from pilotage.plugins.dynamic_resources.constraints import Constraint, constraints_of
-from pilotage.plugins.dynamic_resources.counters import CounterBook, consumption_of
-from pilotage.plugins.dynamic_resources.device_ids import DeviceID
-from pilotage.plugins.dynamic_resources.device_taints import are_tolerated
-from pilotage.plugins.dynamic_resources.errors import (
-    AllocationError,
-    NodeAllocationError,
+from pilotage.plugins.dynamic_resources.capacity import Amounts, CounterBook, consumption, consumption_of, fits
+from pilotage.plugins.dynamic_resources.claim_book import DeviceLedger
+from pilotage.plugins.dynamic_resources.devices import (
+    DeviceID,
+    PoolDevice,
     SelectorCompileError,
     SelectorError,
+    are_tolerated,
 )
-from pilotage.plugins.dynamic_resources.ledger import DeviceLedger
 from pilotage.plugins.dynamic_resources.lessons import Lessons, learn
-from pilotage.plugins.dynamic_resources.pool import Pool
-from pilotage.plugins.dynamic_resources.pools import NodePools, device_is_for
-from pilotage.plugins.dynamic_resources.published import PoolDevice
-from pilotage.plugins.dynamic_resources.requests import MAX_RESULTS, PreparedClaim, Wanted, expressions
-from pilotage.plugins.dynamic_resources.time_limit import FOR_EVER, TimeLimit
+from pilotage.plugins.dynamic_resources.requests import (
+    MAX_RESULTS,
+    AllocationError,
+    AttributeConstraint,
+    NodeAllocationError,
+    PreparedClaim,
+    PreparedRequest,
+    constraints_of,
+    expressions,
+)
+from pilotage.plugins.dynamic_resources.slices import NodePools, Pool, device_is_for
+
+_STEPS_PER_LOOK_AT_THE_CLOCK = 256
+
+
+class TimeLimit:
+    """For one search on one node."""
+
+    __slots__ = ("_budget", "_clock", "_end", "_node_name", "_steps")
+
+    def __init__(self, node_name: str, budget: Budget, clock: Clock, timeout_seconds: float | None = None) -> None:
+        self._node_name = node_name
+        self._budget = budget
+        self._clock = clock
+        self._end = clock.monotonic() + timeout_seconds if timeout_seconds else math.inf
+        self._steps = 0
+
+    def spend(self) -> None:
+        """A device was tried."""
+        self._budget.spend()
+        self._steps += 1
+        if self._steps >= _STEPS_PER_LOOK_AT_THE_CLOCK:
+            self._steps = 0
+            if self._clock.monotonic() > self._end:
+                raise AllocationError(f"node {self._node_name}: timed out trying to allocate devices")
+
+    def check(self) -> None:
+        """Something is to be done that may take long by itself."""
+        self._budget.check()
+
+
+FOR_EVER: Final = TimeLimit("", UNLIMITED, SystemClock())
+
 
 STEPS_WITHOUT_LESSONS = 256
 """So many devices are tried before a search begins to learn: nearly all searches need fewer."""
@@ -45,7 +85,7 @@ _NOBODY: Mapping[DeviceID, int] = {}
 class Pick(msgspec.Struct, frozen=True):
     """A device that a request gets."""
 
-    wanted: Wanted
+    wanted: PreparedRequest
     device: PoolDevice
     consumed: Amounts | None
     """What a share takes of the device; None if the request gets all of it."""
@@ -76,7 +116,7 @@ class Search:
         self._lessons: Lessons | None = None
         self._counters = CounterBook(ledger)
         self._constraints = [constraints_of(claim.claim.key, claim.claim.spec.devices) for claim in claims]
-        self._all: dict[Wanted, list[Candidate]] = {}
+        self._all: dict[PreparedRequest, list[Candidate]] = {}
         self._takers: dict[DeviceID, list[int]] = {}
         """Claims (by their place) that have the device in this attempt."""
         self._consumed: dict[DeviceID, Amounts] = {}
@@ -88,7 +128,7 @@ class Search:
         Raises AllocationError for claims that cannot be dealt with, NodeAllocationError for a node with bad pools.
         """
         for claim in self.claims:
-            if claim.question.least is None or claim.question.least > MAX_RESULTS:
+            if claim.claim_requests.least is None or claim.claim_requests.least > MAX_RESULTS:
                 self._check_size(claim)
         if self._claim(0):
             return tuple(tuple(picks) for picks in self._picks)
@@ -105,7 +145,7 @@ class Search:
                 f"claim {claim.claim.key}: number of requested devices {least} exceeds the claim limit of {MAX_RESULTS}"
             )
 
-    def _size(self, claim: PreparedClaim, wanted: Wanted) -> int:
+    def _size(self, claim: PreparedClaim, wanted: PreparedRequest) -> int:
         """How many devices a request gets; for all devices, that has to be found out first."""
         if not wanted.wants_all:
             return wanted.count
@@ -113,7 +153,7 @@ class Search:
             self._all[wanted] = self._all_devices(claim, wanted)
         return len(self._all[wanted])
 
-    def _all_devices(self, claim: PreparedClaim, wanted: Wanted) -> list[Candidate]:
+    def _all_devices(self, claim: PreparedClaim, wanted: PreparedRequest) -> list[Candidate]:
         found: list[Candidate] = []
         for pool in self._pools.pools:
             state = "being updated" if not pool.is_complete else "invalid" if pool.problem is not None else ""
@@ -124,7 +164,7 @@ class Search:
             found += [(pool, device) for device in pool.devices if self._is_wanted(claim, wanted, device)]
         return found
 
-    def _is_wanted(self, claim: PreparedClaim, wanted: Wanted, device: PoolDevice) -> bool:
+    def _is_wanted(self, claim: PreparedClaim, wanted: PreparedRequest, device: PoolDevice) -> bool:
         """Does the device belong to "all"? One that is too small for the request does not."""
         return self._is_selectable(claim, wanted, device) and self.is_large_enough(wanted, device)
 
@@ -142,7 +182,7 @@ class Search:
             return False
         return any(self._alternative(claim, place, wanted) for wanted in requests[place])
 
-    def _alternative(self, claim: int, place: int, wanted: Wanted) -> bool:
+    def _alternative(self, claim: int, place: int, wanted: PreparedRequest) -> bool:
         size = self._size(self.claims[claim], wanted)
         if (wanted.wants_all and not size) or len(self._picks[claim]) + size > MAX_RESULTS:
             return False
@@ -150,7 +190,7 @@ class Search:
         return self._device(claim, place, wanted, candidates, size, 0)
 
     def _device(
-        self, claim: int, place: int, wanted: Wanted, candidates: Sequence[Candidate], missing: int, start: int
+        self, claim: int, place: int, wanted: PreparedRequest, candidates: Sequence[Candidate], missing: int, start: int
     ) -> bool:
         """Find the remaining devices of a request, from one position on, and everything after it."""
         if not missing:
@@ -200,7 +240,7 @@ class Search:
         consumed = tuple(sorted(self._consumed.get(device, _NOTHING).items()))
         return lessons.number((like, claim in takers, consumed))
 
-    def _state(self, lessons: Lessons, claim: int, wanted: Wanted, start: int, missing: int) -> Hashable:
+    def _state(self, lessons: Lessons, claim: int, wanted: PreparedRequest, start: int, missing: int) -> Hashable:
         """What it depends on whether the rest of a request and all that follow can be served."""
         looks = [(lessons.positions[device] >= start, self._look(lessons, claim, device)) for device in self._takers]
         constraints = tuple(constraint.state for constraint in self._constraints[claim])
@@ -216,7 +256,7 @@ class Search:
             left += later.requests
         return not self._lessons.may_succeed(left, self._takers)
 
-    def verdict(self, claim: PreparedClaim, wanted: Wanted, device: PoolDevice) -> Hashable:
+    def verdict(self, claim: PreparedClaim, wanted: PreparedRequest, device: PoolDevice) -> Hashable:
         """What a request would take of a device, None if it cannot have it whatever is taken; may AllocationError."""
         if not self._is_selectable(claim, wanted, device) or not are_tolerated(device.taints, wanted.tolerations):
             return None
@@ -239,7 +279,7 @@ class Search:
 
     # --- one device --------------------------------------------------------------------------------------------
 
-    def _take(self, claim: int, wanted: Wanted, pool: Pool, device: PoolDevice) -> bool:
+    def _take(self, claim: int, wanted: PreparedRequest, pool: Pool, device: PoolDevice) -> bool:
         if self.is_in_use(claim, wanted, device):
             return False
         if not wanted.wants_all and not self._is_selectable(self.claims[claim], wanted, device):
@@ -261,7 +301,7 @@ class Search:
         self._picks[claim].append(Pick(wanted, device, taken if is_share else None))
         return True
 
-    def _give_back(self, claim: int, wanted: Wanted, pool: Pool, device: PoolDevice) -> None:
+    def _give_back(self, claim: int, wanted: PreparedRequest, pool: Pool, device: PoolDevice) -> None:
         pick = self._picks[claim].pop()
         if pick.consumed is not None:
             self._consume(device.id, pick.consumed, -1)
@@ -274,7 +314,7 @@ class Search:
         if self._is_charged(device):
             self._counters.give_back(pool, device)
 
-    def is_in_use(self, claim: int, wanted: Wanted, device: PoolDevice) -> bool:
+    def is_in_use(self, claim: int, wanted: PreparedRequest, device: PoolDevice) -> bool:
         if wanted.admin_access:
             return claim in self._takers.get(device.id, ())
         if device.id in self._ledger.taken:
@@ -284,7 +324,7 @@ class Search:
         # A driver may have stopped sharing a device of which somebody still has a share.
         return device.id in self._takers or self._ledger.is_shared(device.id)
 
-    def is_large_enough(self, wanted: Wanted, device: PoolDevice) -> bool:
+    def is_large_enough(self, wanted: PreparedRequest, device: PoolDevice) -> bool:
         """Has the device what the request asks of its capacity?"""
         taken = consumption(device.device, wanted.capacity)
         return taken is not None and self._has_capacity(device, taken)
@@ -298,7 +338,7 @@ class Search:
             self._counters.give_back(pool, device)
         return could
 
-    def _is_selectable(self, claim: PreparedClaim, wanted: Wanted, device: PoolDevice) -> bool:
+    def _is_selectable(self, claim: PreparedClaim, wanted: PreparedRequest, device: PoolDevice) -> bool:
         of_class = wanted.device_class.spec.selectors
         if of_class and not _matches(device, of_class, f"class {wanted.device_class.name}", self._limit):
             return False
@@ -319,8 +359,8 @@ class Search:
             return False
         return not self._ledger.is_shared(device.id) and device.id not in self._takers
 
-    def _constrain(self, claim: int, wanted: Wanted, device: PoolDevice) -> bool:
-        taken_by: list[Constraint] = []
+    def _constrain(self, claim: int, wanted: PreparedRequest, device: PoolDevice) -> bool:
+        taken_by: list[AttributeConstraint] = []
         for constraint in self._constraints[claim]:
             if constraint.add(wanted.request, wanted.alternative, device.device, device.id):
                 taken_by.append(constraint)

@@ -17,7 +17,7 @@ from pilotage.api import ClusterIndex, Handle, NodeTable, Reject
 from pilotage.change_log import ChangeLog
 from pilotage.model import Node
 from pilotage.plugins.dynamic_resources.claim_book import ClaimBook
-from pilotage.plugins.dynamic_resources.requests import PreparedClaim, Question
+from pilotage.plugins.dynamic_resources.requests import ClaimRequests, PreparedClaim
 from pilotage.plugins.dynamic_resources.search import Picks
 from pilotage.plugins.dynamic_resources.slices import SliceIndex
 
@@ -126,10 +126,10 @@ class Columns:
 
     def __init__(self, handle: Handle) -> None:
         self._handle = handle
-        self._columns: OrderedDict[tuple[Question, ...], VerdictColumn] = OrderedDict()
+        self._columns: OrderedDict[tuple[ClaimRequests, ...], VerdictColumn] = OrderedDict()
 
     def of(self, claims: Sequence[PreparedClaim]) -> VerdictColumn:
-        key = tuple([claim.question for claim in claims])
+        key = tuple([claim.claim_requests for claim in claims])
         column = self._columns.get(key)
         if column is None:
             column = self._columns[key] = VerdictColumn(self._handle)

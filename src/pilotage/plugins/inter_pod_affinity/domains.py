@@ -22,7 +22,7 @@ MISSING = -1
 _KEPT_KEYS = 256
 
 
-class Domains:
+class AffinityDomains:
     """The domains of one topology key. A value keeps its number, new values get new ones."""
 
     __slots__ = ("_number_of", "values")
@@ -44,18 +44,18 @@ class Domains:
         return MISSING if value is None else self._number_of.get(value, MISSING)
 
 
-class Topology:
+class AffinityTopology:
     """The domains of the topology keys in use."""
 
     def __init__(self) -> None:
-        self._domains: dict[str, Domains] = {}
+        self._domains: dict[str, AffinityDomains] = {}
 
-    def domains(self, key: str, nodes: NodeTable) -> Domains:
+    def domains(self, key: str, nodes: NodeTable) -> AffinityDomains:
         """The domains of `key`, as of now."""
         values = nodes.labels(key)[1]
         known = self._domains.get(key)
         if known is None or known.values is not values:
-            known = Domains(values)
+            known = AffinityDomains(values)
             if len(self._domains) >= _KEPT_KEYS:
                 del self._domains[next(iter(self._domains))]
             self._domains[key] = known

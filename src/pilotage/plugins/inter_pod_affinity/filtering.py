@@ -17,7 +17,7 @@ import numpy as np
 
 from pilotage.api import Mask, NodeTable, NodeView, Reason
 from pilotage.model import Pod
-from pilotage.plugins.inter_pod_affinity.domains import MISSING, Amounts, Domains, at_nodes
+from pilotage.plugins.inter_pod_affinity.domains import MISSING, AffinityDomains, Amounts, at_nodes
 from pilotage.plugins.inter_pod_affinity.incoming import Incoming
 from pilotage.plugins.inter_pod_affinity.term_groups import Subject, groups_of
 
@@ -31,7 +31,7 @@ class DomainCounts:
 
     __slots__ = ("_amounts", "_changes")
 
-    def __init__(self, amounts: Mapping[str, tuple[Domains, Amounts]]) -> None:
+    def __init__(self, amounts: Mapping[str, tuple[AffinityDomains, Amounts]]) -> None:
         self._amounts = amounts
         self._changes: dict[str, dict[str, int]] = {}
 

@@ -16,14 +16,14 @@ from pilotage.api import Budget, PodClass
 from pilotage.model import Pod
 from pilotage.plugins.inter_pod_affinity.namespaces import Namespaces
 from pilotage.plugins.inter_pod_affinity.term_groups import Subject, TermGroup, WeighedTerm, by_key
-from pilotage.plugins.inter_pod_affinity.terms import NO_TERMS, PodTerms, Term, make_term, terms_of
+from pilotage.plugins.inter_pod_affinity.terms import NO_TERMS, AffinityTerm, PodTerms, make_term, terms_of
 
 _ANY_VERSION = 0
 _WIDEST_KEPT = 256
 """Questions with more entries are not kept up to date."""
 
 
-class Question:
+class PodSelection:
     """Which pods are meant by all, or by at least one, of some terms. It is its own key for `count_pods`."""
 
     __slots__ = ("_hash", "_needs_all", "_terms", "is_wide")
@@ -47,17 +47,17 @@ class Question:
         return self._hash
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Question) and (self._needs_all, self._terms) == (other._needs_all, other._terms)
+        return isinstance(other, PodSelection) and (self._needs_all, self._terms) == (other._needs_all, other._terms)
 
 
-class Wish(Struct, frozen=True):
+class PreferredTerm(Struct, frozen=True):
     """A preferred term: pods that are wanted close by, or (negative weight) far away."""
 
     weight: int
-    pods: Question
+    pods: PodSelection
 
 
-class WideWish(Struct, frozen=True):
+class WidePreferredTerms(Struct, frozen=True):
     """Very many preferred terms with one topology key."""
 
     terms: TermGroup
@@ -72,12 +72,12 @@ class WideWish(Struct, frozen=True):
 class Incoming(Struct, frozen=True):
     """The questions of a pod."""
 
-    near: Question | None = None
+    near: PodSelection | None = None
     """Pods that are meant by all required affinity terms."""
     near_keys: tuple[str, ...] = ()
-    apart: tuple[tuple[str, Question], ...] = ()
+    apart: tuple[tuple[str, PodSelection], ...] = ()
     """By topology key, pods that are meant by a required anti-affinity term with that key."""
-    wishes: tuple[tuple[str, Wish | WideWish], ...] = ()
+    preferred: tuple[tuple[str, PreferredTerm | WidePreferredTerms], ...] = ()
     """By topology key; a key may occur several times."""
 
     @property
@@ -109,7 +109,7 @@ class _Resolver:
         self._namespaces = namespaces
         self._budget = budget
 
-    def resolved(self, term: Term) -> Term:
+    def resolved(self, term: AffinityTerm) -> AffinityTerm:
         """The term with the namespaces by name that its selector selects; selecting all needs no names."""
         self._budget.spend(term.width)
         selector, matcher = term.namespace_selector, term.namespace_matcher
@@ -125,20 +125,22 @@ def _questions(terms: PodTerms, resolver: _Resolver) -> Incoming:
     apart = by_key(WeighedTerm(resolver.resolved(term), 1) for term in terms.required_anti)
     weighted = [*terms.preferred, *((term, -weight) for term, weight in terms.preferred_anti)]
     groups = by_key(WeighedTerm(resolver.resolved(term), weight, is_preferred=True) for term, weight in weighted)
-    made: dict[TermGroup, Question] = {}
+    made: dict[TermGroup, PodSelection] = {}
     return Incoming(
-        Question(TermGroup(WeighedTerm(term, 1) for term in near), needs_all=True) if near else None,
+        PodSelection(TermGroup(WeighedTerm(term, 1) for term in near), needs_all=True) if near else None,
         tuple(dict.fromkeys(term.topology_key for term in near)),
-        tuple((key, made.get(group) or made.setdefault(group, Question(group))) for key, group in apart),
-        tuple((key, wish) for key, group in groups for wish in _wishes(group)),
+        tuple((key, made.get(group) or made.setdefault(group, PodSelection(group))) for key, group in apart),
+        tuple((key, term) for key, group in groups for term in _preferred(group)),
     )
 
 
-def _wishes(group: TermGroup) -> Iterator[Wish | WideWish]:
+def _preferred(group: TermGroup) -> Iterator[PreferredTerm | WidePreferredTerms]:
     if group.width > _WIDEST_KEPT:
-        yield WideWish(group)
+        yield WidePreferredTerms(group)
     else:
-        yield from (Wish(each.weight, Question(TermGroup([WeighedTerm(each.term, 1)]))) for each in group.members)
+        yield from (
+            PreferredTerm(each.weight, PodSelection(TermGroup([WeighedTerm(each.term, 1)]))) for each in group.members
+        )
 
 
 def _depends_on_namespaces(terms: PodTerms) -> bool:

@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
+import numpy as np
+
 from pilotage.api import (
     Action,
     Budget,
@@ -46,7 +48,7 @@ from pilotage.api.results import SKIP
 from pilotage.model import Node, Pod
 from pilotage.model.policy import Namespace
 from pilotage.plugins.args import InterPodAffinityArgs
-from pilotage.plugins.inter_pod_affinity.domains import MISSING, Amounts, Domains, Topology
+from pilotage.plugins.inter_pod_affinity.domains import MISSING, AffinityDomains, AffinityTopology, Amounts, at_nodes
 from pilotage.plugins.inter_pod_affinity.existing_terms import ExistingTerms
 from pilotage.plugins.inter_pod_affinity.filtering import DomainCounts, FilterState
 from pilotage.plugins.inter_pod_affinity.hints import (
@@ -55,19 +57,45 @@ from pilotage.plugins.inter_pod_affinity.hints import (
     node_change_helps,
     pod_change_helps,
 )
-from pilotage.plugins.inter_pod_affinity.incoming import Incoming, Question, incoming
+from pilotage.plugins.inter_pod_affinity.incoming import (
+    Incoming,
+    PodSelection,
+    PreferredTerm,
+    WidePreferredTerms,
+    incoming,
+)
 from pilotage.plugins.inter_pod_affinity.namespaces import Namespaces
 from pilotage.plugins.inter_pod_affinity.pods_per_domain import PodsPerDomain
-from pilotage.plugins.inter_pod_affinity.scoring import ScoreState, between_extremes, wishes_by_domain
 from pilotage.plugins.inter_pod_affinity.tallies import Tally
 from pilotage.plugins.inter_pod_affinity.term_groups import Subject
 from pilotage.plugins.inter_pod_affinity.terms import terms_of
+from pilotage.plugins.normalize import MAX_SCORE
 
 _FILTER = StateKey[FilterState]("InterPodAffinity/filter")
-_SCORE = StateKey[ScoreState]("InterPodAffinity/score")
 _FEW_KEYS = 4
 
 T = TypeVar("T")
+
+
+class ScoreState:
+    """Weights per topology key and domain."""
+
+    __slots__ = ("_domains", "weights")
+
+    def __init__(self, weights: Mapping[str, Amounts], domains: Mapping[str, AffinityDomains]) -> None:
+        self.weights = weights
+        self._domains = domains
+
+    def score(self, node: NodeView) -> int:
+        labels, domains = node.labels, self._domains
+        return sum(int(amounts[domains[key].number(labels.get(key))]) for key, amounts in self.weights.items())
+
+    def score_all(self, nodes: NodeTable) -> Scores:
+        parts = [at_nodes(amounts, key, nodes) for key, amounts in self.weights.items()]
+        return parts[0] if len(parts) == 1 else np.sum(parts, axis=0, dtype=np.int64)
+
+
+_SCORE = StateKey[ScoreState]("InterPodAffinity/score")
 
 
 class InterPodAffinity(
@@ -91,7 +119,7 @@ class InterPodAffinity(
         self._existing = handle.index(ExistingTerms)
         self._namespaces = handle.index(Namespaces)
         self._pods = PodsPerDomain(handle)
-        self._topology = Topology()
+        self._topology = AffinityTopology()
 
     # --- filter ------------------------------------------------------------------------------------------------
 
@@ -114,7 +142,9 @@ class InterPodAffinity(
         )
         return None
 
-    def _near(self, asked: Incoming, nodes: NodeTable, budget: Budget) -> dict[str, tuple[Domains, Amounts]] | None:
+    def _near(
+        self, asked: Incoming, nodes: NodeTable, budget: Budget
+    ) -> dict[str, tuple[AffinityDomains, Amounts]] | None:
         """Pods that are what the required affinity asks for; None if no node has all of its topology keys."""
         if asked.near is None:
             return {}
@@ -150,10 +180,10 @@ class InterPodAffinity(
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Iterator[tuple[Mask, Reason]]:
         return state[_FILTER].rejections(pod, nodes)
 
-    def _count(self, pods: Question, key: str, nodes: NodeTable, budget: Budget) -> tuple[Domains, Amounts]:
+    def _count(self, pods: PodSelection, key: str, nodes: NodeTable, budget: Budget) -> tuple[AffinityDomains, Amounts]:
         return self._topology.domains(key, nodes), self._pods.of(pods, key, budget)
 
-    def _per_domain(self, tallies: Mapping[str, Tally], nodes: NodeTable) -> dict[str, tuple[Domains, Amounts]]:
+    def _per_domain(self, tallies: Mapping[str, Tally], nodes: NodeTable) -> dict[str, tuple[AffinityDomains, Amounts]]:
         """Tallies as arrays; those without a pod are left out."""
         found = {}
         for key, tally in tallies.items():
@@ -168,13 +198,13 @@ class InterPodAffinity(
         if pod.spec.affinity is None and self._existing.is_empty:
             return SKIP
         asked = incoming(pod, self._namespaces, state.budget)
-        if not len(nodes) or (self._args.ignore_preferred_terms_of_existing_pods and not asked.wishes):
+        if not len(nodes) or (self._args.ignore_preferred_terms_of_existing_pods and not asked.preferred):
             return SKIP
         table = self._handle.nodes
         drawing = self._existing.drawing(self._subject(pod), self._args.hard_pod_affinity_weight, state.budget)
         weights = {key: amounts for key, (_, amounts) in self._per_domain(drawing, table).items()}
-        wishes = self._in_use(asked.wishes, state.budget)
-        for key, amounts in wishes_by_domain(wishes, self._pods, state.budget).items():
+        preferred = self._in_use(asked.preferred, state.budget)
+        for key, amounts in preferred_by_domain(preferred, self._pods, state.budget).items():
             weights[key] = amounts if key not in weights else weights[key] + amounts
         if not weights:
             return SKIP
@@ -222,3 +252,29 @@ def _some_node_has_all(keys: Sequence[str], nodes: NodeTable, budget: Budget) ->
         if not complete.any():
             return False
     return True
+
+
+def preferred_by_domain(
+    preferred: Iterable[tuple[str, PreferredTerm | WidePreferredTerms]], pods: PodsPerDomain, budget: Budget
+) -> dict[str, Amounts]:
+    """By topology key, how much the pod likes the pods of each domain; only keys for which it found any."""
+    found: dict[str, Amounts] = {}
+    for key, term in preferred:
+        count = (
+            pods.weighed(term, key, budget) if isinstance(term, WidePreferredTerms) else pods.of(term.pods, key, budget)
+        )
+        if count.any():
+            liking = count if isinstance(term, WidePreferredTerms) else count * term.weight
+            before = found.get(key)
+            found[key] = liking if before is None else before + liking
+    return found
+
+
+def between_extremes(raw: Scores) -> Scores:
+    """The lowest score becomes 0, the highest 100; if all are the same, 0."""
+    lowest, highest = (int(raw.min()), int(raw.max())) if len(raw) else (0, 0)
+    if lowest == highest:
+        return np.zeros_like(raw)
+    # In this order of floating point operations, so that the fractions that are cut off are kube-scheduler's.
+    scaled: Scores = (MAX_SCORE * ((raw - lowest) / (highest - lowest))).astype(np.int64)
+    return scaled

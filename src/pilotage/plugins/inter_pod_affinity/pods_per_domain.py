@@ -15,7 +15,7 @@ import numpy as np
 from pilotage.api import Budget, ClusterIndex, Handle, NodeTable, PodClass, Scores
 from pilotage.model import Node
 from pilotage.plugins.inter_pod_affinity.domains import MISSING, Amounts, sum_by_domain
-from pilotage.plugins.inter_pod_affinity.incoming import Question, WideWish
+from pilotage.plugins.inter_pod_affinity.incoming import PodSelection, WidePreferredTerms
 
 _KEPT_SUMS = 512
 _FEW_NODES = 32
@@ -53,9 +53,9 @@ class PodsPerDomain:
     def __init__(self, handle: Handle) -> None:
         self._handle = handle
         self._labels = handle.index(NodeLabels)
-        self._known: OrderedDict[tuple[Question, str], _Sums] = OrderedDict()
+        self._known: OrderedDict[tuple[PodSelection, str], _Sums] = OrderedDict()
 
-    def of(self, pods: Question, key: str, budget: Budget) -> Amounts:
+    def of(self, pods: PodSelection, key: str, budget: Budget) -> Amounts:
         """The number of such pods per domain of `key`; to be read only, and only until the cluster changes."""
         if pods.is_wide:
             return self.weighed(pods, key, budget)
@@ -72,7 +72,7 @@ class PodsPerDomain:
             self._carry_over(known, key, per_node, changed)
         return known.amounts
 
-    def weighed(self, pods: Question | WideWish, key: str, budget: Budget) -> Amounts:
+    def weighed(self, pods: PodSelection | WidePreferredTerms, key: str, budget: Budget) -> Amounts:
         """The weights of pods per domain, worked out anew."""
         nodes, steps = self._handle.nodes, len(pods)
 
@@ -91,7 +91,7 @@ class PodsPerDomain:
                 known.amounts[code] += per_node[row] - known.per_node[row]
             known.per_node[row] = per_node[row]
 
-    def _sum_up(self, pods: Question, key: str, per_node: Scores, budget: Budget) -> Amounts:
+    def _sum_up(self, pods: PodSelection, key: str, per_node: Scores, budget: Budget) -> Amounts:
         nodes = self._handle.nodes
         budget.spend(_steps(nodes))
         amounts = sum_by_domain(per_node, key, nodes)

@@ -15,7 +15,7 @@ import numpy as np
 from msgspec import Struct
 
 from pilotage.api import Budget
-from pilotage.plugins.inter_pod_affinity.domains import MISSING, Amounts, Domains
+from pilotage.plugins.inter_pod_affinity.domains import MISSING, AffinityDomains, Amounts
 from pilotage.plugins.inter_pod_affinity.term_groups import TermGroup
 
 _KEPT_TALLIES = 512
@@ -58,7 +58,7 @@ class Tally:
         self._by_value: dict[str, int] = {}
         self._pending: dict[str, int] = {}
         self._amounts: Amounts = np.zeros(1, dtype=np.int64)
-        self._numbered_by: Domains | None = None
+        self._numbered_by: AffinityDomains | None = None
         self.pods = 0
         """How many times a pod was counted, whatever the amounts add up to."""
 
@@ -66,7 +66,7 @@ class Tally:
         self.pods += pods
         self._pending[domain] = self._pending.get(domain, 0) + amount * pods
 
-    def per_domain(self, domains: Domains) -> Amounts:
+    def per_domain(self, domains: AffinityDomains) -> Amounts:
         """The amounts as of now; to be read only, and only until the cluster changes."""
         if self._numbered_by is not domains:
             self._number_anew(domains)
@@ -80,7 +80,7 @@ class Tally:
         self._pending.clear()
         return self._amounts
 
-    def _number_anew(self, domains: Domains) -> None:
+    def _number_anew(self, domains: AffinityDomains) -> None:
         self._amounts = np.zeros(len(domains) + 1, dtype=np.int64)
         for domain, amount in self._by_value.items():
             self._amounts[domains.number(domain)] += amount

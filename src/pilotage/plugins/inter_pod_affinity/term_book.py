@@ -18,7 +18,7 @@ from pilotage.api import Budget
 from pilotage.model.label_matcher import Address as LabelAddress
 from pilotage.plugins.inter_pod_affinity.tallies import Meant, TermEntry
 from pilotage.plugins.inter_pod_affinity.term_groups import Subject, TermGroup
-from pilotage.plugins.inter_pod_affinity.terms import Term
+from pilotage.plugins.inter_pod_affinity.terms import AffinityTerm
 
 Address = tuple[str | None, LabelAddress | None]
 """Namespace and label; None stands for any."""
@@ -162,7 +162,7 @@ class TermBook:
                 del self._filed[address]
         self._departures += 1
 
-    def _addresses_for(self, term: Term) -> Iterable[Address]:
+    def _addresses_for(self, term: AffinityTerm) -> Iterable[Address]:
         if term.matcher is None:
             return ()
         is_anywhere = term.namespace_matcher is not None or len(term.namespaces) > _MOST_NAMESPACES

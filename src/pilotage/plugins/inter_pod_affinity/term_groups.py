@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from pilotage.model import Pod
 from pilotage.model.label_matcher import SelectorIndex
-from pilotage.plugins.inter_pod_affinity.terms import NO_TERMS, PodTerms, Term, terms_of
+from pilotage.plugins.inter_pod_affinity.terms import NO_TERMS, AffinityTerm, PodTerms, terms_of
 
 _WORTH_AN_INDEX = 8
 _NO_LABELS: Mapping[str, str] = {}
@@ -31,7 +31,7 @@ class Subject(NamedTuple):
 class WeighedTerm(Struct, frozen=True):
     """What a pod that is meant by the term weighs."""
 
-    term: Term
+    term: AffinityTerm
     weight: int = 0
     required: int = 0
     """How many times it weighs what the configuration gives to required terms, besides its own weight."""
@@ -121,7 +121,7 @@ class GroupedTerms:
         return tuple(by_key(_attracting(self._terms)))
 
     @cached_property
-    def near(self) -> tuple[Term, ...]:
+    def near(self) -> tuple[AffinityTerm, ...]:
         """The required affinity, whatever the topology key; terms that mean the same pods once."""
         return distinct(self._terms.required)
 
@@ -161,7 +161,7 @@ def _attracting(terms: PodTerms) -> Iterator[WeighedTerm]:
         yield WeighedTerm(term, -weight, is_preferred=True)
 
 
-def distinct(terms: Iterable[Term]) -> tuple[Term, ...]:
+def distinct(terms: Iterable[AffinityTerm]) -> tuple[AffinityTerm, ...]:
     """One of those that mean the same pods."""
     return tuple({term.selection: term for term in terms}.values())
 

@@ -23,7 +23,7 @@ _encode = msgspec.json.Encoder(order="sorted").encode
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class AffinityTerm:
     """Pods, named by namespace and labels, in the domains of a topology key. Compared by content."""
 
     topology_key: str
@@ -62,9 +62,9 @@ def make_term(
     namespaces: Iterable[str],
     namespace_selector: LabelSelector | None,
     selector: LabelSelector | None,
-) -> Term:
+) -> AffinityTerm:
     names = frozenset(namespaces)
-    return Term(
+    return AffinityTerm(
         topology_key,
         _encode((sorted(names), namespace_selector, selector)),
         names,
@@ -75,14 +75,14 @@ def make_term(
     )
 
 
-WeightedTerm = tuple[Term, int]
+WeightedTerm = tuple[AffinityTerm, int]
 
 
 class PodTerms(Struct, frozen=True):
     """All terms of a pod."""
 
-    required: tuple[Term, ...] = ()
-    required_anti: tuple[Term, ...] = ()
+    required: tuple[AffinityTerm, ...] = ()
+    required_anti: tuple[AffinityTerm, ...] = ()
     preferred: tuple[WeightedTerm, ...] = ()
     preferred_anti: tuple[WeightedTerm, ...] = ()
     problem: str = ""
@@ -128,7 +128,7 @@ def _read(affinity: PodAffinity | None, anti_affinity: PodAffinity | None, names
     )
 
 
-def _term(term: PodAffinityTerm, namespace: str) -> Term:
+def _term(term: PodAffinityTerm, namespace: str) -> AffinityTerm:
     names_none = not term.namespaces and term.namespace_selector is None
     namespaces = (namespace,) if names_none else term.namespaces
     return make_term(term.topology_key, namespaces, term.namespace_selector, term.label_selector)

@@ -222,3 +222,29 @@ def _take_out(filed: dict[K, Any], under: K, key: str) -> None:
 
 def _room(usage: Usage) -> dict[str, int]:
     return {driver: limit - usage.counts.get(driver, 0) for driver, limit in usage.limits.items()}
+
+
+class InstalledDrivers(ClusterIndex):
+    kinds = frozenset({"CSINode"})
+
+    def __init__(self) -> None:
+        self._nodes: dict[str, dict[str, None]] = {}
+        self._frozen: dict[str, frozenset[str]] = {}
+
+    def object_put(self, kind: str, old: CSINode | None, new: CSINode) -> None:
+        if old is not None:
+            self.object_removed(kind, old)
+        for driver in new.spec.drivers:
+            self._nodes.setdefault(driver.name, {})[new.name] = None
+            self._frozen.pop(driver.name, None)
+
+    def object_removed(self, kind: str, obj: CSINode) -> None:
+        for driver in obj.spec.drivers:
+            self._nodes[driver.name].pop(obj.name, None)
+            self._frozen.pop(driver.name, None)
+
+    def nodes_of(self, driver: str) -> frozenset[str]:
+        known = self._frozen.get(driver)
+        if known is None:
+            known = self._frozen[driver] = frozenset(self._nodes.get(driver, ()))
+        return known

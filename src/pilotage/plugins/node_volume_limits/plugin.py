@@ -31,8 +31,7 @@ from pilotage.api.results import SKIP
 from pilotage.model import Pod
 from pilotage.model.storage import CSIDriver, CSINode, PersistentVolumeClaim, VolumeAttachment
 from pilotage.plugins.in_tree_volumes import InTreePlugin, MigratedPlugins, counts_as_csi, inline_driver
-from pilotage.plugins.node_volume_limits.attachments import AttachedVolumes, limits_of
-from pilotage.plugins.node_volume_limits.installed import InstalledDrivers
+from pilotage.plugins.node_volume_limits.attachments import AttachedVolumes, InstalledDrivers, limits_of
 from pilotage.plugins.node_volume_limits.volumes import (
     CannotCount,
     ClaimMissing,

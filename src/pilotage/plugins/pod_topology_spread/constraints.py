@@ -35,7 +35,7 @@ _STEPS = 8
 """About what it takes to make one."""
 
 
-class Constraint(Struct, frozen=True):
+class SpreadConstraint(Struct, frozen=True):
     """One constraint of one kind of pod."""
 
     topology_key: str
@@ -56,7 +56,7 @@ class Constraint(Struct, frozen=True):
         return self.selector is not None and self.selector.matches(labels)
 
 
-class Constraints(tuple[Constraint, ...]):
+class Constraints(tuple[SpreadConstraint, ...]):
     """The constraints of one kind of pod, in their order."""
 
     @cached_property
@@ -140,10 +140,10 @@ class ConstraintSource:
         self._kept += 1 + len(constraints)
 
 
-def _constraint(template: TopologySpreadConstraint, pod: Pod, selector: PodSelector | None) -> Constraint:
+def _constraint(template: TopologySpreadConstraint, pod: Pod, selector: PodSelector | None) -> SpreadConstraint:
     # An empty selector matches the pod itself, but by a rule of its own no pod on a node is counted for it.
     counts_pods = selector is not None and not selector.is_empty
-    return Constraint(
+    return SpreadConstraint(
         topology_key=template.topology_key,
         max_skew=template.max_skew,
         min_domains=1 if template.min_domains is None else template.min_domains,
@@ -155,7 +155,7 @@ def _constraint(template: TopologySpreadConstraint, pod: Pod, selector: PodSelec
     )
 
 
-def _own_constraint(template: TopologySpreadConstraint, pod: Pod, budget: Budget) -> Constraint:
+def _own_constraint(template: TopologySpreadConstraint, pod: Pod, budget: Budget) -> SpreadConstraint:
     selector, labels = _own_selector(template), pod.labels
     if selector is not None and template.match_label_keys:
         selector = selector.narrowed((key, labels[key]) for key in template.match_label_keys if key in labels)
@@ -184,7 +184,7 @@ def _own_rule(template: TopologySpreadConstraint) -> Rule:
     )
 
 
-def _rule(constraint: Constraint) -> Rule:
+def _rule(constraint: SpreadConstraint) -> Rule:
     return Rule(
         constraint.topology_key,
         constraint.selector,

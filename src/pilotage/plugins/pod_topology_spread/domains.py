@@ -37,7 +37,7 @@ class NodeFacts(ClusterIndex):
         self.version += 1
 
 
-class Domains:
+class SpreadDomains:
     """The domains of one topology key."""
 
     __slots__ = ("_slot_of", "is_complete", "slots", "values")
@@ -70,14 +70,14 @@ class Domains:
         return slots
 
 
-class Topology:
+class SpreadTopology:
     """The domains of the topology keys in use."""
 
     def __init__(self, handle: Handle) -> None:
         self._handle = handle
         self._facts = handle.index(NodeFacts)
         self._keys = handle.index(NodeLabelKeys)
-        self._domains: dict[str, Domains] = {}
+        self._domains: dict[str, SpreadDomains] = {}
         self._version = -1
 
     @property
@@ -89,11 +89,11 @@ class Topology:
         """Does a node have this label?"""
         return key in self._keys
 
-    def domains(self, key: str) -> Domains:
+    def domains(self, key: str) -> SpreadDomains:
         if self._version != self._facts.version or len(self._domains) >= _KEPT_KEYS:
             self._domains.clear()
             self._version = self._facts.version
         known = self._domains.get(key)
         if known is None:
-            known = self._domains[key] = Domains(key, self._handle.nodes)
+            known = self._domains[key] = SpreadDomains(key, self._handle.nodes)
         return known

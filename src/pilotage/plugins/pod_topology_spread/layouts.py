@@ -16,8 +16,8 @@ from pilotage.api import Budget, Handle, Mask, NodeTable, Scores
 from pilotage.model import Pod
 from pilotage.model.pod_spec import PodSpec
 from pilotage.plugins.node_selection import required_mask
-from pilotage.plugins.pod_topology_spread.constraints import Constraint, Constraints
-from pilotage.plugins.pod_topology_spread.domains import MISSING, Domains, Slots, Topology
+from pilotage.plugins.pod_topology_spread.constraints import Constraints, SpreadConstraint
+from pilotage.plugins.pod_topology_spread.domains import MISSING, Slots, SpreadDomains, SpreadTopology
 from pilotage.plugins.tolerations import first_untolerated
 
 _KEPT_CONSTRAINTS = 1024
@@ -57,7 +57,7 @@ class Counting:
 class Layout(Struct, frozen=True):
     """What the constraints of a pod see of the nodes; one entry per constraint."""
 
-    domains: tuple[Domains, ...]
+    domains: tuple[SpreadDomains, ...]
     groups: tuple[Slots, ...]
     """Like `domains[i].slots`, but nodes without the label are in the domain "" if the layout includes them."""
     counting: tuple[Counting, ...]
@@ -74,7 +74,7 @@ class Layouts:
 
     def __init__(self, handle: Handle) -> None:
         self._handle = handle
-        self._topology = Topology(handle)
+        self._topology = SpreadTopology(handle)
         self._known: dict[tuple[PodSpec, str], Layout] = {}
         self._kept = 0
         self._version = -1
@@ -100,7 +100,7 @@ class Layouts:
 
     def _layout(self, pod: Pod, constraints: Constraints, requires_all_keys: bool, budget: Budget) -> Layout:
         nodes = self._handle.nodes
-        domains: list[Domains] = []
+        domains: list[SpreadDomains] = []
         complete: Mask | None = None
         for constraint in constraints:
             budget.spend(_STEPS_PER_COLUMN + len(nodes) // 4)
@@ -117,7 +117,7 @@ class Layouts:
         return Layout(tuple(domains), tuple(slots for slots, _ in grouped), tuple(counting), complete)
 
 
-def _still_complete(complete: Mask | None, domains: Domains) -> Mask | None:
+def _still_complete(complete: Mask | None, domains: SpreadDomains) -> Mask | None:
     """Those of the nodes (None: of all) that have this key too."""
     if domains.is_complete:
         return complete
@@ -125,7 +125,7 @@ def _still_complete(complete: Mask | None, domains: Domains) -> Mask | None:
     return has_key if complete is None else complete & has_key
 
 
-def _grouped(domains: Domains) -> tuple[Slots, int]:
+def _grouped(domains: SpreadDomains) -> tuple[Slots, int]:
     """Nodes without the label count as if its value were empty."""
     if domains.is_complete:
         return domains.slots, len(domains)
@@ -145,7 +145,7 @@ class _Counted:
         self._within = within
         self._known: dict[tuple[bool, bool], Mask | None] = {}
 
-    def by(self, constraint: Constraint) -> Mask | None:
+    def by(self, constraint: SpreadConstraint) -> Mask | None:
         """None: all of them."""
         policies = (constraint.honors_affinity, constraint.honors_taints)
         if policies not in self._known:

@@ -48,7 +48,7 @@ from pilotage.api.results import SKIP
 from pilotage.model import Node, Pod
 from pilotage.plugins.args import PodTopologySpreadArgs
 from pilotage.plugins.node_selection import node_matches
-from pilotage.plugins.pod_topology_spread.constraints import HARD, SOFT, Constraint, ConstraintSource
+from pilotage.plugins.pod_topology_spread.constraints import HARD, SOFT, ConstraintSource, SpreadConstraint
 from pilotage.plugins.pod_topology_spread.domains import MISSING
 from pilotage.plugins.pod_topology_spread.evenness import Evenness, NoEvenness
 from pilotage.plugins.pod_topology_spread.layouts import NOWHERE, Layouts
@@ -103,7 +103,7 @@ class PodTopologySpread(
         state[_SKEW] = Skew(hard, layout, [c.sums(self._pods(constraint, state.budget)) for c, constraint in counting])
         return None
 
-    def _pods(self, constraint: Constraint, budget: Budget) -> Scores | None:
+    def _pods(self, constraint: SpreadConstraint, budget: Budget) -> Scores | None:
         """Per node, the pods that count for a constraint; None if there cannot be any."""
         census = constraint.census
         budget.spend(_STEPS_PER_CONSTRAINT)

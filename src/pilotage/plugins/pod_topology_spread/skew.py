@@ -13,7 +13,7 @@ import numpy as np
 from pilotage.api import Mask, NodeView, Scores
 from pilotage.model import Pod
 from pilotage.plugins.node_selection import node_matches
-from pilotage.plugins.pod_topology_spread.constraints import Constraint, Constraints
+from pilotage.plugins.pod_topology_spread.constraints import Constraints, SpreadConstraint
 from pilotage.plugins.pod_topology_spread.layouts import NOWHERE, Layout
 from pilotage.plugins.tolerations import first_untolerated
 
@@ -87,7 +87,7 @@ class Skew:
         return _NO_DOMAIN if lowest is None else lowest
 
 
-def _counts_node(constraint: Constraint, pod: Pod, node: NodeView) -> bool:
+def _counts_node(constraint: SpreadConstraint, pod: Pod, node: NodeView) -> bool:
     """Do the constraint's policies include the node?"""
     if constraint.honors_affinity and not node_matches(pod, node.node):
         return False

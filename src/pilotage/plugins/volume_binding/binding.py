@@ -7,20 +7,65 @@ done; then the pod is scheduled anew.
 from __future__ import annotations
 
 import asyncio
-from typing import Final
+from asyncio import Event
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
 
 from msgspec import Struct
 
-from pilotage.api import Handle
+from pilotage.api import ClusterIndex, Handle
 from pilotage.calls.volumes import ProvisioningOrder, VolumeReservation
 from pilotage.model import Node, Pod
 from pilotage.model.storage import PersistentVolume, PersistentVolumeClaim
 from pilotage.plugins.volume_binding.claims import VolumeError
 from pilotage.plugins.volume_binding.finding import SELECTED_NODE, volume_reaches
 from pilotage.plugins.volume_binding.matching import is_bound
-from pilotage.plugins.volume_binding.news import VolumeNews
 from pilotage.plugins.volume_binding.reservation import Reservation
 from pilotage.tasks import sole_error
+
+
+class VolumeNews(ClusterIndex):
+    kinds = frozenset({"PersistentVolume", "PersistentVolumeClaim"})
+    keeps_more = True
+
+    def __init__(self) -> None:
+        self._bells: dict[str, dict[Event, None]] = {}
+        """Claim ("namespace/name") -> the bells of those who wait for it."""
+
+    @contextmanager
+    def of(self, claim_keys: Iterable[str]) -> Iterator[Event]:
+        """A bell that rings when these claims change, or volumes that name them; changes of status do not count."""
+        bell, keys = Event(), list(claim_keys)
+        for key in keys:
+            self._bells.setdefault(key, {})[bell] = None
+        try:
+            yield bell
+        finally:
+            for key in keys:
+                bells = self._bells[key]
+                bells.pop(bell, None)
+                if not bells:
+                    del self._bells[key]
+
+    def object_put(self, kind: str, old: Any | None, new: Any) -> None:
+        # Whether a claim is bound is told by spec and annotations; half of the changes are of the status only.
+        if old is None or old.spec != new.spec or old.annotations != new.annotations:
+            self._ring(kind, new)
+
+    def object_removed(self, kind: str, obj: Any) -> None:
+        self._ring(kind, obj)
+
+    def _ring(self, kind: str, obj: Any) -> None:
+        if not self._bells:
+            return
+        key = obj.key
+        if kind == "PersistentVolume":
+            reference = obj.spec.claim_ref
+            key = "" if reference is None else f"{reference.namespace}/{reference.name}"
+        for bell in self._bells.get(key, ()):
+            bell.set()
+
 
 _LOOK_EVERY_SECONDS: Final = 1.0
 

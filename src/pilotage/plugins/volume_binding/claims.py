@@ -18,7 +18,7 @@ class VolumeError(Exception):
     """Something about volumes that should not be: the pod is tried again."""
 
 
-class PodClaims(Struct, frozen=True):
+class PodVolumeClaims(Struct, frozen=True):
     """All usable: a pod with any other claim is rejected altogether."""
 
     bound: tuple[PersistentVolumeClaim, ...]
@@ -26,7 +26,7 @@ class PodClaims(Struct, frozen=True):
     """Not bound; their volume is chosen together with the node."""
 
 
-def sorted_claims(handle: Handle, catalog: VolumeCatalog, pod: Pod) -> PodClaims | Reason:
+def sorted_claims(handle: Handle, catalog: VolumeCatalog, pod: Pod) -> PodVolumeClaims | Reason:
     """The pod's claims, or why it cannot run anywhere."""
     known = handle.objects("PersistentVolumeClaim")
     used = claims_of(pod)
@@ -44,7 +44,7 @@ def sorted_claims(handle: Handle, catalog: VolumeCatalog, pod: Pod) -> PodClaims
             delayed.append(claim)
         else:
             immediate.append(claim)
-    return _UNBOUND if immediate else PodClaims(tuple(bound), tuple(delayed))
+    return _UNBOUND if immediate else PodVolumeClaims(tuple(bound), tuple(delayed))
 
 
 def _problem(pod: Pod, used: ClaimOfPod, claim: PersistentVolumeClaim | None) -> Reason | None:

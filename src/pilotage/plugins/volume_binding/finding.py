@@ -30,7 +30,7 @@ from pilotage.plugins.node_label_keys import NodeLabelKeys
 from pilotage.plugins.pod_volumes import class_name_of
 from pilotage.plugins.volume_binding.capacities import StorageCapacities
 from pilotage.plugins.volume_binding.catalog import VolumeCatalog
-from pilotage.plugins.volume_binding.claims import PodClaims, VolumeError
+from pilotage.plugins.volume_binding.claims import PodVolumeClaims, VolumeError
 from pilotage.plugins.volume_binding.matching import requested_size, volume_for
 from pilotage.plugins.volume_binding.topology import (
     Place,
@@ -75,7 +75,7 @@ _NOTHING = Found()
 class VolumeFinder:
     """Answers for one pod, for the length of one attempt."""
 
-    def __init__(self, handle: Handle, catalog: VolumeCatalog, claims: PodClaims, budget: Budget) -> None:
+    def __init__(self, handle: Handle, catalog: VolumeCatalog, claims: PodVolumeClaims, budget: Budget) -> None:
         self.claims = claims
         self._handle = handle
         self._catalog = catalog

@@ -9,12 +9,16 @@ from typing import ClassVar, Final
 import numpy as np
 
 from pilotage.api import (
+    Action,
+    ClusterEvent,
     CycleState,
     Filter,
     Handle,
+    Hint,
     Mask,
     NodeTable,
     NodeView,
+    Plugin,
     PreBind,
     PreFilter,
     PreFlight,
@@ -23,6 +27,7 @@ from pilotage.api import (
     Reject,
     Rejection,
     Reserve,
+    Resource,
     Score,
     Scores,
     Sees,
@@ -30,19 +35,70 @@ from pilotage.api import (
     StateKey,
     VectorFilter,
     VectorScore,
+    on_event,
 )
 from pilotage.api.results import SKIP, SKIP_BESIDE_OTHERS
 from pilotage.model import Pod
+from pilotage.model.quantity import parse_quantity
+from pilotage.model.storage import CSIDriver, CSINode, CSIStorageCapacity, PersistentVolumeClaim, StorageClass
 from pilotage.plugins.args import VolumeBindingArgs
-from pilotage.plugins.pod_volumes import has_claims
+from pilotage.plugins.pod_volumes import has_claims, uses_claim
 from pilotage.plugins.volume_binding.binding import VolumeBinder
 from pilotage.plugins.volume_binding.catalog import VolumeCatalog
 from pilotage.plugins.volume_binding.claims import sorted_claims
 from pilotage.plugins.volume_binding.finding import NO_VOLUME, NODE_CONFLICT, VolumeFinder
-from pilotage.plugins.volume_binding.hints import VolumeHints
 from pilotage.plugins.volume_binding.reservation import Reservation, release, reserve
 from pilotage.plugins.volume_binding.scoring import capacity_score
 from pilotage.plugins.volume_binding.shared_answers import SharedAnswers
+
+MIGRATED_PLUGINS: Final = "storage.alpha.kubernetes.io/migrated-plugins"
+
+
+class VolumeHints(Plugin):
+    """The events and hints of VolumeBinding."""
+
+    pure_hints: ClassVar[bool] = True
+    always_queue_on = (
+        ClusterEvent(Resource.PERSISTENT_VOLUME, Action.ADD | Action.UPDATE),
+        ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
+    )
+
+    @on_event(Resource.STORAGE_CLASS, Action.ADD | Action.UPDATE)
+    def after_class_change(self, pod: Pod, old: StorageClass | None, new: StorageClass) -> Hint:
+        helps = old is None or old.allowed_topologies != new.allowed_topologies
+        return Hint.QUEUE if helps else Hint.SKIP
+
+    @on_event(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD | Action.UPDATE)
+    def after_claim_change(self, pod: Pod, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim) -> Hint:
+        return Hint.QUEUE if uses_claim(pod, new.namespace, new.name) else Hint.SKIP
+
+    @on_event(Resource.CSI_NODE, Action.ADD | Action.UPDATE)
+    def after_csi_node_change(self, pod: Pod, old: CSINode | None, new: CSINode) -> Hint:
+        helps = old is None or _migrated(old) != _migrated(new)
+        return Hint.QUEUE if helps else Hint.SKIP
+
+    @on_event(Resource.CSI_DRIVER, Action.UPDATE)
+    def after_driver_change(self, pod: Pod, old: CSIDriver, new: CSIDriver) -> Hint:
+        uses = any(volume.csi is not None and volume.csi.driver == new.name for volume in pod.spec.volumes)
+        stopped_counting = bool(old.spec.storage_capacity) and not new.spec.storage_capacity
+        return Hint.QUEUE if uses and stopped_counting else Hint.SKIP
+
+    @on_event(Resource.CSI_STORAGE_CAPACITY, Action.ADD | Action.UPDATE)
+    def after_capacity_change(self, pod: Pod, old: CSIStorageCapacity | None, new: CSIStorageCapacity) -> Hint:
+        if old is None:
+            return Hint.QUEUE
+        before, now = _largest_volume(old), _largest_volume(new)
+        grew = now is not None and (before is None or parse_quantity(now) > parse_quantity(before))
+        return Hint.QUEUE if grew else Hint.SKIP
+
+
+def _largest_volume(capacity: CSIStorageCapacity) -> str | int | float | None:
+    return capacity.maximum_volume_size if capacity.maximum_volume_size is not None else capacity.capacity
+
+
+def _migrated(node: CSINode) -> str:
+    return node.annotations.get(MIGRATED_PLUGINS, "")
+
 
 _NO_CLAIMS: Final = "no claims"
 _FINDER = StateKey[VolumeFinder]("VolumeBinding/finder")

@@ -31,7 +31,7 @@ from pilotage.testing.plugin_check.promises import PROMISES, Broken
 from pilotage.testing.plugin_check.random_kinds import RandomKinds
 from pilotage.testing.plugin_check.random_objects import RandomObjects
 from pilotage.testing.plugin_check.vocabulary import vocabulary_of
-from pilotage.testing.plugin_check.world import World
+from pilotage.testing.plugin_check.world import RandomCluster
 
 CHECKS: Final = (
     "signatures",
@@ -134,13 +134,13 @@ class _Trials:
             for number in range(worlds):
                 rng = seeded(self.seed * 100_003 + number)
                 kinds = RandomKinds(rng, words, watches, self.objects)
-                world = World(rng, RandomObjects(rng, words, self.nodes, self.pods), self.subject.make, kinds)
+                world = RandomCluster(rng, RandomObjects(rng, words, self.nodes, self.pods), self.subject.make, kinds)
                 self._try(world, found)
         except ProfileError as error:
             return [Broken("exceptions", "can be made", [str(error)])]
         return [found[name] for name in CHECKS if name in found]
 
-    def _try(self, world: World, found: dict[str, Broken]) -> None:
+    def _try(self, world: RandomCluster, found: dict[str, Broken]) -> None:
         for promise in PROMISES:
             if promise.name in found or promise.name in self.left_out or not promise.concerns(world.plugin):
                 continue

@@ -16,12 +16,12 @@ from pilotage.model import Pod
 from pilotage.model.pod_stand_in import stand_in
 from pilotage.testing.builders import PodBuilder
 from pilotage.testing.plugin_check.answers import Asked
-from pilotage.testing.plugin_check.world import Happening, World
+from pilotage.testing.plugin_check.world import Happening, RandomCluster
 
 _CHANGES_PER_POD = 8
 
 
-def missed_chances(world: World, pod: PodBuilder) -> Iterator[list[str]]:
+def missed_chances(world: RandomCluster, pod: PodBuilder) -> Iterator[list[str]]:
     """What happened, and what the hints said of it, for each change after which the pod fits and nobody says so."""
     registrations = world.plugin.registrations()
     if not registrations and type(world.plugin).registrations is Plugin.registrations:
@@ -40,7 +40,7 @@ def missed_chances(world: World, pod: PodBuilder) -> Iterator[list[str]]:
         rejected = still
 
 
-def wrongly_shared(world: World, pod: PodBuilder) -> Iterator[list[str]]:
+def wrongly_shared(world: RandomCluster, pod: PodBuilder) -> Iterator[list[str]]:
     """What a hint said for a class of pods, and what it says of one of them, where that differs."""
     if not world.plugin.pure_hints:
         return
@@ -69,7 +69,7 @@ def _said_for_all(hint: HintFunction, example: Pod, happening: Happening) -> Hin
     return None if alike.noted else answer
 
 
-def why_rejected(world: World, pod: Pod) -> str:
+def why_rejected(world: RandomCluster, pod: Pod) -> str:
     """Why the plugin alone keeps the pod from running; "" if it does not."""
     plugin = world.plugin
     if isinstance(plugin, points.PreEnqueue) and plugin.pre_enqueue(pod) is not None:

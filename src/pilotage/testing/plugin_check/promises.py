@@ -18,7 +18,7 @@ from pilotage.testing.builders import PodBuilder
 from pilotage.testing.plugin_check.answers import Answers, Asked, OddAnswer, difference
 from pilotage.testing.plugin_check.hint_audit import missed_chances, wrongly_shared
 from pilotage.testing.plugin_check.read_only import contents
-from pilotage.testing.plugin_check.world import World
+from pilotage.testing.plugin_check.world import RandomCluster
 
 _LOWEST, _HIGHEST = 0, 100
 _PODS_TO_REFUSE: Final = 12
@@ -43,17 +43,17 @@ class Promise:
     name: str
     text: str
     points: tuple[type, ...]
-    evidence: Callable[[World], Iterator[list[str]]]
+    evidence: Callable[[RandomCluster], Iterator[list[str]]]
 
     def concerns(self, plugin: Plugin) -> bool:
         return isinstance(plugin, self.points)
 
-    def broken(self, world: World) -> Broken | None:
+    def broken(self, world: RandomCluster) -> Broken | None:
         """The first evidence against it in this world."""
         return next((Broken(self.name, self.text, found) for found in self.evidence(world)), None)
 
 
-def _known_answers(world: World) -> Iterator[list[str]]:
+def _known_answers(world: RandomCluster) -> Iterator[list[str]]:
     """Nothing is compared: points that are asked once per pod just have to answer what they may."""
     plugin: Any = world.plugin
     for builder in world.pending:
@@ -85,7 +85,7 @@ def _expect_sort_key(key: object) -> None:
         raise OddAnswer(f"sort_key answered {key!r}; it must be a tuple of numbers")
 
 
-def _unchanged_inputs(world: World) -> Iterator[list[str]]:
+def _unchanged_inputs(world: RandomCluster) -> Iterator[list[str]]:
     for builder in world.pending:
         before = contents(world.cluster.nodes)
         asked = _ask(world, builder)
@@ -97,7 +97,7 @@ def _unchanged_inputs(world: World) -> Iterator[list[str]]:
                 yield [f"node {name} was {text.decode()}", f"and is {after[name].decode()}"]
 
 
-def _scores_in_range(world: World) -> Iterator[list[str]]:
+def _scores_in_range(world: RandomCluster) -> Iterator[list[str]]:
     for builder in world.pending:
         asked = _ask(world, builder)
         for answers in (asked.per_node(), asked.in_columns()):
@@ -107,14 +107,14 @@ def _scores_in_range(world: World) -> Iterator[list[str]]:
                     yield [evidence, f"the node: {world.nodes[name].json()}", "normalise, or use min() and max()"]
 
 
-def _same_in_both_forms(world: World) -> Iterator[list[str]]:
+def _same_in_both_forms(world: RandomCluster) -> Iterator[list[str]]:
     for builder in world.pending:
         asked = _ask(world, builder)
         by_node, by_column = asked.per_node(), asked.in_columns()
         yield from _compared(by_node, by_column, ("per node", "columns "), builder)
 
 
-def _same_on_part_of_the_nodes(world: World) -> Iterator[list[str]]:
+def _same_on_part_of_the_nodes(world: RandomCluster) -> Iterator[list[str]]:
     size = len(world.cluster.nodes)
     rows = np.array(sorted(world.sample(range(size), max(1, size // 2))), dtype=np.int64)
     labels = ("of all nodes ", "of a part   ")
@@ -127,14 +127,14 @@ def _same_on_part_of_the_nodes(world: World) -> Iterator[list[str]]:
         yield from _compared(asked.in_columns(), part, labels, builder)
 
 
-def _same_when_asked_again(world: World) -> Iterator[list[str]]:
+def _same_when_asked_again(world: RandomCluster) -> Iterator[list[str]]:
     for builder in world.pending:
         first, second = _ask(world, builder), _ask(world, builder)
         yield from _compared(first.per_node(), second.per_node(), ("at first", "again   "), builder)
         yield from _compared(first.in_columns(), second.in_columns(), ("at first", "again   "), builder)
 
 
-def _same_for_equal_signatures(world: World) -> Iterator[list[str]]:
+def _same_for_equal_signatures(world: RandomCluster) -> Iterator[list[str]]:
     for builder in world.pending:
         signature = world.plugin.sign(builder.build())
         if signature is None:
@@ -147,7 +147,7 @@ def _same_for_equal_signatures(world: World) -> Iterator[list[str]]:
                     yield [f"both pods are signed {signature!r}", *evidence, f"other pod: {other.json()}"]
 
 
-def _one_node_at_a_time(world: World) -> Iterator[list[str]]:
+def _one_node_at_a_time(world: RandomCluster) -> Iterator[list[str]]:
     """What happens on one node must not change the signed answers about others."""
     signed = [pod for pod in world.pending if world.plugin.sign(pod.build()) is not None]
     before = [(_answers(world, pod), world.plugin.facts_version()) for pod in signed]
@@ -164,7 +164,7 @@ def _one_node_at_a_time(world: World) -> Iterator[list[str]]:
                 yield [f"then: {happening.what}", *evidence, "sign() must be None, or facts_version() must change"]
 
 
-def _unreserve_gives_back(world: World) -> Iterator[list[str]]:
+def _unreserve_gives_back(world: RandomCluster) -> Iterator[list[str]]:
     plugin: Any = world.plugin
     for builder in world.pending:
         pod, name = builder.build(), world.cluster.nodes.names[0]
@@ -182,21 +182,21 @@ def _unreserve_gives_back(world: World) -> Iterator[list[str]]:
         yield from _changed_books(before, plugin, "unreserve twice")
 
 
-def _wakes_its_pods(world: World) -> Iterator[list[str]]:
+def _wakes_its_pods(world: RandomCluster) -> Iterator[list[str]]:
     for builder in [*world.pending, *world.more_pods(_PODS_TO_REFUSE)]:
         yield from missed_chances(world, builder)
 
 
-def _same_for_the_whole_class(world: World) -> Iterator[list[str]]:
+def _same_for_the_whole_class(world: RandomCluster) -> Iterator[list[str]]:
     for builder in [*world.pending, *world.more_pods(_PODS_TO_REFUSE)]:
         yield from wrongly_shared(world, builder)
 
 
-def _ask(world: World, pod: PodBuilder) -> Asked:
+def _ask(world: RandomCluster, pod: PodBuilder) -> Asked:
     return Asked(world.plugin, world.cluster.nodes, pod.build())
 
 
-def _answers(world: World, pod: PodBuilder) -> Answers:
+def _answers(world: RandomCluster, pod: PodBuilder) -> Answers:
     """In the form that the framework would use."""
     asked = _ask(world, pod)
     by_column, by_node = asked.in_columns(), asked.per_node()

@@ -44,7 +44,7 @@ class Happening:
 _NOTHING: Final = Happening("nothing", (), None, None)
 
 
-class World:
+class RandomCluster:
     """Nodes, pods on them, pending pods, and a plugin that sees all of it."""
 
     def __init__(self, rng: random.Random, objects: RandomObjects, make: MakePlugin, kinds: RandomKinds) -> None:
