@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from enum import Enum
 
 from pilotage.api.group_members import group_key
-from pilotage.model import Pod
 from pilotage.model.pod_group import PodGroup
 from pilotage.queue.sub_queues import QueuedPodInfo, SubQueue, Ticket
 
@@ -69,8 +68,7 @@ class GroupResult(Enum):
 class GroupMembers:
     """Who belongs to which group, as the queue knows it."""
 
-    def __init__(self, is_on: bool) -> None:
-        self._is_on = is_on
+    def __init__(self) -> None:
         self.known: dict[str, PodGroup] = {}
         self.queued: dict[str, QueuedGroup] = {}
         self.incomplete: dict[str, Members] = {}
@@ -79,10 +77,6 @@ class GroupMembers:
         """The key of the group whose cycle is running."""
         self.aside: Members = {}
         """Everybody who is incomplete or pending."""
-
-    def key_of(self, pod: Pod) -> str:
-        """The key of the pod's group; "" if it is scheduled by itself."""
-        return group_key(pod) if self._is_on else ""
 
     def set_aside(self, member: QueuedPodInfo, key: str) -> None:
         """Until its group comes, or until its group's cycle is over."""

@@ -27,6 +27,7 @@ from msgspec.structs import replace
 
 from pilotage.api.conditions import is_put_aside
 from pilotage.api.events import Action, ClusterEvent, Resource, wildcard
+from pilotage.api.group_members import group_key
 from pilotage.clock import Clock, SteadyClock
 from pilotage.model import Pod
 from pilotage.model.pod_group import PodGroup
@@ -109,7 +110,7 @@ class SchedulingQueue:
         self._entries: dict[str, QueuedPodInfo] = {}
         """By the pod's UID; members of a group lead to the entry of their group."""
         self.has_groups = settings.has_groups
-        self._groups = GroupMembers(settings.has_groups)
+        self._groups = GroupMembers()
         self._heaps = Heaps(sort_key)
         self._sizes = dict.fromkeys(SubQueue, 0)
         self._pool = UnschedulablePods()
@@ -183,7 +184,7 @@ class SchedulingQueue:
             self.update(pod, (), pod)
             return
         entry = QueuedPodInfo(pod, self._clock.time())
-        if key := self._groups.key_of(pod):
+        if key := self._group_key(pod):
             self._join(entry, key)
             return
         self._entries[uid] = entry
@@ -227,7 +228,9 @@ class SchedulingQueue:
 
     def delete(self, uid: str) -> None:
         """The pod is gone or bound by somebody else; one in flight is noticed when its ticket comes back."""
-        entry = self._entries.pop(uid, None) or self._groups.take_aside(uid)
+        entry = self._entries.pop(uid, None)
+        if entry is None and uid in self._groups.aside:
+            entry = self._groups.take_aside(uid)
         if isinstance(entry, QueuedGroup):
             entry = self._leave(entry, uid, POD_DELETED)
         elif entry is not None and entry.home not in ASIDE:
@@ -259,6 +262,10 @@ class SchedulingQueue:
             members += entry.members.values()
         for member in members:
             self._groups.set_aside(member, key)
+
+    def _group_key(self, pod: Pod) -> str:
+        """The key of the pod's group; "" if it is scheduled by itself."""
+        return group_key(pod) if self.has_groups and pod.spec.scheduling_group is not None else ""
 
     def _join(self, member: QueuedPodInfo, key: str) -> None:
         """A member came, or came back: into the entry of its group, if there is to be one."""
@@ -412,7 +419,7 @@ class SchedulingQueue:
             entry.consecutive_errors += 1
         entry.backoff_until = self._backoff.until(entry)
         self._in_flight.release(ticket)
-        if key := self._groups.key_of(pod):
+        if key := self._group_key(pod):
             self._join(entry, key)
             return entry.home
         self._entries[pod.uid] = entry
