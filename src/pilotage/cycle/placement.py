@@ -6,7 +6,7 @@ outside the cycle state that it is given.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -81,7 +81,16 @@ class ProfileEngine:
 class ProfileEngines(Mapping[str, ProfileEngine]):
     """The profiles of a scheduler by its names: who serves a pod, and what all of them say before it is tried."""
 
-    def __init__(self, cluster: Cluster, hints: HintTable, metrics: Metrics, clock: Clock) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        hints: HintTable,
+        metrics: Metrics,
+        clock: Clock,
+        walk: NodeSampling | None = None,
+        outsiders: Sequence[str] = (),
+    ) -> None:
+        """`outsiders` reject pods too, besides plugins."""
         self.cluster = cluster
         self.meters: dict[str, PluginMeter] = {}
         self._engines: dict[str, ProfileEngine] = {}
@@ -89,14 +98,15 @@ class ProfileEngines(Mapping[str, ProfileEngine]):
         self._metrics = metrics
         self._clock = clock
         self._errors = PluginErrors(metrics)
-        self._walk = NodeSampling(cluster.nodes)
+        self._outsiders = outsiders
+        self._walk = walk or NodeSampling(cluster.nodes)
 
     def add(self, profile: Profile) -> None:
         """One more profile; the first one orders the queue."""
         name = profile.scheduler_name
         self._engines[name] = ProfileEngine(profile, self.cluster, self._walk)
         self.meters[name] = PluginMeter(profile, self._metrics, self._clock)
-        self._hints.add(name, profile.plugins)
+        self._hints.add(name, profile.plugins, self._outsiders)
         if len(self._engines) == 1:
             self._queue_sort: QueueSort = profile.queue_sort[0]
 
@@ -147,14 +157,14 @@ def place(engine: ProfileEngine, state: CycleState, pod: Pod) -> Placed | Unplac
         raise NoNodes
     outcome = engine.runner.pre_filter(state, pod)
     if outcome.rejected is not None:
-        return _unplaced(engine, state, pod, outcome)
+        return unplaced(engine, state, pod, diagnose(engine, state, pod, outcome))
     nominated = nominated_row(engine, pod)
     if nominated is not None and engine.evaluator.dry_run.rejection_as_nominated(state, pod, nominated) is None:
         # What was nominated and fits is taken; nothing else is looked at.
         return Placed(nodes.names[nominated], 0)
     best = engine.evaluator.best(state, pod, outcome.allowed)
     if best is None:
-        return _unplaced(engine, state, pod, outcome)
+        return unplaced(engine, state, pod, diagnose(engine, state, pod, outcome))
     return Placed(nodes.names[best.row], best.total)
 
 
@@ -183,8 +193,8 @@ def diagnose(engine: ProfileEngine, state: CycleState, pod: Pod, outcome: PreFil
     return diagnosis
 
 
-def _unplaced(engine: ProfileEngine, state: CycleState, pod: Pod, pre_filtered: PreFilterOutcome) -> Unplaced:
-    diagnosis = diagnose(engine, state, pod, pre_filtered)
+def unplaced(engine: ProfileEngine, state: CycleState, pod: Pod, diagnosis: Diagnosis) -> Unplaced:
+    """Ask PostFilter about a pod that fits nowhere."""
     if not engine.profile.post_filter:
         # Nobody could keep a nomination alive.
         return Unplaced(diagnosis, Nominate(""))

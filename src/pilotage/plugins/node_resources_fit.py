@@ -31,6 +31,7 @@ from pilotage.api import (
     on_event,
 )
 from pilotage.model import Node, Pod
+from pilotage.model.names import is_extended_resource
 from pilotage.model.pod_resources import assigned_requests, container_requests, pod_requests
 from pilotage.model.quantity import quantity_nanos, resource_amount
 from pilotage.model.resource import DeviceClass
@@ -39,7 +40,7 @@ from pilotage.plugins.device_classes import IMPLICIT_PREFIX, DeviceClassIndex
 from pilotage.plugins.device_supply import DeviceSupply
 from pilotage.plugins.fragments import fragment_of
 from pilotage.plugins.nothing_to_prepare import NothingBeforeFilter, NothingBeforeScore
-from pilotage.plugins.resource_names import NATIVE, is_extended, is_scalar, is_scheduled
+from pilotage.plugins.resource_names import NATIVE, is_scalar, is_scheduled
 from pilotage.plugins.resource_scoring import plus, strategy_of
 
 _TOO_MANY_PODS = Reason("TooManyPods", "Too many pods")
@@ -155,7 +156,7 @@ class NodeResourcesFit(Plugin, NothingBeforeFilter, Filter, VectorFilter, Nothin
         return known
 
     def _is_checked(self, name: str) -> bool:
-        if not is_extended(name):
+        if not is_extended_resource(name):
             return is_scheduled(name)
         is_ignored_group = name.partition("/")[0] in self._args.ignored_resource_groups
         return not is_ignored_group and name not in self._args.ignored_resources

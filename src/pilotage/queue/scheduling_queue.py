@@ -36,11 +36,15 @@ from pilotage.queue.sub_queues import (
     POD_ADDED,
     Heaps,
     InFlight,
+    Line,
+    LineOf,
     QueuedPodInfo,
     RecordedEvent,
     SortKey,
     SubQueue,
     Ticket,
+    nobody_to_ask,
+    nothing_is_held,
 )
 from pilotage.queue.unschedulable_pods import UnschedulablePods
 from pilotage.queue.wake_up import WakeUp
@@ -83,6 +87,7 @@ class SchedulingQueue:
         max_wait_seconds: float = DEFAULT_MAX_WAIT_SECONDS,
         pops_backoff: bool = True,
         listeners: Sequence[OnMove] = (),
+        line_of: LineOf = nobody_to_ask,
     ) -> None:
         self._clock = SteadyClock(clock)
         self._gatekeeper = gatekeeper
@@ -92,7 +97,7 @@ class SchedulingQueue:
         self._pops_backoff = pops_backoff
         """Whether a pod in backoff is popped when nothing is active (SchedulerPopFromBackoffQ)."""
         self._entries: dict[str, QueuedPodInfo] = {}
-        self._heaps = Heaps(sort_key)
+        self._heaps = Heaps(sort_key, line_of)
         self._sizes = dict.fromkeys(SubQueue, 0)
         self._pool = UnschedulablePods()
         self.log = DecisionLog()
@@ -195,11 +200,14 @@ class SchedulingQueue:
         sizes = self._sizes
         return sizes[SubQueue.ACTIVE] > 0 or (self._pops_backoff and sizes[SubQueue.BACKOFF] > 0)
 
-    def pop(self) -> Ticket | None:
-        """The pod to schedule next. With nothing active, a pod still in (normal) backoff is taken early."""
-        entry = self._heaps.first(SubQueue.ACTIVE)
-        if entry is None and self._pops_backoff:
-            entry = self._heaps.first(SubQueue.BACKOFF)
+    def pop(self, is_held: Callable[[Line], bool] = nothing_is_held) -> Ticket | None:
+        """The pod to schedule next, of those in no line that is held.
+
+        With nothing active, a pod still in (normal) backoff is taken early.
+        """
+        entry = self._heaps.first(SubQueue.ACTIVE, is_held)
+        if entry is None and self._pops_backoff and not self._sizes[SubQueue.ACTIVE]:
+            entry = self._heaps.first(SubQueue.BACKOFF, is_held)
             if entry is not None:
                 self._unfile(entry)
                 self._place(entry, SubQueue.ACTIVE, POP_FROM_BACKOFF)

@@ -12,9 +12,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from pilotage.assembly import SchedulerOptions, build_scheduler
+from pilotage.assembly import ConnectExtender, SchedulerOptions, build_scheduler
 from pilotage.clock import Clock
 from pilotage.cycle.observer import SchedulerObserver
+from pilotage.extenders.http_transport import HttpExtender
 from pilotage.model import Pod
 from pilotage.queue.scheduling_queue import BACKOFF_COMPLETE, POP_FROM_BACKOFF
 from pilotage.queue.sub_queues import HEAPS, QueuedPodInfo, SubQueue
@@ -29,7 +30,11 @@ class Stage(SchedulerObserver):
     """One scheduler with its cluster, and a memory of what has moved."""
 
     def __init__(
-        self, options: SchedulerOptions, tasks: asyncio.TaskGroup, make_api: Callable[[Clock], MemoryApi] = MemoryApi
+        self,
+        options: SchedulerOptions,
+        tasks: asyncio.TaskGroup,
+        make_api: Callable[[Clock], MemoryApi] = MemoryApi,
+        connect_extender: ConnectExtender = HttpExtender,
     ) -> None:
         self.clock = VirtualClock()
         self.api = make_api(self.clock)
@@ -42,7 +47,9 @@ class Stage(SchedulerObserver):
         self.requeued: set[str] = set()
         self._pool_before: set[str] = set()
         self._injections: dict[str, Callable[[], None]] = {}
-        self.scheduler = build_scheduler(self.api, self.clock, seeded(1), replace(options, observer=self))
+        self.scheduler = build_scheduler(
+            self.api, self.clock, seeded(1), replace(options, observer=self), connect_extender=connect_extender
+        )
         self.queue = self.scheduler.queue
         self._tasks = tasks
         self.api.connect(self.scheduler.intake, self.scheduler.cluster)
@@ -87,14 +94,13 @@ class Stage(SchedulerObserver):
                 await self.scheduler.inbox.arrival()
 
     def _cycle(self) -> bool:
-        ticket = self.scheduler.run_cycle(self._tasks)
-        if ticket is None:
-            return False
-        self.popped.append(ticket.pod.name)
-        self.attempts[ticket.uid] += 1
-        return True
+        return self.scheduler.run_cycle(self._tasks)
 
     # --- what the scheduler does -------------------------------------------------------------------------------
+
+    def cycle_began(self, pod: Pod) -> None:
+        self.popped.append(pod.name)
+        self.attempts[pod.uid] += 1
 
     def searched(self, pod: Pod) -> None:
         action = self._injections.pop(pod.name, None)
