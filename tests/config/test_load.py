@@ -204,7 +204,7 @@ def test_names_of_plugins_know_where_they_were_written() -> None:
         ),
         (
             "extenders: [{urlPrefix: 'http://x', managedResources: [{name: a.io/b}, {name: a.io/b}]}]",
-            'managedResources[1].name: Invalid value: "a.io/b": duplicate extender managed resource name',
+            'extenders[0].managedResources[1].name: Invalid value: "a.io/b": duplicate extender managed resource name',
         ),
         (
             "extenders: [{urlPrefix: 'http://x', httpTimeout: -1s}]",
@@ -212,14 +212,20 @@ def test_names_of_plugins_know_where_they_were_written() -> None:
         ),
         (
             "extenders: [{urlPrefix: 'https://x', tlsConfig: {insecure: true, caFile: ca.pem}}]",
-            "specifying a root certificates file with the insecure flag is not allowed",
+            "extenders[0].tlsConfig.insecure: Invalid value: true: specifying a root certificates file with the insecure flag is not allowed",
         ),
         (
             "extenders: [{urlPrefix: 'https://x', tlsConfig: {certFile: c.pem}}]",
             "extenders[0].tlsConfig.keyFile: Required value: a client certificate and its key come together",
         ),
-        ("extenders: [{urlPrefix: 'https://x', tlsConfig: {keyData: '?'}}]", "keyData: Invalid value: is not base64"),
-        ("extenders: [{urlPrefix: 'https://x', enableHttps: true}]", 'unknown field (did you mean "enableHTTPS"?)'),
+        (
+            "extenders: [{urlPrefix: 'https://x', tlsConfig: {keyData: '?'}}]",
+            "extenders[0].tlsConfig.keyData: Invalid value: is not base64",
+        ),
+        (
+            "extenders: [{urlPrefix: 'https://x', enableHttps: true}]",
+            'extenders[0].enableHttps: unknown field (did you mean "enableHTTPS"?)',
+        ),
         ("profiles: [{plugin: {}}]", 'profiles[0].plugin: unknown field (did you mean "plugins"?)'),
         ("profiles: [{plugins: {scoer: {}}}]", 'profiles[0].plugins.scoer: unknown field (did you mean "score"?)'),
         (

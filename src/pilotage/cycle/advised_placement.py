@@ -29,6 +29,7 @@ from pilotage.queue.sub_queues import RefusedNodes
 
 EXTENDER: Final = "Extender"
 """What all extenders are called among the plugins that rejected a pod."""
+_EXAMPLES: Final = 3
 _SILENT: Final = NodeRefusal("", "", unresolvable=True)
 
 
@@ -101,7 +102,7 @@ def refusals_in(advice: Advice) -> tuple[RefusedNodes, ...]:
     for name, refusal in sorted(advice.nodes.refused.items()):
         nodes_of.setdefault(refusal, []).append(name)
     return tuple(
-        RefusedNodes(refusal.extender, refusal.message, refusal.unresolvable, tuple(names))
+        RefusedNodes(refusal.extender, refusal.message, refusal.unresolvable, len(names), tuple(names[:_EXAMPLES]))
         for refusal, names in nodes_of.items()
     )
 

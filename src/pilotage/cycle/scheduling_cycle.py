@@ -171,7 +171,8 @@ class SchedulingCycle:
         placement = place(engine, state, pod) if council is None else place_advised(engine, state, pod, council)
         if not isinstance(placement, Placed | Unplaced):
             return placement
-        ticket.entry.refusals = refusals_in(advice)
+        if council is not None:
+            ticket.entry.refusals = refusals_in(advice)
         meter = self.engines.meters[pod.spec.scheduler_name]
         meter.note_evaluated(state, isinstance(placement, Placed))
         self._attempts.searched(ticket)

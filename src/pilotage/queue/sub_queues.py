@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator, KeysView
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -58,13 +58,15 @@ INCOMING_NAMES = {**QUEUE_NAMES, SubQueue.GATED: "unschedulable"}
 POD_ADDED = ClusterEvent(Resource.UNSCHEDULED_POD, Action.ADD)
 
 
-class RefusedNodes(NamedTuple):
-    """Nodes that an extender has refused, all for one reason."""
+class RefusedNodes(msgspec.Struct, frozen=True):
+    """How many nodes an extender has refused for one reason, and some of them."""
 
     extender: str
     message: str
+    """"" if it gave none."""
     is_unresolvable: bool
-    nodes: tuple[str, ...]
+    nodes: int
+    examples: tuple[str, ...]
 
 
 class QueuedPodInfo(msgspec.Struct, eq=False):
