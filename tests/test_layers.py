@@ -12,7 +12,7 @@ _GROUND = {"certificates", "change_log", "clock", "escaping", "kube_yaml", "rng"
 _MODEL = {"model"} | _GROUND
 _API = {"api"} | _MODEL
 _STATE = {"calls", "cluster", "framework", "observe", "queue"}
-_RUNNING = {"assembly", "workload_queueing", "config", "cycle", "jobs", "kube", "plugins", "sandbox"}
+_RUNNING = {"assembly", "workload_queueing", "config", "cycle", "extenders", "jobs", "kube", "plugins", "sandbox"}
 _TOOLS = {"bench", "conformance", "explain", "simulate"}
 
 ALLOWED: dict[str, set[str]] = {
@@ -33,14 +33,15 @@ ALLOWED: dict[str, set[str]] = {
     "framework": _API | {"cluster", "config", "observe"},
     "cel": _MODEL,
     "plugins": _API | {"cel"},
-    "cycle": _API | _STATE,
+    "cycle": _API | _STATE | {"extenders"},
+    "extenders": _API | {"config", "kube", "observe"},
     "config": _MODEL,
     "kube": _MODEL | {"observe"},
     "sandbox": _MODEL | {"cel"},
     "jobs": _API | _STATE | {"config", "cycle"},
     "testing": _API | {"cluster", "framework", "observe"},
     "workload_queueing": _API | _STATE | {"config", "jobs", "kube"},
-    "assembly": _API | _STATE | {"config", "cycle", "jobs", "kube", "plugins", "workload_queueing"},
+    "assembly": _API | _STATE | {"config", "cycle", "extenders", "jobs", "kube", "plugins", "workload_queueing"},
     "simulate": _API | _STATE | _RUNNING | {"testing"},
     "bench": _API | _STATE | _RUNNING | {"testing"},
     "conformance": _API | _STATE | _RUNNING,

@@ -6,8 +6,8 @@ import asyncio
 import logging
 import math
 import random
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -22,10 +22,12 @@ from pilotage.calls.synchronous_calls import SynchronousCalls
 from pilotage.clock import Clock
 from pilotage.cluster.state import Cluster
 from pilotage.config.feature_gates import FeatureGates
-from pilotage.config.kinds import PluginRef, SchedulerConfiguration
+from pilotage.config.kinds import ExtenderConfiguration, PluginRef, SchedulerConfiguration
+from pilotage.cycle.advised_placement import EXTENDER
 from pilotage.cycle.attempts import Attempts
 from pilotage.cycle.binding import BindingCycle
 from pilotage.cycle.cluster_writes import ClusterWrites, DelayedGatedStatus
+from pilotage.cycle.consultation import Consultation
 from pilotage.cycle.cycle_budget import CycleBudgets, CycleGuard
 from pilotage.cycle.eviction import Evictor
 from pilotage.cycle.failure import FailureHandler
@@ -43,25 +45,30 @@ from pilotage.cycle.requeueing import Requeueing
 from pilotage.cycle.scheduler import BesideTheLoop, FollowUp, Scheduler, Tick
 from pilotage.cycle.scheduling_cycle import SchedulingCycle
 from pilotage.cycle.slow_plugins import SlowPlugins
+from pilotage.extenders.extender import Extender, ExtenderTransport
+from pilotage.extenders.extenders import Extenders
+from pilotage.extenders.http_transport import HttpExtender
 from pilotage.framework.errors import ProfileError
+from pilotage.framework.node_sampling import NodeSampling
 from pilotage.framework.plugin_files import LoadedPlugin, given_plugins, reject_duplicates
 from pilotage.framework.plugin_sets import Catalog
 from pilotage.framework.profile import Profile, build_profile
 from pilotage.framework.profile_spec import ProfileRecipe, recipes_of
 from pilotage.framework.registry import Registry
 from pilotage.kube.client import KubeClient
+from pilotage.kube.errors import CredentialsError, KubeconfigError
 from pilotage.kube.reflector import Reflector
-from pilotage.model import KINDS
+from pilotage.model import KINDS, Node, Pod
 from pilotage.model.kinds import POD_GROUPS, WATCHED, KindInfo
 from pilotage.model.suggestions import suggestion
 from pilotage.observe.metrics import Metrics
 from pilotage.observe.plugin_errors import PluginErrors
 from pilotage.plugins import DEFAULT_PLUGINS, GATED_PLUGINS, NOT_BUILT_YET
-from pilotage.plugins.args import ARGS_OF_DEFAULT_PLUGINS, GATED_ARGS
+from pilotage.plugins.args import ARGS_OF_DEFAULT_PLUGINS, GATED_ARGS, NodeResourcesFitArgs
 from pilotage.queue.backoff import BackoffPolicy
 from pilotage.queue.hints import HintSwitches, HintTable
 from pilotage.queue.scheduling_queue import DEFAULT_MAX_WAIT_SECONDS, OnMove, QueueSettings, SchedulingQueue
-from pilotage.queue.sub_queues import INCOMING_NAMES
+from pilotage.queue.sub_queues import INCOMING_NAMES, nobody_to_ask
 from pilotage.rng import seeded
 
 if TYPE_CHECKING:
@@ -124,6 +131,7 @@ class SchedulerOptions:
     kinds: Mapping[str, KindInfo] = field(default_factory=lambda: KINDS)
     queueing: QueueingConfiguration | None = None
     """Queue workloads too, as this says; None: only schedule pods."""
+    extenders: tuple[ExtenderConfiguration, ...] = ()
     calls_per_second: float = 0.0
     """Client-side limit of API calls; 0 for none."""
     call_burst: int = 1
@@ -147,8 +155,10 @@ def options_from_configuration(
     """
     gates = gates if gates is not None else FeatureGates(configuration.additions.feature_gates)
     scheduler, loaded = configuration.scheduler, given_plugins(plugins)
+    recipes = recipes_of(configuration, catalog_for(configuration, loaded, gates, installed))
     return SchedulerOptions(
-        profiles=recipes_of(configuration, catalog_for(configuration, loaded, gates, installed)),
+        profiles=_ignoring(_ignored_resources(scheduler.extenders), recipes),
+        extenders=scheduler.extenders,
         extra_plugins=tuple(plugin.cls for plugin in (*loaded, *installed)),
         origins=(*loaded, *installed),
         backoff=BackoffPolicy(
@@ -163,6 +173,31 @@ def options_from_configuration(
     )
 
 
+def _ignored_resources(extenders: Sequence[ExtenderConfiguration]) -> tuple[str, ...]:
+    managed = [resource for extender in extenders for resource in extender.managed_resources]
+    return tuple(resource.name for resource in managed if resource.ignored_by_scheduler)
+
+
+def _ignoring(resources: tuple[str, ...], recipes: dict[str, ProfileRecipe]) -> dict[str, ProfileRecipe]:
+    """The recipes with these ignoredResources of NodeResourcesFit, in place of what the file says of them."""
+    if not resources:
+        return recipes
+    made = {}
+    for name, recipe in recipes.items():
+        plugins = tuple(
+            replace(choice, args=replace(choice.args, ignored_resources=resources))
+            if isinstance(choice.args, NodeResourcesFitArgs)
+            else choice
+            for choice in recipe.plugins
+        )
+        made[name] = replace(recipe, plugins=plugins)
+    return made
+
+
+ConnectExtender = Callable[[ExtenderConfiguration, Clock], ExtenderTransport]
+"""Makes the way to an extender; KubeconfigError or CredentialsError if there can be none."""
+
+
 class SchedulerProcess:
     """A scheduler with its watches on one API server."""
 
@@ -174,10 +209,11 @@ class SchedulerProcess:
         options: SchedulerOptions,
         writer: ApiWriter | None = None,
         metrics: Metrics | None = None,
+        connect_extender: ConnectExtender = HttpExtender,
     ) -> None:
         """`writer` is what writes go through, if not the client itself."""
         self._clock = clock
-        self.scheduler = build_scheduler(writer or client, clock, rng, options, metrics)
+        self.scheduler = build_scheduler(writer or client, clock, rng, options, metrics, connect_extender)
         self.reflectors = [
             Reflector(
                 client,
@@ -300,6 +336,9 @@ def watched_kinds(options: SchedulerOptions) -> WatchedKinds:
                 near = suggestion(kind, resources)
                 raise ProfileError(f'plugin "{name}": raw_kinds: the scheduler does not watch "{kind}"{near}')
             own[resources[kind]] = options.kinds[resources[kind]].keeping_json()
+    if options.extenders:
+        # What is sent to them is what the API server said.
+        own |= {resource: options.kinds[resource].keeping_json() for resource in ("pods", "nodes")}
     return WatchedKinds({name: cls.watches for name, cls in running.items()}, own)
 
 
@@ -314,8 +353,9 @@ def build_scheduler(
     rng: random.Random,
     options: SchedulerOptions,
     metrics: Metrics | None = None,
+    connect_extender: ConnectExtender = HttpExtender,
 ) -> Scheduler:
-    """Put the parts together; nothing runs yet."""
+    """Put the parts together; nothing runs yet. ProfileError if an extender cannot be reached as it is configured."""
     metrics = metrics or metrics_for(options)
     gates = options.feature_gates
     cluster = Cluster(metrics.skipped, watched_kinds(options))
@@ -330,7 +370,9 @@ def build_scheduler(
     # What waits. Plugins order, gate and wake the pods of the queue, and act on it: their profiles are added below.
     switches = HintSwitches(gates["SchedulerQueueingHints"], gates["SchedulerPreQueueingHints"])
     hints = HintTable({}, metrics, switches, cluster.kinds)
-    engines = ProfileEngines(cluster, hints, metrics, clock)
+    extenders = _extenders(options, cluster, metrics, clock, connect_extender)
+    walk = NodeSampling(cluster.nodes, is_filtered_by_extenders=extenders.may_filter)
+    engines = ProfileEngines(cluster, hints, metrics, clock, walk, [EXTENDER] if extenders else [])
     listeners: list[OnMove] = [_count_moves(metrics), options.observer.pod_moved]
     queue = SchedulingQueue(
         clock,
@@ -344,6 +386,7 @@ def build_scheduler(
             has_groups=gates["GenericWorkload"],
         ),
         listeners=[*listeners, gated.on_move] if options.reports_gated_pods else listeners,
+        line_of=extenders.line_of if extenders else nobody_to_ask,
     )
     # What comes in, and what is done about it.
     being_bound = PodsBeingBound()
@@ -359,7 +402,7 @@ def build_scheduler(
     attempts = Attempts(metrics, clock, recorder, errors)
     failures = FailureHandler(cluster, queue, writes, recorder, clock)
     announcer = writes if gates["NominatedNodeNameForExpectation"] else None
-    binding = BindingCycle(queue, inbox, failures, attempts, being_bound, announcer)
+    binding = BindingCycle(queue, inbox, failures, attempts, being_bound, announcer, extenders)
     budgets = CycleBudgets(options.cycle_budget_seconds, clock, metrics)
     guard = CycleGuard(budgets, SlowPlugins(clock, metrics, budgets.budget))
     groups = None
@@ -376,7 +419,8 @@ def build_scheduler(
             conditions,
             gates["PodGroupPreemptionPolicy"],
         )
-    cycle = SchedulingCycle(engines, failures, attempts, guard, binding, options.observer, groups)
+    consultation = Consultation(extenders, cluster, inbox, rng)
+    cycle = SchedulingCycle(engines, failures, attempts, guard, binding, consultation, options.observer, groups)
     # The loop, and what runs beside it.
     ticks = [
         Tick("events", 1, recorder.tick),
@@ -393,6 +437,25 @@ def build_scheduler(
     read_live_gauges(metrics, queue, cluster)
     tell_facts(metrics, gates.states())
     return Scheduler(clock, metrics, intake, cycle, effects, beside, follow_up)
+
+
+def _extenders(
+    options: SchedulerOptions, cluster: Cluster, metrics: Metrics, clock: Clock, connect: ConnectExtender
+) -> Extenders:
+    def json_of(obj: Pod | Node) -> bytes:
+        data = cluster.json_of(obj)
+        assert data is not None, "pods and nodes keep their JSON if there are extenders"
+        return data
+
+    def pods_on(node_name: str) -> Sequence[Pod] | None:
+        view = cluster.node_view(node_name)
+        return None if view is None else view.pods
+
+    try:
+        made = [Extender(one, connect(one, clock), json_of, metrics, clock) for one in options.extenders]
+    except (KubeconfigError, CredentialsError) as error:
+        raise ProfileError(f"couldn't build extenders: {error}") from error
+    return Extenders(made, metrics, pods_on)
 
 
 def _count_moves(metrics: Metrics) -> OnMove:

@@ -188,7 +188,45 @@ def test_names_of_plugins_know_where_they_were_written() -> None:
             'profiles[0].plugins.score.enabled[0]: "*" can only be disabled, not enabled',
         ),
         ("plugins: {score: [{name: A, weight: -1}]}", "plugins.score[0].weight: Invalid value: -1"),
-        ("extenders: [{urlPrefix: http://x}]", "extenders: Forbidden: extenders are not supported yet; remove them"),
+        ("extenders: [{filterVerb: f}]", "extenders[0].urlPrefix: Required value"),
+        ("extenders: [{urlPrefix: ''}]", 'extenders[0].urlPrefix: Invalid value: "": must be a URL such as http://'),
+        (
+            "extenders: [{urlPrefix: 'http://x', prioritizeVerb: p}]",
+            "extenders[0].weight: Invalid value: 0: must have a positive weight applied to it",
+        ),
+        (
+            "extenders: [{urlPrefix: 'http://x', bindVerb: b}, {urlPrefix: 'http://y', bindVerb: b}]",
+            'extenders: Invalid value: "found 2 extenders implementing bind": only one extender can implement bind',
+        ),
+        (
+            "extenders: [{urlPrefix: 'http://x', managedResources: [{name: cpu}]}]",
+            'extenders[0].managedResources[0].name: Invalid value: "cpu": is an invalid extended resource name',
+        ),
+        (
+            "extenders: [{urlPrefix: 'http://x', managedResources: [{name: a.io/b}, {name: a.io/b}]}]",
+            'extenders[0].managedResources[1].name: Invalid value: "a.io/b": duplicate extender managed resource name',
+        ),
+        (
+            "extenders: [{urlPrefix: 'http://x', httpTimeout: -1s}]",
+            'extenders[0].httpTimeout: Invalid value: "-1s": must not be negative',
+        ),
+        (
+            "extenders: [{urlPrefix: 'https://x', tlsConfig: {insecure: true, caFile: ca.pem}}]",
+            "extenders[0].tlsConfig.insecure: Invalid value: true: "
+            "specifying a root certificates file with the insecure flag is not allowed",
+        ),
+        (
+            "extenders: [{urlPrefix: 'https://x', tlsConfig: {certFile: c.pem}}]",
+            "extenders[0].tlsConfig.keyFile: Required value: a client certificate and its key come together",
+        ),
+        (
+            "extenders: [{urlPrefix: 'https://x', tlsConfig: {keyData: '?'}}]",
+            "extenders[0].tlsConfig.keyData: Invalid value: is not base64",
+        ),
+        (
+            "extenders: [{urlPrefix: 'https://x', enableHttps: true}]",
+            'extenders[0].enableHttps: unknown field (did you mean "enableHTTPS"?)',
+        ),
         ("profiles: [{plugin: {}}]", 'profiles[0].plugin: unknown field (did you mean "plugins"?)'),
         ("profiles: [{plugins: {scoer: {}}}]", 'profiles[0].plugins.scoer: unknown field (did you mean "score"?)'),
         (

@@ -73,6 +73,10 @@ class VictimSearch(Protocol):
     """What a search for victims has found."""
 
     @property
+    def is_reviewed(self) -> bool:
+        """Have extenders looked at the candidates, and left these?"""
+
+    @property
     def candidates(self) -> Sequence[Candidate]:
         """In the order in which they were found."""
 

@@ -109,11 +109,12 @@ class Running:
         self, stack: AsyncExitStack, link: SupervisorLink | None, observer: SchedulerObserver
     ) -> SchedulerService:
         elector: Elector | None = None if link is None else link.elector
-        client, writer = self._client(stack), None
+        client, writer, may_write = self._client(stack), None, None
         if elector is not None:
-            writer = FencedWriter(self._client(stack, fence(lambda: elector.is_leading)), lambda: elector.is_leading)
+            may_write = fence(lambda: elector.is_leading)
+            writer = FencedWriter(self._client(stack, may_write), lambda: elector.is_leading)
         options = replace(self._options, observer=observer)
-        process = scheduler_process(client, self._clock, self._rng, options, writer, self._metrics)
+        process = scheduler_process(client, self._clock, self._rng, options, writer, self._metrics, may_write)
         delays_cache = self._settings.configuration.scheduler.delay_cache_until_active
 
         async def prepare() -> None:

@@ -7,6 +7,7 @@ import logging
 import random
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,11 @@ from pilotage.config.feature_gates import FeatureGateError, FeatureGates, parse_
 from pilotage.config.kinds import SchedulerConfiguration
 from pilotage.config.load import default_configuration, load_configuration
 from pilotage.config.problems import ConfigError
+from pilotage.extenders.http_transport import HttpExtender
 from pilotage.framework.errors import ProfileError
 from pilotage.framework.plugin_files import LoadedPlugin, installed_plugins, load_plugin_files, named_files
 from pilotage.kube.client import KubeClient
+from pilotage.kube.http_transport import Fence
 from pilotage.model.durations import parse_duration
 from pilotage.observe.metrics import Metrics
 
@@ -117,10 +120,12 @@ def scheduler_process(
     options: SchedulerOptions,
     writer: ApiWriter | None = None,
     metrics: Metrics | None = None,
+    fence: Fence | None = None,
 ) -> SchedulerProcess:
-    """The scheduler, put together; CommandError if a plugin cannot be made."""
+    """The scheduler, put together; CommandError if a plugin or the way to an extender cannot be made."""
     try:
-        return SchedulerProcess(client, clock, rng, options, writer, metrics)
+        connect = partial(HttpExtender, fence=fence)
+        return SchedulerProcess(client, clock, rng, options, writer, metrics, connect)
     except ProfileError as error:
         raise bad_input(str(error)) from error
 

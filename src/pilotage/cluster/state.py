@@ -28,6 +28,7 @@ from pilotage.cluster.node_table import ClusterNodeTable
 from pilotage.cluster.node_view import RowView
 from pilotage.cluster.pod_classes import PodClasses, SelectorCounts
 from pilotage.model import Node, Pod
+from pilotage.model.codec import json_of
 from pilotage.observe.skipped_objects import SkippedObjects
 
 
@@ -318,6 +319,15 @@ class Cluster:
     def received(self, kind: str, key: str) -> Any | None:
         """The object as the API server last told, without what is still on its way there."""
         return self._received.get((kind, key)) or self.objects(kind).get(key)
+
+    def json_of(self, obj: Any) -> bytes | None:
+        """The JSON of an object as the API server last told it; None if it is not kept."""
+        data = json_of(obj)
+        if data is None:
+            # Made from what was received by somebody who did not read it from JSON.
+            received = self.received(type(obj).__name__, obj.key)
+            data = json_of(received) if received is not None and received.uid == obj.uid else None
+        return data
 
     def show(self, kind: str, shown: Any, received: Any) -> None:
         """Let everybody see `shown`, which the API server does not have yet, while the object exists."""

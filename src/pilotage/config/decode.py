@@ -76,6 +76,11 @@ def unreadable_fields(cls: type, path: str = "") -> Iterator[tuple[str, Any]]:
                 yield from unreadable_fields(hint, here)
 
 
+def name_in_files(field: dataclasses.Field[Any]) -> str:
+    """In camelCase, unless the field says that it has another name."""
+    return str(field.metadata.get("name") or camel(field.name))
+
+
 def camel(name: str) -> str:
     first, *rest = name.split("_")
     return first + "".join(part.capitalize() for part in rest)
@@ -248,7 +253,7 @@ def _fields_of(cls: Any) -> dict[str, _FieldDecoder] | None:
     if dataclasses.is_dataclass(cls):
         hints = typing.get_type_hints(cls, include_extras=True)
         return {
-            camel(field.name): _FieldDecoder(
+            name_in_files(field): _FieldDecoder(
                 field.name,
                 hints[field.name],
                 field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING,

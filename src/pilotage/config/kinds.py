@@ -6,19 +6,23 @@ where they stand: what they mean depends on which plugins there are (see `pilota
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, cast, get_args
+from urllib.parse import urlsplit
 
 from pilotage.config.decode import FieldPlace
 from pilotage.config.located import Located
 from pilotage.config.obsolete import API_VERSION, REMOVED_PLUGINS
 from pilotage.model.durations import Duration, go_duration
+from pilotage.model.names import is_extended_resource, label_name_problem
 
 KIND: Final = "KubeSchedulerConfiguration"
 PILOTAGE_API_VERSION: Final = "config.pilotage.dev/v1alpha1"
 _DEFAULT_QPS: Final = 50.0
 _DEFAULT_BURST: Final = 100
+_DEFAULT_EXTENDER_SECONDS: Final = 5.0
 PILOTAGE_KIND: Final = "PilotageConfiguration"
 DEFAULT_SCHEDULER_NAME: Final = "default-scheduler"
 EVERYTHING: Final = "*"
@@ -170,6 +174,78 @@ class ClientConnection:
 
 
 @dataclass(frozen=True, slots=True)
+class ExtenderTLSConfig:
+    """How an extender is trusted, and what is shown to it; data (in base64) goes before files."""
+
+    insecure: bool = False
+    server_name: str = ""
+    cert_file: str = ""
+    key_file: str = ""
+    ca_file: str = ""
+    cert_data: str = ""
+    key_data: str = field(default="", repr=False)
+    ca_data: str = ""
+
+    def problems(self) -> Problems:
+        for name, text in (("certData", self.cert_data), ("keyData", self.key_data), ("caData", self.ca_data)):
+            if not _is_base64(text):
+                yield name, "Invalid value: is not base64"
+        has_certificate, has_key = bool(self.cert_file or self.cert_data), bool(self.key_file or self.key_data)
+        if has_certificate != has_key:
+            missing = "keyFile" if has_certificate else "certFile"
+            yield missing, "Required value: a client certificate and its key come together"
+        if self.insecure and (self.ca_file or self.ca_data):
+            yield (
+                "insecure",
+                "Invalid value: true: specifying a root certificates file with the insecure flag is not allowed",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class ExtenderManagedResource:
+    """A resource that an extender looks after."""
+
+    name: str
+    ignored_by_scheduler: bool = False
+    """NodeResourcesFit does not look whether a node has enough of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExtenderConfiguration:
+    """An HTTP server that is asked about pods; a verb that is empty is not offered."""
+
+    url_prefix: str
+    filter_verb: str = ""
+    preempt_verb: str = ""
+    prioritize_verb: str = ""
+    weight: int = 0
+    bind_verb: str = ""
+    enable_https: bool = field(default=False, metadata={"name": "enableHTTPS"})
+    tls_config: ExtenderTLSConfig | None = None
+    http_timeout: Duration = 0.0
+    node_cache_capable: bool = False
+    managed_resources: tuple[ExtenderManagedResource, ...] = ()
+    ignorable: bool = False
+
+    @property
+    def timeout_seconds(self) -> float:
+        """Of one call; 0 in the file means kube-scheduler's 5 s."""
+        return self.http_timeout or _DEFAULT_EXTENDER_SECONDS
+
+    def problems(self) -> Problems:
+        if not _is_http(self.url_prefix):
+            # A name and a password before the host are nobody's business.
+            shown = self.url_prefix.rpartition("@")[2]
+            yield "urlPrefix", f'Invalid value: "{shown}": must be a URL such as http://127.0.0.1:8888/scheduler'
+        if self.prioritize_verb and self.weight <= 0:
+            yield "weight", f"Invalid value: {self.weight}: must have a positive weight applied to it"
+        if self.http_timeout < 0:
+            yield "httpTimeout", f'Invalid value: "{go_duration(self.http_timeout)}": must not be negative'
+        if self.tls_config is not None:
+            yield from _below("tlsConfig", self.tls_config.problems())
+
+
+@dataclass(frozen=True, slots=True)
 class KubeSchedulerConfiguration:
     parallelism: int = 16
     leader_election: LeaderElection = LeaderElection()
@@ -178,6 +254,7 @@ class KubeSchedulerConfiguration:
     pod_initial_backoff_seconds: int = 1
     pod_max_backoff_seconds: int = 10
     profiles: tuple[ProfileConfiguration, ...] = (ProfileConfiguration(DEFAULT_SCHEDULER_NAME),)
+    extenders: tuple[ExtenderConfiguration, ...] = ()
     enable_profiling: bool = True
     enable_contention_profiling: bool | None = None
     delay_cache_until_active: bool = False
@@ -199,6 +276,22 @@ class KubeSchedulerConfiguration:
         yield from _below("leaderElection", self.leader_election.problems())
         yield from _below("clientConnection", self.client_connection.problems())
         yield from self._profile_problems()
+        yield from self._extender_problems()
+
+    def _extender_problems(self) -> Problems:
+        managed: set[str] = set()
+        for at, extender in enumerate(self.extenders):
+            yield from _below(f"extenders[{at}]", extender.problems())
+            for place, resource in enumerate(extender.managed_resources):
+                path = f"extenders[{at}].managedResources[{place}].name"
+                yield from ((path, message) for message in _managed_name_problems(resource.name))
+                if resource.name in managed:
+                    yield path, f'Invalid value: "{resource.name}": duplicate extender managed resource name'
+                managed.add(resource.name)
+        binders = sum(bool(extender.bind_verb) for extender in self.extenders)
+        if binders > 1:
+            found = f"found {binders} extenders implementing bind"
+            yield "extenders", f'Invalid value: "{found}": only one extender can implement bind'
 
     def _profile_problems(self) -> Problems:
         seen: set[str] = set()
@@ -240,6 +333,30 @@ class SchedulerConfiguration:
 def _below(path: str, problems: Problems) -> Problems:
     for field_path, message in problems:
         yield f"{path}.{field_path}" if field_path else path, message
+
+
+def _managed_name_problems(name: str) -> Iterator[str]:
+    problem = label_name_problem(name)
+    if problem is not None:
+        yield f'Invalid value: "{name}": {problem}'
+    elif not is_extended_resource(name):
+        yield f'Invalid value: "{name}": is an invalid extended resource name'
+
+
+def _is_http(url: str) -> bool:
+    try:
+        address = urlsplit(url)
+        return address.scheme in ("http", "https") and bool(address.hostname) and address.port != 0
+    except ValueError:
+        return False
+
+
+def _is_base64(text: str) -> bool:
+    try:
+        base64.b64decode("".join(text.split()), validate=True)
+    except ValueError:
+        return False
+    return True
 
 
 def _percentage_problems(percentage: int) -> Problems:

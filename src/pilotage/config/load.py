@@ -33,9 +33,6 @@ from pilotage.config.located import Located, located, read_documents
 from pilotage.config.problems import ConfigError, Problem
 from pilotage.model.suggestions import suggestion
 
-_NO_EXTENDERS: Final = (
-    "Forbidden: extenders are not supported yet; remove them, or write what they do as a plugin (pilotage plugin new)"
-)
 _KEP_624_FIELDS: Final = ("plugins", "pluginConfig")
 
 
@@ -90,7 +87,6 @@ class _ConfigurationFile(KubeSchedulerConfiguration):
 
     api_version: str = ""
     kind: str = ""
-    extenders: tuple[Any, ...] = ()
     plugins: Mapping[Point, PluginSet | tuple[PluginRef, ...]] = dataclasses.field(default_factory=dict)
     plugin_config: tuple[PluginArguments, ...] = ()
 
@@ -106,8 +102,6 @@ class _ConfigurationFile(KubeSchedulerConfiguration):
             object.__setattr__(self, "profiles", (named,))
 
     def problems(self) -> Problems:
-        if self.extenders:
-            yield "extenders", _NO_EXTENDERS
         is_one_profile = bool(self.plugins or self.plugin_config)
         for path, message in KubeSchedulerConfiguration.problems(self):
             yield path.removeprefix("profiles[0].") if is_one_profile else path, message

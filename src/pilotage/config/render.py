@@ -1,4 +1,4 @@
-"""A configuration as the YAML that would be read back as the same: the inverse of `load`."""
+"""A configuration as the YAML that would be read back as the same: the inverse of `load`, but for secrets."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import dataclasses
 import typing
 from collections.abc import Mapping
 from enum import Enum
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
-from pilotage.config.decode import FieldPlace, camel
+from pilotage.config.decode import FieldPlace, name_in_files
 from pilotage.config.kinds import (
     KIND,
     PILOTAGE_API_VERSION,
@@ -22,6 +22,9 @@ from pilotage.config.kinds import (
 from pilotage.config.located import Located
 from pilotage.config.obsolete import API_VERSION
 from pilotage.model.durations import DurationText, go_duration
+
+HIDDEN: Final = "***"
+"""Instead of a key: whoever loads the file is told that it is none."""
 
 
 def render(configuration: SchedulerConfiguration) -> str:
@@ -58,10 +61,14 @@ def plain(value: Any, hint: Any = None) -> Any:
 
 def _object(value: Any) -> dict[str, Any]:
     hints = typing.get_type_hints(type(value), include_extras=True)
-    items = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-    if isinstance(value, PluginRef) and not value.weight:
-        del items["weight"]
-    return {camel(name): plain(item, hints[name]) for name, item in items.items() if not _is_unset(item)}
+    made = {}
+    for field in dataclasses.fields(value):
+        item = getattr(value, field.name)
+        if _is_unset(item) or (isinstance(value, PluginRef) and field.name == "weight" and not item):
+            continue
+        # What stands in no repr stands in no file either: it is a key.
+        made[name_in_files(field)] = HIDDEN if item and not field.repr else plain(item, hints[field.name])
+    return made
 
 
 def _is_unset(item: Any) -> bool:

@@ -15,6 +15,8 @@ from pilotage.cycle.cluster_writes import ClusterWrites
 from pilotage.cycle.failure import SCHEDULER_ERROR, UNSCHEDULABLE, Failure, FailureHandler
 from pilotage.cycle.inbox import Inbox
 from pilotage.cycle.pods_being_bound import PodsBeingBound, PreemptedInPreBind
+from pilotage.extenders.extender import ExtenderError
+from pilotage.extenders.extenders import Extenders
 from pilotage.framework.diagnosis import Rejected, rejection_text, single_node_diagnosis
 from pilotage.framework.errors import PluginError
 from pilotage.framework.plugin_meter import PluginMeter
@@ -53,6 +55,7 @@ class BindingCycle:
         attempts: Attempts,
         being_bound: PodsBeingBound,
         announcer: ClusterWrites | None,
+        extenders: Extenders,
     ) -> None:
         """With an announcer, others see where a pod will be whose binding takes a while."""
         self._queue = queue
@@ -61,6 +64,7 @@ class BindingCycle:
         self._attempts = attempts
         self._being_bound = being_bound
         self._announcer = announcer
+        self._extenders = extenders
 
     def hold(self, waiting: WaitingPod) -> None:
         """A Permit plugin holds this pod back: its binding will wait."""
@@ -75,6 +79,8 @@ class BindingCycle:
             failure = await self._bind(decision)
         except PluginError as error:
             self._attempts.plugin_failed(decision.pod, error)
+            failure = Failure(SCHEDULER_ERROR, str(error))
+        except ExtenderError as error:
             failure = Failure(SCHEDULER_ERROR, str(error))
         except asyncio.CancelledError:
             if _is_cancelled_by_us():
@@ -107,8 +113,23 @@ class BindingCycle:
             rejected = await self._pre_bind(decision, groups)
             if rejected is not None:
                 return _rejected(rejected)
+        if await self._is_bound_by_extender(pod):
+            return None
         rejected = await decision.meter.awaited("Bind", runner.bind(state, pod, pod.node_name))
         return None if rejected is None else _rejected(rejected)
+
+    async def _is_bound_by_extender(self, pod: Pod) -> bool:
+        """An extender that binds makes the binding itself; Bind plugins are for all other pods."""
+        binder = self._extenders.binder_of(pod)
+        if binder is None:
+            return False
+        try:
+            await binder.bind(pod, pod.node_name)
+        except ExtenderError:
+            if not binder.configuration.ignorable:
+                raise
+            return False
+        return True
 
     def _pre_bind_groups(self, decision: Decision) -> list[list[PreBind]]:
         if not decision.runner.profile.pre_bind:

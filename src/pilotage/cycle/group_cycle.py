@@ -79,6 +79,7 @@ class GroupCycle:
         started = self._guard.slow_plugins.begin()
         for member in ticket.members:
             member.started = started
+        self._observer.group_cycle_began(ticket.entry.group, [member.pod for member in ticket.members])
         result, is_whole = self._run(ticket, tasks)
         self._over = (ticket, result, is_whole)
 

@@ -35,7 +35,6 @@ from pilotage.cycle.requeueing import Requeueing
 from pilotage.framework.waiting_pods import WaitingPods
 from pilotage.framework.what_if import Nesting, ProfileWhatIf
 from pilotage.model import Pod
-from pilotage.model.codec import json_of
 from pilotage.observe.instruments import Counter, Histogram
 from pilotage.observe.metrics import Metrics
 from pilotage.observe.plugin_metrics import PluginMetricTable
@@ -162,13 +161,9 @@ class FrameworkHandle:
         return self._cluster.watched(kind)
 
     def raw(self, obj: Any) -> Mapping[str, Any]:
-        kind = type(obj).__name__
-        data = json_of(obj)
+        data = self._cluster.json_of(obj)
         if data is None:
-            # Made from what was received by somebody who did not read it from JSON.
-            received = self._cluster.received(kind, obj.key)
-            data = json_of(received) if received is not None and received.uid == obj.uid else None
-        if data is None:
+            kind = type(obj).__name__
             raise LookupError(
                 f'the JSON of {kind} {obj.key} is not kept; write raw_kinds = frozenset(["{kind}"]) into {self._plugin}'
             )

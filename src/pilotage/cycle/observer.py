@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pilotage.model import Pod
+from pilotage.model.pod_group import PodGroup
 from pilotage.queue.sub_queues import QueuedPodInfo
 
 
@@ -11,6 +14,9 @@ class SchedulerObserver:
 
     def cycle_began(self, pod: Pod) -> None:
         """A cycle begins."""
+
+    def group_cycle_began(self, group: PodGroup, pods: Sequence[Pod]) -> None:
+        """A cycle of a group begins, with these members."""
 
     def searched(self, pod: Pod) -> None:
         """A node was found or not, and nothing has followed from it yet."""

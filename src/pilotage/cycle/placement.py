@@ -6,7 +6,7 @@ outside the cycle state that it is given.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -82,7 +82,16 @@ class ProfileEngine:
 class ProfileEngines(Mapping[str, ProfileEngine]):
     """The profiles of a scheduler by its names: who serves a pod, and what all of them say before it is tried."""
 
-    def __init__(self, cluster: Cluster, hints: HintTable, metrics: Metrics, clock: Clock) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        hints: HintTable,
+        metrics: Metrics,
+        clock: Clock,
+        walk: NodeSampling | None = None,
+        outsiders: Sequence[str] = (),
+    ) -> None:
+        """`outsiders` reject pods too, besides plugins."""
         self.cluster = cluster
         self.meters: dict[str, PluginMeter] = {}
         self._engines: dict[str, ProfileEngine] = {}
@@ -90,14 +99,15 @@ class ProfileEngines(Mapping[str, ProfileEngine]):
         self._metrics = metrics
         self._clock = clock
         self._errors = PluginErrors(metrics)
-        self._walk = NodeSampling(cluster.nodes)
+        self._outsiders = outsiders
+        self._walk = walk or NodeSampling(cluster.nodes)
 
     def add(self, profile: Profile) -> None:
         """One more profile; the first one orders the queue."""
         name = profile.scheduler_name
         self._engines[name] = ProfileEngine(profile, self.cluster, self._walk)
         self.meters[name] = PluginMeter(profile, self._metrics, self._clock)
-        self._hints.add(name, profile.plugins)
+        self._hints.add(name, profile.plugins, self._outsiders)
         if len(self._engines) == 1:
             self._queue_sort: QueueSort = profile.queue_sort[0]
 
@@ -157,7 +167,7 @@ def place(
     if within is not None:
         outcome.allowed = within if outcome.allowed is None else outcome.allowed & within
     if outcome.rejected is not None:
-        return _unplaced(engine, state, pod, outcome, within, asks_post_filter)
+        return _unplaced_within(engine, state, pod, outcome, within, asks_post_filter)
     nominated = nominated_row(engine, pod)
     if nominated is not None and within is not None and not within[nominated]:
         nominated = None
@@ -166,7 +176,7 @@ def place(
         return Placed(nodes.names[nominated], 0)
     best = engine.evaluator.best(state, pod, outcome.allowed)
     if best is None:
-        return _unplaced(engine, state, pod, outcome, within, asks_post_filter)
+        return _unplaced_within(engine, state, pod, outcome, within, asks_post_filter)
     return Placed(nodes.names[best.row], best.total)
 
 
@@ -195,7 +205,7 @@ def diagnose(engine: ProfileEngine, state: CycleState, pod: Pod, outcome: PreFil
     return diagnosis
 
 
-def _unplaced(
+def _unplaced_within(
     engine: ProfileEngine,
     state: CycleState,
     pod: Pod,
@@ -206,7 +216,12 @@ def _unplaced(
     diagnosis = diagnose(engine, state, pod, pre_filtered)
     if within is not None:
         diagnosis.limit_to(within)
-    if not engine.profile.post_filter or not asks_post_filter:
+    return unplaced(engine, state, pod, diagnosis) if asks_post_filter else Unplaced(diagnosis, Nominate())
+
+
+def unplaced(engine: ProfileEngine, state: CycleState, pod: Pod, diagnosis: Diagnosis) -> Unplaced:
+    """Ask PostFilter about a pod that fits nowhere."""
+    if not engine.profile.post_filter:
         # Nobody could keep a nomination alive.
         return Unplaced(diagnosis, Nominate(""))
     outcome = engine.runner.post_filter(state, pod, diagnosis)

@@ -1,7 +1,7 @@
 """The scheduler loop: one owner of cluster and queue, one pod at a time.
 
     inbox -> cluster, queue        between cycles
-    queue.pop -> scheduling cycle -> binding task
+    queue.pop -> scheduling cycle -> binding task, or question to extenders -> the same cycle again
 
 A cycle is synchronous: nothing can change under it. Binding runs beside it and reports through the inbox. What a cycle
 writes is sent in the background, unless a gate (SchedulerAsyncAPICalls, SchedulerAsyncPreemption) is off: then the loop
@@ -26,7 +26,7 @@ from pilotage.cycle.scheduling_cycle import SchedulingCycle
 from pilotage.framework.waiting_pods import WaitingPods
 from pilotage.observe.metrics import Metrics
 from pilotage.observe.task_errors import TaskErrors
-from pilotage.queue.sub_queues import SubQueue, Ticket
+from pilotage.queue.sub_queues import SubQueue
 
 _CYCLES_PER_TURN = 16
 _TICK_SECONDS = 1.0
@@ -90,6 +90,7 @@ class Scheduler:
                 async with asyncio.TaskGroup() as tasks:
                     self.start(tasks)
                     await self._loop(tasks)
+                    self.cycle.stop_asking()
                     deadline = self._clock.monotonic() + LONGEST_END_SECONDS
                     await self._wind_down(deadline)
                     await self._beside.end_plugins(self.cycle.engines)
@@ -99,6 +100,8 @@ class Scheduler:
                     raise _Ended
             except* _Ended:
                 pass
+            finally:
+                await self.cycle.consultation.close()
 
     def end(self) -> None:
         """Begin nothing new; `run` returns when what was decided is bound and what is to be told is written."""
@@ -157,41 +160,50 @@ class Scheduler:
 
     async def _turn(self, tasks: asyncio.TaskGroup) -> bool:
         """A few cycles in a row; False if there was nothing to do."""
-        if not self.queue.has_next:
+        if not self.queue.has_next and not self.cycle.consultation.has_answered:
             return False
         if self._follow_up is not None:
-            await self._cycle_in_place(tasks, self._follow_up)
-            return True
+            return await self._cycle_in_place(tasks, self._follow_up)
         started = thread_cpu_seconds()
         worked = False
         for _ in range(_CYCLES_PER_TURN):
-            if self.run_cycle(tasks) is None:
+            if not self.run_cycle(tasks):
                 break
             worked = True
         self._guard.slow_plugins.end()
         self.metrics.cycle_cpu_seconds_total.add(amount=thread_cpu_seconds() - started)
         return worked
 
-    def run_cycle(self, tasks: asyncio.TaskGroup) -> Ticket | None:
-        """Schedule the next pod, and let its binding begin; None if there is nothing to schedule."""
-        ticket = self.queue.pop()
+    def run_cycle(self, tasks: asyncio.TaskGroup) -> bool:
+        """Schedule the next pod, and let its binding begin; False if there is nothing to schedule."""
+        has_begun = self._begin(tasks)
+        if has_begun:
+            self.cycle.end()
+        return has_begun
+
+    def _begin(self, tasks: asyncio.TaskGroup) -> bool:
+        """A pod of which extenders were asked goes before others: it was popped before them."""
+        consultation = self.cycle.consultation
+        answered = consultation.next_answered()
+        if answered is not None:
+            self.cycle.go_on(answered, tasks)
+            return True
+        ticket = self.queue.pop(consultation.is_held)
         if ticket is not None:
             self.cycle.begin(ticket, tasks)
-            self.cycle.end()
-        return ticket
+        return ticket is not None
 
-    async def _cycle_in_place(self, tasks: asyncio.TaskGroup, follow_up: FollowUp) -> None:
+    async def _cycle_in_place(self, tasks: asyncio.TaskGroup, follow_up: FollowUp) -> bool:
         """One cycle and everything that follows from it."""
-        ticket = self.queue.pop()
-        if ticket is None:
-            return
         failed_before = follow_up.failures
-        self.cycle.begin(ticket, tasks)
+        if not self._begin(tasks):
+            return False
         while follow_up.awaits_victims:
             await self.inbox.arrival()
             self.drain_inbox()
         self.cycle.end(clears_nominations=follow_up.failures > failed_before)
         await follow_up.calls_over()
+        return True
 
 
 class FollowUp:

@@ -3,6 +3,7 @@
     place -> assume -> Reserve -> Permit -> binding task
       |
       +-> failure: reason to the pod, ticket back to the queue
+      +-> question to extenders: when it is answered, the cycle runs again
 
 A cycle is synchronous: nothing can change under it.
 """
@@ -13,19 +14,24 @@ import asyncio
 import logging
 from contextlib import suppress
 from dataclasses import replace
+from typing import Final
 
 from pilotage.api.budget import UNLIMITED, BudgetExceeded
 from pilotage.api.conditions import BUDGET_EXCEEDED
 from pilotage.api.state import CycleState
 from pilotage.cluster.state import AssumeError
+from pilotage.cycle.advised_placement import place_advised, refusals_in
 from pilotage.cycle.attempts import Attempts
 from pilotage.cycle.binding import BindingCycle, Decision
+from pilotage.cycle.consultation import Answered, Consultation
 from pilotage.cycle.cycle_budget import CycleGuard
 from pilotage.cycle.failure import SCHEDULER_ERROR, UNSCHEDULABLE, Failure, FailureHandler
 from pilotage.cycle.group_cycle import GroupCycle
 from pilotage.cycle.observer import SchedulerObserver
 from pilotage.cycle.placement import NoNodes, Placed, ProfileEngine, ProfileEngines, Unplaced, place
 from pilotage.cycle.unserved_pods import used_fields
+from pilotage.extenders.extender import ExtenderError
+from pilotage.extenders.extenders import Advice, Question
 from pilotage.framework.diagnosis import Rejected, single_node_diagnosis
 from pilotage.framework.errors import PluginError
 from pilotage.framework.waiting_pods import WaitingPod
@@ -34,6 +40,8 @@ from pilotage.queue.pod_groups import GroupTicket
 from pilotage.queue.sub_queues import Ticket
 
 log = logging.getLogger(__name__)
+
+_NO_ADVICE: Final = Advice()
 
 
 class SchedulingCycle:
@@ -46,6 +54,7 @@ class SchedulingCycle:
         attempts: Attempts,
         guard: CycleGuard,
         binding: BindingCycle,
+        consultation: Consultation,
         observer: SchedulerObserver,
         groups: GroupCycle | None = None,
     ) -> None:
@@ -56,6 +65,7 @@ class SchedulingCycle:
         self._attempts = attempts
         self.guard = guard
         self._binding = binding
+        self.consultation = consultation
         self.observer = observer
         self._groups = groups
         self._failed: list[tuple[Ticket, Failure]] = []
@@ -69,9 +79,25 @@ class SchedulingCycle:
             return
         ticket.started = self.guard.slow_plugins.begin()
         self.observer.cycle_began(ticket.pod)
-        decision = self.decide(ticket)
-        if decision is not None:
+        self._run(ticket, _NO_ADVICE, tasks)
+
+    def go_on(self, answered: Answered, tasks: asyncio.TaskGroup) -> None:
+        """Decide about a pod of which extenders were asked, by what they have said and by what is known now."""
+        self.guard.slow_plugins.begin()
+        ticket = answered.ticket
+        known: Pod | None = self._cluster.objects("Pod").get(ticket.pod.key)
+        if known is None or known.uid != ticket.uid or known.node_name:
+            self._failures.dismiss(ticket)
+            return
+        ticket.entry.pod = known
+        self._run(ticket, answered.advice, tasks)
+
+    def _run(self, ticket: Ticket, advice: Advice, tasks: asyncio.TaskGroup) -> None:
+        decision = self.decide(ticket, advice)
+        if isinstance(decision, Decision):
             tasks.create_task(self._binding.run(decision), name="binding")
+        elif decision is not None:
+            self.consultation.ask(ticket, decision, advice, tasks)
 
     def end(self, *, clears_nominations: bool = False) -> None:
         """Give back the ticket of a pod that failed; its victims may stay, and then no node is nominated."""
@@ -84,14 +110,22 @@ class SchedulingCycle:
             except Exception as error:
                 self._drop(ticket, error)
 
+    def stop_asking(self) -> None:
+        """No question is answered any more: the pods wait for the next scheduler."""
+        for ticket in self.consultation.abandon():
+            self._failures.dismiss(ticket)
+
     def _drop(self, ticket: Ticket, error: Exception) -> None:
         """Not even its failure can be handled: it is out of the queue until its pod changes."""
         self._attempts.skipped.skip("Pod", ticket.pod.key, "intake", error)
         with suppress(Exception):
             self._failures.dismiss(ticket)
 
-    def decide(self, ticket: Ticket) -> Decision | None:
-        """One scheduling cycle: a decision to be bound, or None if the ticket is done or goes back after the cycle."""
+    def decide(self, ticket: Ticket, advice: Advice = _NO_ADVICE) -> Decision | Question | None:
+        """One scheduling cycle: a decision to be bound, or None if the ticket is done or goes back after the cycle.
+
+        A question if extenders have to be asked first.
+        """
         pod = ticket.pod
         if self._is_pointless(pod):
             self._failures.dismiss(ticket)
@@ -107,7 +141,7 @@ class SchedulingCycle:
         state = CycleState(budgets.begin(pod))
         slow_plugins.may_interrupt = True
         try:
-            decision = self.engines.meters[pod.spec.scheduler_name].run(self._placed, state, ticket, engine)
+            decision = self.engines.meters[pod.spec.scheduler_name].run(self._placed, state, ticket, engine, advice)
         except BudgetExceeded as error:
             slow_plugins.may_interrupt = False
             overrun = budgets.exceeded(pod, error)
@@ -115,6 +149,8 @@ class SchedulingCycle:
             self._fail(ticket, Failure(BUDGET_EXCEEDED, overrun.message()))
         except PluginError as error:
             self._attempts.plugin_failed(pod, error)
+            self._fail(ticket, Failure(SCHEDULER_ERROR, str(error)))
+        except ExtenderError as error:
             self._fail(ticket, Failure(SCHEDULER_ERROR, str(error)))
         except NoNodes as error:
             self._fail(ticket, Failure(UNSCHEDULABLE, str(error)))
@@ -138,9 +174,16 @@ class SchedulingCycle:
             return True
         return self._cluster.is_assumed(pod.uid)
 
-    def _placed(self, state: CycleState, ticket: Ticket, engine: ProfileEngine) -> Decision | None:
+    def _placed(
+        self, state: CycleState, ticket: Ticket, engine: ProfileEngine, advice: Advice
+    ) -> Decision | Question | None:
         pod = ticket.pod
-        placement = place(engine, state, pod)
+        council = self.consultation.council(pod, advice)
+        placement = place(engine, state, pod) if council is None else place_advised(engine, state, pod, council)
+        if not isinstance(placement, Placed | Unplaced):
+            return placement
+        if council is not None:
+            ticket.entry.refusals = refusals_in(advice)
         meter = self.engines.meters[pod.spec.scheduler_name]
         meter.note_evaluated(state, isinstance(placement, Placed))
         self._attempts.searched(ticket)

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from pilotage.explain.report import OthersWaiting, Report
+from pilotage.explain.report import OthersWaiting, RejectionGroup, Report
 from pilotage.model import Pod
 from pilotage.model.durations import go_duration
 from pilotage.queue.report import QueuedPodReport, QueueReport
@@ -20,7 +20,7 @@ def with_queue(report: Report, queue: QueueReport, pod: Pod, siblings: Collectio
         return report
     queued = found[1]
     others = _others(queue, queued, {one.uid for one in siblings}, workload)
-    report = replace(report, queue=_facts(*found), others=others)
+    report = _with_refusals(replace(report, queue=_facts(*found), others=others), queued)
     if not queued.held_by:
         return report
     # Its place is taken, by itself: whatever was found out about the nodes is about another pod like it.
@@ -37,6 +37,27 @@ def with_queue(report: Report, queue: QueueReport, pod: Pod, siblings: Collectio
         unserved=report.unserved,
         skipped=report.skipped,
     )
+
+
+def _with_refusals(report: Report, queued: QueuedPodReport) -> Report:
+    """What was said by extenders, who are not asked for the sake of a report."""
+    if not queued.refusals:
+        return report
+    groups = tuple(
+        RejectionGroup(
+            plugin=one.extender,
+            code="RefusedByExtender",
+            message=one.message or "no reason given",
+            nodes=one.nodes,
+            examples=one.examples,
+            preemption_may_help=not one.is_unresolvable,
+        )
+        for one in sorted(queued.refusals, key=lambda one: (-one.nodes, one.extender, one.message))
+    )
+    count = sum(group.nodes for group in groups)
+    nodes = "1 node" if count == 1 else f"{count} nodes"
+    answer = f"{report.answer} In its last attempt extenders refused {nodes}: {groups[0].message}."
+    return replace(report, answer=answer, refused=groups)
 
 
 def with_siblings(report: Report, pod: Pod, siblings: Collection[Pod], workload: str) -> Report:

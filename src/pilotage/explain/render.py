@@ -17,6 +17,7 @@ def render(report: Report, *, wide: bool = False) -> str:
     if report.others is not None:
         lines.append(_others_line(report.others))
     lines += _section("Why not", (_rejection_line(group, wide) for group in report.rejections))
+    lines += _section("Refused by extenders", (_rejection_line(group, wide) for group in report.refused))
     lines += _section("Not on" if report.fits else "Nearest", _near_lines(report))
     lines += _section("Best nodes", _score_lines(report))
     lines += _section("Would fit if", (_advice_line(advice) for advice in report.would_fit_if))

@@ -109,6 +109,8 @@ class Report(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     queue: dict[str, Any] = {}
     held_by: tuple[str, ...] = ()
     """Permit plugins that hold the pod on its node."""
+    refused: tuple[RejectionGroup, ...] = ()
+    """By extenders, in the last attempt; `plugin` is the address of the extender."""
     others: OthersWaiting | None = None
     unserved: tuple[str, ...] = ()
     """What the pod asks for and no plugin serves."""

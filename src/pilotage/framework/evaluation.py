@@ -80,6 +80,19 @@ class Evaluator:
         plan = plan_for(self._profile, pod)
         return self._feasible(state, pod, plan, self._shared(state, pod, plan), allowed)
 
+    def found(self, state: CycleState, pod: Pod, allowed: Mask | None) -> Rows:
+        """The rows on which the pod fits, as many as the profile looks at, in the order in which they are found."""
+        feasible = self.feasible(state, pod, allowed)
+        if self._walk is not None:
+            return self._walk.find(self._profile, feasible, allowed)
+        order = self._nodes.order
+        return order[feasible[order]]
+
+    def totals_among(self, state: CycleState, pod: Pod, rows: Rows) -> Scores:
+        """Total scores of these rows, in ascending order, as if they were all that is feasible."""
+        plan = plan_for(self._profile, pod)
+        return self._sums(state, pod, plan, self._shared(state, pod, plan), rows)
+
     def score_breakdown(self, state: CycleState, pod: Pod, rows: Rows) -> dict[str, tuple[Scores, Scores]]:
         """For each score plugin that does not skip: raw and weighted scores of these (feasible) rows."""
         plan, some = plan_for(self._profile, pod), self._questions.table_of(rows)
@@ -189,13 +202,16 @@ class Evaluator:
             state[FOUND] = found = self._walk.find(self._profile, feasible, allowed)
             feasible = _mask(found, len(self._nodes))
         rows = _rows_of(feasible)
+        totals = np.full(len(self._nodes), REFUSED, dtype=np.int64)
+        totals[rows] = self._sums(state, pod, plan, shared, rows)
+        return totals
+
+    def _sums(self, state: CycleState, pod: Pod, plan: Plan, shared: SharedColumns, rows: Rows) -> Scores:
         scores = _picked(shared.fixed, rows)
         if len(rows) > 1:
             for points, weight in self._points(state, pod, plan, shared, rows):
                 scores += points * weight
-        totals = np.full(len(self._nodes), REFUSED, dtype=np.int64)
-        totals[rows] = scores
-        return totals
+        return scores
 
     def _points(
         self, state: CycleState, pod: Pod, plan: Plan, shared: SharedColumns, rows: Rows

@@ -3,7 +3,7 @@
 All nodes are evaluated unless a configuration says otherwise, because columns make that cheap. A profile with a
 percentage takes the first so many feasible nodes of a walk over all nodes, as kube-scheduler does, and the next walk
 begins where this one ended: pods spread over the cluster although nobody has seen all of it. A profile without scores
-needs one feasible node. There is one walk for all profiles of a scheduler.
+needs one feasible node, unless an extender may refuse it. There is one walk for all profiles of a scheduler.
 """
 
 from __future__ import annotations
@@ -35,13 +35,14 @@ def number_to_find(node_count: int, percentage: int, *, has_scores: bool) -> int
 class NodeSampling:
     """Where the next walk over the nodes begins."""
 
-    def __init__(self, nodes: ClusterNodeTable) -> None:
+    def __init__(self, nodes: ClusterNodeTable, *, is_filtered_by_extenders: bool = False) -> None:
         self._nodes = nodes
+        self._is_filtered = is_filtered_by_extenders
         self.start = 0
 
     def is_for(self, profile: Profile) -> bool:
         """Does this profile look at a part of the nodes only?"""
-        return not profile.scores or 0 < profile.percentage_of_nodes_to_score < 100
+        return not (profile.scores or self._is_filtered) or 0 < profile.percentage_of_nodes_to_score < 100
 
     def find(self, profile: Profile, feasible: Mask, allowed: Mask | None) -> Rows:
         """The first feasible rows of a walk, as many as the profile wants; moves the start."""
@@ -51,7 +52,8 @@ class NodeSampling:
         if not len(order):
             return order
         order = np.roll(order, -(self.start % len(order)))
-        enough = number_to_find(len(order), profile.percentage_of_nodes_to_score, has_scores=bool(profile.scores))
+        is_choosy = bool(profile.scores) or self._is_filtered
+        enough = number_to_find(len(order), profile.percentage_of_nodes_to_score, has_scores=is_choosy)
         places = np.flatnonzero(feasible[order])[:enough]
         seen = int(places[-1]) + 1 if len(places) == enough else len(order)
         self.start = (self.start + seen) % len(self._nodes)

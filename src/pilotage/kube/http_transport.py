@@ -54,6 +54,8 @@ class HttpSettings(Struct, frozen=True):
     """A stream on which nothing arrives for so long is dead: longer than any watch lasts (see `reflector`)."""
     idle_seconds: float = 60.0
     user_agent: str = "pilotage"
+    peer: str = "API server"
+    """What the server is, for messages."""
 
 
 class HttpTransport:
@@ -241,24 +243,24 @@ class HttpTransport:
 
     def _no_connection(self, error: Exception) -> TransportError:
         """One line that names the server, what happened and where the address was configured."""
-        server, origin = self._endpoint.shown, self._connection.origin
+        server, origin, peer = self._endpoint.shown, self._connection.origin, self._settings.peer
         if isinstance(error, ssl.SSLCertVerificationError):
             reason = (error.verify_message or _one_line(error)).rstrip(".")
             is_misnamed = error.verify_code in _OTHER_NAME
             way_out = "server and tls-server-name" if is_misnamed else "certificate-authority"
             problem = f"its certificate is not trusted ({reason}); check {way_out}"
-            return NotTrusted(f"API server {server}: {problem} ({origin})", sent=False)
+            return NotTrusted(f"{peer} {server}: {problem} ({origin})", sent=False)
         proxy = self._endpoint.proxy
         if proxy is not None:
-            text = f"cannot reach the API server {server} through the proxy {proxy.shown}: {_connect_problem(error)}"
+            text = f"cannot reach the {peer} {server} through the proxy {proxy.shown}: {_connect_problem(error)}"
             return TransportError(f"{text} ({proxy.origin}; {origin})", sent=False)
-        text = f"cannot reach the API server {server}: {_connect_problem(error)}"
+        text = f"cannot reach the {peer} {server}: {_connect_problem(error)}"
         return TransportError(f"{text}; is it running and is the address right? ({origin})", sent=False)
 
     def _failure(self, error: Exception) -> TransportError:
         server = self._endpoint.shown
         if isinstance(error, TimeoutError):
-            return TransportError(f"API server {server} did not answer in time", sent=True)
+            return TransportError(f"{self._settings.peer} {server} did not answer in time", sent=True)
         where = " in the middle of an answer" if getattr(error, "was_answering", False) else ""
         return TransportError(f"the connection to {server} broke{where}: {_one_line(error)}", sent=True)
 

@@ -13,6 +13,7 @@ import signal
 import socket
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 
 import uvloop
@@ -21,6 +22,7 @@ from pilotage.api.plugin import Plugin
 from pilotage.assembly import SchedulerProcess, metrics_for
 from pilotage.calls.fenced_writer import FencedWriter, fence
 from pilotage.clock import Clock, SystemClock
+from pilotage.extenders.http_transport import HttpExtender
 from pilotage.kube.client import KubeClient
 from pilotage.kube.election import Election, ElectionTiming, LeaseName
 from pilotage.kube.http_transport import Fence, HttpTransport
@@ -81,7 +83,9 @@ class Scheduler:
         self._client = KubeClient(self._transport())
         elector = self._elector()
         writer = None if elector is None else self._writer(elector)
-        process = SchedulerProcess(self._client, self._clock, self._rng, self._options, writer, self._metrics)
+        # Only a leader asks extenders: what they are told they may act upon.
+        connect = partial(HttpExtender, fence=None if elector is None else fence(lambda: elector.is_leading))
+        process = SchedulerProcess(self._client, self._clock, self._rng, self._options, writer, self._metrics, connect)
         delays_cache = self._configuration.scheduler.delay_cache_until_active
         self._service = SchedulerService(process, elector, prepare=self._check_server, delays_cache=delays_cache)
 

@@ -26,6 +26,12 @@ def label_name_problem(text: str) -> str | None:
     return None
 
 
+def is_extended_resource(name: str) -> bool:
+    """A resource that somebody else than Kubernetes defined, such as `example.com/gpu`."""
+    prefix, slash, _ = name.partition("/")
+    return bool(slash) and not prefix.endswith("kubernetes.io") and not name.startswith("requests.")
+
+
 def event_name(about: str, suffix: str) -> str:
     """The name of an Event about an object: the object's name, cut if there is no room for all, and a unique suffix."""
     # What is left must not end with a character that only stands between others.

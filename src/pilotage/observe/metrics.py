@@ -173,6 +173,15 @@ class Metrics(MetricTable):
         "reason",
         prefix=_OURS,
     )
+    extender_call_duration_seconds = histogram(
+        ALPHA,
+        "Time that a call of an extender took: ok, refused (no node, no victims, no binding), error, timeout.",
+        _REQUEST,
+        "extender",
+        "verb",
+        "outcome",
+        prefix=_OURS,
+    )
     plugin_errors_total = counter(ALPHA, "Exceptions and forbidden answers of plugins.", "plugin", prefix=_OURS)
     unserved_field_pods_total = counter(
         ALPHA, "Pods that use a field that no plugin of their profile serves.", "field", prefix=_OURS

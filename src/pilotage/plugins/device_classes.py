@@ -11,15 +11,15 @@ from typing import Any
 
 from pilotage.api import ClusterIndex
 from pilotage.model import PodSpec, pod_requests
+from pilotage.model.names import is_extended_resource
 from pilotage.model.resource import DeviceClass
-from pilotage.plugins.resource_names import is_extended
 
 IMPLICIT_PREFIX = "deviceclass.resource.kubernetes.io/"
 
 
 def may_be_backed(name: str) -> bool:
     """Could a DeviceClass stand behind this resource name?"""
-    return is_extended(name) or name.startswith(IMPLICIT_PREFIX)
+    return is_extended_resource(name) or name.startswith(IMPLICIT_PREFIX)
 
 
 def extended_requests(spec: PodSpec) -> Mapping[str, int]:

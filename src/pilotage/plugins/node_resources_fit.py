@@ -33,6 +33,7 @@ from pilotage.api import (
     on_event,
 )
 from pilotage.model import Node, Pod
+from pilotage.model.names import is_extended_resource
 from pilotage.model.pod_group import PodGroup
 from pilotage.model.pod_resources import (
     assigned_non_zero_requests,
@@ -47,7 +48,7 @@ from pilotage.plugins.device_classes import IMPLICIT_PREFIX, DeviceClassIndex
 from pilotage.plugins.device_supply import DeviceSupply
 from pilotage.plugins.fragments import fragment_of
 from pilotage.plugins.nothing_to_prepare import NothingBeforeFilter, NothingBeforeScore
-from pilotage.plugins.resource_names import NATIVE, is_extended, is_scalar, is_scheduled
+from pilotage.plugins.resource_names import NATIVE, is_scalar, is_scheduled
 from pilotage.plugins.resource_scoring import MostAllocated, plus, strategy_of
 
 _TOO_MANY_PODS = Reason("TooManyPods", "Too many pods")
@@ -166,7 +167,7 @@ class NodeResourcesFit(
         return known
 
     def _is_checked(self, name: str) -> bool:
-        if not is_extended(name):
+        if not is_extended_resource(name):
             return is_scheduled(name)
         is_ignored_group = name.partition("/")[0] in self._args.ignored_resource_groups
         return not is_ignored_group and name not in self._args.ignored_resources
@@ -181,7 +182,7 @@ class NodeResourcesFit(
         for resource, weight in self._scored:
             wanted = sum(_scored_request(pod, resource) for pod in pods)
             capacity = int(nodes.allocatable(resource)[rows].sum())
-            if not capacity or (is_extended(resource) and not wanted):
+            if not capacity or (is_extended_resource(resource) and not wanted):
                 continue
             total += weight * self._fullest.score(
                 int(nodes.non_zero_requested(resource)[rows].sum()) + wanted, capacity

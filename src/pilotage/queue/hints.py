@@ -121,14 +121,15 @@ class HintTable:
         for name, plugins in profiles.items():
             self.add(name, plugins)
 
-    def add(self, name: str, plugins: Sequence[Plugin]) -> None:
-        """One more profile."""
+    def add(self, name: str, plugins: Sequence[Plugin], outsiders: Sequence[str] = ()) -> None:
+        """One more profile; `outsiders` reject pods too, and hear of what plugins hear of that register nothing."""
         self._routes.clear()
         self._registrations[name] = [
             (p.plugin_name(), _switched(r, self._switches))
             for p in plugins
             for r in _registrations(name, p, self._kinds)
         ]
+        self._registrations[name] += [(who, Registration(event, None)) for who in outsiders for event in UNREGISTERED]
         self._pure[name] = frozenset(p.plugin_name() for p in plugins if p.pure_hints)
 
     def routes(self, event: ClusterEvent) -> Sequence[Route]:

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 
 from pilotage.model import Pod
 from pilotage.queue.scheduling_queue import SchedulingQueue
-from pilotage.queue.sub_queues import QueuedPodInfo, SubQueue, Ticket
+from pilotage.queue.sub_queues import QueuedPodInfo, RefusedNodes, SubQueue, Ticket
 
 DEFAULT_LIMIT: Final = 500
 _T = TypeVar("_T", QueuedPodInfo, Ticket)
@@ -47,6 +47,8 @@ class QueuedPodReport:
     """Where a pod that a Permit plugin holds will be bound."""
     count: int = 1
     """How many pods the row stands for."""
+    refusals: tuple[RefusedNodes, ...] = ()
+    """What extenders refused in the last attempt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +175,7 @@ def _queued(row: list[QueuedPodInfo], now: float) -> QueuedPodReport:
         gated_by=entry.gated_by,
         message=entry.gate_message or entry.message,
         count=len(row),
+        refusals=entry.refusals,
     )
 
 

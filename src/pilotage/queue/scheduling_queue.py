@@ -42,12 +42,16 @@ from pilotage.queue.sub_queues import (
     POD_ADDED,
     Heaps,
     InFlight,
+    Line,
+    LineOf,
     QueuedPodInfo,
     RecordedEvent,
     SortKey,
     SubQueue,
     Ticket,
     UnschedulablePods,
+    nobody_to_ask,
+    nothing_is_held,
 )
 
 Gatekeeper = Callable[[Pod], tuple[str, str] | None]
@@ -99,6 +103,7 @@ class SchedulingQueue:
         hints: HintTable,
         settings: QueueSettings | None = None,
         listeners: Sequence[OnMove] = (),
+        line_of: LineOf = nobody_to_ask,
     ) -> None:
         self._clock = SteadyClock(clock)
         self._gatekeeper = gatekeeper
@@ -111,7 +116,7 @@ class SchedulingQueue:
         """By the pod's UID; members of a group lead to the entry of their group."""
         self.has_groups = settings.has_groups
         self._groups = GroupMembers()
-        self._heaps = Heaps(sort_key)
+        self._heaps = Heaps(sort_key, line_of)
         self._sizes = dict.fromkeys(SubQueue, 0)
         self._pool = UnschedulablePods()
         self.log = DecisionLog()
@@ -367,11 +372,14 @@ class SchedulingQueue:
         sizes = self._sizes
         return sizes[SubQueue.ACTIVE] > 0 or (self._pops_backoff and sizes[SubQueue.BACKOFF] > 0)
 
-    def pop(self) -> Ticket | None:
-        """The pod to schedule next. With nothing active, a pod still in (normal) backoff is taken early."""
-        entry = self._heaps.first(SubQueue.ACTIVE)
-        if entry is None and self._pops_backoff:
-            entry = self._heaps.first(SubQueue.BACKOFF)
+    def pop(self, is_held: Callable[[Line], bool] = nothing_is_held) -> Ticket | None:
+        """The pod to schedule next, of those in no line that is held.
+
+        With nothing active, a pod still in (normal) backoff is taken early.
+        """
+        entry = self._heaps.first(SubQueue.ACTIVE, is_held)
+        if entry is None and self._pops_backoff and not self._sizes[SubQueue.ACTIVE]:
+            entry = self._heaps.first(SubQueue.BACKOFF, is_held)
             if entry is not None:
                 self._unfile(entry)
                 self._place(entry, SubQueue.ACTIVE, POP_FROM_BACKOFF)

@@ -2,6 +2,8 @@
 
 The heaps of pods that wait for their turn:
 
+Pods that may have to wait for the same others outside stand in one line each:
+
     active          as QueueSort says
     backoff         by the end of the backoff, then as QueueSort says
     error backoff   by the end of the backoff
@@ -74,6 +76,17 @@ ASIDE = (SubQueue.INCOMPLETE, SubQueue.PENDING)
 POD_ADDED = ClusterEvent(Resource.UNSCHEDULED_POD, Action.ADD)
 
 
+class RefusedNodes(msgspec.Struct, frozen=True):
+    """How many nodes an extender has refused for one reason, and some of them."""
+
+    extender: str
+    message: str
+    """"" if it gave none."""
+    is_unresolvable: bool
+    nodes: int
+    examples: tuple[str, ...]
+
+
 class QueuedPodInfo(msgspec.Struct, eq=False):
     """Everything that the queue remembers of a pod between its attempts."""
 
@@ -101,6 +114,8 @@ class QueuedPodInfo(msgspec.Struct, eq=False):
     """Number of the newest place taken in a heap: older places of this entry are void."""
     message: str = ""
     """Why the last attempt failed, for people."""
+    refusals: tuple[RefusedNodes, ...] = ()
+    """What extenders refused in the last attempt, for people too."""
     history: list[Step] | None = None
     """What happened to the pod so far; None as long as nothing out of the ordinary did: it came, and was tried."""
 
@@ -136,6 +151,21 @@ class Ticket(msgspec.Struct, eq=False):
 
 
 SortKey = Callable[[QueuedPod], tuple[float, ...]]
+Line = tuple[int, ...]
+"""Numbers of the extenders that a pod has to ask. Pods of a line that is held do not keep those of others waiting."""
+LineOf = Callable[[Pod], Line]
+
+
+def nobody_to_ask(pod: Pod) -> Line:
+    return ()
+
+
+def nothing_is_held(line: Line) -> bool:
+    return False
+
+
+_Place = tuple[tuple[float, ...], int, QueuedPodInfo]
+"""Where in a line an entry stands, and the number of that place."""
 
 HEAPS = (SubQueue.ACTIVE, SubQueue.BACKOFF, SubQueue.ERROR_BACKOFF)
 
@@ -143,40 +173,49 @@ HEAPS = (SubQueue.ACTIVE, SubQueue.BACKOFF, SubQueue.ERROR_BACKOFF)
 class Heaps:
     """Entries whose home is one of `HEAPS`."""
 
-    def __init__(self, sort_key: SortKey) -> None:
+    def __init__(self, sort_key: SortKey, line_of: LineOf = nobody_to_ask) -> None:
         self._sort_key = sort_key
-        self._heaps: dict[SubQueue, list[tuple[tuple[float, ...], int, QueuedPodInfo]]] = {home: [] for home in HEAPS}
+        self._line_of = line_of
+        self._lines: dict[SubQueue, dict[Line, list[_Place]]] = {home: {} for home in HEAPS}
+        """Of each home: a heap per line."""
         self._places = 0
 
     def push(self, entry: QueuedPodInfo) -> None:
         """Into the heap that is its home, at the place that is right now; a place that it had before is void."""
         self._places += 1
         entry.place = self._places
-        heapq.heappush(self._heaps[entry.home], (self._key(entry), entry.place, entry))
+        heap = self._lines[entry.home].setdefault(self._line_of(entry.pod), [])
+        heapq.heappush(heap, (self._key(entry), entry.place, entry))
 
     @staticmethod
     def remove(entry: QueuedPodInfo) -> None:
         entry.place = 0
 
-    def first(self, home: SubQueue) -> QueuedPodInfo | None:
-        """The head of a heap."""
-        heap = self._heaps[home]
-        while heap:
-            _, place, entry = heap[0]
-            if entry.place == place and entry.home is home:
-                return entry
-            heapq.heappop(heap)
-        return None
+    def first(self, home: SubQueue, is_held: Callable[[Line], bool] = nothing_is_held) -> QueuedPodInfo | None:
+        """The first pod of a home that stands in no line that is held."""
+        lines = self._lines[home]
+        heads = [head for line, heap in lines.items() if not is_held(line) and (head := _head(heap, home)) is not None]
+        return min(heads)[2] if heads else None
 
     def holds(self, entry: QueuedPodInfo) -> bool:
         """Is the entry in the heap that is its home? Looks at all of it; for tests."""
-        return any(place == entry.place and e is entry for _, place, e in self._heaps.get(entry.home, []))
+        heaps = self._lines.get(entry.home, {}).values()
+        return any(place == entry.place and e is entry for heap in heaps for _, place, e in heap)
 
     def _key(self, entry: QueuedPodInfo) -> tuple[float, ...]:
         if entry.home is SubQueue.ERROR_BACKOFF:
             return (entry.backoff_until,)
         order = self._sort_key(QueuedPod(entry.pod, entry.timestamp, entry.attempts, entry.first_attempt_at))
         return (entry.backoff_until, *order) if entry.home is SubQueue.BACKOFF else order
+
+
+def _head(heap: list[_Place], home: SubQueue) -> _Place | None:
+    while heap:
+        _, place, entry = heap[0]
+        if entry.place == place and entry.home is home:
+            return heap[0]
+        heapq.heappop(heap)
+    return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,8 @@ class MemoryApi:
         self._objects: dict[Key, Json] = {}
         self._gone: dict[Key, Json] = {}
         self.faults: list[Fault] = []
+        self.bindings = 0
+        """How many were asked for by the scheduler."""
         self.events: list[tuple[str, str]] = []
         """(pod, reason) of every Event that was recorded."""
 
@@ -100,6 +102,7 @@ class MemoryApi:
         return msgspec.json.encode(self._known(self._key(kind, namespace, name)))
 
     async def bind(self, namespace: str, pod: str, uid: str, node: str) -> None:
+        self.bindings += 1
         await self._suffer("bind", pod)
         key = ("Pod", namespace, pod)
         known = self._same(key, uid)

@@ -21,9 +21,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
+import yaml
+
 from pilotage.api.plugin import Plugin
 from pilotage.framework.plugin_files import LoadedPlugin, PluginFileError, load_plugin_files, named_files
-from pilotage.kube_yaml import YamlError, documents
 from pilotage.simulate.memory_api import Key
 from pilotage.simulate.scripted_plugins import ScriptError, scripted_plugin
 from pilotage.simulate.shorthands import NAMESPACE, SHORTHANDS, ShorthandError, full_object, merge_patch
@@ -92,12 +93,12 @@ def load_scenarios(path: Path) -> list[Scenario]:
 def read_document(path: Path) -> Json:
     """What stands in a scenario file of any kind; ScenarioError if it cannot be one."""
     try:
-        found = [document.value for document in documents(path.read_text(encoding="utf-8"))]
+        # Not read as kubectl reads manifests (`kube_yaml`): there `n` is false, and here the name of a node.
+        document = yaml.load(path.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except (OSError, UnicodeDecodeError) as error:
         raise ScenarioError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
-    except YamlError as error:
-        raise ScenarioError(f"{path}: is not YAML: {error}") from error
-    document = found[0] if len(found) == 1 else None
+    except yaml.YAMLError as error:
+        raise ScenarioError(f"{path}: is not YAML: {' '.join(str(error).split())}") from error
     if not isinstance(document, dict) or document.get("version") != 1:
         raise ScenarioError(f'{path}: is no scenario file; it should begin with "version: 1"')
     return document

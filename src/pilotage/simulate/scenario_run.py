@@ -18,6 +18,8 @@ from pilotage.config.problems import ConfigError
 from pilotage.framework.errors import ProfileError
 from pilotage.framework.plugin_files import LoadedPlugin
 from pilotage.simulate.expectations import first_difference
+from pilotage.simulate.extenders_file import ExtendersScenario, extenders_scenarios
+from pilotage.simulate.extenders_run import extenders_difference
 from pilotage.simulate.memory_api import Fault, Key, MemoryApi
 from pilotage.simulate.queueing_file import ConfigScenario, QueueingScenario, queueing_scenarios
 from pilotage.simulate.queueing_run import queueing_difference
@@ -76,7 +78,7 @@ def _with_bind_plugins(scenario: Scenario) -> dict[str, Any]:
     return {**scenario.config, "profiles": [{"schedulerName": "default-scheduler", "plugins": {"bind": bind}}]}
 
 
-AnyScenario = Scenario | QueueingScenario | ConfigScenario
+AnyScenario = Scenario | ExtendersScenario | QueueingScenario | ConfigScenario
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +102,10 @@ def load_any(path: Path) -> list[AnyScenario]:
             return reject_repeated(path, [*queueing_scenarios(path, document)])
         case "scheduling":
             return [*scheduling_scenarios(path, document)]
+        case "extenders":
+            return [*extenders_scenarios(path, document)]
         case other:
-            raise ScenarioError(f'{path}: is of an unknown kind "{other}"; there are: scheduling, queueing')
+            raise ScenarioError(f'{path}: is of an unknown kind "{other}"; there are: scheduling, extenders, queueing')
 
 
 def with_plugins(scenario: AnyScenario, loaded: Sequence[LoadedPlugin]) -> AnyScenario:
@@ -116,12 +120,16 @@ def reject_unplayable(scenario: AnyScenario) -> None:
     """ScenarioError if there is no such scheduler. (Configurations of queueing are looked at when a file is read.)"""
     if isinstance(scenario, Scenario):
         scenario_options(scenario)
+    elif isinstance(scenario, ExtendersScenario):
+        scenario_options(scenario.setting)
 
 
 def run_scenario(scenario: AnyScenario) -> ScenarioOutcome:
     """Play a scenario to its end or its first difference; ScenarioError if there is no such scheduler."""
     if isinstance(scenario, Scenario):
         return asyncio.run(play(scenario))
+    if isinstance(scenario, ExtendersScenario):
+        return ScenarioOutcome(scenario, extenders_difference(scenario, scenario_options(scenario.setting)))
     return ScenarioOutcome(scenario, queueing_difference(scenario))
 
 

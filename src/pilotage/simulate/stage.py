@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from pilotage.assembly import SchedulerOptions, build_scheduler
+from pilotage.assembly import ConnectExtender, SchedulerOptions, build_scheduler
 from pilotage.clock import Clock
 from pilotage.cycle.observer import SchedulerObserver
+from pilotage.extenders.http_transport import HttpExtender
 from pilotage.model import Pod
-from pilotage.queue.pod_groups import GroupTicket, QueuedGroup
+from pilotage.model.pod_group import PodGroup
+from pilotage.queue.pod_groups import QueuedGroup
 from pilotage.queue.scheduling_queue import BACKOFF_COMPLETE, POP_FROM_BACKOFF
 from pilotage.queue.sub_queues import HEAPS, QueuedPodInfo, SubQueue
 from pilotage.rng import seeded
@@ -30,7 +32,11 @@ class Stage(SchedulerObserver):
     """One scheduler with its cluster, and a memory of what has moved."""
 
     def __init__(
-        self, options: SchedulerOptions, tasks: asyncio.TaskGroup, make_api: Callable[[Clock], MemoryApi] = MemoryApi
+        self,
+        options: SchedulerOptions,
+        tasks: asyncio.TaskGroup,
+        make_api: Callable[[Clock], MemoryApi] = MemoryApi,
+        connect_extender: ConnectExtender = HttpExtender,
     ) -> None:
         self.clock = VirtualClock()
         self.api = make_api(self.clock)
@@ -45,7 +51,9 @@ class Stage(SchedulerObserver):
         self.requeued: set[str] = set()
         self._pool_before: set[str] = set()
         self._injections: dict[str, Callable[[], None]] = {}
-        self.scheduler = build_scheduler(self.api, self.clock, seeded(1), replace(options, observer=self))
+        self.scheduler = build_scheduler(
+            self.api, self.clock, seeded(1), replace(options, observer=self), connect_extender=connect_extender
+        )
         self.queue = self.scheduler.queue
         self._tasks = tasks
         self.api.connect(self.scheduler.intake, self.scheduler.cluster)
@@ -90,19 +98,19 @@ class Stage(SchedulerObserver):
                 await self.scheduler.inbox.arrival()
 
     def _cycle(self) -> bool:
-        ticket = self.scheduler.run_cycle(self._tasks)
-        if ticket is None:
-            return False
-        if isinstance(ticket, GroupTicket):
-            self.popped.append(f"group:{ticket.entry.group.name}")
-            self.group_attempts[ticket.entry.group.name] += 1
-        else:
-            self.popped.append(ticket.pod.name)
-        for one in ticket.members if isinstance(ticket, GroupTicket) else [ticket]:
-            self.attempts[one.uid] += 1
-        return True
+        return self.scheduler.run_cycle(self._tasks)
 
     # --- what the scheduler does -------------------------------------------------------------------------------
+
+    def cycle_began(self, pod: Pod) -> None:
+        self.popped.append(pod.name)
+        self.attempts[pod.uid] += 1
+
+    def group_cycle_began(self, group: PodGroup, pods: Sequence[Pod]) -> None:
+        self.popped.append(f"group:{group.name}")
+        self.group_attempts[group.name] += 1
+        for pod in pods:
+            self.attempts[pod.uid] += 1
 
     def searched(self, pod: Pod) -> None:
         action = self._injections.pop(pod.name, None)

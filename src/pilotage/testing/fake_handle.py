@@ -54,6 +54,7 @@ from pilotage.testing.virtual_clock import VirtualClock
 class NoVictims:
     """A search for victims that found none."""
 
+    is_reviewed: bool = False
     best: Candidate | None = None
     candidates: Sequence[Candidate] = ()
     errors: Sequence[Exception] = ()

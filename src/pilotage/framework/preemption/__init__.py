@@ -6,6 +6,7 @@ Nothing here changes anything outside of it.
     first_step  nodes that no eviction can help, told apart in columns
     walk        one node after the other until there are enough candidates
     victims     who would have to go from one node
+    review      candidates that extenders look at before one of them is chosen
     budgets     whom a disruption budget protects
 """
 

@@ -20,6 +20,7 @@ from pilotage.framework.dry_run import DryRun
 from pilotage.framework.preemption.budgets import DisruptionBudgets
 from pilotage.framework.preemption.first_step import FirstStep
 from pilotage.framework.preemption.outcomes import Outcomes
+from pilotage.framework.preemption.review import REVIEW, CandidatesFound, ReviewedSearch
 from pilotage.framework.preemption.walk import Walk
 from pilotage.framework.profile import Profile
 from pilotage.model import Pod
@@ -56,10 +57,15 @@ class Preemption:
         self._first_step = FirstStep(profile, nodes)
         self._searches = ClassMemory(profile, nodes, nominations, self._new, self._update, _KEPT_CLASSES)
 
-    def search(self, state: CycleState, pod: Pod, rows: Rows, wanted: int, policy: VictimPolicy | None = None) -> Walk:
+    def search(
+        self, state: CycleState, pod: Pod, rows: Rows, wanted: int, policy: VictimPolicy | None = None
+    ) -> Walk | ReviewedSearch:
         """Try the rows in this order until `wanted` candidates are found, one of them without a violation."""
         if policy is not None:
             return self._search_by(policy, state, pod, rows, wanted)
+        review = state.get(REVIEW)
+        if review is not None and review.answer is not None:
+            return ReviewedSearch(review.answer)
         outcomes = (self._searches.get(state, pod) or self._new(pod)).outcomes
         own = self._nodes.row(self._nominations.node_of(pod.uid))
         if own is not None:
@@ -69,6 +75,8 @@ class Preemption:
         self._judge_in_columns(state, pod, outcomes, rows)
         walk = Walk(self._dry_run.filters_of(state, pod), self._dry_run, self._nodes, self._budgets, outcomes)
         walk.go(rows, wanted)
+        if review is not None and walk.candidates:
+            raise CandidatesFound(walk.candidates)
         return walk
 
     def _search_by(self, policy: VictimPolicy, state: CycleState, pod: Pod, rows: Rows, wanted: int) -> Walk:

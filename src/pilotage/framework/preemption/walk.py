@@ -29,6 +29,8 @@ _UNDECIDED = Rejected(ABSENT_PLUGIN, Reject(Reason("Undecided", "filters disagre
 class Walk:
     """Implements `pilotage.api.preemption.VictimSearch`; valid until the cluster changes."""
 
+    is_reviewed = False
+
     def __init__(
         self,
         filters: PodFilters,

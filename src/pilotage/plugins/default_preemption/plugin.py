@@ -119,17 +119,22 @@ class DefaultPreemption(Plugin, PreEnqueue, PostFilter, PodGroupPostFilter):
     # --- the decision ------------------------------------------------------------------------------------------
 
     def post_filter(self, state: CycleState, pod: Pod, rejected: RejectedNodes) -> Nominate | Rejection:
-        self._handle.count("scheduler_preemption_attempts_total")
         known: Pod | None = self._handle.objects("Pod").get(pod.key)
         if known is None or known.uid != pod.uid:
             raise LookupError(f'preemption: pod "{pod.name}" not found')
         objection = self._objection(known, rejected)
         if objection is not None:
+            self._handle.count("scheduler_preemption_attempts_total")
             return Reject(objection)
         search = self._search(state, known, rejected.resolvable_rows())
+        # Not before: if extenders have to be asked about what was found, this is run again with their answer.
+        self._handle.count("scheduler_preemption_attempts_total")
         candidate = search.best
+        if candidate is None and search.errors:
+            raise RuntimeError(f"preemption: {_joined(search.errors)}")
         if candidate is None:
-            return Nominate("", f"preemption: {search.message()}", search.rejectors())
+            cleared = None if search.is_reviewed else ""
+            return Nominate(cleared, f"preemption: {search.message()}", search.rejectors())
         if self._would_evict(candidate) and self._handle.awaits_view(known):
             return Reject(_STALE_VIEW)
         self._handle.observe("scheduler_preemption_victims", len(candidate.victims))
@@ -160,10 +165,7 @@ class DefaultPreemption(Plugin, PreEnqueue, PostFilter, PodGroupPostFilter):
             # Not always the same nodes are to be disturbed.
             start = self._handle.rng.randrange(len(rows))
             rows = np.concatenate((rows[start:], rows[:start]))
-        search = self._handle.search_victims(state, pod, rows, self._wanted(len(rows)))
-        if search.best is None and search.errors:
-            raise RuntimeError(f"preemption: {_joined(search.errors)}")
-        return search
+        return self._handle.search_victims(state, pod, rows, self._wanted(len(rows)))
 
     def _wanted(self, potential: int) -> int:
         """How many candidates are enough."""

@@ -1,0 +1,144 @@
+"""Where a pod would go if extenders have a say.
+
+As pure as `placement`: what they have said comes in as `Advice`, and what they have to be asked first goes out as a
+question. Their answers are applied to the cluster as it is then: a node that they kept may be full by now, and one
+that they were not asked about is left for the next attempt, which its own event brings about.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import numpy as np
+
+from pilotage.api.results import Reason
+from pilotage.api.state import CycleState
+from pilotage.api.table import Mask, Rows
+from pilotage.cycle.placement import NoNodes, Placed, ProfileEngine, Unplaced, diagnose, nominated_row, unplaced
+from pilotage.extenders.extender import ExtenderError, Filtered, NodeRefusal
+from pilotage.extenders.extenders import Advice, Extenders, NodesQuestion, Points, Question, VictimsQuestion
+from pilotage.framework.diagnosis import Diagnosis, RejectedRows
+from pilotage.framework.preemption.review import REVIEW, CandidatesFound, Review
+from pilotage.framework.runner import PreFilterOutcome
+from pilotage.framework.shared_columns import REFUSED, choose
+from pilotage.model import Node, Pod
+from pilotage.queue.sub_queues import RefusedNodes
+
+EXTENDER: Final = "Extender"
+"""What all extenders are called among the plugins that rejected a pod."""
+_EXAMPLES: Final = 3
+_SILENT: Final = NodeRefusal("", "", unresolvable=True)
+
+
+@dataclass(slots=True)
+class Council:
+    """The extenders that are interested in a pod, and what they have said of it in this attempt."""
+
+    extenders: Extenders
+    nodes: Mapping[str, Node]
+    rng: random.Random
+    advice: Advice = field(default_factory=Advice)
+
+
+def place_advised(engine: ProfileEngine, state: CycleState, pod: Pod, council: Council) -> Placed | Unplaced | Question:
+    """As `place`; a question if there is one to be answered first, ExtenderError if it could not be answered."""
+    names, advice = engine.nodes.names, council.advice
+    if not len(engine.nodes):
+        raise NoNodes
+    if council.extenders.asked_about_victims(pod):
+        state[REVIEW] = Review(advice.victims)
+    try:
+        outcome = engine.runner.pre_filter(state, pod)
+        if outcome.rejected is not None:
+            return unplaced(engine, state, pod, diagnose(engine, state, pod, outcome))
+        nominated = nominated_row(engine, pod)
+        if nominated is not None and engine.evaluator.dry_run.rejection_as_nominated(state, pod, nominated) is None:
+            if not council.extenders.asked_about_nodes(pod):
+                return Placed(names[nominated], 0)
+            if advice.nominated is None and advice.nodes is None:
+                return NodesQuestion(pod, [council.nodes[names[nominated]]], is_nominated=True)
+            if advice.nominated is not None and names[nominated] in advice.nominated.kept:
+                return Placed(names[nominated], 0)
+        return _searched(engine, state, pod, outcome, council)
+    except CandidatesFound as found:
+        return VictimsQuestion(pod, found.candidates)
+
+
+def _searched(
+    engine: ProfileEngine, state: CycleState, pod: Pod, outcome: PreFilterOutcome, council: Council
+) -> Placed | Unplaced | Question:
+    advice, extenders = council.advice, council.extenders
+    filtered = advice.nodes
+    if filtered is None:
+        found = engine.evaluator.found(state, pod, outcome.allowed)
+        if not len(found):
+            return unplaced(engine, state, pod, diagnose(engine, state, pod, outcome))
+        names = [engine.nodes.names[row] for row in found.tolist()]
+        if extenders.asked_about_nodes(pod) or (len(names) > 1 and extenders.line_of(pod)):
+            return NodesQuestion(pod, [council.nodes[name] for name in names])
+        # Whoever is interested in the pod and scores nothing gives every node the same.
+        filtered = Filtered(tuple(names))
+        council.advice = replace(advice, nodes=filtered, points=Points({}, frozenset(names)))
+    if isinstance(filtered, ExtenderError):
+        raise filtered
+    feasible = engine.evaluator.feasible(state, pod, outcome.allowed)
+    kept = feasible & engine.nodes.rows_of(frozenset(filtered.kept))
+    rows = np.flatnonzero(kept)
+    if len(rows):
+        return _best(engine, state, pod, rows, council)
+    diagnosis = diagnose(engine, state, pod, outcome)
+    _note_refusals(diagnosis, feasible, filtered)
+    return unplaced(engine, state, pod, diagnosis)
+
+
+def refusals_in(advice: Advice) -> tuple[RefusedNodes, ...]:
+    """What extenders have refused in an attempt, for people: by extender and reason."""
+    if not isinstance(advice.nodes, Filtered):
+        return ()
+    nodes_of: dict[NodeRefusal, list[str]] = {}
+    for name, refusal in sorted(advice.nodes.refused.items()):
+        nodes_of.setdefault(refusal, []).append(name)
+    return tuple(
+        RefusedNodes(refusal.extender, refusal.message, refusal.unresolvable, len(names), tuple(names[:_EXAMPLES]))
+        for refusal, names in nodes_of.items()
+    )
+
+
+def _best(engine: ProfileEngine, state: CycleState, pod: Pod, rows: Rows, council: Council) -> Placed:
+    """Extenders' points are added; ties between nodes of which they said something are broken by chance."""
+    names, points = engine.nodes.names, council.advice.points
+    totals = engine.evaluator.totals_among(state, pod, rows) + _points(points, [names[row] for row in rows.tolist()])
+    best = int(totals.max())
+    tied = rows[totals == best].tolist()
+    named = [row for row in tied if names[row] in points.named]
+    if len(tied) == 1 or named:
+        row = council.rng.choice(named) if named else tied[0]
+    else:
+        places = np.full(len(names), REFUSED, dtype=np.int64)
+        places[rows] = 0
+        places[tied] = 1
+        row = choose(places, engine.nodes)
+        assert row is not None
+    return Placed(names[row], best)
+
+
+def _points(points: Points, names: list[str]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    return np.array([points.by_node.get(name, 0) for name in names], dtype=np.int64)
+
+
+def _note_refusals(diagnosis: Diagnosis, feasible: Mask, filtered: Filtered) -> None:
+    """Into the diagnosis what was said of nodes that would do; nothing was said of those that were not sent."""
+    rows_of: dict[tuple[str, bool], list[int]] = {}
+    for row in np.flatnonzero(feasible).tolist():
+        refusal = filtered.refused.get(diagnosis.node_names[row], _SILENT)
+        rows_of.setdefault((refusal.message, refusal.unresolvable), []).append(row)
+    for (message, is_unresolvable), rows in rows_of.items():
+        mask = np.zeros(len(diagnosis.node_names), dtype=np.bool_)
+        mask[rows] = True
+        reason = Reason("RefusedByExtender", message, unresolvable=is_unresolvable)
+        diagnosis.add(RejectedRows(EXTENDER, reason, mask))
+    if filtered.refused:
+        diagnosis.rejectors.add(EXTENDER)

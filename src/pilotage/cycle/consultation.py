@@ -1,0 +1,98 @@
+"""Extenders are asked beside the cycles, so that nobody waits for them but the pods that they are asked about.
+
+    cycle -> question -> task that asks -> answer -> the pod's cycle runs again, with the answer
+
+Meanwhile the pod is in flight. An extender decides about one pod after the other, as kube-scheduler makes it: while it
+is asked, the pods that have to ask it too stay in the queue, in their order (`is_held`), and all others pass.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import deque
+from dataclasses import replace
+from typing import NamedTuple
+
+from pilotage.cluster.state import Cluster
+from pilotage.cycle.advised_placement import Council
+from pilotage.cycle.inbox import Inbox
+from pilotage.extenders.extender import ExtenderError
+from pilotage.extenders.extenders import Advice, Extenders, NodesQuestion, Question
+from pilotage.model import Pod
+from pilotage.queue.sub_queues import Line, Ticket
+
+
+class Answered(NamedTuple):
+    """A pod whose question was answered."""
+
+    ticket: Ticket
+    advice: Advice
+
+
+class Consultation:
+    """Which pods are being asked about, and which were answered."""
+
+    def __init__(self, extenders: Extenders, cluster: Cluster, inbox: Inbox, rng: random.Random) -> None:
+        self._extenders = extenders
+        self._cluster = cluster
+        self._inbox = inbox
+        self._rng = rng
+        self._busy: dict[str, frozenset[int]] = {}
+        """By UID of the pod that is asked about: the numbers of the extenders that others wait for."""
+        self._asking: dict[str, tuple[Ticket, asyncio.Task[None]]] = {}
+        self._answered: deque[Answered] = deque()
+
+    def council(self, pod: Pod, advice: Advice) -> Council | None:
+        """Whom to ask about the pod; None: nobody."""
+        if not self._extenders or not any(one.is_interested(pod) for one in self._extenders.all):
+            return None
+        return Council(self._extenders, self._cluster.objects("Node"), self._rng, advice)
+
+    def is_held(self, line: Line) -> bool:
+        """Is an extender that pods of this line have to ask just asked about another pod?"""
+        return bool(self._busy) and any(not busy.isdisjoint(line) for busy in self._busy.values())
+
+    def ask(self, ticket: Ticket, question: Question, advice: Advice, tasks: asyncio.TaskGroup) -> None:
+        """Begin; the ticket is `answered` later."""
+        uid = ticket.uid
+        self._busy[uid] = frozenset(self._extenders.line_of(ticket.pod))
+        work = self._ask(ticket, question, advice)
+        self._asking[uid] = ticket, tasks.create_task(work, name="question to extenders")
+
+    async def _ask(self, ticket: Ticket, question: Question, advice: Advice) -> None:
+        try:
+            advice = await self._extenders.answer(question, advice)
+        except Exception as error:  # a bug: the pod must not be lost with it
+            failed = ExtenderError(f"asking the extenders failed: {type(error).__name__}: {error}")
+            is_about_nodes = isinstance(question, NodesQuestion)
+            advice = replace(advice, nodes=failed) if is_about_nodes else replace(advice, victims=failed)
+        del self._asking[ticket.uid]
+        self._answered.append(Answered(ticket, advice))
+        self._inbox.wake()
+
+    def next_answered(self) -> Answered | None:
+        """The next pod whose cycle can go on. It is asked about no longer."""
+        if not self._answered:
+            return None
+        found = self._answered.popleft()
+        del self._busy[found.ticket.uid]
+        return found
+
+    @property
+    def has_answered(self) -> bool:
+        return bool(self._answered)
+
+    def abandon(self) -> list[Ticket]:
+        """Ask nobody any more; the tickets of the pods that were asked about."""
+        tickets = [answered.ticket for answered in self._answered]
+        for ticket, task in self._asking.values():
+            task.cancel()
+            tickets.append(ticket)
+        self._asking.clear()
+        self._answered.clear()
+        self._busy.clear()
+        return tickets
+
+    async def close(self) -> None:
+        await self._extenders.close()
