@@ -220,8 +220,8 @@ def test_names_of_plugins_know_where_they_were_written() -> None:
             "extenders[0].tlsConfig.keyFile: Required value: a client certificate and its key come together",
         ),
         (
-            "extenders: [{urlPrefix: 'https://x', tlsConfig: {keyData: '?'}}]",
-            "extenders[0].tlsConfig.keyData: Invalid value: is not base64",
+            "extenders: [{urlPrefix: 'https://x', tlsConfig: {caData: '?'}}]",
+            "extenders[0].tlsConfig.caData: Invalid value: is not base64",
         ),
         (
             "extenders: [{urlPrefix: 'https://x', enableHttps: true}]",

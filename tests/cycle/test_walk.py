@@ -33,6 +33,8 @@ ONLY_LOOKS_ON = {
     "cycle/observer.py": "who supervises or simulates",
     "cycle/slow_plugins.py": "CPU time of plugins",
     "cycle/unserved_pods.py": "Event and log of fields without effect",
+    "cycle/consultation.py": "says that there are no extenders",
+    "extenders/extenders.py": "says that there are no extenders",
     "framework/plugin_meter.py": "metrics of plugins",
 }
 """What runs and is not counted, with what it is for: a pod would have the same place without it."""

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from typing import Final
 
+import msgspec
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pilotage.api.results import Reason
 from pilotage.api.state import CycleState
@@ -33,14 +35,13 @@ _EXAMPLES: Final = 3
 _SILENT: Final = NodeRefusal("", "", unresolvable=True)
 
 
-@dataclass(slots=True)
-class Council:
+class Council(Struct, eq=False):
     """The extenders that are interested in a pod, and what they have said of it in this attempt."""
 
     extenders: Extenders
     nodes: Mapping[str, Node]
     rng: random.Random
-    advice: Advice = field(default_factory=Advice)
+    advice: Advice = msgspec.field(default_factory=Advice)
 
 
 def place_advised(engine: ProfileEngine, state: CycleState, pod: Pod, council: Council) -> Placed | Unplaced | Question:

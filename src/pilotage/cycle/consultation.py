@@ -11,8 +11,9 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import deque
-from dataclasses import replace
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from pilotage.cluster.state import Cluster
 from pilotage.cycle.advised_placement import Council

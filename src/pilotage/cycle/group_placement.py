@@ -8,7 +8,9 @@ so that nothing of a group that does not fit stays behind. It is synchronous, an
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
+from msgspec import Struct
 
 from pilotage.api.group_members import PodGroups
 from pilotage.api.pod_groups import Placement, ProposedPlacement
@@ -25,8 +27,7 @@ IS_UNSCHEDULABLE = "pod group is unschedulable"
 NO_PLACEMENTS = "no feasible placements found"
 
 
-@dataclass(frozen=True, slots=True)
-class Quorum:
+class Quorum(Struct, frozen=True):
     """How far a group is from its minimum: what the plugin GangScheduling says of a placement."""
 
     min_count: int
@@ -49,8 +50,7 @@ class Quorum:
         return f"minCount ({self.min_count}) {state}: {self.scheduled} scheduled, {self.remaining} remaining"
 
 
-@dataclass(slots=True)
-class Member:
+class Member(Struct, eq=False):
     """A member in the cycle of its group, and what became of it."""
 
     pod: Pod
@@ -67,12 +67,11 @@ class Member:
     error: Exception | None = None
 
 
-@dataclass(slots=True)
-class GroupOutcome:
+class GroupOutcome(Struct, eq=False):
     """How the search for places ended."""
 
     members: Sequence[Member]
-    reasons: list[str] = field(default_factory=list)
+    reasons: list[str] = msgspec.field(default_factory=list)
     """Why the group does not fit; none if it does."""
     error: str = ""
     """What went wrong."""

@@ -10,7 +10,8 @@ Pods of a group that is disrupted as a whole go or stay together, wherever they 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from pilotage.api.group_members import PodGroups, group_key
 from pilotage.api.pod_groups import GroupVictims
@@ -26,8 +27,7 @@ from pilotage.model.pod_group import PodGroup
 NO_VICTIMS = "No preemption victims found for incoming preemptor"
 
 
-@dataclass(frozen=True, slots=True)
-class Unit:
+class Unit(Struct, frozen=True):
     """Pods that go or stay together."""
 
     pods: tuple[Pod, ...]

@@ -10,11 +10,11 @@ import json
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final, Protocol
 
 import msgspec
+from msgspec import Struct
 
 from pilotage.api.preemption import Candidate
 from pilotage.clock import Clock
@@ -60,8 +60,7 @@ class ExtenderTransport(Protocol):
     async def close(self) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class NodeRefusal:
+class NodeRefusal(Struct, frozen=True):
     """An extender does not want the pod on a node."""
 
     extender: str
@@ -70,16 +69,14 @@ class NodeRefusal:
     unresolvable: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Filtered:
+class Filtered(Struct, frozen=True):
     """What is left of the nodes that were sent, and why the others are not."""
 
     kept: tuple[str, ...]
-    refused: Mapping[str, NodeRefusal] = field(default_factory=dict)
+    refused: Mapping[str, NodeRefusal] = msgspec.field(default_factory=dict)
 
 
-@dataclass(slots=True)
-class _Call:
+class _Call(Struct, eq=False):
     outcome: str = "ok"
 
 

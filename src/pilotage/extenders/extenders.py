@@ -10,7 +10,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pilotage.api.preemption import Candidate, VictimPolicy
 from pilotage.extenders.extender import Extender, ExtenderError, Filtered, NodeRefusal, Victims
@@ -24,8 +27,7 @@ PodsOn = Callable[[str], Sequence[Pod] | None]
 _POLICY = VictimPolicy()
 
 
-@dataclass(frozen=True, slots=True)
-class NodesQuestion:
+class NodesQuestion(Struct, frozen=True):
     """On which of these nodes, on which the pod fits, may it be, and how good are they?"""
 
     pod: Pod
@@ -34,8 +36,7 @@ class NodesQuestion:
     """It is about the nominated node alone, which is not scored."""
 
 
-@dataclass(frozen=True, slots=True)
-class VictimsQuestion:
+class VictimsQuestion(Struct, frozen=True):
     """Which of these candidates are left for preemption?"""
 
     pod: Pod
@@ -45,22 +46,20 @@ class VictimsQuestion:
 Question = NodesQuestion | VictimsQuestion
 
 
-@dataclass(frozen=True, slots=True)
-class Points:
+class Points(Struct, frozen=True):
     """What extenders add to the totals of nodes."""
 
-    by_node: dict[str, int] = field(default_factory=dict)
+    by_node: dict[str, int] = msgspec.field(default_factory=dict)
     named: frozenset[str] = frozenset()
     """Nodes about which at least one of them said something: ties between them are broken by chance."""
 
 
-@dataclass(frozen=True, slots=True)
-class Advice:
+class Advice(Struct, frozen=True):
     """What was said about a pod in this attempt; None: nobody was asked yet."""
 
     nominated: Filtered | None = None
     nodes: Filtered | ExtenderError | None = None
-    points: Points = field(default_factory=Points)
+    points: Points = msgspec.field(default_factory=Points)
     victims: tuple[Candidate, ...] | ExtenderError | None = None
 
 

@@ -34,6 +34,7 @@ class Found:
         self.candidates = candidates
         self.best = min(candidates, key=lambda c: c.cost) if candidates else None
         self.errors = errors
+        self.is_reviewed = False
 
     def rejectors(self) -> frozenset[str]:
         return frozenset(["Volumes"])
