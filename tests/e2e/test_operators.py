@@ -151,7 +151,7 @@ def test_queue_and_explain_name_who_holds_a_pod_and_count_equal_ones(sandbox: Sa
 
 
 def test_what_has_no_effect_is_said_to_operator_and_owner(sandbox: SandboxProcess) -> None:
-    gates = "--feature-gates=GenericWorkload=true,SchedulerPopFromBackoffQ=false"
+    gates = "--feature-gates=DRAListTypeAttributes=true,SchedulerPopFromBackoffQ=false"
     scheduler = Background("run", "--kubeconfig", sandbox.kubeconfig, "--secure-port=0", gates)
     group = '{"spec": {"schedulingGroup": {"podGroupName": "g"}}}'
     sandbox.kubectl("run", "member", "--image=x", "--overrides", group)
@@ -161,7 +161,9 @@ def test_what_has_no_effect_is_said_to_operator_and_owner(sandbox: SandboxProces
     told = pilotage("explain", "member", "--kubeconfig", sandbox.kubeconfig)
     assert "Not served:\n  spec.schedulingGroup" in told.stdout
     assert scheduler.end() == 0
-    assert "feature gate GenericWorkload=true has no effect: Pilotage works as if it were false" in scheduler.stderr
+    assert (
+        "feature gate DRAListTypeAttributes=true has no effect: Pilotage works as if it were false" in scheduler.stderr
+    )
     assert "SchedulerPopFromBackoffQ" not in scheduler.stderr
     assert "field=spec.schedulingGroup profile=default-scheduler pods=1 pod=default/member" in scheduler.stderr
 

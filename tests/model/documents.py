@@ -151,6 +151,28 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
             "conditions": [CONDITION],
         },
     },
+    "podgroups": {
+        "spec": {
+            "schedulingPolicy": {"basic": {}, "gang": {"minCount": 3}},
+            "schedulingConstraints": {"topology": [{"key": "rack"}]},
+            "disruptionMode": {"single": {}, "all": {}},
+            "priorityClassName": "high",
+            "priority": 7,
+            "preemptionPolicy": "Never",
+        },
+        "status": {
+            "conditions": [
+                {
+                    "type": "PodGroupInitiallyScheduled",
+                    "status": "False",
+                    "reason": "Unschedulable",
+                    "message": "m",
+                    "observedGeneration": 2,
+                    "lastTransitionTime": "2026-01-01T00:00:00Z",
+                }
+            ]
+        },
+    },
     "poddisruptionbudgets": {
         "spec": {
             "minAvailable": "50%",

@@ -15,7 +15,7 @@ SERVED = {
     "TaintToleration": {"preFilter", "filter", "preScore", "score"},
     "NodeAffinity": {"preFilter", "filter", "preScore", "score"},
     "NodePorts": {"preFilter", "filter"},
-    "NodeResourcesFit": {"preFilter", "filter", "preScore", "score"},
+    "NodeResourcesFit": {"preFilter", "filter", "preScore", "score", "placementScore"},
     "NodeResourcesBalancedAllocation": {"preScore", "score"},
     "ImageLocality": {"score"},
     "VolumeRestrictions": {"preFilter", "filter"},
@@ -25,9 +25,12 @@ SERVED = {
     "PodTopologySpread": {"preFilter", "filter", "preScore", "score"},
     "InterPodAffinity": {"preFilter", "filter", "preScore", "score"},
     "DynamicResources": {"preEnqueue", "preFilter", "filter", "postFilter", "score", "reserve", "preBind"},
-    "DefaultPreemption": {"preEnqueue", "postFilter"},
+    "DefaultPreemption": {"preEnqueue", "postFilter", "podGroupPostFilter"},
     "DefaultBinder": {"bind"},
     "NodeDeclaredFeatures": {"preFilter", "filter"},
+    "GangScheduling": {"preEnqueue", "permit"},
+    "TopologyPlacementGenerator": {"placementGenerate"},
+    "PodGroupPodsCount": {"placementScore"},
 }
 
 

@@ -30,7 +30,12 @@ LONGEST_BACKOFF_SECONDS = 30
 _CLAIM_FIRST = "a pod whose claim is missing is rejected by VolumeRestrictions, before this plugin is asked"
 _MIGRATION = "only whether a plugin is migrated matters, and nothing that the plugin rejects depends on that any more"
 _OWN_FEATURES = "what the features follow from cannot be changed in a pending pod"
+_GROUPS = "groups are woken as one: tests/simulate/test_group_scenarios.py shows it"
 NOT_SHOWN = {
+    ("GangScheduling", "AssignedPodAdd"): _GROUPS,
+    ("GangScheduling", "UnscheduledPodAdd"): _GROUPS,
+    ("GangScheduling", "scheduling.k8s.io/PodGroupAdd"): _GROUPS,
+    ("GangScheduling", "scheduling.k8s.io/PodGroupUpdate"): _GROUPS,
     ("DefaultPreemption", "AssignedPodDelete"): "its hint always skips: the event only opens its gate",
     ("NodeName", "NodeAdd"): "a pod that names its node never comes into the queue",
     ("NodeVolumeLimits", "PersistentVolumeClaimAdd"): _CLAIM_FIRST,

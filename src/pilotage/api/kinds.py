@@ -24,7 +24,7 @@ import msgspec
 
 from pilotage.model import KINDS, KindInfo, kind_of
 from pilotage.model.codec import Codec
-from pilotage.model.kinds import WATCHED, named
+from pilotage.model.kinds import POD_GROUPS, WATCHED, named
 from pilotage.model.meta import ApiObject
 from pilotage.model.suggestions import suggestion
 
@@ -173,7 +173,7 @@ class WatchedKinds:
         self, watches: Mapping[str, Iterable[Kind]] | None = None, own: Mapping[str, KindInfo] | None = None
     ) -> None:
         """`watches` is what each enabled plugin names, by the plugin's name; `own` how the other kinds are read."""
-        self.own: Mapping[str, KindInfo] = own or {plural: KINDS[plural] for plural in WATCHED}
+        self.own: Mapping[str, KindInfo] = own or {plural: KINDS[plural] for plural in (*WATCHED, POD_GROUPS)}
         """The kinds that every scheduler watches, by plural."""
         self._keys: dict[str | Kind, str] = {info.kind: info.kind for info in self.own.values()}
         self._ambiguous: set[str] = set()

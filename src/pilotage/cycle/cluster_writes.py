@@ -25,6 +25,7 @@ from pilotage.model import Pod
 from pilotage.queue.sub_queues import QueuedPodInfo, SubQueue
 
 SCHEDULING_GATED: Final = "SchedulingGated"
+_HELD_BACK: Final = (SubQueue.GATED, SubQueue.INCOMPLETE)
 
 
 class ClusterWrites:
@@ -108,11 +109,11 @@ class DelayedGatedStatus:
 
     def on_move(self, entry: QueuedPodInfo, _: str) -> None:
         """Listens to the queue."""
-        if entry.home is SubQueue.GATED and entry.pod.uid not in self._due:
+        if entry.home in _HELD_BACK and entry.pod.uid not in self._due:
             self._new[entry.pod.uid] = entry
 
     def tick(self) -> None:
         due, self._due, self._new = self._due, self._new, {}
         for entry in due.values():
-            if entry.home is SubQueue.GATED:
+            if entry.home in _HELD_BACK:
                 self._writes.write_gated(entry.pod, entry.gate_message)

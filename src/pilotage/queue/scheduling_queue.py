@@ -266,7 +266,15 @@ class SchedulingQueue:
                 del self._entries[uid]
             members += entry.members.values()
         for member in members:
-            self._groups.set_aside(member, key)
+            self._set_aside(member, key)
+
+    def _set_aside(self, member: QueuedPodInfo, key: str) -> None:
+        self._groups.set_aside(member, key)
+        if member.home is SubQueue.INCOMPLETE:
+            name = key.partition("/")[2]
+            member.gate_message = f'waiting for pod group "{name}": there is none of that name'
+            for tell in self._listeners:
+                tell(member, POD_ADDED.label)
 
     def _group_key(self, pod: Pod) -> str:
         """The key of the pod's group; "" if it is scheduled by itself."""
@@ -276,7 +284,7 @@ class SchedulingQueue:
         """A member came, or came back: into the entry of its group, if there is to be one."""
         group, entry = self._groups.known.get(key), self._groups.queued.get(key)
         if group is None or (entry is None and self._groups.in_cycle == key):
-            self._groups.set_aside(member, key)
+            self._set_aside(member, key)
             return
         if entry is None:
             entry = QueuedGroup(member.pod, member.timestamp, group=group, members={})

@@ -57,6 +57,9 @@ class Handle:
         self._at = at
         self.is_view_stale = False
 
+    def watches(self, kind: str) -> bool:
+        return False
+
     def awaits_view(self, pod: Pod) -> bool:
         return self.is_view_stale
 
