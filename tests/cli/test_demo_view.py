@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 from rich.console import Console
 
-from pilotage.cli.demo_picture import NodeLine, NodeUse, PendingLine, Picture, Placement, WorkloadLine
+from pilotage.cli.demo_picture import DrawnPod, NodeLine, NodeUse, PendingLine, Picture, WorkloadLine
 from pilotage.cli.demo_tables import Painter
 from pilotage.cli.demo_view import DemoView, Moment
 
@@ -22,7 +22,7 @@ def moment(nodes: int = 2) -> Moment:
     workloads = (WorkloadLine("web", 0, 4, 3, 2, 1, Counter({"n0": 2, "n1": 1})),)
     pending = (PendingLine("default/web-4", 0, REASON),)
     lines = tuple(node(f"n{at}") for at in range(nodes))
-    return Moment(Picture(lines, workloads, pending), (Placement("web-3", "n1", 0),), 9.04, 6.04, "Ctrl-C ends.")
+    return Moment(Picture(lines, workloads, pending), (DrawnPod("web-3", "n1", 0),), 9.04, 6.04, "Ctrl-C ends.")
 
 
 def rendered(renderable: object, width: int = 100, height: int = 40) -> str:

@@ -87,7 +87,7 @@ class Picture:
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
+class DrawnPod:
     pod: str
     node: str
     priority: int
@@ -99,7 +99,7 @@ class Camera:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._decoded: dict[Key, tuple[int, Any]] = {}
-        self.placements: deque[Placement] = deque(maxlen=_REMEMBERED)
+        self.placements: deque[DrawnPod] = deque(maxlen=_REMEMBERED)
         self._unsubscribe: Callable[[], None] = store.subscribe("pods", self._notice)
 
     def close(self) -> None:
@@ -124,7 +124,7 @@ class Camera:
         before = self._decoded.get(change.record.key)
         pod: Pod = self._decode("pods", change.record)
         if pod.node_name and (before is None or not before[1].node_name):
-            self.placements.append(Placement(pod.name, pod.node_name, pod.priority))
+            self.placements.append(DrawnPod(pod.name, pod.node_name, pod.priority))
 
 
 def take_picture(nodes: Iterable[Node], pods: Iterable[Pod]) -> Picture:

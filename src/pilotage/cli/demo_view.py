@@ -9,7 +9,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from pilotage.cli.demo_picture import Picture, Placement
+from pilotage.cli.demo_picture import DrawnPod, Picture
 from pilotage.cli.demo_tables import Painter
 
 _WIDEST_BAR: Final = 24
@@ -25,7 +25,7 @@ class Moment:
     """Everything that one frame is drawn from."""
 
     picture: Picture
-    placements: tuple[Placement, ...]
+    placements: tuple[DrawnPod, ...]
     elapsed_seconds: float
     changed_seconds: float
     """When the picture was last another one."""

@@ -1,7 +1,7 @@
 """Where a pod would go if extenders have a say.
 
-As pure as `placement`: what they have said comes in as `Advice`, and what they have to be asked first goes out as a
-question. Their answers are applied to the cluster as it is then: a node that they kept may be full by now, and one
+As pure as `placement`: what they have said comes in as `ExtenderAdvice`, and what they have to be asked first goes out
+as a question. Their answers are applied to the cluster as it is then: a node that they kept may be full by now, and one
 that they were not asked about is left for the next attempt, which its own event brings about.
 """
 
@@ -21,7 +21,7 @@ from pilotage.api.state import CycleState
 from pilotage.api.table import Mask, Rows
 from pilotage.cycle.placement import NoNodes, Placed, ProfileEngine, Unplaced, diagnose, nominated_row, unplaced
 from pilotage.extenders.extender import ExtenderError, Filtered, NodeRefusal
-from pilotage.extenders.extenders import Advice, Extenders, NodesQuestion, Points, Question, VictimsQuestion
+from pilotage.extenders.extenders import ExtenderAdvice, Extenders, NodesQuestion, Points, Question, VictimsQuestion
 from pilotage.framework.diagnosis import Diagnosis, RejectedRows
 from pilotage.framework.preemption.review import REVIEW, CandidatesFound, Review
 from pilotage.framework.runner import PreFilterOutcome
@@ -41,7 +41,7 @@ class Council(Struct, eq=False):
     extenders: Extenders
     nodes: Mapping[str, Node]
     rng: random.Random
-    advice: Advice = msgspec.field(default_factory=Advice)
+    advice: ExtenderAdvice = msgspec.field(default_factory=ExtenderAdvice)
 
 
 def place_advised(engine: ProfileEngine, state: CycleState, pod: Pod, council: Council) -> Placed | Unplaced | Question:
@@ -95,7 +95,7 @@ def _searched(
     return unplaced(engine, state, pod, diagnosis)
 
 
-def refusals_in(advice: Advice) -> tuple[RefusedNodes, ...]:
+def refusals_in(advice: ExtenderAdvice) -> tuple[RefusedNodes, ...]:
     """What extenders have refused in an attempt, for people: by extender and reason."""
     if not isinstance(advice.nodes, Filtered):
         return ()

@@ -19,7 +19,7 @@ from pilotage.cluster.state import Cluster
 from pilotage.cycle.advised_placement import Council
 from pilotage.cycle.inbox import Inbox
 from pilotage.extenders.extender import ExtenderError
-from pilotage.extenders.extenders import Advice, Extenders, NodesQuestion, Question
+from pilotage.extenders.extenders import ExtenderAdvice, Extenders, NodesQuestion, Question
 from pilotage.model import Pod
 from pilotage.queue.sub_queues import Line, Ticket
 
@@ -28,7 +28,7 @@ class Answered(NamedTuple):
     """A pod whose question was answered."""
 
     ticket: Ticket
-    advice: Advice
+    advice: ExtenderAdvice
 
 
 class Consultation:
@@ -44,7 +44,7 @@ class Consultation:
         self._asking: dict[str, tuple[Ticket, asyncio.Task[None]]] = {}
         self._answered: deque[Answered] = deque()
 
-    def council(self, pod: Pod, advice: Advice) -> Council | None:
+    def council(self, pod: Pod, advice: ExtenderAdvice) -> Council | None:
         """Whom to ask about the pod; None: nobody."""
         if not self._extenders or not any(one.is_interested(pod) for one in self._extenders.all):
             return None
@@ -54,14 +54,14 @@ class Consultation:
         """Is an extender that pods of this line have to ask just asked about another pod?"""
         return bool(self._busy) and any(not busy.isdisjoint(line) for busy in self._busy.values())
 
-    def ask(self, ticket: Ticket, question: Question, advice: Advice, tasks: asyncio.TaskGroup) -> None:
+    def ask(self, ticket: Ticket, question: Question, advice: ExtenderAdvice, tasks: asyncio.TaskGroup) -> None:
         """Begin; the ticket is `answered` later."""
         uid = ticket.uid
         self._busy[uid] = frozenset(self._extenders.line_of(ticket.pod))
         work = self._ask(ticket, question, advice)
         self._asking[uid] = ticket, tasks.create_task(work, name="question to extenders")
 
-    async def _ask(self, ticket: Ticket, question: Question, advice: Advice) -> None:
+    async def _ask(self, ticket: Ticket, question: Question, advice: ExtenderAdvice) -> None:
         try:
             advice = await self._extenders.answer(question, advice)
         except Exception as error:  # a bug: the pod must not be lost with it

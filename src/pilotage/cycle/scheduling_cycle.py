@@ -31,7 +31,7 @@ from pilotage.cycle.observer import SchedulerObserver
 from pilotage.cycle.placement import NoNodes, Placed, ProfileEngine, ProfileEngines, Unplaced, place
 from pilotage.cycle.unserved_pods import used_fields
 from pilotage.extenders.extender import ExtenderError
-from pilotage.extenders.extenders import Advice, Question
+from pilotage.extenders.extenders import ExtenderAdvice, Question
 from pilotage.framework.diagnosis import Rejected, single_node_diagnosis
 from pilotage.framework.errors import PluginError
 from pilotage.framework.waiting_pods import WaitingPod
@@ -41,7 +41,7 @@ from pilotage.queue.sub_queues import Ticket
 
 log = logging.getLogger(__name__)
 
-_NO_ADVICE: Final = Advice()
+_NO_ADVICE: Final = ExtenderAdvice()
 
 
 class SchedulingCycle:
@@ -92,7 +92,7 @@ class SchedulingCycle:
         ticket.entry.pod = known
         self._run(ticket, answered.advice, tasks)
 
-    def _run(self, ticket: Ticket, advice: Advice, tasks: asyncio.TaskGroup) -> None:
+    def _run(self, ticket: Ticket, advice: ExtenderAdvice, tasks: asyncio.TaskGroup) -> None:
         decision = self.decide(ticket, advice)
         if isinstance(decision, Decision):
             tasks.create_task(self._binding.run(decision), name="binding")
@@ -121,7 +121,7 @@ class SchedulingCycle:
         with suppress(Exception):
             self._failures.dismiss(ticket)
 
-    def decide(self, ticket: Ticket, advice: Advice = _NO_ADVICE) -> Decision | Question | None:
+    def decide(self, ticket: Ticket, advice: ExtenderAdvice = _NO_ADVICE) -> Decision | Question | None:
         """One scheduling cycle: a decision to be bound, or None if the ticket is done or goes back after the cycle.
 
         A question if extenders have to be asked first.
@@ -175,7 +175,7 @@ class SchedulingCycle:
         return self._cluster.is_assumed(pod.uid)
 
     def _placed(
-        self, state: CycleState, ticket: Ticket, engine: ProfileEngine, advice: Advice
+        self, state: CycleState, ticket: Ticket, engine: ProfileEngine, advice: ExtenderAdvice
     ) -> Decision | Question | None:
         pod = ticket.pod
         council = self.consultation.council(pod, advice)

@@ -1,6 +1,6 @@
 """All extenders of a scheduler: those that must answer first, then the ignorable ones, each in the order of the file.
 
-A question is about one pod in one attempt. What was answered so far is its `Advice`, to which the next answer is added:
+A question is about one pod in one attempt. What was answered so far is its `ExtenderAdvice`, to which the next is added:
 
     the nominated node alone -> all nodes, with scores -> victims
 """
@@ -54,7 +54,7 @@ class Points(Struct, frozen=True):
     """Nodes about which at least one of them said something: ties between them are broken by chance."""
 
 
-class Advice(Struct, frozen=True):
+class ExtenderAdvice(Struct, frozen=True):
     """What was said about a pod in this attempt; None: nobody was asked yet."""
 
     nominated: Filtered | None = None
@@ -108,7 +108,7 @@ class Extenders:
 
     # --- questions ---------------------------------------------------------------------------------------------
 
-    async def answer(self, question: Question, advice: Advice) -> Advice:
+    async def answer(self, question: Question, advice: ExtenderAdvice) -> ExtenderAdvice:
         """The advice with one answer more. What goes wrong is part of it."""
         if isinstance(question, VictimsQuestion):
             return replace(advice, victims=await self._victims(question))

@@ -48,7 +48,7 @@ _EXPECTED_OF_REQUEST: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
+class ExtenderRound:
     """Something happens, and something is expected of it."""
 
     answers: Script | None
@@ -68,7 +68,7 @@ class ExtendersScenario:
     setting: Scenario
     """Configuration and gates."""
     cluster: tuple[Json, ...]
-    rounds: tuple[Round, ...]
+    rounds: tuple[ExtenderRound, ...]
     features: tuple[str, ...] = ()
 
 
@@ -114,7 +114,7 @@ def _scenario(name: str, raw: Json) -> ExtendersScenario:
     )
 
 
-def _round(raw: Json, names: list[str]) -> Round:
+def _round(raw: Json, names: list[str]) -> ExtenderRound:
     _only(raw, _ROUND, "key")
     answers = raw.get("answers")
     for name, verbs in (answers or {}).items():
@@ -129,7 +129,7 @@ def _round(raw: Json, names: list[str]) -> Round:
         _only(request, _EXPECTED_OF_REQUEST, "expectation of a request")
     for pod in expected.get("pods", {}).values():
         _only(pod, EXPECTED_OF_POD, "expectation of a pod")
-    return Round(
+    return ExtenderRound(
         answers=answers,
         pods=tuple(full_object({"pod": pod}) for pod in raw.get("pods", ())),
         applied=tuple(full_object(item) for item in raw.get("apply", ())),

@@ -15,7 +15,7 @@ from pilotage.clock import Clock
 from pilotage.config.kinds import ExtenderConfiguration
 from pilotage.extenders.extender import ExtenderTimeout
 from pilotage.simulate.expectations import first_difference
-from pilotage.simulate.extenders_file import SERVER, ExtendersScenario, Json, Round, Script
+from pilotage.simulate.extenders_file import SERVER, ExtenderRound, ExtendersScenario, Json, Script
 from pilotage.simulate.memory_api import MemoryApi, key_of
 from pilotage.simulate.shorthands import NAMESPACE
 from pilotage.simulate.stage import Stage
@@ -27,7 +27,7 @@ _SECONDS_AFTER_APPLY: Final = 2.5
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ExtenderRequest:
     """What an extender was asked."""
 
     extender: str
@@ -39,7 +39,7 @@ class ScriptedExtenders:
     """All extenders of a scenario: what they will say, and what they were asked."""
 
     def __init__(self) -> None:
-        self.requests: list[Request] = []
+        self.requests: list[ExtenderRequest] = []
         self._answers: Script = {}
         self._calls: Counter[tuple[str, str]] = Counter()
         self._api: MemoryApi | None = None
@@ -58,7 +58,7 @@ class ScriptedExtenders:
         return ScriptedExtender(self, configuration, self._api, clock)
 
     def next_answer(self, extender: str, verb: str, body: Json) -> Json:
-        self.requests.append(Request(extender, verb, body))
+        self.requests.append(ExtenderRequest(extender, verb, body))
         given = self._answers.get(extender, {}).get(verb, [])
         number = self._calls[extender, verb]
         self._calls[extender, verb] += 1
@@ -163,7 +163,7 @@ async def _played(stage: Stage, script: ScriptedExtenders, scenario: ExtendersSc
     return ""
 
 
-async def _perform(stage: Stage, one: Round) -> None:
+async def _perform(stage: Stage, one: ExtenderRound) -> None:
     for pod in one.pods:
         stage.api.add(pod)
         await stage.clock.settle()
@@ -202,7 +202,7 @@ def _differences(stage: Stage, script: ScriptedExtenders, expected: Json) -> Ite
         yield difference
 
 
-def _request_differences(stage: Stage, made: list[Request], expected: list[Json]) -> Iterator[str]:
+def _request_differences(stage: Stage, made: list[ExtenderRequest], expected: list[Json]) -> Iterator[str]:
     made = _in_order(made)
     if len(made) != len(expected):
         shown = ", ".join(f"{request.extender} {request.verb}" for request in made)
@@ -219,9 +219,9 @@ def _request_differences(stage: Stage, made: list[Request], expected: list[Json]
                 yield f"request {number}: {key}: expected {value}, is {has}"
 
 
-def _in_order(made: list[Request]) -> list[Request]:
+def _in_order(made: list[ExtenderRequest]) -> list[ExtenderRequest]:
     """Scores of a pod are asked of all extenders at once: in the order of their names."""
-    found: list[Request] = []
+    found: list[ExtenderRequest] = []
     for request in made:
         at = len(found)
         while at and request.verb == found[at - 1].verb == "prioritize" and request.extender < found[at - 1].extender:
@@ -230,7 +230,7 @@ def _in_order(made: list[Request]) -> list[Request]:
     return found
 
 
-def _facts(stage: Stage, request: Request) -> Json:
+def _facts(stage: Stage, request: ExtenderRequest) -> Json:
     body = request.body
     nodes = body.get("Nodes")
     names = body.get("NodeNames") if nodes is None else [node["metadata"]["name"] for node in nodes["items"]]
