@@ -1,6 +1,6 @@
 """All extenders of a scheduler: those that must answer first, then the ignorable ones, each in the order of the file.
 
-A question is about one pod in one attempt. What was answered so far is its `ExtenderAdvice`, to which the next is added:
+A question is about one pod in one attempt. What was answered so far is `ExtenderAdvice`, to which the next one is put:
 
     the nominated node alone -> all nodes, with scores -> victims
 """
