@@ -6,44 +6,48 @@ import asyncio
 import logging
 import math
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from pilotage.api.calls import ApiWriter
+from pilotage.api.group_members import group_key
 from pilotage.api.kinds import WatchedKinds
 from pilotage.api.plugin import Plugin
 from pilotage.calls.dispatcher import Dispatcher, DispatcherSettings
-from pilotage.calls.recorder import EventRecorder
+from pilotage.calls.recorder import EventRecorder, SilentRecorder
 from pilotage.calls.report import CallMeter, read_call_gauges
 from pilotage.calls.retry import DEFAULT_POLICIES, SYNCHRONOUS_POLICIES
 from pilotage.calls.synchronous_calls import SynchronousCalls
-from pilotage.clock import Clock
+from pilotage.clock import Clock, StoppedClock, thread_cpu_seconds
 from pilotage.cluster.state import Cluster
 from pilotage.config.feature_gates import FeatureGates
 from pilotage.config.kinds import ExtenderConfiguration, PluginRef, SchedulerConfiguration
 from pilotage.cycle.advised_placement import EXTENDER
 from pilotage.cycle.attempts import Attempts
-from pilotage.cycle.binding import BindingCycle
+from pilotage.cycle.binding import BindingCycle, CycleResults
 from pilotage.cycle.cluster_writes import ClusterWrites, DelayedGatedStatus
 from pilotage.cycle.consultation import Consultation
 from pilotage.cycle.cycle_budget import CycleBudgets, CycleGuard
 from pilotage.cycle.eviction import Evictor
 from pilotage.cycle.failure import FailureHandler
-from pilotage.cycle.group_conditions import GroupConditions
-from pilotage.cycle.group_cycle import GroupCycle
+from pilotage.cycle.group_conditions import GatedGroups, GroupConditions, KeptNodes
+from pilotage.cycle.group_cycle import GroupCycle, GroupSettings
+from pilotage.cycle.group_reservation import ReservationSettings
 from pilotage.cycle.handle import FrameworkHandle, SchedulerEffects
 from pilotage.cycle.inbox import Inbox
 from pilotage.cycle.intake import EventDurations, Intake
-from pilotage.cycle.live_gauges import read_live_gauges, tell_facts
+from pilotage.cycle.live_gauges import read_live_gauges, set_facts
 from pilotage.cycle.observer import SchedulerObserver
-from pilotage.cycle.placement import ProfileEngines
+from pilotage.cycle.placement import ProfileEngine, ProfileEngines
 from pilotage.cycle.plugin_tasks import PluginTasks
 from pilotage.cycle.pods_being_bound import PodsBeingBound
 from pilotage.cycle.requeueing import Requeueing
-from pilotage.cycle.scheduler import BesideTheLoop, FollowUp, Scheduler, Tick
 from pilotage.cycle.scheduling_cycle import SchedulingCycle
+from pilotage.cycle.scheduling_loop import BesideTheLoop, FollowUp, SchedulingLoop, Tick, Ticks
 from pilotage.cycle.slow_plugins import SlowPlugins
 from pilotage.extenders.extender import Extender, ExtenderTransport
 from pilotage.extenders.extenders import Extenders
@@ -55,9 +59,10 @@ from pilotage.framework.plugin_sets import Catalog
 from pilotage.framework.profile import Profile, build_profile
 from pilotage.framework.profile_spec import ProfileRecipe, recipes_of
 from pilotage.framework.registry import Registry
+from pilotage.framework.shared_columns import HEAP, Ties
 from pilotage.kube.client import KubeClient
 from pilotage.kube.errors import CredentialsError, KubeconfigError
-from pilotage.kube.reflector import Reflector
+from pilotage.kube.reflector import Reflector, WatchedKind
 from pilotage.model import KINDS, Node, Pod
 from pilotage.model.kinds import POD_GROUPS, WATCHED, KindInfo
 from pilotage.model.suggestions import suggestion
@@ -67,8 +72,9 @@ from pilotage.plugins import DEFAULT_PLUGINS, GATED_PLUGINS, NOT_BUILT_YET
 from pilotage.plugins.args import ARGS_OF_DEFAULT_PLUGINS, GATED_ARGS, NodeResourcesFitArgs
 from pilotage.queue.backoff import BackoffPolicy
 from pilotage.queue.hints import HintSwitches, HintTable
+from pilotage.queue.pod_groups import QueuedGroup
 from pilotage.queue.scheduling_queue import DEFAULT_MAX_WAIT_SECONDS, OnMove, QueueSettings, SchedulingQueue
-from pilotage.queue.sub_queues import INCOMING_NAMES, nobody_to_ask
+from pilotage.queue.sub_queues import INCOMING_NAMES, QueuedPodInfo, no_extenders
 from pilotage.rng import seeded
 
 if TYPE_CHECKING:
@@ -137,10 +143,16 @@ class SchedulerOptions:
     call_burst: int = 1
     cycle_budget_seconds: float = math.inf
     """CPU time that one scheduling cycle may take. In virtual time there is no limit: results must not depend on it."""
+    group_reservation: ReservationSettings = field(default_factory=ReservationSettings)
+    """When room is kept for a gang that waits in vain."""
     observer: SchedulerObserver = field(default_factory=SchedulerObserver)
     """Sees what the scheduler does, as it happens."""
     reports_gated_pods: bool = True
-    """Write into the status of a pod that PreEnqueue holds it back; kube-scheduler does not."""
+    """Write into the status of a pod or a pod group that PreEnqueue holds it back; kube-scheduler does not."""
+    ties: Ties = HEAP
+    """Which of equally good nodes is taken."""
+    is_simulation: bool = False
+    """Time is virtual and nobody looks on: no Events are recorded, and nothing is measured."""
 
 
 def options_from_configuration(
@@ -170,6 +182,9 @@ def options_from_configuration(
         calls_per_second=scheduler.client_connection.calls_per_second,
         call_burst=scheduler.client_connection.calls_at_once,
         cycle_budget_seconds=configuration.additions.cycle_budget,
+        group_reservation=ReservationSettings(
+            configuration.additions.gang_reservation_after, configuration.additions.gang_reservation_lasts
+        ),
     )
 
 
@@ -190,7 +205,7 @@ def _ignoring(resources: tuple[str, ...], recipes: dict[str, ProfileRecipe]) -> 
             else choice
             for choice in recipe.plugins
         )
-        made[name] = replace(recipe, plugins=plugins)
+        made[name] = structs.replace(recipe, plugins=plugins)
     return made
 
 
@@ -214,41 +229,35 @@ class SchedulerProcess:
         """`writer` is what writes go through, if not the client itself."""
         self._clock = clock
         self.scheduler = build_scheduler(writer or client, clock, rng, options, metrics, connect_extender)
+        requeueing = self.scheduler.effects.requeueing
         self.reflectors = [
             Reflector(
                 client,
-                kind,
+                watched,
                 self.scheduler.intake,
                 clock,
                 rng,
-                field_selector=_UNFINISHED if resource == "pods" else "",
-                on_contact=self.scheduler.effects.requeueing.note_pods_watch if resource == "pods" else None,
+                on_contact=requeueing.note_pods_watch if watched.kind.plural == "pods" else None,
                 skipped=self.scheduler.metrics.skipped,
-                explains_absence=resource == POD_GROUPS,
             )
-            for resource, kind in self.scheduler.cluster.kinds.own.items()
-        ]
-        self.reflectors += [
-            Reflector(
-                client,
-                kind,
-                self.scheduler.intake,
-                clock,
-                rng,
-                skipped=self.scheduler.metrics.skipped,
-                explains_absence=True,
-            )
-            for kind in self.scheduler.cluster.kinds.foreign.values()
+            for watched in _to_watch(self.scheduler.cluster.kinds)
         ]
         self.scheduler.metrics.watch_contact_age_seconds.read_from(self._contact_ages)
         self.queueing: QueueingProcess | None = None
         if options.queueing is not None:
             # A scheduler that queues no workloads does without the whole package: an eighth of what it would import.
+            from pilotage.jobs.room_on_nodes import NodeRoom
             from pilotage.workload_queueing import QueueingProcess
 
+            room = NodeRoom(self.scheduler.cluster, lambda mirror: thinking_engines(mirror, clock, options))
             self.queueing = QueueingProcess(
-                client, self.scheduler.dispatcher, clock, rng, options.queueing, self.scheduler.metrics
+                client, self.scheduler.dispatcher, clock, rng, options.queueing, self.scheduler.metrics, room
             )
+
+    def seconds_without_server(self) -> float:
+        """Since when the API server does not let itself be watched; 0 while it does."""
+        lost = [one for one in self.reflectors if one.is_served and not one.is_in_contact]
+        return max((age for one in lost if (age := one.contact_age) is not None), default=0.0)
 
     def _contact_ages(self) -> dict[tuple[str, ...], float]:
         """Of each kind, the watch that was heard of longest ago: workload queueing watches some kinds again."""
@@ -268,6 +277,7 @@ class SchedulerProcess:
 
     async def lead(self, role: str = "standalone") -> None:
         """Schedule, and queue workloads if that was asked for, until the scheduler ends or it is cancelled."""
+        self.scheduler.drain_inbox()  # workloads are admitted by the nodes that there are
         async with asyncio.TaskGroup() as tasks:
             queueing = None if self.queueing is None else tasks.create_task(self.queueing.run(role), name="queueing")
             await self.scheduler.run()
@@ -285,7 +295,7 @@ class SchedulerProcess:
         """List anew what schedulers write, and take it in: watches may lag behind what the last leader wrote.
 
         Without that, a place that it gave away in its last moment would be given away again. If the API server cannot
-        tell for too long, the watches have to do.
+        say for too long, the watches have to do.
         """
         async with asyncio.TaskGroup() as tasks:
             following = tasks.create_task(self.follow(), name="catching up")
@@ -342,6 +352,15 @@ def watched_kinds(options: SchedulerOptions) -> WatchedKinds:
     return WatchedKinds({name: cls.watches for name, cls in running.items()}, own)
 
 
+def _to_watch(kinds: WatchedKinds) -> Iterator[WatchedKind]:
+    """The scheduler's own kinds, and those that only plugins watch, whose absence is explained."""
+    for resource, kind in kinds.own.items():
+        unfinished = _UNFINISHED if resource == "pods" else ""
+        yield WatchedKind(kind, field_selector=unfinished, explains_absence=resource == POD_GROUPS)
+    for kind in kinds.foreign.values():
+        yield WatchedKind(kind, explains_absence=True)
+
+
 def metrics_for(options: SchedulerOptions) -> Metrics:
     """The metrics of such a scheduler; made apart from it where the client counts its requests in them too."""
     return Metrics(options.feature_gates.__getitem__)
@@ -354,7 +373,7 @@ def build_scheduler(
     options: SchedulerOptions,
     metrics: Metrics | None = None,
     connect_extender: ConnectExtender = HttpExtender,
-) -> Scheduler:
+) -> SchedulingLoop:
     """Put the parts together; nothing runs yet. ProfileError if an extender cannot be reached as it is configured."""
     metrics = metrics or metrics_for(options)
     gates = options.feature_gates
@@ -365,15 +384,19 @@ def build_scheduler(
     dispatcher = _dispatcher(client, clock, rng, options, metrics)
     in_place = None if gates["SchedulerAsyncAPICalls"] else SynchronousCalls(dispatcher)
     writes = ClusterWrites(cluster, in_place or dispatcher, dispatcher.queue, inbox, clock)
-    recorder = EventRecorder(dispatcher, clock)
-    gated = DelayedGatedStatus(writes)
+    recorder = (SilentRecorder if options.is_simulation else EventRecorder)(dispatcher, clock)
+    gated = DelayedGatedStatus(writes, recorder)
     # What waits. Plugins order, gate and wake the pods of the queue, and act on it: their profiles are added below.
     switches = HintSwitches(gates["SchedulerQueueingHints"], gates["SchedulerPreQueueingHints"])
     hints = HintTable({}, metrics, switches, cluster.kinds)
     extenders = _extenders(options, cluster, metrics, clock, connect_extender)
-    walk = NodeSampling(cluster.nodes, is_filtered_by_extenders=extenders.may_filter)
-    engines = ProfileEngines(cluster, hints, metrics, clock, walk, [EXTENDER] if extenders else [])
-    listeners: list[OnMove] = [_count_moves(metrics), options.observer.pod_moved]
+    walk = NodeSampling(cluster.nodes, is_filtered_by_extenders=extenders.may_filter, ties=options.ties)
+    measured_by = StoppedClock() if options.is_simulation else clock
+    engines = ProfileEngines(cluster, hints, metrics, measured_by, walk, [EXTENDER] if extenders else [])
+    listeners: list[OnMove] = [_count_moves(metrics, has_groups=gates["GenericWorkload"]), options.observer.pod_moved]
+    kept_nodes = KeptNodes(cluster) if gates["GenericWorkload"] else None
+    if kept_nodes is not None:
+        listeners.append(kept_nodes.on_move)
     queue = SchedulingQueue(
         clock,
         sort_key=engines.sort_key,
@@ -386,7 +409,7 @@ def build_scheduler(
             has_groups=gates["GenericWorkload"],
         ),
         listeners=[*listeners, gated.on_move] if options.reports_gated_pods else listeners,
-        line_of=extenders.line_of if extenders else nobody_to_ask,
+        line_of=extenders.line_of if extenders else no_extenders,
     )
     # What comes in, and what is done about it.
     being_bound = PodsBeingBound()
@@ -403,40 +426,40 @@ def build_scheduler(
     failures = FailureHandler(cluster, queue, writes, recorder, clock)
     announcer = writes if gates["NominatedNodeNameForExpectation"] else None
     binding = BindingCycle(queue, inbox, failures, attempts, being_bound, announcer, extenders)
-    budgets = CycleBudgets(options.cycle_budget_seconds, clock, metrics)
+    # To ask for it takes microseconds, and on some machines tens of them.
+    cpu = StoppedClock().monotonic if options.is_simulation else thread_cpu_seconds
+    budgets = CycleBudgets(options.cycle_budget_seconds, clock, metrics, cpu)
     guard = CycleGuard(budgets, SlowPlugins(clock, metrics, budgets.budget))
-    groups = None
+    consultation = Consultation(extenders, cluster, inbox, rng)
+    results = CycleResults(queue, failures, attempts, binding, options.observer)
+    groups = gated_groups = None
     if gates["GenericWorkload"]:
         conditions = GroupConditions(writes.calls, recorder, clock)
-        groups = GroupCycle(
-            engines,
-            queue,
-            failures,
-            attempts,
-            guard,
-            binding,
-            options.observer,
-            conditions,
-            gates["PodGroupPreemptionPolicy"],
-        )
-    consultation = Consultation(extenders, cluster, inbox, rng)
-    cycle = SchedulingCycle(engines, failures, attempts, guard, binding, consultation, options.observer, groups)
+        gated_groups = GatedGroups(queue, engines, conditions) if options.reports_gated_pods else None
+        settings = GroupSettings(gates["PodGroupPreemptionPolicy"], options.group_reservation)
+        groups = GroupCycle(engines, results, guard, consultation, conditions, settings)
+    cycle = SchedulingCycle(engines, results, guard, consultation, groups)
     # The loop, and what runs beside it.
     ticks = [
-        Tick("events", 1, recorder.tick),
-        Tick("evictions", 1, evictor.tick),
-        Tick("view of pods", 1, requeueing.view_of_pods.tick),
+        Tick("events", 1, recorder.tick, recorder.quiet_seconds),
+        Tick("evictions", 1, evictor.tick, evictor.quiet_seconds),
+        Tick("view of pods", 1, requeueing.view_of_pods.tick, requeueing.view_of_pods.quiet_seconds),
         # A pod that waits for its claim to be made among thousands of others is not held back.
-        Tick("gated pods", 3, gated.tick),
-        Tick("backoff", 1, requeueing.release_backoff),
-        Tick("sweep of leftovers", 30, requeueing.flush_unschedulable),
+        Tick("gated pods", 3, gated.tick, gated.quiet_seconds),
+        Tick("backoff", 1, requeueing.release_backoff, queue.quiet_backoff_seconds),
+        Tick("flush of unschedulable pods", 30, requeueing.flush_unschedulable, queue.quiet_flush_seconds),
     ]
-    beside = BesideTheLoop(dispatcher, background, ticks, clock, metrics.task_errors)
+    if gated_groups is not None:
+        ticks.insert(4, Tick("gated groups", 3, gated_groups.tick, gated_groups.quiet_seconds))
+    if kept_nodes is not None:
+        take_back = partial(kept_nodes.take_back, requeueing)
+        ticks.append(Tick("nodes kept for groups", 1, take_back, kept_nodes.quiet_seconds))
+    beside = BesideTheLoop(dispatcher, background, Ticks(ticks, metrics.task_errors), clock)
     waits_for_victims = not gates["SchedulerAsyncPreemption"]
     follow_up = FollowUp(evictor if waits_for_victims else None, in_place) if waits_for_victims or in_place else None
     read_live_gauges(metrics, queue, cluster)
-    tell_facts(metrics, gates.states())
-    return Scheduler(clock, metrics, intake, cycle, effects, beside, follow_up)
+    set_facts(metrics, gates.states())
+    return SchedulingLoop(clock, metrics, intake, cycle, effects, beside, follow_up)
 
 
 def _extenders(
@@ -458,8 +481,18 @@ def _extenders(
     return Extenders(made, metrics, pods_on)
 
 
-def _count_moves(metrics: Metrics) -> OnMove:
-    return lambda entry, why: metrics.queue_incoming_pods_total.add(INCOMING_NAMES[entry.home], why)
+def _count_moves(metrics: Metrics, *, has_groups: bool) -> OnMove:
+    """Pods are counted one by one, and a group with all of its members is one entity."""
+
+    def count(entry: QueuedPodInfo, why: str) -> None:
+        part = INCOMING_NAMES[entry.home]
+        metrics.queue_incoming_pods_total.add(part, why, amount=entry.size)
+        if not isinstance(entry, QueuedGroup) and has_groups and group_key(entry.pod):
+            return  # it came to its group, which is what waits
+        kind = "podgroup" if isinstance(entry, QueuedGroup) else "pod"
+        metrics.queue_incoming_entities_total.add(part, why, kind)
+
+    return count
 
 
 def _dispatcher(
@@ -485,3 +518,12 @@ def build_profiles(options: SchedulerOptions, handle: FrameworkHandle) -> dict[s
         name: build_profile(name, recipe, registry, partial(handle.for_plugin, name))
         for name, recipe in options.profiles.items()
     }
+
+
+def thinking_engines(cluster: Cluster, clock: Clock, options: SchedulerOptions) -> dict[str, ProfileEngine]:
+    """An engine per scheduler name that decides and never writes."""
+    engines: dict[str, ProfileEngine] = {}
+    handle = FrameworkHandle(cluster, clock, seeded(0), engines=engines)
+    for name, profile in build_profiles(options, handle).items():
+        engines[name] = ProfileEngine(profile, cluster)
+    return engines

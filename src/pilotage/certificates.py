@@ -32,7 +32,7 @@ class IssuedCertificate(Struct, frozen=True):
 
 
 class CertificateAuthority:
-    """A self-signed authority. `certificate` (PEM) is what others are told to trust."""
+    """A self-signed authority. `certificate` (PEM) is what others are to trust."""
 
     def __init__(self, organization: str) -> None:
         self._key = ec.generate_private_key(ec.SECP256R1())

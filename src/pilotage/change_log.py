@@ -1,6 +1,6 @@
-"""What has changed since somebody last looked.
+"""What has changed since the last look.
 
-Whoever keeps something that is derived from many items (a column over all nodes) remembers a mark of the log and asks
+Code that keeps something derived from many items (a column over all nodes) remembers a mark of the log and asks
 later which items were touched since. The log is bounded: who was away for too long has to look at everything.
 """
 
@@ -25,7 +25,7 @@ class ChangeLog(Generic[T]):
 
     @property
     def mark(self) -> int:
-        """Everything up to here is known to whoever looks now."""
+        """Everything up to here is known to a reader of now."""
         return self._start + len(self._items)
 
     def touch(self, item: T) -> None:

@@ -56,6 +56,19 @@ class SteadyClock:
         await self._clock.sleep(seconds)
 
 
+class StoppedClock:
+    """Stands still: for those who would measure how long work takes while the time of a simulation does not pass."""
+
+    def time(self) -> float:
+        return 0.0
+
+    def monotonic(self) -> float:
+        return 0.0
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(0)
+
+
 def cpu_seconds() -> float:
     """CPU time of this process so far, user and system: for measurements, never for decisions."""
     return time.process_time()

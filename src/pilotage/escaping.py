@@ -1,7 +1,7 @@
 """Text from objects, as it may be shown to people: what a terminal would obey, or would not show, is written out.
 
-Whoever may write an object may put escape sequences, line breaks or marks that turn the direction of writing into it.
-A terminal would obey them and a log would get lines that nobody wrote. So text is escaped where it leaves for people
+Users who may write an object may put escape sequences, line breaks or marks that turn the direction of writing there.
+A terminal would obey them and a log would get lines that no one wrote. So text is escaped where it leaves for people
 (terminal, log, page, Event, condition), by Python's own idea of what is printable: `\\x1b`, `\\n`, `\\u202e`.
 """
 

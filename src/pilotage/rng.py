@@ -13,7 +13,7 @@ _UUID_VERSION_4 = (0x4 << 76) | (0x2 << 62)
 
 
 def fresh_seed() -> int:
-    """A seed from the operating system, for runs that nobody asked to be replayable."""
+    """A seed from the operating system, for runs that need not be replayable."""
     return secrets.randbits(63)
 
 

@@ -35,7 +35,7 @@ def test_a_long_loop_ends_when_the_time_is_over() -> None:
     assert error.value.spent_seconds > 0.5
 
 
-def test_whoever_swallows_the_error_meets_it_at_the_next_step() -> None:
+def test_who_swallows_the_error_meets_it_at_the_next_step() -> None:
     cpu = Cpu()
     budget = Budget(0.5, cpu)
     cpu.seconds += 1

@@ -91,7 +91,7 @@ def test_an_object_needs_a_name(data: bytes) -> None:
             kind.info.decode(data)
 
 
-def test_bookmarks_and_objects_that_do_not_decode_are_told_apart() -> None:
+def test_bookmarks_and_objects_that_do_not_decode_are_distinguished() -> None:
     lines = (
         b'{"type":"ADDED","object":{"metadata":{"name":"c"}}}\n'
         b'{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"7"}}}\n'

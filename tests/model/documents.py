@@ -153,9 +153,11 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
     },
     "podgroups": {
         "spec": {
+            "parentCompositePodGroupName": "parent",
             "schedulingPolicy": {"basic": {}, "gang": {"minCount": 3}},
             "schedulingConstraints": {"topology": [{"key": "rack"}]},
             "disruptionMode": {"single": {}, "all": {}},
+            "resourceClaims": [{"name": "card", "resourceClaimName": "c", "resourceClaimTemplateName": "t"}],
             "priorityClassName": "high",
             "priority": 7,
             "preemptionPolicy": "Never",
@@ -310,7 +312,15 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
     },
     "workloads": {
         "spec": {
-            "podSets": [{"name": "workers", "template": TEMPLATE, "count": 3, "minCount": 2}],
+            "podSets": [
+                {
+                    "name": "workers",
+                    "template": TEMPLATE,
+                    "count": 3,
+                    "minCount": 2,
+                    "topologyRequest": {"required": "rack", "preferred": "block"},
+                }
+            ],
             "queueName": "lq",
             "priorityClassRef": {"group": "g", "kind": "K", "name": "n"},
             "priority": 5,
@@ -322,7 +332,22 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
             "admission": {
                 "clusterQueue": "cq",
                 "podSetAssignments": [
-                    {"name": "workers", "flavors": {"cpu": "std"}, "resourceUsage": {"cpu": "3"}, "count": 3}
+                    {
+                        "name": "workers",
+                        "flavors": {"cpu": "std"},
+                        "resourceUsage": {"cpu": "3"},
+                        "count": 3,
+                        "topologyAssignment": {
+                            "levels": ["rack"],
+                            "slices": [
+                                {
+                                    "domainCount": 1,
+                                    "valuesPerLevel": [{"universal": "a"}],
+                                    "podCounts": {"universal": 3},
+                                }
+                            ],
+                        },
+                    }
                 ],
             },
             "requeueState": {"count": 1, "requeueAt": "2026-01-01T00:00:00Z"},

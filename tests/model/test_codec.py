@@ -122,12 +122,12 @@ def test_empty_page_has_no_items(items: str) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"not json", b'{"items":5}', b'{"items":[{]}', b"\xff\xfe"])
-def test_page_that_is_none_is_refused(data: bytes) -> None:
+def test_page_that_is_none_is_rejected(data: bytes) -> None:
     with pytest.raises(DecodeError, match=r"^PodList"):
         KINDS["pods"].decode_list(data)
 
 
-def test_deeply_nested_input_is_refused_not_fatal() -> None:
+def test_deeply_nested_input_is_rejected_not_fatal() -> None:
     with pytest.raises(DecodeError):
         KINDS["pods"].decode(b'{"metadata":' + b"[" * 100_000)
 

@@ -32,7 +32,7 @@ def test_frozen_map_is_a_key_equal_by_content() -> None:
         lambda labels: labels.__ior__({"b": "1"}),
     ],
 )
-def test_frozen_map_refuses_every_change(change: Callable[[FrozenMap], object]) -> None:
+def test_frozen_map_rejects_every_change(change: Callable[[FrozenMap], object]) -> None:
     labels = FrozenMap({"a": "1"})
     with pytest.raises(TypeError):
         change(labels)

@@ -45,7 +45,7 @@ def test_what_is_kept_is_bounded_in_bytes_too() -> None:
     assert len(shared) * 10_000 < 20 * 2**20
 
 
-def test_large_content_is_found_again_only_while_somebody_uses_it() -> None:
+def test_large_content_is_found_again_only_while_someone_uses_it() -> None:
     shared: Shared[FrozenMap] = Shared(lambda content: FrozenMap({"size": str(len(content))}))
     used = shared.get(b"x" * 100_000)
     assert shared.get(b"x" * 100_000) is used

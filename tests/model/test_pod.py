@@ -266,13 +266,13 @@ _REQUESTS = {"name": "app", "resources": {"requests": {"cpu": "1"}}}
         ({"spec": {}}, "Pod: metadata: required, but missing"),
     ],
 )
-def test_wrong_pod_is_refused_with_its_name_and_the_field(body: dict[str, Any], message: str) -> None:
+def test_wrong_pod_is_rejected_with_its_name_and_the_field(body: dict[str, Any], message: str) -> None:
     with pytest.raises(DecodeError) as caught:
         _decode(body)
     assert str(caught.value) == message
 
 
-def test_refused_content_is_refused_again() -> None:
+def test_rejected_content_is_rejected_again() -> None:
     body = _pod(spec={"priority": "high"})
     for _ in range(2):
         with pytest.raises(DecodeError, match=r"spec\.priority"):

@@ -222,7 +222,7 @@ def test_assigned_pod_counts_with_the_largest_during_a_resize(spec: PodSpec, sta
     assert assigned_non_zero_requests(pod) == (cpu, 200 * MIB)
 
 
-def test_assigned_pods_of_one_spec_are_told_apart_by_their_status() -> None:
+def test_assigned_pods_of_one_spec_are_distinguished_by_their_status() -> None:
     spec = _spec(_container(cpu="1"), resources=_POD_LEVEL)
     status = msgspec.convert(_status("1", "1"), PodStatus)
     statuses = [status, *(replace(status, allocated_resources={"cpu": str(cores)}) for cores in range(5, 105))]

@@ -59,20 +59,20 @@ def test_parse_quantity_reads_every_form_exactly(text: Quantity, value: Fraction
         *["1e3k", "1.2.3", "0x10", "1_000", "1,5", "NaN", "Infinity", "inf", "１", "1e1000", "1 Gi"],
     ],
 )
-def test_parse_quantity_refuses_what_kubernetes_refuses_and_names_the_text(text: str) -> None:
+def test_parse_quantity_rejects_what_kubernetes_rejects_and_names_the_text(text: str) -> None:
     with pytest.raises(QuantityError) as caught:
         parse_quantity(text)
     assert f'"{text}"' in str(caught.value)
 
 
-def test_parse_quantity_refuses_truth_values_even_after_the_equal_number_was_read() -> None:
+def test_parse_quantity_rejects_truth_values_even_after_the_equal_number_was_read() -> None:
     assert parse_quantity(1) == 1
     with pytest.raises(QuantityError, match="True"):
         parse_quantity(True)
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf")])
-def test_parse_quantity_refuses_numbers_that_are_none(number: float) -> None:
+def test_parse_quantity_rejects_numbers_that_are_none(number: float) -> None:
     with pytest.raises(QuantityError):
         parse_quantity(number)
 

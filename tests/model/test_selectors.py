@@ -35,7 +35,7 @@ def test_label_selector_needs_all_labels_and_all_expressions() -> None:
     assert not selector.is_empty
 
 
-def test_label_selector_names_the_expression_that_kubernetes_refuses() -> None:
+def test_label_selector_names_the_expression_that_kubernetes_rejects() -> None:
     good = LabelSelectorRequirement("a", "Exists")
     bad = LabelSelectorRequirement("tier", "In")
     assert LabelSelector({}, (good,)).problem() is None

@@ -19,7 +19,7 @@ def test_counter_keeps_a_number_per_label_values() -> None:
 
 
 @pytest.mark.parametrize("labels", [(), ("a",), ("a", "b", "c")])
-def test_wrong_number_of_label_values_is_refused(labels: tuple[str, ...]) -> None:
+def test_wrong_number_of_label_values_is_rejected(labels: tuple[str, ...]) -> None:
     with pytest.raises(ValueError, match="need as many values"):
         Counter("x", "y").add(*labels)
     with pytest.raises(ValueError, match="need as many values"):

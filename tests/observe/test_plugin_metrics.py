@@ -66,7 +66,7 @@ def test_the_same_metric_again_is_the_same_one(metrics: PluginMetricTable) -> No
         (lambda m: m.counter("x_total", "").add(amount=float("nan")), "only grows"),
     ],
 )
-def test_what_is_wrong_is_told(declare: Callable[[Any], object], problem: str, metrics: PluginMetricTable) -> None:
+def test_what_is_wrong_is_reported(declare: Callable[[Any], object], problem: str, metrics: PluginMetricTable) -> None:
     with pytest.raises(ValueError, match=problem):
         declare(metrics)
 

@@ -29,7 +29,7 @@ def test_an_object_is_logged_once_and_counted_each_time(caplog: pytest.LogCaptur
     assert skipped.about("Workload", "ns/w") is None and len(skipped) == 0
 
 
-def test_the_table_is_bounded_and_its_overflow_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_table_is_bounded_and_its_overflow_is_reported_once(caplog: pytest.LogCaptureFixture) -> None:
     counter = Counter("kind", "stage")
     skipped = SkippedObjects(counter)
     for number in range(MOST_KEPT + 50):

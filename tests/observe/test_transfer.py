@@ -24,7 +24,7 @@ def test_what_was_counted_elsewhere_is_added_to_what_was_counted_here() -> None:
     assert here.kubernetes_healthcheck.value("ping", "livez") == 1
 
 
-def test_everything_is_told_once() -> None:
+def test_everything_is_reported_once() -> None:
     table = Metrics()
     difference = Difference(table)
     table.rest_client_requests_total.add("200", "GET", "host")

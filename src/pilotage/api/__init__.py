@@ -19,6 +19,7 @@ from pilotage.api.calls import (
 )
 from pilotage.api.conditions import PodCondition
 from pilotage.api.events import Action, ClusterEvent, Hint, Resource
+from pilotage.api.group_members import PodGroups
 from pilotage.api.indexes import ClusterIndex, PodClass
 from pilotage.api.kinds import Kind, UnknownKind, Untyped
 from pilotage.api.metrics import CounterMetric, GaugeMetric, HistogramMetric, PluginMetrics
@@ -78,6 +79,7 @@ from pilotage.model import (
 from pilotage.model.durations import Duration
 from pilotage.model.meta import ApiObject, Shape
 from pilotage.model.pod import Affinity, Container, Toleration, TopologySpreadConstraint
+from pilotage.model.pod_group import PodGroup
 from pilotage.model.policy import Namespace, PodDisruptionBudget
 from pilotage.model.quantity import Quantity
 from pilotage.model.resource import ResourceClaim
@@ -148,7 +150,9 @@ __all__ = [
     "PodClass",
     "PodCondition",
     "PodDisruptionBudget",
+    "PodGroup",
     "PodGroupPostFilter",
+    "PodGroups",
     "PodSpec",
     "PodStatus",
     "PostBind",

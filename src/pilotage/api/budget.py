@@ -1,8 +1,8 @@
-"""The CPU time that one scheduling cycle may take, asked by every loop whose length somebody else decides.
+"""The CPU time that one scheduling cycle may take, asked by every loop whose length users decide.
 
-A cycle shares its thread with the cycles of everybody, so none may take long. `CycleState.budget` is begun with the
-cycle; loops over what a user wrote (terms, constraints, requests, devices) call `spend` on their way, and whoever is
-over the limit leaves by `BudgetExceeded`. The pod is then put aside for a while, with an Event that names plugin and
+A cycle shares its thread with those of all other pods, so none may take long. `CycleState.budget` is begun with the
+cycle; loops over what a user wrote (terms, constraints, requests, devices) call `spend` on their way, and one that is
+over the limit leaves by `BudgetExceeded`. The pod then backs off for a while, with an Event that names plugin and
 cost; nothing was changed, and the next pod has a budget of its own.
 """
 
@@ -71,4 +71,4 @@ class Budget:
 
 
 UNLIMITED: Final = Budget()
-"""For explanations, benchmarks and tests, which nobody else waits for."""
+"""For explanations, benchmarks and tests, which nothing else waits for."""

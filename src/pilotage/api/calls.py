@@ -124,12 +124,12 @@ class ObjectReference(Struct, frozen=True):
 
 
 class Seen(Struct, frozen=True):
-    """What looking at the object tells about a call whose answer was lost."""
+    """What looking at the object says about a call whose answer was lost."""
 
     has_happened: bool | None
-    """None if that cannot be told."""
+    """None if that is unknown."""
     object: Any = None
-    """The object as the API server has it, if it was read: everybody may see it, before the watch brings it."""
+    """The object as the API server has it, if it was read: others may see it, before the watch brings it."""
 
 
 class ApiWriter(Protocol):
@@ -170,7 +170,7 @@ class ApiCall(ABC):
     relevance: ClassVar[int]
 
     is_repeatable: ClassVar[bool] = False
-    """Sending it twice does no harm: it is sent again if an answer was lost and `look` cannot tell."""
+    """Sending it twice does no harm: it is sent again if an answer was lost and `look` cannot decide."""
     retries_conflicts: ClassVar[bool] = False
     """The call says what it changes and is right for any version of the object: after a 409 it is sent again."""
     settles_doubt: ClassVar[bool] = False
@@ -178,12 +178,17 @@ class ApiCall(ABC):
     do, and who counts on what, depends on whether this one took effect."""
     joins: ClassVar[bool] = False
     """Calls of this kind for one object do not take each other's place: what they want is put together, and each is
-    told what became of its own part. See `still_wants`, `admits` and `failure_of`."""
+    gets the outcome of its own part. See `still_wants`, `admits` and `failure_of`."""
 
     @property
     @abstractmethod
     def object_key(self) -> str:
         """What the call writes to: the UID of the object, if it exists. Calls with the same key never overlap."""
+
+    @property
+    def goes_first(self) -> bool:
+        """Whether it is sent before all calls of its lane that wait: it completes what others have begun."""
+        return False
 
     @abstractmethod
     async def perform(self, writer: ApiWriter) -> str | None:
@@ -198,9 +203,9 @@ class ApiCall(ABC):
         return newer
 
     def still_wants(self, part: ApiCall) -> bool:
-        """Does this call, made by merging, still do what `part`, one of those that it was made of, was submitted for?
+        """Whether this call, made by merging, still does what `part`, one of its parts, was submitted for.
 
-        Who submitted a part that is wanted no more is told that a newer call took its place.
+        A part that is wanted no more ends as superseded: a newer call took its place.
         """
         return self.joins
 
@@ -216,7 +221,7 @@ class ApiCall(ABC):
         """The API server has this version of the object now. Also called while the call is in flight."""
 
     def is_pointless(self) -> bool:
-        """Is everything that the call would write so already?"""
+        """Whether everything that the call would write is so already."""
         return False
 
     def applied_to(self, obj: Any) -> Any:
@@ -232,10 +237,10 @@ class ApiCall(ABC):
 
 
 def is_not_found(error: Exception) -> bool:
-    """Did the API server say that there is no such object?"""
+    """Whether the API server said that there is no such object."""
     return getattr(error, "code", None) == 404
 
 
 def is_conflict(error: Exception) -> bool:
-    """Did the API server say that the object has changed meanwhile?"""
+    """Whether the API server said that the object has changed meanwhile."""
     return getattr(error, "code", None) == 409

@@ -15,8 +15,8 @@ BUDGET_EXCEEDED: Final = "SchedulingBudgetExceeded"
 """Why a pod is not scheduled (the reason of its condition): its last cycle cost too much, so others come first."""
 
 
-def is_put_aside(pod: Pod) -> bool:
-    """Did a scheduler put the pod aside because its cycle cost too much? Later leaders know it by this."""
+def exceeded_budget(pod: Pod) -> bool:
+    """Whether the last cycle of the pod cost too much, by its condition, which later leaders see, too."""
     condition = pod.status.condition(POD_SCHEDULED)
     return condition is not None and condition.reason == BUDGET_EXCEEDED
 
@@ -36,7 +36,7 @@ class PodCondition(msgspec.Struct, frozen=True):
         msgspec.structs.force_setattr(self, "message", visible(self.message))
 
     def is_in(self, pod: Pod) -> bool:
-        """Does the pod have it already, times aside?"""
+        """Whether the pod has it already, times aside."""
         known = pod.status.condition(self.type)
         return known is not None and (
             known.status,

@@ -131,7 +131,7 @@ class ClusterEvent:
         return tuple(names)
 
     def covers(self, incoming: ClusterEvent) -> bool:
-        """Is `incoming` one of the events that this registration asks for?"""
+        """Whether `incoming` is one of the events that this registration asks for."""
         if self.is_wildcard:
             return True
         if not _same_resource(self.resource, incoming.resource):
@@ -152,7 +152,7 @@ def _same_resource(registered: Resource | str, incoming: Resource | str) -> bool
 
 
 def wildcard(label: str) -> ClusterEvent:
-    """An event that concerns everybody, e.g. the sweep of leftovers."""
+    """An event that concerns all pods, e.g. the flush of unschedulable pods."""
     return ClusterEvent(Resource.ANY, Action.ALL, label)
 
 

@@ -15,7 +15,7 @@ from pilotage.model import Pod
 from pilotage.model.pod_group import PodGroup
 
 _Key = TypeVar("_Key")
-_NOBODY: Final[Mapping[str, Pod]] = MappingProxyType({})
+_NO_PODS: Final[Mapping[str, Pod]] = MappingProxyType({})
 
 
 def group_key(pod: Pod) -> str:
@@ -25,12 +25,17 @@ def group_key(pod: Pod) -> str:
 
 
 class PodGroups(ClusterIndex):
-    """Groups by key, and their members by UID."""
+    """Groups by key, and their members by UID.
+
+    A plugin gets it by `handle.index(PodGroups)`.
+    """
 
     kinds = frozenset({"Pod", "PodGroup"})
 
     def __init__(self) -> None:
         self.objects: dict[str, PodGroup] = {}
+        self.version = 0
+        """Changes when a group comes, goes or becomes another one."""
         self._waiting: dict[str, dict[str, Pod]] = {}
         """By group: members without a node in the API server."""
         self._placed: dict[str, dict[str, Pod]] = {}
@@ -39,15 +44,15 @@ class PodGroups(ClusterIndex):
 
     def waiting(self, key: str) -> Mapping[str, Pod]:
         """Members without a node in the API server; those that are being bound are among them."""
-        return self._waiting.get(key, _NOBODY)
+        return self._waiting.get(key, _NO_PODS)
 
     def scheduled(self, key: str) -> Mapping[str, Pod]:
-        """Members that have a node, assumed or bound, whoever scheduled them."""
-        return self._placed.get(key, _NOBODY)
+        """Members that have a node, assumed or bound, by any scheduler."""
+        return self._placed.get(key, _NO_PODS)
 
     def unscheduled(self, key: str, scheduler_name: str) -> Mapping[str, Pod]:
         """Members that this scheduler has to place."""
-        return self._unscheduled.get((key, scheduler_name), _NOBODY)
+        return self._unscheduled.get((key, scheduler_name), _NO_PODS)
 
     def count(self, key: str, scheduler_names: Iterable[str]) -> int:
         """All members that count: those with a node, and those without that one of these schedulers serves."""
@@ -67,9 +72,10 @@ class PodGroups(ClusterIndex):
 
     def object_put(self, kind: str, old: Any | None, new: Any) -> None:
         if kind == "PodGroup":
+            self.version += old is None or old.uid != new.uid or old.spec != new.spec
             self.objects[new.key] = new
             return
-        if old is not None:
+        if old is not None and old.spec.scheduling_group is not None:
             self.object_removed(kind, old)
         if (key := group_key(new)) and not new.node_name:
             self._waiting.setdefault(key, {})[new.uid] = new
@@ -78,6 +84,7 @@ class PodGroups(ClusterIndex):
 
     def object_removed(self, kind: str, obj: Any) -> None:
         if kind == "PodGroup":
+            self.version += 1
             self.objects.pop(obj.key, None)
         elif key := group_key(obj):
             _take(self._waiting, key, obj.uid)

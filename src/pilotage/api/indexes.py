@@ -22,7 +22,7 @@ from pilotage.model import Node, Pod
 
 @dataclass(slots=True)
 class PodClass:
-    """Pods that no selector can tell apart: equal namespace, labels and termination state."""
+    """Pods that no selector can distinguish: equal namespace, labels and termination state."""
 
     namespace: str
     labels: Mapping[str, str]
@@ -40,7 +40,7 @@ class ClusterIndex:
     The methods below get the kind as it is named here, and the `name` of a `Kind`.
     """
     keeps_more: ClassVar[bool] = False
-    """It keeps more than what it is told here, such as reservations or a log that others read on: it cannot be emptied
+    """It keeps more than what it is given here, such as reservations or a log that others read on: it cannot be emptied
     and filled again, so an object that it raises for is only taken out of it by the methods below."""
 
     def pod_added(self, pod: Pod, node_name: str) -> None:

@@ -38,9 +38,9 @@ class UnknownKind(LookupError):
 
 
 class Untyped(dict[str, Any]):
-    """An object of a kind without a type: the JSON as a dict, and short ways to what everybody asks for.
+    """An object of a kind without a type: the JSON as a dict, and short ways to what is often asked for.
 
-    It is shared by everybody who asks; do not change it.
+    It is shared by all callers; do not change it.
     """
 
     @property
@@ -154,7 +154,7 @@ def _plural(kind: str) -> str:
 
 
 def own_kind(name: str, watches: Iterable[Kind]) -> Kind:
-    """The kind among these that somebody means by a name; UnknownKind if there is none."""
+    """Return the kind among these that a user means by a name; UnknownKind if there is none."""
     known = {alias: kind for kind in watches for alias in (kind.resource, kind.name)}
     found = known.get(name) or known.get(name.removesuffix("."))
     if found is None:
@@ -216,7 +216,7 @@ class WatchedKinds:
         return key
 
     def has(self, kind: str | Kind) -> bool:
-        """Is it watched?"""
+        """Whether it is watched."""
         return kind in self._keys
 
     def of_manifest(self, manifest: Mapping[str, Any]) -> list[KindInfo]:

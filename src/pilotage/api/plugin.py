@@ -14,10 +14,13 @@ class SunnyNodes(Plugin, Filter):
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any, ClassVar, Final, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pilotage.api.events import Action, ClusterEvent, Hint, Resource, event_on
 from pilotage.api.kinds import Kind, own_kind
@@ -40,11 +43,10 @@ class Sees(IntEnum):
 
 
 RAISED: Final = (Exception, asyncio.CancelledError)
-"""What a method of a plugin may raise that is not awaited: nobody can cancel it, so a cancellation is an error too."""
+"""What a method of a plugin may raise that is not awaited. It cannot be cancelled: a cancellation is an error, too."""
 
 
-@dataclass(frozen=True, slots=True)
-class Affected:
+class Affected(Struct, frozen=True):
     """Which waiting pods an event can concern: all of them, or just the ones with these keys."""
 
     keys: frozenset[str] | None
@@ -58,16 +60,14 @@ class Affected:
         return Affected(frozenset(keys))
 
 
-@dataclass(frozen=True, slots=True)
-class Narrowing:
+class Narrowing(Struct, frozen=True):
     """A method that says which pods these events can concern at all."""
 
     event: ClusterEvent
     narrow: NarrowFunction
 
 
-@dataclass(frozen=True, slots=True)
-class Registration:
+class Registration(Struct, frozen=True):
     """An event that a plugin wants to hear of, with the method that judges it (None: the event alone is enough)."""
 
     event: ClusterEvent
@@ -197,7 +197,7 @@ def _resolved(event: ClusterEvent, watches: tuple[Kind, ...]) -> ClusterEvent:
     """The event under the full name of its kind; UnknownKind if it is none of ours and none of `watches`."""
     if isinstance(event.resource, Resource):
         return event
-    return replace(event, resource=own_kind(event.resource, watches).name)
+    return dataclasses.replace(event, resource=own_kind(event.resource, watches).name)
 
 
 def _marked_names(cls: type) -> list[str]:

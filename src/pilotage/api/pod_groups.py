@@ -1,4 +1,4 @@
-"""What plugins are told of pod groups: sets of nodes that could take a whole group, and what preemption would take."""
+"""What plugins see of pod groups: sets of nodes that could take a whole group, and what preemption would take."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from pilotage.api.state import CycleState
 from pilotage.api.table import Mask
 from pilotage.model import Pod
 from pilotage.model.pod_group import PodGroup
@@ -41,6 +42,8 @@ class GroupVictims(Struct, frozen=True):
     """Members and the nodes where they would be."""
     message: str = ""
     """Why it would not fit in any case; "" if it would."""
+    violations: int = 0
+    """How many of the victims a disruption budget would protect."""
 
 
 class GroupAttempt(Protocol):
@@ -52,6 +55,10 @@ class GroupAttempt(Protocol):
     @property
     def pods(self) -> Sequence[Pod]:
         """The members that were to be placed."""
+
+    @property
+    def states(self) -> Sequence[CycleState]:
+        """What plugins keep of each of these members during the attempt; empty if its turn did not come."""
 
     def search_victims(self) -> GroupVictims:
         """Who of lower priority would have to go so that the group fits; changes nothing."""

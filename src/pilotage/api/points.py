@@ -56,7 +56,7 @@ class Filter(ABC):
 
 
 class Details(ABC):
-    """For filters whose reason does not tell all, such as which device was rejected by which rule."""
+    """For filters whose reason does not say all, such as which device was rejected by which rule."""
 
     @abstractmethod
     def details(self, state: CycleState, pod: Pod, node: NodeView) -> Iterable[Detail]:
@@ -116,7 +116,7 @@ class Reserve(ABC):
 class Permit(ABC):
     @abstractmethod
     def permit(self, state: CycleState, pod: Pod, node_name: str) -> Wait | Rejection | None:
-        """Approve, reject, or hold the pod until somebody allows it."""
+        """Approve, reject, or hold the pod until a plugin allows it."""
 
 
 class PreBind(ABC):

@@ -1,6 +1,6 @@
-"""What preemption talks about: nodes that would do if some pods went, and pods that are made to go.
+"""Preemption for plugins: candidate nodes with their victims, and evictions.
 
-Searching decides and changes nothing; evicting acts, without anybody waiting for it.
+Searching decides and changes nothing; evicting acts, and nothing waits for it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class VictimPolicy:
     """
 
     def may_evict(self, pod: Pod, victim: Pod) -> bool:
-        """May `victim`, on a node, be made to go for the sake of `pod`?"""
+        """Whether `victim`, on a node, may be evicted for the sake of `pod`."""
         return victim.priority < pod.priority
 
     def importance(self, victim: Pod) -> tuple[float, ...]:
@@ -74,7 +74,7 @@ class VictimSearch(Protocol):
 
     @property
     def is_reviewed(self) -> bool:
-        """Have extenders looked at the candidates, and left these?"""
+        """Whether extenders have looked at the candidates, and left these."""
 
     @property
     def candidates(self) -> Sequence[Candidate]:
@@ -107,6 +107,8 @@ class Eviction(Struct, frozen=True):
     plugin: str
     group: PodGroup | None = None
     """The group of the preemptor, if it is for the sake of all of it."""
+    completes: bool = False
+    """All other victims of the preemptor have gone: it is sent before those of preemptors that came later."""
 
 
 class Evicted(Struct, frozen=True):

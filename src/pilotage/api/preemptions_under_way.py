@@ -5,33 +5,38 @@
                      +--- one failed ---------+--> over, the preemptor is tried again after a growing backoff
 
 While a preemption is under way its preemptor is held back: other pods that leave would wake it too early. The last
-victim is kept for the end, because its leaving is what wakes the preemptor: from then on it may come in. An eviction
-has ended when the victim is seen leaving, so that nobody chooses again by a view in which it is still there.
+victim is kept for the end, because its leaving is what wakes the preemptor: from then on it may come in. It goes before
+the victims of preemptors that came later; no place would be free else until the victims of all of them have gone. An
+eviction has ended when the victim is seen leaving, so that no one chooses again by a view in which it is still there.
 
 A victim that was being bound may give up its place before it is deleted: its binding fails, because the deletion takes
 the place of the binding in the call queue. That is its leaving; when it is deleted nothing changes on the node, and
-nobody would be woken.
+no pod would be requeued.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 
+from msgspec import Struct
+
+from pilotage.api.group_members import PodGroups
+from pilotage.api.pod_groups import GroupVictims
 from pilotage.api.preemption import Candidate, Evicted, Eviction
 from pilotage.api.views import Handle
 from pilotage.model import Pod
 from pilotage.model.pod_group import PodGroup
 
 
-@dataclass(slots=True, eq=False)
-class _Preemption:
+class _Preemption(Struct, eq=False):
     preemptor: Pod
     node_name: str
     others_left: int
     last: Pod
     started: float
+    has_others: bool = False
+    """Whether the last victim is not the only one."""
     is_last_leaving: bool = False
     has_failed: bool = False
     group: PodGroup | None = None
@@ -60,8 +65,11 @@ class PreemptionsUnderWay:
         victims = [victim for victim in candidate.victims if not victim.is_terminating]
         if not victims:
             return
+        # Some may be on other nodes, with their group. The last to go is one whose place the preemptor takes.
+        victims.sort(key=lambda victim: victim.node_name == candidate.node_name)
         *others, last = victims
-        preemption = _Preemption(preemptor, candidate.node_name, len(others), last, self._handle.clock.monotonic())
+        now = self._handle.clock.monotonic()
+        preemption = _Preemption(preemptor, candidate.node_name, len(others), last, now, bool(others))
         self._by_preemptor[preemptor.uid] = preemption
         nominated = self._handle.nominated_pods(candidate.node_name)
         self._handle.withdraw_nominations([pod for pod in nominated if pod.priority < preemptor.priority])
@@ -70,26 +78,30 @@ class PreemptionsUnderWay:
         if not others:
             self._evict_last(preemption)
 
-    def start_for_group(self, group: PodGroup, members: Sequence[Pod], victims: Sequence[Pod]) -> None:
+    def start_for_group(self, group: PodGroup, members: Sequence[Pod], found: GroupVictims) -> None:
         """The same for the sake of a whole group, of which these members wait."""
+        victims = found.victims
         staying = [victim for victim in victims if not victim.is_terminating]
         if not staying:
             return
         *others, last = staying
         now = self._handle.clock.monotonic()
-        preemption = _Preemption(members[0], last.node_name, len(others), last, now, group=group)
+        preemption = _Preemption(members[0], last.node_name, len(others), last, now, bool(others), group=group)
         self._by_preemptor[group.uid] = preemption
+        for node_name in dict.fromkeys(node for _, node in found.places):
+            nominated = self._handle.nominated_pods(node_name)
+            self._handle.withdraw_nominations([pod for pod in nominated if pod.priority < group.priority])
         for victim in others:
             self._evict(preemption, victim)
         if not others:
             self._evict_last(preemption)
 
     def holds_back_group(self, uid: str) -> bool:
-        """Is it too early to try the group of this UID again?"""
+        """Whether it is too early to try the group of this UID again."""
         return self._holds_back(uid)
 
     def holds_back(self, pod: Pod) -> bool:
-        """Is it too early to try this preemptor again?"""
+        """Whether it is too early to try this preemptor again."""
         return self._holds_back(pod.uid)
 
     def _holds_back(self, uid: str) -> bool:
@@ -101,10 +113,16 @@ class PreemptionsUnderWay:
     def waking(self, gone: Pod) -> list[str]:
         """Keys of the preemptors that the leaving of this pod lets in."""
         leaving = self._by_last_victim.get(gone.uid, {})
-        return [preemption.preemptor.key for preemption in leaving.values()]
+        return [pod.key for preemption in leaving.values() for pod in self._preemptors(preemption)]
+
+    def _preemptors(self, preemption: _Preemption) -> list[Pod]:
+        """The pods that wait for the preemption: of a group all members that wait now."""
+        if preemption.group is None:
+            return [preemption.preemptor]
+        return list(self._handle.index(PodGroups).waiting(preemption.group.key).values())
 
     def _has_left(self, preemption: _Preemption) -> bool:
-        """Is the last victim terminating, or gone from its node?"""
+        """Whether the last victim is terminating, or gone from its node."""
         victim = preemption.last
         known: Pod | None = self._handle.objects("Pod").get(victim.key)
         if known is not None and known.uid == victim.uid and known.is_terminating:
@@ -112,12 +130,19 @@ class PreemptionsUnderWay:
         return not self._has_place(preemption)
 
     def _has_place(self, preemption: _Preemption) -> bool:
-        """Does the last victim still take up room on the node, bound or being bound?"""
+        """Whether the last victim still takes up room on the node, bound or being bound."""
         node = self._handle.node(preemption.node_name)
         return node is not None and any(pod.uid == preemption.last.uid for pod in node.pods)
 
     def _evict(self, preemption: _Preemption, victim: Pod) -> None:
-        eviction = Eviction(victim, preemption.preemptor, preemption.node_name, self._plugin, preemption.group)
+        eviction = Eviction(
+            victim,
+            preemption.preemptor,
+            preemption.node_name,
+            self._plugin,
+            preemption.group,
+            completes=preemption.is_last_leaving and preemption.has_others,
+        )
         on_evicted = self._last_evicted if preemption.is_last_leaving else self._other_evicted
         self._handle.evict(eviction, partial(on_evicted, preemption))
 
@@ -136,7 +161,7 @@ class PreemptionsUnderWay:
         elif self._has_place(preemption):
             self._evict_last(preemption)
         else:
-            # It has left while the others were evicted: that let nobody in.
+            # It has left while the others were evicted: that let no pod in.
             self._end(preemption, wake=True)
 
     def _last_evicted(self, preemption: _Preemption, evicted: Evicted) -> None:
@@ -146,7 +171,7 @@ class PreemptionsUnderWay:
 
     def _end(self, preemption: _Preemption, *, wake: bool = False) -> None:
         self._measure(preemption)
-        preemptor = preemption.preemptor
+        preemptors = self._preemptors(preemption)
         if self._by_preemptor.get(preemption.uid) is preemption:
             del self._by_preemptor[preemption.uid]
         leaving = self._by_last_victim.get(preemption.last.uid, {})
@@ -154,14 +179,16 @@ class PreemptionsUnderWay:
         if not leaving:
             self._by_last_victim.pop(preemption.last.uid, None)
         if preemption.has_failed:
-            self._handle.back_off([preemptor])
+            self._handle.back_off(preemptors)
         elif wake:
-            self._handle.activate([preemptor])
+            self._handle.activate(preemptors)
         else:
-            self._handle.recheck_gates([preemptor])
+            self._handle.recheck_gates(preemptors)
 
     def _measure(self, preemption: _Preemption) -> None:
         result = "error" if preemption.has_failed else "success"
         seconds = self._handle.clock.monotonic() - preemption.started
         self._handle.count("scheduler_preemption_goroutines_execution_total", result)
         self._handle.observe("scheduler_preemption_goroutines_duration_seconds", seconds, result)
+        preemptor = "pod" if preemption.group is None else "podgroup"
+        self._handle.observe("scheduler_preemption_execution_duration_seconds", seconds, preemptor, result)

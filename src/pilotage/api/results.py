@@ -116,8 +116,7 @@ class NodeNames:
             raise TypeError(f"NodeNames takes names of nodes, got {names!r:.200}")
 
 
-@dataclass(frozen=True, slots=True)
-class Nominate:
+class Nominate(Struct, frozen=True):
     """From PostFilter: what becomes of the pod's nominated node; `None` leaves it alone, "" clears it."""
 
     node_name: str | None = None
@@ -128,7 +127,7 @@ class Nominate:
 
     def __post_init__(self) -> None:
         name, message, rejectors = cast(tuple[object, ...], (self.node_name, self.message, self.rejectors))
-        if not isinstance(name, str | None) or not isinstance(message, str):
+        if not (name is None or isinstance(name, str)) or not isinstance(message, str):
             raise TypeError(f"Nominate takes the name of a node and a message, got {name!r:.200}, {message!r:.200}")
         if not isinstance(rejectors, frozenset):
             raise TypeError(f"Nominate takes a frozenset of names of plugins as rejectors, got {rejectors!r:.200}")

@@ -1,4 +1,4 @@
-"""CycleState: what the plugins of one pod's attempt tell each other.
+"""CycleState: what the plugins pass on to each other in one attempt for a pod.
 
 Keys are typed: `COUNTS = StateKey[Counts]("MyPlugin/counts")` and then `state[COUNTS]` is known to be `Counts`.
 A dry run works on a clone. Values that change after they were written offer `clone()`; all others are shared.

@@ -7,7 +7,7 @@ a few changed nodes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -79,3 +79,11 @@ class NodeTable(Protocol):
 
     def pick(self, column: NDArray[Any]) -> NDArray[Any]:
         """Of a column with an entry for each node of `handle.nodes`, the entries for the nodes of this table."""
+
+    def derived(self, key: Hashable, derive: Callable[[NodeTable], NDArray[Any]]) -> NDArray[Any]:
+        """A column of your own that is kept between pods: `derive` is asked about nodes that are new or have changed.
+
+        It gets a table of them and answers with an array whose last axis has an entry for each. What it says of a node
+        may depend on nothing but what that table shows of the node, and `key`, which is the name of the column for all
+        plugins: begin it with the name of yours. Few columns are kept, so a pod should not be part of the key.
+        """

@@ -50,7 +50,7 @@ class NodeView(Protocol):
 
     @property
     def unschedulable(self) -> bool:
-        """Is the node cordoned?"""
+        """Whether the node is cordoned."""
 
     @property
     def pods(self) -> Sequence[Pod]:
@@ -106,7 +106,7 @@ class HeldPod(Protocol):
         """Plugins that have not allowed the pod yet."""
 
     def allow(self, plugin: str) -> None:
-        """This plugin lets the pod go; it goes when nobody holds it any more."""
+        """This plugin lets the pod go; it goes when no plugin holds it any more."""
 
     def reject(self, plugin: str, message: str) -> bool:
         """Send the pod back; True if this is what ended the wait."""
@@ -140,7 +140,7 @@ class Handle(Protocol):
         """All nodes; only inside a scheduling cycle."""
 
     def watches(self, kind: str | Kind) -> bool:
-        """Is this kind watched?"""
+        """Whether this kind is watched."""
 
     @property
     def scheduler_names(self) -> Collection[str]:
@@ -213,11 +213,11 @@ class Handle(Protocol):
         """Make a pod go, and record an event about it.
 
         A pod that waits for permission or is in PreBind is sent back to the queue; any other is marked as a target of
-        disruption and deleted through the API server. Nobody waits: `on_evicted` is called between two later cycles.
+        disruption and deleted through the API server. Returns at once; `on_evicted` is called between later cycles.
         """
 
     def submit(self, call: ApiCall, on_outcome: OnOutcome | None = ...) -> None:
-        """Send an API call without waiting for it; `on_outcome`, if given, is told once what became of it."""
+        """Send an API call without waiting for it; `on_outcome`, if given, is called once with the outcome."""
 
     async def perform(self, call: ApiCall) -> None:
         """Send an API call and return when it is done; raises what went wrong."""
@@ -225,7 +225,7 @@ class Handle(Protocol):
     def patch_status(self, pod: Pod, *conditions: PodCondition, nomination: str | None = ...) -> Pod:
         """Write conditions and the nominated node ("" clears it, None leaves it) into a pod's status.
 
-        Everybody sees the change at once; it is sent in the background, together with others for the same pod, and
+        All readers see the change at once; it is sent in the background, together with others for the same pod, and
         taken back if that fails. Returns the pod as it is seen now.
         """
 
@@ -243,7 +243,7 @@ class Handle(Protocol):
     def record_event(self, obj: Any, type_: str, reason: str, action: str, note: str) -> None:
         """Write an Event ("Normal" or "Warning") about a pod or any other object, in the background.
 
-        An object of this API, its JSON as a dict, or an `ObjectReference`; TypeError if its kind cannot be told.
+        An object of this API, its JSON as a dict, or an `ObjectReference`; TypeError if its kind is unknown.
         """
 
     @property
@@ -272,7 +272,7 @@ class Handle(Protocol):
         """Move these pods to the active queue without waiting for their backoff."""
 
     def requeue_on(self, event: ClusterEvent, old: Any, new: Any) -> None:
-        """Something happened that no watch will tell, such as a reservation in memory that was given back.
+        """Something happened that no watch will report, such as a reservation in memory that was given back.
 
         Waiting pods are asked about it as about any other event, after the present cycle.
         """
@@ -281,7 +281,7 @@ class Handle(Protocol):
         """What was to follow from the last attempt of these pods failed: try them again after a growing backoff."""
 
     def awaits_view(self, pod: Pod) -> bool:
-        """Is the watch of pods interrupted, so that what is known of them may be old?
+        """Whether the watch of pods is interrupted, so that what is known of them may be old.
 
         If so, the pod will be tried again when it is back, or 30 s after the interruption began: until then, decide
         nothing about it that harms other pods.

@@ -1,4 +1,4 @@
-"""Would a pod fit, and how good would a node be, if other pods came or went? Asked without changing anything.
+"""Ask, without changing anything, if a pod would fit, and how good a node would be, if other pods came or went.
 
     what_if = self._handle.what_if(pod)
     node = what_if.on("node-1")

@@ -8,7 +8,7 @@ an object that really is wrong is handed over as a DecodeError while its neighbo
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -77,16 +77,30 @@ _status = msgspec.json.Decoder(Status)
 
 
 class Codec(Generic[T]):
-    """Decoders of one kind. `finish` turns the struct on the wire into the object that is handed out."""
+    """Decoders of one kind. `finish` turns the struct on the wire into the object that is handed out.
+
+    Each is made when it is first used: most commands read a few kinds, and making all takes 20 ms.
+    """
 
     def __init__(self, kind: str, wire: Any, finish: Callable[[Any], T]) -> None:
         self.kind = kind
+        self._wire = wire
         self._finish = finish
-        self._object: msgspec.json.Decoder[Any] = msgspec.json.Decoder(wire)
+
+    @cached_property
+    def _object(self) -> msgspec.json.Decoder[Any]:
+        return msgspec.json.Decoder(self._wire)
+
+    @cached_property
+    def _page(self) -> msgspec.json.Decoder[Any]:
+        wire: Any = self._wire
         page = msgspec.defstruct("Page", [("items", list[wire]), ("metadata", _ListMeta, _ListMeta())])
-        event = msgspec.defstruct("Event", [("type", str), ("object", wire)], gc=False)
-        self._page: msgspec.json.Decoder[Any] = msgspec.json.Decoder(page)
-        self._event: msgspec.json.Decoder[Any] = msgspec.json.Decoder(event)
+        return msgspec.json.Decoder(page)
+
+    @cached_property
+    def _event(self) -> msgspec.json.Decoder[Any]:
+        event = msgspec.defstruct("Event", [("type", str), ("object", self._wire)], gc=False)
+        return msgspec.json.Decoder(event)
 
     def decode(self, data: bytes | msgspec.Raw) -> T:
         """The object; DecodeError if it is none of this kind."""
@@ -120,7 +134,7 @@ class Codec(Generic[T]):
 
     def _decode_without_nulls(self, data: bytes) -> T:
         try:
-            repaired = msgspec.json.encode(_without_nulls(msgspec.json.decode(data)))
+            repaired = msgspec.json.encode(without_nulls(msgspec.json.decode(data)))
             return self._finish(self._object.decode(repaired))
         except BROKEN_INPUT as cause:
             raise decode_error(self.kind, data, cause) from cause
@@ -194,11 +208,11 @@ def _class_with_json(cls: Any) -> Any:
     )
 
 
-def _without_nulls(tree: Any) -> Any:
+def without_nulls(tree: Any) -> Any:
     if isinstance(tree, dict):
         return {
-            key: value if key in _OPAQUE else _without_nulls(value) for key, value in tree.items() if value is not None
+            key: value if key in _OPAQUE else without_nulls(value) for key, value in tree.items() if value is not None
         }
     if isinstance(tree, list):
-        return [_without_nulls(item) for item in tree]
+        return [without_nulls(item) for item in tree]
     return tree

@@ -37,6 +37,8 @@ class KindInfo:
     kind: str
     namespaced: bool
     codec: Codec[Any]
+    other_version: str = ""
+    """Read the same way, where the API server does not have the kind in its own version."""
     _root: str = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -63,6 +65,10 @@ class KindInfo:
     def keeping_json(self) -> KindInfo:
         """The same kind, whose objects keep the JSON that they were read from (`codec.json_of`)."""
         return replace(self, codec=RawCodec(self.codec))
+
+    def in_other_version(self) -> KindInfo:
+        """The same kind under its other version, if it has one."""
+        return replace(self, version=self.other_version, other_version=self.version) if self.other_version else self
 
     def path(self, namespace: str | None = None, name: str | None = None) -> str:
         """The URL path of the collection (in all namespaces or one) or of one object."""
@@ -107,7 +113,9 @@ _GROUPS = [
     _kind("batch/v1", "jobs", workloads.Job, namespaced=True),
     _kind("policy/v1", "poddisruptionbudgets", policy.PodDisruptionBudget, namespaced=True),
     _kind("scheduling.k8s.io/v1", "priorityclasses", policy.PriorityClass, namespaced=False),
-    _kind("scheduling.k8s.io/v1beta1", "podgroups", pod_group.PodGroup, namespaced=True),
+    replace(
+        _kind("scheduling.k8s.io/v1beta1", "podgroups", pod_group.PodGroup, namespaced=True), other_version="v1alpha2"
+    ),
     _kind("node.k8s.io/v1", "runtimeclasses", policy.RuntimeClass, namespaced=False),
     _kind("coordination.k8s.io/v1", "leases", coordination.Lease, namespaced=True),
     _kind("events.k8s.io/v1", "events", coordination.Event, namespaced=True),

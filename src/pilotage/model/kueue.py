@@ -14,11 +14,19 @@ from pilotage.model.workloads import PodTemplate
 # --- Workload ---------------------------------------------------------------------------------------------------------
 
 
+class TopologyRequest(Shape, frozen=True):
+    """Labels of nodes, one value of which is to hold all pods of the pod set."""
+
+    required: str | None = None
+    preferred: str | None = None
+
+
 class PodSet(Shape, frozen=True):
     name: str = "main"
     template: PodTemplate = msgspec.field(default_factory=PodTemplate)
     count: int = 1
     min_count: int | None = None
+    topology_request: TopologyRequest | None = None
 
 
 class PriorityClassRef(Shape, frozen=True):
@@ -36,11 +44,35 @@ class WorkloadSpec(Shape, frozen=True):
     maximum_execution_time_seconds: int | None = None
 
 
+class LevelValues(Shape, frozen=True):
+    """The values of one level; only the one that all domains share is read."""
+
+    universal: str = ""
+
+
+class DomainPodCounts(Shape, frozen=True):
+    universal: int | None = None
+
+
+class TopologySlice(Shape, frozen=True):
+    domain_count: int = 0
+    values_per_level: tuple[LevelValues, ...] = ()
+    pod_counts: DomainPodCounts = DomainPodCounts()
+
+
+class TopologyAssignment(Shape, frozen=True):
+    """Where the pods of a pod set go. Written with one domain only."""
+
+    levels: tuple[str, ...] = ()
+    slices: tuple[TopologySlice, ...] = ()
+
+
 class PodSetAssignment(Shape, frozen=True):
     name: str = "main"
     flavors: dict[str, str] = msgspec.field(default_factory=dict)
     resource_usage: dict[str, Quantity] = msgspec.field(default_factory=dict)
     count: int | None = None
+    topology_assignment: TopologyAssignment | None = None
 
 
 class Admission(Shape, frozen=True):

@@ -3,7 +3,7 @@
 The API server completes every container with the defaults of all LimitRanges of the namespace, and then refuses what
 breaks a bound of any of them. A bound is a minimum, a maximum, or a largest ratio of limit to request; it holds for
 each container, for the pod as a whole (its overhead left out), or for a claim. Without a limit every maximum is broken:
-nothing would keep the container from passing it. A breach is told in the API server's words.
+nothing would keep the container from passing it. A breach is reported in the API server's words.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class _Bound(NamedTuple):
     def value(self) -> Fraction:
         return parse_quantity(self.quantity)
 
-    def told(self, scope: str) -> str:
+    def message(self, scope: str) -> str:
         shown = canonical_quantity(self.quantity)
         if self.kind == "ratio":
             return f"{self.resource} max limit to request ratio per {scope} is {shown}"
@@ -167,7 +167,7 @@ def _judged(judge: _Judge, subject: _Subject, bounds: list[_Bound]) -> Iterator[
         found = judge(bound.value, *amounts)
         if found is not None:
             amount, words = found
-            sentence = f"{bound.told(subject.scope)}{words}"
+            sentence = f"{bound.message(subject.scope)}{words}"
             yield Breach(subject.container, bound.resource, bound.kind, bound.quantity, amount, sentence)
 
 

@@ -10,6 +10,7 @@ _LONGEST_PREFIX: Final = 253
 _LONGEST_OBJECT_NAME: Final = 253
 _LONGEST_REPORTER: Final = 128
 _NAME: Final = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?", re.ASCII)
+
 _SUBDOMAIN: Final = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*", re.ASCII)
 
 
@@ -28,8 +29,9 @@ def label_name_problem(text: str) -> str | None:
 
 def is_extended_resource(name: str) -> bool:
     """A resource that somebody else than Kubernetes defined, such as `example.com/gpu`."""
-    prefix, slash, _ = name.partition("/")
-    return bool(slash) and not prefix.endswith("kubernetes.io") and not name.startswith("requests.")
+    if "/" not in name:
+        return False
+    return not name.partition("/")[0].endswith("kubernetes.io") and not name.startswith("requests.")
 
 
 def event_name(about: str, suffix: str) -> str:
@@ -41,3 +43,8 @@ def event_name(about: str, suffix: str) -> str:
 def reporting_instance(controller: str, host: str) -> str:
     """Who reports an Event: the API server takes 128 characters."""
     return f"{controller}-{host}"[:_LONGEST_REPORTER]
+
+
+def is_subdomain(text: str) -> bool:
+    """Whether it can be the name of most objects."""
+    return len(text) <= _LONGEST_OBJECT_NAME and _SUBDOMAIN.fullmatch(text) is not None

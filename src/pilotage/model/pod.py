@@ -10,7 +10,7 @@ from __future__ import annotations
 from sys import intern
 
 import msgspec
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from pilotage.model.codec import Codec
 from pilotage.model.frozen_map import EMPTY_MAP, FrozenMap
@@ -70,7 +70,7 @@ __all__ = [
 
 
 class Pod(msgspec.Struct, frozen=True, eq=False, gc=False, kw_only=True):
-    """A pod as the API server last told it. Immutable; compared by identity."""
+    """A pod as the API server last sent it. Immutable; compared by identity."""
 
     name: str
     namespace: str = "default"
@@ -123,8 +123,11 @@ def decode_pod(data: bytes) -> Pod:
 
 
 def shared_spec(fields: PodSpecFields) -> PodSpec:
-    """The one PodSpec with this content; for those who build pods instead of decoding them."""
-    own = asdict(fields)
+    """The one PodSpec with this content; for those who build pods instead of decoding them.
+
+    What only a template says (`TemplateSpec`) is left out.
+    """
+    own = {name: getattr(fields, name) for name in PodSpecFields.__struct_fields__}
     own["volumes"] = tuple(volume for volume in fields.volumes if volume.matters)
     return unique_spec(PodSpec(**own))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from pilotage.model.meta import ApiObject, Shape, TimedCondition
+from pilotage.model.pod_spec import PodResourceClaim
 
 POD_GROUP_SCHEDULED = "PodGroupInitiallyScheduled"
 """The condition that says whether a group has started."""
@@ -39,10 +40,14 @@ class DisruptionMode(Shape, frozen=True):
 class PodGroupSpec(Shape, frozen=True):
     scheduling_policy: SchedulingPolicy = SchedulingPolicy()
     scheduling_constraints: SchedulingConstraints | None = None
-    disruption_mode: DisruptionMode | None = None
+    disruption_mode: DisruptionMode | str | None = None
+    """A word in v1alpha2."""
     priority_class_name: str = ""
     priority: int | None = None
     preemption_policy: str | None = None
+    resource_claims: tuple[PodResourceClaim, ...] = ()
+    parent_composite_pod_group_name: str | None = None
+    """The group of groups that it belongs to: not served."""
 
 
 class PodGroupStatus(Shape, frozen=True):
@@ -78,7 +83,7 @@ class PodGroup(ApiObject, frozen=True):
     def is_disrupted_as_one(self) -> bool:
         """If one of its pods is preempted, so are all."""
         mode = self.spec.disruption_mode
-        return mode is not None and mode.all is not None
+        return mode == "PodGroup" if isinstance(mode, str) else mode is not None and mode.all is not None
 
     @property
     def has_started(self) -> bool:

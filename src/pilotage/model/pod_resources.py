@@ -85,7 +85,7 @@ def assigned_non_zero_requests(pod: Pod) -> tuple[int, int]:
 
 
 def count_alike(pod: Pod, other: Pod) -> bool:
-    """Do both count the same on a node? A resize is told by the status alone."""
+    """Do both count the same on a node? Only the status says whether a resize goes on."""
     return _assigned(pod) == _assigned(other)
 
 

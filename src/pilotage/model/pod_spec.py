@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from pilotage.model.meta import LocalReference, Shape
+from pilotage.model.node import Taint
 from pilotage.model.quantity import Quantity
 from pilotage.model.selectors import LabelSelector, NodeSelector, PreferredSchedulingTerm
 from pilotage.model.volumes import Volume
@@ -61,6 +62,16 @@ class Toleration(Shape, frozen=True):
     value: str = ""
     effect: str = ""
     toleration_seconds: int | None = None
+
+    def tolerates(self, taint: Taint) -> bool:
+        """Effect and key empty or equal; Exists, or equal values."""
+        if self.effect and self.effect != taint.effect:
+            return False
+        if self.key and self.key != taint.key:
+            return False
+        if self.operator in ("", "Equal"):
+            return self.value == taint.value
+        return self.operator == "Exists"
 
 
 class TopologySpreadConstraint(Shape, frozen=True):

@@ -8,6 +8,7 @@ server may write the same spec in another order.
 
 from __future__ import annotations
 
+from functools import cached_property
 from hashlib import blake2b
 from typing import Any
 from weakref import ReferenceType, WeakValueDictionary, ref
@@ -154,7 +155,7 @@ class _PartOfSpec:
     def __init__(self, field: msgspec.structs.FieldInfo) -> None:
         self.name = field.name
         self._path = f"spec.{field.encode_name}"
-        self._decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(field.type)
+        self._type = field.type
         self._shared: Shared[Any] = Shared(self._decode, limit=4096)
 
     def of(self, wire: WireSpec) -> Any:
@@ -163,6 +164,10 @@ class _PartOfSpec:
         if isinstance(value, Raw):
             return self._shared.get(bytes(value)) if value is not _ABSENT else None
         return self._shared.get(_encode(value)) if value else None
+
+    @cached_property
+    def _decoder(self) -> msgspec.json.Decoder[Any]:
+        return msgspec.json.Decoder(self._type)
 
     def _decode(self, data: bytes) -> Any:
         return decode_part(self._decoder, self._path, data)

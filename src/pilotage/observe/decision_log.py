@@ -1,19 +1,20 @@
-"""What was decided about pods, kept in memory for those who ask later: bounded, and cheap while nobody does.
+"""What was decided about pods, kept in memory for those who ask later: bounded, and cheap while no one does.
 
 A pod's own steps (moves, attempts, answers to its own changes) are few and kept with the pod. Answers of hints to
 events of the cluster are many: one event may be about 50,000 waiting pods. They are kept as rounds, one per plugin and
-event, whatever the number of pods: a pod that was waiting then, refused by that plugin, and not moved, got the answer
+event, whatever the number of pods: a pod that was waiting then, rejected by that plugin, and not moved, got the answer
 "skip". Rounds of the same second that differ only in the object are one round.
 
-Everything that a plugin said is only put together when somebody asks (`queue/timeline.py`).
+Everything that a plugin said is only put together on request (`queue/timeline.py`).
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final, TypeAlias
+
+from msgspec import Struct
 
 _MOST_STEPS: Final = 64
 _MOST_ROUNDS: Final = 2048
@@ -25,7 +26,7 @@ Step: TypeAlias = tuple[float, str, str | int, str]
 
     moved    home               event that moved it
     tried    number             -
-    refused  rejectors          message
+    rejected rejectors          message
     failed   -                  message
     asked    plugin and answer  event
 
@@ -33,9 +34,8 @@ A plain tuple, because one is made for every move of every pod.
 """
 
 
-@dataclass(slots=True)
-class Round:
-    """One plugin was asked about one event for all pods that it had refused, and did not wake all of them."""
+class Round(Struct):
+    """One plugin was asked about one event for all pods that it had rejected, and did not wake all of them."""
 
     scheduler: str
     plugin: str

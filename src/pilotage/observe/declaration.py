@@ -70,7 +70,7 @@ class MetricTable:
         self._exposed: list[tuple[AnyDeclaration, Instrument]] = []
         self._by_name: dict[str, Instrument] = {}
         self.unreadable: dict[str, str] = {}
-        """Metrics whose values could not be read when somebody last asked -> why."""
+        """Metrics whose values could not be read when they were last read -> why."""
         for declaration in self.declarations():
             instrument: Instrument = declaration.build()
             self.__dict__[declaration.attribute] = self._by_name[declaration.name] = instrument
@@ -83,7 +83,7 @@ class MetricTable:
         return (value for value in vars(cls).values() if isinstance(value, Declaration))
 
     def exposed(self, page: Page = "metrics") -> Iterator[tuple[AnyDeclaration, Instrument]]:
-        """What is to be read on a page: metrics whose gate is off exist, but nobody sees them."""
+        """The metrics on a page: those whose gate is off exist, but are not shown."""
         return ((declaration, instrument) for declaration, instrument in self._exposed if declaration.page == page)
 
     def named(self, name: str) -> Instrument | None:

@@ -34,7 +34,7 @@ class TableCollector(Collector):
                 try:
                     family = _family(declaration, instrument)
                 except Exception as error:
-                    _tell_unreadable(table, declaration.name, error)
+                    _log_unreadable(table, declaration.name, error)
                 else:
                     table.unreadable.pop(declaration.name, None)
                     yield family
@@ -47,7 +47,7 @@ class TableCollector(Collector):
 def render(accept: str, *tables: MetricTable, page: Page = "metrics") -> tuple[bytes, str]:
     """Body and content type for what the client accepts: Prometheus text, or OpenMetrics if it asks for that.
 
-    The page `metrics` also tells what this process uses (`process_...`).
+    The page `metrics` also shows what this process uses (`process_...`).
     """
     registry = CollectorRegistry()
     registry.register(TableCollector(tables, page))
@@ -88,7 +88,7 @@ def _as_float(value: float) -> float:
         return math.inf if value > 0 else -math.inf
 
 
-def _tell_unreadable(table: MetricTable, name: str, error: Exception) -> None:
+def _log_unreadable(table: MetricTable, name: str, error: Exception) -> None:
     """The other metrics are shown; why this one is not is logged once."""
     text = describe(error)
     if table.unreadable.get(name) != text:

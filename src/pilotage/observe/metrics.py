@@ -2,7 +2,7 @@
 
 Names, types, labels and buckets are kube-scheduler's, so that the dashboards and alerts that people have go on working.
 What kube-scheduler counts and we have no counterpart of is left out rather than shown as 0; what only we have is called
-`pilotage_...`. `docs/metrics.md` tells what they mean; `tests/observe/golden_metrics.txt` is the list that must not
+`pilotage_...`. `docs/metrics.md` explains them; `tests/observe/golden_metrics.txt` is the list that must not
 change by accident.
 """
 
@@ -25,6 +25,8 @@ _REQUEST = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
 _ASYNC_CALLS = "SchedulerAsyncAPICalls"
 _ASYNC_PREEMPTION = "SchedulerAsyncPreemption"
 _BINDING_CONDITIONS = "DRADeviceBindingConditions"
+_GROUPS = "GenericWorkload"
+_PLACEMENTS = "TopologyAwareWorkloadScheduling"
 _OURS = "pilotage_"
 
 
@@ -36,7 +38,7 @@ class Metrics(MetricTable):
     # --- attempts ----------------------------------------------------------------------------------------------
     schedule_attempts_total = counter(STABLE, "Attempts to schedule a pod, by how they ended.", "result", "profile")
     scheduling_attempt_duration_seconds = histogram(
-        STABLE, "Time from the start of a cycle to the pod being bound or refused.", _ATTEMPT, "result", "profile"
+        STABLE, "Time from the start of a cycle to the pod being bound or rejected.", _ATTEMPT, "result", "profile"
     )
     scheduling_algorithm_duration_seconds = histogram(
         BETA, "Time to find a node, or that there is none: filters, scores, and what follows a failure.", _ATTEMPT
@@ -49,7 +51,8 @@ class Metrics(MetricTable):
     )
     pod_scheduling_attempts = histogram(STABLE, "Attempts that a pod needed until it was bound.", exponential(1, 2, 5))
     pod_scheduled_after_flush_total = counter(
-        ALPHA, "Pods bound after only the sweep of leftovers had woken them: each is a hint that missed something."
+        ALPHA,
+        "Pods bound after only the flush of unschedulable pods requeued them: each is a hint that missed something.",
     )
 
     # --- extension points and plugins --------------------------------------------------------------------------
@@ -77,7 +80,7 @@ class Metrics(MetricTable):
     pending_pods = gauge(STABLE, "Pods in each part of the queue.", "queue")
     queued_entities = gauge(ALPHA, "Pods and pod groups in each part of the queue.", "queue", "type")
     unschedulable_pods = gauge(
-        BETA, "Waiting pods that a plugin refused; a pod counts for each of them.", "plugin", "profile"
+        BETA, "Waiting pods that a plugin rejected; a pod counts for each of them.", "plugin", "profile"
     )
     inflight_events = gauge(ALPHA, "Events that are kept for pods in flight, and those pods (PodPopped).", "event")
     event_handling_duration_seconds = histogram(ALPHA, "Time to let one watch event take effect.", _POINT, "event")
@@ -97,6 +100,47 @@ class Metrics(MetricTable):
     )
     preemption_goroutines_duration_seconds = histogram(
         ALPHA, "Time to carry out a preemption beside the cycle.", _LONG, "result", gate=_ASYNC_PREEMPTION
+    )
+
+    # --- pod groups --------------------------------------------------------------------------------------------
+    podgroup_schedule_attempts_total = counter(
+        ALPHA, "Attempts to schedule a pod group, by how they ended.", "result", "profile", gate=_GROUPS
+    )
+    podgroup_scheduling_attempt_duration_seconds = histogram(
+        ALPHA, "Time from the start of a group's cycle to its end.", _ATTEMPT, "result", "profile", gate=_GROUPS
+    )
+    podgroup_scheduling_algorithm_duration_seconds = histogram(
+        ALPHA, "Time to find places for the members of a group, or that there are too few.", _ATTEMPT, gate=_GROUPS
+    )
+    workload_preemption_attempts_total = counter(
+        ALPHA, "Attempts to make room for a whole group, by how they ended.", "result", gate=_GROUPS
+    )
+    workload_preemption_victims = histogram(
+        ALPHA, "Pods that had to go for one group.", exponential(1, 2, 11), gate=_GROUPS
+    )
+    preemption_workload_disruptions = histogram(
+        ALPHA, "Groups, and members of groups, that had to go for one preemption.", exponential(1, 2, 11),
+        "preemptor", gate=_GROUPS,
+    )  # fmt: skip
+    preemption_pdb_violations_total = counter(
+        ALPHA, "Victims that a disruption budget would have protected.", "preemptor", gate=_GROUPS
+    )
+    preemption_evaluation_duration_seconds = histogram(
+        ALPHA, "Time to find out whom a preemption would take.", exponential(0.001, 2, 16),
+        "preemptor", "result", gate=_GROUPS,
+    )  # fmt: skip
+    preemption_execution_duration_seconds = histogram(
+        ALPHA, "Time to carry out a preemption.", exponential(0.001, 2, 16), "preemptor", "result", gate=_GROUPS
+    )
+    generated_placements_total = counter(
+        ALPHA, "Sets of nodes that were offered to groups.", "profile", gate=_PLACEMENTS
+    )
+    placement_evaluations_total = counter(
+        ALPHA, "Sets of nodes in which a group was tried, by whether it fits there.", "result", "profile",
+        gate=_PLACEMENTS,
+    )  # fmt: skip
+    placement_evaluation_duration_seconds = histogram(
+        ALPHA, "Time to try a group in one set of nodes.", _ATTEMPT, "result", "profile", gate=_PLACEMENTS
     )
 
     # --- asynchronous API calls --------------------------------------------------------------------------------
@@ -124,7 +168,7 @@ class Metrics(MetricTable):
         "status", "admin_access", "owner_api_group", "owner_api_kind", gate="DRAExtendedResource", prefix="",
     )  # fmt: skip
 
-    # --- what every Kubernetes component tells -----------------------------------------------------------------
+    # --- what every Kubernetes component reports ---------------------------------------------------------------
     leader_election_master_status = gauge(ALPHA, "1 for the replica that leads, 0 for others.", "name", prefix="")
     leader_election_slowpath_total = counter(
         ALPHA, "Renewals of the lease that had to read it anew first.", "name", prefix=""
@@ -175,7 +219,7 @@ class Metrics(MetricTable):
     )
     extender_call_duration_seconds = histogram(
         ALPHA,
-        "Time that a call of an extender took: ok, refused (no node, no victims, no binding), error, timeout.",
+        "Time that a call of an extender took: ok, rejected (no node, no victims, no binding), error, timeout.",
         _REQUEST,
         "extender",
         "verb",

@@ -17,7 +17,7 @@ _MOST_KINDS: Final = 1000
 
 
 class PluginErrors:
-    """Told of every error of every plugin."""
+    """Records every error of every plugin."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._total = metrics.plugin_errors_total

@@ -1,6 +1,6 @@
 """Metrics that plugins declare: implements `pilotage.api.PluginMetrics`.
 
-Unlike ours they are declared at run time, by people whose label values nobody knows beforehand: names are checked when
+Unlike ours they are declared at run time, and their label values are not known beforehand: names are checked when
 they are declared, and the number of label sets is bounded.
 """
 
@@ -31,12 +31,12 @@ _PARTS: Final = ("_total", "_bucket", "_sum", "_count", "_created", "_info")
 class _LabelBound:
     """How many sets of label values a metric may have."""
 
-    __slots__ = ("_is_told", "_label_count", "_name")
+    __slots__ = ("_is_logged", "_label_count", "_name")
 
     def __init__(self, name: str, label_count: int) -> None:
         self._name = name
         self._label_count = label_count
-        self._is_told = False
+        self._is_logged = False
 
     def admit(self, labels: Labels, known: Collection[Labels]) -> Labels:
         """The label values under which something new is kept."""
@@ -48,8 +48,8 @@ class _LabelBound:
             )
         if len(known) < MOST_LABEL_SETS:
             return labels
-        if not self._is_told:
-            self._is_told = True
+        if not self._is_logged:
+            self._is_logged = True
             log.warning(
                 'a metric of a plugin has %d sets of label values, further ones are counted as "other": metric=%s',
                 MOST_LABEL_SETS,

@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 Stage = Literal["decode", "intake", "index", "cycle", "binding", "queueing", "reconcile", "status"]
 
 MOST_KEPT: Final = 1000
-"""Whoever makes more of them than this has them counted, but neither listed nor logged one by one."""
+"""More of them than this are counted, but neither listed nor logged one by one."""
 _LONGEST_TEXT: Final = 300
 
 CONSEQUENCES: Final[dict[Stage, str]] = {
@@ -73,7 +73,7 @@ class SkippedObjects:
         found = SkippedObject(kind, key, stage, describe(error))
         before = self._known.get((kind, key))
         if before is None and len(self._known) >= MOST_KEPT:
-            self._tell_full()
+            self._log_full()
             return found
         self._known[kind, key] = found
         if before is None or before.stage != stage:
@@ -93,7 +93,7 @@ class SkippedObjects:
         """What may matter to a pod of this namespace: everything in it, and everything that is in none."""
         return [one for one in self if one.key.partition("/")[0] == namespace or "/" not in one.key]
 
-    def _tell_full(self) -> None:
+    def _log_full(self) -> None:
         if not self._is_full:
             log.warning("%d objects are skipped; further ones are counted, but not listed or logged", MOST_KEPT)
         self._is_full = True

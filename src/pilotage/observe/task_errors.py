@@ -20,7 +20,7 @@ class TaskErrors:
     def __init__(self, counter: Counter | None = None) -> None:
         """`counter` has the label task."""
         self._counter = counter if counter is not None else Counter("task")
-        self._told: dict[str, str] = {}
+        self._logged: dict[str, str] = {}
 
     @contextmanager
     def contained(self, task: str) -> Iterator[None]:
@@ -30,11 +30,11 @@ class TaskErrors:
         except Exception as error:
             self.failed(task, error)
         else:
-            self._told.pop(task, None)
+            self._logged.pop(task, None)
 
     def failed(self, task: str, error: Exception) -> None:
         self._counter.add(task)
         text = describe(error)
-        if self._told.get(task) != text:
-            self._told[task] = text
+        if self._logged.get(task) != text:
+            self._logged[task] = text
             log.error("a round of a task failed, the next one comes: task=%s error=%s", task, text, exc_info=error)

@@ -5,7 +5,7 @@
     v=4      moves between the parts of the queue, and what is tried again (DEBUG; tracebacks are whole from here on)
     v=5      answers of queueing hints
 
-Whoever logs more than INFO asks `log.isEnabledFor` first: where it is off, that look-up is all that it costs.
+Code that logs more than INFO asks `log.isEnabledFor` first: where it is off, that look-up is all that it costs.
 """
 
 from __future__ import annotations
