@@ -30,7 +30,7 @@ class Cable:
         self._transport = transport
         self.is_cut = False
         self.hangs = False
-        self.refusal: Response | None = None
+        self.rejection: Response | None = None
         self.stream_refusal: Response | None = None
         self.requests: list[tuple[str, str]] = []
 
@@ -40,8 +40,8 @@ class Cable:
             await asyncio.get_running_loop().create_future()
         if self.is_cut:
             raise TransportError("cut", sent=False)
-        if self.refusal is not None:
-            return self.refusal
+        if self.rejection is not None:
+            return self.rejection
         return await self._transport.request(method, path, **options)
 
     @asynccontextmanager

@@ -72,7 +72,7 @@ def page(version: int, *objects: dict[str, Any], more: str = "") -> Answer:
     return Answer(200, json.dumps({"kind": "NodeList", "metadata": metadata, "items": objects}).encode())
 
 
-def refusal(code: int, reason: str, message: str = "because", headers: dict[str, str] | None = None) -> Answer:
+def rejection(code: int, reason: str, message: str = "because", headers: dict[str, str] | None = None) -> Answer:
     return Answer(code, json.dumps(status(code, reason, message)).encode(), headers or {})
 
 

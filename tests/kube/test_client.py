@@ -128,7 +128,7 @@ async def test_the_retry_after_header_wins_over_the_body() -> None:
     assert (await refusal_of(undated, lambda client: client.get(PODS, "ns", "p"))).retry_after is None
 
 
-async def test_version_tells_what_answers() -> None:
+async def test_version_says_what_answers() -> None:
     reply = b'{"major":"1","minor":"33","gitVersion":"v1.33.1"}'
     async with served(replying(200, reply)) as url, transport_to(url) as transport:
         assert (await KubeClient(transport).version()).git_version == "v1.33.1"

@@ -59,7 +59,7 @@ async def test_every_way_to_send_a_body_is_understood(answer: bytes, body: bytes
         assert (await it.request("GET", "/")).body == body
 
 
-async def test_what_is_no_http_is_told() -> None:
+async def test_what_is_no_http_is_reported() -> None:
     async with answering([b"SSH-2.0-OpenSSH_9.2\r\n\r\n"]) as it:
         with pytest.raises(TransportError, match="the answer is not HTTP"):
             await it.request("GET", "/")

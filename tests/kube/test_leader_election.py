@@ -158,16 +158,18 @@ async def test_deleted_lease_is_made_again_by_its_holder() -> None:
         holding.cancel()
 
 
-async def test_missing_permission_is_told_once_with_the_rule_that_grants_it(caplog: pytest.LogCaptureFixture) -> None:
+async def test_missing_permission_is_reported_once_with_the_rule_that_grants_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     world = LeaseWorld()
     elector, cable = world.candidate("one")
-    cable.refusal = Response(403, {}, b'{"kind": "Status", "reason": "Forbidden", "message": "no"}')
+    cable.rejection = Response(403, {}, b'{"kind": "Status", "reason": "Forbidden", "message": "no"}')
     async with asyncio.TaskGroup() as tasks:
         waiting = tasks.create_task(elector.acquire())
         with caplog.at_level(logging.WARNING):
             await world.clock.advance(20.0)
         rule = '- {apiGroups: ["coordination.k8s.io"], resources: ["leases"], verbs: ["get", "create", "update"]}'
         assert [record.getMessage().endswith(rule) for record in caplog.records] == [True]
-        cable.refusal = None
+        cable.rejection = None
         await world.clock.advance(3.0)
         assert waiting.done() and elector.is_leading

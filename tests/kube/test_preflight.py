@@ -149,7 +149,7 @@ async def test_expired_credentials_are_not_waited_for() -> None:
         await check(SomeServer({"/version": 401}))
 
 
-async def test_every_missing_permission_is_told_with_its_rule() -> None:
+async def test_every_missing_permission_is_reported_with_its_rule() -> None:
     with pytest.raises(Refused) as refused:
         await check(SomeServer({KINDS["nodes"].path(): 403, KINDS["csinodes"].path(): 403}))
     assert refused.value.problems == (
@@ -194,7 +194,7 @@ async def test_what_may_not_be_written_is_asked_of_the_server() -> None:
     ]
 
 
-def test_refusal_of_the_server_is_told_with_the_rule_that_lifts_it() -> None:
+def test_refusal_of_the_server_is_reported_with_the_rule_that_lifts_it() -> None:
     message = (
         'pods "p" is forbidden: User "u" cannot create resource "pods/binding" in API group "" in the namespace "x"'
     )
@@ -251,7 +251,7 @@ ANONYMOUS = (
         ),
     ],
 )
-async def test_what_is_wrong_is_told_in_one_line(version: Response, answer: Response, told: str) -> None:
+async def test_what_is_wrong_is_reported_in_one_line(version: Response, answer: Response, told: str) -> None:
     with pytest.raises(Refused) as refused:
         await check(Stranger(version, answer))
     assert refused.value.problems == (told,)

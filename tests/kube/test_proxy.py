@@ -154,7 +154,7 @@ def test_without_proxy_url_the_environment_counts(tmp_path: Path) -> None:
 def test_a_token_is_not_sent_through_a_proxy_in_the_clear(tmp_path: Path) -> None:
     """To this machine it may go over plain HTTP, but with a proxy it leaves this machine."""
     file = kubeconfig(tmp_path, "http://127.0.0.1:8080", **{"proxy-url": "http://proxy:3128"})
-    with pytest.raises(KubeconfigError, match="is plain HTTP: the proxy http://proxy:3128 and everybody behind it"):
+    with pytest.raises(KubeconfigError, match="is plain HTTP: the proxy http://proxy:3128 and everyone behind it"):
         load_connection(file, clock=VirtualClock(), environ={})
 
 
@@ -242,7 +242,7 @@ async def test_what_a_socks_proxy_refuses_is_said(user: str, server: str, proble
     assert SECRET not in str(refused.value)
 
 
-async def test_a_proxy_that_does_not_answer_is_told_apart_from_the_server() -> None:
+async def test_a_proxy_that_does_not_answer_is_distinguished_from_the_server() -> None:
     async with LittleProxy().running() as proxy:
         gone = proxy.url
     async with through(gone, "https://api.example.com") as transport:

@@ -11,7 +11,7 @@ import pytest
 
 from pilotage.kube.client import KubeClient
 from pilotage.kube.http_transport import HttpSettings, HttpTransport
-from pilotage.kube.reflector import WATCH_SECONDS, Reflector
+from pilotage.kube.reflector import WATCH_SECONDS, Reflector, WatchedKind
 from pilotage.model.kinds import KINDS
 from pilotage.rng import seeded
 
@@ -27,7 +27,7 @@ from .scripted_server import (
     modified,
     node,
     page,
-    refusal,
+    rejection,
     serving,
     status,
     stream,
@@ -44,11 +44,10 @@ class World:
         self.transport = HttpTransport(server.connection(), HttpSettings(stale_seconds=stale_seconds))
         self.reflector = Reflector(
             KubeClient(self.transport),
-            KINDS["nodes"],
+            WatchedKind(KINDS["nodes"], page_size=2),
             self.sink,
             self.clock,
             seeded(1),
-            page_size=2,
             on_contact=on_contact,
         )
 
@@ -127,7 +126,7 @@ async def test_a_list_that_is_asked_for_is_made_at_once_and_the_watch_goes_on_fr
 
 
 async def test_of_a_kind_that_is_not_served_there_is_nothing_to_list() -> None:
-    server = ScriptedServer([refusal(404, "NotFound")] * 6 + [page(10)] * 9)
+    server = ScriptedServer([rejection(404, "NotFound")] * 6 + [page(10)] * 9)
     async with running(server) as world:
         await world.reflector.wait_synced()
         await world.reflector.relist()
@@ -161,7 +160,7 @@ async def test_a_change_after_a_bookmark_in_one_batch_wins() -> None:
 
 
 GONE_AS_EVENT = stream(added("b", 11) + line("ERROR", status(410, "Expired", "too old resource version")))
-GONE_AS_STATUS = refusal(410, "Expired")
+GONE_AS_STATUS = rejection(410, "Expired")
 
 
 @pytest.mark.parametrize("gone", [GONE_AS_EVENT, GONE_AS_STATUS], ids=["error-event", "http-status"])
@@ -179,7 +178,7 @@ async def test_a_version_that_is_too_old_leads_to_a_new_list_that_also_shows_del
 
 async def test_an_expired_continue_token_starts_the_list_again_with_larger_pages() -> None:
     server = ScriptedServer(
-        [page(10, node("a", 1), node("b", 2), more="t1"), refusal(410, "Expired"), page(20, node("b", 12))]
+        [page(10, node("a", 1), node("b", 2), more="t1"), rejection(410, "Expired"), page(20, node("b", 12))]
     )
     async with running(server) as world:
         await server.until_watched(1)
@@ -197,7 +196,7 @@ async def test_a_failed_page_is_asked_for_again_and_not_the_whole_list() -> None
     server = ScriptedServer(
         [
             page(10, node("a", 1), more="t1"),
-            refusal(500, "InternalError"),
+            rejection(500, "InternalError"),
             Answer(502, b"<html>bad gateway</html>"),
             Answer(200, b"not json at all"),
             page(10, node("b", 2)),
@@ -212,9 +211,9 @@ async def test_a_failed_page_is_asked_for_again_and_not_the_whole_list() -> None
 async def test_delays_grow_with_failures_up_to_a_limit_and_start_small_again_after_success() -> None:
     server = ScriptedServer(
         [page(10)],
-        [refusal(500, "InternalError")] * 2
-        + [refusal(429, "TooManyRequests")]
-        + [stream(added("a", 11), ending="cut"), refusal(500, "InternalError")],
+        [rejection(500, "InternalError")] * 2
+        + [rejection(429, "TooManyRequests")]
+        + [stream(added("a", 11), ending="cut"), rejection(500, "InternalError")],
     )
     async with running(server) as world:
         await server.until_watched(6)
@@ -229,8 +228,8 @@ async def test_delays_grow_with_failures_up_to_a_limit_and_start_small_again_aft
 async def test_the_server_is_not_asked_before_the_time_it_asked_for() -> None:
     patience = {"Retry-After": "7"}
     server = ScriptedServer(
-        [refusal(429, "TooManyRequests", headers=patience), page(10)],
-        [refusal(429, "TooManyRequests", headers=patience)] * 20,
+        [rejection(429, "TooManyRequests", headers=patience), page(10)],
+        [rejection(429, "TooManyRequests", headers=patience)] * 20,
     )
     async with running(server) as world:
         await server.until_watched(21)
@@ -240,7 +239,10 @@ async def test_the_server_is_not_asked_before_the_time_it_asked_for() -> None:
 
 @pytest.mark.parametrize(
     "answer",
-    [refusal(400, "BadRequest", "invalid resource version"), refusal(504, "Timeout", "Too large resource version: 10")],
+    [
+        rejection(400, "BadRequest", "invalid resource version"),
+        rejection(504, "Timeout", "Too large resource version: 10"),
+    ],
     ids=["unknown-version", "version-of-the-future"],
 )
 async def test_a_version_that_the_server_never_had_leads_to_a_new_list(answer: Answer) -> None:
@@ -261,7 +263,7 @@ async def test_a_server_that_ends_every_watch_at_once_is_not_asked_in_a_tight_lo
 
 
 async def test_lists_in_quick_succession_are_spaced_out() -> None:
-    server = ScriptedServer([page(i) for i in range(10, 16)], [refusal(410, "Expired")] * 5)
+    server = ScriptedServer([page(i) for i in range(10, 16)], [rejection(410, "Expired")] * 5)
     async with running(server) as world:
         await server.until_watched(6)
         assert len(world.clock.naps) == 5
@@ -282,7 +284,7 @@ async def test_a_server_that_keeps_talking_nonsense_is_asked_for_a_new_list_in_t
 @pytest.mark.parametrize("code", [500, 503])
 async def test_a_server_that_fails_to_watch_three_times_is_asked_for_a_new_list(code: int) -> None:
     """It took eight failures before, which is a quarter of a minute of decisions by what was."""
-    server = ScriptedServer([page(10, node("a", 5)), page(20, node("b", 15))], [refusal(code, "InternalError")] * 3)
+    server = ScriptedServer([page(10, node("a", 5)), page(20, node("b", 15))], [rejection(code, "InternalError")] * 3)
     async with running(server) as world:
         await world.sink.until(lambda state: "b" in state)
         await server.until_watched(4)
@@ -292,7 +294,7 @@ async def test_a_server_that_fails_to_watch_three_times_is_asked_for_a_new_list(
 
 async def test_a_server_that_lists_but_cannot_watch_is_asked_for_lists_ever_more_rarely() -> None:
     rounds = 8
-    server = ScriptedServer([page(10 + i) for i in range(rounds)], [refusal(500, "InternalError")] * 3 * (rounds - 1))
+    server = ScriptedServer([page(10 + i) for i in range(rounds)], [rejection(500, "InternalError")] * 3 * (rounds - 1))
     async with running(server) as world:
         await server.until_watched(3 * (rounds - 1) + 1)
         before_lists = world.clock.naps[2::3]
@@ -301,10 +303,10 @@ async def test_a_server_that_lists_but_cannot_watch_is_asked_for_lists_ever_more
             assert 0.05 * 2**step <= nap <= 0.15 * 2**step, "doubling, and spread by chance"
 
 
-async def test_interruptions_are_told_once_and_so_is_their_end() -> None:
+async def test_interruptions_are_reported_once_and_so_is_their_end() -> None:
     told: list[bool] = []
     server = ScriptedServer(
-        [page(10)], [refusal(503, "ServiceUnavailable")] * 2 + [stream(added("a", 11), ending="silence")]
+        [page(10)], [rejection(503, "ServiceUnavailable")] * 2 + [stream(added("a", 11), ending="silence")]
     )
     async with running(server, on_contact=told.append) as world:
         await world.sink.until(lambda state: "a" in state)
@@ -405,7 +407,7 @@ async def test_a_deletion_that_does_not_decode_is_not_lost() -> None:
 
 
 async def test_a_kind_that_the_server_does_not_know_counts_as_synced_and_is_found_when_installed() -> None:
-    missing = refusal(404, "NotFound", "the server could not find the requested resource")
+    missing = rejection(404, "NotFound", "the server could not find the requested resource")
     server = ScriptedServer([missing] * 6 + [page(10, node("a", 1))])
     async with running(server) as world:
         await world.reflector.wait_synced()
@@ -416,7 +418,7 @@ async def test_a_kind_that_the_server_does_not_know_counts_as_synced_and_is_foun
 
 
 async def test_a_kind_that_is_uninstalled_loses_its_objects_only_when_it_stays_away() -> None:
-    missing = refusal(404, "NotFound")
+    missing = rejection(404, "NotFound")
     server = ScriptedServer(
         [page(10, node("a", 1)), missing, page(20, node("a", 1)), *[missing] * 3, page(30)], [missing, missing]
     )
@@ -427,7 +429,7 @@ async def test_a_kind_that_is_uninstalled_loses_its_objects_only_when_it_stays_a
 
 
 async def test_a_missing_permission_names_the_rule_that_would_fix_it(caplog: pytest.LogCaptureFixture) -> None:
-    denial = refusal(403, "Forbidden", 'nodes is forbidden: User "u" cannot list resource "nodes"')
+    denial = rejection(403, "Forbidden", 'nodes is forbidden: User "u" cannot list resource "nodes"')
     server = ScriptedServer([denial, denial, page(10)])
     with caplog.at_level(logging.WARNING):
         async with running(server):
@@ -459,7 +461,7 @@ async def test_a_cancelled_reflector_closes_its_stream() -> None:
 
 
 async def test_a_kind_that_the_server_does_not_have_is_heard_of_too() -> None:
-    server = ScriptedServer([refusal(404, "NotFound")] * 6 + [page(10)])
+    server = ScriptedServer([rejection(404, "NotFound")] * 6 + [page(10)])
     async with running(server) as world:
         assert (world.reflector.contact_age or 0.0) == 0.0
         await server.until_watched(1)

@@ -16,7 +16,7 @@ from pilotage.kube.connection import Connection
 from pilotage.kube.credentials import StaticCredentials
 from pilotage.kube.http_transport import HttpTransport
 from pilotage.kube.kubeconfig import load_connection
-from pilotage.kube.reflector import Reflector
+from pilotage.kube.reflector import Reflector, WatchedKind
 from pilotage.kube.tls import TlsSettings
 from pilotage.kube.transport import Transport
 from pilotage.model.kinds import KINDS
@@ -107,7 +107,8 @@ async def reflecting(
     transport: Transport, resource: str = "pods", **options: Any
 ) -> AsyncIterator[tuple[Reflector, Mirror]]:
     mirror = Mirror()
-    reflector = Reflector(KubeClient(transport), KINDS[resource], mirror, HurriedClock(), seeded(2), **options)
+    watched = WatchedKind(KINDS[resource], **options)
+    reflector = Reflector(KubeClient(transport), watched, mirror, HurriedClock(), seeded(2))
     async with asyncio.TaskGroup() as group:
         task = group.create_task(reflector.run())
         async with asyncio.timeout(20):

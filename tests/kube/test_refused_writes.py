@@ -19,7 +19,7 @@ NO = (
 )
 
 
-def refusal(code: int = 403, message: str = NO) -> Response:
+def rejection(code: int = 403, message: str = NO) -> Response:
     return Response(code, {}, msgspec.json.encode({"kind": "Status", "reason": "Forbidden", "message": message}))
 
 
@@ -41,7 +41,7 @@ def test_a_thousand_refused_bindings_are_counted_and_logged_once_with_the_rule(
 ) -> None:
     world = World(caplog)
     for number in range(1000):
-        world.writes.note("POST", BINDING.format(number), refusal())
+        world.writes.note("POST", BINDING.format(number), rejection())
     assert world.metrics.refused_writes_total.values() == {("create", "pods/binding", "Forbidden"): 1000}
     (message,) = world.errors()
     assert message.startswith("the API server refuses to create pods/binding: ")
@@ -50,27 +50,27 @@ def test_a_thousand_refused_bindings_are_counted_and_logged_once_with_the_rule(
 
 async def test_it_is_logged_again_after_it_worked_or_an_hour_later(caplog: pytest.LogCaptureFixture) -> None:
     world = World(caplog)
-    world.writes.note("POST", BINDING, refusal())
+    world.writes.note("POST", BINDING, rejection())
     world.writes.note("PATCH", "/api/v1/namespaces/default/pods/p/status", OK)
-    world.writes.note("POST", BINDING, refusal())
+    world.writes.note("POST", BINDING, rejection())
     assert len(world.errors()) == 1, "another kind of write worked"
     world.writes.note("POST", BINDING, OK)
     assert "no longer refused: create pods/binding" in caplog.text
-    world.writes.note("POST", BINDING, refusal())
+    world.writes.note("POST", BINDING, rejection())
     assert len(world.errors()) == 1, "what works here and not there is not logged all the time"
     await world.clock.advance(LOG_AGAIN_AFTER_SUCCESS_SECONDS)
-    world.writes.note("POST", BINDING, refusal())
+    world.writes.note("POST", BINDING, rejection())
     assert len(world.errors()) == 2
     await world.clock.advance(LOG_AGAIN_SECONDS)
-    world.writes.note("POST", BINDING, refusal())
+    world.writes.note("POST", BINDING, rejection())
     assert len(world.errors()) == 3
 
 
-def test_kinds_of_writes_are_told_apart(caplog: pytest.LogCaptureFixture) -> None:
+def test_kinds_of_writes_are_distinguished(caplog: pytest.LogCaptureFixture) -> None:
     world = World(caplog)
     for method in ("PATCH", "DELETE"):
-        world.writes.note(method, "/api/v1/namespaces/default/pods/p", refusal())
-    world.writes.note("DELETE", "/api/v1/namespaces/default/events/e", refusal())
+        world.writes.note(method, "/api/v1/namespaces/default/pods/p", rejection())
+    world.writes.note("DELETE", "/api/v1/namespaces/default/events/e", rejection())
     assert len(world.errors()) == 3
 
 
@@ -79,13 +79,13 @@ def test_kinds_of_writes_are_told_apart(caplog: pytest.LogCaptureFixture) -> Non
 )
 def test_what_passes_by_itself_is_no_refusal(method: str, code: int, caplog: pytest.LogCaptureFixture) -> None:
     world = World(caplog)
-    world.writes.note(method, "/api/v1/namespaces/default/pods/p", refusal(code))
+    world.writes.note(method, "/api/v1/namespaces/default/pods/p", rejection(code))
     assert world.metrics.refused_writes_total.values() == {} and world.errors() == []
 
 
 def test_a_refusal_that_no_role_would_change_names_no_rule(caplog: pytest.LogCaptureFixture) -> None:
     world = World(caplog)
-    world.writes.note("POST", "/apis/events.k8s.io/v1/namespaces/a/events", refusal(403, "exceeded quota: events"))
+    world.writes.note("POST", "/apis/events.k8s.io/v1/namespaces/a/events", rejection(403, "exceeded quota: events"))
     (message,) = world.errors()
     assert "exceeded quota: events" in message and "add to the role" not in message
 

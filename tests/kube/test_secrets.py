@@ -89,7 +89,7 @@ def test_master_does_not_lead_the_token_of_the_kubeconfig_onto_plain_http(
     assert "--master" in told and "plain HTTP" in told and SECRET not in told
 
 
-def test_a_master_that_is_no_address_is_told_without_its_password(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_master_that_is_no_address_is_reported_without_its_password(capsys: pytest.CaptureFixture[str]) -> None:
     assert call(["run", "--master", f"ftp://u:{SECRET}@h"]) == 2
     told = capsys.readouterr().err
     assert "--master ftp://***@h: write it as https://HOST:PORT" in told and SECRET not in told
@@ -117,7 +117,7 @@ def test_a_server_that_is_not_checked_is_warned_of(tmp_path: Path, caplog: pytes
         ({"exec": EXEC}, 0o644, False),
     ],
 )
-def test_a_kubeconfig_that_everybody_can_read_is_warned_of(
+def test_a_kubeconfig_that_everyone_can_read_is_warned_of(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, user: dict[str, Any], mode: int, is_warned: bool
 ) -> None:
     path = write(tmp_path / "config", config(user_fields=user))

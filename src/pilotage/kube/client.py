@@ -121,7 +121,7 @@ class KubeClient:
         return self._call("DELETE", kind.path(namespace, name), body=options)
 
     async def bind(self, namespace: str, pod: str, uid: str, node: str) -> None:
-        """Assign a pod to a node. The server refuses if the pod is bound or is another one than `uid`."""
+        """Assign a pod to a node. The server rejects it if the pod is bound or is another one than `uid`."""
         binding = {
             "apiVersion": "v1",
             "kind": "Binding",
@@ -149,7 +149,7 @@ class KubeClient:
             raise status_error(refused.response) from refused
 
     async def serves(self, kind: KindInfo) -> bool:
-        """Does the server have this kind at all? Everybody may ask that, whatever else they may do."""
+        """Whether the server has this kind at all. Every user may ask that, whatever else they may do."""
         if not kind.group:
             return True
         try:
@@ -205,7 +205,7 @@ class KubeClient:
 
 
 def status_error(response: Response) -> ApiStatusError:
-    """What a refusal means: the metav1.Status in it, or the best that can be made of another body."""
+    """What an answer with an error means: the metav1.Status in it, or the best that can be made of another body."""
     try:
         status = _status.decode(response.body)
     except (msgspec.DecodeError, UnicodeDecodeError):

@@ -33,12 +33,12 @@ class Connection:
         proxy = self.proxy
         if address.scheme == "http" and has_secret and proxy is not None:
             raise KubeconfigError(
-                f"{self.origin}: {self.shown} is plain HTTP: the proxy {proxy.shown} and everybody behind it could "
+                f"{self.origin}: {self.shown} is plain HTTP: the proxy {proxy.shown} and everyone behind it could "
                 "read the token or password; write the server as https://, or reach it without a proxy (NO_PROXY)"
             )
         if address.scheme == "http" and has_secret and not is_loopback(address.hostname or ""):
             raise KubeconfigError(
-                f"{self.origin}: {self.shown} is plain HTTP: everybody on the way could read the token or password; "
+                f"{self.origin}: {self.shown} is plain HTTP: everyone on the way could read the token or password; "
                 "write the server as https://, or use a user without them (only a server at 127.0.0.1, [::1] or "
                 "localhost gets them over HTTP)"
             )
@@ -55,7 +55,7 @@ class Connection:
 
 
 def is_loopback(host: str) -> bool:
-    """Does what is sent there stay on this machine?"""
+    """Whether what is sent there stays on this machine."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

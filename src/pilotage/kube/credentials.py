@@ -28,7 +28,7 @@ class Credentials(Protocol):
 
     @property
     def are_secret(self) -> bool:
-        """May an identity carry something that whoever reads it could use?"""
+        """Whether an identity may carry a secret that a reader could use."""
 
     async def identity(self) -> Identity:
         """The identity to use now; cheap unless something expired. Raises CredentialsError."""

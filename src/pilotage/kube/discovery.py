@@ -1,4 +1,4 @@
-"""What an API server has, for people who asked for a kind that it does not have: is it misspelt, or not there yet?"""
+"""Find out if a kind that an API server does not have is misspelt or not there yet."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Who leads, as far as one candidate can tell from a Lease: a pure state machine.
+"""Leader election as one candidate sees it in a Lease: a pure state machine.
 
     observe(lease)  what the server has          bid()      the lease to write, None while another one holds it
     granted(...)    the server took our bid      is_leading until `renew_deadline` after the last bid that was taken
 
 Clocks of different machines are not compared: a lease has run out when *we* have seen the same content for its whole
 duration, by our own monotonic clock. The holder counts from before it asked, and only up to the renew deadline, which
-is shorter than the lease: it has stopped before anybody else can think that the lease has run out.
+is shorter than the lease: it has stopped before anyone else can think that the lease has run out.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Election:
 
     @property
     def holder(self) -> str:
-        """Who holds the lease, as last seen; "" if nobody does."""
+        """The holder of the lease, as last seen; "" if there is none."""
         return self._spec.holder_identity or ""
 
     @property
@@ -96,7 +96,7 @@ class Election:
             self._set_renewed_at(None)
 
     def seconds_to_expiry(self, now: float) -> float:
-        """How long another one's lease still holds; 0 if nobody else has it."""
+        """How long another one's lease still holds; 0 if no one else has it."""
         if not self.holder or self.holder == self.identity:
             return 0.0
         return max(0.0, self._observed_at + (self._spec.lease_duration_seconds or 0) - now)

@@ -1,4 +1,4 @@
-"""What can go wrong between us and an API server, told apart by who can fix it.
+"""What can go wrong between us and an API server, sorted by who can fix it.
 
     KubeconfigError     the configuration is wrong: a person must edit a file; never worth a retry
     CredentialsError    no credentials just now (token file gone, plugin failed): may work later

@@ -31,7 +31,7 @@ SHORTEST_LIFE_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class ExecCluster:
-    """What a plugin with `provideClusterInfo` is told about the cluster."""
+    """What a plugin with `provideClusterInfo` gets to know about the cluster."""
 
     server: str = field(repr=False)
     proxy_url: str = field(default="", repr=False)

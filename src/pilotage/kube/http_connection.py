@@ -27,7 +27,7 @@ class ConnectionBroken(Exception):
     def __init__(self, message: str, *, was_answering: bool) -> None:
         super().__init__(message)
         self.was_answering = was_answering
-        """Had the answer begun?"""
+        """Whether the answer had begun."""
 
 
 class HttpConnection(asyncio.BufferedProtocol):
@@ -44,6 +44,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         self._waiter: asyncio.Future[None] | None = None
         self._wants_stream = False
+        self._most_bytes: int | None = None
         self._reset()
         self.is_closed = False
         self.idle_since = 0.0
@@ -51,7 +52,7 @@ class HttpConnection(asyncio.BufferedProtocol):
     def _reset(self) -> None:
         self._headers: list[tuple[bytes, bytes]] = []
         self._body: list[bytes] = []
-        self._body_bytes = 0
+        self._unread_bytes = 0
         self._is_head_complete = False
         self._is_complete = False
         self._is_paused = False
@@ -61,9 +62,12 @@ class HttpConnection(asyncio.BufferedProtocol):
 
     # --- exchanges ---------------------------------------------------------------------------------------------
 
-    async def exchange(self, request: bytes) -> Response:
-        """Send a request and return its whole answer. Raises ConnectionBroken; the caller closes it if cancelled."""
-        self._begin(request, wants_stream=False)
+    async def exchange(self, request: bytes, most_bytes: int | None = None) -> Response:
+        """Send a request and return its whole answer. Raises ConnectionBroken; the caller closes it if cancelled.
+
+        An answer (headers and body) of more than `most_bytes` is not read to its end.
+        """
+        self._begin(request, wants_stream=False, most_bytes=most_bytes)
         while not self._is_complete:
             await self._progress()
         return self._answer()
@@ -81,7 +85,7 @@ class HttpConnection(asyncio.BufferedProtocol):
             await self._progress()
         arrived = b"".join(self._body) if len(self._body) != 1 else self._body[0]
         self._body.clear()
-        self._body_bytes = 0
+        self._unread_bytes = 0
         if self._is_paused and self._transport is not None:
             self._is_paused = False
             self._transport.resume_reading()
@@ -104,8 +108,9 @@ class HttpConnection(asyncio.BufferedProtocol):
         if self._transport is not None:
             self._transport.abort()
 
-    def _begin(self, request: bytes, *, wants_stream: bool) -> None:
+    def _begin(self, request: bytes, *, wants_stream: bool, most_bytes: int | None = None) -> None:
         self._reset()
+        self._most_bytes = most_bytes
         self._wants_stream = wants_stream
         if self.is_closed or self._transport is None:
             raise ConnectionBroken("it was closed", was_answering=False)
@@ -130,7 +135,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
-    # --- what the event loop tells -----------------------------------------------------------------------------
+    # --- called by the event loop -----------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
@@ -167,10 +172,11 @@ class HttpConnection(asyncio.BufferedProtocol):
         self._error = ConnectionBroken(message, was_answering=self._is_head_complete)
         self._wake()
 
-    # --- what the parser tells ---------------------------------------------------------------------------------
+    # --- called by the parser ----------------------------------------------------------------------------------
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._headers.append((name, value))
+        self._count(len(name) + len(value))
 
     def on_headers_complete(self) -> None:
         self._status = self._parser.get_status_code()
@@ -180,13 +186,19 @@ class HttpConnection(asyncio.BufferedProtocol):
 
     def on_body(self, body: bytes) -> None:
         self._body.append(body)
+        self._count(len(body))
         if not self._wants_stream:
             return
-        self._body_bytes += len(body)
-        if self._body_bytes > HIGH_WATER_BYTES and not self._is_paused and self._transport is not None:
+        if self._unread_bytes > HIGH_WATER_BYTES and not self._is_paused and self._transport is not None:
             self._is_paused = True
             self._transport.pause_reading()
         self._wake()
+
+    def _count(self, arrived: int) -> None:
+        self._unread_bytes += arrived
+        if self._most_bytes is not None and self._unread_bytes > self._most_bytes and not self.is_closed:
+            self._fail(f"the answer is longer than {self._most_bytes} bytes")
+            self.close()
 
     def on_message_complete(self) -> None:
         self._is_complete = True

@@ -41,12 +41,12 @@ class Endpoint(Struct, frozen=True):
 
     @property
     def is_forwarded(self) -> bool:
-        """Are plain HTTP requests handed to a proxy, which sends them on?"""
+        """Whether plain HTTP requests are handed to a proxy, which sends them on."""
         return self.proxy is not None and not self.proxy.is_socks and not self.is_tls
 
 
 class HttpPool:
-    """Lends connections; whoever borrows one gives it back or closes it."""
+    """Lends connections; the borrower gives it back or closes it."""
 
     def __init__(self, endpoint: Endpoint, *, connections: int, idle_seconds: float) -> None:
         self._endpoint = endpoint

@@ -9,7 +9,7 @@ are not followed: they would carry the token away.
 A 401 makes the credentials look for something fresher; if they find it the request is sent once more, which is safe
 because a request that was refused had no effect.
 
-A request may wait: for credentials, for a connection of the pool, for a TLS handshake. Whoever may write only under
+A request may wait: for credentials, for a connection of the pool, for a TLS handshake. A caller that writes only under
 some condition (such as holding a lease) gives a `fence`, which is asked when all of that is over and the bytes go out.
 """
 
@@ -93,19 +93,21 @@ class HttpTransport:
         body: bytes | None = None,
         content_type: str = "application/json",
         timeout_seconds: float | None = None,
+        most_bytes: int | None = None,
     ) -> Response:
+        """`most_bytes` is how long an answer may be; a longer one is a TransportError."""
         target = self._target(path, query)
         seconds = timeout_seconds if timeout_seconds is not None else self._settings.request_seconds
         identity = await self._identity()
         message = self._message(method, target, identity, body, content_type)
-        answer = await self._exchange(method, message, identity, seconds)
+        answer = await self._exchange(method, message, identity, seconds, most_bytes)
         if answer.status != 401:
             return answer
         fresh = await self._fresher(identity)
         if fresh is None:
             return answer
         message = self._message(method, target, fresh, body, content_type)
-        return await self._exchange(method, message, fresh, seconds)
+        return await self._exchange(method, message, fresh, seconds, most_bytes)
 
     @asynccontextmanager
     async def stream(self, path: str, query: Mapping[str, str] | None = None) -> AsyncIterator[AsyncIterator[bytes]]:
@@ -132,7 +134,9 @@ class HttpTransport:
 
     # --- exchanges ---------------------------------------------------------------------------------------------
 
-    async def _exchange(self, method: str, message: bytes, identity: Identity, seconds: float) -> Response:
+    async def _exchange(
+        self, method: str, message: bytes, identity: Identity, seconds: float, most_bytes: int | None
+    ) -> Response:
         context = self._context(identity)
         connection, was_used = await self._borrow(context, seconds)
         try:
@@ -140,7 +144,7 @@ class HttpTransport:
                 if self._fence is not None and method != "GET":
                     self._fence()
                 try:
-                    return await connection.exchange(message)
+                    return await connection.exchange(message, most_bytes)
                 except ConnectionBroken as broken:
                     # The server may close a connection that idled just when it is used again.
                     if not was_used or broken.was_answering or method not in _REPEATABLE:
@@ -154,10 +158,10 @@ class HttpTransport:
             raise
         finally:
             self._requests().give_back(connection, context)
-        return await self._exchange(method, message, identity, seconds)
+        return await self._exchange(method, message, identity, seconds, most_bytes)
 
     async def _borrow(self, context: ssl.SSLContext | None, seconds: float) -> tuple[HttpConnection, bool]:
-        # Connecting gets less than the whole, so that its time-out is told apart: the request was then not sent.
+        # Connecting gets less than the whole, so that its time-out is known as such: the request was then not sent.
         try:
             async with asyncio.timeout(min(self._settings.connect_seconds, seconds * 0.75)):
                 return await self._requests().borrow(context, self._connection.tls.server_name)

@@ -1,7 +1,7 @@
 """From kubeconfig files to a `Connection`, with the same precedence as kubectl.
 
 Where to look: the file that was asked for; else the files of $KUBECONFIG; else ~/.kube/config; else, inside a pod,
-the pod's service account. What is not supported (impersonation, legacy auth providers) is refused with a
+the pod's service account. What is not supported (impersonation, legacy auth providers) is rejected with a
 message instead of being ignored: a connection under another identity than the one written down is worse than none.
 """
 

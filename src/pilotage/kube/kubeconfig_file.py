@@ -133,7 +133,7 @@ def read_kubeconfigs(paths: Sequence[Path]) -> Kubeconfig:
 
 
 def _read(path: Path) -> _File:
-    # Whoever runs in a pod has no kubeconfig, and does not wait for PyYAML.
+    # A process in a pod has no kubeconfig, and does not wait for PyYAML.
     from pilotage.kube_yaml import YamlError, documents
 
     try:

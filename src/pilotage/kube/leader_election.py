@@ -4,10 +4,10 @@
                   \\--> cancelled: release() lets a standby in at once
 
 What is true when is decided by `election.Election`; here are the requests, their time-outs and the pauses. A renewal is
-one conditional PUT; only after a refusal the lease is read again. No answer within half of the renew deadline counts as
+one conditional PUT; after a conflict the lease is read again. No answer within half of the renew deadline counts as
 none, so that one stuck connection does not cost the lease.
 
-A candidate watches the lease. It counts the lease's duration from when it has seen a renewal, so whoever looks only
+A candidate watches the lease. It counts the lease's duration from when it has seen a renewal, so one that looks only
 every retry period takes over up to that much later than it could. Without the permission to watch it looks that often.
 """
 
@@ -50,7 +50,7 @@ class LeaderElector:
         rng: random.Random,
         reporter: str = "default-scheduler",
     ) -> None:
-        """`reporter` is whose Events tell of it."""
+        """`reporter` is the source of its Events."""
         self._client = client
         self._reporter = reporter
         self._election = election
@@ -58,7 +58,7 @@ class LeaderElector:
         self._rng = rng
         self._last_problem = ""
         self.slow_paths = 0
-        """Renewals that had to read the lease again: somebody else has written to it."""
+        """Renewals that had to read the lease again: another client has written to it."""
 
     @property
     def is_leading(self) -> bool:
@@ -79,10 +79,10 @@ class LeaderElector:
         async with asyncio.TaskGroup() as tasks:
             renewing = tasks.create_task(self._renew(), name="lease renewal")
             deadline = tasks.create_task(self._deadline(), name="lease deadline")
-            # Beside the rest: pods wait for a new leader, and nobody waits for its Event.
-            telling = tasks.create_task(self._record("became leader"), name="lease event")
+            # Beside the rest: pods wait for a new leader, and nothing waits for its Event.
+            event = tasks.create_task(self._record("became leader"), name="lease event")
             done, _ = await asyncio.wait([renewing, deadline], return_when=asyncio.FIRST_COMPLETED)
-            for task in (renewing, deadline, telling):
+            for task in (renewing, deadline, event):
                 task.cancel()
         return (deadline if deadline in done else renewing).result()
 
@@ -113,7 +113,7 @@ class LeaderElector:
             watching.cancel()
 
     async def _watch(self, renewed: asyncio.Event) -> None:
-        """Tell when something has become of the lease, as long as we may watch it; what it is, a look will tell."""
+        """Wake `run` when the lease has changed, as long as we may watch it; what changed is read again."""
         lease = self._election.lease
         only_it = ListOptions(namespace=lease.namespace, field_selector=f"metadata.name={lease.name}")
         while True:
@@ -135,7 +135,7 @@ class LeaderElector:
             await self._clock.sleep(self._election.timing.retry_seconds)
             await self._attempt()
             if self._election.holder != self._election.identity:
-                return f"{self._election.holder or 'nobody'} holds the lease {self._lease_text()} now"
+                return f"{self._election.holder or 'no one'} holds the lease {self._lease_text()} now"
 
     async def _deadline(self) -> str:
         while (left := self._election.seconds_to_deadline(self._clock.monotonic())) > 0:
@@ -217,7 +217,7 @@ class LeaderElector:
         return working.result() if working in done else None
 
     async def _record(self, what: str) -> None:
-        """Tell it in an Event about the lease; if that fails it is a pity and nothing more."""
+        """Record an Event about the lease; a failure is only logged."""
         body = self._election.event(what, self._reporter, self._clock.time())
         try:
             await self._timely(self._client.create(_EVENTS, self._election.lease.namespace, msgspec.json.encode(body)))

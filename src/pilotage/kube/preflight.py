@@ -1,4 +1,4 @@
-"""What can be known before the first pod is scheduled: is it an API server, which one, and may we do our work there?
+"""Checks before the first pod is scheduled: an API server, its version, and our permissions there.
 
 A server that does not answer is waited for. A server that answers and says no is not: credentials and permissions are
 fixed by people, who get everything that is missing at once, each with the rule that grants it.
@@ -22,14 +22,14 @@ from pilotage.model.errors import DecodeError
 from pilotage.model.kinds import KindInfo
 
 KNOWN_MINORS: Final = range(34, 38)
-"""Minors of Kubernetes 1 that have the API that we read; which of them were tested is told in docs/operations.md."""
+"""Minors of Kubernetes 1 that have the API that we read; which of them were tested is in docs/operations.md."""
 _FIRST_PAUSE_SECONDS: Final = 1.0
 _LONGEST_PAUSE_SECONDS: Final = 10.0
 _COMING_UP_SECONDS: Final = 20.0
-"""An API server that has just come up says no to everybody until it has read its roles."""
+"""An API server that has just come up rejects all requests until it has read its roles."""
 
 _ANONYMOUS: Final = 'User "system:anonymous"'
-_NOBODY: Final = (
+_NOT_AUTHENTICATED: Final = (
     "the API server takes us for system:anonymous, who may do nothing: "
     "the user of this context has no token, client-certificate or exec"
 )
@@ -70,7 +70,7 @@ async def await_server(
 ) -> ServerVersion:
     """What answers there and lets us read `kinds`; `wanted_by` has the plugins that want a kind, by its `kind`.
 
-    Waits while nothing answers, and tells `on_problem` why and for how long. Refused if it is no Kubernetes, or does
+    Waits while nothing answers, and says `on_problem` why and for how long. Refused if it is no Kubernetes, or does
     not let us in, or does not let us read, with all that is missing.
     """
     pause, patient_until = _FIRST_PAUSE_SECONDS, clock.monotonic()
@@ -119,7 +119,7 @@ async def _check_reading(
             await client.list_page(kind, ListOptions(limit=1))
         except ApiStatusError as error:
             if error.code == 403 and _ANONYMOUS in error.message:
-                raise Refused([_NOBODY]) from error
+                raise Refused([_NOT_AUTHENTICATED]) from error
             if error.code == 403:
                 plugins = ", ".join(wanted_by.get(kind.kind, ()))
                 wish = f" (plugin {plugins} wants to watch {kind.kind})" if plugins else ""
@@ -134,7 +134,7 @@ async def _check_reading(
 
 
 async def missing_permissions(client: KubeClient, wanted: Iterable[Permission]) -> list[Permission]:
-    """Which of these the server would refuse, by its own word; none if it does not answer such questions."""
+    """Return those that the server would reject, by its own word; none if it does not answer such questions."""
     found = []
     for permission in wanted:
         try:
@@ -154,7 +154,7 @@ def missing(permission: Permission) -> str:
 
 
 def version_warning(version: ServerVersion) -> str:
-    """What to tell about a server whose version we do not know; "" if we do."""
+    """Return a warning about a server whose version we do not know; "" if we do."""
     digits = "".join(character for character in version.minor if character.isdigit())
     if version.major == "1" and digits and int(digits) in KNOWN_MINORS:
         return ""

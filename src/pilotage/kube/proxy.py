@@ -69,7 +69,7 @@ class Proxy:
 
     @property
     def authorization(self) -> str:
-        """The header with which an HTTP proxy is told who we are; "" if nobody said."""
+        """The header that authenticates us at an HTTP proxy; "" without a user name."""
         if not self.username:
             return ""
         pair = base64.b64encode(f"{self.username}:{self.password}".encode()).decode()
@@ -118,7 +118,7 @@ def _is_proxied(server: SplitResult, exceptions: str) -> bool:
 
 
 def _matches(entry: str, host: str, port: int, address: Address | None) -> bool:
-    """Does an entry of NO_PROXY mean this server?"""
+    """Whether an entry of NO_PROXY means this server."""
     if entry == "*":
         return True
     try:

@@ -13,7 +13,7 @@ each by another random time. What was deleted while we could not watch shows by 
 `relist` makes a new list at once: for those who cannot decide anything by a view that may lag behind.
 
 The server is asked to end every watch after a few minutes, and the transport gives up a stream on which nothing
-arrives for longer than that: a connection that died silently cannot go unnoticed. `contact_age` tells how long ago the
+arrives for longer than that: a connection that died silently cannot go unnoticed. `contact_age` says how long ago the
 server was last heard of. Of a kind in which nothing happens it is about a minute at most (we ask for bookmarks, which
 API servers send that often), or, without bookmarks, what a watch lasts.
 """
@@ -26,6 +26,7 @@ import random
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from pilotage.clock import Clock
@@ -70,35 +71,42 @@ class WatchBroken(Exception):
         self.must_relist = must_relist
 
 
+class WatchedKind(Struct, frozen=True):
+    """Which objects of a kind to keep up with."""
+
+    kind: KindInfo
+    field_selector: str = ""
+    label_selector: str = ""
+    page_size: int = 500
+    """Objects in each page of a list."""
+    explains_absence: bool = False
+    """Warn of a kind that the server does not have, with what discovery knows; else that is as it should be."""
+
+
 class Reflector:
     """`run()` until cancelled. It survives everything that the server and the network do, and its own bugs."""
 
     def __init__(
         self,
         client: KubeClient,
-        kind: KindInfo,
+        watched: WatchedKind,
         sink: Sink,
         clock: Clock,
         rng: random.Random,
         *,
-        page_size: int = 500,
-        field_selector: str = "",
-        label_selector: str = "",
         on_contact: Callable[[bool], None] | None = None,
         skipped: SkippedObjects | None = None,
-        explains_absence: bool = False,
     ) -> None:
-        """`on_contact` is told False when watching was interrupted, and True when it goes on; `skipped` is told of
-        objects that do not decode. `explains_absence` warns of a kind that the server does not have, with what
-        discovery knows; otherwise that is as it should be."""
+        """`on_contact` is called with False when watching was interrupted, and with True when it goes on; `skipped`
+        counts objects that do not decode."""
         self._client = client
-        self._kind = kind
+        self._kind = kind = watched.kind
         self._sink = sink
         self._clock = clock
         self._rng = rng
-        self._page_size = page_size
-        self._selection = ListOptions(field_selector=field_selector, label_selector=label_selector)
-        self._listing = Listing(page_size)
+        self._page_size = watched.page_size
+        self._options = ListOptions(field_selector=watched.field_selector, label_selector=watched.label_selector)
+        self._listing = Listing(watched.page_size)
         self._position: str | None = None
         self._backoff = Backoff(rng)
         self._relist_backoff = Backoff(rng)
@@ -107,8 +115,9 @@ class Reflector:
         self._failures = 0
         self._warned = ""
         self._on_contact = on_contact
-        self._explains_absence = explains_absence
-        self._is_in_contact = True
+        self._explains_absence = watched.explains_absence
+        self.is_in_contact = True
+        """False from a failed list or watch until the next watch is open."""
         self._synced = asyncio.Event()
         self._listed = asyncio.Event()
         """Everything that was asked for by `relist` is there."""
@@ -121,7 +130,7 @@ class Reflector:
 
     @property
     def contact_age(self) -> float | None:
-        """Seconds since the server was last heard of; None if nobody watches yet."""
+        """Seconds since the server was last heard of; None if there is no watch yet."""
         return self._clock.monotonic() - self.last_contact if self._is_running else None
 
     @property
@@ -139,7 +148,7 @@ class Reflector:
     async def relist(self) -> None:
         """Return when the sink has everything that the server had when this was called.
 
-        Whoever is cancelled meanwhile goes on watching from where it was.
+        If this is cancelled meanwhile the watch goes on from where it was.
         """
         if not self.is_served:
             return
@@ -185,7 +194,7 @@ class Reflector:
 
     async def _list_next_page(self) -> None:
         listing = self._listing
-        options = replace(self._selection, limit=listing.limit, continue_token=listing.continue_token)
+        options = replace(self._options, limit=listing.limit, continue_token=listing.continue_token)
         try:
             page = await self._client.list_page(self._kind, options)
         except DecodeError as error:
@@ -214,7 +223,7 @@ class Reflector:
         timeout = self._rng.randint(*WATCH_SECONDS)
         try:
             async with self._client.watch(
-                self._kind, self._selection, resource_version=position, timeout_seconds=timeout
+                self._kind, self._options, resource_version=position, timeout_seconds=timeout
             ) as chunks:
                 opened = self._touch()
                 self._note_contact(True)
@@ -279,9 +288,10 @@ class Reflector:
         return self.last_contact
 
     def _note_contact(self, is_in_contact: bool) -> None:
-        if self._on_contact is not None and is_in_contact is not self._is_in_contact:
-            self._is_in_contact = is_in_contact
-            self._on_contact(is_in_contact)
+        if is_in_contact is not self.is_in_contact:
+            self.is_in_contact = is_in_contact
+            if self._on_contact is not None:
+                self._on_contact(is_in_contact)
 
     def _made_progress(self) -> None:
         self._backoff.reset()
@@ -295,7 +305,8 @@ class Reflector:
     def _recover(self, error: Exception) -> float:
         """Choose where to go on; returns the seconds to wait before that."""
         if self._position is None:
-            self._recover_list(error)
+            if self._recover_list(error):
+                return 0.0
         elif self._must_relist(error):
             self._position = None
             self._fruitless = 0
@@ -303,9 +314,10 @@ class Reflector:
         asked = getattr(error, "retry_after", None) or 0.0
         return max(self._backoff.next_delay(), min(asked, LONGEST_RETRY_AFTER_SECONDS))
 
-    def _recover_list(self, error: Exception) -> None:
+    def _recover_list(self, error: Exception) -> bool:
+        """Returns whether there is another version of the kind to ask for at once."""
         if not isinstance(error, ApiStatusError):
-            return
+            return False
         if error.is_gone:
             self._listing.start_again()
         elif error.code == 404:
@@ -313,9 +325,13 @@ class Reflector:
             self._touch()
             self._listing = Listing(self._page_size)
             self._absences += 1
+            self._kind = self._kind.in_other_version()
+            if self._kind.other_version and self._absences == 1:
+                return True
             # A server that has just started may not know its custom kinds yet: what we hold is kept for a moment.
             if not self.has_synced or (self.is_served and self._absences >= ABSENT_AFTER):
                 self._hand_over_nothing()
+        return False
 
     def _hand_over_nothing(self) -> None:
         """A kind that the server does not know has no objects; it may be installed later."""

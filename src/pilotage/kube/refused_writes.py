@@ -3,7 +3,7 @@
 A scheduler that lacks a permission is refused the same thing for every pod. Each kind of write is logged when it is
 refused for the first time, again only if it worked meanwhile (what is allowed in one namespace and refused in another
 is logged once a minute), or an hour later. That an object is gone, has changed, or
-that we ask too much at once (404, 409, 410, 429) is everyday life and no refusal.
+that we ask too much at once (404, 409, 410, 429) is ordinary and not counted.
 """
 
 from __future__ import annotations

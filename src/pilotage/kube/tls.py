@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import os
 import ssl
-import tempfile
 from pathlib import Path
 
 from msgspec import Struct
@@ -74,6 +73,8 @@ class TlsContexts:
         return context
 
     def _load_chain(self, context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
+        import tempfile  # only where it is needed: it brings archives and compression along
+
         # The ssl module reads key pairs from files only.
         with tempfile.TemporaryDirectory(prefix="pilotage-") as directory:
             pair = Path(directory, "client.pem")
@@ -88,7 +89,7 @@ class TlsContexts:
 
     def _refuse_password(self) -> str:
         # Without this OpenSSL would ask on the terminal and the process would hang.
-        raise KubeconfigError(f"{self._origin}: client-key is encrypted; decrypt it, there is nobody to ask")
+        raise KubeconfigError(f"{self._origin}: client-key is encrypted; decrypt it, there is no one to ask")
 
 
 def _reason(error: Exception) -> str:

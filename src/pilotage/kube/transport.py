@@ -3,11 +3,11 @@
 `KubeClient` and `Reflector` speak to any `Transport`: HTTP to a real cluster, or direct calls into the embedded server
 in the same process. The seam carries bytes only; what they mean is the client's business.
 
-Outcomes are told apart by what the caller can do about them:
+Outcomes differ by what the caller can do about them:
 
     Response          the server answered, with whatever status; also 4xx and 5xx are answers
     StreamRefused     the server answered a `stream()` with a status other than 2xx; the whole answer is inside
-    TransportError    there is no (complete) answer; `sent` tells whether the request may have taken effect
+    TransportError    there is no (complete) answer; `sent` says whether the request may have taken effect
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class TransportError(Exception):
     """The request got no (complete) answer.
 
     `sent` is True when the request may have reached the server: the outcome of a write is then unknown and a blind
-    retry may do it twice. False promises that the server never saw it.
+    retry may do it twice. False guarantees that the server never saw it.
     """
 
     def __init__(self, message: str, *, sent: bool) -> None:
@@ -40,7 +40,7 @@ class TransportError(Exception):
 
 
 class NotTrusted(TransportError):
-    """Whoever answers there has no certificate that we trust: waiting does not help."""
+    """The server has no certificate that we trust: waiting does not help."""
 
 
 class NoIdentity(TransportError):
