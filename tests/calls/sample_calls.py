@@ -56,6 +56,17 @@ class Deletion(SampleCall):
     kind, lane, relevance = "deletion", Lane.EVICT, Relevance.DELETION
 
 
+class LastDeletion(Deletion):
+    """Completes what other deletions have begun."""
+
+    __slots__ = ()
+    kind = "last deletion"
+
+    @property
+    def goes_first(self) -> bool:
+        return True
+
+
 class Farewell(Deletion):
     """All who want the object to go wait for the one call that is sent."""
 

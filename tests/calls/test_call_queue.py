@@ -6,7 +6,7 @@ import pytest
 
 from pilotage.api.calls import ApiCall, CallDropped, Ending, Lane, Outcome, Seen, Why
 from pilotage.calls.call_queue import CallQueue, CallSlot
-from tests.calls.sample_calls import Binding, Deletion, Event, Farewell, Note, SampleCall, Status, Writing
+from tests.calls.sample_calls import Binding, Deletion, Event, Farewell, LastDeletion, Note, SampleCall, Status, Writing
 
 
 class Desk:
@@ -54,7 +54,40 @@ def test_calls_of_a_lane_are_sent_in_order(desk: Desk) -> None:
     assert desk.queue.is_idle
 
 
-def test_what_went_wrong_is_told(desk: Desk) -> None:
+def test_a_call_that_completes_something_goes_before_those_that_wait(desk: Desk) -> None:
+    desk.submit(Deletion("a"), Deletion("b"), LastDeletion("c"))
+    assert desk.sent(Lane.EVICT) == ["last deletion c", "deletion a", "deletion b"]
+
+
+def test_a_call_that_comes_to_complete_something_goes_first_from_then_on(desk: Desk) -> None:
+    """Two want the same object to go, and for the second one it is the last."""
+    desk.submit(Deletion("a"), Turning("b"), Turning("b", "again"))
+    assert desk.sent(Lane.EVICT) == ["again", "deletion a"]
+
+
+def test_a_call_that_completes_something_goes_first_when_its_object_is_free(desk: Desk) -> None:
+    desk.submit(Status("c"))
+    status = desk.take(Lane.STATUS)
+    desk.submit(Deletion("a"), LastDeletion("c"))
+    desk.queue.done(status)
+    assert desk.sent(Lane.EVICT) == ["last deletion c", "deletion a"]
+
+
+class Turning(Deletion):
+    """The second one completes something."""
+
+    __slots__ = ()
+    kind = "turning"
+
+    @property
+    def goes_first(self) -> bool:
+        return self.text == "again"
+
+    def merged_with(self, newer: ApiCall) -> ApiCall:
+        return newer
+
+
+def test_what_went_wrong_is_reported(desk: Desk) -> None:
     desk.submit(Status("a"))
     desk.queue.failed(desk.take(Lane.STATUS), OSError("gone"))
     assert desk.told == [("status a", "gone")] and desk.queue.is_idle
@@ -84,7 +117,7 @@ def test_a_more_relevant_call_takes_the_place_of_a_pending_one(
     assert desk.told[1:] == [(second.text, "done")]
 
 
-def test_a_less_relevant_call_is_not_worth_sending_and_moves_nobody(desk: Desk) -> None:
+def test_a_less_relevant_call_is_not_worth_sending_and_moves_no_one(desk: Desk) -> None:
     desk.submit(Binding("a"), Binding("b"), Status("a"))
     assert desk.told == [("status a", "skipped")]
     assert desk.sent(Lane.BIND) == ["binding a", "binding b"]
@@ -133,7 +166,7 @@ def test_events_of_one_pod_do_not_replace_each_other(desk: Desk) -> None:
     assert desk.sent(Lane.EVENT) == ["event a/1", "event a/2"]
 
 
-def test_whoever_is_told_may_submit_again() -> None:
+def test_who_is_told_may_submit_again() -> None:
     """The outcome of a replaced call comes after its successor has taken the place."""
     queue, told = CallQueue(), []
 
@@ -147,7 +180,7 @@ def test_whoever_is_told_may_submit_again() -> None:
     assert told == [Ending.OVERWRITTEN, Ending.SKIPPED] and queue.ready(Lane.BIND) == 1
 
 
-def test_a_listener_that_raises_harms_nobody(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_listener_that_raises_harms_no_one(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
     def raises(outcome: Outcome) -> None:
         raise RuntimeError("oops")
 
@@ -214,7 +247,7 @@ def test_calls_that_wait_too_long_have_failed(desk: Desk) -> None:
     assert desk.sent(Lane.STATUS) == ["status c+newer"], "what was renewed is not old"
 
 
-def test_at_the_end_everything_that_waits_is_dropped_and_told(desk: Desk) -> None:
+def test_at_the_end_everything_that_waits_is_dropped_and_reported(desk: Desk) -> None:
     desk.submit(Status("a"), Binding("b"), Status("c"))
     flying = desk.take(Lane.BIND)
     desk.submit(Deletion("b"))
@@ -327,7 +360,7 @@ def test_a_change_that_the_watch_has_shown_before_the_answer_is_not_laid_over_it
     assert desk.queue.sync("a", later) is later
 
 
-def test_a_pending_call_learns_that_somebody_else_has_done_it(desk: Desk) -> None:
+def test_a_pending_call_learns_that_someone_else_has_done_it(desk: Desk) -> None:
     desk.submit(Writing(OLD, "new"))
     theirs = Note("2", "new", "x")
     assert desk.queue.sync("a", theirs) is theirs
@@ -342,7 +375,7 @@ def test_a_pending_call_learns_that_it_has_work_again(desk: Desk) -> None:
     assert desk.sent(Lane.STATUS) == ["old"]
 
 
-def test_what_somebody_else_wrote_after_us_is_not_taken_for_ours(desk: Desk) -> None:
+def test_what_someone_else_wrote_after_us_is_not_taken_for_ours(desk: Desk) -> None:
     desk.submit(Writing(OLD, "new"))
     flying = desk.take(Lane.STATUS)
     desk.submit(Writing(OLD, "new"))
@@ -413,7 +446,7 @@ def test_two_types_cannot_share_a_kind(desk: Desk) -> None:
     assert desk.queue.types.relevances() == {"status": 10}
 
 
-def test_the_reason_is_told_with_the_outcome() -> None:
+def test_the_reason_is_reported_with_the_outcome() -> None:
     queue, told = CallQueue(), []
     for call in (Status("a"), Binding("a"), Status("a")):
         queue.add(call, told.append, 0.0)

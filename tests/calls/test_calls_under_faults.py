@@ -212,7 +212,7 @@ async def test_a_server_that_restarts_over_http_finds_everything_as_it_left_it(t
 
     def serving(port: int) -> EmbeddedOptions:
         return EmbeddedOptions(
-            nodes=0, port=port, is_alive=False, data_dir=tmp_path / "data", token="t" * 32, kubeconfig=config
+            nodes=0, port=port, is_alive=False, data_dir=tmp_path / "data", token="t" * 32, kubeconfig=config, tls=False
         )
 
     async with asyncio.TaskGroup() as tasks:

@@ -6,10 +6,10 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from itertools import pairwise
 
 import pytest
+from msgspec.structs import replace
 
 from pilotage.api.calls import ApiCall, CallDropped, CallExpired, CallOverwritten, CallSkipped, Lane, Outcome, Seen
 from pilotage.calls.dispatcher import Dispatcher, DispatcherSettings
@@ -104,6 +104,25 @@ async def test_a_full_lane_does_not_hold_up_another(office: Office) -> None:
     assert office.server.begun[-1] == "binding x"
 
 
+@pytest.mark.parametrize("ahead", [Binding, Deletion])
+async def test_events_are_sent_one_at_a_time_while_bindings_or_evictions_wait(ahead: type[SampleCall]) -> None:
+    many = {lane: replace(policy, workers=2 if lane is not Lane.EVENT else 3) for lane, policy in TWO.items()}
+    async with opened(DispatcherSettings(many)) as office:
+        await office.submit(Event("1"), Event("2"))
+        await office.submit(*(ahead(key) for key in "abc"))
+        await office.submit(*(Event(key) for key in "345"))
+        assert office.server.begun[-2:] == [f"{ahead.kind} a", f"{ahead.kind} b"]
+        await office.finish("event 1")
+        await office.finish("event 2")
+        assert office.server.begun[-1] == "event 3", "they never stand still"
+        await office.finish(f"{ahead.kind} a")
+        await office.finish("event 3")
+        assert office.server.begun[-3:] == [f"{ahead.kind} c", "event 4", "event 5"]
+        for text in (f"{ahead.kind} b", f"{ahead.kind} c", "event 4", "event 5"):
+            await office.finish(text)
+        assert office.dispatcher.is_idle and len(office.told) == 8
+
+
 async def test_a_binding_follows_the_status_of_its_pod_without_being_asked(office: Office) -> None:
     """It waits for a call of another lane; when that is done, nothing else needs to happen."""
     await office.submit(Status("p"))
@@ -122,7 +141,7 @@ async def test_a_second_status_of_a_pod_follows_the_first(office: Office) -> Non
     assert office.server.begun == ["1", "1+2"]
 
 
-async def test_a_failure_is_told_and_the_lane_goes_on(office: Office) -> None:
+async def test_a_failure_is_reported_and_the_lane_goes_on(office: Office) -> None:
     await office.submit(*(Status(key) for key in "abc"))
     await office.finish("status a", OSError("refused"))
     await office.finish("status b")
@@ -183,7 +202,7 @@ async def _overtake(office: Office) -> None:
     await office.submit(Deletion("p"))
 
 
-async def test_nobody_waits_for_a_caller_that_gave_up(office: Office) -> None:
+async def test_no_one_waits_for_a_caller_that_gave_up(office: Office) -> None:
     async with asyncio.TaskGroup() as tasks:
         waiting = tasks.create_task(office.dispatcher.perform(Binding("p")))
         await office.settle()
@@ -192,7 +211,7 @@ async def test_nobody_waits_for_a_caller_that_gave_up(office: Office) -> None:
     assert office.server.ended == ["binding p"] and office.dispatcher.is_idle
 
 
-async def test_a_failure_that_nobody_listens_to_is_logged(office: Office, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_failure_that_no_one_listens_to_is_logged(office: Office, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO):
         office.dispatcher.submit(Status("p"))
         await office.settle()
@@ -309,7 +328,7 @@ async def test_a_newer_call_takes_the_place_of_one_that_rests(office: Office) ->
     ids=["it has happened", "it has not"],
 )
 @pytest.mark.parametrize("error", [CUT, answer(500), answer(504)], ids=repr)
-async def test_after_a_lost_answer_somebody_looks(
+async def test_after_a_lost_answer_someone_looks(
     office: Office, error: Exception, seen: Seen, begun: list[str], told: str
 ) -> None:
     await office.submit(Looking("a"))
@@ -328,7 +347,7 @@ async def test_a_lost_answer_to_a_call_that_cannot_be_repeated_is_a_failure(offi
 
 
 @pytest.mark.parametrize(("has_happened", "told"), [(True, "done"), (False, "overwritten")])
-async def test_whoever_settles_a_doubt_is_not_overtaken(office: Office, has_happened: bool, told: str) -> None:
+async def test_who_settles_a_doubt_is_not_overtaken(office: Office, has_happened: bool, told: str) -> None:
     """Simulation, seed 85: an eviction took the place of a binding that had happened, and the place was given away."""
     await office.submit(Settling("a"))
     await office.submit(Deletion("a"))

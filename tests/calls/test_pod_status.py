@@ -174,7 +174,7 @@ class Reader(CapturedWrites):
         return msgspec.json.encode(self._found.json())
 
 
-async def test_looking_tells_whether_the_status_was_written_and_what_is_left() -> None:
+async def test_looking_says_whether_the_status_was_written_and_what_is_left() -> None:
     patch = PodStatusPatch(pod("p").uid("u").build(), nomination="b")
     seen = await patch.look(Reader(pod("p").uid("u").version(9).nominated("b")))
     assert seen.has_happened and seen.object.resource_version == "9"
@@ -187,7 +187,7 @@ async def test_looking_tells_whether_the_status_was_written_and_what_is_left() -
     [(pod("p").uid("u"), "n", False), (pod("p").uid("u").node("n"), "n", True)],
     ids=["not bound", "bound by us"],
 )
-async def test_looking_tells_whether_the_pod_was_bound(found: PodBuilder, node_name: str, has_happened: bool) -> None:
+async def test_looking_says_whether_the_pod_was_bound(found: PodBuilder, node_name: str, has_happened: bool) -> None:
     seen = await PodBinding(pod("p").uid("u").build(), node_name).look(Reader(found))
     assert seen.has_happened is has_happened
 
@@ -216,7 +216,7 @@ async def test_a_pod_that_cannot_be_bound_any_more_is_an_error(found: PodBuilder
     ],
     ids=["still there", "going", "recreated", "gone"],
 )
-async def test_looking_tells_whether_a_victim_goes(found: PodBuilder | None, has_happened: bool) -> None:
+async def test_looking_says_whether_a_victim_goes(found: PodBuilder | None, has_happened: bool) -> None:
     call = VictimEviction(pod("p").uid("u").build(), condition(type="DisruptionTarget"))
     seen = await call.look(Reader(found))
     assert seen.has_happened is has_happened and call.departure.was_there is has_happened

@@ -144,7 +144,7 @@ async def test_a_pod_that_was_deleted_at_once_is_known_to_be_gone(answer: dict[s
 
 
 @pytest.mark.parametrize("answer", [None, {"kind": "Surprise"}])
-async def test_an_answer_that_cannot_be_read_tells_nothing(answer: dict[str, Any] | None) -> None:
+async def test_an_answer_that_cannot_be_read_says_nothing(answer: dict[str, Any] | None) -> None:
     call = VictimEviction(VICTIM, CONDITION)
     writer: Any = Writer(answer=answer)
     await call.perform(writer)

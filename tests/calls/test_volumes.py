@@ -129,7 +129,7 @@ async def test_an_object_that_changed_meanwhile_is_left_alone(make: Callable[[Se
 
 
 @pytest.mark.parametrize("make", [reservation, order])
-async def test_a_look_tells_whether_a_call_without_an_answer_was_done(make: Callable[[Server], ApiCall]) -> None:
+async def test_a_look_says_whether_a_call_without_an_answer_was_done(make: Callable[[Server], ApiCall]) -> None:
     server = Server()
     call, lost = make(server), make(server)
     assert await call.look(server.client) == Seen(False), "it may be tried again"
@@ -147,7 +147,7 @@ async def test_a_look_at_an_object_that_changed_ends_the_call(make: Callable[[Se
         changed = server.api.get(resource, namespace, name)
         changed["metadata"].setdefault("labels", {})["new"] = "yes"
         server.api.update(resource, namespace, name, changed)
-    with pytest.raises(ObjectChanged, match="was changed by somebody else"):
+    with pytest.raises(ObjectChanged, match="was changed by another client"):
         await call.look(server.client)
 
 

@@ -45,7 +45,7 @@ def pod_actions(old: PodBuilder, new: PodBuilder) -> list[Action]:
         "new resource", "label", "taint", "condition", "annotation", "feature",
     ],
 )  # fmt: skip
-def test_a_node_update_is_told_precisely(old: NodeBuilder, new: NodeBuilder, actions: list[Action]) -> None:
+def test_a_node_update_is_reported_precisely(old: NodeBuilder, new: NodeBuilder, actions: list[Action]) -> None:
     assert node_actions(old, new) == actions
 
 
@@ -96,7 +96,7 @@ def test_a_node_update_may_be_several_events_in_a_fixed_order() -> None:
         "last gate", "not the last gate", "toleration more", "as many tolerations", "claim", "extended resource claim",
     ],
 )  # fmt: skip
-def test_a_pod_update_is_told_precisely(old: PodBuilder, new: PodBuilder, actions: list[Action]) -> None:
+def test_a_pod_update_is_reported_precisely(old: PodBuilder, new: PodBuilder, actions: list[Action]) -> None:
     assert pod_actions(old, new) == actions
 
 

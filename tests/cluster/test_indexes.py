@@ -47,7 +47,7 @@ class Ledger(Brittle):
 
     def __init__(self) -> None:
         super().__init__()
-        self.promised = 0
+        self.reserved = 0
 
 
 def assigned(name: str, **labels: str) -> Pod:
@@ -115,11 +115,11 @@ def test_an_index_that_is_made_late_is_filled_without_what_it_cannot_take(cluste
 
 def test_an_index_with_more_than_it_was_told_is_not_emptied(cluster: Cluster) -> None:
     index = cluster.index(Ledger)
-    index.promised = 7
+    index.reserved = 7
     cluster.put_pod(assigned("first"))
     cluster.put_pod(assigned("odd", bad="yes"))
     cluster.settle()
-    assert index.promised == 7 and index.names == {"a", "first"}
+    assert index.reserved == 7 and index.names == {"a", "first"}
 
 
 def test_one_index_does_not_spoil_another(cluster: Cluster) -> None:

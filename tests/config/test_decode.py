@@ -179,7 +179,7 @@ def test_what_could_not_be_read_is_not_complained_about_twice() -> None:
     assert [line.split(": ")[1] for line in found] == ["top.parts[0].size", "top.count"]
 
 
-def test_a_class_may_refuse_its_values_by_raising() -> None:
+def test_a_class_may_reject_its_values_by_raising() -> None:
     @dataclass(frozen=True)
     class Even:
         number: int = 0

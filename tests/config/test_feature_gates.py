@@ -12,11 +12,18 @@ from pilotage.plugins.args import GATED_ARGS
 from tests.source_tree import ROOT
 
 
-def test_gates_of_the_keps_are_on_and_pod_groups_are_off() -> None:
+def test_gates_of_the_keps_and_of_pod_groups_are_on() -> None:
     gates = FeatureGates()
     assert gates["SchedulerQueueingHints"] and gates["SchedulerPreQueueingHints"] and gates["SchedulerAsyncAPICalls"]
     assert gates["StorageCapacityScoring"] and gates["NodeDeclaredFeatures"]
-    assert not gates["GenericWorkload"] and not gates["DRAFractionalCapacityRange"]
+    assert gates["GenericWorkload"] and gates["TopologyAwareWorkloadScheduling"] and gates["PodGroupPreemptionPolicy"]
+    assert not gates["CompositePodGroup"] and not gates["DRAFractionalCapacityRange"]
+
+
+def test_the_gates_of_pod_groups_go_off_together() -> None:
+    gates = FeatureGates({"GenericWorkload": False})
+    assert not gates["TopologyAwareWorkloadScheduling"] and not gates["PodGroupPreemptionPolicy"]
+    assert not FeatureGates({"AllBeta": False, "DRADeviceTaintRules": False})["PodGroupPreemptionPolicy"]
 
 
 def test_gates_are_read_as_kube_scheduler_writes_them() -> None:
@@ -27,12 +34,15 @@ def test_gates_are_read_as_kube_scheduler_writes_them() -> None:
     }
 
 
-def test_all_problems_are_told_at_once() -> None:
+def test_all_problems_are_reported_at_once() -> None:
     with pytest.raises(FeatureGateError) as raised:
-        parse_feature_gates("GenericWorkloads=true,DRAAdminAccess=false,PodLevelResources,VolumeLimitScaling=maybe")
+        parse_feature_gates(
+            "GangScheduling=true,GenericWorkloads=true,DRAAdminAccess=false,PodLevelResources,VolumeLimitScaling=maybe"
+        )
     assert raised.value.problems == (
         "missing bool value for PodLevelResources: write PodLevelResources=true or PodLevelResources=false",
         'invalid value of VolumeLimitScaling: "maybe" is neither true nor false',
+        "unrecognized feature gate: GangScheduling (merged into GenericWorkload in 1.37; write that alone)",
         'unrecognized feature gate: GenericWorkloads (did you mean "GenericWorkload"?)',
         "cannot set feature gate DRAAdminAccess to false, feature is locked to true",
     )
@@ -49,7 +59,7 @@ def test_a_gate_that_depends_on_another_needs_it() -> None:
         FeatureGates({"DRADeviceTaints": False})
     assert not FeatureGates({"DRADeviceTaints": False, "DRADeviceTaintRules": False})["DRADeviceTaintRules"]
     with pytest.raises(FeatureGateError, match="TopologyAwareWorkloadScheduling is on but depends on GenericWorkload"):
-        FeatureGates({"TopologyAwareWorkloadScheduling": True})
+        FeatureGates({"TopologyAwareWorkloadScheduling": True, "GenericWorkload": False})
 
 
 def test_all_alpha_and_all_beta_set_what_is_not_set_by_name() -> None:
@@ -60,9 +70,9 @@ def test_all_alpha_and_all_beta_set_what_is_not_set_by_name() -> None:
 
 
 def test_gates_compare_by_what_is_on() -> None:
-    assert FeatureGates({"GenericWorkload": False}) == FeatureGates()
-    assert FeatureGates({"GenericWorkload": True}) != FeatureGates()
-    assert hash(FeatureGates()) == hash(FeatureGates({"GenericWorkload": False}))
+    assert FeatureGates({"GenericWorkload": True}) == FeatureGates()
+    assert FeatureGates({"GenericWorkload": False}) != FeatureGates()
+    assert hash(FeatureGates()) == hash(FeatureGates({"GenericWorkload": True}))
 
 
 def test_every_dependency_names_a_gate() -> None:

@@ -237,7 +237,7 @@ def test_names_of_plugins_know_where_they_were_written() -> None:
         ("leaderElection: {lockObjectName: x}", "leaderElection.lockObjectName: renamed in v1: write resourceName"),
     ],
 )
-def test_a_value_that_is_not_allowed_is_refused_in_the_words_of_kube_scheduler(body: str, problem: str) -> None:
+def test_a_value_that_is_not_allowed_is_rejected_in_the_words_of_kube_scheduler(body: str, problem: str) -> None:
     found = problems_of(HEADER + body)
     assert len(found) == 1
     assert found[0].startswith(f"f:3: {problem}")
@@ -254,7 +254,7 @@ def test_removed_plugins_are_not_looked_for_in_multi_point() -> None:
 
 
 @pytest.mark.parametrize("version", ["v1alpha1", "v1alpha2", "v1beta1", "v1beta2", "v1beta3"])
-def test_an_older_version_is_refused_with_what_to_change(version: str) -> None:
+def test_an_older_version_is_rejected_with_what_to_change(version: str) -> None:
     text = (
         f"apiVersion: kubescheduler.config.k8s.io/{version}\nkind: KubeSchedulerConfiguration\n"
         "algorithmSource: {provider: x}\nbindTimeoutSeconds: 3\n"
@@ -295,7 +295,7 @@ def test_an_older_version_is_refused_with_what_to_change(version: str) -> None:
         ("a: [", "f:2: is no valid YAML: "),
     ],
 )
-def test_a_file_of_another_kind_is_refused(text: str, problem: str) -> None:
+def test_a_file_of_another_kind_is_rejected(text: str, problem: str) -> None:
     found = problems_of(text)
     assert len(found) == 1
     assert found[0].startswith(problem)

@@ -72,7 +72,7 @@ async def test_with_the_gate_it_goes_back_at_once() -> None:
         assert world.cluster.nominations.node_of("uid-default-high") == "a"
 
 
-async def test_nothing_is_promised_where_a_victim_could_not_be_evicted() -> None:
+async def test_nothing_is_nominated_where_a_victim_could_not_be_evicted() -> None:
     async with live(gates=SYNC_PREEMPTION) as world:
         await world.put(NODE, pod("low").requests(cpu="2").priority(1))
         world.api.reject_deletions.append(ApiStatusError(403, "Forbidden", "no"))

@@ -1,6 +1,6 @@
 """What happens while a pod is being scheduled or waits to be bound is not lost on it (KEP-4247).
 
-The sweep of leftovers would come after five minutes; nobody waits for it here.
+The flush of unschedulable pods would come after five minutes; no test waits for it here.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ async def test_event_during_the_wait_for_permission_counts_when_permission_is_re
         assert world.node_of("p") != "" and world.attempts == 2
 
 
-async def test_event_of_no_use_during_the_wait_for_permission_wakes_nobody() -> None:
+async def test_event_of_no_use_during_the_wait_for_permission_wakes_no_one() -> None:
     Turnstile.has_key = False
     async with live(Turnstile) as world:
         await world.put(node("a"), pod("p"))

@@ -79,7 +79,7 @@ async def test_nodes_that_pre_filter_leaves_out_are_not_filtered() -> None:
 # --- rejections in the scheduling cycle -------------------------------------------------------------------------------
 
 
-async def test_a_gated_pod_reaches_nobody_behind_the_gate() -> None:
+async def test_a_gated_pod_reaches_no_one_behind_the_gate() -> None:
     calls, world = await calls_on_one_node(A_pre_enqueue=NO)
     assert calls == ["A.pre_enqueue"]
     assert world.queue.size(SubQueue.GATED) == 1
@@ -235,7 +235,7 @@ async def test_a_pod_that_every_binder_skips_is_not_bound() -> None:
 
 
 @pytest.mark.parametrize("answer", [NO, BOOM], ids=["rejects", "raises"])
-async def test_a_failed_binding_unreserves_and_nobody_is_told_of_success(answer: Any) -> None:
+async def test_a_failed_binding_unreserves_and_no_one_is_told_of_success(answer: Any) -> None:
     calls, world = await calls_on_one_node(A_bind=answer)
     assert calls == [*TO_PERMIT, *PRE_BIND, "A.bind", *UNRESERVE, *BACKOFF]
     assert world.node_of("p") == "" and world.queue.size(SubQueue.ERROR_BACKOFF) == 1

@@ -109,7 +109,7 @@ async def test_a_kind_that_disappears_and_comes_back() -> None:
     ],
     ids=["plural", "version", "group"],
 )
-async def test_a_misspelt_kind_is_told_with_what_there_is(
+async def test_a_misspelt_kind_is_reported_with_what_there_is(
     installed: dict[str, object], sentence: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with world(Tickets, installed=False) as here:

@@ -183,7 +183,7 @@ def test_a_late_word_about_a_pod_that_was_recreated_is_ignored(gate: Gateway) ->
 # --- assigned pods ----------------------------------------------------------------------------------------------------
 
 
-def test_an_assigned_pod_counts_and_is_told(gate: Gateway) -> None:
+def test_an_assigned_pod_counts_and_is_reported(gate: Gateway) -> None:
     assert gate.see(ON_A) == ["AssignedPodAdd"]
     assert gate.requested == {"a": 1000, "b": 0}
     assert gate.see(ON_A.label("l", "x")) == ["AssignedPodUpdatePodLabel"]
@@ -278,7 +278,7 @@ def test_an_object_that_did_not_decode_is_passed_over(gate: Gateway) -> None:
 # --- everything else --------------------------------------------------------------------------------------------------
 
 
-def test_other_objects_are_kept_and_told_by_their_kind(gate: Gateway) -> None:
+def test_other_objects_are_kept_and_reported_by_their_kind(gate: Gateway) -> None:
     claim = {"metadata": {"name": "c", "namespace": "default"}, "spec": {}}
     heard = []
     for change in ("ADDED", "MODIFIED", "DELETED"):
@@ -367,24 +367,24 @@ def _json(obj: dict[str, Any]) -> bytes:
     return msgspec.json.encode(obj)
 
 
-# --- promises ---------------------------------------------------------------------------------------------------------
+# --- nominations ------------------------------------------------------------------------------------------------------
 
 
-def test_a_promise_that_ends_is_told_to_pods_that_are_not_more_important(gate: Gateway) -> None:
-    promised = pod("p").priority(7).nominated("n")
-    assert gate.see(promised) == ["UnscheduledPodAdd"]
-    assert gate.see(promised.label("a", "b")) == []
-    assert gate.see(promised.nominated("m")) == ["AssignedPodDelete up to 7"]
-    assert gate.lose(promised.nominated("m")) == ["AssignedPodDelete up to 7", "UnscheduledPodDelete"]
+def test_a_nomination_that_ends_is_told_to_pods_that_are_not_more_important(gate: Gateway) -> None:
+    nominated = pod("p").priority(7).nominated("n")
+    assert gate.see(nominated) == ["UnscheduledPodAdd"]
+    assert gate.see(nominated.label("a", "b")) == []
+    assert gate.see(nominated.nominated("m")) == ["AssignedPodDelete up to 7"]
+    assert gate.lose(nominated.nominated("m")) == ["AssignedPodDelete up to 7", "UnscheduledPodDelete"]
 
 
-def test_a_promise_that_the_api_server_never_heard_of_is_told_too(gate: Gateway) -> None:
+def test_a_nomination_that_the_api_server_never_heard_of_is_reported_too(gate: Gateway) -> None:
     gate.see(pod("p").priority(7))
     gate.cluster.nominations.nominate(pod("p").priority(7).build(), "n")
     assert gate.lose(pod("p").priority(7)) == ["AssignedPodDelete up to 7", "UnscheduledPodDelete"]
 
 
-def test_without_a_promise_there_is_nothing_to_tell(gate: Gateway) -> None:
+def test_without_a_nomination_there_is_nothing_to_tell(gate: Gateway) -> None:
     gate.see(pod("p"))
     assert gate.lose(pod("p")) == ["UnscheduledPodDelete"]
 

@@ -64,6 +64,8 @@ async def test_sizes_are_read_when_the_metrics_are() -> None:
             ("backoff",): 0,
             ("unschedulable",): 1,
             ("gated",): 1,
+            ("incomplete",): 0,
+            ("pending",): 0,
         }
         assert metrics.unschedulable_pods.values() == {("Picky", PROFILE): 1, ("SchedulingGates", PROFILE): 1}
         assert metrics.cache_size.values() == {("nodes",): 1, ("pods",): 1, ("assumed_pods",): 0}
@@ -184,6 +186,6 @@ async def test_everything_can_be_read_as_text() -> None:
             for family in text_string_to_metric_families(render("", world.scheduler.metrics)[0].decode())
         }
     enabled = {sample.labels["name"]: sample.value for sample in families["kubernetes_feature_enabled"].samples}
-    assert enabled["SchedulerQueueingHints"] == 1 and enabled["GenericWorkload"] == 0
-    assert "scheduler_podgroup_schedule_attempts" not in families
+    assert enabled["SchedulerQueueingHints"] == 1 and enabled["GenericWorkload"] == 1
+    assert "scheduler_podgroup_schedule_attempts" in families
     assert families["kubernetes_build_info"].samples[0].labels["minor"] == "37"

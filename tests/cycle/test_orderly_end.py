@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from pilotage.api import CycleState, Permit, Plugin, Wait
-from pilotage.cycle.scheduler import LONGEST_END_SECONDS
+from pilotage.cycle.scheduling_loop import LONGEST_END_SECONDS
 from pilotage.model import Pod
 from pilotage.testing import node, pod
 from tests.cycle.live_scheduler import LiveScheduler

@@ -49,7 +49,7 @@ async def test_a_spot_pod_of_the_same_priority_makes_room(plugin: type[Plugin]) 
         assert ("Preempted", "Preempted by pod") in [(reason, note[:16]) for reason, note in world.notes("spot")]
 
 
-async def test_others_stay_and_the_reason_is_told(plugin: type[Plugin]) -> None:
+async def test_others_stay_and_the_reason_is_reported(plugin: type[Plugin]) -> None:
     async with live(plugin, configuration=FIRST) as world:
         await world.put(node("a").cpu(2), pod("there").requests(cpu=2), pod("firm").requests(cpu=2))
         await world.after(1)

@@ -59,7 +59,7 @@ def test_a_pod_that_fits_nowhere_is_told_why_node_by_node() -> None:
     assert answer.nomination == Nominate("")
 
 
-def test_without_nodes_nobody_is_to_blame() -> None:
+def test_without_nodes_no_one_is_to_blame() -> None:
     with pytest.raises(NoNodes, match="no nodes available to schedule pods"):
         placed(pod("p"))
 
@@ -77,7 +77,7 @@ def test_nodes_that_pre_filter_left_out_say_who_left_them_out() -> None:
     assert answer.diagnosis.resolvable() == []
 
 
-def test_a_rejection_in_pre_filter_is_everybodys_reason() -> None:
+def test_a_rejection_in_pre_filter_is_everyones_reason() -> None:
     refuser = scripted("Volumes", pre_filter=NO)
     answer = placed(pod("p"), node("a"), node("b"), plugins=(refuser, *FILTERS))
     assert why(answer) == "0/2 nodes are available: no."
@@ -112,7 +112,7 @@ def test_a_nominated_node_that_does_not_fit_any_more_is_forgotten(where: str) ->
     assert node_of(placed(waiting, node("a"), node("full").cpu("500m"))) == "a"
 
 
-def test_a_node_promised_to_a_more_important_pod_is_not_taken() -> None:
+def test_a_node_nominated_for_a_more_important_pod_is_not_taken() -> None:
     cluster = cluster_of(node("a").cpu("1"))
     cluster.nominations.nominate(pod("rival").priority(5).requests(cpu="1").build(), "a")
     answer = placed(pod("p").requests(cpu="1"), cluster=cluster)

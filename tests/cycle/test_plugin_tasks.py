@@ -132,7 +132,7 @@ class NotAsync(Plugin, PostBind):
     async def post_bind(self, state: Any, pod: Pod, node_name: str) -> None: ...
 
 
-def test_what_is_no_coroutine_function_is_told_at_the_start() -> None:
+def test_what_is_no_coroutine_function_is_reported_at_the_start() -> None:
     with pytest.raises(Exception, match="run_in_background takes a method written as async def"):
         LiveScheduler([NotAsync])
 

@@ -161,10 +161,10 @@ async def test_a_slow_api_server_does_not_hold_up_the_cycles() -> None:
         assert len(world.api.deletions) == 2 and world.node_of("high") == "n"
 
 
-# --- promises ---------------------------------------------------------------------------------------------------------
+# --- nominations ------------------------------------------------------------------------------------------------------
 
 
-async def test_a_promised_place_is_not_given_to_a_pod_of_lower_priority() -> None:
+async def test_a_nominated_place_is_not_given_to_a_pod_of_lower_priority() -> None:
     async with live() as world:
         await world.put(NODE, graceful(low("low")), high())
         await world.put(pod("cheeky").requests(cpu=4).priority(5))
@@ -173,7 +173,7 @@ async def test_a_promised_place_is_not_given_to_a_pod_of_lower_priority() -> Non
         assert (world.node_of("high"), world.node_of("cheeky")) == ("n", "")
 
 
-async def test_a_more_important_preemptor_takes_the_promise_away() -> None:
+async def test_a_more_important_preemptor_takes_the_nomination_away() -> None:
     async with live() as world:
         await world.put(NODE, graceful(low("low", cpu=2)), graceful(low("low-too", cpu=2, priority=2)))
         await world.put(high("mid", cpu=2, priority=5))
@@ -189,18 +189,18 @@ async def test_a_more_important_preemptor_takes_the_promise_away() -> None:
         assert (world.node_of("top"), world.node_of("mid")) == ("n", "")
 
 
-async def test_a_promise_is_taken_away_even_while_it_is_being_written() -> None:
+async def test_a_nomination_is_taken_away_even_while_it_is_being_written() -> None:
     async with live() as world:
         world.api.status_latency = 3.0
         await world.put(NODE, graceful(low("low", cpu=2)), graceful(low("low-too", cpu=2, priority=2)))
         await world.put(high("mid", cpu=2, priority=5))
         await world.put(high("top", cpu=4, priority=50))
-        assert world.cluster.nominations.node_of("uid-default-mid") == "", "what is promised is known at once"
+        assert world.cluster.nominations.node_of("uid-default-mid") == "", "the nomination is known at once"
         await world.after(60.0)
         assert (nominated(world, "top"), nominated(world, "mid")) == ("n", "")
 
 
-async def test_if_all_victims_are_leaving_already_nothing_is_started_and_lesser_promises_stay() -> None:
+async def test_if_all_victims_are_leaving_already_nothing_is_started_and_lesser_nominations_stay() -> None:
     async with live() as world:
         await world.put(NODE, graceful(low("low", cpu=4)), high("mid", cpu=2, priority=5))
         assert (world.api.deletions, nominated(world, "mid")) == (["low"], "n")
@@ -209,7 +209,7 @@ async def test_if_all_victims_are_leaving_already_nothing_is_started_and_lesser_
         assert (nominated(world, "top"), nominated(world, "mid")) == ("n", "n")
 
 
-async def test_the_promised_node_is_tried_first_even_if_the_promise_is_still_being_written() -> None:
+async def test_the_nominated_node_is_tried_first_even_if_the_nomination_is_still_being_written() -> None:
     async with live() as world:
         world.api.status_latency = 100.0
         await world.put(
@@ -303,7 +303,7 @@ async def test_a_victim_that_is_gone_counts_as_evicted_before_the_watch_tells() 
         assert world.notes("low") == []
 
 
-async def test_what_the_watch_tells_late_of_a_deleted_victim_is_history() -> None:
+async def test_what_the_watch_says_late_of_a_deleted_victim_is_history() -> None:
     async with live() as world:
         await world.put(NODE, low("low"))
         world.api.hold_watch()
@@ -374,7 +374,7 @@ async def test_a_preemptor_whose_deletions_are_answered_unreadably_waits_for_the
         assert world.api.deletion_attempts > 1, "it goes by what it sees in the end"
 
 
-async def test_nobody_is_evicted_while_the_watch_of_pods_is_interrupted() -> None:
+async def test_no_one_is_evicted_while_the_watch_of_pods_is_interrupted() -> None:
     async with live() as world:
         await world.put(NODE, low("low"))
         world.scheduler.effects.requeueing.note_pods_watch(False)

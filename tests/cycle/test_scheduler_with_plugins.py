@@ -54,7 +54,7 @@ class Explosive(Plugin, Filter, Score):
         return 1000 if marked(pod, "score") else 0
 
 
-async def test_a_plugin_that_raises_costs_one_pod_its_attempt_and_nobody_else() -> None:
+async def test_a_plugin_that_raises_costs_one_pod_its_attempt_and_no_one_else() -> None:
     async with live(Explosive) as world:
         await world.put(node("a"), node("b"), pod("p").label("mark", "filter"), pod("q"))
         assert world.condition("p") == (
@@ -71,7 +71,7 @@ async def test_a_plugin_that_raises_costs_one_pod_its_attempt_and_nobody_else() 
         assert world.node_of("p") != ""
 
 
-async def test_a_score_out_of_range_is_told() -> None:
+async def test_a_score_out_of_range_is_reported() -> None:
     async with live(Explosive) as world:
         await world.put(node("a"), node("b"), pod("p").label("mark", "score"))
         status, reason, message = world.condition("p")

@@ -149,7 +149,7 @@ def spin() -> None:
 
 
 @pytest.mark.parametrize("is_in_cycle", [True, False])
-def test_somebody_elses_plugin_is_interrupted_in_a_cycle_only(is_in_cycle: bool) -> None:
+def test_someone_elses_plugin_is_interrupted_in_a_cycle_only(is_in_cycle: bool) -> None:
     """Outside of a cycle (hints, gates) an exception at any place could leave the queue half-changed."""
     budget = Budget(0.01)
     slow = SlowPlugins(SystemClock(), Metrics(), budget, limit_seconds=0.02)

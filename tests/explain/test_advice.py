@@ -51,7 +51,7 @@ def test_higher_priority_that_lets_it_evict() -> None:
     assert ("its priority were above 7 instead of 5 (by preemption)", "a") in found
 
 
-def test_every_kind_of_change_is_told_before_a_second_of_one_kind() -> None:
+def test_every_kind_of_change_is_reported_before_a_second_of_one_kind() -> None:
     tainted = [node(name).cpu("4").taint(name, "NoSchedule") for name in ("x", "y", "z")]
     full = pod("other").requests(cpu="3").node("a")
     found = advice(pod("p").requests(cpu="2"), node("a").cpu("4"), full, node("c").cpu("4").unschedulable(), *tainted)

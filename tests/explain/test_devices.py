@@ -122,7 +122,7 @@ def test_too_few_devices_are_counted_and_only_a_few_are_named() -> None:
     assert "  - claim default/c, request r0: allocated to claim default/other  [d0, d1, d2, ... 9 in all]" in text
 
 
-def test_devices_that_do_not_go_together_are_told_with_the_constraint() -> None:
+def test_devices_that_do_not_go_together_are_reported_with_the_constraint() -> None:
     devices = [device(str(number), attributes={"numa": number}) for number in range(2)]
     wanted = claim("c", exactly(count=2), constraints=[{"matchAttribute": f"{DRIVER}/numa"}])
     (detail,) = _behind(_report(device_class("gpu"), wanted, device_slice("n", *devices)))
@@ -130,7 +130,7 @@ def test_devices_that_do_not_go_together_are_told_with_the_constraint() -> None:
     assert f"matchAttribute {DRIVER}/numa" in detail.message
 
 
-def test_every_alternative_is_told() -> None:
+def test_every_alternative_is_reported() -> None:
     wanted = claim("c", first_of("r0", exactly("big", "false"), exactly("small", count=3)))
     details = _behind(_report(device_class("gpu"), wanted, device_slice("n", device("a"))))
     assert [detail.message.partition(": ")[0] for detail in details] == [
@@ -140,7 +140,7 @@ def test_every_alternative_is_told() -> None:
     ]
 
 
-def test_a_node_without_devices_and_an_unfinished_pool_are_told() -> None:
+def test_a_node_without_devices_and_an_unfinished_pool_are_reported() -> None:
     (nothing, *_) = _behind(_report(device_class("gpu"), claim("c", exactly())))
     assert nothing.code == "NoPools"
     unfinished = device_slice("n", device("a"), pool={"resourceSliceCount": 2})

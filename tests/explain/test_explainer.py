@@ -10,6 +10,7 @@ from pilotage.config.kinds import SchedulerConfiguration
 from pilotage.config.load import configuration_of
 from pilotage.explain.explainer import UnknownNode, explain
 from pilotage.explain.render import render
+from pilotage.explain.report import Victims
 from pilotage.model import Pod
 from pilotage.testing import node, pod
 from tests.explain.world import engine_of
@@ -39,7 +40,7 @@ def test_without_score_plugins_every_node_that_fits_has_one_point() -> None:
     assert [(score.node, score.total, score.plugins) for score in report.best] == [("a", 1, {}), ("b", 1, {})]
 
 
-def test_ties_are_told() -> None:
+def test_ties_are_reported() -> None:
     report = explain(engine_of(*(node(name) for name in "abc")), pod("p").build())
     assert report.tied == 3
 
@@ -57,7 +58,7 @@ def test_pod_that_fits_nowhere_groups_reasons_and_counts_nodes() -> None:
     assert report.message.startswith(expected)
 
 
-def test_nearest_node_lacks_least_and_everything_that_it_lacks_is_told() -> None:
+def test_nearest_node_lacks_least_and_everything_that_it_lacks_is_reported() -> None:
     far = node("far").cpu("2").memory("1Mi").taint("gpu", "NoSchedule").unschedulable()
     report = explain(engine_of(far, node("near").cpu("4")), BIG.build())
     near, second = report.nearest
@@ -81,7 +82,7 @@ class Wordy(Plugin, Filter):
         return Reject(Reason("Shy", "the processors are shy", need=500, resource="cpu"))
 
 
-def test_a_lack_of_a_resource_is_told_by_its_field_and_not_by_its_words() -> None:
+def test_a_lack_of_a_resource_is_reported_by_its_field_and_not_by_its_words() -> None:
     options = options_from_configuration(SchedulerConfiguration(), [Wordy])
     report = explain(engine_of(node("a").cpu("2"), node("b").cpu("2"), options=options), pod("p").build())
     lacks = {near.node: near.lacks[0] for near in report.nearest}
@@ -116,13 +117,13 @@ def test_room_that_pods_take_can_be_won_by_preemption() -> None:
     assert group.message == "Insufficient cpu" and group.preemption_may_help
 
 
-def test_what_preemption_would_do_is_told_and_not_done() -> None:
+def test_what_preemption_would_do_is_reported_and_not_done() -> None:
     low = pod("low").requests(cpu="4").node("a")
     engine = engine_of(node("a").cpu("8"), low)
-    assert explain(engine, BIG.priority(10).build()).preemption == "would evict default/low from a"
-    assert explain(engine, BIG.build()).preemption == "evicting pods of lower priority does not help on any node"
+    assert explain(engine, BIG.priority(10).build()).preemption == Victims("WouldEvict", 1, ("default/low",), "a")
+    assert explain(engine, BIG.build()).preemption == Victims("NothingHelps")
     never = BIG.priority(10).spec(preemptionPolicy="Never")
-    assert explain(engine, never.build()).preemption == "not tried, because its preemptionPolicy is Never"
+    assert explain(engine, never.build()).preemption == Victims("NeverPreempts")
     assert engine.nodes.pod_count.tolist() == [1]
 
 
@@ -142,7 +143,7 @@ def test_cluster_without_nodes_is_an_answer_too() -> None:
     assert report.error == "no nodes available to schedule pods"
 
 
-def test_events_of_the_rejecting_plugins_and_no_others_are_told() -> None:
+def test_events_of_the_rejecting_plugins_and_no_others_are_reported() -> None:
     report = explain(engine_of(node("a").unschedulable()), pod("p").build())
     assert {event.plugin for event in report.retried_after} == {"NodeUnschedulable"}
     assert ("Node", ("Add", "UpdateNodeTaint")) in [(e.resource, e.actions) for e in report.retried_after]

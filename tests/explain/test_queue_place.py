@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from pilotage.cluster.state import Cluster
 from pilotage.explain.engine import put
 from pilotage.explain.queue_place import queue_place, with_queue, with_siblings
 from pilotage.explain.render import render
-from pilotage.explain.report import Report
+from pilotage.explain.report import QueuePlace, Report
 from pilotage.explain.subject import UnknownSubject, find_siblings, find_subject
+from pilotage.explain.text_lines import queue_lines
 from pilotage.model import KINDS, Pod
 from pilotage.queue.report import QueuedPodReport, QueueReport
 from pilotage.testing import PodBuilder, pod
@@ -26,31 +28,55 @@ def queued(uid: str, **facts: object) -> QueuedPodReport:
 
 def test_unschedulable_pod_waits_for_the_plugins_that_rejected_it() -> None:
     found = queue_place(report(unschedulable=(queued("a"), queued("b", rejectors=("NodePorts",)))), "b")
-    assert found == {
-        "place": "unschedulable",
-        "since": "1m30s ago",
-        "attempts": 3,
-        "waits for events of": "NodePorts",
-    }
+    assert found == QueuePlace("unschedulable", 90.4, 3, rejectors=("NodePorts",))
+    assert list(queue_lines(found)) == [
+        "place: unschedulable",
+        "since: 1m30s ago",
+        "attempts: 3",
+        "waits for events of: NodePorts",
+    ]
 
 
 def test_backoff_says_how_much_is_left_and_errors_have_their_own() -> None:
     found = queue_place(report(backoff=(queued("a", backoff_seconds=4.26, is_error=True),)), "a")
-    assert (found["place"], found["backoff left"]) == ("error backoff", "4.3s")
+    assert found is not None
+    assert [*queue_lines(found)][0::3] == ["place: error backoff", "backoff left: 4.3s"]
+
+
+def test_an_error_that_no_report_can_find_out_is_in_the_first_line() -> None:
+    """Whatever failed besides filters: an extender, a binding, a plugin that raised."""
+    fits = replace(unplaced("a"), fits=True, feasible=3)
+    failed = queued("a", is_error=True, message="extender http://e: the answer is no JSON.")
+    told = with_queue(fits, report(backoff=(failed,)), waiting("a"), [], "")
+    assert told.answer == (
+        "default/a fits on 3 of 3 nodes. Its last attempt failed: extender http://e: the answer is no JSON."
+    )
+    assert told.queue is not None and told.queue.last_error == failed.message
+    woken = queued("a", message="old news", rejectors=("Fit",))
+    assert with_queue(fits, report(backoff=(woken,)), waiting("a"), [], "").answer == "default/a fits on 3 of 3 nodes."
+
+
+def test_a_group_that_was_tried_waits_for_its_time_and_not_for_events() -> None:
+    group = queued("g", kind="PodGroup", backoff_seconds=2.0, rejectors=("NodeResourcesFit",))
+    found = queue_place(report(backoff=(group,)), "g")
+    assert found is not None and found.waits_for_time
+    assert [*queue_lines(found)][3:] == ["backoff left: 2s", "waits for: time, as every group that was tried"]
 
 
 def test_gate_is_named() -> None:
-    assert queue_place(report(gated=(queued("a", gated_by="SchedulingGates"),)), "a")["gated by"] == "SchedulingGates"
+    found = queue_place(report(gated=(queued("a", gated_by="SchedulingGates"),)), "a")
+    assert found is not None and found.gated_by == "SchedulingGates"
+    assert [*queue_lines(found)][-1] == "gated by: SchedulingGates"
 
 
 def test_pod_that_is_not_queued_says_nothing() -> None:
-    assert queue_place(report(active=(queued("a"),)), "z") == {}
+    assert queue_place(report(active=(queued("a"),)), "z") is None
 
 
 def test_permit_plugin_that_holds_the_pod_is_named() -> None:
     held = queued("a", held_by=("Gang", "Quota"), node="n")
     found = queue_place(report(in_flight=(held,)), "a")
-    assert found["held by (Permit)"] == "Gang, Quota"
+    assert found is not None and [*queue_lines(found)][-1] == "held by (Permit): Gang, Quota"
     told = with_queue(unplaced("a"), report(in_flight=(held,)), waiting("a"), [], "")
     assert told.answer == "default/a has a place on n and is held there by plugins Gang, Quota (Permit)."
     assert told.fits and told.held_by == ("Gang", "Quota") and told.message == ""
@@ -84,7 +110,7 @@ def test_how_many_others_wait_for_the_same_plugins(
     assert second == (line or "")
 
 
-def test_a_pod_that_waits_for_nobody_has_no_company() -> None:
+def test_a_pod_that_waits_for_no_one_has_no_company() -> None:
     queue = report(active=(queued("a"), queued("b")))
     assert with_queue(unplaced("a"), queue, waiting("a"), [], "").others is None
     assert with_queue(unplaced("z"), queue, waiting("z"), [], "") == unplaced("z")

@@ -138,7 +138,7 @@ async def test_the_first_failure_of_a_group_ends_the_others(answer: Rejection | 
     assert ended == ["cancelled"]
 
 
-async def test_of_several_failures_in_a_group_the_first_is_told() -> None:
+async def test_of_several_failures_in_a_group_the_first_is_reported() -> None:
     plugins = [scripted(name, pre_bind_pre_flight=BESIDE, pre_bind=RuntimeError(name)) for name in "AB"]
     with pytest.raises(PluginError, match='running PreBind plugin "A": RuntimeError: A'):
         await pre_bind(*plugins)
@@ -166,7 +166,7 @@ async def test_a_binder_may_reject(calls: list[str]) -> None:
     assert calls == ["A.bind"]
 
 
-async def test_a_pod_that_nobody_binds_is_an_error() -> None:
+async def test_a_pod_that_no_one_binds_is_an_error() -> None:
     with pytest.raises(PluginError, match="all bind plugins skipped the pod"):
         await bind(scripted("A", bind=Skip()), scripted("B", bind=Skip()))
 

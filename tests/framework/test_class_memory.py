@@ -47,7 +47,7 @@ def test_a_newer_version_of_a_pod_counts_if_victims_are_chosen_by_it() -> None:
         assert changes.since_last() == [0]
 
 
-def test_a_promise_that_is_only_repeated_changes_nothing() -> None:
+def test_a_nomination_that_is_only_repeated_changes_nothing() -> None:
     cluster = cluster_of("a")
     cluster.nominations.nominate(pod("q").build(), "a")
     changes = RowChanges(cluster.nodes, cluster.nominations)

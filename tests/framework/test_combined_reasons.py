@@ -30,7 +30,7 @@ def test_each_node_has_its_reasons_in_the_order_in_which_they_were_said() -> Non
     assert told == expected
 
 
-def test_the_last_word_says_whether_somebody_else_must_answer() -> None:
+def test_the_last_word_says_whether_someone_else_must_answer() -> None:
     combined = CombinedReasons(2)
     combined.add(np.array([True, True]), Reason("A", "a"), False)
     combined.add(np.array([False, True]), Reason("B", "b"), True)
@@ -38,7 +38,7 @@ def test_the_last_word_says_whether_somebody_else_must_answer() -> None:
     assert kinds == {(True, False): Reject, (False, True): Pending}
 
 
-def test_the_first_of_very_many_reasons_are_told_and_the_others_counted() -> None:
+def test_the_first_of_very_many_reasons_are_reported_and_the_others_counted() -> None:
     reasons = [Reason("R", f"reason {number}") for number in range(14_999)]
     reasons.append(Reason("R", "the last", unresolvable=True))
     combined = CombinedReasons(3)

@@ -42,11 +42,18 @@ def test_equal_messages_of_one_plugin_are_one_reason() -> None:
     assert diagnosis.message() == "0/3 nodes are available: 3 Insufficient memory."
 
 
+def test_of_some_of_the_nodes_only_what_was_said_there_counts() -> None:
+    diagnosis = diagnosis_of(4, ("Fit", CPU, [0, 1]), ("Taint", TAINT, [2, 3]))
+    diagnosis.limit_to(np.array([True, True, False, False]))
+    assert diagnosis.message() == "0/2 nodes are available: 2 Insufficient cpu."
+    assert diagnosis.rejectors == {"Fit"}
+
+
 def test_without_any_reason_the_sentence_ends_early() -> None:
     assert diagnosis_of(2, ("A", Reason("Rejected", ""), [0, 1])).message() == "0/2 nodes are available:"
 
 
-def test_a_rejection_in_pre_filter_is_told_instead_of_counts() -> None:
+def test_a_rejection_in_pre_filter_is_reported_instead_of_counts() -> None:
     diagnosis = diagnosis_of(2, ("Volumes", CPU, [0, 1]))
     claim, other = Reason("Claim", 'persistentvolumeclaim "x" not found'), Reason("Other", "other")
     diagnosis.pre_filter = ("Volumes", Reject(claim, other))

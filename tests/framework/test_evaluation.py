@@ -13,7 +13,7 @@ from pilotage.cluster.state import Cluster
 from pilotage.framework.diagnosis import Diagnosis
 from pilotage.framework.errors import PluginError
 from pilotage.framework.evaluation import Evaluator
-from pilotage.framework.shared_columns import REFUSED
+from pilotage.framework.shared_columns import INFEASIBLE
 from pilotage.model import Pod
 from pilotage.plugins import NodeName
 from pilotage.testing import node, pod
@@ -63,7 +63,7 @@ def test_without_plugins_every_node_is_as_good_as_any() -> None:
 
 def test_a_per_node_filter_is_asked_node_by_node() -> None:
     world = World(scripted("F", filter=lambda state, pod, view: NO if view.name == "n1" else None))
-    assert [total == REFUSED for total in world.totals()] == [False, True, False]
+    assert [total == INFEASIBLE for total in world.totals()] == [False, True, False]
 
 
 def test_a_vector_filter_rejects_where_any_mask_is_true() -> None:
@@ -71,7 +71,7 @@ def test_a_vector_filter_rejects_where_any_mask_is_true() -> None:
         yield numbers(nodes) == 0, SMALL
         yield numbers(nodes) == 2, Reason("Other", "other")
 
-    assert [total == REFUSED for total in World(scripted("F", filter_all=reject)).totals()] == [True, False, True]
+    assert [total == INFEASIBLE for total in World(scripted("F", filter_all=reject)).totals()] == [True, False, True]
 
 
 def test_filters_of_both_kinds_are_joined_and_per_node_ones_see_only_what_is_left() -> None:
@@ -83,7 +83,7 @@ def test_filters_of_both_kinds_are_joined_and_per_node_ones_see_only_what_is_lef
     world = World(
         scripted("V", filter_all=lambda state, pod, nodes: [(numbers(nodes) == 1, SMALL)]), scripted("F", filter=note)
     )
-    assert world.totals()[1] == REFUSED and asked == ["n0", "n2"]
+    assert world.totals()[1] == INFEASIBLE and asked == ["n0", "n2"]
 
 
 def test_of_a_node_that_one_filter_rejected_the_next_is_not_asked() -> None:
@@ -96,7 +96,7 @@ def test_of_a_node_that_one_filter_rejected_the_next_is_not_asked() -> None:
 
     first = scripted("A", filter_all=lambda state, pod, nodes: [(numbers(nodes) == 1, SMALL)])
     world = World(first, scripted("B", filter_all=note), nodes=4)
-    assert [total == REFUSED for total in world.totals()] == [False, True, True, False]
+    assert [total == INFEASIBLE for total in world.totals()] == [False, True, True, False]
     assert seen == [[0, 2, 3]]
 
 
@@ -127,21 +127,21 @@ def test_normalising_sees_the_feasible_nodes_only() -> None:
         scripted("N", score_all=lambda state, pod, nodes: numbers(nodes) * 100, normalize=halve),
         N=4,
     )
-    assert world.totals() == [0, 200, REFUSED]
+    assert world.totals() == [0, 200, INFEASIBLE]
     assert seen == [[0, 100]]
 
 
 def test_rows_that_are_not_allowed_are_rejected() -> None:
     world = World(scripted("A", score_all=lambda state, pod, nodes: numbers(nodes)))
-    assert world.totals(allowed=[True, False, True]) == [0, REFUSED, 2]
-    assert world.totals(allowed=[False, False, False]) == [REFUSED, REFUSED, REFUSED]
+    assert world.totals(allowed=[True, False, True]) == [0, INFEASIBLE, 2]
+    assert world.totals(allowed=[False, False, False]) == [INFEASIBLE, INFEASIBLE, INFEASIBLE]
 
 
 def test_a_plugin_that_pre_filter_skipped_does_not_filter() -> None:
     world = World(scripted("F", filter=NO))
     state = CycleState()
     state.skip_filter.add("F")
-    assert REFUSED not in world.totals(state=state)
+    assert INFEASIBLE not in world.totals(state=state)
 
 
 def test_a_plugin_that_skips_in_pre_score_does_not_score(calls: list[str]) -> None:
@@ -191,7 +191,7 @@ def test_an_equal_pod_asks_about_changed_nodes_only(kind: str) -> None:
     world.cluster.put_node(node("n3").label("number", "3").build())
     totals = world.totals(pod("r").build())
     assert counting.take() == ["n3", "n7"]
-    assert [row for row, total in enumerate(totals) if total == REFUSED] == [7]
+    assert [row for row, total in enumerate(totals) if total == INFEASIBLE] == [7]
 
 
 @pytest.mark.parametrize("kind", ["per node", "vector"])
@@ -226,17 +226,17 @@ def test_pods_that_name_a_node_do_not_share_columns_with_pods_that_do_not() -> N
     world = World(NodeName(), FIT)
     running, waiting = pod("p").node("n1").build(), pod("q").build()
     assert running.spec is waiting.spec
-    assert [total == REFUSED for total in world.totals(running)] == [True, False, True]
-    assert REFUSED not in world.totals(waiting)
+    assert [total == INFEASIBLE for total in world.totals(running)] == [True, False, True]
+    assert INFEASIBLE not in world.totals(waiting)
 
 
 def test_unequal_pods_of_one_signature_share_columns_only_where_signed() -> None:
     """A plugin without signature sees its own pod each time, whatever the others share."""
     own = scripted("Own", filter=lambda state, pod, view: NO if pod.name == "q" else None)
     world = World(FIT, own)
-    assert REFUSED not in world.totals(pod("p").build())
-    assert world.totals(pod("q").build()) == [REFUSED] * 3
-    assert REFUSED not in world.totals(pod("p").build())
+    assert INFEASIBLE not in world.totals(pod("p").build())
+    assert world.totals(pod("q").build()) == [INFEASIBLE] * 3
+    assert INFEASIBLE not in world.totals(pod("p").build())
 
 
 # --- plugins that misbehave -------------------------------------------------------------------------------------------
@@ -372,11 +372,13 @@ def contested(priority: int) -> Cluster:
 
 
 @pytest.mark.parametrize(("priority", "is_rejected"), [(4, False), (5, True), (6, True)])
-def test_a_node_promised_to_a_pod_of_the_same_or_higher_priority_is_not_free(priority: int, is_rejected: bool) -> None:
+def test_a_node_nominated_for_a_pod_of_the_same_or_higher_priority_is_not_free(
+    priority: int, is_rejected: bool
+) -> None:
     cluster = contested(priority)
     evaluator = Evaluator(profile_of(FIT), cluster.nodes, cluster.nominations)
     mine = pod("p").priority(5).requests(cpu="1").build()
-    assert (evaluator.totals(CycleState(), mine, None).tolist() == [REFUSED]) is is_rejected
+    assert (evaluator.totals(CycleState(), mine, None).tolist() == [INFEASIBLE]) is is_rejected
     diagnosis = Diagnosis(node_names=["n0"])
     evaluator.diagnose(CycleState(), mine, diagnosis, None)
     assert diagnosis.rejectors == ({"NodeResourcesFit"} if is_rejected else set())
@@ -385,7 +387,7 @@ def test_a_node_promised_to_a_pod_of_the_same_or_higher_priority_is_not_free(pri
 def test_a_pod_is_not_in_its_own_way() -> None:
     cluster = contested(9)
     evaluator = Evaluator(profile_of(FIT), cluster.nodes, cluster.nominations)
-    assert REFUSED not in evaluator.totals(CycleState(), pod("rival").requests(cpu="1").build(), None).tolist()
+    assert INFEASIBLE not in evaluator.totals(CycleState(), pod("rival").requests(cpu="1").build(), None).tolist()
 
 
 def test_a_pending_rejection_beside_a_nominated_pod_is_pending_too() -> None:

@@ -1,4 +1,4 @@
-"""Nodes that are promised to others: who has to keep away from them, and what is remembered of that."""
+"""Nodes with nominated pods: who has to keep away from them, and what is remembered of that."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class World:
         dry_run = DryRun(profile, self.cluster.nodes, self.cluster.nominations)
         self.contested = NominatedPodsFilter(profile, dry_run, self.cluster.nodes, self.cluster.nominations)
 
-    def promise(self, builder: PodBuilder, where: str) -> None:
+    def nominate(self, builder: PodBuilder, where: str) -> None:
         self.cluster.nominations.nominate(builder.build(), where)
 
     def rejected(self, builder: PodBuilder, *among: bool) -> dict[str, list[str]]:
-        """By node, why the pod does not fit beside the pods that are promised it."""
+        """By node, why the pod does not fit beside the pods that are nominated to it."""
         mask = np.array(among or [True] * len(self.cluster.nodes))
         verdicts = self.contested.verdicts(CycleState(), builder.build(), mask)
         if verdicts is None:
@@ -62,42 +62,42 @@ def three(name: str, priority: int = 5) -> PodBuilder:
 NO_ROOM = ["Insufficient cpu"]
 
 
-def test_nobody_is_promised_anything() -> None:
+def test_no_one_is_nominated_anything() -> None:
     assert World("a").rejected(three("p")) == {}
 
 
 def test_equal_and_more_important_pods_keep_others_away() -> None:
     world = World("a", "b", "c")
     for where, priority in (("a", 4), ("b", 5), ("c", 6)):
-        world.promise(three(f"first-{where}", priority), where)
+        world.nominate(three(f"first-{where}", priority), where)
     assert world.rejected(three("p")) == {"b": NO_ROOM, "c": NO_ROOM}
 
 
-def test_a_pod_that_fits_beside_the_promised_one_is_welcome() -> None:
+def test_a_pod_that_fits_beside_the_nominated_one_is_welcome() -> None:
     world = World("a")
-    world.promise(three("first"), "a")
+    world.nominate(three("first"), "a")
     assert world.rejected(pod("small").requests(cpu=1).priority(5)) == {}
 
 
 def test_only_the_rows_that_are_asked_for_are_judged() -> None:
     world = World("a", "b")
-    world.promise(three("first"), "a")
-    world.promise(three("second"), "b")
+    world.nominate(three("first"), "a")
+    world.nominate(three("second"), "b")
     assert world.rejected(three("p"), False, True) == {"b": NO_ROOM}
     assert world.counting.asked == 0, "the node is rejected before by another plugin"
     assert world.rejected(three("p"), True, False) == {"a": NO_ROOM}
 
 
-def test_filters_see_the_promised_pods() -> None:
+def test_filters_see_the_nominated_pods() -> None:
     world = World("a", "b")
-    world.promise(pod("loner").priority(5), "b")
+    world.nominate(pod("loner").priority(5), "b")
     assert world.rejected(pod("p").priority(5)) == {"b": ["a loner is there"]}
 
 
 def test_verdicts_are_remembered_for_equal_pods_until_something_changes() -> None:
     world = World("a", "b")
-    world.promise(pod("loner").priority(5), "a")
-    world.promise(pod("loner").uid("u2").priority(5), "b")
+    world.nominate(pod("loner").priority(5), "a")
+    world.nominate(pod("loner").uid("u2").priority(5), "b")
     for name in ("p", "q", "r"):
         assert world.rejected(pod(name).priority(5)).keys() == {"a", "b"}
     assert world.counting.asked == 2
@@ -110,7 +110,7 @@ def test_verdicts_are_remembered_for_equal_pods_until_something_changes() -> Non
 
 def test_pods_of_another_priority_have_other_rivals() -> None:
     world = World("a")
-    world.promise(three("first"), "a")
+    world.nominate(three("first"), "a")
     assert world.rejected(three("p", priority=5)) == {"a": NO_ROOM}
     assert world.rejected(three("p", priority=6)) == {}
     assert world.rejected(three("p", priority=5)) == {"a": NO_ROOM}
@@ -119,22 +119,22 @@ def test_pods_of_another_priority_have_other_rivals() -> None:
 def test_a_pod_is_not_in_its_own_way_but_in_that_of_its_like() -> None:
     world = World("a")
     mine = three("mine")
-    world.promise(mine, "a")
+    world.nominate(mine, "a")
     for _ in range(2):
         assert world.rejected(mine) == {}
         assert world.rejected(three("like-me")) == {"a": NO_ROOM}
 
 
-def test_a_promised_node_may_be_promised_to_a_rival_too() -> None:
+def test_a_nominated_node_may_be_nominated_for_a_rival_too() -> None:
     world = World("a")
     mine = three("mine")
-    world.promise(mine, "a")
-    world.promise(three("rival", priority=9), "a")
+    world.nominate(mine, "a")
+    world.nominate(three("rival", priority=9), "a")
     assert world.rejected(mine) == {"a": NO_ROOM}
     assert world.rejected(three("like-me")) == {"a": NO_ROOM}
 
 
-def test_a_promise_of_an_unknown_node_is_no_promise_here() -> None:
+def test_a_nomination_of_an_unknown_node_is_no_nomination_here() -> None:
     world = World("a")
-    world.promise(three("first"), "elsewhere")
+    world.nominate(three("first"), "elsewhere")
     assert world.rejected(three("p")) == {}

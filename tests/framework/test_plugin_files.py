@@ -199,7 +199,7 @@ def test_a_file_that_cannot_be_used_is_rejected_with_the_line_and_the_way_out(
     assert found[0].startswith(problem)
 
 
-def test_all_problems_of_a_file_are_told_at_once(file: Path) -> None:
+def test_all_problems_of_a_file_are_reported_at_once(file: Path) -> None:
     source = (
         HEAD
         + "class X(Plugin, Filter, Reserve):\n    def filter(self, pod): ...\n    def reserve(self, s, p, n): ...\n"
@@ -300,14 +300,14 @@ IDLE = {
         "class Idle(Plugin, NormalizeScore, Filter):\n"
         "    def filter(self, state, pod, node): return None\n"
         "    def normalize(self, state, pod, scores): return scores\n",
-        "derives from NormalizeScore without Score or VectorScore: nobody would ever call it",
+        "derives from NormalizeScore without Score or VectorScore: it would never be called",
     ),
     "PreFilterExtensions": (
         "class Idle(Plugin, Filter, PreFilterExtensions):\n"
         "    def filter(self, state, pod, node): return None\n"
         "    def add_pod(self, state, pod, added, node): pass\n"
         "    def remove_pod(self, state, pod, removed, node): pass\n",
-        "derives from PreFilterExtensions without PreFilter: nobody would ever call it; derive from PreFilter too",
+        "derives from PreFilterExtensions without PreFilter: it would never be called; derive from PreFilter too",
     ),
     "Details": (
         "class Idle(Plugin, PreFilter, Details):\n"
@@ -340,7 +340,7 @@ IMPORTS = (
 
 
 @pytest.mark.parametrize("case", IDLE)
-def test_what_nobody_would_ever_call_is_an_error(case: str, file: Path) -> None:
+def test_what_would_never_be_called_is_an_error(case: str, file: Path) -> None:
     source, problem = IDLE[case]
     found = problems_of(file, IMPORTS + source)
     assert len(found) == 1 and problem in found[0]
@@ -361,7 +361,7 @@ def test_a_narrowing_of_some_of_the_events_is_all_right(heard: str, narrowed: st
     assert load_plugin_file(file)
 
 
-def test_classes_that_look_like_plugins_and_are_none_are_told(file: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_classes_that_look_like_plugins_and_are_none_are_reported(file: Path, caplog: pytest.LogCaptureFixture) -> None:
     file.write_text(GOOD + "\nclass Forgotten(Filter):\n    def filter(self, state, pod, node):\n        return None\n")
     assert [cls.plugin_name() for cls in load_plugin_file(file)] == ["SunnyNodes", "Rainy"]
     assert [record.message.removeprefix(str(file)) for record in caplog.records] == [

@@ -31,6 +31,8 @@ CLASSES = [
     plugin("Other", points.Filter, points.Score, points.Permit),
     plugin("Third", points.Score),
     plugin("OtherSort", points.QueueSort),
+    plugin("Racks", points.PlacementGenerate),
+    plugin("Halls", points.PlacementGenerate),
 ]
 DEFAULTS = [
     PluginRef("Sort"),
@@ -197,6 +199,11 @@ def test_loaded_plugins_come_last_whatever_is_disabled() -> None:
             "(Sort, OtherSort: disable what is too many under plugins.queueSort)",
         ),
         (
+            "{placementGenerate: {enabled: [{name: Racks}, {name: Halls}]}}",
+            'profiles[0]: at most one placement generate plugin is allowed for profile with scheduler name "s", '
+            "but got 2 (Racks, Halls: disable what is too many under plugins.placementGenerate)",
+        ),
+        (
             "{queueSort: []}",
             'profiles[0]: only one queue sort plugin required for profile with scheduler name "s", but got 0',
         ),
@@ -218,7 +225,7 @@ def test_what_cannot_be_is_rejected_with_its_place(text: str, problem: str) -> N
     assert problems_of(text) == [problem]
 
 
-def test_all_problems_of_a_profile_are_told() -> None:
+def test_all_problems_of_a_profile_are_reported() -> None:
     text = "{filter: {enabled: [{name: X}, {name: D}]}, bind: {disabled: [{name: '*'}]}}"
     assert len(problems_of(text)) == 3
 
@@ -259,7 +266,17 @@ def test_plugins_that_are_not_built_yet_are_skipped_with_a_warning(caplog: pytes
         ("{score: {enabled: [{name: A, weight: 9}]}}", ""),
     ],
 )
-def test_points_that_a_plugin_loses_are_told(text: str, told: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_points_that_a_plugin_loses_are_reported(text: str, told: str, caplog: pytest.LogCaptureFixture) -> None:
     laid_out(text)
     warnings = [record.message for record in caplog.records if record.levelno == logging.WARNING]
     assert [told in warning for warning in warnings] == ([True] if told else [])
+
+
+def test_a_loaded_generator_of_placements_takes_the_place_of_the_default_one() -> None:
+    """Of no other point there may be at most one, so that nothing has to be disabled before a plugin can be tried."""
+    defaults = [*DEFAULTS, PluginRef("Racks")]
+    catalog = Catalog(Registry(CLASSES), defaults, added=[PluginRef("Halls")])
+    assert laid_out("{}", Catalog(Registry(CLASSES), defaults)).points["placementGenerate"] == ("Racks",)
+    assert laid_out("{}", catalog).points["placementGenerate"] == ("Halls",)
+    (problem,) = problems_of("{placementGenerate: {enabled: [{name: Racks}]}}", catalog)
+    assert "got 2 (Racks, Halls: disable" in problem, "one that was asked for is not put aside in silence"

@@ -42,17 +42,17 @@ def test_a_file_that_only_its_owner_may_write_is_loaded_with_its_hash(file: Path
 
 
 @pytest.mark.parametrize("mode", [0o646, 0o666, 0o602])
-def test_a_file_that_everybody_may_write_is_rejected(file: Path, mode: int) -> None:
+def test_a_file_that_everyone_may_write_is_rejected(file: Path, mode: int) -> None:
     file.chmod(mode)
     assert "is not loaded: other users may write it" in rejection(file) and "chmod go-w" in rejection(file)
 
 
-def test_a_directory_that_everybody_may_write_is_rejected(file: Path) -> None:
+def test_a_directory_that_everyone_may_write_is_rejected(file: Path) -> None:
     file.parent.chmod(0o1777)
     assert f"other users may write its directory {file.parent}" in rejection(file)
 
 
-def test_a_directory_above_that_everybody_may_write_is_rejected_unless_it_is_sticky(file: Path) -> None:
+def test_a_directory_above_that_everyone_may_write_is_rejected_unless_it_is_sticky(file: Path) -> None:
     above = file.parent.parent
     above.chmod(0o777)
     assert f"other users may write its directory {above}" in rejection(file)
@@ -88,7 +88,7 @@ def test_a_directory_of_another_user_is_rejected(file: Path) -> None:
 
 
 @as_root
-def test_a_group_may_write_only_if_nobody_else_is_in_it(file: Path) -> None:
+def test_a_group_may_write_only_if_no_one_else_is_in_it(file: Path) -> None:
     file.chmod(0o664)
     assert load_plugin_files([file]), "root's own group"
     os.chown(file, -1, GROUP_OF_MANY)

@@ -146,7 +146,7 @@ def test_wrong_arguments_are_rejected_with_file_line_and_path(args: str, problem
     assert found[0].startswith(problem)
 
 
-def test_a_required_argument_that_nobody_gave_is_named() -> None:
+def test_a_required_argument_that_no_one_gave_is_named() -> None:
     body = "profiles: [{plugins: {multiPoint: {enabled: [{name: Picky}]}}}]"
     assert problems_of(body) == ["f:3: profiles[0].pluginConfig[name=Picky].args.label: Required value"]
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pilotage.cluster.node_table import ClusterNodeTable
-from pilotage.framework.shared_columns import REFUSED, choose, heap_walk
+from pilotage.framework.shared_columns import INFEASIBLE, choose, heap_walk
 from pilotage.rng import seeded
 from pilotage.testing import node
 
@@ -42,7 +42,7 @@ def table_of(zones: Sequence[str]) -> ClusterNodeTable:
 
 def expected(table: ClusterNodeTable, totals: Sequence[int]) -> int | None:
     """The feasible nodes in walking order go into the heap."""
-    feasible = [int(row) for row in table.order if totals[row] != REFUSED]
+    feasible = [int(row) for row in table.order if totals[row] != INFEASIBLE]
     return feasible[heap_root([totals[row] for row in feasible])] if feasible else None
 
 
@@ -54,7 +54,7 @@ def test_the_choice_is_the_root_of_the_heap(seed: int) -> None:
     for _ in range(100):
         distinct = rng.choice([1, 2, 3, 50])
         share_rejected = rng.choice([0, 0.2, 0.9])
-        totals = [REFUSED if rng.random() < share_rejected else rng.randrange(distinct) for _ in range(size)]
+        totals = [INFEASIBLE if rng.random() < share_rejected else rng.randrange(distinct) for _ in range(size)]
         assert choose(np.array(totals), table) == expected(table, totals), totals
 
 
@@ -69,12 +69,12 @@ def test_the_first_node_wins_if_it_is_among_the_best() -> None:
 
 
 def test_without_a_feasible_node_there_is_no_choice() -> None:
-    assert choose(np.array([REFUSED, REFUSED]), table_of("aa")) is None
+    assert choose(np.array([INFEASIBLE, INFEASIBLE]), table_of("aa")) is None
     assert choose(np.array([], dtype=np.int64), ClusterNodeTable()) is None
 
 
 def test_a_total_of_nothing_is_feasible() -> None:
-    assert choose(np.array([REFUSED, 0]), table_of("aa")) == 1
+    assert choose(np.array([INFEASIBLE, 0]), table_of("aa")) == 1
 
 
 def test_a_heap_is_walked_parents_first_and_left_before_right() -> None:

@@ -99,7 +99,7 @@ def test_what_is_remembered_is_what_would_be_found(mix: tuple[type[Plugin], ...]
 
 @pytest.mark.parametrize("mix", [(BothForms,), (PerNode, BothForms)], ids=["alone", "together"])
 @pytest.mark.parametrize("seed", range(4))
-def test_promises_count_for_everybody_but_their_owner(mix: tuple[type[Plugin], ...], seed: int) -> None:
+def test_nominations_count_for_everyone_but_their_owner(mix: tuple[type[Plugin], ...], seed: int) -> None:
     rng, cluster = random.Random(seed), Cluster()
     for number in range(6):
         cluster.put_node(node(f"n{number}").build())

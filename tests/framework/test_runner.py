@@ -32,7 +32,7 @@ def names(*wanted: str) -> NodeNames:
 # --- PreEnqueue -------------------------------------------------------------------------------------------------------
 
 
-def test_pre_enqueue_lets_a_pod_in_if_everybody_does(calls: list[str]) -> None:
+def test_pre_enqueue_lets_a_pod_in_if_everyone_does(calls: list[str]) -> None:
     assert runner_of(scripted("A", pre_enqueue=None), scripted("B", pre_enqueue=None)).pre_enqueue(POD) is None
     assert calls == ["A.pre_enqueue", "B.pre_enqueue"]
 
@@ -196,7 +196,7 @@ def permit(runner: Runner) -> Rejected | dict[str, float]:
     return runner.permit(CycleState(), POD, "a")
 
 
-def test_reserve_succeeds_if_everybody_does(calls: list[str]) -> None:
+def test_reserve_succeeds_if_everyone_does(calls: list[str]) -> None:
     assert reserve(runner_of(scripted("A", reserve=None), scripted("B", reserve=None))) is None
     assert calls == ["A.reserve", "B.reserve"]
 
@@ -240,5 +240,5 @@ def test_permit_rejection_beats_a_wish_to_wait() -> None:
     assert permit(runner_of(scripted("A", permit=Wait(5)), scripted("B", permit=NO))) == Rejected("B", NO)
 
 
-def test_permit_approves_if_nobody_objects() -> None:
+def test_permit_approves_if_no_one_objects() -> None:
     assert permit(runner_of(scripted("A", permit=None))) == {}

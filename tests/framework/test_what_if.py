@@ -88,7 +88,7 @@ def test_a_pod_fits_when_another_one_is_imagined_away() -> None:
 
 
 def test_a_nominated_pod_counts() -> None:
-    world = World(node("a").cpu(2), pod("promised").priority(10).requests(cpu=2).nominated("a"))
+    world = World(node("a").cpu(2), pod("nominated").priority(10).requests(cpu=2).nominated("a"))
     assert world.handle.what_if(pod("low").requests(cpu=1).build()).on("a").rejection() is not None
     assert world.handle.what_if(pod("high").priority(11).requests(cpu=1).build()).on("a").rejection() is None
 
@@ -102,7 +102,7 @@ def test_affinity_follows_imagined_pods() -> None:
     assert place.rejection() is None
 
 
-def test_mistakes_are_told() -> None:
+def test_mistakes_are_reported() -> None:
     world = World(node("a").cpu(2), pod("there").node("a"))
     what_if = world.handle.what_if(pod("new").build())
     with pytest.raises(KeyError, match='there is no node "z"'):
@@ -175,7 +175,7 @@ class AsksItself(Plugin, Filter):
         return None if rejected is None else rejected[1]
 
 
-def test_a_plugin_that_asks_itself_is_told() -> None:
+def test_a_plugin_that_asks_itself_is_reported() -> None:
     handle = FakeHandle()
     handle.put(node("a").build())
     handle.serve_with(AsksItself(handle))

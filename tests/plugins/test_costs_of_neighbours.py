@@ -19,7 +19,7 @@ from pilotage.assembly import build_scheduler, options_from_configuration
 from pilotage.calls.no_api import NoApi
 from pilotage.config.kinds import SchedulerConfiguration
 from pilotage.cycle.placement import Placed, Unplaced, place
-from pilotage.cycle.scheduler import Scheduler
+from pilotage.cycle.scheduling_loop import SchedulingLoop
 from pilotage.model import Pod
 from pilotage.plugins.inter_pod_affinity.existing_terms import ExistingTerms
 from pilotage.queue.sub_queues import SubQueue
@@ -55,7 +55,7 @@ def growth(cost: Callable[[int], int], size: int = 150) -> float:
     return cost(4 * size) / cost(size)
 
 
-def scheduler(nodes: int = 24) -> Scheduler:
+def scheduler(nodes: int = 24) -> SchedulingLoop:
     api: Any = NoApi()
     made = build_scheduler(api, VirtualClock(), seeded(1), options_from_configuration(SchedulerConfiguration()))
     for number in range(nodes):
@@ -66,13 +66,13 @@ def scheduler(nodes: int = 24) -> Scheduler:
     return made
 
 
-def attempt(made: Scheduler, waiting: Pod, budget: Budget = UNLIMITED) -> Placed | Unplaced:
+def attempt(made: SchedulingLoop, waiting: Pod, budget: Budget = UNLIMITED) -> Placed | Unplaced:
     made.cluster.put_object("Pod", waiting)
     engine = made.cycle.engines["default-scheduler"]
     return place(engine, CycleState(budget), waiting)
 
 
-def run_on(made: Scheduler, builder: PodBuilder, node_name: str) -> Pod:
+def run_on(made: SchedulingLoop, builder: PodBuilder, node_name: str) -> Pod:
     running = builder.node(node_name).build()
     made.cluster.put_pod(running)
     return running
@@ -207,7 +207,7 @@ def test_nothing_is_left_of_terms_when_their_pods_are_gone() -> None:
 
 
 @pytest.mark.parametrize("kind", ["anti-affinity by selector", "preferences by selector", "affinity by selector"])
-def test_wide_questions_are_not_kept_up_to_date_for_everybody(kind: str) -> None:
+def test_wide_questions_are_not_kept_up_to_date_for_everyone(kind: str) -> None:
     made = scheduler()
     attempt(made, HOSTILE[kind](1_000).build())
     assert not made.cluster.counts._answers

@@ -54,7 +54,7 @@ def test_node_that_lacks_a_feature_is_rejected_for_good() -> None:
     assert reasons["old"][0].unresolvable and reasons["new"] == []
 
 
-def test_all_required_features_must_be_there_and_are_told_once() -> None:
+def test_all_required_features_must_be_there_and_are_reported_once() -> None:
     both = NEEDS_USERNS.spec(containers=[container(restartPolicyRules=[{"action": "RestartAllContainers"}])])
     world = with_handle(
         NodeDeclaredFeatures, declaring("none"), declaring("one", USERNS), declaring("two", USERNS, RESTART)

@@ -24,7 +24,9 @@ SERVED = {
     "VolumeZone": {"preFilter", "filter"},
     "PodTopologySpread": {"preFilter", "filter", "preScore", "score"},
     "InterPodAffinity": {"preFilter", "filter", "preScore", "score"},
-    "DynamicResources": {"preEnqueue", "preFilter", "filter", "postFilter", "score", "reserve", "preBind"},
+    "DynamicResources": {
+        *("preEnqueue", "preFilter", "filter", "postFilter", "podGroupPostFilter", "score", "reserve", "preBind")
+    },
     "DefaultPreemption": {"preEnqueue", "postFilter", "podGroupPostFilter"},
     "DefaultBinder": {"bind"},
     "NodeDeclaredFeatures": {"preFilter", "filter"},

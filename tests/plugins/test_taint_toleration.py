@@ -46,7 +46,7 @@ def test_which_effects_keep_a_pod_away(effect: str, is_rejected: bool) -> None:
     assert OnePlugin(PLUGIN, node("n").taint("t", effect)).rejected(pod("p")) == (["n"] if is_rejected else [])
 
 
-def test_one_untolerated_taint_among_many_is_enough_and_told_without_its_name() -> None:
+def test_one_untolerated_taint_among_many_is_enough_and_reported_without_its_name() -> None:
     world = OnePlugin(PLUGIN, TAINTED.taint("spot", "NoExecute"), node("free"))
     (reason,) = world.reasons(pod("p").tolerate("gpu"))["n"]
     assert reason.message == "node(s) had untolerated taint(s)" and reason.unresolvable

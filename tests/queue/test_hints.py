@@ -103,7 +103,7 @@ def test_an_unknown_profile_has_no_judges() -> None:
     assert table(judge("P")).judges("nobody", NODE_ADDED) == {}
 
 
-def test_an_event_is_wanted_if_anybody_registered_for_it() -> None:
+def test_an_event_is_wanted_if_anyone_registered_for_it() -> None:
     hints = table(judge("P", never, NODE_ADDED))
     assert hints.routes(NODE_ADDED) and not hints.routes(POD_GONE)
 

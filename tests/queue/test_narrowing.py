@@ -88,7 +88,7 @@ def test_a_named_pod_that_another_plugin_rejected_is_left_alone() -> None:
     assert room.woken(*CHANGED) == []
 
 
-def test_nobody_named_means_nobody() -> None:
+def test_no_one_named_means_no_one() -> None:
     room = Room(narrowing("Narrow", Affected.pods([])))
     room.rejected("Narrow", "a")
     assert room.woken(*CHANGED) == []
@@ -190,13 +190,13 @@ def test_with_hints_off_a_registered_event_is_enough() -> None:
     assert room.woken(*CHANGED) == ["a"]
 
 
-def test_narrowings_are_asked_even_if_nobody_waits() -> None:
+def test_narrowings_are_asked_even_if_no_one_waits() -> None:
     """They may keep books of their own."""
     room = Room(narrowing("Narrow", Affected.pods(["default/a"])))
     assert room.woken(*CHANGED) == [] and [plugin for plugin, _ in room.narrowings] == ["Narrow"]
 
 
-def test_narrowing_is_told_in_the_debug_log(caplog: pytest.LogCaptureFixture) -> None:
+def test_narrowing_is_reported_in_the_debug_log(caplog: pytest.LogCaptureFixture) -> None:
     room = Room(narrowing("Narrow", Affected.pods(["default/a"])))
     room.rejected("Narrow", "a")
     with caplog.at_level(logging.DEBUG, "pilotage.queue.hints"):
@@ -209,7 +209,7 @@ def test_narrowing_is_told_in_the_debug_log(caplog: pytest.LogCaptureFixture) ->
 # --- plugins that register nothing ------------------------------------------------------------------------------------
 
 
-def test_a_plugin_that_registers_nothing_hears_of_what_kube_scheduler_tells_such_plugins() -> None:
+def test_a_plugin_that_registers_nothing_hears_of_what_kube_scheduler_says_such_plugins() -> None:
     class Silent(Plugin, Filter):
         def filter(self, state: Any, pod: Any, node: Any) -> None:
             return None

@@ -41,10 +41,18 @@ def test_every_part_has_its_pods() -> None:
     assert names(found.unschedulable) == ["stuck"]
     assert names(found.gated) == ["gated"]
     assert names(found.in_flight) == ["bound", "tried"]
-    assert found.counts == {"active": 2, "backoff": 2, "unschedulable": 1, "gated": 1, "in_flight": 2}
+    assert found.counts == {
+        "active": 2,
+        "backoff": 2,
+        "unschedulable": 1,
+        "gated": 1,
+        "in_flight": 2,
+        "incomplete": 0,
+        "pending": 0,
+    }
 
 
-def test_what_a_pod_waits_for_is_told() -> None:
+def test_what_a_pod_waits_for_is_reported() -> None:
     found = report(full_room())
     stuck, gated = found.unschedulable[0], found.gated[0]
     assert (stuck.rejectors, stuck.pending, stuck.attempts, stuck.priority) == (("Claims", "Fit"), ("Claims",), 1, 8)
@@ -98,7 +106,7 @@ def test_equal_pods_that_wait_for_the_same_are_one_row() -> None:
     assert rows(report(room).unschedulable)[3:] == [("web-0", 1), ("web-1", 1), ("web-2", 1)]
 
 
-def test_a_row_tells_the_longest_wait_and_the_most_attempts() -> None:
+def test_a_row_says_the_longest_wait_and_the_most_attempts() -> None:
     room = WaitingRoom(judge("Fit"))
     room.add_rejected(replica("web-0", "web"), "Fit")
     room.after(5)
@@ -123,7 +131,7 @@ def test_the_limit_counts_rows_and_a_namespace_chooses_before_it() -> None:
     assert names(report(room, 1, namespace="shop").unschedulable) == ["other"]
 
 
-def test_who_holds_a_pod_in_permit_is_told_and_tells_rows_apart() -> None:
+def test_who_holds_a_pod_in_permit_is_reported_and_says_rows_apart() -> None:
     room = WaitingRoom()
     room.add(*(replica(f"web-{number}", "web") for number in range(3)))
     first, second, third = (room.pop() for _ in range(3))

@@ -1,4 +1,4 @@
-"""What moves waiting pods: events and hints, missed events, gates, activation, the sweep of leftovers."""
+"""What moves waiting pods: events and hints, missed events, gates, activation, the flush of unschedulable pods."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_the_judge_sees_the_objects_of_the_event() -> None:
     assert seen == [("p", None, new)]
 
 
-def test_an_event_that_nobody_registered_moves_nothing() -> None:
+def test_an_event_that_no_one_registered_moves_nothing() -> None:
     room = WaitingRoom(judge("Fit"))
     uid = room.add_rejected(pod("p"), "Fit")
     assert room.event(POD_GONE) == 0 and room.home(uid) is SubQueue.UNSCHEDULABLE
@@ -237,7 +237,7 @@ def test_a_gated_pod_reacts_to_an_event_of_its_gate() -> None:
     assert room.queue.entry(uid).gated_by == "" and room.queue.entry(uid).gate_message == ""
 
 
-def test_an_update_that_its_gate_does_not_care_for_wakes_nobody() -> None:
+def test_an_update_that_its_gate_does_not_care_for_wakes_no_one() -> None:
     room, uid = gated_room()
     room.gates.clear()
     room.queue.update(pod("p").gate("b").build(), [OWN_LABEL], pod("p").gate("a").gate("b").build())
@@ -333,7 +333,7 @@ def test_a_pod_that_nothing_woke_is_swept_after_more_than_five_minutes() -> None
     room.queue.check()
 
 
-def test_a_failed_attempt_after_a_sweep_starts_the_wait_anew() -> None:
+def test_a_failed_attempt_after_a_flush_starts_the_wait_anew() -> None:
     room = WaitingRoom(judge("Fit"))
     uid = room.add_rejected(pod("p"), "Fit")
     room.clock.now += 301
@@ -344,7 +344,7 @@ def test_a_failed_attempt_after_a_sweep_starts_the_wait_anew() -> None:
     assert room.queue.flush_unschedulable() == 0
 
 
-def test_a_second_sweep_is_measured_from_the_first() -> None:
+def test_a_second_flush_is_measured_from_the_first() -> None:
     room, uid = gated_room()
     room.clock.now += 301
     assert room.queue.flush_unschedulable() == 1
@@ -355,7 +355,7 @@ def test_a_second_sweep_is_measured_from_the_first() -> None:
     assert room.home(uid) is SubQueue.GATED
 
 
-# --- promises and pods past Permit ------------------------------------------------------------------------------------
+# --- nominations and pods past Permit ---------------------------------------------------------------------------------
 
 
 def test_an_event_may_be_meant_for_pods_up_to_a_priority_only() -> None:
@@ -365,7 +365,7 @@ def test_an_event_may_be_meant_for_pods_up_to_a_priority_only() -> None:
     assert [room.home(uid) for uid in uids] == [SubQueue.BACKOFF, SubQueue.BACKOFF, SubQueue.UNSCHEDULABLE]
 
 
-def test_events_are_not_kept_for_a_pod_that_nobody_can_reject_any_more() -> None:
+def test_events_are_not_kept_for_a_pod_that_no_one_can_reject_any_more() -> None:
     room = WaitingRoom(judge("Fit"))
     room.add(pod("p"))
     ticket = room.pop()
@@ -394,7 +394,7 @@ def test_activation_out_of_backoff_does_not_ask_at_the_gate_again() -> None:
     assert room.home(uid) is SubQueue.ACTIVE
 
 
-def test_every_move_is_told_with_what_caused_it() -> None:
+def test_every_move_is_reported_with_what_caused_it() -> None:
     room = WaitingRoom(judge("Fit"))
     uid = room.add_rejected(pod("p"), "Fit")
     room.event()

@@ -14,7 +14,7 @@ def story(room: WaitingRoom, key: str = "default/p") -> list[tuple[str, str, str
     return [(item.what, item.detail, item.why) for item in told.items]
 
 
-def test_nobody_remembers_a_pod_that_never_was() -> None:
+def test_no_one_remembers_a_pod_that_never_was() -> None:
     assert timeline(WaitingRoom().queue, "default/p") is None
 
 
@@ -29,7 +29,7 @@ def test_pod_that_is_bound_at_once_came_was_tried_and_was_bound() -> None:
     assert story(room) == [*came, ("tried", "1", ""), ("bound", "a", "")]
 
 
-def test_rejected_pod_tells_who_rejected_it_and_every_answer() -> None:
+def test_rejected_pod_says_who_rejected_it_and_every_answer() -> None:
     room = WaitingRoom(judge("Fit", never), judge("Other", always))
     room.add_rejected(pod("p"), "Fit")
     room.clock.now += 1

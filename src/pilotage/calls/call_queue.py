@@ -12,15 +12,15 @@ or is merged with it (it is of the same kind). If nothing is left to be written 
 is taken back before it was sent is never sent. Behind a call in flight the new one is merged with a copy of it, because
 that one may still fail; if it is done, the new one does not repeat it.
 
-Whoever submitted a call that was merged into a newer one is told so, unless calls of the kind join: then all wait for
-the one call that does everything, and each is told what became of its own part. Parts in flight that are to be tried
+The submitter of a call that was merged into a newer one hears of it, unless calls of the kind join: then all wait for
+the one call that does everything, and each hears what became of its own part. Parts in flight that are to be tried
 again are put together with those that came meanwhile; parts that failed are not.
 
 Objects that arrive by watch go through `sync`: pending calls learn what need not be written any more, and the object
 comes back as it will be after all calls on their way, and all that were done but have not been seen yet.
 
 While it is in doubt whether an earlier try took effect, no call of its kind is taken for pointless: what the API server
-has is not known until somebody looks. Every submitted call is told its outcome exactly once, when the queue is in order
+has is not known until it is read. Every submitted call gets its outcome exactly once, when the queue is in order
 again.
 """
 
@@ -42,7 +42,7 @@ from pilotage.calls.unobserved_writes import Unseen, is_at_least
 log = logging.getLogger(__name__)
 
 Waiter: TypeAlias = tuple[ApiCall, OnOutcome]
-"""The call as it was submitted, and who is told its outcome."""
+"""The call as it was submitted, and the callback for its outcome."""
 
 _DONE: Final = Outcome(Ending.DONE)
 
@@ -62,10 +62,10 @@ class Place(Enum):
 
 
 class CallSlot(msgspec.Struct, eq=False):
-    """The place of one object's call, with whoever waits for its outcome. Merging changes the call and keeps the place.
+    """The place of one object's call, with the waiters for its outcome. Merging changes the call and keeps the place.
 
     A call that was merged from several has a waiter for each that is still wanted: the part that was submitted, and
-    who is to be told what became of it.
+    the callback that gets its outcome.
     """
 
     key: str
@@ -81,23 +81,23 @@ class CallSlot(msgspec.Struct, eq=False):
     """The newest version of the object that arrived while the call was in flight."""
 
     def merge(self, older: tuple[Waiter, ...]) -> tuple[Waiter, ...]:
-        """The call does what older ones were to do as well; returns whoever wanted what is not wanted any more."""
+        """The call does what older ones were to do as well; returns the waiters whose part is not wanted any more."""
         self.waiters = (*(waiter for waiter in older if self.call.still_wants(waiter[0])), *self.waiters)
         return tuple(waiter for waiter in older if not self.call.still_wants(waiter[0]))
 
-    def tell(self, outcome: Outcome) -> None:
-        tell(self.waiters, outcome)
+    def notify(self, outcome: Outcome) -> None:
+        notify(self.waiters, outcome)
 
-    def tell_done(self) -> None:
+    def notify_done(self) -> None:
         if not self.call.joins:
-            tell(self.waiters, _DONE)
+            notify(self.waiters, _DONE)
             return
         for waiter in self.waiters:
             error = self.call.failure_of(waiter[0])
-            tell((waiter,), _DONE if error is None else Outcome(Ending.FAILED, error=error))
+            notify((waiter,), _DONE if error is None else Outcome(Ending.FAILED, error=error))
 
 
-def tell(waiters: tuple[Waiter, ...], outcome: Outcome) -> None:
+def notify(waiters: tuple[Waiter, ...], outcome: Outcome) -> None:
     for call, on_outcome in waiters:
         try:
             on_outcome(outcome)
@@ -124,6 +124,9 @@ class CallTypes:
 
     def relevances(self) -> dict[str, int]:
         return {kind: type_.relevance for kind, type_ in self._by_kind.items()}
+
+    def lanes(self) -> dict[str, Lane]:
+        return {kind: type_.lane for kind, type_ in self._by_kind.items()}
 
     def _register(self, type_: type[ApiCall], known: type[ApiCall] | None) -> None:
         name = f"{type_.__module__}.{type_.__qualname__}"
@@ -180,7 +183,7 @@ class CallQueue:
     # --- submission --------------------------------------------------------------------------------------------
 
     def add(self, call: ApiCall, on_outcome: OnOutcome, now: float) -> None:
-        """Queue a call; `on_outcome` is told exactly once, perhaps before this returns."""
+        """Queue a call; `on_outcome` is called exactly once, perhaps before this returns."""
         self.types.check(call)
         key = call.object_key
         pending, flying = self._pending.get(key), self._in_flight.get(key)
@@ -188,7 +191,7 @@ class CallQueue:
             if self._doubts.get(key) != call.kind and _is_pointless(call):
                 on_outcome(_NO_EFFECT)
                 return
-            self._pending[key] = self._ready[call.lane][key] = CallSlot(key, call, ((call, on_outcome),), now)
+            self._put(CallSlot(key, call, ((call, on_outcome),), now))
             return
         if any(rival is not None and rival.call.relevance > call.relevance for rival in (pending, flying)):
             on_outcome(_LESS_RELEVANT)
@@ -208,15 +211,17 @@ class CallQueue:
             self._take_out(pending)
             self._keep_doubt_if_useful(pending)
             self._put(CallSlot(pending.key, call, ((call, on_outcome),), now))
-            pending.tell(_MORE_RELEVANT_CAME)
+            pending.notify(_MORE_RELEVANT_CAME)
             return
         merged, older = pending.call.merged_with(call), pending.waiters
         pending.call, pending.since, pending.waiters = merged, now, ((call, on_outcome),)
         superseded = pending.merge(older)
+        if merged.goes_first and pending.place is Place.READY:
+            self._make_ready(pending, first=True)
         is_over = self._goes_if_pointless(pending)
-        tell(superseded, _NEWER_CAME)
+        notify(superseded, _NEWER_CAME)
         if is_over:
-            pending.tell(_NO_EFFECT)
+            pending.notify(_NO_EFFECT)
 
     def _add_behind(self, flying: CallSlot, call: ApiCall, on_outcome: OnOutcome, now: float) -> None:
         waiter = (call, on_outcome)
@@ -230,7 +235,7 @@ class CallQueue:
     # --- sending -----------------------------------------------------------------------------------------------
 
     def next(self, lane: Lane) -> CallSlot | None:
-        """The oldest call of a lane that may be sent; it is in flight from now on."""
+        """The call of a lane whose turn it is, most often the oldest; it is in flight from now on."""
         ready = self._ready[lane]
         if not ready:
             return None
@@ -243,11 +248,11 @@ class CallQueue:
         return slot
 
     def is_in_doubt(self, slot: CallSlot) -> bool:
-        """May an earlier try of such a call have taken effect? Then somebody has to look before it is sent."""
+        """Whether an earlier try of such a call may have taken effect. Then the object is read first."""
         return self._doubts.get(slot.key) == slot.call.kind
 
     def looked(self, slot: CallSlot, seen: Seen) -> None:
-        """Somebody looked: the call knows what the API server has, if it could be told."""
+        """The object was read: the call knows what the API server has, if that could be found out."""
         if seen.has_happened is not None:
             self._doubts.pop(slot.key, None)
         found = seen.object
@@ -268,7 +273,7 @@ class CallQueue:
             if follower.call.kind == call.kind and not is_seen:
                 follower.call.follow(call)
             lane = self._release(follower)
-        slot.tell_done()
+        slot.notify_done()
         return lane
 
     def failed(self, slot: CallSlot, error: Exception, *, is_in_doubt: bool = False) -> Lane | None:
@@ -277,7 +282,7 @@ class CallQueue:
         if is_in_doubt and _can_be_pointless(slot.call):
             self._doubts[slot.key] = slot.call.kind
         lane = self._release(self._pending.get(slot.key))
-        slot.tell(Outcome(Ending.FAILED, error=error))
+        slot.notify(Outcome(Ending.FAILED, error=error))
         return lane
 
     def retry(self, slot: CallSlot, due: float, *, is_in_doubt: bool) -> Lane | None:
@@ -297,11 +302,11 @@ class CallQueue:
             superseded = follower.merge(slot.waiters)
             follower.tries = slot.tries
             self._rest(follower, due)
-            tell(superseded, _NEWER_CAME)
+            notify(superseded, _NEWER_CAME)
             return None
         self._keep_doubt_if_useful(slot)
         lane = self._release(follower)
-        slot.tell(_MORE_RELEVANT_CAME)
+        slot.notify(_MORE_RELEVANT_CAME)
         return lane
 
     def wake(self, now: float) -> set[Lane]:
@@ -335,7 +340,7 @@ class CallQueue:
         for slot in expired:
             error = CallExpired(f"{slot.call.kind} of {slot.key} was not done after {now - slot.since:.0f} s")
             self._keep_doubt_if_useful(slot)
-            slot.tell(Outcome(Ending.FAILED, error=error))
+            slot.notify(Outcome(Ending.FAILED, error=error))
         return len(expired)
 
     def drop(self, error: Exception) -> list[CallSlot]:
@@ -344,7 +349,7 @@ class CallQueue:
         for slot in dropped:
             self._take_out(slot)
         for slot in dropped:
-            slot.tell(Outcome(Ending.FAILED, error=error))
+            slot.notify(Outcome(Ending.FAILED, error=error))
         return dropped
 
     # --- objects -----------------------------------------------------------------------------------------------
@@ -366,7 +371,7 @@ class CallQueue:
         except Exception:
             log.exception("an API call cannot take in a new version of its object: object=%s", key)
         if pending is not None and self._goes_if_pointless(pending):
-            pending.tell(_NO_EFFECT)
+            pending.notify(_NO_EFFECT)
         return self.shown(key, obj)
 
     def shown(self, key: str, obj: Any) -> Any:
@@ -388,7 +393,7 @@ class CallQueue:
         pending = self._pending.get(key)
         if pending is not None:
             self._take_out(pending)
-            pending.tell(_OBJECT_GONE)
+            pending.notify(_OBJECT_GONE)
 
     # --- inside ------------------------------------------------------------------------------------------------
 
@@ -397,7 +402,7 @@ class CallQueue:
         if slot.key in self._in_flight:
             slot.place = Place.BLOCKED
         else:
-            self._make_ready(slot, first=False)
+            self._make_ready(slot, first=slot.call.goes_first)
 
     def _make_ready(self, slot: CallSlot, *, first: bool) -> None:
         slot.place = Place.READY
@@ -427,9 +432,9 @@ class CallQueue:
         """Nothing of its object is in flight any more."""
         if follower is None:
             return None
-        self._make_ready(follower, first=False)
+        self._make_ready(follower, first=follower.call.goes_first)
         if self._goes_if_pointless(follower):
-            follower.tell(_NO_EFFECT)
+            follower.notify(_NO_EFFECT)
             return None
         return follower.call.lane
 
@@ -457,7 +462,7 @@ class CallQueue:
         assert all(key in self._in_flight for key in behind), "nothing waits for a call that is over"
         assert not (filed.keys() | resting.keys()) & self._in_flight.keys(), "an object has one call in flight"
         for slot in self.slots():
-            assert slot.key == slot.call.object_key and slot.waiters, "somebody waits for every call"
+            assert slot.key == slot.call.object_key and slot.waiters, "every call has a waiter"
 
 
 def _can_be_pointless(call: ApiCall) -> bool:
@@ -468,5 +473,5 @@ def _is_pointless(call: ApiCall) -> bool:
     try:
         return call.is_pointless()
     except Exception:
-        log.exception("cannot tell whether an API call is pointless: call=%s object=%s", call.kind, call.object_key)
+        log.exception("cannot find out whether an API call is pointless: call=%s object=%s", call.kind, call.object_key)
         return False

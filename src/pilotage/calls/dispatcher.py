@@ -1,9 +1,10 @@
 """Sends the calls of the queue, several at a time, each lane with its own workers.
 
-Lanes do not wait for each other: a thousand status patches cannot hold up a binding. If a client-side limit is set, it
-is shared in the order of the lanes. Failed tries that may succeed later rest in the queue, not in a worker, so that a
-newer call can take their place meanwhile. An answer that was lost, or does not come for too long, is made up for by
-looking at the object, before anything else is sent for it.
+Lanes do not wait for each other: a thousand status patches cannot hold up a binding. Only Events make way: while a
+binding or an eviction waits for a worker they are sent one at a time, because all share the API server. If a
+client-side limit is set, it is shared in the order of the lanes. Failed tries that may succeed later rest in the queue,
+not in a worker, so that a newer call can take their place meanwhile. An answer that was lost, or does not come for too
+long, is made up for by looking at the object, before anything else is sent for it.
 
     submit -> CallQueue -> worker of the lane -> perform -> done | failed | retry (rest, look, again)
 """
@@ -13,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -49,9 +50,11 @@ _FORGETTING: Final = 1.001
 _FIRST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 5.0
 _DEFAULT_RETRY_AFTER: Final = 1.0
+_KEPT_CALLS: Final = 4096
+_LONGEST_ERROR: Final = 300
 
 OnExecuted = Callable[[str, bool, float], None]
-"""Told of every try: the kind of the call, whether it succeeded, and how many seconds it took."""
+"""Called after every try: the kind of the call, whether it succeeded, and how many seconds it took."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,16 @@ class DispatcherSettings:
     calls_per_second: float = 0.0
     """0: no limit but those of the lanes."""
     burst: int = 1
+
+
+class EndedCall(msgspec.Struct, frozen=True):
+    """A try of a call that has ended."""
+
+    time: float
+    kind: str
+    error: str
+    """"" if it was done."""
+    seconds: float
 
 
 class _Try(msgspec.Struct, eq=False):
@@ -98,6 +111,8 @@ class Dispatcher:
             else None
         )
         self._on_executed = on_executed
+        self._ended: deque[tuple[float, str, tuple[str, str, float]]] = deque(maxlen=_KEPT_CALLS)
+        """Of the last tries: when they ended, the object, and kind, error and seconds."""
         self._workers = dict.fromkeys(Lane, 0)
         self._busy = dict.fromkeys(Lane, 0)
         """Workers that have a call in flight; the others are on their way to the next."""
@@ -107,7 +122,11 @@ class Dispatcher:
         self._alarm: asyncio.Task[None] | None = None
         self._alarm_at = 0.0
 
-    # --- for everybody -----------------------------------------------------------------------------------------
+    def ended_of(self, key: str) -> list[EndedCall]:
+        """The tries of calls about an object that ended not long ago, oldest first."""
+        return [EndedCall(time, *facts) for time, about, facts in self._ended if about == key]
+
+    # --- for all callers ---------------------------------------------------------------------------------------
 
     @property
     def is_idle(self) -> bool:
@@ -122,11 +141,11 @@ class Dispatcher:
         """Send a call and wait; returns if the API server has what it would write, raises what went wrong if not."""
         ended: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
 
-        def tell(outcome: Outcome) -> None:
+        def report(outcome: Outcome) -> None:
             if not ended.done():
                 ended.set_result(outcome)
 
-        self.submit(call, tell)
+        self.submit(call, report)
         outcome = await ended
         if outcome.ending is not Ending.DONE:
             outcome.raise_if_not_as_wanted(call)
@@ -143,13 +162,17 @@ class Dispatcher:
     async def run(self) -> None:
         """Own the workers until cancelled."""
         async with asyncio.TaskGroup() as group:
-            self._group = group
-            for lane in Lane:
-                self._start_worker(lane)
+            self.open(group)
             try:
                 await self._give_up_old_calls()
             finally:
                 self._group = None
+
+    def open(self, group: asyncio.TaskGroup) -> None:
+        """Send calls from now on, in tasks of this group."""
+        self._group = group
+        for lane in Lane:
+            self._start_worker(lane)
 
     async def stop(self, grace_seconds: float) -> dict[str, int]:
         """Let calls finish for a while, give up the rest; returns how many of each kind were given up."""
@@ -169,11 +192,17 @@ class Dispatcher:
     # --- workers -----------------------------------------------------------------------------------------------
 
     def _start_worker(self, lane: Lane) -> None:
-        """See to it that somebody is on the way to the lane, if there is something to do and room for one more."""
-        has_room = self._workers[lane] == self._busy[lane] < self._limits[lane].allowed
+        """See to it that a worker is on the way to the lane, if there is something to do and room for one more."""
+        has_room = self._workers[lane] == self._busy[lane] < self._room(lane)
         if has_room and self._group is not None and self.queue.ready(lane):
             self._workers[lane] += 1
             self._group.create_task(self._work(lane), name=f"api calls: {lane.value}")
+
+    def _room(self, lane: Lane) -> int:
+        """How many workers the lane may have now."""
+        if self._policies[lane].makes_way and (self.queue.ready(Lane.BIND) or self.queue.ready(Lane.EVICT)):
+            return 1
+        return self._limits[lane].allowed
 
     async def _work(self, lane: Lane) -> None:
         """Send calls of the lane until none is left, or no more may be sent for now."""
@@ -197,6 +226,8 @@ class Dispatcher:
     def _next(self, lane: Lane) -> CallSlot | None:
         """The call to send now, None if there is none or none may be sent; then an alarm brings the worker back."""
         limit = self._limits[lane]
+        if self._workers[lane] > 1 and self._policies[lane].makes_way and self._workers[lane] > self._room(lane):
+            return None
         if limit.is_troubled or self._bucket is not None:
             if not self.queue.ready(lane):
                 return None
@@ -212,7 +243,7 @@ class Dispatcher:
         return self.queue.next(lane)
 
     def _is_outranked(self, lane: Lane, now: float) -> bool:
-        """Does a lane ahead of this one want the next token?"""
+        """Whether a lane ahead of this one wants the next token."""
         for other in Lane:
             if other is lane:
                 return False
@@ -247,6 +278,7 @@ class Dispatcher:
         self._limits[lane].answered(seconds, now)
         if self._on_executed is not None:
             self._on_executed(call.kind, True, seconds)
+        self._ended.append((self._clock.time(), key, (call.kind, "", seconds)))
         return queue.done(slot, version)
 
     async def _perform(self, lane: Lane, slot: CallSlot) -> str | None:
@@ -281,6 +313,8 @@ class Dispatcher:
         now = self._clock.monotonic()
         if self._on_executed is not None:
             self._on_executed(slot.call.kind, False, now - started)
+        text = (str(error) or repr(error))[:_LONGEST_ERROR]
+        self._ended.append((self._clock.time(), slot.key, (slot.call.kind, text, now - started)))
         verdict = judge(error, slot.call)
         self._adapt(self._limits[lane], error, now - started, now)
         is_in_doubt = verdict is Verdict.UNCLEAR
@@ -340,17 +374,17 @@ class Dispatcher:
 
 
 def _is_safe_to_repeat(call: ApiCall) -> bool:
-    """Can the call be sent again although it may have happened: because one can look, or because it does no harm?"""
+    """Whether the call can be sent again although it may have happened: one can look, or it does no harm."""
     return call.is_repeatable or type(call).look is not ApiCall.look
 
 
 def _log_failure(call: ApiCall) -> OnOutcome:
-    def tell(outcome: Outcome) -> None:
+    def report(outcome: Outcome) -> None:
         # What is dropped at the end is logged in one line, by kind.
         if outcome.error is not None and not isinstance(outcome.error, CallDropped):
             log.info("API call did not succeed: call=%s object=%s error=%s", call.kind, call.object_key, outcome.error)
 
-    return tell
+    return report
 
 
 class LaneLimit:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
 import msgspec
+from msgspec import Struct
 
 from pilotage.api.calls import ApiCall, ApiWriter, Lane, ObjectReference, Relevance, is_conflict, is_not_found
 from pilotage.escaping import visible
 from pilotage.model import KINDS, Pod, kind_of
+from pilotage.model.custom_jobs import CustomJob
 from pilotage.model.names import event_name
 
 Subject: TypeAlias = Pod | ObjectReference
@@ -36,8 +37,7 @@ class EventFacts(msgspec.Struct, frozen=True):
     """The other pod that has to do with it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Repetition:
+class Repetition(Struct, frozen=True):
     """How often it has happened so far, and when last."""
 
     count: int
@@ -128,11 +128,13 @@ class EventCreation(ApiCall):
 
 
 def subject_of(obj: Any) -> Subject:
-    """What an event about this object refers to; TypeError if its kind cannot be told."""
+    """What an event about this object refers to; TypeError if its kind is unknown."""
     if isinstance(obj, Pod | ObjectReference):
         return obj
     if isinstance(obj, Mapping):
         return _subject_of_document(obj)
+    if isinstance(obj, CustomJob):
+        return ObjectReference(obj.api_version, obj.kind, obj.namespace, obj.name, obj.uid, obj.resource_version)
     kind = kind_of(type(obj).__name__)
     if kind is None or not hasattr(obj, "metadata"):
         raise TypeError(

@@ -28,14 +28,14 @@ def fence(is_leading: Callable[[], bool]) -> Callable[[], None]:
 
 
 class FencedWriter:
-    """An `ApiWriter` that refuses everything while `is_leading` says no."""
+    """An `ApiWriter` that rejects everything while `is_leading` says no."""
 
     def __init__(self, writer: ApiWriter, is_leading: Callable[[], bool]) -> None:
         self._writer = writer
         self._check = fence(is_leading)
 
     async def get(self, kind: KindInfo, namespace: str, name: str) -> bytes:
-        """Reading is open to everybody."""
+        """Reading is always allowed."""
         return await self._writer.get(kind, namespace, name)
 
     async def bind(self, namespace: str, pod: str, uid: str, node: str) -> None:

@@ -6,7 +6,7 @@ from pilotage.model.kinds import KindInfo
 
 
 class NoApi:
-    """Refuses every write."""
+    """Rejects every write."""
 
     async def get(self, kind: KindInfo, namespace: str, name: str) -> bytes:
         raise RuntimeError("this engine only decides, it does not ask")

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import msgspec
 from msgspec.structs import replace
 
-from pilotage.api.calls import ApiCall, ApiWriter, Lane, Relevance
+from pilotage.api.calls import ApiCall, ApiWriter, Lane, Relevance, is_not_found
 from pilotage.calls.pod_status import STRATEGIC_MERGE_PATCH, version_of
 from pilotage.model import KINDS
 from pilotage.model.meta import TimedCondition
@@ -53,11 +53,19 @@ class PodGroupStatusPatch(ApiCall):
         return replace(group, status=replace(group.status, conditions=(*kept, self._written())))
 
     async def perform(self, writer: ApiWriter) -> str | None:
-        base, condition = self._base, msgspec.to_builtins(self._written())
+        # Conditions are merged: what was said before would stay if nothing were said now.
+        base, condition = self._base, {"message": "", **msgspec.to_builtins(self._written())}
         patch = {"metadata": {"uid": base.uid}, "status": {"conditions": [condition]}}
         body = msgspec.json.encode(patch)
         kind, how = KINDS["podgroups"], STRATEGIC_MERGE_PATCH
-        answer = await writer.patch(kind, base.namespace, base.name, body, content_type=how, subresource="status")
+        try:
+            answer = await writer.patch(kind, base.namespace, base.name, body, content_type=how, subresource="status")
+        except Exception as error:
+            if not is_not_found(error):
+                raise
+            # The group may be gone, or of Kubernetes 1.36.
+            kind = kind.in_other_version()
+            answer = await writer.patch(kind, base.namespace, base.name, body, content_type=how, subresource="status")
         return version_of(answer)
 
     def _known(self) -> TimedCondition | None:

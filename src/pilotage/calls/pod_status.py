@@ -31,7 +31,7 @@ class PodStatusPatch(ApiCall):
     retries_conflicts: ClassVar[bool] = True
 
     def __init__(self, pod: Pod, *conditions: PodCondition, nomination: str | None = None) -> None:
-        """`pod` as everybody sees it. A nomination of "" clears it, None leaves it as it is."""
+        """`pod` as all readers see it. A nomination of "" clears it, None leaves it as it is."""
         self._base = pod
         self._conditions = conditions
         self._nomination = nomination

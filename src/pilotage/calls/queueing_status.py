@@ -1,7 +1,7 @@
 """Write the status of a Workload, or of a queue, as it is when its turn comes; read a Workload that has changed.
 
 Nothing is lost by what others write meanwhile: the status is written for the version that it was worked out from, and
-refused (409) if there is a newer one.
+rejected (409) if there is a newer one.
 """
 
 from __future__ import annotations

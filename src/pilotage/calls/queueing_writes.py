@@ -13,6 +13,7 @@ import msgspec
 
 from pilotage.api.calls import ApiCall, ApiWriter, Lane, Relevance, is_conflict, is_not_found
 from pilotage.model import KINDS, Pod
+from pilotage.model.custom_jobs import CustomJob, kind_of_job
 from pilotage.model.kinds import KindInfo
 from pilotage.model.kueue import Workload
 from pilotage.model.workloads import Job
@@ -93,14 +94,14 @@ class WorkloadChange(MergePatch):
 
 
 class JobChange(MergePatch):
-    """PATCH jobs, or jobs/status."""
+    """PATCH jobs of any kind, or their status."""
 
     __slots__ = ()
 
     kind: ClassVar[str] = "job_change"
 
-    def __init__(self, job: Job, patch: dict[str, Any], subresource: str = "") -> None:
-        super().__init__(KINDS["jobs"], job.namespace, job.name, job.uid, patch, subresource)
+    def __init__(self, job: Job | CustomJob, patch: dict[str, Any], subresource: str = "") -> None:
+        super().__init__(_resource_of(job), job.namespace, job.name, job.uid, patch, subresource)
 
 
 class PodRelease(MergePatch):
@@ -130,13 +131,12 @@ class _Deletion(ApiCall):
 
     __slots__ = ("_object",)
 
-    resource: ClassVar[str]
     options: ClassVar[Mapping[str, str]] = MappingProxyType({})
     lane: ClassVar[Lane] = Lane.EVICT
     relevance: ClassVar[int] = Relevance.DELETION
     is_repeatable: ClassVar[bool] = True
 
-    def __init__(self, obj: Workload | Job) -> None:
+    def __init__(self, obj: Workload | Job | CustomJob) -> None:
         self._object = obj
 
     @property
@@ -147,7 +147,7 @@ class _Deletion(ApiCall):
         obj = self._object
         options = msgspec.json.encode({"preconditions": {"uid": obj.uid}, **self.options})
         try:
-            await writer.delete(KINDS[self.resource], obj.namespace, obj.name, options)
+            await writer.delete(_resource_of(obj), obj.namespace, obj.name, options)
         except Exception as error:
             if not is_not_found(error):
                 raise
@@ -155,10 +155,14 @@ class _Deletion(ApiCall):
 
 class WorkloadDeletion(_Deletion):
     kind: ClassVar[str] = "workload_deletion"
-    resource: ClassVar[str] = "workloads"
 
 
 class JobDeletion(_Deletion):
     kind: ClassVar[str] = "job_deletion"
-    resource: ClassVar[str] = "jobs"
     options: ClassVar[Mapping[str, str]] = MappingProxyType({"propagationPolicy": "Background"})
+
+
+def _resource_of(obj: Workload | Job | CustomJob) -> KindInfo:
+    if isinstance(obj, CustomJob):
+        return kind_of_job(obj)
+    return KINDS["jobs" if isinstance(obj, Job) else "workloads"]

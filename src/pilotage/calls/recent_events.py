@@ -11,8 +11,9 @@ A pure state machine; it is looked through every six minutes, so that a series e
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
+
+from msgspec import Struct
 
 FINISH_SECONDS: Final = 6 * 60.0
 REFRESH_SECONDS: Final = 30 * 60.0
@@ -20,8 +21,7 @@ REFRESH_SECONDS: Final = 30 * 60.0
 T = TypeVar("T")
 
 
-@dataclass(slots=True)
-class RecentEvent(Generic[T]):
+class RecentEvent(Struct, Generic[T]):
     """An event that was written not long ago."""
 
     written: T

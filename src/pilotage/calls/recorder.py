@@ -54,7 +54,7 @@ class EventRecorder:
         *,
         related: Pod | None = None,
     ) -> None:
-        """An event about any object, as if this scheduler had told of it."""
+        """An event about any object, as if this scheduler had reported it."""
         if reason in _ONCE:
             self._submit(EventCreation(subject, self._facts(type_, reason, action, note, reporter, related)))
             return
@@ -78,6 +78,10 @@ class EventRecorder:
         self.catch_up(is_busy=self._is_busy)
         for recent in self._recent.to_write(self._clock.monotonic()):
             self._write_series(recent)
+
+    def quiet_seconds(self) -> float:
+        """How long `tick` will have nothing to do."""
+        return 0.0 if self._waiting or len(self._recent) else math.inf
 
     def catch_up(self, *, is_busy: bool) -> None:
         """Send what waits: everything or, while the scheduler is busy, what has waited for long enough."""
@@ -113,6 +117,26 @@ class EventRecorder:
             name_suffix=f"{self._last_nanos:x}",
             related=related,
         )
+
+
+class SilentRecorder(EventRecorder):
+    """Records nothing: for simulations, where nobody reads Events."""
+
+    def record_about(
+        self,
+        subject: Subject,
+        reporter: str,
+        type_: str,
+        reason: str,
+        action: str,
+        note: str,
+        *,
+        related: Pod | None = None,
+    ) -> None:
+        """Nobody reads it."""
+
+    def record_new(self, subject: Subject, reporter: str, type_: str, reason: str, action: str, note: str) -> None:
+        """Nobody reads it."""
 
 
 def _mark(subject: Subject) -> Hashable:

@@ -7,14 +7,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 
+from msgspec import Struct
+
 from pilotage.api.calls import Lane
 from pilotage.calls.call_queue import CallQueue, CallSlot, Place
 from pilotage.observe.instruments import Labels
 from pilotage.observe.metrics import Metrics
 
 
-@dataclass(frozen=True, slots=True)
-class LaneReport:
+class LaneReport(Struct, frozen=True):
     """One lane."""
 
     pending: int = 0
@@ -23,8 +24,7 @@ class LaneReport:
     """How many may be in flight at present."""
 
 
-@dataclass(frozen=True, slots=True)
-class CallReport:
+class CallReport(Struct, frozen=True):
     """One call."""
 
     kind: str
@@ -52,7 +52,7 @@ def calls_report(queue: CallQueue, now: float, limit: int, allowed: Mapping[Lane
 
 
 def pending_by_kind(queue: CallQueue) -> dict[tuple[str, ...], float]:
-    """How many calls of each kind wait: all kinds that there ever were, so that 0 is told too."""
+    """How many calls of each kind wait: all kinds that there ever were, so that 0 is reported, too."""
     counts = Counter(slot.call.kind for slot in queue.slots() if slot.place is not Place.IN_FLIGHT)
     return {(kind,): float(counts[kind]) for kind in queue.types.relevances()}
 
@@ -64,7 +64,7 @@ def _reported(slot: CallSlot, now: float) -> CallReport:
 
 
 class CallMeter:
-    """Told of every try by the dispatcher."""
+    """Measures tries of calls, as the dispatcher reports them."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._duration = metrics.async_api_call_execution_duration_seconds

@@ -1,7 +1,7 @@
 """Which failures are worth another try, and when.
 
 never sent, 429                    it has certainly not happened: try again
-cut off, timed out, 5xx, and 409   nobody knows (or, for a 409, nobody knows why): look first, then try again
+cut off, timed out, 5xx, and 409   unknown (or, for a 409, the reason is): look first, then try again
   of calls that are right for
   any version of the object
 everything else                    an answer: the caller's
@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
+
+from msgspec import Struct
 
 from pilotage.api.calls import ApiCall, Lane, ObjectChanged, is_conflict
 
@@ -29,7 +30,7 @@ class Verdict(Enum):
 
 
 class NotDone(Exception):
-    """A try whose answer was lost did not take effect: somebody has looked."""
+    """A try whose answer was lost did not take effect: the object was read."""
 
 
 def judge(error: Exception, call: ApiCall) -> Verdict:
@@ -37,7 +38,7 @@ def judge(error: Exception, call: ApiCall) -> Verdict:
     if isinstance(error, NotDone):
         return Verdict.AGAIN
     if isinstance(error, ObjectChanged):
-        # Somebody has looked: another object has its name, and will have it whenever one looks again.
+        # The object was read: another object has its name, and will have it whenever one looks again.
         return Verdict.FINAL
     sent = getattr(error, "sent", None)
     if sent is not None:
@@ -57,7 +58,7 @@ def is_throttled(error: Exception) -> bool:
 
 
 def is_lost(error: Exception) -> bool:
-    """Was there no connection at all?"""
+    """Whether there was no connection at all."""
     return getattr(error, "sent", None) is False
 
 
@@ -67,8 +68,7 @@ def retry_after(error: Exception) -> float | None:
     return seconds
 
 
-@dataclass(frozen=True, slots=True)
-class LanePolicy:
+class LanePolicy(Struct, frozen=True):
     """What a lane may do. The waits between tries are 10, 50, 250 ms and so on up to `longest_pause`, and spread."""
 
     workers: int
@@ -80,6 +80,8 @@ class LanePolicy:
     """A call that has not succeeded so long after it was submitted has failed."""
     try_seconds: float = 30.0
     """A try without an answer for so long is given up; whether it took effect is then looked up."""
+    makes_way: bool = False
+    """One call at a time is sent while a binding or an eviction waits for a worker."""
 
     def pause(self, tries: int, error: Exception, rng: random.Random) -> float | None:
         """Seconds until the next try; None if there shall be none."""
@@ -90,13 +92,13 @@ class LanePolicy:
         return max(step * (0.75 + 0.5 * rng.random()), retry_after(error) or 0.0)
 
 
-# A binding that fails soon is decided anew, with fresher knowledge; nobody decides anew about a status.
+# A binding that fails soon is decided anew, with fresher knowledge; a status is not decided anew.
 DEFAULT_POLICIES: Final[Mapping[Lane, LanePolicy]] = {
     Lane.BIND: LanePolicy(workers=64, tries=4, longest_pause=1.0, queue_seconds=60.0),
     Lane.EVICT: LanePolicy(workers=64, tries=8, longest_pause=2.0, queue_seconds=60.0),
     Lane.VOLUME: LanePolicy(workers=16, tries=5, longest_pause=1.0, queue_seconds=60.0),
     Lane.STATUS: LanePolicy(workers=32, tries=0, longest_pause=10.0, queue_seconds=600.0),
-    Lane.EVENT: LanePolicy(workers=16, tries=4, longest_pause=5.0, queue_seconds=60.0),
+    Lane.EVENT: LanePolicy(workers=16, tries=4, longest_pause=5.0, queue_seconds=60.0, makes_way=True),
 }
 # The loop waits for a status that is awaited in place: not for ever.
 SYNCHRONOUS_POLICIES: Final[Mapping[Lane, LanePolicy]] = {

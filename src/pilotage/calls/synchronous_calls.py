@@ -1,4 +1,4 @@
-"""Who waits for calls that are submitted and not awaited: nobody, or the scheduler loop.
+"""Calls that are submitted and not awaited: performed in the background, or at once by the scheduler loop.
 
 What the gate SchedulerAsyncAPICalls turns off is the asynchrony, not the rules: calls go through the same queue and
 lanes either way. A cycle is synchronous and cannot wait in its middle; with the gate off the loop waits after it, until
@@ -40,13 +40,13 @@ class SynchronousCalls:
     def submit(self, call: ApiCall, on_outcome: OnOutcome | None = None) -> None:
         self._open += 1
 
-        def tell(outcome: Outcome) -> None:
+        def report(outcome: Outcome) -> None:
             self._open -= 1
             self._over.set()
             if on_outcome is not None:
                 on_outcome(outcome)
 
-        self._dispatcher.submit(call, tell)
+        self._dispatcher.submit(call, report)
 
     async def perform(self, call: ApiCall) -> None:
         await self._dispatcher.perform(call)

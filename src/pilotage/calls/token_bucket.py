@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class TokenBucket:
-    """Fills with `per_second` tokens up to `burst`; each request takes one. Time is told by the caller."""
+    """Fills with `per_second` tokens up to `burst`; each request takes one. The caller gives the time."""
 
     def __init__(self, per_second: float, burst: int, now: float) -> None:
         self._per_second = per_second

@@ -12,9 +12,9 @@ from typing import Any
 
 
 def is_at_least(version: str, other: str) -> bool:
-    """Is `version` that of `other` or a later one? "" is before everything.
+    """Whether `version` is that of `other` or a later one. "" is before everything.
 
-    Kubernetes promises (since 1.35 in writing, and always in fact) that the versions of one object are whole numbers
+    Kubernetes guarantees (since 1.35 in writing, and always in fact) that the versions of one object are whole numbers
     that grow. A server that breaks this is only trusted about equality.
     """
     if version == other:

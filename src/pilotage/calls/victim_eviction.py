@@ -6,7 +6,7 @@ The answer of the DELETE is news that the watch will bring later, perhaps much l
 
     a pod with time left, or with finalizers   it is terminating, and is shown so until the watch has caught up
     any other pod, a Status, 404               it is gone
-    anything else                              it was accepted; what became of the pod only the watch can tell
+    anything else                              it was accepted; what became of the pod only the watch shows
 """
 
 from __future__ import annotations
@@ -38,26 +38,32 @@ class Departure(msgspec.Struct, eq=False):
 class VictimEviction(ApiCall):
     """PATCH pods/status with the condition DisruptionTarget, then DELETE; a pod that is gone already is no error."""
 
-    __slots__ = ("_condition", "_pod", "departure")
+    __slots__ = ("_condition", "_goes_first", "_pod", "departure")
 
     kind: ClassVar[str] = "victim_eviction"
     lane: ClassVar[Lane] = Lane.EVICT
     relevance: ClassVar[int] = Relevance.DELETION
     joins: ClassVar[bool] = True
 
-    def __init__(self, pod: Pod, condition: PodCondition) -> None:
+    def __init__(self, pod: Pod, condition: PodCondition, *, goes_first: bool = False) -> None:
         self._pod = pod
         self._condition = condition
+        self._goes_first = goes_first
         self.departure = Departure()
 
     @property
     def object_key(self) -> str:
         return self._pod.uid
 
+    @property
+    def goes_first(self) -> bool:
+        return self._goes_first
+
     def merged_with(self, newer: ApiCall) -> ApiCall:
-        """Two preemptors may want the same pod to go: it goes once, and both are told the same."""
+        """Two preemptors may want the same pod to go: it goes once, and both get the same outcome."""
         assert isinstance(newer, VictimEviction)
         newer.departure = self.departure
+        self._goes_first |= newer.goes_first
         return self
 
     def admits(self, newer: ApiCall) -> bool:
@@ -68,7 +74,7 @@ class VictimEviction(ApiCall):
         self._pod = obj
 
     def applied_to(self, obj: Any) -> Any:
-        """Nothing is anticipated: the API server may refuse."""
+        """Nothing is anticipated: the API server may reject it."""
         pod: Pod = obj
         if self.departure.leaving_at is None or pod.is_terminating:
             return pod
@@ -79,7 +85,7 @@ class VictimEviction(ApiCall):
 
     async def perform(self, writer: ApiWriter) -> str | None:
         pod = self._pod
-        # A pod that was recreated under the same name is nobody's victim.
+        # A pod that was recreated under the same name is no victim.
         options = msgspec.json.encode({"preconditions": {"uid": pod.uid}})
         try:
             status = new_conditions(pod, [self._condition])
@@ -97,15 +103,15 @@ class VictimEviction(ApiCall):
     def _learn(self, answer: bytes) -> str | None:
         """Take in what the DELETE was answered; returns the version of a pod that is still there."""
         try:
-            told = _answer.decode(answer)
+            pod = _answer.decode(answer)
         except msgspec.DecodeError:
             return None
-        self.departure.is_gone = told.is_gone
-        if told.is_gone:
+        self.departure.is_gone = pod.is_gone
+        if pod.is_gone:
             return None
-        self.departure.leaving_at = told.metadata.deletion_timestamp
-        self.departure.node_name = told.spec.node_name
-        return told.metadata.resource_version or None
+        self.departure.leaving_at = pod.metadata.deletion_timestamp
+        self.departure.node_name = pod.spec.node_name
+        return pod.metadata.resource_version or None
 
     async def look(self, writer: ApiWriter) -> Seen:
         """We asked for it and got no answer: if the pod goes, that is taken for the answer."""

@@ -106,9 +106,9 @@ class ProvisioningOrder(ApiCall):
 def _unchanged(
     known: PersistentVolume | PersistentVolumeClaim, found: PersistentVolume | PersistentVolumeClaim
 ) -> Seen:
-    """The patch is bound to one version: of another one nothing can be said but that it would be refused."""
+    """The patch is bound to one version: for any other one it would be rejected."""
     if (found.uid, found.resource_version) != (known.uid, known.resource_version):
-        raise ObjectChanged(f"{type(known).__name__} {known.key} was changed by somebody else meanwhile")
+        raise ObjectChanged(f"{type(known).__name__} {known.key} was changed by another client meanwhile")
     return Seen(False)
 
 

@@ -86,7 +86,7 @@ def _tainted(published: ResourceSlice, rule: DeviceTaintRule | None) -> Resource
 
 
 def _lost(before: Mapping[str, int], after: Mapping[str, int]) -> bool:
-    """Is something smaller, or not named any more, be it that it was 0?"""
+    """Whether something is smaller, or not named any more, even if it was 0."""
     return any(resource not in after or after[resource] < amount for resource, amount in before.items())
 
 

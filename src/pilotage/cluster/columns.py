@@ -4,21 +4,29 @@
 dense. `CodedColumn` holds a small integer per row for a hashable value (a label value, a set of taints): what depends
 on the value alone is computed once per distinct value and spread to the rows by indexing.
 
-Names of resources come from everybody who may create a pod or run a node, thousands of them in one object. A column
+Names of resources come from all users who may create a pod or run a node, thousands of them in one object. A column
 costs as much as there are nodes, so only what many nodes have is one (`Amounts`); of other resources just the rows are
 kept that have some. What no row has is forgotten: the cost is that of the amounts that are there. Sums are exact;
 columns show at most what an int64 holds, however many pods claim to need that much.
+
+What plugins derive from one node's own facts (the share of its memory that is in use, the balance of its resources) is
+kept in the form in which they need it (`DerivedColumns`), and worked out anew for nodes that have changed only. The
+derivation is handed in with every question, so that nothing here holds a plugin; the columns that were asked for last
+are kept.
 """
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import DTypeLike, NDArray
 
-from pilotage.api.table import Scores
+from pilotage.api.table import NodeTable, Scores
+from pilotage.cluster.node_rows import NodeRows
 from pilotage.model.quantity import MAX_INT64
 
 V = TypeVar("V", bound=Hashable)
@@ -61,6 +69,12 @@ class Column:
             view = self._view = self._values[:size]
             view.flags.writeable = False
         return view
+
+    def without(self, gone: Column) -> Column:
+        """A column of its own with the values that are left without these."""
+        left = Column(self._values.dtype, len(self._values), self.fill)
+        np.subtract(self._values, gone._values, out=left._values)
+        return left
 
     def reserve(self, capacity: int) -> None:
         grown = np.full(capacity, self.fill, dtype=self._values.dtype)
@@ -220,6 +234,28 @@ class Amounts:
                 self._beyond.pop((resource, row), None)
             del self._columns[resource], self._filled[resource]
 
+    def without(self, gone: Amounts) -> Amounts:
+        """Amounts of their own: what is left without these, which are part of them."""
+        left = Amounts(self._capacity)
+        are_exact = not self._beyond and not gone._beyond
+        nothing = Column(np.int64, self._capacity)
+        left._columns = {
+            resource: column.without(gone._columns.get(resource, nothing) if are_exact else nothing)
+            for resource, column in self._columns.items()
+        }
+        left._filled = {name: int(np.count_nonzero(left._columns[name]._values)) for name in self._filled}
+        left._few = {resource: dict(rows) for resource, rows in self._few.items()}
+        left._beyond = dict(self._beyond)
+        for resource in gone.names():
+            if not are_exact or resource not in gone._columns or resource not in self._columns:
+                for row in gone._rows_with(resource):
+                    left.add(row, resource, -gone.at(row, resource))
+        return left
+
+    def _rows_with(self, resource: str) -> list[int]:
+        few = self._few.get(resource)
+        return list(few) if few is not None else np.flatnonzero(self._columns[resource]._values).tolist()
+
     def move(self, source: int, target: int) -> None:
         """Put what row `source` has into row `target`, and nothing into `source`."""
         for resource in list(self.names()):
@@ -233,3 +269,62 @@ class Amounts:
         self._capacity = capacity
         for column in self._columns.values():
             column.reserve(capacity)
+
+
+Derive = Callable[[NodeTable], NDArray[Any]]
+
+_KEPT_DERIVED: Final = 16
+
+
+class LoggedTable(NodeTable, Protocol):
+    """A table that knows which of its rows have changed."""
+
+    structure: int
+
+    @property
+    def mark(self) -> int: ...
+
+    def changed_since(self, mark: int) -> list[int] | None: ...
+
+
+class _Derived(Struct, eq=False):
+    values: NDArray[Any]
+    shown: NDArray[Any]
+    """The same, read-only."""
+    structure: int
+    mark: int
+
+
+class DerivedColumns:
+    """What was derived from the nodes of one table."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[Hashable, _Derived] = OrderedDict()
+
+    def column(self, key: Hashable, derive: Derive, nodes: LoggedTable) -> NDArray[Any]:
+        """The column of this name as of now, read-only; its last axis has an entry for each node."""
+        known = self._known.get(key)
+        if known is not None and known.structure == nodes.structure:
+            changed = nodes.changed_since(known.mark)
+            if changed is not None and len(changed) * 4 <= len(nodes):
+                if changed:
+                    some = NodeRows(nodes, np.array(changed, dtype=np.int64))
+                    known.values[..., changed] = _checked(derive(some), len(changed))
+                    known.mark = nodes.mark
+                self._known.move_to_end(key)
+                return known.shown
+        values = np.array(_checked(derive(nodes), len(nodes)))
+        shown = values.view()
+        shown.flags.writeable = False
+        self._known[key] = _Derived(values, shown, nodes.structure, nodes.mark)
+        self._known.move_to_end(key)
+        if len(self._known) > _KEPT_DERIVED:
+            self._known.popitem(last=False)
+        return shown
+
+
+def _checked(values: object, size: int) -> NDArray[Any]:
+    column = np.asarray(values)
+    if column.ndim == 0 or column.shape[-1] != size:
+        raise ValueError(f"expected a derived column with {size} entries in its last axis, got shape {column.shape}")
+    return column

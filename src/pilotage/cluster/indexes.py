@@ -1,7 +1,7 @@
-"""The indexes of plugins: made on first use, told of everything from then on, and none of them can stop the others.
+"""The indexes of plugins: made on first use, kept up to date from then on, and none of them can stop the others.
 
 An index is code of a plugin that runs whenever an object comes or goes. If it raises, the object is *left out* of that
-index: the index is emptied and filled again without it (or, if it keeps more than it was told, the object is taken out
+index: the index is emptied and filled again without it (or, if it keeps more than it was given, the object is taken out
 of it), and hears of the object again when that changes. The object is in the table of skipped objects meanwhile.
 Emptied indexes are filled together in `settle`, before the next cycle, however many objects they raised for.
 """
@@ -24,17 +24,17 @@ IndexT = TypeVar("IndexT", bound=ClusterIndex)
 Content = Iterator[tuple[str, Any]]
 POD: Final = "Pod on a node"
 NODE: Final = "Node of the table"
-"""What an index is told by methods of their own; everything else is told by kind."""
+"""What an index gets by methods of their own; everything else it gets by kind."""
 _SHOWN: Final = {POD: "Pod", NODE: "Node"}
 
 
 class Indexes:
-    """All indexes that somebody has asked for. Pods in here are those on nodes."""
+    """All indexes that were asked for. Pods in here are those on nodes."""
 
     def __init__(
         self, content: Callable[[Mapping[str, str]], Content], skipped: SkippedObjects, kinds: WatchedKinds
     ) -> None:
-        """`content` tells what there is: nodes as NODE, pods on nodes as POD, and the objects of some kinds, which it
+        """`content` gives what there is: nodes as NODE, pods on nodes as POD, and the objects of some kinds, which it
         is given by the index's name for the kind and the cluster's key of it."""
         self._content = content
         self._kinds = kinds
@@ -48,7 +48,7 @@ class Indexes:
         self._left_out: dict[tuple[ClusterIndex, str], dict[str, None]] = {}
         """Index and kind -> identities of the objects that the index does not know because it raised for them."""
         self._emptied: dict[ClusterIndex, None] = {}
-        """To be filled before anybody asks them."""
+        """To be filled before they are asked."""
 
     def __len__(self) -> int:
         return len(self._all)
@@ -84,7 +84,7 @@ class Indexes:
             self._fill(index)
             after = getattr(index, "version", None)
             if isinstance(version, int) and isinstance(after, int) and after <= version:
-                # Whoever remembers something until the version changes must see that it did.
+                # Memories that hold until the version changes must see that it did.
                 object.__setattr__(index, "version", version + 1)
 
     # --- what happens ------------------------------------------------------------------------------------------
@@ -182,7 +182,7 @@ class Indexes:
             if not index.keeps_more:
                 type(index).__init__(index)
             failures = [(kind, obj, error) for kind, obj in self._content(self._keys_of(type(index)))
-                        if (error := self._told(index, kind, obj)) is not None]  # fmt: skip
+                        if (error := self._updated(index, kind, obj)) is not None]  # fmt: skip
             for kind, obj, error in failures:
                 self._leave_out(index, kind, obj, error)
                 _take_out(index, kind, obj)
@@ -190,7 +190,7 @@ class Indexes:
                 break
         self._emptied.pop(index, None)
 
-    def _told(self, index: ClusterIndex, kind: str, obj: Any) -> Exception | None:
+    def _updated(self, index: ClusterIndex, kind: str, obj: Any) -> Exception | None:
         if self._left_out and self._lacks(index, kind, obj):
             return None
         try:

@@ -1,6 +1,6 @@
-"""Labels of nodes as columns, made for the keys that somebody asks for.
+"""Labels of nodes as columns, made for the keys that are asked for.
 
-Whoever may create a pod decides which keys are asked for, so a key that no node has costs nothing: one look at the
+Users who create pods decide which keys are asked for, so a key that no node has costs nothing: one look at the
 keys that nodes have says so. Of keys that few nodes have just the rows are kept. Of the others a bounded number of
 columns is kept, those that were asked for last. A change of a node touches the columns of the labels that changed.
 
@@ -46,7 +46,7 @@ class LabelColumns:
         self._absent: Codes = np.empty(0, dtype=np.int32)
 
     def __contains__(self, key: str) -> bool:
-        """Does any node have this label?"""
+        """Whether any node has this label."""
         return key in self._nodes_with
 
     @property
@@ -141,7 +141,7 @@ class LabelColumns:
             self._forget_if_unused(key)
 
     def _forget_if_unused(self, key: str) -> None:
-        """Only when a node has changed: whoever knows codes of this key knows that they may be others now."""
+        """Only when a node has changed: those that keep codes of this key see that they may be others now."""
         values = self._values.get(key)
         count = self._nodes_with.get(key, 0)
         if values is not None and (not count or len(values) > 2 * count + _SPARE_VALUES):

@@ -6,7 +6,7 @@ table as it would be without those pods; filters that look at amounts only can b
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -69,6 +69,10 @@ class LowerPriority:
 
     def scored(self, resource: str, size: int) -> Scores | int:
         return self._scored.column(resource, size) if resource in _SCORED else self.requested(resource, size)
+
+    def left_of(self, requested: Amounts, scored: Amounts, count: Column) -> tuple[Amounts, Amounts, Column]:
+        """What is left of all pods' sums without these pods."""
+        return requested.without(self._requested), scored.without(self._scored), count.without(self.count)
 
     def move(self, source: int, target: int) -> None:
         """Put what row `source` has into row `target`, and nothing into `source`."""
@@ -153,3 +157,6 @@ class WithoutLowerPriority:
 
     def pick(self, column: NDArray[Any]) -> NDArray[Any]:
         return self._table.pick(column)
+
+    def derived(self, key: Hashable, derive: Callable[[NodeTable], NDArray[Any]]) -> NDArray[Any]:
+        return derive(self)

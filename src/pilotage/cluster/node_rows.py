@@ -1,12 +1,12 @@
 """A table of just some nodes: the same columns, picked by row.
 
 Vectorised plugins are asked again about the nodes that changed since their last answer, or about the feasible ones
-only; they cannot tell the difference.
+only; they cannot see the difference.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -92,6 +92,9 @@ class NodeRows:
     def pick(self, column: NDArray[Any]) -> NDArray[Any]:
         return self._table.pick(column)[self._at]
 
+    def derived(self, key: Hashable, derive: Callable[[NodeTable], NDArray[Any]]) -> NDArray[Any]:
+        return self._table.derived(key, derive)[..., self._at]
+
 
 class ViewRows:
     """One row whose amounts are those of a view: a node as it would be, for filters that know columns only."""
@@ -153,3 +156,6 @@ class ViewRows:
 
     def pick(self, column: NDArray[Any]) -> NDArray[Any]:
         return self._rows.pick(column)
+
+    def derived(self, key: Hashable, derive: Callable[[NodeTable], NDArray[Any]]) -> NDArray[Any]:
+        return derive(self)

@@ -1,7 +1,7 @@
 """All nodes as columns.
 
 A row per node and a column per fact: allocatable and requested amounts per resource, number of pods, taint set, label
-values. Adding or removing a pod touches one row. Every touched row is written to a change log, so that whoever keeps
+values. Adding or removing a pod touches one row. Every touched row is written to a change log, so that code that keeps
 derived columns (the signature cache) recomputes just those rows: `changed_since(mark)`.
 
 Rows are dense: removing a node moves the last row into its place, which counts as a change of structure. The order of
@@ -16,15 +16,16 @@ kube-scheduler's snapshot.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pilotage.api.table import Codes, Mask, Scores
+from pilotage.api.table import Codes, Mask, NodeTable, Scores
 from pilotage.change_log import ChangeLog
-from pilotage.cluster.columns import Amounts, CodedColumn, Column
+from pilotage.cluster.columns import Amounts, CodedColumn, Column, DerivedColumns
 from pilotage.cluster.label_columns import LabelColumns
 from pilotage.cluster.lower_priority import LowerPriority
 from pilotage.cluster.node_resources import node_allocatable
@@ -88,18 +89,15 @@ class ClusterNodeTable:
         self._pods: list[dict[str, Pod]] = []
         self._zones = ZoneTree()
         self._allocatable = Amounts(self._capacity)
-        self._requested = Amounts(self._capacity)
-        self._scored = Amounts(self._capacity)
-        # Asked by per-node plugins several times for every pod: the shortest way.
         self.allocatable_at = self._allocatable.at
-        self.requested_at = self._requested.at
-        self._pod_count = Column(np.int64, self._capacity)
+        self._count_by(Amounts(self._capacity), Amounts(self._capacity), Column(np.int64, self._capacity))
         self._unschedulable = Column(np.bool_, self._capacity)
         self._taints: CodedColumn[tuple[Taint, ...]] = CodedColumn(self._capacity)
         self._labels = LabelColumns(self._capacity)
+        self._derived = DerivedColumns()
         self._log: ChangeLog[int] = ChangeLog()
         self.renewals: ChangeLog[int] = ChangeLog()
-        """Rows on which a newer version of a pod counts the same, but is another one to whoever looks for victims."""
+        """Rows on which a newer version of a pod counts the same, but is another one to a search for victims."""
         self._below: OrderedDict[int, LowerPriority] = OrderedDict()
         self._order: NDArray[np.int64] | None = None
         self._positions: NDArray[np.int64] | None = None
@@ -184,6 +182,9 @@ class ClusterNodeTable:
     def pick(self, column: NDArray[Any]) -> NDArray[Any]:
         return column
 
+    def derived(self, key: Hashable, derive: Callable[[NodeTable], NDArray[Any]]) -> NDArray[Any]:
+        return self._derived.column(key, derive, self)
+
     @property
     def order(self) -> NDArray[np.int64]:
         """Rows in the order in which kube-scheduler would walk the nodes."""
@@ -203,7 +204,7 @@ class ClusterNodeTable:
 
     @property
     def mark(self) -> int:
-        """A point in the change log; everything up to here is known to whoever reads it now."""
+        """A point in the change log; everything up to here is known to the reader of now."""
         return self._log.mark
 
     def changed_since(self, mark: int) -> list[int] | None:
@@ -333,6 +334,39 @@ class ClusterNodeTable:
                 self._below.popitem(last=False)
         self._below.move_to_end(priority)
         return known
+
+    @contextmanager
+    def without_lower(self, priority: int) -> Iterator[Mapping[int, Mapping[str, Pod]]]:
+        """Until the block ends, the rows are as if no pod below this priority were there.
+
+        Returns which rows had such pods, and all pods that are really on them.
+
+        Costs what a copy of the columns costs, whatever number of pods is imagined away. Only the table knows of
+        it: indexes and classes of pods still count them. Whatever is put on rows in the block must be taken off again;
+        but what became of the imagined pods (`add_pod` brings one back) is forgotten.
+        """
+        size, gone = len(self), self.below(priority)
+        rows = np.flatnonzero(gone.count.values(size)).tolist()
+        kept, kept_below = (self._requested, self._scored, self._pod_count), self._below
+        pods = {row: self._pods[row] for row in rows}
+        self._count_by(*gone.left_of(*kept))
+        self._below = OrderedDict()
+        for row, on_row in pods.items():
+            self._pods[row] = {uid: pod for uid, pod in on_row.items() if pod.priority >= priority}
+            self._log.touch(row)
+        try:
+            yield pods
+        finally:
+            self._count_by(*kept)
+            self._below = kept_below
+            for row, on_row in pods.items():
+                self._pods[row] = on_row
+                self._log.touch(row)
+
+    def _count_by(self, requested: Amounts, scored: Amounts, pod_count: Column) -> None:
+        self._requested, self._scored, self._pod_count = requested, scored, pod_count
+        # Asked by per-node plugins several times for every pod: the shortest way.
+        self.requested_at = requested.at
 
     # --- columns -----------------------------------------------------------------------------------------------
 

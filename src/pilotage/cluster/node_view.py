@@ -75,7 +75,7 @@ class DerivedNode:
 
     def __init__(self, base: NodeView) -> None:
         self._base = base
-        # No pod changes what a node has: whoever asks gets to the row itself, however many nodes are in between.
+        # No pod changes what a node has: the caller gets to the row itself, however many nodes are in between.
         self.allocatable: Callable[[str], int] = base.allocatable
 
     @property
@@ -114,7 +114,7 @@ class DerivedNode:
 
 
 class ThinnedNode(DerivedNode):
-    """A row without its pods below a priority; the sums of these are known, so that nobody walks over them."""
+    """A row without its pods below a priority; the sums of these are known, so that they need no walk."""
 
     __slots__ = ("_gone", "_row")
 

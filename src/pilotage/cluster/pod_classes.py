@@ -1,4 +1,4 @@
-"""Existing pods grouped by what selectors can tell apart.
+"""Existing pods grouped by what selectors can distinguish.
 
 Pods of equal namespace, labels and termination state form a class; a class knows how many of its pods are on which
 node. A label selector is then matched against the classes, which are few, and never against the pods, which are many.

@@ -9,8 +9,8 @@ it; a failed binding forgets it.
 
 Pods whose node is not known (yet) wait in `_pods_on_unknown_nodes` and are counted when the node arrives.
 
-Objects that API calls on their way will change are kept twice: as they will be, which everybody sees, and as the API
-server last told, which comes back if the call fails.
+Objects that API calls on their way will change are kept twice: as they will be, which all readers see, and as the API
+server last sent them, which comes back if the call fails.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Nominations:
             self.log.touch(node_name)
 
     def _is_renewal(self, pod: Pod, node_name: str) -> bool:
-        """Is this the pod that is nominated, with nothing new that filters could look at?"""
+        """Whether this is the pod that is nominated, with nothing new that filters could look at."""
         known = self._by_node[node_name][pod.uid]
         return known.spec is pod.spec and known.labels == pod.labels
 
@@ -109,7 +109,7 @@ class Cluster:
     """Nodes, the pods on them, and every other object that scheduling reads."""
 
     def __init__(self, skipped: SkippedObjects | None = None, kinds: WatchedKinds | None = None) -> None:
-        """`skipped` is told of objects that an index of a plugin cannot take; `kinds` are those that are watched."""
+        """`skipped` gets the objects that an index of a plugin cannot take; `kinds` are those that are watched."""
         self.kinds = kinds if kinds is not None else WatchedKinds()
         self.skipped = skipped if skipped is not None else SkippedObjects()
         self.nodes = ClusterNodeTable()
@@ -119,17 +119,17 @@ class Cluster:
         self._objects: dict[str, dict[str, Any]] = {key: {} for key in self.kinds.keys}
         self._by_name = {name: self._objects[key] for name, key in self.kinds.names.items()}
         self._received: dict[tuple[str, str], Any] = {}
-        """By kind and key, as the API server last told: only those that are shown otherwise."""
+        """By kind and key, as the API server last sent them: only those that are shown otherwise."""
         self._indexes = Indexes(self._content, self.skipped, self.kinds)
         self.nominations = Nominations()
         self.counts = SelectorCounts(self.nodes, self.classes)
 
-    # --- as the API server tells -------------------------------------------------------------------------------
+    # --- as the API server sends -------------------------------------------------------------------------------
 
     def put(self, kind: str, obj: Any, received: Any | None = None) -> Any | None:
         """An object of any kind: kept, and what it means for nodes, pods and nominations; returns the version before.
 
-        Finished pods are taken out. `received` is what was told, if `obj` is what will be.
+        Finished pods are taken out. `received` is what was sent, if `obj` is what will be.
         """
         if kind == "Pod" and obj.is_finished:
             known = self._objects["Pod"].get(obj.key)
@@ -256,9 +256,9 @@ class Cluster:
     def _displace(self, pod: Pod) -> None:
         del self._placed[pod.uid]
         self._count(pod, -1)
-        homeless = self._pods_on_unknown_nodes.get(pod.node_name)
-        if homeless is not None and homeless.pop(pod.uid, None) is not None:
-            if not homeless:
+        unplaced = self._pods_on_unknown_nodes.get(pod.node_name)
+        if unplaced is not None and unplaced.pop(pod.uid, None) is not None:
+            if not unplaced:
                 del self._pods_on_unknown_nodes[pod.node_name]
             return
         self.nodes.remove_pod(pod.node_name, pod)
@@ -267,9 +267,9 @@ class Cluster:
         if old.labels is not new.labels or old.spec is not new.spec or old.is_terminating != new.is_terminating:
             self._count(old, -1)
             self._count(new, 1)
-        homeless = self._pods_on_unknown_nodes.get(new.node_name)
-        if homeless is not None and new.uid in homeless:
-            homeless[new.uid] = new
+        unplaced = self._pods_on_unknown_nodes.get(new.node_name)
+        if unplaced is not None and new.uid in unplaced:
+            unplaced[new.uid] = new
             return
         self.nodes.replace_pod(new.node_name, old, new)
 
@@ -317,20 +317,20 @@ class Cluster:
         return known if known is not None else self._objects[self.kinds.key(kind)]
 
     def received(self, kind: str, key: str) -> Any | None:
-        """The object as the API server last told, without what is still on its way there."""
+        """The object as the API server last sent it, without what is still on its way there."""
         return self._received.get((kind, key)) or self.objects(kind).get(key)
 
     def json_of(self, obj: Any) -> bytes | None:
-        """The JSON of an object as the API server last told it; None if it is not kept."""
+        """The JSON of an object as the API server last sent it; None if it is not kept."""
         data = json_of(obj)
         if data is None:
-            # Made from what was received by somebody who did not read it from JSON.
+            # Made from what was received by code that did not read it from JSON.
             received = self.received(type(obj).__name__, obj.key)
             data = json_of(received) if received is not None and received.uid == obj.uid else None
         return data
 
     def show(self, kind: str, shown: Any, received: Any) -> None:
-        """Let everybody see `shown`, which the API server does not have yet, while the object exists."""
+        """Let all readers see `shown`, which the API server does not have yet, while the object exists."""
         known = self.objects(kind).get(received.key)
         if known is None or known.uid != received.uid:
             return
@@ -342,7 +342,7 @@ class Cluster:
             self._received.pop((kind, received.key), None)
 
     def put_object(self, kind: str, obj: Any, received: Any | None = None) -> Any | None:
-        """Keep the newest version; returns the one before. `received` is what was told, if `obj` is what will be."""
+        """Keep the newest version; returns the one before. `received` is what was sent, if `obj` is what will be."""
         key = obj.key
         if received is not None and received is not obj:
             self._received[kind, key] = received

@@ -1,4 +1,4 @@
-"""Configuration files: read with line numbers, decoded strictly, all problems told at once.
+"""Configuration files: read with line numbers, decoded strictly, all problems reported at once.
 
 Pure: text in, values or a list of problems out. What the names of plugins mean is the business of `framework`.
 """

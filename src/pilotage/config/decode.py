@@ -76,6 +76,11 @@ def unreadable_fields(cls: type, path: str = "") -> Iterator[tuple[str, Any]]:
                 yield from unreadable_fields(hint, here)
 
 
+def stands_in_files(field: dataclasses.Field[Any]) -> bool:
+    """Those whose metadata deny it are decided by feature gates alone."""
+    return bool(field.metadata.get("stands in files", True))
+
+
 def name_in_files(field: dataclasses.Field[Any]) -> str:
     """In camelCase, unless the field says that it has another name."""
     return str(field.metadata.get("name") or camel(field.name))
@@ -146,7 +151,7 @@ class _Decoder:
         try:
             return parse_duration(source.value)
         except ValueError as error:
-            return self._refuse(source, path, str(error))
+            return self._reject(source, path, str(error))
 
     def _union(self, hints: Sequence[Any], source: Located, path: str) -> Any:
         if source.value is None and type(None) in hints:
@@ -164,7 +169,7 @@ class _Decoder:
             return self._mismatch("a string", source, path)
         supported = ", ".join(f'"{name}"' for name in choices)
         near = suggestion(source.value, choices)
-        return self._refuse(source, path, f'Unsupported value: "{source.value}"{near}: supported values: {supported}')
+        return self._reject(source, path, f'Unsupported value: "{source.value}"{near}: supported values: {supported}')
 
     def _items(self, hint: Any, source: Located, path: str) -> Any:
         if source.value is None:
@@ -205,7 +210,7 @@ class _Decoder:
                 values[field.attribute] = self.read(field.hint, item, _below(path, key))
         for name, field in fields.items():
             if field.is_required and field.attribute not in values:
-                values[field.attribute] = self._refuse(source, _below(path, name), "Required value")
+                values[field.attribute] = self._reject(source, _below(path, name), "Required value")
         return self._instance(cls, values, source, path)
 
     def _instance(self, cls: type, values: dict[str, Any], source: Located, path: str) -> Any:
@@ -215,7 +220,7 @@ class _Decoder:
         try:
             return cls(**{name: value for name, value in values.items() if value is not _ABSENT})
         except ValueError as error:  # the class's own check of its values
-            return self._refuse(source, path, str(error))
+            return self._reject(source, path, str(error))
 
     def _scalar(self, hint: Any, source: Located, path: str) -> Any:
         value = source.value
@@ -227,7 +232,7 @@ class _Decoder:
         if hint is float and is_number:
             return float(typing.cast(float, value))
         if hint is int and is_number and isinstance(value, int):
-            return value if value in _INT64 else self._refuse(source, path, f"{value} is too large a number")
+            return value if value in _INT64 else self._reject(source, path, f"{value} is too large a number")
         if hint not in (bool, str, float, int):
             raise TypeError(f"{path}: a field of type {hint!r} cannot be read from a configuration file")
         return self._mismatch(_in_words(hint), source, path)
@@ -237,12 +242,12 @@ class _Decoder:
         quotes = (
             " (put it in quotes)" if wanted == "a string" and got.partition(" ")[0] in ("number", "boolean") else ""
         )
-        return self._refuse(source, path, f"expected {wanted}, got {got}{quotes}")
+        return self._reject(source, path, f"expected {wanted}, got {got}{quotes}")
 
     def _unknown(self, source: Located, path: str, key: str, known: Sequence[str]) -> None:
-        self._refuse(source, path, f"unknown field{suggestion(key, known)}")
+        self._reject(source, path, f"unknown field{suggestion(key, known)}")
 
-    def _refuse(self, source: Located, path: str, message: str) -> Any:
+    def _reject(self, source: Located, path: str, message: str) -> Any:
         self._problems.append(Problem(source.line, path, message))
         return _ABSENT
 
@@ -260,7 +265,7 @@ def _fields_of(cls: Any) -> dict[str, _FieldDecoder] | None:
                 hints[field.name] is FieldPlace,
             )
             for field in dataclasses.fields(cls)
-            if field.init
+            if field.init and stands_in_files(field)
         }
     if isinstance(cls, type) and issubclass(cls, msgspec.Struct):
         hints = typing.get_type_hints(cls, include_extras=True)

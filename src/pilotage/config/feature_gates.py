@@ -1,8 +1,9 @@
 """Feature gates: one table, a reader of `A=true,B=false`, and the set that a scheduler is built with.
 
-The table is kube-scheduler's of Kubernetes 1.37. It differs in three gates that are the subject of the KEPs we follow
-(queueing hints, pre-queueing hints, asynchronous API calls): they are on. Gates are read once, when the scheduler is
-put together; they choose what is built and are not asked afterwards.
+The table is kube-scheduler's of Kubernetes 1.37. It differs in gates that are the subject of the KEPs we follow: those
+of queueing hints, pre-queueing hints and asynchronous API calls are on, and so are those of pod groups (which go off
+together). Gates are read once, when the scheduler is put together; they choose what is built and are not asked
+afterwards.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from pilotage.config import obsolete
 from pilotage.model.suggestions import suggestion
 
 Stage = Literal["alpha", "beta", "GA"]
@@ -24,6 +26,8 @@ class FeatureGate:
     is_locked: bool = False
     needs: tuple[str, ...] = ()
     """Gates that must be on if this one is."""
+    follows: bool = False
+    """Goes off with a gate that it needs, unless it was chosen; kube-scheduler has it off from the start."""
 
 
 class FeatureGateError(ValueError):
@@ -78,11 +82,14 @@ _TABLE: Final = (
     _dra("DRADeviceCompatibilityGroups", False, "alpha"),
     _dra("DRAOptionalNodeOperations", False, "alpha"),
     _dra("DRANodeAllocatableResources", False, "alpha"),
-    _dra("DRAWorkloadResourceClaims", False, "beta", "GenericWorkload"),
-    FeatureGate("GenericWorkload", False, "beta"),
-    FeatureGate("TopologyAwareWorkloadScheduling", False, "alpha", needs=("GenericWorkload",)),
+    FeatureGate("GenericWorkload", True, "beta"),
+    FeatureGate(
+        "DRAWorkloadResourceClaims", True, "beta", needs=("DynamicResourceAllocation", "GenericWorkload"), follows=True
+    ),
+    FeatureGate("TopologyAwareWorkloadScheduling", True, "alpha", needs=("GenericWorkload",), follows=True),
     FeatureGate("CompositePodGroup", False, "alpha", needs=("GenericWorkload", "TopologyAwareWorkloadScheduling")),
-    FeatureGate("PodGroupPreemptionPolicy", False, "alpha", needs=("GenericWorkload",)),
+    FeatureGate("PodGroupPreemptionPolicy", True, "alpha", needs=("GenericWorkload",), follows=True),
+    FeatureGate("WorkloadWithJob", False, "alpha", needs=("GenericWorkload",)),
     FeatureGate("PodObservedGenerationTracking", True, "GA", is_locked=True),
     FeatureGate("CoordinatedLeaderElection", False, "beta"),
     FeatureGate("ComponentFlagz", True, "beta"),
@@ -103,6 +110,7 @@ HONOURED: Final = frozenset(
         "DRADeviceBindingConditions",
         "DRASchedulerFilterTimeout",
         "GenericWorkload",
+        "DRAWorkloadResourceClaims",
         "TopologyAwareWorkloadScheduling",
         "PodGroupPreemptionPolicy",
         "ComponentFlagz",
@@ -136,7 +144,7 @@ class FeatureGates:
         for name, stage in _ALL_OF_STAGE.items():
             if name in self._chosen and gate.stage == stage and not gate.is_locked:
                 return self._chosen[name]
-        return gate.default
+        return gate.default and (not gate.follows or all(self._value(FEATURE_GATES[name]) for name in gate.needs))
 
     def __getitem__(self, name: str) -> bool:
         return self._on[name]
@@ -187,7 +195,8 @@ def _choice_problem(name: str, value: bool) -> str | None:
         return None
     gate = FEATURE_GATES.get(name)
     if gate is None:
-        return f"unrecognized feature gate: {name}{suggestion(name, FEATURE_GATES)}"
+        hint = f" ({obsolete.GATES[name]})" if name in obsolete.GATES else suggestion(name, FEATURE_GATES)
+        return f"unrecognized feature gate: {name}{hint}"
     if gate.is_locked and value != gate.default:
         return (
             f"cannot set feature gate {name} to {str(value).lower()}, feature is locked to {str(gate.default).lower()}"

@@ -155,7 +155,7 @@ class ClientConnection:
     content_type: str = "application/vnd.kubernetes.protobuf"
     qps: float | None = None
     burst: int | None = None
-    """None: nobody said. Without a word about either there is no limit: lanes follow what the API server can take."""
+    """None: not given. Without either there is no limit: lanes follow what the API server can take."""
 
     @property
     def calls_per_second(self) -> float:
@@ -234,7 +234,7 @@ class ExtenderConfiguration:
 
     def problems(self) -> Problems:
         if not _is_http(self.url_prefix):
-            # A name and a password before the host are nobody's business.
+            # A name and a password before the host are not to be shown.
             shown = self.url_prefix.rpartition("@")[2]
             yield "urlPrefix", f'Invalid value: "{shown}": must be a URL such as http://127.0.0.1:8888/scheduler'
         if self.prioritize_verb and self.weight <= 0:
@@ -313,9 +313,19 @@ class PilotageConfiguration:
     """Python files with plugins; relative paths start from the directory of the configuration file."""
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
     cycle_budget: Duration = 0.5
-    """CPU time that one scheduling cycle may take before the pod is put aside."""
+    """CPU time that one scheduling cycle may take before the pod has to back off."""
+    gang_reservation_after: Duration = 300.0
+    """How long a gang waits in vain until room is kept for it; 0: no room is ever kept."""
+    gang_reservation_lasts: Duration = 600.0
+    """How long room is kept for a gang."""
 
     def problems(self) -> Problems:
+        if self.gang_reservation_after < 0:
+            found = go_duration(self.gang_reservation_after)
+            yield "gangReservationAfter", f"Invalid value: {found}: must be greater than or equal to 0"
+        if self.gang_reservation_lasts <= 0:
+            found = go_duration(self.gang_reservation_lasts)
+            yield "gangReservationLasts", f"Invalid value: {found}: must be greater than 0"
         if self.cycle_budget <= 0:
             yield "cycleBudget", f"Invalid value: {go_duration(self.cycle_budget)}: must be greater than 0"
 

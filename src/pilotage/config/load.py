@@ -117,7 +117,8 @@ class _PilotageFile(PilotageConfiguration):
     kind: str = ""
 
     def kept(self) -> PilotageConfiguration:
-        return PilotageConfiguration(self.plugin_files, self.feature_gates, self.cycle_budget)
+        fields = dataclasses.fields(PilotageConfiguration)
+        return PilotageConfiguration(**{field.name: getattr(self, field.name) for field in fields})
 
 
 class _ConfigurationLoader:
@@ -136,7 +137,7 @@ class _ConfigurationLoader:
 
     def _read(self, document: Located) -> None:
         if not isinstance(document.value, Mapping):
-            self._refuse(document, "", f"expected an object of kind {KIND}, got {description(document)}")
+            self._reject(document, "", f"expected an object of kind {KIND}, got {description(document)}")
             return
         kind, version = self._text(document, "kind"), self._text(document, "apiVersion")
         if not kind and not version and any(name in document.value for name in _KEP_624_FIELDS):
@@ -146,47 +147,47 @@ class _ConfigurationLoader:
         elif kind == KIND:
             self._read_scheduler(document, version)
         else:
-            self._refuse_kind(document, kind)
+            self._reject_kind(document, kind)
 
     def _read_scheduler(self, document: Located, version: str) -> None:
         if self._scheduler is not None:
-            self._refuse(document, "kind", f"there is a second {KIND} in this file")
+            self._reject(document, "kind", f"there is a second {KIND} in this file")
         problem = obsolete.version_problem(version) if version else "Required value"
         if problem is not None:
-            self._refuse(document, "apiVersion", problem)
+            self._reject(document, "apiVersion", problem)
         assert isinstance(document.value, Mapping)
         for name in _KEP_624_FIELDS:
             if name in document.value and "profiles" in document.value:
-                self._refuse(document, name, f"either profiles or {name} at the top (one profile), not both")
+                self._reject(document, name, f"either profiles or {name} at the top (one profile), not both")
         read = decode_partly(_ConfigurationFile, document, self._problems)
         self._scheduler = read.kept() if read is not None else KubeSchedulerConfiguration()
 
     def _read_additions(self, document: Located, version: str) -> None:
         if self._additions is not None:
-            self._refuse(document, "kind", f"there is a second {PILOTAGE_KIND} in this file")
+            self._reject(document, "kind", f"there is a second {PILOTAGE_KIND} in this file")
         if version != PILOTAGE_API_VERSION:
             problem = f'Unsupported value: "{version}": supported values: "{PILOTAGE_API_VERSION}"'
-            self._refuse(document, "apiVersion", problem)
+            self._reject(document, "apiVersion", problem)
         read = decode_partly(_PilotageFile, document, self._problems)
         self._additions = read.kept() if read is not None else PilotageConfiguration()
 
-    def _refuse_kind(self, document: Located, kind: str) -> None:
+    def _reject_kind(self, document: Located, kind: str) -> None:
         if not kind:
-            self._refuse(
+            self._reject(
                 document, "kind", f'Required value: write "kind: {KIND}" and "apiVersion: {obsolete.API_VERSION}"'
             )
             return
         known = (KIND, PILOTAGE_KIND)
         supported = ", ".join(f'"{name}"' for name in known)
         near = suggestion(kind, known)
-        self._refuse(document, "kind", f'Unsupported value: "{kind}"{near}: supported values: {supported}')
+        self._reject(document, "kind", f'Unsupported value: "{kind}"{near}: supported values: {supported}')
 
     def _text(self, document: Located, name: str) -> str:
         assert isinstance(document.value, Mapping)
         given = document.value.get(name)
         return given.value if given is not None and isinstance(given.value, str) else ""
 
-    def _refuse(self, document: Located, path: str, message: str) -> None:
+    def _reject(self, document: Located, path: str, message: str) -> None:
         self._problems.append(Problem(document.line_of(path), path, message))
 
 

@@ -60,7 +60,7 @@ def located(plain: Any, line: int = 0) -> Located:
 
 def read_documents(text: str) -> tuple[list[Located], list[Problem]]:
     """The non-empty documents of a file, and what is wrong with it as a text; there is no document if it is no YAML."""
-    # Here, so that whoever reads no configuration does not wait for PyYAML.
+    # Here, so that code that reads no configuration does not wait for PyYAML.
     from pilotage.kube_yaml import YamlReader
 
     reader = YamlReader(_located, _MOST_VALUES)

@@ -11,7 +11,10 @@ OLD_VERSIONS: Final = frozenset(
 ) | {"componentconfig/v1alpha1"}
 
 REMOVED_PLUGINS: Final = frozenset({"AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"})
-"""Removed by kube-scheduler within v1: it refuses them by name."""
+"""Removed by kube-scheduler within v1: it rejects them by name."""
+
+_MERGED: Final = "merged into GenericWorkload in 1.37; write that alone"
+GATES: Final = {"GangScheduling": _MERGED, "WorkloadAwarePreemption": _MERGED}
 
 _SCORING: Final = "use NodeResourcesFit and set scoringStrategy.type in its pluginConfig args to"
 PLUGINS: Final = {

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from pilotage.config.decode import FieldPlace, name_in_files
+from pilotage.config.decode import FieldPlace, name_in_files, stands_in_files
 from pilotage.config.kinds import (
     KIND,
     PILOTAGE_API_VERSION,
@@ -24,7 +24,7 @@ from pilotage.config.obsolete import API_VERSION
 from pilotage.model.durations import DurationText, go_duration
 
 HIDDEN: Final = "***"
-"""Instead of a key: whoever loads the file is told that it is none."""
+"""Instead of a key: loading the file fails with the message that it is none."""
 
 
 def render(configuration: SchedulerConfiguration) -> str:
@@ -64,7 +64,9 @@ def _object(value: Any) -> dict[str, Any]:
     made = {}
     for field in dataclasses.fields(value):
         item = getattr(value, field.name)
-        if _is_unset(item) or (isinstance(value, PluginRef) and field.name == "weight" and not item):
+        if not stands_in_files(field) or _is_unset(item):
+            continue
+        if isinstance(value, PluginRef) and field.name == "weight" and not item:
             continue
         # What stands in no repr stands in no file either: it is a key.
         made[name_in_files(field)] = HIDDEN if item and not field.repr else plain(item, hints[field.name])

@@ -7,6 +7,8 @@ are written only if `log.isEnabledFor(ATTEMPTS)`: where it is off, asking is all
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Final
 
@@ -25,6 +27,7 @@ from pilotage.observe.instruments import Distribution
 from pilotage.observe.metrics import Metrics
 from pilotage.observe.plugin_errors import PluginErrors
 from pilotage.observe.verbosity import ATTEMPTS
+from pilotage.queue.pod_groups import GroupTicket
 from pilotage.queue.sub_queues import Ticket
 
 log = logging.getLogger(__name__)
@@ -33,7 +36,7 @@ _MOST_ATTEMPTS: Final = 15
 
 
 class Attempts:
-    """Told of every step of every attempt."""
+    """Records every step of every attempt."""
 
     def __init__(self, metrics: Metrics, clock: Clock, recorder: EventRecorder, errors: PluginErrors) -> None:
         self.recorder = recorder
@@ -56,6 +59,47 @@ class Attempts:
     def searched(self, ticket: Ticket) -> None:
         """A node was found, or none."""
         self._searches.observe(self.now() - ticket.started)
+
+    def group_searched(self, ticket: GroupTicket) -> None:
+        """Places were found for enough members of a group, or not."""
+        self._metrics.podgroup_scheduling_algorithm_duration_seconds.observe(self.now() - ticket.started)
+
+    def group_ended(self, ticket: GroupTicket, result: str, profile: str) -> None:
+        """The cycle of a group is over."""
+        self._metrics.podgroup_schedule_attempts_total.add(result, profile)
+        seconds = self.now() - ticket.started
+        self._metrics.podgroup_scheduling_attempt_duration_seconds.observe(seconds, result, profile)
+        if log.isEnabledFor(ATTEMPTS):
+            text = "attempt of a pod group ended: podgroup=%s result=%s members=%d attempt=%d milliseconds=%.1f"
+            entry = ticket.entry
+            log.log(ATTEMPTS, text, entry.key, result, len(ticket.members), entry.attempts, seconds * 1000)
+
+    @contextmanager
+    def asking_about_group(self, point: str, profile: str) -> Iterator[list[str]]:
+        """Until the block ends, plugins are asked about a group. It may put another status than Success into the list.
+
+        What is raised is an error, and goes on.
+        """
+        since, status = self.now(), ["Success"]
+        try:
+            yield status
+        except BaseException:
+            status.append("Error")
+            raise
+        finally:
+            seconds = self.now() - since
+            self._metrics.framework_extension_point_duration_seconds.observe(seconds, point, status[-1], profile)
+            if point == "PodGroupPostFilter":
+                self._metrics.workload_preemption_attempts_total.add(status[-1])
+
+    def placements_generated(self, count: int, profile: str) -> None:
+        self._metrics.generated_placements_total.add(profile, amount=count)
+
+    def placement_evaluated(self, fits: bool, profile: str, since: float) -> None:
+        """A group was tried in one placement."""
+        result = "feasible" if fits else "infeasible"
+        self._metrics.placement_evaluations_total.add(result, profile)
+        self._metrics.placement_evaluation_duration_seconds.observe(self.now() - since, result, profile)
 
     def placed(self, ticket: Ticket, placed: Placed, waiting: WaitingPod | None) -> None:
         """The pod has a node, and may have to wait for permission."""

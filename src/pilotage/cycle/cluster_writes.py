@@ -1,6 +1,6 @@
 """Writes that go through the cluster state: what is decided is seen at once, and sent in the background.
 
-Everybody who reads a pod after `patch_status` sees the new status, although the API server does not have it yet. The
+Every reader of a pod sees after `patch_status` the new status, although the API server does not have it yet. The
 version that the watch has brought is kept beside it: if the call fails, it comes back.
 
     patch_status -> call queue -> shown = received version + calls on their way -> cluster
@@ -10,6 +10,7 @@ version that the watch has brought is kept beside it: if the call fails, it come
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 from pilotage.api.calls import Ending, Outcome
@@ -17,11 +18,13 @@ from pilotage.api.conditions import POD_SCHEDULED, PodCondition
 from pilotage.calls.binding import PodBinding
 from pilotage.calls.call_queue import CallQueue
 from pilotage.calls.pod_status import PodStatusPatch
+from pilotage.calls.recorder import EventRecorder
 from pilotage.calls.synchronous_calls import Calls
 from pilotage.clock import Clock, rfc3339
 from pilotage.cluster.state import Cluster
 from pilotage.cycle.inbox import Inbox
 from pilotage.model import Pod
+from pilotage.queue.pod_groups import QueuedGroup
 from pilotage.queue.sub_queues import QueuedPodInfo, SubQueue
 
 SCHEDULING_GATED: Final = "SchedulingGated"
@@ -78,7 +81,7 @@ class ClusterWrites:
         self._cluster.forget(pod.uid)
 
     def _received(self, pod: Pod) -> Pod:
-        """The newest version of the pod that the API server has told."""
+        """The newest version of the pod that the API server has sent."""
         known: Pod | None = self._cluster.received("Pod", pod.key)
         return known if known is not None and known.uid == pod.uid else pod
 
@@ -96,14 +99,15 @@ class ClusterWrites:
 
 
 class DelayedGatedStatus:
-    """Writes that a pod is gated, if it still is at the second tick.
+    """Writes that a pod is gated, if it still is at the second tick; of a pod group it is written into all members.
 
     Most pods that wait for their claim to be created are gated for an instant only; to write that into their status
-    would cost the API server as much as binding them.
+    would cost the API server as much as binding them. A pod whose group does not exist has an Event too.
     """
 
-    def __init__(self, writes: ClusterWrites) -> None:
+    def __init__(self, writes: ClusterWrites, recorder: EventRecorder) -> None:
         self._writes = writes
+        self._recorder = recorder
         self._new: dict[str, QueuedPodInfo] = {}
         self._due: dict[str, QueuedPodInfo] = {}
 
@@ -112,8 +116,26 @@ class DelayedGatedStatus:
         if entry.home in _HELD_BACK and entry.pod.uid not in self._due:
             self._new[entry.pod.uid] = entry
 
+    def quiet_seconds(self) -> float:
+        """How long `tick` will have nothing to do."""
+        return 0.0 if self._new or self._due else math.inf
+
     def tick(self) -> None:
         due, self._due, self._new = self._due, self._new, {}
         for entry in due.values():
-            if entry.home in _HELD_BACK:
-                self._writes.write_gated(entry.pod, entry.gate_message)
+            if entry.home not in _HELD_BACK:
+                continue
+            if isinstance(entry, QueuedGroup):
+                for member in entry.members.values():
+                    self._writes.write_gated(member.pod, _message_for(member, entry))
+                continue
+            self._writes.write_gated(entry.pod, entry.gate_message)
+            if entry.home is SubQueue.INCOMPLETE:
+                self._recorder.record(entry.pod, "Warning", "FailedScheduling", "Scheduling", entry.gate_message)
+
+
+def _message_for(member: QueuedPodInfo, group: QueuedGroup) -> str:
+    """Why a member is held back: by itself, or because another one is."""
+    # The status that a member got when it came may not say what gates the group now.
+    is_own = member.gated_by == group.gated_by
+    return member.gate_message if is_own else f"waiting with its pod group: {group.gate_message}"

@@ -1,7 +1,7 @@
 """What each scheduling cycle may spend, and what becomes of pods that want more.
 
     within the budget      nothing happens
-    exceeded               the pod is put aside with a long, growing backoff; equal pods are not tried for a while, and
+    exceeded               the pod is delayed with a long, growing backoff; equal pods are not tried for a while, and
                            the pods of its namespace have a quarter of the budget until a minute has passed
 
 Garbage collections fall into whichever cycle allocates next and cost what the heap of the whole process costs: they are
@@ -16,11 +16,12 @@ from __future__ import annotations
 import gc
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, TypeVar
+
+from msgspec import Struct
 
 from pilotage.api.budget import Budget, BudgetExceeded
 from pilotage.api.plugin import Plugin
@@ -40,8 +41,7 @@ _EQUAL_PODS_WAIT_SECONDS: Final = 20.0
 _MOST_REMEMBERED: Final = 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Overrun:
+class Overrun(Struct, frozen=True):
     """Who exceeded the budget of a cycle, and by how much."""
 
     plugin: str
@@ -61,11 +61,19 @@ class Overrun:
 class CycleBudgets:
     """Begins the budget of each cycle and remembers what exceeded it."""
 
-    def __init__(self, limit_seconds: float, clock: Clock, metrics: Metrics) -> None:
+    def __init__(
+        self,
+        limit_seconds: float,
+        clock: Clock,
+        metrics: Metrics,
+        cpu_seconds: Callable[[], float] = thread_cpu_seconds,
+    ) -> None:
+        self.cpu_seconds = cpu_seconds
+        """CPU time of the thread that schedules."""
         self._limit = limit_seconds
         self._clock = clock
         self._exceeded = metrics.cycle_budget_exceeded_total
-        self.budget = Budget(limit_seconds)
+        self.budget = Budget(limit_seconds, cpu_seconds)
         """Of the present cycle."""
         self._namespaces: OrderedDict[str, tuple[float, float]] = OrderedDict()
         """What a cycle of their pods may spend, and until when it is so little."""
@@ -134,6 +142,11 @@ class CycleGuard:
     def __init__(self, budgets: CycleBudgets, slow_plugins: SlowPlugins) -> None:
         self.budgets = budgets
         self.slow_plugins = slow_plugins
+
+    def begin_member(self, pod: Pod) -> None:
+        """The search for a member of a group begins: it may take as long as that for a pod by itself."""
+        self.budgets.begin(pod)
+        self.slow_plugins.begin()
 
     @contextmanager
     def watching(self) -> Iterator[None]:

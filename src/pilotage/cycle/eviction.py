@@ -1,4 +1,4 @@
-"""How victims of preemption go.
+"""Eviction of the victims of preemption.
 
     waiting for permission, in PreBind   called back in memory: nothing was sent to the API server yet
     everything else                      condition and deletion, through the API server
@@ -14,9 +14,11 @@ the queue.
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
+
+from msgspec import Struct
 
 from pilotage.api.calls import Outcome, Why
 from pilotage.api.conditions import PodCondition
@@ -37,8 +39,7 @@ LONGEST_UNSEEN_SECONDS = 30.0
 _IN_MEMORY = " (in kube-scheduler memory)."
 
 
-@dataclass(frozen=True, slots=True)
-class _Unseen:
+class _Unseen(Struct, frozen=True):
     """An eviction that was accepted, and whose victim we do not see leaving."""
 
     victim: Pod
@@ -89,12 +90,12 @@ class Evictor:
             self._record(eviction, _IN_MEMORY)
             being_bound.when_given_up(uid, given_up)
             return
-        call = VictimEviction(eviction.victim, self._condition(eviction))
+        call = VictimEviction(eviction.victim, self._condition(eviction), goes_first=eviction.completes)
 
-        def tell(outcome: Outcome) -> None:
+        def report(outcome: Outcome) -> None:
             self._inbox.put(lambda: self._settle(eviction, call, outcome, on_evicted))
 
-        self._dispatcher.submit(call, tell)
+        self._dispatcher.submit(call, report)
 
     def _condition(self, eviction: Eviction) -> PodCondition:
         scheduler, whom = eviction.preemptor.spec.scheduler_name, "podgroup" if eviction.group else "pod"
@@ -109,7 +110,7 @@ class Evictor:
 
     def _settle(self, eviction: Eviction, call: VictimEviction, outcome: Outcome, on_evicted: OnEvicted) -> None:
         if outcome.error is not None:
-            self._tell_failure(eviction, outcome.error)
+            self._report_failure(eviction, outcome.error)
             on_evicted(Evicted(error=outcome.error))
             return
         departure, victim = call.departure, eviction.victim
@@ -141,7 +142,11 @@ class Evictor:
                 log.warning("a pod was evicted, and is not seen leaving: pod=%s", one.victim.key)
             self._inbox.put(one.over)
 
-    def _tell_failure(self, eviction: Eviction, error: Exception) -> None:
+    def quiet_seconds(self) -> float:
+        """How long `tick` will have nothing to do."""
+        return 0.0 if self._unseen else math.inf
+
+    def _report_failure(self, eviction: Eviction, error: Exception) -> None:
         victim, preemptor = eviction.victim, eviction.preemptor
         log.error("eviction failed: pod=%s for=%s error=%s", victim.key, preemptor.key, error)
         note = f"cannot evict pod {victim.key} from node {eviction.node_name}: {error}"

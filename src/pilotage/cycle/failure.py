@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from pilotage.api.conditions import BUDGET_EXCEEDED, POD_SCHEDULED, PodCondition
 from pilotage.api.events import Action, ClusterEvent, Resource
@@ -24,8 +24,7 @@ _LONGEST_MESSAGE = 32 * 1024
 """Bytes of a condition's message, as Kubernetes' own conditions allow."""
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(Struct, frozen=True):
     """How an attempt ended."""
 
     reason: str
@@ -36,7 +35,7 @@ class Failure:
 
 
 class FailureHandler:
-    """Gives tickets back and tells people why."""
+    """Gives tickets back and records why in conditions and Events."""
 
     def __init__(
         self,
@@ -70,9 +69,8 @@ class FailureHandler:
         """There is nothing to be done for the pod, or nothing can be done."""
         self._queue.done(ticket)
 
-    def clear_nomination(self, pod: Pod, node_name: str) -> None:
-        """The pod has its node; the place that may have been kept for it elsewhere is free for others."""
-        nominated = self._cluster.nominations.node_of(pod.uid)
+    def clear_nomination(self, pod: Pod, node_name: str, nominated: str) -> None:
+        """The pod has its node; if its nominated one is another, the place that was kept there is free for others."""
         self._cluster.nominations.remove(pod.uid)
         if nominated != node_name:
             self._queue.on_nomination_removed(pod, nominated)
@@ -92,7 +90,7 @@ class FailureHandler:
         if failure.nomination is not None:
             self._cluster.nominations.nominate(pod, failure.nomination)
         if failure.reason == BUDGET_EXCEEDED:
-            self._queue.put_aside(ticket, pod)
+            self._queue.give_back_over_budget(ticket, pod)
         else:
             self._queue.give_back(ticket, pod, rejectors, pending)
         if nominated and failure.nomination is not None and failure.nomination != nominated:

@@ -1,23 +1,28 @@
-"""Where the members of a group would go, together.
+"""Placement of the members of a pod group, together.
 
-`place_group` places one member after the other, each on a cluster that has those before it, and stops as soon as too
-few are left to make the group's minimum. It holds what it has placed: whoever asked either keeps it or gives it back,
-so that nothing of a group that does not fit stays behind. It is synchronous, and nobody sees what is given back.
+`GroupPlacer` places one member after the other, each on a cluster that has those before it, and stops as soon as too
+few are left to make the group's minimum. It holds what it has placed: the caller either keeps it or gives it back,
+so that nothing of a group that does not fit stays behind. It is synchronous, and no one sees what is given back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Protocol
 
 import msgspec
 from msgspec import Struct
 
+from pilotage.api.budget import BudgetExceeded
 from pilotage.api.group_members import PodGroups
 from pilotage.api.pod_groups import Placement, ProposedPlacement
 from pilotage.api.state import CycleState
 from pilotage.api.table import Mask
 from pilotage.cluster.state import Cluster
-from pilotage.cycle.placement import NoNodes, Placed, ProfileEngine, Unplaced, place
+from pilotage.cycle.advised_placement import Council, place_member
+from pilotage.cycle.attempts import Attempts
+from pilotage.cycle.placement import NoNodes, Placed, ProfileEngine, Unplaced
 from pilotage.framework.diagnosis import Diagnosis, single_node_diagnosis
 from pilotage.framework.errors import PluginError
 from pilotage.model import Pod
@@ -55,6 +60,8 @@ class Member(Struct, eq=False):
 
     pod: Pod
     state: CycleState
+    council: Council | None = None
+    """What extenders have said of it, if any are interested."""
     placed: Placed | None = None
     assumed: Pod | None = None
     """With its node, while it holds its place."""
@@ -64,7 +71,26 @@ class Member(Struct, eq=False):
     """Why no node will do."""
     message: str = ""
     """The same as text; also where there is nothing to diagnose."""
-    error: Exception | None = None
+    error: Exception | BudgetExceeded | None = None
+
+    def begin_again(self) -> None:
+        """The cluster is another one now."""
+        self.state = CycleState(self.state.budget)
+        self.diagnosis, self.message = None, ""
+
+
+OnSearched = Callable[[Member], None]
+MakeRoom = Callable[[Member], bool]
+"""Asked about a member that has no place: whether it is worth another search."""
+
+
+def nothing_to_report(member: Member) -> None:
+    """The search is a dry run: it is not counted."""
+
+
+def there_is_none(member: Member) -> bool:
+    """No room is made."""
+    return False
 
 
 class GroupOutcome(Struct, eq=False):
@@ -77,6 +103,8 @@ class GroupOutcome(Struct, eq=False):
     """What went wrong."""
     name: str = ""
     """Of the placement."""
+    within: Mask | None = None
+    """Its rows; None: all."""
 
     @property
     def fits(self) -> bool:
@@ -91,24 +119,44 @@ class GroupOutcome(Struct, eq=False):
         return [member for member in self.members if member.assumed is not None]
 
 
+class MemberGuard(Protocol):
+    """Called before each member is placed; `CycleGuard` is one."""
+
+    def begin_member(self, pod: Pod) -> None: ...
+
+
 class GroupPlacer:
     """Places the members of groups of one profile."""
 
-    def __init__(self, engine: ProfileEngine, cluster: Cluster, groups: PodGroups) -> None:
+    def __init__(
+        self, engine: ProfileEngine, cluster: Cluster, guard: MemberGuard, attempts: Attempts | None = None
+    ) -> None:
+        """`guard` gives every member the CPU time that it may take; `attempts` counts what is tried."""
         self._engine = engine
         self._cluster = cluster
-        self._groups = groups
+        self._groups = cluster.index(PodGroups)
+        self._guard = guard
+        self._attempts = attempts
+        self._profile = engine.profile.scheduler_name
 
     def place(
-        self, group: PodGroup, members: Sequence[Member], searched: Callable[[Member], None] = lambda _: None
+        self, group: PodGroup, members: Sequence[Member], searched: OnSearched = nothing_to_report
     ) -> GroupOutcome:
-        """As many members as fit, in the best of the placements. Those with a place hold it, if the group fits."""
+        """As many members as fit, in the best of the placements. Those with a place hold it, if the group fits.
+
+        Whatever is raised, no member holds a place then.
+        """
         generators = self._engine.profile.placement_generate
-        if not generators or not group.topology_key:
-            return self._place_within(group, members, None, searched)
+        if not generators:
+            return self.place_within(group, members, None, searched)
+        if not group.topology_key:
+            self._count_placements(1)
+            return self._evaluated(group, members, None, searched)
         state = CycleState()
         try:
-            placements = self._engine.runner.placements(state, group)
+            with self._asking("PlacementGenerate"):
+                placements = self._engine.runner.placements(state, group)
+            self._count_placements(len(placements))
             if not placements:
                 return GroupOutcome(members, [NO_PLACEMENTS])
             return self._place_best(state, group, members, placements, searched)
@@ -121,13 +169,13 @@ class GroupPlacer:
         group: PodGroup,
         members: Sequence[Member],
         placements: Sequence[Placement],
-        searched: Callable[[Member], None],
+        searched: OnSearched,
     ) -> GroupOutcome:
         first: GroupOutcome | None = None
         feasible: list[ProposedPlacement] = []
         for placement in placements:
-            tried = [Member(member.pod, CycleState(member.state.budget)) for member in members]
-            outcome = self._place_within(group, tried, placement.rows, searched)
+            tried = [Member(member.pod, CycleState(member.state.budget), member.council) for member in members]
+            outcome = self._evaluated(group, tried, placement.rows, searched)
             first = first or outcome
             if outcome.error:
                 return outcome
@@ -141,32 +189,65 @@ class GroupPlacer:
             return first
         best = 0
         if len(feasible) > 1:
-            scores = self._engine.runner.score_placements(state, group, feasible)
+            with self._asking("PlacementScore"):
+                scores = self._engine.runner.score_placements(state, group, feasible)
             best = max(range(len(feasible)), key=lambda at: (int(scores[at]), -at))
         chosen = feasible[best].placement
-        outcome = self._place_within(group, members, chosen.rows, lambda _: None)
-        outcome.name = chosen.name
+        outcome = self.place_within(group, members, chosen.rows, nothing_to_report)
+        outcome.name, outcome.within = chosen.name, chosen.rows
         return outcome
 
-    def _place_within(
-        self, group: PodGroup, members: Sequence[Member], within: Mask | None, searched: Callable[[Member], None]
+    def _evaluated(
+        self, group: PodGroup, members: Sequence[Member], within: Mask | None, searched: OnSearched
     ) -> GroupOutcome:
+        since = 0.0 if self._attempts is None else self._attempts.now()
+        outcome = self.place_within(group, members, within, searched)
+        if self._attempts is not None:
+            self._attempts.placement_evaluated(outcome.fits, self._profile, since)
+        return outcome
+
+    def _count_placements(self, count: int) -> None:
+        if self._attempts is not None:
+            self._attempts.placements_generated(count, self._profile)
+
+    @contextmanager
+    def _asking(self, point: str) -> Iterator[None]:
+        if self._attempts is None:
+            yield
+        else:
+            with self._attempts.asking_about_group(point, self._profile):
+                yield
+
+    def place_within(
+        self,
+        group: PodGroup,
+        members: Sequence[Member],
+        within: Mask | None,
+        searched: OnSearched = nothing_to_report,
+        make_room: MakeRoom = there_is_none,
+    ) -> GroupOutcome:
+        """The same among these rows (None: all)."""
         outcome = GroupOutcome(members)
-        remaining = len(members)
-        quorum = self._quorum(group, remaining)
+        quorum = self._quorum(group, len(members))
         if not quorum.is_possible:
             outcome.reasons = [IS_UNSCHEDULABLE, quorum.message]
             return outcome
-        for member in members:
-            self._place(member, within)
-            searched(member)
-            if member.error is not None:
-                outcome.error = f"failed to schedule other pod from a pod group: {member.error}"
-                break
-            remaining -= 1
-            quorum = self._quorum(group, remaining)
-            if not quorum.is_possible:
-                break
+        try:
+            for number, member in enumerate(members, start=1):
+                self._place(member, within)
+                while member.diagnosis is not None and make_room(member):
+                    member.begin_again()
+                    self._place(member, within)
+                searched(member)
+                if member.error is not None:
+                    outcome.error = f"failed to schedule other pod from a pod group: {member.error}"
+                    break
+                quorum = self._quorum(group, len(members) - number)
+                if not quorum.is_possible:
+                    break
+        except BaseException:
+            self.give_back(outcome.placed)
+            raise
         if not outcome.error and not quorum.is_reached:
             outcome.reasons = [quorum.message]
         if not outcome.fits:
@@ -178,12 +259,13 @@ class GroupPlacer:
 
     def _place(self, member: Member, within: Mask | None) -> None:
         pod, state, cluster = member.pod, member.state, self._cluster
+        self._guard.begin_member(pod)
         try:
-            found = place(self._engine, state, pod, within=within, asks_post_filter=False)
+            found = place_member(self._engine, state, pod, member.council, within)
         except NoNodes as error:
             member.message = str(error)
             return
-        except Exception as error:
+        except (Exception, BudgetExceeded) as error:
             member.error = error
             return
         if isinstance(found, Unplaced):
@@ -198,7 +280,7 @@ class GroupPlacer:
             cluster.nominations.remove(pod.uid)
         try:
             rejected = self._engine.runner.reserve(state, assumed, assumed.node_name)
-        except Exception as error:
+        except (Exception, BudgetExceeded) as error:
             member.error = error
             self.give_back([member])
             return
@@ -214,11 +296,13 @@ class GroupPlacer:
         for member in reversed(members):
             assumed = member.assumed
             if assumed is not None:
-                errors += self._engine.runner.unreserve(member.state, assumed, assumed.node_name)
-                self._cluster.forget(assumed.uid)
-                member.assumed = None
-                if member.nominated:
-                    self._cluster.nominations.nominate(member.pod, member.nominated)
+                try:
+                    errors += self._engine.runner.unreserve(member.state, assumed, assumed.node_name)
+                finally:
+                    self._cluster.forget(assumed.uid)
+                    member.assumed = None
+                    if member.nominated:
+                        self._cluster.nominations.nominate(member.pod, member.nominated)
         return errors
 
 

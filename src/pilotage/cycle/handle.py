@@ -48,7 +48,7 @@ class NoEffects:
         self.waiting_pods = WaitingPods()
 
     def evict(self, eviction: Eviction, on_evicted: OnEvicted) -> None:
-        """Nobody goes."""
+        """Evict nothing."""
 
     def withdraw_nominations(self, pods: Iterable[Pod]) -> None:
         """They stay."""
@@ -60,7 +60,7 @@ class NoEffects:
         return pod
 
     def record_event(self, subject: Any, reporter: str, type_: str, reason: str, action: str, note: str) -> None:
-        """Nobody reads it."""
+        """Drop the Event."""
 
     def run_in_background(self, plugin: str, work: BackgroundWork, name: str) -> None:
         check_background(work)

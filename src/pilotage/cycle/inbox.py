@@ -1,4 +1,4 @@
-"""What happened outside, waiting for the loop.
+"""The inbox: changes from outside that wait for the scheduler loop.
 
 Watches and finished API calls put their news here; the scheduler loop takes them out between two cycles. So a cycle
 sees one unchanging cluster without copying it. Pods that can be scheduled do not wait for all of the news: what has not
@@ -25,7 +25,7 @@ class Inbox:
     """A list of things to do before the next cycle."""
 
     def __init__(self, errors: TaskErrors | None = None, clock: Clock | None = None) -> None:
-        """`errors` is told of news that could not take effect; with a clock, they are taken in slices of time."""
+        """`errors` hears of news that could not take effect; with a clock, they are taken in slices of time."""
         self._clock = clock
         self._slice_ends = math.inf
         self._errors = errors if errors is not None else TaskErrors()
@@ -41,7 +41,7 @@ class Inbox:
         self._news.appendleft(rest)
 
     def is_slice_over(self, now: float) -> bool:
-        """Has what is taking effect had its time? `now` is by the clock that never goes backwards."""
+        """Whether what is taking effect has had its time. `now` is by the clock that never goes backwards."""
         return now > self._slice_ends
 
     def wake(self) -> None:

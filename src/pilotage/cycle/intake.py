@@ -9,7 +9,7 @@ Implements the sink of the reflectors. Everything is put into the inbox first an
     device taint rule          -> cluster, event ResourceSlice/Update for each slice that it taints
     any other object           -> cluster, event <resource>/Add, Update or Delete
 
-Everything is shown to the call queue first: it tells what the object will be after the calls on their way.
+Everything is shown to the call queue first: it says what the object will be after the calls on their way.
 
 An object that cannot be taken in is taken out of cluster and queue, as far as it got there, and skipped: those before
 and after it take effect. It is tried again when it changes.
@@ -80,7 +80,7 @@ class EventDurations:
 
 
 class Intake:
-    """The only writer of what the API server tells us."""
+    """The only writer of what the API server has sent."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class Intake:
         self._waiting_pods = waiting_pods
         self._durations = durations
         self._known_gone: set[str] = set()
-        """UIDs of pods that are gone, of which the watch has still to tell."""
+        """UIDs of pods that are gone, whose deletion the watch has still to report."""
         self._skipped = cluster.skipped
         self._faulty: set[tuple[str, str]] = set()
         """Kind and key of what was skipped here; an object that is gone without a trace is as good as mended."""
@@ -123,7 +123,7 @@ class Intake:
     # --- sink of the reflectors --------------------------------------------------------------------------------
 
     def replace(self, kind: str, objects: list[Any]) -> None:
-        """A fresh list: what is not in it any more was deleted while nobody watched."""
+        """A fresh list: what is not in it any more was deleted while the watch was interrupted."""
         self._inbox.put(lambda: self._replace(kind, objects))
 
     def apply(self, kind: str, events: Sequence[WatchEvent]) -> None:
@@ -273,7 +273,7 @@ class Intake:
             self._known_gone.add(pod.uid)
 
     def has_left(self, pod: Pod) -> bool:
-        """Is the pod gone, or on its way, as far as we see?"""
+        """Whether the pod is gone, or on its way, as far as we see."""
         known: Pod | None = self._cluster.objects("Pod").get(pod.key)
         return known is None or known.uid != pod.uid or known.is_terminating
 

@@ -21,7 +21,6 @@ def read_live_gauges(metrics: Metrics, queue: SchedulingQueue, cluster: Cluster)
     """From now on, reading the metrics looks at these."""
     metrics.pending_pods.read_from(lambda: _pending(queue))
     metrics.queued_entities.read_from(lambda: _entities(queue))
-    metrics.queue_incoming_entities_total.read_from(lambda: _of_pods(metrics.queue_incoming_pods_total.values()))
     metrics.unschedulable_pods.read_from(lambda: _rejected(queue))
     metrics.inflight_events.read_from(lambda: _in_flight(queue))
     metrics.goroutines.read_from(lambda: {("binding",): sum(queue.is_binding(ticket) for ticket in queue.tickets())})
@@ -80,7 +79,7 @@ FOLLOWED: Final = ("1", "37")
 _STAGES: Final = {"alpha": "ALPHA", "beta": "BETA", "GA": ""}
 
 
-def tell_facts(metrics: Metrics, gates: Iterable[tuple[str, str, bool]]) -> None:
+def set_facts(metrics: Metrics, gates: Iterable[tuple[str, str, bool]]) -> None:
     """`gates` are (name, stage, is on)."""
     for name, stage, is_on in gates:
         metrics.kubernetes_feature_enabled.set(is_on, name, _STAGES[stage])

@@ -1,4 +1,4 @@
-"""Where a pod would go: the pure heart of the scheduler.
+"""Placement: filter, score and choose a node for a pod, without side effects.
 
 `place` is the same for the live scheduler, the simulator, `explain` and dry runs: no clock, no network, no effect
 outside the cycle state that it is given.
@@ -7,9 +7,11 @@ outside the cycle state that it is given.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from msgspec import Struct
+
+from pilotage.api.group_members import PodGroups
 from pilotage.api.plugin import RAISED
 from pilotage.api.points import QueueSort
 from pilotage.api.results import Nominate
@@ -25,9 +27,11 @@ from pilotage.framework.node_sampling import NodeSampling
 from pilotage.framework.plugin_meter import PluginMeter
 from pilotage.framework.preemption import Preemption
 from pilotage.framework.preemption.budgets import DisruptionBudgets
+from pilotage.framework.preemption.units import VictimUnits
 from pilotage.framework.profile import Profile, name_of
 from pilotage.framework.runner import PreFilterOutcome, Runner
 from pilotage.model import Pod
+from pilotage.model.kinds import POD_GROUPS
 from pilotage.observe.metrics import Metrics
 from pilotage.observe.plugin_errors import PluginErrors
 from pilotage.queue.hints import HintTable
@@ -35,16 +39,14 @@ from pilotage.queue.hints import HintTable
 _NUMBERS: Final = frozenset((int, float))
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
+class Placed(Struct, frozen=True):
     """The pod fits; this is the best node."""
 
     node_name: str
     score: int
 
 
-@dataclass(frozen=True, slots=True)
-class Unplaced:
+class Unplaced(Struct, frozen=True):
     """No node fits, and what PostFilter made of it."""
 
     diagnosis: Diagnosis
@@ -58,6 +60,12 @@ class NoNodes(Exception):
 
     def __init__(self) -> None:
         super().__init__("no nodes available to schedule pods")
+
+
+def victim_units(cluster: Cluster) -> VictimUnits:
+    """What preemption makes go together; where no groups are scheduled every pod goes by itself."""
+    groups = cluster.index(PodGroups) if POD_GROUPS in cluster.kinds.own else PodGroups()
+    return VictimUnits(cluster.index(DisruptionBudgets), groups)
 
 
 class ProfileEngine:
@@ -75,7 +83,7 @@ class ProfileEngine:
             self.evaluator.dry_run,
             cluster.nodes,
             cluster.nominations,
-            cluster.index(DisruptionBudgets),
+            victim_units(cluster),
         )
 
 
@@ -164,8 +172,7 @@ def place(
     if not len(nodes):
         raise NoNodes
     outcome = engine.runner.pre_filter(state, pod)
-    if within is not None:
-        outcome.allowed = within if outcome.allowed is None else outcome.allowed & within
+    outcome.keep_within(within)
     if outcome.rejected is not None:
         return _unplaced_within(engine, state, pod, outcome, within, asks_post_filter)
     nominated = nominated_row(engine, pod)
@@ -222,7 +229,7 @@ def _unplaced_within(
 def unplaced(engine: ProfileEngine, state: CycleState, pod: Pod, diagnosis: Diagnosis) -> Unplaced:
     """Ask PostFilter about a pod that fits nowhere."""
     if not engine.profile.post_filter:
-        # Nobody could keep a nomination alive.
+        # Nothing could keep a nomination alive.
         return Unplaced(diagnosis, Nominate(""))
     outcome = engine.runner.post_filter(state, pod, diagnosis)
     return Unplaced(diagnosis, outcome.nomination, outcome.error)

@@ -13,8 +13,9 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Callable, Coroutine, Iterable
-from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
+
+from msgspec import Struct
 
 from pilotage.api.budget import BudgetExceeded
 from pilotage.api.plugin import Plugin
@@ -34,8 +35,7 @@ _POINT: Final = "Background"
 _RAISED: Final = (Exception, BudgetExceeded, SystemExit)
 
 
-@dataclass(frozen=True, slots=True)
-class _Background:
+class _Background(Struct, frozen=True):
     plugin: str
     name: str
     work: BackgroundWork
@@ -131,6 +131,6 @@ def check_background(work: BackgroundWork) -> None:
 
 
 def _is_cancelled() -> bool:
-    """Was the present task cancelled by its owner, or did somebody else's cancellation come up in it?"""
+    """Whether the present task was cancelled by its owner, not by other code in it."""
     task = asyncio.current_task()
     return task is None or task.cancelling() > 0

@@ -1,7 +1,7 @@
 """Pods that have a node and are not bound yet: a more important pod may still take their place.
 
 Until PreBind is over the API server has not been asked to bind the pod, so that a victim is simply called back: its
-waiting or its work is cancelled, and it returns to the queue. Whoever comes later must delete the pod.
+waiting or its work is cancelled, and it returns to the queue. A later preemption must delete the pod.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class PodsInPreBind:
         try:
             result = await work
         except (asyncio.CancelledError, Exception) as error:
-            # Whoever cancels the binding as a whole, at the same time even, means something else than a preemption.
+            # A cancellation of the binding as a whole, even at the same time, is no preemption.
             is_for_all = bool(running.reason and task.uncancel()) and isinstance(error, asyncio.CancelledError)
             if not running.reason or is_for_all:
                 raise

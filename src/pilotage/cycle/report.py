@@ -1,17 +1,20 @@
-"""What a running scheduler has on its mind: its queue, and the API calls that follow from it, at one moment."""
+"""A report of a running scheduler: its queue, and the API calls that follow from it, at one moment."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import replace
 
+from msgspec import field
+from msgspec.structs import asdict
+
+from pilotage.api.group_members import PodGroups
 from pilotage.calls.report import CallsReport
-from pilotage.cycle.scheduler import Scheduler
+from pilotage.cycle.scheduling_loop import SchedulingLoop
 from pilotage.queue.report import DEFAULT_LIMIT, Held, QueueReport, Selection, queue_report
 
 
-@dataclass(frozen=True, slots=True)
-class SchedulerReport(QueueReport):
+class SchedulerReport(QueueReport, frozen=True):
     """The queue, and what is on its way to the API server."""
 
     calls: CallsReport = field(default_factory=CallsReport)
@@ -25,12 +28,15 @@ def selection_of(query: Callable[[str], str]) -> Selection:
     )
 
 
-def scheduler_report(scheduler: Scheduler, selection: Selection) -> SchedulerReport:
+def scheduler_report(scheduler: SchedulingLoop, selection: Selection) -> SchedulerReport:
     """Of each part at most `limit` rows or calls."""
     held = {
         waiting.pod.uid: Held(waiting.pod.node_name, tuple(waiting.pending_plugins))
         for waiting in scheduler.waiting_pods
     }
-    report = queue_report(scheduler.queue, scheduler.queue.now(), replace(selection, held=held))
-    parts = {part.name: getattr(report, part.name) for part in fields(report)}
-    return SchedulerReport(**parts, calls=scheduler.dispatcher.report(selection.limit))
+    selection = replace(selection, held=held, asked=scheduler.cycle.consultation.asked())
+    if scheduler.queue.has_groups:
+        groups, names = scheduler.cluster.index(PodGroups), scheduler.cycle.engines
+        selection = replace(selection, member_count=lambda key: groups.count(key, names))
+    report = queue_report(scheduler.queue, scheduler.queue.now(), selection)
+    return SchedulerReport(**asdict(report), calls=scheduler.dispatcher.report(selection.limit))

@@ -1,13 +1,14 @@
 """Pods that are tried again although no watch event says so: by plugins, timers, and preemptors that had to wait.
 
 A victim is chosen by what the watch of pods has shown. While that watch is interrupted, or its list is fetched anew,
-pods may have left that we still see: whoever preempts then evicts pods in vain. So a preemptor waits until the watch is
+pods may have left that we still see: a preemption would then evict pods in vain. A preemptor waits until the watch is
 back, but never for longer than `LONGEST_HOLD_SECONDS` after the interruption began: then the view is used as it is.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
@@ -43,7 +44,7 @@ class Requeueing:
         self._inbox.wake()
 
     def requeue_on(self, event: ClusterEvent, old: Any, new: Any) -> None:
-        """Something happened that no watch tells."""
+        """Handle an event that no watch reports."""
         self._inbox.put(lambda: self._queue.on_event(event, old, new))
 
     def back_off(self, uids: Iterable[str]) -> None:
@@ -98,7 +99,7 @@ class StaleView:
         self._release()
 
     def holds(self, uid: str) -> bool:
-        """Is the view stale? Then this pod is activated when it is current again, or when the time is up."""
+        """Whether the view is stale. Then this pod is activated when it is current again, or when the time is up."""
         if self._since is None or self._is_overdue(self._since):
             return False
         self._waiting[uid] = None
@@ -113,6 +114,10 @@ class StaleView:
                 len(self._waiting),
             )
             self._release()
+
+    def quiet_seconds(self) -> float:
+        """How long `tick` will have nothing to do."""
+        return 0.0 if self._waiting else math.inf
 
     def _is_overdue(self, since: float) -> bool:
         return self._clock.monotonic() - since >= LONGEST_HOLD_SECONDS

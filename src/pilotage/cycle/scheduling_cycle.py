@@ -12,22 +12,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import suppress
-from dataclasses import replace
 from typing import Final
 
 from pilotage.api.budget import UNLIMITED, BudgetExceeded
 from pilotage.api.conditions import BUDGET_EXCEEDED
 from pilotage.api.state import CycleState
 from pilotage.cluster.state import AssumeError
-from pilotage.cycle.advised_placement import place_advised, refusals_in
-from pilotage.cycle.attempts import Attempts
-from pilotage.cycle.binding import BindingCycle, Decision
-from pilotage.cycle.consultation import Answered, Consultation
+from pilotage.cycle.advised_placement import place_advised, rejected_nodes_in
+from pilotage.cycle.binding import BindingDecision, CycleResults
+from pilotage.cycle.consultation import Answered, Consultation, GroupAnswered
 from pilotage.cycle.cycle_budget import CycleGuard
-from pilotage.cycle.failure import SCHEDULER_ERROR, UNSCHEDULABLE, Failure, FailureHandler
+from pilotage.cycle.failure import SCHEDULER_ERROR, UNSCHEDULABLE, Failure
 from pilotage.cycle.group_cycle import GroupCycle
-from pilotage.cycle.observer import SchedulerObserver
 from pilotage.cycle.placement import NoNodes, Placed, ProfileEngine, ProfileEngines, Unplaced, place
 from pilotage.cycle.unserved_pods import used_fields
 from pilotage.extenders.extender import ExtenderError
@@ -50,26 +46,20 @@ class SchedulingCycle:
     def __init__(
         self,
         engines: ProfileEngines,
-        failures: FailureHandler,
-        attempts: Attempts,
+        results: CycleResults,
         guard: CycleGuard,
-        binding: BindingCycle,
         consultation: Consultation,
-        observer: SchedulerObserver,
         groups: GroupCycle | None = None,
     ) -> None:
         """Without `groups`, no pod groups are scheduled."""
         self.engines = engines
         self._cluster = engines.cluster
-        self._failures = failures
-        self._attempts = attempts
+        self._results = results
+        self._attempts = results.attempts
         self.guard = guard
-        self._binding = binding
         self.consultation = consultation
-        self.observer = observer
+        self.observer = results.observer
         self._groups = groups
-        self._failed: list[tuple[Ticket, Failure]] = []
-        """Tickets of this cycle that are still to be given back."""
 
     def begin(self, ticket: Ticket, tasks: asyncio.TaskGroup) -> None:
         """Decide about the pod, or the pods of a group, and let their bindings begin."""
@@ -81,59 +71,53 @@ class SchedulingCycle:
         self.observer.cycle_began(ticket.pod)
         self._run(ticket, _NO_ADVICE, tasks)
 
-    def go_on(self, answered: Answered, tasks: asyncio.TaskGroup) -> None:
+    def go_on(self, answered: Answered | GroupAnswered, tasks: asyncio.TaskGroup) -> None:
         """Decide about a pod of which extenders were asked, by what they have said and by what is known now."""
+        if isinstance(answered, GroupAnswered):
+            assert self._groups is not None
+            self._groups.go_on(answered, tasks)
+            return
         self.guard.slow_plugins.begin()
         ticket = answered.ticket
         known: Pod | None = self._cluster.objects("Pod").get(ticket.pod.key)
         if known is None or known.uid != ticket.uid or known.node_name:
-            self._failures.dismiss(ticket)
+            self._results.dismiss(ticket)
             return
         ticket.entry.pod = known
         self._run(ticket, answered.advice, tasks)
 
     def _run(self, ticket: Ticket, advice: ExtenderAdvice, tasks: asyncio.TaskGroup) -> None:
         decision = self.decide(ticket, advice)
-        if isinstance(decision, Decision):
-            tasks.create_task(self._binding.run(decision), name="binding")
+        if isinstance(decision, BindingDecision):
+            self._results.bind([decision], tasks)
         elif decision is not None:
             self.consultation.ask(ticket, decision, advice, tasks)
 
     def end(self, *, clears_nominations: bool = False) -> None:
-        """Give back the ticket of a pod that failed; its victims may stay, and then no node is nominated."""
-        if self._groups is not None:
-            self._groups.end(clears_nominations=clears_nominations)
-        failed, self._failed = self._failed, []
-        for ticket, failure in failed:
-            try:
-                self._failures.handle(ticket, replace(failure, nomination="") if clears_nominations else failure)
-            except Exception as error:
-                self._drop(ticket, error)
+        """Give back the tickets of pods that failed; victims may stay, and then no node is nominated."""
+        self._results.settle(clears_nominations=clears_nominations)
 
     def stop_asking(self) -> None:
         """No question is answered any more: the pods wait for the next scheduler."""
         for ticket in self.consultation.abandon():
-            self._failures.dismiss(ticket)
+            self._results.dismiss(ticket)
 
-    def _drop(self, ticket: Ticket, error: Exception) -> None:
-        """Not even its failure can be handled: it is out of the queue until its pod changes."""
-        self._attempts.skipped.skip("Pod", ticket.pod.key, "intake", error)
-        with suppress(Exception):
-            self._failures.dismiss(ticket)
-
-    def decide(self, ticket: Ticket, advice: ExtenderAdvice = _NO_ADVICE) -> Decision | Question | None:
+    def decide(self, ticket: Ticket, advice: ExtenderAdvice = _NO_ADVICE) -> BindingDecision | Question | None:
         """One scheduling cycle: a decision to be bound, or None if the ticket is done or goes back after the cycle.
 
         A question if extenders have to be asked first.
         """
         pod = ticket.pod
-        if self._is_pointless(pod):
-            self._failures.dismiss(ticket)
+        if pod.is_terminating:
+            self._results.dismiss_terminating(ticket)
+            return None
+        if self._cluster.is_assumed(pod.uid):
+            self._results.dismiss(ticket)
             return None
         budgets, slow_plugins = self.guard.budgets, self.guard.slow_plugins
         known = budgets.known_overrun(pod)
         if known is not None:
-            self._fail(ticket, Failure(BUDGET_EXCEEDED, known.message()))
+            self._results.fail(ticket, Failure(BUDGET_EXCEEDED, known.message()))
             return None
         engine = self.engines[pod.spec.scheduler_name]
         if ticket.entry.attempts == 1 and used_fields(pod.spec):
@@ -145,20 +129,20 @@ class SchedulingCycle:
         except BudgetExceeded as error:
             slow_plugins.may_interrupt = False
             overrun = budgets.exceeded(pod, error)
-            log.warning("pod is put aside: pod=%s reason=%s", pod.key, overrun.message())
-            self._fail(ticket, Failure(BUDGET_EXCEEDED, overrun.message()))
+            log.warning("pod backs off, its cycle took too long: pod=%s reason=%s", pod.key, overrun.message())
+            self._results.fail(ticket, Failure(BUDGET_EXCEEDED, overrun.message()))
         except PluginError as error:
             self._attempts.plugin_failed(pod, error)
-            self._fail(ticket, Failure(SCHEDULER_ERROR, str(error)))
+            self._results.fail(ticket, Failure(SCHEDULER_ERROR, str(error)))
         except ExtenderError as error:
-            self._fail(ticket, Failure(SCHEDULER_ERROR, str(error)))
+            self._results.fail(ticket, Failure(SCHEDULER_ERROR, str(error)))
         except NoNodes as error:
-            self._fail(ticket, Failure(UNSCHEDULABLE, str(error)))
+            self._results.fail(ticket, Failure(UNSCHEDULABLE, str(error)))
         except AssumeError as error:
-            self._fail(ticket, Failure(SCHEDULER_ERROR, str(error)))
+            self._results.fail(ticket, Failure(SCHEDULER_ERROR, str(error)))
         except Exception as error:
             found = self._attempts.skipped.skip("Pod", pod.key, "cycle", error)
-            self._fail(ticket, Failure(SCHEDULER_ERROR, found.error))
+            self._results.fail(ticket, Failure(SCHEDULER_ERROR, found.error))
         else:
             # Errors of one attempt need not be those of the next.
             self._attempts.skipped.understood("Pod", pod.key)
@@ -167,27 +151,18 @@ class SchedulingCycle:
             slow_plugins.may_interrupt = False
         return None
 
-    def _is_pointless(self, pod: Pod) -> bool:
-        if pod.is_terminating:
-            note = f"skip schedule deleting pod: {pod.key}"
-            self._attempts.recorder.record(pod, "Warning", "FailedScheduling", "Scheduling", note)
-            return True
-        return self._cluster.is_assumed(pod.uid)
-
     def _placed(
         self, state: CycleState, ticket: Ticket, engine: ProfileEngine, advice: ExtenderAdvice
-    ) -> Decision | Question | None:
+    ) -> BindingDecision | Question | None:
         pod = ticket.pod
         council = self.consultation.council(pod, advice)
         placement = place(engine, state, pod) if council is None else place_advised(engine, state, pod, council)
-        if not isinstance(placement, Placed | Unplaced):
+        if not isinstance(placement, (Placed, Unplaced)):
             return placement
         if council is not None:
-            ticket.entry.refusals = refusals_in(advice)
+            ticket.entry.rejected_nodes = rejected_nodes_in(advice)
         meter = self.engines.meters[pod.spec.scheduler_name]
-        meter.note_evaluated(state, isinstance(placement, Placed))
-        self._attempts.searched(ticket)
-        self.observer.searched(pod)
+        self._results.searched(ticket, state, meter, is_placed=isinstance(placement, Placed))
         if isinstance(placement, Unplaced):
             if placement.error is not None:
                 self._attempts.plugin_failed(pod, placement.error)
@@ -195,13 +170,12 @@ class SchedulingCycle:
                 state.budget.check()  # a plugin that never looks at the clock has cost as much as one that does
             # What forbids a preemption may change although the nodes stay as full as they are.
             placement.diagnosis.rejectors |= placement.nomination.rejectors
-            message = placement.diagnosis.message()
-            self._fail(ticket, Failure(UNSCHEDULABLE, message, placement.diagnosis, placement.nomination.node_name))
+            diagnosis, nomination = placement.diagnosis, placement.nomination.node_name
+            self._results.fail(ticket, Failure(UNSCHEDULABLE, diagnosis.message(), diagnosis, nomination))
             return None
         assumed = pod.with_node(placement.node_name)
         self._cluster.assume(assumed)
-        if self._cluster.nominations.node_of(pod.uid):
-            self._failures.clear_nomination(pod, placement.node_name)
+        self._results.took_place(pod, placement.node_name, self._cluster.nominations.node_of(pod.uid))
         try:
             answer = self._reserve_and_permit(engine, state, assumed)
         except (Exception, BudgetExceeded):
@@ -212,10 +186,10 @@ class SchedulingCycle:
         if isinstance(answer, Rejected):
             self._give_up_place(engine, state, assumed)
             diagnosis = single_node_diagnosis(answer.plugin, answer.rejection, assumed.node_name)
-            self._fail(ticket, Failure(UNSCHEDULABLE, diagnosis.message(), diagnosis))
+            self._results.fail(ticket, Failure(UNSCHEDULABLE, diagnosis.message(), diagnosis))
             return None
         self._attempts.placed(ticket, placement, answer)
-        return Decision(ticket, assumed, state, engine.runner, meter, answer)
+        return BindingDecision(ticket, assumed, state, engine.runner, meter, answer)
 
     def _reserve_and_permit(self, engine: ProfileEngine, state: CycleState, pod: Pod) -> Rejected | WaitingPod | None:
         rejected = engine.runner.reserve(state, pod, pod.node_name)
@@ -224,17 +198,9 @@ class SchedulingCycle:
         permitted = engine.runner.permit(state, pod, pod.node_name)
         if isinstance(permitted, Rejected):
             return permitted
-        if not permitted:
-            return None
-        waiting = WaitingPod(pod, permitted, self._attempts.now())
-        self._binding.hold(waiting)
-        return waiting
+        return self._results.hold(pod, permitted) if permitted else None
 
     def _give_up_place(self, engine: ProfileEngine, state: CycleState, pod: Pod) -> None:
         for error in engine.runner.unreserve(state, pod, pod.node_name):
             self._attempts.plugin_failed(pod, error)
         self._cluster.forget(pod.uid)
-
-    def _fail(self, ticket: Ticket, failure: Failure) -> None:
-        self._attempts.failed(ticket, failure)
-        self._failed.append((ticket, failure))

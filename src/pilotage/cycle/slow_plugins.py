@@ -1,11 +1,11 @@
-"""Plugins that keep the scheduler from going on.
+"""Detection and interruption of plugins that take too long.
 
 Cycles are synchronous: while a plugin computes, nothing else happens. The loop notes when it starts something (`begin`)
 and when it is done (`end`); a thread looks every quarter of a second. If one thing has taken longer than the limit, the
-stack of the loop tells which plugin is at work on which pod and in which line. That costs the loop one look at the
+stack of the loop shows which plugin is at work on which pod and in which line. That costs the loop one look at the
 clock per cycle, whatever number of plugins there is.
 
-Default plugins look at the budget of their cycle themselves. One of somebody else that uses it up is interrupted: the
+Default plugins look at the budget of their cycle themselves. Any other plugin that uses it up is interrupted: the
 thread sends the loop's thread a signal, whose handler raises `BudgetExceeded`, but only while the plugin's own code is
 running in a cycle. That is as if the plugin had raised, which may happen at any time; our own code is never cut short.
 What does not return to Python at all is ended by the process that keeps the lease.
@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 LIMIT_SECONDS: Final = 1.0
 _LOOKS_PER_LIMIT: Final = 4
 _WAITING_COUNTS: Final = 0.1
-"""A plugin that waits (for a lock, a disk, a network) uses no CPU time, but everybody else's: so much counts."""
+"""A plugin that waits (for a lock, a disk, a network) uses no CPU time but delays all others: so much counts."""
 _SIGNAL: Final[int] = getattr(signal, "SIGVTALRM", 0)
 
 
@@ -49,7 +49,7 @@ class SlowPlugins:
         self._budget = budget
         self._limit = limit_seconds
         self.may_interrupt = False
-        """Is a plugin asked in a cycle, where it may raise? Set by the loop."""
+        """Whether a plugin is asked in a cycle, where it may raise. Set by the loop."""
         self._since: float | None = None
         self._reported: tuple[float, float] = (-1.0, 0.0)
         """The start of what was reported last, and how long it had taken."""
@@ -86,7 +86,7 @@ class SlowPlugins:
                 signal.signal(_SIGNAL, before)
 
     def _is_over_budget(self) -> bool:
-        """Has so much time passed that the budget may be used up?"""
+        """Whether so much time has passed that the budget may be used up."""
         since = self._since
         return since is not None and self._clock.monotonic() - since > self._budget.limit_seconds
 
@@ -135,7 +135,7 @@ def _plugin_frame(frame: FrameType | None) -> FrameType | None:
 
 
 def is_foreign(frame: FrameType | None) -> bool:
-    """Does the code that is running belong to a plugin that is not ours, or to something that it called?"""
+    """Whether the code that is running belongs to a plugin that is not ours, or to something that it called."""
     while frame is not None and not isinstance(frame.f_locals.get("self"), Plugin):
         if _is_ours(frame):
             return False

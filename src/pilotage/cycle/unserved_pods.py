@@ -1,8 +1,8 @@
-"""Pods that ask for what no plugin serves: their owners are told by an Event, the operator by one line per field.
+"""Pods that ask for what no plugin serves: an Event for their owners, one log line per field for the operator.
 
 Accepted in silence it would look as if it were served. A plugin that serves such a field says so in `serves_fields`; in
 profiles with it the field is like any other.
-The line comes with the first such pod and again with every tenfold number, so that it tells how many there are.
+The line comes with the first such pod and again with every tenfold number, so that it says how many there are.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from pilotage.calls.recorder import EventRecorder
 from pilotage.framework.profile import Profile
@@ -24,9 +25,8 @@ log = logging.getLogger(__name__)
 REASON = "FieldNotServed"
 
 
-@dataclass(frozen=True, slots=True)
-class UnservedField:
-    """A field, how to tell that a pod uses it, and what that means for the pod."""
+class UnservedField(Struct, frozen=True):
+    """A field, how to see that a pod uses it, and what that means for the pod."""
 
     path: str
     is_used: Callable[[PodSpec], bool]
@@ -68,7 +68,7 @@ def unserved_fields(pod: Pod, profile: Profile) -> list[UnservedField]:
 
 
 class UnservedPods:
-    """Told of every pod that uses one of these fields, before its first attempt."""
+    """Reports every pod that uses one of these fields, before its first attempt."""
 
     def __init__(self, recorder: EventRecorder, metrics: Metrics) -> None:
         self._recorder = recorder

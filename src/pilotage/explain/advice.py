@@ -1,4 +1,4 @@
-"""Would fit if: single changes after which the pod fits, each tried out before it is told.
+"""Would fit if: single changes after which the pod fits, each tried out before it is given.
 
 Candidates come from what the nearest nodes lack: a little less of a resource, one toleration, one label on a node, one
 node made schedulable, one more node like an existing one. A change is tried with the real filters: on the pod by
@@ -7,8 +7,8 @@ placing it again, on a node by asking the filters about the node as it would be.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import zip_longest
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, zip_longest
 from typing import Any
 
 import msgspec
@@ -18,6 +18,7 @@ from msgspec.structs import asdict
 from pilotage.api.budget import UNLIMITED, Budget, BudgetExceeded
 from pilotage.api.state import CycleState
 from pilotage.api.views import NodeView
+from pilotage.cluster.node_table import ClusterNodeTable
 from pilotage.cluster.node_view import DerivedNode, RowView
 from pilotage.cycle.placement import ProfileEngine
 from pilotage.explain.amounts import readable
@@ -44,7 +45,7 @@ class Advisor:
         self._budget = budget
 
     def advice(self, nearest: Sequence[NearNode]) -> tuple[Advice, ...]:
-        """The smallest changes first; if there are too many, the smallest of each kind are told rather than others."""
+        """The smallest changes first; if there are too many, the smallest of each kind come before others."""
         kinds = (
             self._less_of_a_resource(),
             self._one_toleration(),
@@ -53,18 +54,10 @@ class Advisor:
             self._another_priority(),
         )
         ordered = [
-            sorted({advice.change: advice for advice in self._while_it_lasts(kind)}.values(), key=_size)
-            for kind in kinds
+            sorted({_what(advice): advice for advice in while_it_lasts(kind)}.values(), key=_size) for kind in kinds
         ]
         preferred = [advice for turn in zip_longest(*ordered) for advice in turn if advice is not None]
-        return tuple(sorted(preferred[:_TOLD], key=_size))
-
-    def _while_it_lasts(self, kind: Iterator[Advice]) -> Iterator[Advice]:
-        """What is found before the budget is used up."""
-        try:
-            yield from kind
-        except BudgetExceeded:
-            return
+        return tuple(sorted(preferred[:_TOLD], key=lambda advice: advice.size))
 
     def _fits_somewhere(self, pod: Pod) -> str | None:
         """A node on which the (changed) pod fits."""
@@ -80,7 +73,7 @@ class Advisor:
         return self._engine.nodes.names[int(rows[0])] if len(rows) else None
 
     def _fits_on(self, node: AlteredNode) -> bool:
-        """Would the pod fit on a node that looks like this?"""
+        """Whether the pod would fit on a node that looks like this."""
         state = CycleState(self._budget)
         try:
             outcome = self._engine.runner.pre_filter(state, self._pod)
@@ -102,7 +95,11 @@ class Advisor:
                 node = None if smaller is None else self._fits_somewhere(smaller)
                 if node is not None:
                     asks, gets = readable(resource, wanted), readable(resource, amount)
-                    yield Advice(f"it asked for {gets} {resource} instead of {asks}", node, (wanted - amount) / wanted)
+                    change = f"it asked for {gets} {resource} instead of {asks}"
+                    size = (wanted - amount) / wanted
+                    yield Advice(
+                        "SmallerRequest", change, size, node=node, resource=resource, asked=wanted, enough=amount
+                    )
                     break
 
     def _one_toleration(self) -> Iterator[Advice]:
@@ -112,7 +109,8 @@ class Advisor:
                 continue
             node = self._fits_somewhere(tolerating(self._pod, taint))
             if node is not None:
-                yield Advice(f"it tolerated the taint {_taint_text(taint)}", node, 1.0)
+                text = taint_text(taint)
+                yield Advice("Toleration", f"it tolerated the taint {text}", 1.0, node=node, taint=text)
 
     def _another_priority(self) -> Iterator[Advice]:
         """The lowest priority above its own with which preemption would make room."""
@@ -122,7 +120,7 @@ class Advisor:
             candidate = candidate_for(self._engine, with_spec(self._pod, priority=priority + 1), self._budget)
             if candidate is not None:
                 change = f"its priority were above {priority} instead of {self._pod.priority} (by preemption)"
-                yield Advice(change, candidate.node_name, 3.0)
+                yield Advice("HigherPriority", change, 3.0, node=candidate.node_name, above_priority=priority)
                 return
 
     # --- changes of the cluster --------------------------------------------------------------------------------
@@ -135,11 +133,12 @@ class Advisor:
             view = RowView(self._engine.nodes, row)
             node = view.node
             if node.spec.unschedulable and self._fits_on(AlteredNode(view, uncordoned(node))):
-                yield Advice(f"node {near.node} were uncordoned", near.node, 1.0)
+                yield Advice("NodeUncordoned", f"node {near.node} were uncordoned", 1.0, node=near.node)
             for labels in self._missing_labels(node):
                 if self._fits_on(AlteredNode(view, labelled(node, labels))):
                     text = ", ".join(f"{key}={value}" for key, value in labels.items())
-                    yield Advice(f"node {near.node} had the label {text}", near.node, 1.5)
+                    change = f"node {near.node} had the label {text}"
+                    yield Advice("NodeLabel", change, 1.5, node=near.node, labels=labels)
 
     def _missing_labels(self, node: Node) -> Iterator[dict[str, str]]:
         """Single labels that the pod's node selector or affinity asks for and the node does not have."""
@@ -156,29 +155,48 @@ class Advisor:
 
     def _one_more_node(self) -> Iterator[Advice]:
         """A new, empty node of a kind that exists; one of each kind is tried."""
-        for row in self._one_row_per_kind():
-            view = RowView(self._engine.nodes, row)
+        for row in one_row_per_kind(nodes := self._engine.nodes, pod_requests(self._pod.spec)):
+            view = RowView(nodes, row)
             fresh = AlteredNode(view, uncordoned(renamed(view.node, f"another-{view.name}")), is_empty=True)
             if self._fits_on(fresh):
-                yield Advice(f"there were one more node like {view.name}", "", 2.0)
-
-    def _one_row_per_kind(self) -> list[int]:
-        nodes = self._engine.nodes
-        kinds: dict[tuple[object, ...], int] = {}
-        columns = [nodes.allocatable(resource) for resource in pod_requests(self._pod.spec)]
-        codes, _ = nodes.taint_sets()
-        for row in range(len(nodes)):
-            kinds.setdefault((int(codes[row]), *(int(column[row]) for column in columns)), row)
-            if len(kinds) >= _TRIED_NODES:
-                break
-        return list(kinds.values())
+                yield Advice("MoreNodes", f"there were one more node like {view.name}", 2.0, like=view.name, count=1)
 
 
-def _size(advice: Advice) -> tuple[float, str]:
-    return advice.size, advice.change
+def one_row_per_kind(nodes: ClusterNodeTable, resources: Iterable[str], first: Iterable[int] = ()) -> list[int]:
+    """Of each kind of node the first: nodes of a kind have the same taints, and as much of these resources.
+
+    Those that are to come `first` stand for their kind.
+    """
+    kinds: dict[tuple[object, ...], int] = {}
+    columns = [nodes.allocatable(resource) for resource in resources]
+    codes, _ = nodes.taint_sets()
+    for row in chain(first, range(len(nodes))):
+        kinds.setdefault((int(codes[row]), *(int(column[row]) for column in columns)), row)
+        if len(kinds) >= _TRIED_NODES:
+            break
+    return list(kinds.values())
 
 
-def _taint_text(taint: Taint) -> str:
+def while_it_lasts(kind: Iterator[Advice]) -> Iterator[Advice]:
+    """What is found before the budget is used up."""
+    try:
+        yield from kind
+    except BudgetExceeded:
+        return
+
+
+def _what(advice: Advice) -> Hashable:
+    """What the advice is about: the same change may help on several nodes."""
+    changed_node = advice.node if advice.code in ("NodeUncordoned", "NodeLabel") else ""
+    labels = tuple(advice.labels.items())
+    return advice.code, advice.resource, advice.taint, labels, changed_node, advice.like, advice.above_priority
+
+
+def _size(advice: Advice) -> tuple[float, str, str, str, str]:
+    return advice.size, advice.code, advice.resource, advice.node, advice.like
+
+
+def taint_text(taint: Taint) -> str:
     value = f"={taint.value}" if taint.value else ""
     return f"{taint.key}{value}:{taint.effect}"
 

@@ -1,4 +1,4 @@
-"""A scheduler that only thinks: the cluster loaded from manifests or from an API server, and the profiles over it."""
+"""The cluster of a scheduler that only thinks, loaded from manifests or from an API server."""
 
 from __future__ import annotations
 
@@ -9,16 +9,12 @@ from typing import Any
 import msgspec
 
 from pilotage.api.kinds import WatchedKinds
-from pilotage.assembly import SchedulerOptions, build_profiles
-from pilotage.clock import Clock
+from pilotage.assembly import thinking_engines as thinking_engines
 from pilotage.cluster.state import Cluster
-from pilotage.cycle.handle import FrameworkHandle
-from pilotage.cycle.placement import ProfileEngine
 from pilotage.kube.client import KubeClient, ListOptions
 from pilotage.kube.discovery import why_not_served
 from pilotage.kube.errors import ApiStatusError
 from pilotage.model import KINDS, DecodeError, KindInfo
-from pilotage.rng import seeded
 
 log = logging.getLogger(__name__)
 
@@ -91,12 +87,3 @@ def put(cluster: Cluster, kind: str, obj: Any) -> None:
     except Exception as error:
         cluster.skipped.skip(kind, obj.key, "intake", error)
         cluster.discard(kind, obj)
-
-
-def thinking_engines(cluster: Cluster, clock: Clock, options: SchedulerOptions) -> dict[str, ProfileEngine]:
-    """An engine per scheduler name that decides and never writes."""
-    engines: dict[str, ProfileEngine] = {}
-    handle = FrameworkHandle(cluster, clock, seeded(0), engines=engines)
-    for name, profile in build_profiles(options, handle).items():
-        engines[name] = ProfileEngine(profile, cluster)
-    return engines

@@ -6,39 +6,45 @@ from pilotage.api.budget import Budget
 from pilotage.api.preemption import Candidate
 from pilotage.api.state import CycleState
 from pilotage.cycle.placement import ProfileEngine, diagnose
+from pilotage.explain.report import Victims
 from pilotage.framework.diagnosis import Diagnosis
 from pilotage.framework.errors import PluginError
 from pilotage.model import Pod
 
-_NAMED_VICTIMS = 3
+NAMED_VICTIMS = 3
 _ENOUGH_CANDIDATES = 100
 
 
-def preemption_text(engine: ProfileEngine, state: CycleState, pod: Pod, diagnosis: Diagnosis) -> str:
-    """One sentence; empty if the profile does not preempt."""
+def victims_of(engine: ProfileEngine, state: CycleState, pod: Pod, diagnosis: Diagnosis) -> Victims | None:
+    """Whom preemption would evict for the pod; None if the profile does not preempt."""
     if not engine.profile.post_filter:
-        return ""
+        return None
     if pod.spec.preemption_policy == "Never":
-        return "not tried, because its preemptionPolicy is Never"
+        return Victims("NeverPreempts")
     candidate = _candidate(engine, state, pod, diagnosis)
     if candidate is None:
-        return "evicting pods of lower priority does not help on any node"
-    names = [victim.key for victim in candidate.victims]
-    more = f" and {len(names) - _NAMED_VICTIMS} more" if len(names) > _NAMED_VICTIMS else ""
-    budgets = f", against {candidate.violations} disruption budget(s)" if candidate.violations else ""
-    return f"would evict {', '.join(names[:_NAMED_VICTIMS])}{more} from {candidate.node_name}{budgets}"
+        return Victims("NothingHelps")
+    names = tuple(victim.key for victim in candidate.victims)
+    return Victims("WouldEvict", len(names), names[:NAMED_VICTIMS], candidate.node_name, candidate.violations)
 
 
 def candidate_for(engine: ProfileEngine, pod: Pod, budget: Budget) -> Candidate | None:
     """The node that preemption would choose for this pod, from scratch."""
+    return next(iter(candidates_for(engine, pod, budget)), None)
+
+
+def candidates_for(engine: ProfileEngine, pod: Pod, budget: Budget) -> list[Candidate]:
+    """The nodes where evictions would help, from scratch; the one that preemption would choose comes first."""
     state = CycleState(budget)
     try:
         outcome = engine.runner.pre_filter(state, pod)
         if outcome.rejected is not None:
-            return None
-        return _candidate(engine, state, pod, diagnose(engine, state, pod, outcome))
+            return []
+        rows = diagnose(engine, state, pod, outcome).resolvable_rows()
+        found = engine.preemption.search(state, pod, rows, _ENOUGH_CANDIDATES).candidates if len(rows) else ()
+        return sorted(found, key=lambda candidate: candidate.cost)
     except PluginError:
-        return None
+        return []
 
 
 def _candidate(engine: ProfileEngine, state: CycleState, pod: Pod, diagnosis: Diagnosis) -> Candidate | None:

@@ -18,7 +18,8 @@ from pilotage.cluster.node_view import RowView
 from pilotage.cycle.placement import NoNodes, ProfileEngine, diagnose
 from pilotage.cycle.unserved_pods import unserved_fields
 from pilotage.explain.advice import Advisor
-from pilotage.explain.eviction import preemption_text
+from pilotage.explain.eviction import victims_of
+from pilotage.explain.render import with_answer
 from pilotage.explain.report import Lack, LackDetail, NearNode, RejectionGroup, Report, RetryEvent, ScoredNode
 from pilotage.framework.diagnosis import Diagnosis
 from pilotage.framework.errors import PluginError
@@ -39,7 +40,7 @@ class UnknownNode(LookupError):
 
 
 def explain(engine: ProfileEngine, pod: Pod, node_name: str | None = None, budget: Budget = UNLIMITED) -> Report:
-    """Everything about where the pod can go, as of now; with a node name, that node is told of in any case.
+    """Everything about where the pod can go, as of now; with a node name, that node is included in any case.
 
     BudgetExceeded if that takes too long; advice is only looked for as long as the budget lasts.
     """
@@ -51,23 +52,23 @@ def explain(engine: ProfileEngine, pod: Pod, node_name: str | None = None, budge
         fits=False,
         scheduler=pod.spec.scheduler_name,
         nodes=len(engine.nodes),
-        skipped=_skipped(engine, pod),
+        skipped=skipped_objects(engine, pod.namespace),
         unserved=tuple(field.sentence(pod.spec.scheduler_name) for field in unserved_fields(pod, engine.profile)),
     )
     if pod.node_name:
-        answer = f"{pod.key} is on node {pod.node_name}."
-        return replace(blank, answer=answer, fits=True, assigned_to=pod.node_name)
+        return with_answer(replace(blank, fits=True, assigned_to=pod.node_name))
     gated = _gates(engine, pod)
     if gated:
-        return replace(blank, answer=f"{pod.key} is not tried: {gated[0]}.", gated_by=gated)
+        return with_answer(replace(blank, gated_by=gated))
     try:
-        return _placed_or_not(engine, pod, blank, node_name, budget)
+        return with_answer(_placed_or_not(engine, pod, blank, node_name, budget))
     except (PluginError, NoNodes) as error:
-        return replace(blank, answer=f"{pod.key} cannot be placed: {error}.", error=str(error))
+        return with_answer(replace(blank, error=str(error)))
 
 
-def _skipped(engine: ProfileEngine, pod: Pod) -> tuple[str, ...]:
-    found = [one.sentence for one in engine.skipped.concerning(pod.namespace)]
+def skipped_objects(engine: ProfileEngine, namespace: str) -> tuple[str, ...]:
+    """What is not taken into account and may matter to pods of this namespace."""
+    found = [one.sentence for one in engine.skipped.concerning(namespace)]
     more = [f"... and {len(found) - _MOST_SKIPPED} more"] if len(found) > _MOST_SKIPPED else []
     return (*found[:_MOST_SKIPPED], *more)
 
@@ -90,10 +91,10 @@ def _placed_or_not(engine: ProfileEngine, pod: Pod, blank: Report, node_name: st
         totals = engine.evaluator.totals(state, pod, outcome.allowed)
         row = choose(totals, engine.nodes)
         if row is not None:
-            fitting = replace(blank, rejections=_groups(diagnosis))
+            fitting = replace(blank, rejections=rejection_groups(diagnosis))
             return _fitting(engine, pod, fitting, row, node_name)
-    nearest = _nearest(engine, pod, state, diagnosis, node_name)
-    blank = replace(blank, preemption=preemption_text(engine, state, pod, diagnosis), nearest=nearest)
+    nearest = nearest_nodes(engine, pod, state, diagnosis, node_name=node_name)
+    blank = replace(blank, preemption=victims_of(engine, state, pod, diagnosis), nearest=nearest)
     return _rejected(engine, pod, blank, diagnosis, budget)
 
 
@@ -118,10 +119,8 @@ def _fitting(engine: ProfileEngine, pod: Pod, blank: Report, chosen: int, node_n
         if place <= _BEST or rows[at] == asked_for
     )
     tied = int(np.count_nonzero(totals == totals.max()))
-    answer = f"{pod.key} fits on {len(rows)} of {len(engine.nodes)} nodes; it would go to {engine.nodes.names[chosen]}."
     return replace(
         blank,
-        answer=answer,
         fits=True,
         nearest=() if asked_for is None or asked_for in rows else (_near(engine, pod, state, asked_for),),
         best=best,
@@ -131,20 +130,16 @@ def _fitting(engine: ProfileEngine, pod: Pod, blank: Report, chosen: int, node_n
 
 
 def _rejected(engine: ProfileEngine, pod: Pod, blank: Report, diagnosis: Diagnosis, budget: Budget) -> Report:
-    groups = _groups(diagnosis)
-    most = max(groups, key=lambda group: group.nodes, default=None)
-    why = "" if most is None else f": {most.message} on {most.nodes} of {len(engine.nodes)} nodes"
     return replace(
         blank,
-        answer=f"{pod.key} fits on none of {len(engine.nodes)} nodes{why}.",
         message=diagnosis.message(),
-        rejections=groups,
+        rejections=rejection_groups(diagnosis),
         would_fit_if=Advisor(engine, pod, budget).advice(blank.nearest),
         retried_after=_events(engine, diagnosis),
     )
 
 
-def _groups(diagnosis: Diagnosis) -> tuple[RejectionGroup, ...]:
+def rejection_groups(diagnosis: Diagnosis) -> tuple[RejectionGroup, ...]:
     """Rejections by plugin and message, the most frequent first."""
     rows: dict[tuple[str, str], Mask] = {}
     reasons: dict[tuple[str, str], list[Reason]] = defaultdict(list)
@@ -166,10 +161,16 @@ def _groups(diagnosis: Diagnosis) -> tuple[RejectionGroup, ...]:
     return tuple(sorted(groups, key=lambda group: (-group.nodes, group.plugin, group.message)))
 
 
-def _nearest(
-    engine: ProfileEngine, pod: Pod, state: CycleState, diagnosis: Diagnosis, node_name: str | None
+def nearest_nodes(
+    engine: ProfileEngine,
+    pod: Pod,
+    state: CycleState,
+    diagnosis: Diagnosis,
+    *,
+    within: Mask | None = None,
+    node_name: str | None = None,
 ) -> tuple[NearNode, ...]:
-    """Nodes that lack least: every filter is asked about every node, not only until the first says no."""
+    """Nodes (of those `within`) that lack least: every filter is asked about every node, not only until one says no."""
     if diagnosis.pre_filter is not None:
         return ()
     nodes = engine.nodes
@@ -179,7 +180,9 @@ def _nearest(
             continue
         for mask, reason in plugin.filter_all(state, pod, nodes):
             shortage[mask] += _weight(engine, reason)[mask]
-    order = np.argsort(shortage, kind="stable")[:_NEAREST].tolist()
+    if within is not None:
+        shortage[~within] = np.inf
+    order = np.argsort(shortage, kind="stable")[: min(_NEAREST, np.count_nonzero(np.isfinite(shortage)))].tolist()
     asked_for = nodes.row(node_name) if node_name else None
     if asked_for is not None:
         order = [asked_for, *(row for row in order if row != asked_for)]

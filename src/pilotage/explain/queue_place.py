@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
 
 from msgspec.structs import replace
 
-from pilotage.explain.report import OthersWaiting, RejectionGroup, Report
+from pilotage.explain.render import with_answer
+from pilotage.explain.report import OthersWaiting, QueuePlace, RejectionGroup, Report
 from pilotage.model import Pod
-from pilotage.model.durations import go_duration
 from pilotage.queue.report import QueuedPodReport, QueueReport
 
 
@@ -20,44 +19,43 @@ def with_queue(report: Report, queue: QueueReport, pod: Pod, siblings: Collectio
         return report
     queued = found[1]
     others = _others(queue, queued, {one.uid for one in siblings}, workload)
-    report = _with_refusals(replace(report, queue=_facts(*found), others=others), queued)
+    report = with_answer(replace(report, queue=_place(*found), others=others))
+    report = _with_extender_rejections(report, queued)
     if not queued.held_by:
         return report
     # Its place is taken, by itself: whatever was found out about the nodes is about another pod like it.
-    answer = f"{pod.key} has a place on {queued.node} and is held there by {_named(queued.held_by)} (Permit)."
-    return Report(
+    held = Report(
         pod=report.pod,
-        answer=answer,
+        answer="",
         fits=True,
         scheduler=report.scheduler,
         nodes=report.nodes,
         held_by=queued.held_by,
+        held_on=queued.node,
         queue=report.queue,
         others=others,
         unserved=report.unserved,
         skipped=report.skipped,
     )
+    return with_answer(held)
 
 
-def _with_refusals(report: Report, queued: QueuedPodReport) -> Report:
+def _with_extender_rejections(report: Report, queued: QueuedPodReport) -> Report:
     """What was said by extenders, who are not asked for the sake of a report."""
-    if not queued.refusals:
+    if not queued.rejected_nodes:
         return report
     groups = tuple(
         RejectionGroup(
             plugin=one.extender,
-            code="RefusedByExtender",
+            code="RejectedByExtender",
             message=one.message or "no reason given",
             nodes=one.nodes,
             examples=one.examples,
             preemption_may_help=not one.is_unresolvable,
         )
-        for one in sorted(queued.refusals, key=lambda one: (-one.nodes, one.extender, one.message))
+        for one in sorted(queued.rejected_nodes, key=lambda one: (-one.nodes, one.extender, one.message))
     )
-    count = sum(group.nodes for group in groups)
-    nodes = "1 node" if count == 1 else f"{count} nodes"
-    answer = f"{report.answer} In its last attempt extenders refused {nodes}: {groups[0].message}."
-    return replace(report, answer=answer, refused=groups)
+    return with_answer(replace(report, rejected_by_extenders=groups))
 
 
 def with_siblings(report: Report, pod: Pod, siblings: Collection[Pod], workload: str) -> Report:
@@ -68,31 +66,47 @@ def with_siblings(report: Report, pod: Pod, siblings: Collection[Pod], workload:
     return replace(report, others=OthersWaiting(alike, alike, workload))
 
 
-def queue_place(report: QueueReport, uid: str) -> dict[str, Any]:
-    """What the scheduler's own queue says of the pod; empty if it is not in it."""
+def queue_place(report: QueueReport, uid: str) -> QueuePlace | None:
+    """What the scheduler's own queue says of the pod, or of the group of which it is a member; None if nothing."""
     found = _find(report, uid)
-    return {} if found is None else _facts(*found)
+    return None if found is None else _place(*found)
+
+
+def group_place(report: QueueReport, key: str) -> QueuePlace | None:
+    """What the queue says of the group of this key."""
+    for part, entries in report.parts().items():
+        for entry in entries:
+            if entry.kind == "PodGroup" and f"{entry.namespace}/{entry.name}" == key:
+                return _place(part, entry)
+    for one in report.in_flight:
+        # In its cycle the group is there by its members only.
+        if one.pod_group and f"{one.namespace}/{one.pod_group}" == key and not one.is_binding:
+            return _place("in flight", one)
+    return None
 
 
 def _find(report: QueueReport, uid: str) -> tuple[str, QueuedPodReport] | None:
-    return next(((part, pod) for part, pods in report.parts().items() for pod in pods if pod.uid == uid), None)
+    for part, pods in report.parts().items():
+        for pod in pods:
+            if pod.uid == uid or any(member.uid == uid for member in pod.members):
+                return part, pod
+    return None
 
 
-def _facts(part: str, pod: QueuedPodReport) -> dict[str, Any]:
-    facts: dict[str, Any] = {
-        "place": "error backoff" if pod.is_error else part,
-        "since": f"{go_duration(round(pod.waiting_seconds))} ago",
-        "attempts": pod.attempts,
-    }
-    if pod.backoff_seconds > 0:
-        facts["backoff left"] = go_duration(round(pod.backoff_seconds, 1))
-    if pod.rejectors:
-        facts["waits for events of"] = ", ".join(pod.rejectors)
-    if pod.gated_by:
-        facts["gated by"] = pod.gated_by
-    if pod.held_by:
-        facts["held by (Permit)"] = ", ".join(pod.held_by)
-    return facts
+def _place(part: str, pod: QueuedPodReport) -> QueuePlace:
+    return QueuePlace(
+        place=part,
+        waiting_seconds=pod.waiting_seconds,
+        attempts=pod.attempts,
+        backoff_seconds=pod.backoff_seconds,
+        is_error=pod.is_error,
+        last_error=pod.message if pod.is_error and pod.kind == "Pod" and not pod.rejectors else "",
+        waits_for_time=pod.kind == "PodGroup" and part == "backoff",
+        rejectors=pod.rejectors,
+        gated_by=pod.gated_by,
+        held_by=pod.held_by,
+        asked=pod.asked,
+    )
 
 
 def _others(queue: QueueReport, pod: QueuedPodReport, siblings: set[str], workload: str) -> OthersWaiting | None:
@@ -111,7 +125,3 @@ def _others(queue: QueueReport, pod: QueuedPodReport, siblings: set[str], worklo
 
 def _reason(pod: QueuedPodReport) -> tuple[tuple[str, ...], str, tuple[str, ...]]:
     return pod.held_by, pod.gated_by, pod.rejectors
-
-
-def _named(plugins: tuple[str, ...]) -> str:
-    return ("plugin " if len(plugins) == 1 else "plugins ") + ", ".join(plugins)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pilotage.api.group_members import group_key
 from pilotage.cluster.state import Cluster
 from pilotage.model import Pod, shared_spec
 from pilotage.model.frozen_map import FrozenMap
+from pilotage.model.suggestions import suggestion
 from pilotage.model.workloads import PodTemplate
 
 _KINDS = {
@@ -21,10 +23,53 @@ _KINDS = {
     "job": "Job",
     "jobs": "Job",
 }
+_GROUP_WORDS = ("podgroup", "podgroups", "pg")
 
 
 class UnknownSubject(LookupError):
     """There is no such object; the text says what there is."""
+
+
+def group_subject(cluster: Cluster, text: str, namespace: str) -> str:
+    """The key of the group that `podgroup/NAME` names; "" if the text is about something else.
+
+    UnknownSubject if there is none of that name and no pod waits for it.
+    """
+    if not is_about_group(text):
+        return ""
+    name = text.rpartition("/")[2]
+    key = f"{namespace}/{name}"
+    known = cluster.objects("PodGroup")
+    if key in known or any(group_key(pod) == key for pod in cluster.objects("Pod").values()):
+        return key
+    if (skipped := cluster.skipped.about("PodGroup", key)) is not None:
+        raise UnknownSubject(skipped.sentence)
+    if "PodGroup" not in cluster.kinds.keys:
+        raise UnknownSubject("pod groups are not looked at: the feature gate GenericWorkload is off")
+    near = suggestion(name, [group.name for group in known.values() if group.namespace == namespace])
+    raise UnknownSubject(
+        f'podgroup "{name}" not found in namespace "{namespace}"{near or _others(cluster, "PodGroup")}'
+    )
+
+
+def is_about_group(text: str) -> bool:
+    """Whether the text names a pod group."""
+    prefix, slash, _ = text.rpartition("/")
+    return bool(slash) and prefix.lower() in _GROUP_WORDS
+
+
+def job_named(text: str, pod: Pod) -> str:
+    """The job that `text` names or that owns the pod, or the pod or group that is queued itself; "" if none."""
+    prefix, _, name = text.rpartition("/")
+    if _KINDS.get(prefix.lower()) == "Job":
+        return name
+    owner = pod.controller
+    if owner is not None and owner.kind == "Job":
+        return owner.name
+    # A scheduler that queues no workloads does without the whole package.
+    from pilotage.jobs.adapters.plain_pods import group_of, takes_part
+
+    return (group_of(pod) or pod.name) if takes_part(pod) else ""
 
 
 def find_subject(cluster: Cluster, text: str, namespace: str) -> Pod:
@@ -32,7 +77,7 @@ def find_subject(cluster: Cluster, text: str, namespace: str) -> Pod:
     prefix, slash, name = text.rpartition("/")
     kind = _KINDS.get(prefix.lower()) if slash else "Pod"
     if kind is None:
-        raise UnknownSubject(f'"{prefix}" is no kind that has pods; say pod/, deploy/, rs/, sts/ or job/')
+        raise UnknownSubject(f'"{prefix}" is no kind that has pods; say pod/, deploy/, rs/, sts/, job/ or podgroup/')
     key = f"{namespace}/{name}"
     found = cluster.objects(kind).get(key)
     if found is None and (skipped := cluster.skipped.about(kind, key)) is not None:
@@ -42,7 +87,9 @@ def find_subject(cluster: Cluster, text: str, namespace: str) -> Pod:
     ):
         return waiting[0]
     if found is None:
-        raise UnknownSubject(f'{kind.lower()} "{name}" not found in namespace "{namespace}"{_others(cluster, kind)}')
+        near = suggestion(name, [one.name for one in cluster.objects(kind).values() if one.namespace == namespace])
+        others = near or _others(cluster, kind)
+        raise UnknownSubject(f'{kind.lower()} "{name}" not found in namespace "{namespace}"{others}')
     if isinstance(found, Pod):
         return found
     waiting = _pending_pods(cluster, _owners(cluster, found.uid), namespace)

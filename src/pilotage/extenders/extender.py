@@ -19,6 +19,7 @@ from msgspec import Struct
 from pilotage.api.preemption import Candidate
 from pilotage.clock import Clock
 from pilotage.config.kinds import ExtenderConfiguration
+from pilotage.escaping import visible
 from pilotage.model import Node, Pod
 from pilotage.observe.metrics import Metrics
 
@@ -30,9 +31,11 @@ _MOST_SCORE: Final = 10
 _MOST_POINTS: Final = 2**53
 """What is added to a node by one extender at most, whatever it says."""
 _KEPT_NODES: Final = 16_384
+_LONGEST_TEXT: Final = 4096
+"""No name is longer, and nobody reads a longer reason."""
 
 JsonOf = Callable[[Any], bytes]
-"""The JSON of a pod or a node, as the API server told it."""
+"""The JSON of a pod or a node, as the API server sent it."""
 
 
 class ExtenderError(Exception):
@@ -45,10 +48,10 @@ class ExtenderTimeout(ExtenderError):
     outcome = "timeout"
 
 
-class ExtenderRefusal(ExtenderError):
+class CallRejected(ExtenderError):
     """It answered, and said no."""
 
-    outcome = "refused"
+    outcome = "rejected"
 
 
 class ExtenderTransport(Protocol):
@@ -60,7 +63,11 @@ class ExtenderTransport(Protocol):
     async def close(self) -> None: ...
 
 
-class NodeRefusal(Struct, frozen=True):
+class _UnusableAnswer(ExtenderError):
+    """What came back is no answer to the question; `_call` says whose it is."""
+
+
+class NodeRejection(Struct, frozen=True):
     """An extender does not want the pod on a node."""
 
     extender: str
@@ -73,7 +80,7 @@ class Filtered(Struct, frozen=True):
     """What is left of the nodes that were sent, and why the others are not."""
 
     kept: tuple[str, ...]
-    refused: Mapping[str, NodeRefusal] = msgspec.field(default_factory=dict)
+    rejected: Mapping[str, NodeRejection] = msgspec.field(default_factory=dict)
 
 
 class _Call(Struct, eq=False):
@@ -107,7 +114,7 @@ class Extender:
         self._has_odd_scores = False
 
     def is_interested(self, pod: Pod) -> bool:
-        """Does the pod ask for one of its resources? Without any it is interested in every pod."""
+        """Whether the pod asks for one of its resources. Without any it is interested in every pod."""
         if not self._managed:
             return True
         return any(
@@ -124,24 +131,23 @@ class Extender:
             answer = _object(await self._ask(verb, self._about_nodes(pod, nodes)))
             error = _text(_field(answer, "Error"), "Error")
             if error:
-                raise ExtenderError(error)
+                raise _UnusableAnswer(visible(error))
             filtered = self._filtered(answer, {node.name for node in nodes})
-            call.outcome = "ok" if filtered.kept else "refused"
+            call.outcome = "ok" if filtered.kept else "rejected"
         return filtered
 
     def _filtered(self, answer: Mapping[str, Any], sent: set[str]) -> Filtered:
         kept = tuple(dict.fromkeys(self._kept(answer)))
         for name in kept:
             if name not in sent:
-                raise ExtenderError(
-                    f'extender "{self.name}" claims a filtered node "{name}" which is not found in the input node list'
-                )
-        refused: dict[str, NodeRefusal] = {}
+                claim = f'claims a filtered node "{visible(name)}" which is not found in the input node list'
+                raise ExtenderError(f'extender "{self.name}" {claim}')
+        rejected: dict[str, NodeRejection] = {}
         for key, unresolvable in (("FailedNodes", False), ("FailedAndUnresolvableNodes", True)):
             for name, message in _mapping(_field(answer, key), key).items():
-                refused[name] = NodeRefusal(self.name, _text(message, key), unresolvable)
-        silent = NodeRefusal(self.name, "", unresolvable=True)
-        return Filtered(kept, {name: refused.get(name, silent) for name in sent.difference(kept)})
+                rejected[name] = NodeRejection(self.name, visible(_text(message, key)), unresolvable)
+        silent = NodeRejection(self.name, "", unresolvable=True)
+        return Filtered(kept, {name: rejected.get(name, silent) for name in sent.difference(kept)})
 
     async def prioritize(self, pod: Pod, nodes: Sequence[Node]) -> dict[str, int]:
         """Points by node, to be added to those of the plugins."""
@@ -171,7 +177,7 @@ class Extender:
         with self._call(verb) as call:
             answer = _object(await self._ask(verb, msgspec.json.encode(body)))
             victims = {name: _victims(value) for name, value in _mapping(_field(answer, key), key).items()}
-            call.outcome = "ok" if victims else "refused"
+            call.outcome = "ok" if victims else "rejected"
         return victims
 
     async def bind(self, pod: Pod, node_name: str) -> None:
@@ -181,7 +187,7 @@ class Extender:
             answer = _object(await self._ask(verb, msgspec.json.encode(body)))
             error = _text(_field(answer, "Error"), "Error")
             if error:
-                raise ExtenderRefusal(error)
+                raise CallRejected(f"extender {self.name}: {visible(error)}")
 
     async def close(self) -> None:
         await self._transport.close()
@@ -203,10 +209,12 @@ class Extender:
             yield call
         except ExtenderError as error:
             call.outcome = error.outcome
-            if not self._is_failing and not isinstance(error, ExtenderRefusal):
+            if not self._is_failing and not isinstance(error, CallRejected):
                 self._is_failing = True
                 means = "it is passed over" if self.configuration.ignorable else "its pods back off"
                 log.warning("extender fails, %s: extender=%s verb=%s error=%s", means, self.name, verb, error)
+            if isinstance(error, _UnusableAnswer):
+                raise ExtenderError(f"extender {self.name}: {error}") from error
             raise
         else:
             if self._is_failing:
@@ -268,10 +276,12 @@ def _first_json(content: bytes) -> Any:
     try:
         text = content.decode().lstrip()
         if not text:
-            raise ExtenderError("EOF")
+            raise _UnusableAnswer("the answer is empty (EOF)")
         return json.JSONDecoder().raw_decode(text)[0]
-    except (ValueError, RecursionError) as error:
-        raise ExtenderError(f"the answer is no JSON: {' '.join(str(error).split())}") from error
+    except RecursionError as error:
+        raise _UnusableAnswer("the answer is nested too deeply") from error
+    except ValueError as error:
+        raise _UnusableAnswer(f"the answer is no JSON: {' '.join(str(error).split())}") from error
 
 
 def _field(answer: Mapping[str, Any], key: str) -> Any:
@@ -293,7 +303,7 @@ def _sequence(value: Any, what: str) -> Sequence[Any]:
 
 
 def _text(value: Any, what: str) -> str:
-    return "" if value is None else _typed(value, str, what, "a string")
+    return "" if value is None else str(_typed(value, str, what, "a string"))[:_LONGEST_TEXT]
 
 
 def _number(value: Any, what: str) -> int:
@@ -303,7 +313,7 @@ def _number(value: Any, what: str) -> int:
 def _typed(value: Any, wanted: type, what: str, in_words: str) -> Any:
     if isinstance(value, wanted) and not (isinstance(value, bool) and wanted is int):
         return value
-    raise ExtenderError(f"the answer cannot be used: expected {in_words} as {what}, got {value!r:.100}")
+    raise _UnusableAnswer(f"the answer cannot be used: expected {in_words} as {what}, got {value!r:.100}")
 
 
 def _victims(value: Any) -> tuple[tuple[str, ...], int]:

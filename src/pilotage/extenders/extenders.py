@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from pilotage.api.preemption import Candidate, VictimPolicy
-from pilotage.extenders.extender import Extender, ExtenderError, Filtered, NodeRefusal, Victims
+from pilotage.extenders.extender import Extender, ExtenderError, Filtered, NodeRejection, Victims
 from pilotage.model import Node, Pod
 from pilotage.observe.metrics import Metrics
 
@@ -37,7 +37,7 @@ class NodesQuestion(Struct, frozen=True):
 
 
 class VictimsQuestion(Struct, frozen=True):
-    """Which of these candidates are left for preemption?"""
+    """Return those of these candidates that are left for preemption."""
 
     pod: Pod
     candidates: Sequence[Candidate]
@@ -128,7 +128,7 @@ class Extenders:
         return replace(advice, nodes=filtered, points=points)
 
     async def _filter(self, pod: Pod, nodes: Sequence[Node]) -> Filtered:
-        refused: dict[str, NodeRefusal] = {}
+        rejected: dict[str, NodeRejection] = {}
         for one in self.all:
             if not nodes or not one.configuration.filter_verb or not one.is_interested(pod):
                 continue
@@ -138,10 +138,10 @@ class Extenders:
                 if not one.configuration.ignorable:
                     raise
                 continue
-            refused.update(answer.refused)
+            rejected.update(answer.rejected)
             by_name = {node.name: node for node in nodes}
             nodes = [by_name[name] for name in answer.kept]
-        return Filtered(tuple(node.name for node in nodes), refused)
+        return Filtered(tuple(node.name for node in nodes), rejected)
 
     async def _score(self, pod: Pod, nodes: Sequence[Node]) -> Points:
         """All of them at the same time; who fails says nothing."""

@@ -1,6 +1,7 @@
 """How an extender is reached over HTTP: TLS as its configuration says, proxies as the environment says.
 
-Calls share connections that are kept alive. Redirects are not followed: an answer other than 200 is an error.
+Calls share connections that are kept alive. Redirects are not followed: an answer other than 200 is an error. What is
+answered is bounded: the nodes that were sent may come back, with a word about each.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from pilotage.kube.transport import TransportError
 log = logging.getLogger(__name__)
 
 _IDLE_SECONDS = 90.0
+_MOST_BYTES = 4 << 20
+"""What an answer may be longer than twice the question."""
 
 
 class HttpExtender:
@@ -37,16 +40,16 @@ class HttpExtender:
         self._name = shown_name(configuration.url_prefix).rstrip("/")
         given = configuration.tls_config or ExtenderTLSConfig()
         origin = f"extender {self._name}"
-        authority = _source(given.ca_data, given.ca_file, "tlsConfig.caFile", clock)
+        authority = _source(given.ca_data, given.ca_file, f"{origin}: tlsConfig.caFile", clock)
         is_unverified = configuration.enable_https and authority is None
         if is_unverified and not given.insecure and urlsplit(configuration.url_prefix).scheme == "https":
             log.warning(
                 "the certificate of an extender is not verified, give tlsConfig a caFile: extender=%s", self._name
             )
         tls = TlsSettings(authority, given.insecure or is_unverified, given.server_name or None)
-        certificate = _source(given.cert_data, given.cert_file, "tlsConfig.certFile", clock)
-        key = _source(given.key_data, given.key_file, "tlsConfig.keyFile", clock)
-        # What cannot be read is told at the start, and not for the first pod.
+        certificate = _source(given.cert_data, given.cert_file, f"{origin}: tlsConfig.certFile", clock)
+        key = _source(given.key_data, given.key_file, f"{origin}: tlsConfig.keyFile", clock)
+        # What cannot be read is reported at the start, and not for the first pod.
         pair = (certificate.read(), key.read()) if certificate is not None and key is not None else (None, None)
         TlsContexts(tls, origin).context_for(Identity(None, *pair))
         connection = Connection(
@@ -57,12 +60,18 @@ class HttpExtender:
             proxies=Proxies(environ=os.environ),
         )
         settings = HttpSettings(idle_seconds=_IDLE_SECONDS, connect_seconds=self._seconds, peer="extender")
-        self._transport = HttpTransport(connection, settings, fence=None if fence is None else _telling(fence))
+        self._transport = HttpTransport(connection, settings, fence=None if fence is None else _checked(fence))
 
     async def post(self, verb: str, body: bytes) -> tuple[int, bytes]:
         try:
             async with asyncio.timeout(self._seconds):
-                answer = await self._transport.request("POST", f"/{verb}", body=body, timeout_seconds=2 * self._seconds)
+                answer = await self._transport.request(
+                    "POST",
+                    f"/{verb}",
+                    body=body,
+                    timeout_seconds=2 * self._seconds,
+                    most_bytes=_MOST_BYTES + 2 * len(body),
+                )
         except TimeoutError as error:
             raise ExtenderTimeout(f"POST {self._name}/{verb}: timeout: no answer within {self._seconds:g} s") from error
         except TransportError as error:
@@ -79,7 +88,7 @@ def _source(data: str, file: str, field: str, clock: Clock) -> Source | None:
     return WatchedFile(Path(file), field, clock) if file else None
 
 
-def _telling(fence: Fence) -> Fence:
+def _checked(fence: Fence) -> Fence:
     """A call that is not made has failed like any other."""
 
     def check() -> None:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
+
+from msgspec import Struct
 
 from pilotage.api.state import CycleState
 from pilotage.cluster.node_table import ClusterNodeTable
@@ -54,8 +55,7 @@ class RowChanges:
         return nodes.structure, nodes.mark, nodes.renewals.mark, self._nominations.log.mark
 
 
-@dataclass(slots=True, eq=False)
-class _Entry(Generic[T]):
+class _Entry(Struct, Generic[T], eq=False):
     versions: Hashable
     changes: RowChanges
     content: T

@@ -17,7 +17,7 @@ from pilotage.api.results import Pending, Reason, Reject, Rejection
 from pilotage.api.table import Mask
 
 MOST_REASONS: Final = 100
-"""So many reasons of one plugin are told of one node; the others are counted."""
+"""So many reasons of one plugin are given for one node; the others are counted."""
 
 _NONE: Final = -1
 

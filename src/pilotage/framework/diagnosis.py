@@ -8,10 +8,11 @@ Counting is done on masks and columns: nothing is formatted per node.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from pilotage.api.results import Pending, Reason, Reject, Rejection
@@ -24,8 +25,7 @@ _LONGEST_LIST: Final = 15 * 1024
 """Bytes. Two such lists, of Filter and of preemption, fit into a condition's message (32 KiB)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rejected:
+class Rejected(Struct, frozen=True):
     """A plugin's rejection together with its name."""
 
     plugin: str
@@ -36,8 +36,7 @@ class Rejected:
         return isinstance(self.rejection, Pending)
 
 
-@dataclass(frozen=True, slots=True)
-class RejectedRows:
+class RejectedRows(Struct, frozen=True):
     """The nodes that one plugin rejected for one reason."""
 
     plugin: str
@@ -46,8 +45,7 @@ class RejectedRows:
     is_pending: bool = False
 
 
-@dataclass(slots=True)
-class Diagnosis:
+class Diagnosis(Struct, eq=False):
     """Everything known about why no node was feasible."""
 
     node_names: Sequence[str]
@@ -79,8 +77,10 @@ class Diagnosis:
 
     def limit_to(self, rows: Mask) -> None:
         """Say it of these nodes only: no others were looked at."""
+        plugins = self._plugins()
         self.node_names = [self.node_names[row] for row in rows.nonzero()[0].tolist()]
-        self.masks = [replace(rejection, rows=rejection.rows[rows]) for rejection in self.masks]
+        limited = [replace(rejection, rows=rejection.rows[rows]) for rejection in self.masks]
+        self.masks = [rejection for rejection in limited if rejection.rows.any()]
         if self.counts:
             self.codes = self.codes[rows]
             found = np.bincount(self.codes[self.codes >= 0], minlength=1)
@@ -89,6 +89,13 @@ class Diagnosis:
                 for number, rejected, _ in self.counts
                 if number < len(found) and found[number]
             ]
+        elsewhere = plugins - self._plugins()
+        self.rejectors -= elsewhere
+        self.pending -= elsewhere
+
+    def _plugins(self) -> set[str]:
+        """Those that rejected nodes."""
+        return {one.plugin for one in self.masks} | {rejected.plugin for _, rejected, _ in self.counts}
 
     def _name(self, plugin: str, is_pending: bool) -> None:
         self.rejectors.add(plugin)
@@ -140,7 +147,7 @@ class Diagnosis:
         return found.nonzero()[0]
 
     def rejection(self, node_name: str) -> Rejection:
-        """Why one node was rejected; without reasons if nobody said."""
+        """Why one node was rejected; without reasons if no plugin gave any."""
         row = self.node_names.index(node_name)
         found = [rejection for rejection in self.rejections() if rejection.rows[row]]
         kind = Pending if any(rejection.is_pending for rejection in found) else Reject
@@ -154,9 +161,9 @@ class Diagnosis:
 def unavailable_text(node_count: int, reason_counts: Mapping[str, int]) -> str:
     """How kube-scheduler sums up why no node will do. Reasons that would make it too long are counted."""
     counts = sorted(f"{count} {message}" for message, count in reason_counts.items())
-    told = _that_fit(counts)
-    if told < len(counts):
-        counts[told:] = [f"and {len(counts) - told} more reasons"]
+    shown = _that_fit(counts)
+    if shown < len(counts):
+        counts[shown:] = [f"and {len(counts) - shown} more reasons"]
     return f"{_head(node_count)} {', '.join(counts)}." if counts else _head(node_count)
 
 

@@ -123,14 +123,13 @@ class PodFilters:
         return self.node_without_pods(row, lower)
 
     def node_without_pods(self, row: int, gone: Iterable[Pod]) -> DryRunNode:
-        """A node without any of these pods."""
+        """A node without any of these pods, some of which may be on other nodes."""
         node = self.node(row)
-        for pod in gone:
-            node.remove(pod)
+        node.remove_all(gone)
         return node
 
     def pods_on(self, row: int, is_wanted: Callable[[Pod], bool]) -> list[Pod]:
-        """The pods on a node that somebody wants."""
+        """The pods on a node that preemption asks for."""
         return [pod for pod in self._nodes.pods_on(row).values() if is_wanted(pod)]
 
     def lower_pods(self, row: int) -> list[Pod]:
@@ -138,8 +137,11 @@ class PodFilters:
         priority = self.pod.priority
         return [pod for pod in self._nodes.pods_on(row).values() if pod.priority < priority]
 
+    def all_pods(self, row: int) -> Iterable[Pod]:
+        return self._nodes.pods_on(row).values()
+
     def is_too_full(self, row: int, others: Sequence[Pod]) -> bool:
-        """Is it clear from amounts alone that the pod cannot be beside `others`, even without lower priorities?"""
+        """Whether amounts alone show that the pod cannot be beside `others`, even without lower priorities."""
         node = ImaginedNode(self._thinned(row))
         for other in others:
             node.add(other)
@@ -231,6 +233,16 @@ class DryRunNode:
     def remove(self, pod: Pod) -> None:
         """Imagine one pod fewer on the node."""
         self.view.remove(pod)
+        self._run_remove_pod(pod)
+
+    def remove_all(self, pods: Iterable[Pod]) -> None:
+        """Imagine that all these pods go, on this node and on others."""
+        for pod in pods:
+            if pod.node_name == self.view.name:
+                self.view.remove(pod)
+            self._run_remove_pod(pod)
+
+    def _run_remove_pod(self, pod: Pod) -> None:
         for name, plugin in self._filters.extensions:
             try:
                 plugin.remove_pod(self._state, self._filters.pod, pod, self.view)
@@ -265,6 +277,17 @@ class DryRunNode:
         is_rejected = self._filters.is_rejected_for_pods(self.view, self._state) or self._is_rejected_beside(others)
         if is_rejected:
             self.remove(pod)
+        return not is_rejected
+
+    def brings_all_back(self, pods: Sequence[Pod], others: Sequence[Pod]) -> bool:
+        """The same of pods that come back together, on this node and on others, or stay away together."""
+        for pod in pods:
+            if pod.node_name == self.view.name:
+                self.view.add(pod)
+            self._run_add_pod(pod)
+        is_rejected = self.rejection() is not None or self._is_rejected_beside(others)
+        if is_rejected:
+            self.remove_all(pods)
         return not is_rejected
 
     def _is_rejected_beside(self, others: Sequence[Pod]) -> bool:

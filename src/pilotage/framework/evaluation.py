@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
+from typing import Final
 
 import numpy as np
 
@@ -25,9 +26,19 @@ from pilotage.framework.node_sampling import FOUND, NodeSampling
 from pilotage.framework.nominated_pods_filter import NominatedPodsFilter
 from pilotage.framework.profile import Plan, Profile, name_of, plan_for
 from pilotage.framework.rejection_memory import RejectionMemory
-from pilotage.framework.shared_columns import REFUSED, Best, ColumnCache, Ranking, SharedColumns, can_be_ranked, choose
+from pilotage.framework.shared_columns import (
+    HEAP,
+    INFEASIBLE,
+    Best,
+    ColumnCache,
+    Ranking,
+    SharedColumns,
+    can_be_ranked,
+    choose,
+)
 from pilotage.model import Pod
 
+_FEWEST_TO_CHOOSE_FROM: Final = 2
 _NONE_JUDGED: Mapping[int, Rejected] = MappingProxyType({})
 
 
@@ -38,6 +49,7 @@ class Evaluator:
         self, profile: Profile, nodes: ClusterNodeTable, nominations: Nominations, walk: NodeSampling | None = None
     ) -> None:
         self._profile = profile
+        self._ties = HEAP if walk is None else walk.ties
         self._nodes = nodes
         self._nominations = nominations
         self._walk = walk if walk is not None and walk.is_for(profile) else None
@@ -62,11 +74,11 @@ class Evaluator:
         if self._walk is None and not feasible.any():
             return None
         totals = self._totals(state, pod, plan, shared, feasible, allowed)
-        row = choose(totals, self._nodes, state.get(FOUND))
+        row = choose(totals, self._nodes, state.get(FOUND), self._ties)
         return None if row is None else Best(row, int(totals[row]))
 
     def totals(self, state: CycleState, pod: Pod, allowed: Mask | None) -> Scores:
-        """Total score per row, REFUSED where the pod does not fit or the row is not allowed.
+        """Total score per row, INFEASIBLE where the pod does not fit or the row is not allowed.
 
         Totals are for comparing rows: what is the same for all of them may be left out.
         """
@@ -119,6 +131,12 @@ class Evaluator:
                 totals += self._questions.points(state, pod, plugin, raw) * self._profile.weights[name]
         return totals
 
+    def asks_around(self, state: CycleState, pod: Pod) -> bool:
+        """Whether a score looks at more than the pod's class and one node. To be asked after PreFilter."""
+        plan = plan_for(self._profile, pod)
+        self._questions.pre_score(state, pod, plan.fresh_pre_scores, self._nodes)
+        return any(name not in state.skip_score for name, _ in plan.fresh_scores)
+
     def diagnose(
         self,
         state: CycleState,
@@ -151,15 +169,22 @@ class Evaluator:
         fresh = tuple((name, plugin) for name, plugin in plan.fresh_filters if name not in state.skip_filter)
         if not fresh:
             return feasible
-        rows = all_rows = _rows_of(feasible)
+        left = feasible
         for name_and_plugin in fresh:
+            # Of a row that was rejected nothing more is asked: a filter may note what it sees, or fail.
+            rows = _rows_of(left)
             if not len(rows):
                 break
-            # Of a row that was rejected nothing more is asked: a filter may note what it sees, or fail.
             passing = self._questions.passing(state, pod, (name_and_plugin,), self._questions.table_of(rows), rows)
-            if not passing.all():
-                rows = rows[passing]
-        return feasible if rows is all_rows else _mask(rows, len(feasible))
+            if passing.all():
+                continue
+            if len(rows) == len(left):
+                left = passing
+                continue
+            if left is feasible:
+                left = feasible.copy()
+            left[rows[~passing]] = False
+        return left
 
     def _spared(self, state: CycleState, pod: Pod, feasible: Mask) -> Mask:
         """Without the rows where the pod fits only because the nominated pods are not there yet."""
@@ -175,18 +200,20 @@ class Evaluator:
     # --- which of them is best ---------------------------------------------------------------------------------
 
     def _ranking(self, shared: SharedColumns, feasible: Mask) -> Ranking | None:
-        """The ranking of the feasible rows, if there is one."""
+        """The ranking of the feasible rows, if there is one: it is worth its while when equal pods come."""
+        if shared.is_new and self._ties.lots is None:
+            return None
         if self._walk is not None or not can_be_ranked(len(self._nodes), self._most_points):
             return None
         if feasible is shared.feasible:
-            return shared.ranking(self._nodes)
-        return shared.narrowed_ranking(self._nodes, feasible)
+            return shared.ranking(self._nodes, self._ties)
+        return shared.narrowed_ranking(self._nodes, feasible, self._ties)
 
     def _best_ranked(
         self, state: CycleState, pod: Pod, plan: Plan, shared: SharedColumns, ranking: Ranking
     ) -> Best | None:
         """The choice among the rows of a ranking."""
-        if len(ranking.rows) < 2 or not (shared.told or plan.asks_fresh_scores):
+        if len(ranking.rows) < _FEWEST_TO_CHOOSE_FROM or not (shared.scored or plan.asks_fresh_scores):
             return ranking.best()
         keys: Scores | None = None
         for points, weight in self._points(state, pod, plan, shared, ranking.rows):
@@ -201,16 +228,19 @@ class Evaluator:
         if self._walk is not None:
             state[FOUND] = found = self._walk.find(self._profile, feasible, allowed)
             feasible = _mask(found, len(self._nodes))
-        rows = _rows_of(feasible)
-        totals = np.full(len(self._nodes), REFUSED, dtype=np.int64)
-        totals[rows] = self._sums(state, pod, plan, shared, rows)
+        totals = shared.fixed.copy()
+        if shared.scored or plan.asks_fresh_scores:
+            rows = _rows_of(feasible)
+            at = slice(None) if len(rows) == len(totals) else rows
+            for points, weight in self._points(state, pod, plan, shared, rows):
+                totals[at] += points * weight
+        np.putmask(totals, ~feasible, INFEASIBLE)
         return totals
 
     def _sums(self, state: CycleState, pod: Pod, plan: Plan, shared: SharedColumns, rows: Rows) -> Scores:
         scores = _picked(shared.fixed, rows)
-        if len(rows) > 1:
-            for points, weight in self._points(state, pod, plan, shared, rows):
-                scores += points * weight
+        for points, weight in self._points(state, pod, plan, shared, rows):
+            scores += points * weight
         return scores
 
     def _points(
@@ -218,11 +248,14 @@ class Evaluator:
     ) -> Iterator[tuple[Scores, int]]:
         """Points of the feasible rows that are not in the shared sum, with their weight.
 
-        Raw scores that are all 0 normalise to equal points, which cannot change the choice: they are left out.
+        Raw scores that are all 0 normalise to equal points, which cannot change the choice: they are left out. Where
+        there is no choice nobody is asked.
         """
+        if len(rows) < _FEWEST_TO_CHOOSE_FROM:
+            return
         weights = self._profile.weights
-        for name, plugin in plan.shared_scores if shared.told else ():
-            if name in shared.told:
+        for name, plugin in plan.shared_scores if shared.scored else ():
+            if name in shared.scored:
                 raw = _picked(shared.raw[name], rows)
                 yield self._questions.points(state, pod, plugin, raw), weights[name]
         if not plan.asks_fresh_scores:

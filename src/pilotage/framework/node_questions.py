@@ -1,6 +1,6 @@
 """Asking one Filter or Score plugin about many nodes.
 
-A plugin is written in columns or per node; whoever asks here need not know. Everything that a plugin raises, and every
+A plugin is written in columns or per node; the caller need not know. Everything that a plugin raises, and every
 answer of the wrong shape, becomes a `PluginError` that names it.
 """
 

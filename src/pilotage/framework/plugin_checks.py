@@ -66,7 +66,7 @@ def _idle_problems(cls: type[Plugin]) -> Iterator[Problem]:
     for part, wholes in _PART_OF.items():
         if issubclass(cls, part) and not issubclass(cls, wholes):
             names = " or ".join(whole.__name__ for whole in wholes)
-            message = f"{cls.__name__} derives from {part.__name__} without {names}: nobody would ever call it"
+            message = f"{cls.__name__} derives from {part.__name__} without {names}: it would never be called"
             yield Problem(line, "", f"{message}; derive from {names} too")
     kinds: object = cls.raw_kinds
     if isinstance(kinds, str) or not isinstance(kinds, Iterable) or not all(isinstance(kind, str) for kind in kinds):

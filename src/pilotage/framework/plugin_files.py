@@ -16,11 +16,12 @@ import re
 import sys
 import traceback
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import Final
+
+from msgspec import Struct
 
 import pilotage.api
 from pilotage.api import points
@@ -41,8 +42,7 @@ class PluginFileError(ConfigError):
     """A file, package or class that cannot be used as a plugin: every problem with its line and the way out."""
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedPlugin:
+class LoadedPlugin(Struct, frozen=True):
     """A plugin class, where it comes from, in words, and the hash of the file that it was defined in."""
 
     cls: type[Plugin]
@@ -98,7 +98,7 @@ def installed_plugins() -> list[LoadedPlugin]:
 
 
 def given_plugins(plugins: Iterable[type[Plugin] | LoadedPlugin]) -> list[LoadedPlugin]:
-    """Classes from somebody's own program, checked like those of a file, which may be among them."""
+    """Classes from the user's own program, checked like those of a file, which may be among them."""
     return [plugin if isinstance(plugin, LoadedPlugin) else _given(plugin) for plugin in plugins]
 
 
@@ -221,7 +221,7 @@ def _installed(entry: EntryPoint) -> LoadedPlugin:
 
 
 def _digest_of_module(cls: type[Plugin]) -> str:
-    """Of the file that defines the class; the rest of a package is the business of whoever installed it."""
+    """Of the file that defines the class; the rest of a package is the business of the user who installed it."""
     file = getattr(sys.modules.get(cls.__module__), "__file__", None)
     try:
         return hashlib.sha256(Path(file).read_bytes()).hexdigest() if file else ""

@@ -2,7 +2,7 @@
 
 A measured cycle takes about twice as long as another: some of the calls cost less than looking at the clock around
 them. So a busy scheduler measures one cycle in thousands and a quiet one all of them, which costs neither much. The
-state of a cycle that is measured has a timer; whoever calls plugins looks for it once per point, not once per node.
+state of a cycle that is measured has a timer; code that calls plugins looks for it once per point, not once per node.
 PreEnqueue, PreBind, Bind and PostBind are not part of a cycle: there the point as a whole is measured, of the last
 three every time.
 
@@ -15,8 +15,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Set
-from dataclasses import dataclass
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
+
+from msgspec import Struct
 
 from pilotage.api.results import Nominate, Pending, Reject, Skip, Wait
 from pilotage.api.state import CycleState
@@ -56,8 +57,7 @@ _Call = tuple[str, str, float, object]
 """Plugin, point, seconds, answer."""
 
 
-@dataclass(slots=True)
-class _Searches:
+class _Searches(Struct):
     """How often the same plugins had something to say, and whether a node was found."""
 
     skip_filter: frozenset[str]
@@ -86,7 +86,7 @@ class CycleTimer:
         return self._with_nested_calls(timed) if method == "post_filter" else timed
 
     def _timed_call(self, plugin: str, point: str, call: Callable[..., Any], *, is_filter: bool) -> Callable[..., Any]:
-        """That a filter rejects a node is no failure of the point: what counts is that the plugin could tell."""
+        """That a filter rejects a node is no failure of the point: what counts is that the plugin could answer."""
         now, note = self._now, self.calls.append
 
         def timed(*args: Any) -> Any:
@@ -96,8 +96,8 @@ class CycleTimer:
                 answer = call(*args)
                 return answer
             finally:
-                told = None if is_filter and answer is not _FAILED else answer
-                note((plugin, point, now() - started, told))
+                result = None if is_filter and answer is not _FAILED else answer
+                note((plugin, point, now() - started, result))
 
         return timed
 
@@ -160,9 +160,9 @@ class PluginMeter:
             return work(state, *args, **kwargs)
         finally:
             state.timer = None
-            self._tell(timer)
+            self._observe(timer)
 
-    def _tell(self, timer: CycleTimer) -> None:
+    def _observe(self, timer: CycleTimer) -> None:
         calls, every = timer.calls, (*timer.calls, *timer.nested_calls)
         for (plugin, point), (seconds, status) in _summed(((p, at), s, a) for p, at, s, a in every).items():
             self._metrics.plugin_execution_duration_seconds.observe(seconds, plugin, point, status)
@@ -198,7 +198,7 @@ class PluginMeter:
     # --- who was asked -----------------------------------------------------------------------------------------
 
     def note_evaluated(self, state: CycleState, is_placed: bool) -> None:
-        """A cycle has searched for a node; its state tells who had nothing to say."""
+        """A cycle has searched for a node; its state says which plugins had nothing to say."""
         skip_filter, skip_score = state.skip_filter, state.skip_score
         for search in self._searches:
             if search.is_like(skip_filter, skip_score, is_placed):

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct
 
 from pilotage.api.plugin import Plugin
 from pilotage.config import obsolete
@@ -27,20 +28,19 @@ _MAX_NODE_SCORE: Final = 100
 _MAX_TOTAL_SCORE: Final = 2**63 - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Catalog:
+class Catalog(Struct, frozen=True):
     """The plugins that there are, and which of them are on by default."""
 
     registry: Registry
     defaults: Sequence[PluginRef]
     """The default multiPoint list."""
     added: Sequence[PluginRef] = ()
-    """Plugins that somebody loaded and no configuration names: they come last in multiPoint, whatever is disabled."""
+    """Plugins that were loaded and that no configuration names: they come last in multiPoint, whatever is disabled."""
     not_built_yet: frozenset[str] = frozenset()
     """Plugins of kube-scheduler that may be named but do nothing here."""
-    args_types: Mapping[str, type] = field(default_factory=dict)
+    args_types: Mapping[str, type] = {}
     """Arguments of plugins whose classes do not declare them (yet)."""
-    switched_off: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    switched_off: Mapping[str, Mapping[str, str]] = {}
     """Per plugin the arguments that must not be given, with the feature gate that is off."""
 
     def args_type(self, name: str) -> type | None:
@@ -51,8 +51,7 @@ class Catalog:
         return [*self.registry, *sorted(self.not_built_yet)]
 
 
-@dataclass(frozen=True, slots=True)
-class EnabledPlugins:
+class EnabledPlugins(Struct, frozen=True):
     """The plugins of a profile."""
 
     plugins: tuple[str, ...]
@@ -70,7 +69,7 @@ def lay_out(profile: ProfileConfiguration, catalog: Catalog, problems: list[Prob
     named = [*multi_point, *(ref for point in SPECIFIC_POINTS for ref in sets[point].enabled)]
     weights = table.weights([*sets["score"].enabled, *multi_point])
     table.check_numbers(points)
-    table.tell_lost_points(points, [ref.name for ref in multi_point])
+    table.report_lost_points(points, [ref.name for ref in multi_point])
     return EnabledPlugins(tuple(dict.fromkeys(ref.name for ref in named)), points, weights)
 
 
@@ -113,6 +112,10 @@ class _Table:
                 self._already_registered(ref, point)
             else:
                 spread.append(ref.name)
+        if point == "placementGenerate":
+            # There can be one only: one that was loaded takes the place of the default one.
+            added = [name for name in spread if any(ref.name == name for ref in self._catalog.added)]
+            spread = added or spread
         everywhere = {ref.name for ref in multi_point}
         overriding = [name for name in own if name in everywhere]
         return (*overriding, *spread, *(name for name in own if name not in everywhere))
@@ -144,12 +147,18 @@ class _Table:
         if len(sorting) != 1:
             self._reject_profile(
                 f'only one queue sort plugin required for profile with scheduler name "{name}", '
-                f"but got {len(sorting)}{_listed(sorting)}"
+                f"but got {len(sorting)}{_listed('queueSort', sorting)}"
+            )
+        generating = points["placementGenerate"]
+        if len(generating) > 1:
+            self._reject_profile(
+                f'at most one placement generate plugin is allowed for profile with scheduler name "{name}", '
+                f"but got {len(generating)}{_listed('placementGenerate', generating)}"
             )
         if not points["bind"]:
             self._reject_profile(f'at least one bind plugin is needed for profile with scheduler name "{name}"')
 
-    def tell_lost_points(self, points: Mapping[str, Sequence[str]], everywhere: Collection[str]) -> None:
+    def report_lost_points(self, points: Mapping[str, Sequence[str]], everywhere: Collection[str]) -> None:
         """A plugin that is named at some points only does not run at its others: that is easily overlooked."""
         defaults = {ref.name for ref in self._catalog.defaults}
         for name in dict.fromkeys(self._named_at(SPECIFIC_POINTS)):
@@ -215,5 +224,5 @@ def unknown_plugin(profile: str, name: str, catalog: Catalog) -> str:
     return f'profile "{profile}": unknown plugin "{name}"{hint}'
 
 
-def _listed(names: Sequence[str]) -> str:
-    return f" ({', '.join(names)}: disable what is too many under plugins.queueSort)" if names else ""
+def _listed(point: str, names: Sequence[str]) -> str:
+    return f" ({', '.join(names)}: disable what is too many under plugins.{point})" if names else ""

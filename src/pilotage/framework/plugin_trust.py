@@ -1,4 +1,4 @@
-"""Who else could change the file of a plugin? It runs with all rights of the scheduler, so nobody may.
+"""Check that no one else could change the file of a plugin, as it runs with all rights of the scheduler.
 
 A file is trusted if only root and the user of this process can write it, its directory (modules beside a plugin can be
 imported by it) and what leads there. Files of a read-only file system, such as a mounted ConfigMap, cannot be written
@@ -51,7 +51,7 @@ def _of_directories(directory: Path) -> Iterator[str]:
             continue
         if _is_foreign(found):
             yield f"its directory {one} belongs to {_user(found.st_uid)}, who could replace it: move it elsewhere"
-        # Above, a directory such as /tmp is all right: in it nobody can rename what belongs to others.
+        # Above, a directory such as /tmp is all right: in it no one can rename what belongs to others.
         elif _others_may_write(found) and (one == directory or not found.st_mode & stat.S_ISVTX):
             yield f"other users may write its directory {one}: chmod go-w that, or move the plugin elsewhere"
 

@@ -1,6 +1,6 @@
 """A profile: the plugins that serve one scheduler name, instantiated once each and sorted into extension points.
 
-It plans whose answers equal pods share. A plugin that signs a pod promises that its Filter and Score look at nothing
+It plans whose answers equal pods share. A plugin that signs a pod asserts that its Filter and Score look at nothing
 but the signed part of the pod and one node. The answers of such plugins are kept as columns per signature and only the
 rows of changed nodes are asked for again. The other plugins are asked anew for every pod. The split is made once per
 pod class.
@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pilotage.api import points
 from pilotage.api.plugin import RAISED, Plugin
@@ -26,6 +28,7 @@ from pilotage.framework.plugin_args import arguments_of
 from pilotage.framework.profile_spec import PluginChoice, ProfileRecipe
 from pilotage.framework.registry import Registry
 from pilotage.model import Pod, PodSpec
+from pilotage.model.pod_stand_in import stand_in
 
 P = TypeVar("P")
 
@@ -33,6 +36,8 @@ Named = tuple[tuple[str, Plugin], ...]
 """Plugins with their names."""
 
 _KEPT_PLANS = 64
+_SIGNED_BY_VALUE = frozenset(["name", "uid", "annotations", "owner_references"])
+"""Fields that can be compared quickly."""
 
 
 class PlanMemory:
@@ -45,7 +50,7 @@ class PlanMemory:
     __slots__ = ("by_spec", "evaluating", "splits")
 
     def __init__(self) -> None:
-        self.by_spec: WeakKeyDictionary[PodSpec, dict[Hashable, Plan]] = WeakKeyDictionary()
+        self.by_spec: WeakKeyDictionary[PodSpec, dict[Hashable, Plan | Further]] = WeakKeyDictionary()
         """By what else of a pod is signed."""
         self.splits: dict[frozenset[str], Plan] = {}
         """By the names of the plugins that do not sign; still without a signature."""
@@ -57,7 +62,7 @@ class Profile:
     """Plugin instances in order, and which of them serve which point.
 
     Without `order` every plugin serves all points that it can, in the order of `plugins`; with it, the names in it
-    decide for each point (by the point's name in configuration files), and a point that it lacks is served by nobody.
+    decide for each point (by the point's name in configuration files), and a point that it lacks is not served.
     """
 
     def __init__(
@@ -193,8 +198,7 @@ class ColumnScore(NamedTuple):
     is_final: bool
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Plan:
+class Plan(Struct, frozen=True, eq=False):
     """How to evaluate the nodes for a class of pods."""
 
     signature: Hashable
@@ -217,7 +221,7 @@ class Plan:
 
     @property
     def asks_fresh_scores(self) -> bool:
-        """Is there anybody who must be asked about the feasible nodes for every pod?"""
+        """Whether a plugin must be asked about the feasible nodes for every pod."""
         return bool(self.fresh_scores or self.fresh_pre_scores)
 
 
@@ -258,12 +262,34 @@ def plan_for(profile: Profile, pod: Pod) -> Plan:
     # The spec is shared by pods on different nodes, and by pods that wait for one: the node is not in it.
     key = (pod.namespace, pod.labels, pod.node_name)
     plan = plans.get(key)
-    if plan is None:
-        if len(plans) >= _KEPT_PLANS:
-            # Pods of an Indexed Job or a StatefulSet have labels of their own each.
-            plans.clear()
-        plan = plans[key] = _make_plan(profile, pod)
-    return plan
+    if isinstance(plan, Plan):
+        return plan
+    if plan is not None:
+        known = plans.get((key, plan.of(pod)))
+        if isinstance(known, Plan):
+            return known
+    if len(plans) >= _KEPT_PLANS:
+        # Pods of an Indexed Job or a StatefulSet have labels of their own each.
+        plans.clear()
+    made, further = _make_plan(profile, pod)
+    if further.fields:
+        plans[key] = further
+        plans[key, further.of(pod)] = made
+    else:
+        plans[key] = made
+    return made
+
+
+class Further(NamedTuple):
+    """Plugins sign more of a pod than its namespace, spec, labels and node: these fields."""
+
+    fields: tuple[str, ...]
+
+    def of(self, pod: Pod) -> Hashable:
+        """What they hold, or which version of which pod it is."""
+        if not _SIGNED_BY_VALUE.issuperset(self.fields):
+            return pod.uid, pod.resource_version
+        return tuple([getattr(pod, name) for name in self.fields])
 
 
 def _fragment(plugin: Plugin, pod: Pod) -> Hashable | None:
@@ -276,14 +302,17 @@ def _fragment(plugin: Plugin, pod: Pod) -> Hashable | None:
     return fragment
 
 
-def _make_plan(profile: Profile, pod: Pod) -> Plan:
-    fragments = {name: _fragment(plugin, pod) for name, plugin in _evaluating(profile)}
+def _make_plan(profile: Profile, pod: Pod) -> tuple[Plan, Further]:
+    """The plan of a pod, and what plugins looked at beyond what `plan_for` goes by."""
+    seen = stand_in(pod)
+    fragments = {name: _fragment(plugin, seen) for name, plugin in _evaluating(profile)}
+    further = Further(tuple(sorted(seen.noted - {"node_name"})))
     signature = tuple((name, part) for name, part in fragments.items() if part is not None)
     unsigned = frozenset(name for name, part in fragments.items() if part is None)
     splits = profile.plans.splits
     if unsigned not in splits:
         splits[unsigned] = _split(profile, unsigned)
-    return replace(splits[unsigned], signature=signature)
+    return replace(splits[unsigned], signature=signature), further
 
 
 def _evaluating(profile: Profile) -> Named:

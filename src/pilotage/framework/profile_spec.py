@@ -1,4 +1,4 @@
-"""A configuration becomes recipes: per profile the plugins to instantiate, their arguments, and who serves which point.
+"""Profile specifications from a configuration: the plugins to instantiate, their arguments, and who serves which point.
 
 Everything that can be known before a scheduler exists is checked here, for all profiles at once, so that
 `pilotage config check` and start-up say the same.
@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct
 
 from pilotage.config.decode import FieldPlace
 from pilotage.config.kinds import PluginArguments, ProfileConfiguration, SchedulerConfiguration
@@ -27,8 +29,7 @@ class PluginChoice:
     """An instance of the plugin's `args_type`, or a mapping: decoded if the plugin has such a type, else as it is."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProfileRecipe:
+class ProfileRecipe(Struct, frozen=True):
     """How to make a profile."""
 
     plugins: tuple[PluginChoice, ...]

@@ -81,7 +81,7 @@ class RejectionMemory:
         )
 
     def verdicts(self, state: CycleState, pod: Pod, among: Mask) -> tuple[NDArray[np.int32], Sequence[Rejected]] | None:
-        """Who rejects which of these rows: by row a number (less than 0: nobody), and which rejection it stands for.
+        """Return who rejects which of these rows: by row a number (less than 0: none), and the rejection it stands for.
 
         None if a filter of the pod must be asked for every pod.
         """
@@ -131,7 +131,7 @@ class RejectionMemory:
     def _codes_of(
         self, state: CycleState, pod: Pod, plugin: Plugin, rejections: RejectionCodes, rows: Rows
     ) -> NDArray[np.int32]:
-        """What one plugin says of rows that nobody has rejected so far."""
+        """What one plugin says of rows that no plugin has rejected so far."""
         combined = CombinedReasons(len(rows))
         everywhere = np.ones(len(rows), dtype=np.bool_)
         some, name = self._questions.table_of(rows), name_of(plugin)

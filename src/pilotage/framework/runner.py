@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pilotage.api import points
 from pilotage.api.plugin import RAISED
@@ -34,19 +35,22 @@ _STEPS_PER_PLUGIN: Final = 64
 """What a call of a plugin counts in the budget of the cycle, in steps of a microsecond."""
 
 
-@dataclass(slots=True)
-class PreFilterOutcome:
+class PreFilterOutcome(Struct, eq=False):
     """How PreFilter ended: the rows to look at (None: all), or who rejected the pod altogether."""
 
     allowed: Mask | None = None
     names: frozenset[str] | None = None
     """The node names behind `allowed`; some of them may not exist."""
     rejected: Rejected | None = None
-    restricting: list[str] = field(default_factory=list)
+    restricting: list[str] = []
+
+    def keep_within(self, rows: Mask | None) -> None:
+        """Look at none but these rows (None: all), whatever PreFilter left."""
+        if rows is not None:
+            self.allowed = rows if self.allowed is None else self.allowed & rows
 
 
-@dataclass(frozen=True, slots=True)
-class PostFiltered:
+class PostFiltered(Struct, frozen=True):
     """How PostFilter ended; what was said is in the diagnosis."""
 
     nomination: Nominate
@@ -172,7 +176,9 @@ class Runner:
             else:
                 messages.append(rejection_text(answer))
         diagnosis.post_filter_message = ", ".join(filter(None, messages))
-        return PostFiltered(replace(nomination, rejectors=rejectors), rejected_by)
+        if rejectors != nomination.rejectors:
+            nomination = replace(nomination, rejectors=rejectors)
+        return PostFiltered(nomination, rejected_by)
 
     def placements(self, state: CycleState, group: PodGroup) -> Sequence[Placement]:
         """What the profile's generator offers a group."""
@@ -215,7 +221,8 @@ class Runner:
                 raise PluginError(name, point, f'error in "{name}" {point} plugins: {error_text(error)}') from error
             if isinstance(answer, NominateMembers):
                 return NominateMembers(answer.nodes, ", ".join(filter(None, [*messages, answer.message])))
-            messages.append(rejection_text(_rejection(plugin, point, answer)))
+            if text := rejection_text(_rejection(plugin, point, answer)):
+                messages.append(text)
             if isinstance(answer, Reject) and answer.unresolvable:
                 break
         return messages
@@ -292,7 +299,7 @@ class Runner:
                     tasks.create_task(_pre_bind_beside(plugin, state, pod, node_name), name=f"PreBind of {pod.key}")
         except ExceptionGroup as failures:
             first = failures.exceptions[0]
-            if isinstance(first, _RefusedBeside):
+            if isinstance(first, _RejectedBeside):
                 return first.rejected
             raise first from first.__cause__
         return None
@@ -347,7 +354,7 @@ async def _pre_bind_one(plugin: points.PreBind, state: CycleState, pod: Pod, nod
     return None if rejection is None else Rejected(name_of(plugin), _rejection(plugin, "PreBind", rejection))
 
 
-class _RefusedBeside(Exception):
+class _RejectedBeside(Exception):
     """A rejection among plugins that run side by side: raised, because that is what ends the others."""
 
     def __init__(self, rejected: Rejected) -> None:
@@ -358,7 +365,7 @@ class _RefusedBeside(Exception):
 async def _pre_bind_beside(plugin: points.PreBind, state: CycleState, pod: Pod, node_name: str) -> None:
     rejected = await _pre_bind_one(plugin, state, pod, node_name)
     if rejected is not None:
-        raise _RefusedBeside(rejected)
+        raise _RejectedBeside(rejected)
 
 
 def _timed(state: CycleState, plugin: object, method: str) -> Callable[..., Any]:

@@ -7,7 +7,7 @@ because NumPy's cost per call would exceed that of plain arithmetic.
 The sum of the points is kept ranked, with total and place of every node in one number, so that the largest number is
 the node to take:
 
-    key = total * 2^bits + place            REFUSED where the pod does not fit
+    key = total * 2^bits + place            INFEASIBLE where the pod does not fit
 
 The place says who wins a tie; it depends on which nodes are feasible, not on their totals. After a pod was placed one
 key changes, and the next choice is one look for the maximum. Scores that are asked for every pod are added on top,
@@ -16,17 +16,19 @@ shifted by `bits`, and leave the places alone.
 kube-scheduler puts the feasible nodes into a binary heap by total score and takes the root; ties are therefore not
 random. The root of a heap built bottom-up with strict comparisons is, among the best, the one that comes first in a
 pre-order walk of the tree: a parent beats its children, the left child beats the right one. We compute that directly.
+Simulations may break ties by other rules (`ties`).
 """
 
 from __future__ import annotations
 
+import random
 from collections import OrderedDict
 from collections.abc import Hashable
-from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from pilotage.api import points, table
@@ -41,29 +43,76 @@ from pilotage.framework.node_questions import NodeQuestions, checked, checked_on
 from pilotage.framework.profile import Named, Plan, Profile, timed_plan
 from pilotage.model import Pod
 
-REFUSED = -1
+INFEASIBLE = -1
 """The total of a row on which the pod does not fit."""
 _KEY_BITS = 62
 _KEPT_SIGNATURES = 256
 _FEW_ROWS = 8
+_LOOK_AHEAD = 1024
 
 
-def choose(totals: Scores, nodes: ClusterNodeTable, found: Rows | None = None) -> int | None:
+class Ties(Protocol):
+    """A rule by which ties are broken."""
+
+    def places(self, feasible: Mask, nodes: ClusterNodeTable) -> Scores:
+        """A number from 0 below the number of rows for each: of feasible rows with equal totals, the largest wins."""
+
+    @property
+    def lots(self) -> random.Random | None:
+        """If it draws lots among those whose places are equal, too: with what."""
+
+    def among(self, tied: Rows, totals: Scores, nodes: ClusterNodeTable, found: Rows | None) -> int:
+        """One of these rows, whose totals are equal; `found` lists the feasible ones as a walk came to them."""
+
+
+class HeapTies:
+    """As kube-scheduler breaks them."""
+
+    lots = None
+
+    def places(self, feasible: Mask, nodes: ClusterNodeTable) -> Scores:
+        return heap_places(feasible, nodes)
+
+    def among(self, tied: Rows, totals: Scores, nodes: ClusterNodeTable, found: Rows | None) -> int:
+        return _first_in_heap(tied, totals, nodes, found)
+
+
+HEAP: Final = HeapTies()
+
+
+def choose(totals: Scores, nodes: ClusterNodeTable, found: Rows | None = None, ties: Ties | None = None) -> int | None:
     """The row to take, or None if no row is feasible.
 
-    The feasible nodes are listed in the order of all nodes, or in that of `found`, the walk that came to them.
+    The feasible nodes are listed in the order of all nodes, or in that of `found`, the walk that came to them. Without
+    `ties`, they are broken as kube-scheduler breaks them.
     """
     if not len(totals):
         return None
     best = totals.max()
-    if best == REFUSED:
+    if best == INFEASIBLE:
         return None
     tied = np.flatnonzero(totals == best)
     if len(tied) == 1:
         return int(tied[0])
+    return (ties or HEAP).among(tied, totals, nodes, found)
+
+
+def _first_in_heap(tied: Rows, totals: Scores, nodes: ClusterNodeTable, found: Rows | None) -> int:
+    # The root comes before all others, and where nodes are alike it is among the best.
+    root = _first_feasible(totals, nodes) if found is None else found.item(0)
+    if totals[root] == totals[tied[0]]:
+        return root
     walk = heap_walk(len(totals))
     ranks = _feasible_rank(totals, tied, nodes) if found is None else _rank_in(found, tied, len(totals))
     return int(tied[walk[ranks].argmin()])
+
+
+def _first_feasible(totals: Scores, nodes: ClusterNodeTable) -> int:
+    """The row that comes first in the list of feasible nodes; there is one."""
+    order, begin = nodes.order, 0
+    while not (feasible := totals[order[begin : begin + _LOOK_AHEAD]] != INFEASIBLE).any():
+        begin += _LOOK_AHEAD
+    return order.item(begin + int(feasible.argmax()))
 
 
 def _rank_in(found: Rows, tied: Rows, size: int) -> Rows:
@@ -72,17 +121,20 @@ def _rank_in(found: Rows, tied: Rows, size: int) -> Rows:
     return ranks[tied]
 
 
-def _feasible_rank(totals: Scores, tied: NDArray[np.int64], nodes: ClusterNodeTable) -> NDArray[np.int64]:
+def _feasible_rank(totals: Scores, tied: Rows, nodes: ClusterNodeTable) -> NDArray[np.int64]:
     """Place of each tied row in the list of feasible nodes."""
     positions = nodes.positions
-    if totals.min() != REFUSED:
+    if totals.min() != INFEASIBLE:
         return positions[tied]
-    feasible_in_order = (totals != REFUSED)[nodes.order]
-    rank: NDArray[np.int64] = (np.cumsum(feasible_in_order) - 1)[positions[tied]]
-    return rank
+    feasible_in_order = (totals != INFEASIBLE)[nodes.order]
+    places = positions[tied]
+    if len(tied) <= _FEW_ROWS:
+        # To count what is True up to a place takes a fraction of what it takes to add it up for all places.
+        return np.array([np.count_nonzero(feasible_in_order[:place]) for place in places.tolist()])
+    return np.cumsum(feasible_in_order)[places] - 1
 
 
-def places(feasible: Mask, nodes: ClusterNodeTable) -> Scores:
+def heap_places(feasible: Mask, nodes: ClusterNodeTable) -> Scores:
     """A number per row: of feasible rows with equal totals, that with the largest is taken."""
     ranks = nodes.positions
     if not feasible.all():
@@ -114,37 +166,45 @@ class Best(NamedTuple):
 class Ranking:
     """Keys of all rows for one class of pods; void as soon as another set of rows is feasible."""
 
-    __slots__ = ("_order", "_places", "bits", "feasible", "keys", "rows")
+    __slots__ = ("_lots", "_order", "_places", "bits", "feasible", "keys", "rows")
 
-    def __init__(self, nodes: ClusterNodeTable, feasible: Mask, totals: Scores) -> None:
+    def __init__(self, nodes: ClusterNodeTable, feasible: Mask, totals: Scores, ties: Ties) -> None:
+        self._lots = ties.lots
         self.bits = len(nodes).bit_length()
         self.feasible = feasible
         self.rows: Rows = np.flatnonzero(feasible)
         """The feasible ones."""
         self._order = nodes.positions
-        self._places = places(feasible, nodes)
-        self.keys: Scores = np.where(feasible, (totals << self.bits) | self._places, REFUSED)
+        self._places = ties.places(feasible, nodes)
+        self.keys: Scores = np.where(feasible, (totals << self.bits) | self._places, INFEASIBLE)
 
     def is_valid(self, nodes: ClusterNodeTable) -> bool:
-        """Are the nodes still walked in the same order?"""
+        """Whether the nodes are still walked in the same order."""
         return self._order is nodes.positions
 
     def set_total(self, row: int, total: int) -> None:
         """A row that is not feasible is left alone."""
-        if self.keys.item(row) != REFUSED:
+        if self.keys.item(row) != INFEASIBLE:
             self.keys[row] = (total << self.bits) | self._places.item(row)
 
     def set_totals(self, rows: Rows, totals: Scores) -> None:
         """The same of several."""
-        feasible = self.keys[rows] != REFUSED
+        feasible = self.keys[rows] != INFEASIBLE
         rows = rows[feasible]
         self.keys[rows] = (totals[feasible] << self.bits) | self._places[rows]
 
     def best(self) -> Best | None:
         """The row to take, or None if no row is feasible."""
-        row = int(self.keys.argmax())
+        row = self._largest(self.keys)
         key = self.keys.item(row)
-        return None if key == REFUSED else Best(row, key >> self.bits)
+        return None if key == INFEASIBLE else Best(row, key >> self.bits)
+
+    def _largest(self, keys: Scores) -> int:
+        at = int(keys.argmax())
+        if self._lots is None:
+            return at
+        equals = np.flatnonzero(keys == keys[at])
+        return int(equals[self._lots.randrange(len(equals))])
 
     def keys_of_rows(self) -> Scores:
         """Those of the feasible rows; not to be written to."""
@@ -152,17 +212,16 @@ class Ranking:
 
     def best_of(self, keys: Scores) -> Best:
         """The same after something was added to the keys of the feasible rows."""
-        at = int(keys.argmax())
+        at = self._largest(keys)
         return Best(self.rows.item(at), keys.item(at) >> self.bits)
 
 
 def can_be_ranked(node_count: int, most_points: int) -> bool:
-    """Do totals and places fit into one number? They do unless weights are absurd."""
+    """Whether totals and places fit into one number. They do unless weights are absurd."""
     return most_points.bit_length() + node_count.bit_length() <= _KEY_BITS
 
 
-@dataclass(slots=True)
-class SharedColumns:
+class SharedColumns(Struct, eq=False):
     """What is known of all nodes for one signature."""
 
     structure: int
@@ -173,20 +232,22 @@ class SharedColumns:
     """Weighted sum of the scores that are final per node."""
     raw: dict[str, Scores]
     """Scores that are normalised over the feasible nodes, by plugin."""
-    told: set[str] = field(default_factory=set)
+    scored: set[str] = field(default_factory=set)
     """Those whose raw scores have not always been 0 everywhere: the others cannot change the choice."""
+    is_new: bool = True
+    """No pod but the one that it was made for has asked: nothing is known to be shared."""
     _ranking: Ranking | None = None
     _narrowed: Ranking | None = None
     _narrowed_to: Mask | None = None
 
-    def ranking(self, nodes: ClusterNodeTable) -> Ranking:
+    def ranking(self, nodes: ClusterNodeTable, ties: Ties) -> Ranking:
         """The rows ranked by `fixed`."""
         known = self._ranking
         if known is None or not known.is_valid(nodes):
-            known = self._ranking = Ranking(nodes, self.feasible, self.fixed)
+            known = self._ranking = Ranking(nodes, self.feasible, self.fixed, ties)
         return known
 
-    def narrowed_ranking(self, nodes: ClusterNodeTable, feasible: Mask) -> Ranking | None:
+    def narrowed_ranking(self, nodes: ClusterNodeTable, feasible: Mask, ties: Ties) -> Ranking | None:
         """Only these rows ranked by `fixed`; None if the last pod had others.
 
         What narrows the rows is asked for every pod. Often its answers change now and then only, but where each pod
@@ -198,7 +259,7 @@ class SharedColumns:
             return None
         known = self._narrowed
         if known is None or not known.is_valid(nodes):
-            known = self._narrowed = Ranking(nodes, feasible, self.fixed)
+            known = self._narrowed = Ranking(nodes, feasible, self.fixed, ties)
         return known
 
     def set_row(self, row: int, is_feasible: bool, total: int) -> None:
@@ -222,14 +283,14 @@ class SharedColumns:
             self._narrowed.set_totals(rows, totals)
 
     def set_raw(self, name: str, row: int, score: int) -> None:
-        if score or name in self.told:
+        if score or name in self.scored:
             self._raw_column(name)[row] = score
-            self.told.add(name)
+            self.scored.add(name)
 
     def set_raws(self, name: str, rows: Rows, scores: Scores) -> None:
         self._raw_column(name)[rows] = scores
         if scores.any():
-            self.told.add(name)
+            self.scored.add(name)
 
     def _raw_column(self, name: str) -> Scores:
         column = self.raw.get(name)
@@ -261,6 +322,7 @@ class ColumnCache:
                 elif changed:
                     self._refresh(state, pod, plan, columns, np.array(changed, dtype=np.int64))
                 columns.mark = nodes.mark
+                columns.is_new = False
                 return columns
         columns = self._columns[plan.signature] = self._compute(state, pod, plan, versions)
         if len(self._columns) > _KEPT_SIGNATURES:
@@ -272,8 +334,8 @@ class ColumnCache:
         rows = np.arange(len(nodes))
         feasible = self._questions.passing(state, pod, plan.shared_filters, nodes, rows)
         fixed, raw = self._sums(state, pod, plan.shared_scores, nodes, rows)
-        told = {name for name, scores in raw.items() if scores.any()}
-        return SharedColumns(nodes.structure, versions, nodes.mark, feasible, fixed, raw, told)
+        scored = {name for name, scores in raw.items() if scores.any()}
+        return SharedColumns(nodes.structure, versions, nodes.mark, feasible, fixed, raw, scored)
 
     def _refresh(self, state: CycleState, pod: Pod, plan: Plan, columns: SharedColumns, rows: Rows) -> None:
         some = NodeRows(self._nodes, rows)
@@ -336,7 +398,8 @@ class ColumnCache:
             if isinstance(plugin, points.NormalizeScore):
                 raw[name] = np.array(scores)  # ours to keep: a plugin may answer a column of the table itself
             else:
-                fixed += checked(name, scores) * self._profile.weights[name]
+                weight = self._profile.weights[name]
+                fixed += checked(name, scores) if weight == 1 else checked(name, scores) * weight
         return fixed, raw
 
 

@@ -1,7 +1,7 @@
 """Pods that Permit plugins hold back.
 
 A pod waits until every plugin that asked for it has allowed it, or until one rejects it, or until the shortest of the
-time-outs is over. Whoever speaks first decides; later words change nothing.
+time-outs is over. The first answer decides; later ones change nothing.
 
     wait(plugins) -- allow by all --> allowed
          |---------- reject, time-out --> rejected: the pod goes back with the plugin as its rejector
@@ -39,7 +39,7 @@ class WaitingPod:
         return sorted(self._deadlines)
 
     def allow(self, plugin: str) -> None:
-        """This plugin lets the pod go; it goes when nobody holds it any more."""
+        """This plugin lets the pod go; it goes when no plugin holds it any more."""
         self._deadlines.pop(plugin, None)
         if not self._deadlines and not self._outcome.done():
             self._outcome.set_result(None)
@@ -95,6 +95,6 @@ class WaitingPods:
         return iter(list(self._pods.values()))
 
     def reject(self, uid: str, message: str = "removed") -> bool:
-        """Reject a pod because it is gone, in nobody's name."""
+        """Reject a pod because it is gone, in no plugin's name."""
         waiting = self._pods.get(uid)
         return waiting is not None and waiting.reject("", message)

@@ -7,7 +7,7 @@ message) for everything that is wrong with the values; types and unknown keys ha
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from pilotage.model.durations import Duration, go_duration
@@ -202,6 +202,8 @@ class DynamicResourcesArgs:
     """For one node; 0 or None: no limit (feature gate DRASchedulerFilterTimeout is off)."""
     binding_timeout: Duration | None = 600.0
     """None: binding conditions are not waited for (feature gate DRADeviceBindingConditions is off)."""
+    reserves_for_groups: bool | None = field(default=True, metadata={"stands in files": False})
+    """Are claims of groups reserved for the group? None: for each pod (gate DRAWorkloadResourceClaims is off)."""
 
     def problems(self) -> Problems:
         if self.filter_timeout is not None and self.filter_timeout < 0:
@@ -227,6 +229,7 @@ GATED_ARGS: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
     "DynamicResources": {
         "filterTimeout": ("DRASchedulerFilterTimeout",),
         "bindingTimeout": ("DRADeviceBindingConditions", "DRAResourceClaimDeviceStatus"),
+        "reservesForGroups": ("DRAWorkloadResourceClaims",),
     },
 }
 """Arguments that must not be given, and are None, unless all these feature gates are on."""

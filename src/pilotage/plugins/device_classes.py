@@ -18,7 +18,7 @@ IMPLICIT_PREFIX = "deviceclass.resource.kubernetes.io/"
 
 
 def may_be_backed(name: str) -> bool:
-    """Could a DeviceClass stand behind this resource name?"""
+    """Whether a DeviceClass could stand behind this resource name."""
     return is_extended_resource(name) or name.startswith(IMPLICIT_PREFIX)
 
 

@@ -26,11 +26,11 @@ class DeviceSupply:
         self._handle = handle
 
     def may_serve(self, resources: Collection[str]) -> bool:
-        """Could devices serve any of these? Then what is free depends on more than one node."""
+        """Whether devices could serve any of these. Then what is free depends on more than one node."""
         return any(may_be_backed(resource) for resource in resources)
 
     def is_delegated(self, resource: str) -> bool:
-        """Where a node has none of it, do devices serve this resource?"""
+        """Whether devices serve this resource where a node has none of it."""
         return may_be_backed(resource) and self._handle.index(DeviceClassIndex).class_for(resource) is not None
 
     def on(self, budget: Budget, node: NodeView, resource: str, used: int) -> tuple[int, int]:

@@ -46,7 +46,7 @@ def exclusive_disks(spec: PodSpec) -> Mapping[Hashable, Use]:
 
 
 def disks_conflict(spec: PodSpec, other: PodSpec) -> bool:
-    """Does any disk of one pod exclude one of the other?"""
+    """Whether any disk of one pod excludes one of the other."""
     few, many = sorted((exclusive_disks(spec), exclusive_disks(other)), key=len)
     return any(disk in many and use.excludes(many[disk]) for disk, use in few.items())
 

@@ -30,7 +30,7 @@ from pilotage.model import Pod
 from pilotage.model.pod_group import PodGroup
 
 _PERMIT_SECONDS: Final = 300.0
-_NOBODY: Final = Affected.pods(())
+_NO_PODS: Final = Affected.pods(())
 _TOO_FEW: Final = Reject(
     Reason("GangIncomplete", "waiting for minCount pods from a gang to appear in scheduling queue", unresolvable=True)
 )
@@ -75,8 +75,8 @@ class GangScheduling(Plugin, PreEnqueue, Permit):
 
     @narrows(Resource.UNSCHEDULED_POD, Action.ADD)
     def whom_a_newcomer_concerns(self, old: Pod | None, new: Pod) -> Affected:
-        """Nobody: the queue puts it into the entry of its group, and asks PreEnqueue."""
-        return _NOBODY
+        """No pod: the queue puts it into the entry of its group, and asks PreEnqueue."""
+        return _NO_PODS
 
     @narrows(Resource.ASSIGNED_POD, Action.ADD)
     def whom_a_binding_concerns(self, old: Pod | None, new: Pod) -> Affected:
@@ -88,7 +88,7 @@ class GangScheduling(Plugin, PreEnqueue, Permit):
 
     def _members(self, key: str) -> Affected:
         if not key:
-            return _NOBODY
+            return _NO_PODS
         names = self._handle.scheduler_names
         return Affected.pods([pod.key for name in names for pod in self._groups.unscheduled(key, name).values()])
 

@@ -34,7 +34,10 @@ class ImageLocality(Plugin, Score, VectorScore):
     def score_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Scores:
         most = _MOST_PER_CONTAINER * len(image_names(pod.spec))
         worth = np.zeros(len(nodes), dtype=np.int64)
-        for image_worth, names in self._images(state, pod, most):
+        images = list(self._images(state, pod, most))
+        if not images:
+            return worth
+        for image_worth, names in images:
             state.budget.spend(1 + len(names) // 8)
             worth[nodes.rows_of(frozenset(names))] += image_worth
         scores: Scores = 100 * (np.clip(worth, _LEAST, most) - _LEAST) // (most - _LEAST)

@@ -75,14 +75,14 @@ def inline_driver(volume: Volume) -> str | None:
 
 
 def is_migrated(plugin: InTreePlugin, node: CSINode | None) -> bool:
-    """Does the node serve this plugin's volumes by the CSI driver?"""
+    """Whether the node serves this plugin's volumes by the CSI driver."""
     if node is None or plugin.name in _NEVER_MIGRATED:
         return False
     return plugin.name in migrated_plugins(node)
 
 
 def counts_as_csi(plugin: InTreePlugin, node: CSINode | None) -> bool:
-    """Do this plugin's volumes count against the limits of the CSI driver on this node?
+    """Whether this plugin's volumes count against the limits of the CSI driver on this node.
 
     The move is long over: it is enough that the node has any CSI driver at all.
     """

@@ -1,4 +1,4 @@
-"""Which labels nodes have at all: whoever asks for thousands of others need not look at a single node."""
+"""The label keys that nodes have at all: a pod that asks for thousands of others costs no look at a node."""
 
 from __future__ import annotations
 

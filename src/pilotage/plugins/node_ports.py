@@ -130,7 +130,7 @@ def host_ports(spec: PodSpec) -> tuple[HostPort, ...]:
 
 
 def _conflict(wanted: PodSpec, used: PodSpec) -> bool:
-    """Is there a port that both want, on the same address or on any?"""
+    """Whether both want one port, on the same address or on any."""
     if not (ports := host_ports(used)):
         return False
     by_port = _addresses_by_port(wanted)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain
 from typing import Any, Final, NamedTuple
@@ -46,14 +46,15 @@ from pilotage.model.resource import DeviceClass
 from pilotage.plugins.args import NodeResourcesFitArgs
 from pilotage.plugins.device_classes import IMPLICIT_PREFIX, DeviceClassIndex
 from pilotage.plugins.device_supply import DeviceSupply
+from pilotage.plugins.exact_amounts import ExactAmounts, Floats, exact_amounts, percent_of_exact
 from pilotage.plugins.fragments import fragment_of
 from pilotage.plugins.nothing_to_prepare import NothingBeforeFilter, NothingBeforeScore
 from pilotage.plugins.resource_names import NATIVE, is_scalar, is_scheduled
-from pilotage.plugins.resource_scoring import MostAllocated, plus, strategy_of
+from pilotage.plugins.resource_scoring import MostAllocated, ShareStrategy, plus, strategy_of
 
 _TOO_MANY_PODS = Reason("TooManyPods", "Too many pods")
 _MOST_NAMED: Final = 64
-"""Of a pod that wants more resources than this, the others are told with one reason."""
+"""Of a pod that wants more resources than this, the others share one reason."""
 
 
 class _Wanted(NamedTuple):
@@ -83,6 +84,7 @@ class NodeResourcesFit(
         # Not the plugin itself: a spec that referred to it would keep it, and all its cluster, for ever.
         self._memo_key = ("requests that must fit", args.ignored_resources, args.ignored_resource_groups)
         self._scored = tuple((spec.name, spec.weight) for spec in args.scoring_strategy.resources)
+        self._native = tuple(resource for resource, _ in self._scored if resource in NATIVE)
 
     # --- filter ------------------------------------------------------------------------------------------------
 
@@ -98,11 +100,11 @@ class NodeResourcesFit(
         return Reject(*reasons) if reasons else None
 
     def _is_own(self, resource: str, offered: int) -> bool:
-        """Is it the node that must have it? Where it has none at all, devices may serve it."""
+        """Whether it is the node that must have it. Where it has none at all, devices may serve it."""
         return bool(offered) or not self._devices.is_delegated(resource)
 
     def _short_of_others(self, state: CycleState, wanted: _Wanted, node: NodeView) -> list[Reason]:
-        """One reason for all resources that are not told one by one; the first that rules the node out will do."""
+        """One reason for all resources that are not listed one by one; the first that rules the node out will do."""
         short = False
         for resource, amount in wanted.others:
             state.budget.spend()
@@ -117,21 +119,22 @@ class NodeResourcesFit(
         yield nodes.pod_count + 1 > nodes.allocatable("pods"), _TOO_MANY_PODS
         wanted = self._wanted(pod)
         for resource, amount in wanted.named:
-            short, hopeless = self._short(nodes, resource, amount)
-            if short is None:
+            found = self._short(nodes, resource, amount)
+            if found is None:
                 continue
+            short, hopeless = found
             yield short & ~hopeless, _insufficient(resource, amount, unresolvable=False)
             yield short & hopeless, _insufficient(resource, amount, unresolvable=True)
         if wanted.others:
             yield from self._all_short_of_others(state, wanted, nodes)
 
-    def _short(self, nodes: NodeTable, resource: str, amount: int) -> tuple[Mask | None, Mask]:
-        """Where there is not enough (None: nowhere), and where there never is."""
+    def _short(self, nodes: NodeTable, resource: str, amount: int) -> tuple[Mask, Mask] | None:
+        """Where there is not enough, and where there never is; None if there is enough everywhere."""
         offered = nodes.allocatable(resource)
-        hopeless = amount > offered
         short = amount > offered - nodes.requested(resource)
         if not short.any():
-            return None, hopeless
+            return None
+        hopeless = amount > offered
         if self._devices.is_delegated(resource):
             # Where the node has none at all, DynamicResources finds devices for it, or rejects.
             short &= offered > 0
@@ -144,8 +147,8 @@ class NodeResourcesFit(
         # What no node offers rules all of them out: look for that first.
         for resource, amount in sorted(wanted.others, key=lambda pair: nodes.is_offered(pair[0])):
             state.budget.spend(1 + len(nodes) // 64)
-            short, hopeless = self._short(nodes, resource, amount)
-            if short is not None:
+            if (found := self._short(nodes, resource, amount)) is not None:
+                short, hopeless = found
                 short_anywhere |= short
                 hopeless_anywhere |= short & hopeless
                 if hopeless_anywhere.all():
@@ -206,9 +209,14 @@ class NodeResourcesFit(
         return strategy.join(total, weights)
 
     def score_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Scores:
+        counted = tuple(self._counted(pod))
+        if isinstance(self._strategy, ShareStrategy) and all(resource in NATIVE for resource, _, _ in counted):
+            amounts = exact_amounts(nodes, self._native, [wanted for _, _, wanted in counted])
+            if amounts is not None:
+                return _exact_shares(self._strategy, counted, amounts)
         totals = np.zeros(len(nodes), dtype=np.int64)
         weights = np.zeros(len(nodes), dtype=np.int64)
-        for resource, weight, wanted in self._counted(pod):
+        for resource, weight, wanted in counted:
             capacity, used = self._devices.columns(state.budget, nodes, resource, nodes.non_zero_requested(resource))
             scores = self._strategy.score_all(plus(used, wanted), capacity)
             counting = (capacity > 0) * self._strategy.counts_all(scores)
@@ -281,6 +289,23 @@ def _insufficient(resource: str, amount: int, *, unresolvable: bool) -> Reason:
 
 def _insufficient_others(count: int, *, unresolvable: bool) -> Reason:
     return Reason("InsufficientOthers", f"Insufficient amounts of {count} more resources", unresolvable=unresolvable)
+
+
+def _exact_shares(strategy: ShareStrategy, counted: Sequence[tuple[str, int, int]], amounts: ExactAmounts) -> Scores:
+    """The joined score where all amounts are exact, in few steps."""
+    total: Floats | None = None
+    weights = 0
+    for (_, weight, wanted), capacity, used in zip(counted, amounts.capacity, amounts.scored, strict=True):
+        requested = used + wanted
+        score = percent_of_exact(strategy.part(requested, capacity, out=requested), capacity)
+        if weight != 1:
+            score *= weight
+        total = score if total is None else np.add(total, score, out=total)
+        weights += weight
+    assert total is not None
+    total /= weights
+    # Below zero there is nothing: what the conversion cuts off is what is rounded down.
+    return total.astype(np.int64)
 
 
 def _offered(node: Node, resource: str) -> int:

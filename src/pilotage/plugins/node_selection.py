@@ -60,7 +60,7 @@ def term_points(terms: Iterable[tuple[NodeTerm, int]], nodes: NodeTable, budget:
 
 
 def node_matches(pod: Pod, node: Node) -> bool:
-    """Does one node match the pod's nodeSelector and its required node affinity?"""
+    """Whether one node matches the pod's nodeSelector and its required node affinity."""
     # Plain loops: a hint asks this for every class of waiting pods whenever a label of a node changes.
     labels = node.metadata.labels
     for key, value in pod.spec.node_selector.items():

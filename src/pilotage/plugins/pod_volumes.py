@@ -40,7 +40,7 @@ def has_claims(pod: Pod) -> bool:
 
 
 def uses_claim(pod: Pod, namespace: str, name: str, *, with_ephemeral: bool = True) -> bool:
-    """Does the pod mount this claim?"""
+    """Whether the pod mounts this claim."""
     if pod.namespace != namespace or not pod.spec.volumes:
         return False
     named, ephemeral = _names(pod.spec)

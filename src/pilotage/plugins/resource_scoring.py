@@ -9,8 +9,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pilotage.api import Scores
 from pilotage.plugins.args import ScoringStrategy, UtilizationShapePoint
@@ -33,7 +35,7 @@ class Strategy(ABC):
         """For a column of nodes; whatever it gives where the capacity is 0 is not used."""
 
     def counts(self, score: int) -> bool:
-        """Does a resource with this score take part in the average?"""
+        """Whether a resource with this score takes part in the average."""
         return True
 
     def join(self, total: int, weights: int) -> int:
@@ -46,24 +48,38 @@ class Strategy(ABC):
         return totals // np.maximum(weights, 1)
 
 
-class LeastAllocated(Strategy):
+class ShareStrategy(Strategy):
+    """How much a part of the capacity is, in percent."""
+
+    @abstractmethod
+    def part(self, requested: NDArray[Any], capacity: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
+        """The part that counts, in a column of the same type; `out` may be `requested`."""
+
+    def score_all(self, requested: Scores, capacity: Scores) -> Scores:
+        return percent(self.part(requested, capacity), capacity)
+
+
+class LeastAllocated(ShareStrategy):
     """The share that stays free."""
 
     def score(self, requested: int, capacity: int) -> int:
         return max(capacity - requested, 0) * MAX_SCORE // capacity
 
-    def score_all(self, requested: Scores, capacity: Scores) -> Scores:
-        return percent(np.maximum(capacity - requested, 0), capacity)
+    def part(self, requested: NDArray[Any], capacity: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
+        left: NDArray[Any] = np.subtract(capacity, requested, out=out)
+        np.maximum(left, 0, out=left)
+        return left
 
 
-class MostAllocated(Strategy):
+class MostAllocated(ShareStrategy):
     """The share that is used: packs nodes."""
 
     def score(self, requested: int, capacity: int) -> int:
         return min(requested, capacity) * MAX_SCORE // capacity
 
-    def score_all(self, requested: Scores, capacity: Scores) -> Scores:
-        return percent(np.minimum(requested, capacity), capacity)
+    def part(self, requested: NDArray[Any], capacity: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
+        used: NDArray[Any] = np.minimum(requested, capacity, out=out)
+        return used
 
 
 class RequestedToCapacityRatio(Strategy):

@@ -50,23 +50,25 @@ class TaintToleration(
 
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Iterator[tuple[Mask, Reason]]:
         codes, taint_sets = nodes.taint_sets()
-        rejected = np.zeros(len(taint_sets), dtype=np.bool_)
-        for place, taints in enumerate(taint_sets):
+        rejected = []
+        for taints in taint_sets:
             state.budget.spend(len(taints))
-            rejected[place] = first_untolerated(taints, pod.spec) is not None
-        if rejected.any():
-            yield rejected[codes], _UNTOLERATED
+            rejected.append(first_untolerated(taints, pod.spec) is not None)
+        if any(rejected):
+            yield np.array(rejected)[codes], _UNTOLERATED
 
     def score(self, state: CycleState, pod: Pod, node: NodeView) -> int:
         return untolerated_preferences(node.taints, pod.spec)
 
     def score_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Scores:
         codes, taint_sets = nodes.taint_sets()
-        disliked = np.zeros(len(taint_sets), dtype=np.int64)
-        for place, taints in enumerate(taint_sets):
+        disliked = []
+        for taints in taint_sets:
             state.budget.spend(len(taints))
-            disliked[place] = untolerated_preferences(taints, pod.spec)
-        return disliked[codes]
+            disliked.append(untolerated_preferences(taints, pod.spec))
+        if not any(disliked):
+            return np.zeros(len(nodes), dtype=np.int64)
+        return np.array(disliked, dtype=np.int64)[codes]
 
     def normalize(self, state: CycleState, pod: Pod, scores: Scores) -> Scores:
         return by_maximum(scores, reverse=True)

@@ -1,4 +1,4 @@
-"""Does a pod tolerate a taint? Shared by the plugins that look at taints."""
+"""Toleration of taints by pods. Shared by the plugins that look at taints."""
 
 from __future__ import annotations
 
@@ -11,17 +11,6 @@ from pilotage.plugins.fragments import fragment_of
 
 _MANY: Final = 8
 _DEFAULT_OPERATORS: Final = ("", "Equal")
-
-
-def tolerates(toleration: Toleration, taint: Taint) -> bool:
-    """Effect and key empty or equal; Exists, or equal values."""
-    if toleration.effect and toleration.effect != taint.effect:
-        return False
-    if toleration.key and toleration.key != taint.key:
-        return False
-    if toleration.operator in _DEFAULT_OPERATORS:
-        return toleration.value == taint.value
-    return toleration.operator == "Exists"
 
 
 class ManyTolerations:
@@ -49,7 +38,7 @@ class ManyTolerations:
 def is_tolerated(spec: PodSpec, taint: Taint) -> bool:
     tolerations = spec.tolerations
     if len(tolerations) <= _MANY:
-        return any(tolerates(toleration, taint) for toleration in tolerations)
+        return any(toleration.tolerates(taint) for toleration in tolerations)
     known: ManyTolerations | None = spec.memo.get(ManyTolerations)
     if known is None:
         known = spec.memo[ManyTolerations] = ManyTolerations(tolerations)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from pilotage.api import (
     Action,
@@ -43,8 +44,7 @@ _ONE_POD = Reason(
 )
 
 
-@dataclass(slots=True)
-class _Exclusive:
+class _Exclusive(Struct):
     """The pod's claims that only one pod may use, and how many uses by others stand against it."""
 
     claims: frozenset[str]

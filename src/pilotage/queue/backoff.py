@@ -7,8 +7,9 @@ A pod whose cycle used up its CPU time waits longer: 30 s, 1, 2, 4, 8, 10, 10 ..
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from pilotage.queue.sub_queues import QueuedPodInfo
 
@@ -16,8 +17,7 @@ _AFTER_OVERRUN_SECONDS: Final = 30.0
 _MOST_AFTER_OVERRUN_SECONDS: Final = 600.0
 
 
-@dataclass(frozen=True, slots=True)
-class BackoffPolicy:
+class BackoffPolicy(Struct, frozen=True):
     initial_seconds: float = 1.0
     max_seconds: float = 10.0
     whole_seconds: bool = True

@@ -1,4 +1,4 @@
-"""Who wants to hear of which event, and which waiting pods it may help.
+"""Queueing hints: which plugins are asked about an event, and which waiting pods it requeues.
 
 Every plugin that registered for an event is asked about the pods that it rejected: about all of them, or about those
 that its narrowing named. A plugin with pure hints is asked once for all pods of a class, unless it then looks at
@@ -11,12 +11,15 @@ plugin that can reject a pod but registers nothing hears of nearly every event.
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from enum import IntEnum
 from types import MappingProxyType
 from typing import Any, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pilotage.api import points
 from pilotage.api.events import Action, ClusterEvent, Hint, Resource
@@ -47,10 +50,10 @@ Hints = Sequence[HintFunction | None]
 HintsByPlugin = Mapping[str, Hints]
 Keys = frozenset[str] | None
 """Of the pods that an event can concern; None: all."""
-_NOBODY: Keys = frozenset()
+_NO_KEYS: Keys = frozenset()
 _NO_JUDGES: HintsByPlugin = MappingProxyType({})
 
-_CAN_REFUSE = (
+_CAN_REJECT = (
     points.PreEnqueue,
     points.PreFilter,
     points.Filter,
@@ -78,8 +81,18 @@ UNREGISTERED = tuple(
 """What a plugin hears of that registers nothing; kube-scheduler's list."""
 
 
+def _unless_only_its_status(pod: Pod, old: Pod, new: Pod) -> Hint:
+    """An extender's reason is written to the status: requeueing for that could go on for ever."""
+    return Hint.SKIP if _but_for_conditions(old) == _but_for_conditions(new) else Hint.QUEUE
+
+
+def _but_for_conditions(pod: Pod) -> tuple[object, ...]:
+    claims = pod.status.resource_claim_statuses, pod.status.extended_resource_claim_status
+    return pod.spec, pod.labels, pod.annotations, claims
+
+
 class Route(NamedTuple):
-    """Whom an event is told in one profile."""
+    """The hints that are asked about an event in one profile."""
 
     scheduler: str
     judges: HintsByPlugin
@@ -87,12 +100,11 @@ class Route(NamedTuple):
     """For each plugin that narrows the event down: how."""
 
 
-@dataclass(frozen=True, slots=True)
-class HintSwitches:
+class HintSwitches(Struct, frozen=True):
     """The feature gates of requeueing."""
 
     hints: bool = True
-    """SchedulerQueueingHints; if off, a registered event is enough and nobody is asked."""
+    """SchedulerQueueingHints; if off, a registered event is enough and no hint is asked."""
     narrowing: bool = True
     """SchedulerPreQueueingHints; if off, every event concerns all pods."""
 
@@ -129,7 +141,11 @@ class HintTable:
             for p in plugins
             for r in _registrations(name, p, self._kinds)
         ]
-        self._registrations[name] += [(who, Registration(event, None)) for who in outsiders for event in UNREGISTERED]
+        self._registrations[name] += [
+            (who, Registration(event, _unless_only_its_status if event.resource is Resource.TARGET_POD else None))
+            for who in outsiders
+            for event in UNREGISTERED
+        ]
         self._pure[name] = frozenset(p.plugin_name() for p in plugins if p.pure_hints)
 
     def routes(self, event: ClusterEvent) -> Sequence[Route]:
@@ -168,7 +184,7 @@ class HintTable:
     # --- which pods --------------------------------------------------------------------------------------------
 
     def has_pure_hints(self, scheduler_name: str, plugin: str) -> bool:
-        """May one answer of this plugin hold for all pods that are equal in what its hints have read?"""
+        """Whether one answer of this plugin may hold for all pods that are equal in what its hints have read."""
         return plugin in self._pure.get(scheduler_name, ())
 
     def concerned(self, route: Route, event: ClusterEvent, old: Any, new: Any) -> dict[str, Keys]:
@@ -266,7 +282,7 @@ class WakeUp:
             rejecting = self._pool.rejecting(route.scheduler)
             if not rejecting and not route.narrowed:
                 continue
-            # Narrowings are asked, and counted, even if nobody waits: they may keep books of their own.
+            # Narrowings are asked, and counted, even if no pod waits: they may keep books of their own.
             keys = self._hints.concerned(route, event, old, new)
             if not rejecting:
                 continue
@@ -363,7 +379,7 @@ class WakeUp:
         """Only events that its gate registered for can open it, and only for the pods that the gate names."""
         if not gate:
             return pods
-        named = keys.get(gate, _NOBODY)
+        named = keys.get(gate, _NO_KEYS)
         if named is None:
             return pods
         entries = filter(None, (self._pool.with_key(key) for key in sorted(named)))
@@ -437,7 +453,7 @@ def _keep(entry: QueuedPodInfo, note: tuple[float, str, str, str]) -> None:
 
 
 def _is_itself(entry: QueuedPodInfo, event: ClusterEvent, old: Any, new: Any) -> bool:
-    """Is it the pod itself that came, went, or has another place? That may help others, never itself."""
+    """Whether it is the pod itself that came, went, or has another place. That may help others, never itself."""
     if event.resource is not Resource.ASSIGNED_POD and event.resource is not Resource.UNSCHEDULED_POD:
         return False
     subject = new if old is None else old
@@ -463,8 +479,10 @@ def _answer(hints: Hints, pod: Pod, old: Any, new: Any) -> Hint:
 
 def _keys_of(affected: object) -> Keys:
     """The keys of the pods that an event can concern; None: all."""
-    if isinstance(affected, Affected) and isinstance(affected.keys, frozenset | None):
-        return affected.keys
+    if isinstance(affected, Affected):
+        keys: object = affected.keys
+        if keys is None or isinstance(keys, frozenset):
+            return keys
     raise TypeError(f"expected Affected.all() or Affected.pods(...), got {affected!r:.200}")
 
 
@@ -480,7 +498,7 @@ def _registrations(profile: str, plugin: Plugin, kinds: WatchedKinds) -> list[Re
     own = {kind.name: kinds.key(kind) for kind in plugin.watches}
     found = [_keyed(registration, own) for registration in plugin.registrations()] if own else plugin.registrations()
     says_so_itself = type(plugin).registrations is not Plugin.registrations
-    if found or says_so_itself or not isinstance(plugin, _CAN_REFUSE):
+    if found or says_so_itself or not isinstance(plugin, _CAN_REJECT):
         return found
     log.warning(
         'plugin "%s" of profile "%s" registers no events: every event retries the pods it rejected',
@@ -495,7 +513,7 @@ def _keyed(registration: Registration, keys: Mapping[str, str]) -> Registration:
     """With the keys of the plugin's own kinds instead of their names: two plugins may mean different types by one."""
 
     def keyed(event: ClusterEvent) -> ClusterEvent:
-        return replace(event, resource=keys.get(event.resource, event.resource))
+        return dataclasses.replace(event, resource=keys.get(event.resource, event.resource))
 
     narrowings = tuple(replace(one, event=keyed(one.event)) for one in registration.narrowings)
     return replace(registration, event=keyed(registration.event), narrowings=narrowings)

@@ -9,7 +9,6 @@ A member's own entry keeps what belongs to the pod: its attempts, what rejected 
 
 from __future__ import annotations
 
-from bisect import insort
 from collections.abc import Iterator
 from enum import Enum
 
@@ -25,7 +24,8 @@ class QueuedGroup(QueuedPodInfo, kw_only=True, eq=False):
 
     group: PodGroup
     members: Members
-    """By UID, in the order in which they are placed."""
+    """By UID."""
+    is_in_order: bool = True
 
     @property
     def key(self) -> str:
@@ -35,18 +35,31 @@ class QueuedGroup(QueuedPodInfo, kw_only=True, eq=False):
     def size(self) -> int:
         return len(self.members)
 
+    @property
+    def first(self) -> QueuedPodInfo:
+        return next(iter(self.members.values()))
+
     def insert(self, member: QueuedPodInfo) -> None:
-        """Priority, then attempts (most first), then arrival, then name."""
-        if self.members and _order(next(reversed(self.members.values()))) > _order(member):
-            entries = list(self.members.values())
-            insort(entries, member, key=_order)
-            self.members = {entry.pod.uid: entry for entry in entries}
-        else:
-            self.members[member.pod.uid] = member
+        if self.is_in_order and self.members:
+            self.is_in_order = _order(next(reversed(self.members.values()))) <= _order(member)
+        self.members[member.pod.uid] = member
+
+    def put_in_order(self) -> None:
+        """In which they are placed: priority, then attempts (most first), then arrival, then name."""
+        if not self.is_in_order:
+            self.members = {member.pod.uid: member for member in sorted(self.members.values(), key=_order)}
+            self.is_in_order = True
 
 
 def _order(member: QueuedPodInfo) -> tuple[float, float, float, str]:
     return (-member.pod.priority, -member.attempts, member.timestamp, member.pod.name)
+
+
+def gate_text(entry: QueuedGroup, exist: int) -> str:
+    """What a gated group waits for; `exist` is the number of its members, those that run among them."""
+    if entry.group.is_gang and exist < entry.group.min_count:
+        return f"waiting for pods: {exist} of {entry.group.min_count}"
+    return f"{entry.pod.name}: {entry.gate_message}"
 
 
 class GroupTicket(Ticket, kw_only=True, eq=False):
@@ -73,10 +86,10 @@ class GroupMembers:
         self.queued: dict[str, QueuedGroup] = {}
         self.incomplete: dict[str, Members] = {}
         self.pending: dict[str, Members] = {}
-        self.in_cycle = ""
-        """The key of the group whose cycle is running."""
+        self.in_cycle: set[str] = set()
+        """The keys of the groups whose cycles are running: one, and those whose extenders are being asked."""
         self.aside: Members = {}
-        """Everybody who is incomplete or pending."""
+        """All members that are incomplete or pending."""
 
     def set_aside(self, member: QueuedPodInfo, key: str) -> None:
         """Until its group comes, or until its group's cycle is over."""

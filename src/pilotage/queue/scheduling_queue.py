@@ -1,6 +1,6 @@
 """The scheduling queue: where every pending pod is, and what makes it move.
 
-                 add            hint says Queue, activate, sweep
+                 add            hint says Queue, activate, flush
                   |            +-----------------------------------+
                   v            v                                   |
     gated <--- PreEnqueue -> active <--- backoff over --- backoff  |
@@ -11,13 +11,14 @@
                                |
                               done (bound, deleted, not ours any more)
 
-A pod has exactly one home. `pop` hands out a ticket; whoever holds it must give it back or say that it is done.
+A pod has exactly one home. `pop` hands out a ticket; its holder must give it back or say that it is done.
 The members of a pod group have one entry together and move as one (`pod_groups`).
 """
 
 from __future__ import annotations
 
 import logging
+import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -25,7 +26,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from pilotage.api.conditions import is_put_aside
+from pilotage.api.conditions import exceeded_budget
 from pilotage.api.events import Action, ClusterEvent, Resource, wildcard
 from pilotage.api.group_members import group_key
 from pilotage.clock import Clock, SteadyClock
@@ -50,19 +51,19 @@ from pilotage.queue.sub_queues import (
     SubQueue,
     Ticket,
     UnschedulablePods,
-    nobody_to_ask,
+    no_extenders,
     nothing_is_held,
 )
 
 Gatekeeper = Callable[[Pod], tuple[str, str] | None]
 """PreEnqueue: None lets a pod in, otherwise the plugin that gates it and its message."""
 OnMove = Callable[[QueuedPodInfo, str], None]
-"""Told after an entry has come to another home, and by what: the label of an event, or what else made it move."""
+"""Called after an entry has come to another home, and by what: the label of an event, or what else made it move."""
 
 log = logging.getLogger(__name__)
 
 FORCE_ACTIVATE = wildcard("ForceActivate")
-LEFTOVER_SWEEP = wildcard("UnschedulableTimeout")
+UNSCHEDULABLE_FLUSH = wildcard("UnschedulableTimeout")
 BACKOFF_COMPLETE = "BackoffComplete"
 POP_FROM_BACKOFF = "PopFromBackoffQ"
 ATTEMPT_FAILED = "ScheduleAttemptFailure"
@@ -103,7 +104,7 @@ class SchedulingQueue:
         hints: HintTable,
         settings: QueueSettings | None = None,
         listeners: Sequence[OnMove] = (),
-        line_of: LineOf = nobody_to_ask,
+        line_of: LineOf = no_extenders,
     ) -> None:
         self._clock = SteadyClock(clock)
         self._gatekeeper = gatekeeper
@@ -111,6 +112,8 @@ class SchedulingQueue:
         settings = settings or QueueSettings()
         self._backoff = settings.backoff
         self._max_wait_seconds = settings.max_wait_seconds
+        self._flush_from = math.inf
+        """Until then nobody in the pool has waited for too long."""
         self._pops_backoff = settings.pops_backoff
         self._entries: dict[str, QueuedPodInfo] = {}
         """By the pod's UID; members of a group lead to the entry of their group."""
@@ -130,7 +133,7 @@ class SchedulingQueue:
         return self._clock.time()
 
     def schedules(self, pod: Pod) -> bool:
-        """Is there a profile for the pod?"""
+        """Whether there is a profile for the pod."""
         return pod.spec.scheduler_name in self._hints.profiles
 
     # --- looking -----------------------------------------------------------------------------------------------
@@ -165,7 +168,7 @@ class SchedulingQueue:
         return self._in_flight.tickets()
 
     def is_binding(self, ticket: Ticket) -> bool:
-        """Is the pod past the last point where a plugin could reject it?"""
+        """Whether the pod is past the last point where a plugin could reject it."""
         return not self._in_flight.is_listening(ticket.uid)
 
     @property
@@ -193,8 +196,8 @@ class SchedulingQueue:
             self._join(entry, key)
             return
         self._entries[uid] = entry
-        if is_put_aside(pod):
-            # By the leader before us: whoever would be tried first would cost us as much.
+        if exceeded_budget(pod):
+            # By the leader before us: trying the pod first would cost us as much.
             entry.overruns = 1
             entry.backoff_until = self._backoff.until(entry)
             self._settle(entry, SubQueue.ERROR_BACKOFF, POD_ADDED.label)
@@ -232,7 +235,7 @@ class SchedulingQueue:
                 return
 
     def delete(self, uid: str) -> None:
-        """The pod is gone or bound by somebody else; one in flight is noticed when its ticket comes back."""
+        """The pod is gone or bound by another scheduler; one in flight is noticed when its ticket comes back."""
         entry = self._entries.pop(uid, None)
         if entry is None and uid in self._groups.aside:
             entry = self._groups.take_aside(uid)
@@ -273,8 +276,7 @@ class SchedulingQueue:
         if member.home is SubQueue.INCOMPLETE:
             name = key.partition("/")[2]
             member.gate_message = f'waiting for pod group "{name}": there is none of that name'
-            for tell in self._listeners:
-                tell(member, POD_ADDED.label)
+            self._notify(member, POD_ADDED.label)
 
     def _group_key(self, pod: Pod) -> str:
         """The key of the pod's group; "" if it is scheduled by itself."""
@@ -283,11 +285,11 @@ class SchedulingQueue:
     def _join(self, member: QueuedPodInfo, key: str) -> None:
         """A member came, or came back: into the entry of its group, if there is to be one."""
         group, entry = self._groups.known.get(key), self._groups.queued.get(key)
-        if group is None or (entry is None and self._groups.in_cycle == key):
+        if group is None or (entry is None and key in self._groups.in_cycle):
             self._set_aside(member, key)
             return
         if entry is None:
-            entry = QueuedGroup(member.pod, member.timestamp, group=group, members={})
+            entry = QueuedGroup(member.pod, member.timestamp, SubQueue.PENDING, group=group, members={})
             entry.insert(member)
             self._enter(entry, SubQueue.ACTIVE, POD_ADDED.label)
             return
@@ -297,9 +299,12 @@ class SchedulingQueue:
         self._sizes[entry.home] += 1
         # Whom PreEnqueue let in before, it lets in now: only the newcomer is asked, until nothing gates the group.
         is_gated = self._is_gated(member)
-        if is_gated:
+        if is_gated and (entry.home is not SubQueue.GATED or entry.gated_by != member.gated_by):
+            # The last one that is gated speaks for all; equal gates need not be filed again.
             self._unfile(entry)
             self._gate(entry, member, POD_ADDED.label)
+        elif is_gated:
+            self._notify(member, POD_ADDED.label)
         elif entry.home is SubQueue.GATED:
             self._requeue(entry, Retry.AFTER_BACKOFF, POD_ADDED.label)
 
@@ -311,17 +316,26 @@ class SchedulingQueue:
 
     def _leave(self, entry: QueuedGroup, uid: str, why: str) -> QueuedPodInfo:
         """A member is gone; without it there may be too few of them."""
+        if entry.home not in HEAPS and len(entry.members) > 1 and entry.pod.uid != uid:
+            # A gated entry stays gated without it, too.
+            self._sizes[entry.home] -= 1
+            return entry.members.pop(uid)
         self._unfile(entry)
         member = entry.members.pop(uid)
         if not entry.members:
             del self._groups.queued[entry.key]
             return member
         if entry.pod.uid == uid:
-            entry.pod = next(iter(entry.members.values())).pod
+            entry.pod = entry.first.pod
         if entry.home is SubQueue.UNSCHEDULABLE:
             self._place(entry, entry.home, why)
+        elif entry.home is SubQueue.GATED:
+            self._settle(entry, SubQueue.ACTIVE, why)
+        elif self._is_gated(entry.first):
+            # What PreEnqueue says of the others hangs on the number of members alone: one answer is that of all.
+            self._gate(entry, entry.first, why)
         else:
-            self._settle(entry, SubQueue.ACTIVE if entry.home is SubQueue.GATED else entry.home, why)
+            self._place(entry, entry.home, why)
         return member
 
     def return_group(self, ticket: GroupTicket, result: GroupResult, *, is_whole: bool = True) -> None:
@@ -333,15 +347,16 @@ class SchedulingQueue:
         old, key = ticket.entry, ticket.entry.key
         if ticket.is_open:
             ticket.is_open = False
-            self._groups.in_cycle = ""
+            self._groups.in_cycle.discard(key)
         group = self._groups.known.get(key)
         members = self._groups.take_all(self._groups.pending, key)
         if group is None or not members:
             return
-        entry = QueuedGroup(members[0].pod, old.timestamp, group=group, members={})
+        entry = QueuedGroup(members[0].pod, old.timestamp, SubQueue.IN_FLIGHT, group=group, members={})
         for member in members:
             entry.insert(member)
-        entry.pod = next(iter(entry.members.values())).pod
+        entry.put_in_order()
+        entry.pod = entry.first.pod
         entry.attempts, entry.first_attempt_at, entry.history = old.attempts, old.first_attempt_at, old.history
         if result is not GroupResult.PLACED or is_whole:
             entry.timestamp = self._clock.time()
@@ -356,11 +371,11 @@ class SchedulingQueue:
         self._groups.queued[entry.key] = entry
         for uid in entry.members:
             self._entries[uid] = entry
-        entry.home = SubQueue.IN_FLIGHT
         self._requeue(entry, Retry.AFTER_BACKOFF, ATTEMPT_FAILED)
 
     def _pop_group(self, entry: QueuedGroup, now: float) -> GroupTicket | None:
         members = []
+        entry.put_in_order()
         for uid, member in entry.members.items():
             del self._entries[uid]
             member.attempts += 1
@@ -369,14 +384,14 @@ class SchedulingQueue:
                 member.history.append((now, "tried", member.attempts, ""))
             members.append(self._in_flight.take(member, now))
         del self._groups.queued[entry.key]
-        self._groups.in_cycle = entry.key
+        self._groups.in_cycle.add(entry.key)
         return GroupTicket(entry=entry, popped_at=now, events_from=0, members=members)
 
     # --- pop and give back -------------------------------------------------------------------------------------
 
     @property
     def has_next(self) -> bool:
-        """Is there a pod to pop?"""
+        """Whether there is a pod to pop."""
         sizes = self._sizes
         return sizes[SubQueue.ACTIVE] > 0 or (self._pops_backoff and sizes[SubQueue.BACKOFF] > 0)
 
@@ -405,7 +420,7 @@ class SchedulingQueue:
         del self._entries[entry.pod.uid]
         return self._in_flight.take(entry, now)
 
-    def put_aside(self, ticket: Ticket, pod: Pod) -> SubQueue:
+    def give_back_over_budget(self, ticket: Ticket, pod: Pod) -> SubQueue:
         """The attempt used up the CPU time of its cycle: nothing but time makes it worth another one."""
         ticket.entry.overruns += 1
         return self._give_back(ticket, pod, frozenset(), frozenset())
@@ -453,7 +468,7 @@ class SchedulingQueue:
 
     def _missed_a_chance(self, ticket: Ticket) -> Retry:
         if self.is_binding(ticket):
-            # It listens no more, so that nobody knows what it has missed.
+            # It listens no more, so what it has missed is not known.
             return Retry.AFTER_BACKOFF
         best = Retry.SKIP
         for recorded in self._in_flight.missed(ticket):
@@ -544,15 +559,36 @@ class SchedulingQueue:
                 moved += 1
         return moved
 
+    def quiet_backoff_seconds(self) -> float:
+        """How long `release_backoff` will move nobody who waits now."""
+        heads = [self._heaps.first(home) for home in (SubQueue.BACKOFF, SubQueue.ERROR_BACKOFF)]
+        until = min((entry.backoff_until for entry in heads if entry is not None), default=math.inf)
+        return until - self._clock.time()
+
+    def quiet_flush_seconds(self) -> float:
+        """How long `flush_unschedulable` will move nobody who waits now, or less."""
+        return self._flush_from - self._clock.time() if len(self._pool) else math.inf
+
     def flush_unschedulable(self) -> int:
         """The safety net: pods that nothing woke for too long are tried again, and marked."""
         now = self._clock.time()
-        stale = [e for e in self._pool if now - max(e.timestamp, e.flushed_at) > self._max_wait_seconds]
+        if now < self._flush_from:
+            return 0
+        waiting = list(self._pool)
+        stale = [e for e in waiting if now - max(e.timestamp, e.flushed_at) > self._max_wait_seconds]
+        self._flush_from = math.inf
         for entry in stale:
             entry.was_flushed = True
             entry.flushed_at = now
-            self._requeue(entry, Retry.AFTER_BACKOFF, LEFTOVER_SWEEP.label)
+        for entry in waiting:
+            self._note_flush(entry)
+        for entry in stale:
+            self._requeue(entry, Retry.AFTER_BACKOFF, UNSCHEDULABLE_FLUSH.label)
         return len(stale)
+
+    def _note_flush(self, entry: QueuedPodInfo) -> None:
+        """An entry is in the pool."""
+        self._flush_from = min(self._flush_from, max(entry.timestamp, entry.flushed_at) + self._max_wait_seconds)
 
     # --- homes -------------------------------------------------------------------------------------------------
 
@@ -574,24 +610,28 @@ class SchedulingQueue:
 
     def _settle(self, entry: QueuedPodInfo, home: SubQueue, why: str) -> None:
         """Into a heap, unless PreEnqueue gates the pod, or one pod of the group."""
-        gated = next(filter(self._is_gated, _asked(entry)), None)
-        if gated is not None:
-            self._gate(entry, gated, why)
-            return
-        entry.gated_by = entry.gate_message = ""
         if isinstance(entry, QueuedGroup):
+            gated = next(filter(self._is_gated, _asked(entry)), None)
+            if gated is not None:
+                self._gate(entry, gated, why)
+                return
+            entry.gated_by = entry.gate_message = ""
             entry.rejectors = frozenset()
-            entry.pod = next(iter(entry.members.values())).pod
+            entry.pod = entry.first.pod
+        elif self._is_gated(entry):
+            home = SubQueue.GATED
         self._place(entry, home, why)
 
     def _is_gated(self, entry: QueuedPodInfo) -> bool:
         """Ask PreEnqueue about a pod, and note what it says."""
         gate = self._gatekeeper(entry.pod)
-        entry.gated_by, entry.gate_message = gate or ("", "")
-        if gate is not None:
-            entry.rejectors |= {entry.gated_by}
-            entry.was_flushed = False
-        return gate is not None
+        if gate is None:
+            entry.gated_by = entry.gate_message = ""
+            return False
+        entry.gated_by, entry.gate_message = gate
+        entry.rejectors |= {entry.gated_by}
+        entry.was_flushed = False
+        return True
 
     def _gate(self, entry: QueuedPodInfo, gated: QueuedPodInfo, why: str) -> None:
         """One pod is gated, and with it its group."""
@@ -601,9 +641,9 @@ class SchedulingQueue:
         self._place(entry, SubQueue.GATED, why)
 
     def _place(self, entry: QueuedPodInfo, home: SubQueue, why: str) -> None:
-        entry.home = home
+        was_at, entry.home = entry.home, home
         self._sizes[home] += entry.size
-        if isinstance(entry, QueuedGroup):
+        if isinstance(entry, QueuedGroup) and was_at is not home:
             for member in entry.members.values():
                 member.home = home
         now = self._clock.time()
@@ -617,10 +657,14 @@ class SchedulingQueue:
             self._heaps.push(entry)
         else:
             self._pool.add(entry)
-        for tell in self._listeners:
-            tell(entry, why)
+            self._note_flush(entry)
+        self._notify(entry, why)
         if log.isEnabledFor(QUEUE_MOVES):
             _log_move(entry, why)
+
+    def _notify(self, entry: QueuedPodInfo, why: str) -> None:
+        for tell in self._listeners:
+            tell(entry, why)
 
     def _unfile(self, entry: QueuedPodInfo) -> None:
         home = entry.home
@@ -647,11 +691,8 @@ class SchedulingQueue:
                 assert all(member.home is entry.home for member in entry.members.values())
 
 
-def _asked(entry: QueuedPodInfo) -> Iterator[QueuedPodInfo]:
-    """Whom PreEnqueue is asked about: of a group the member that it gates now, if there is one, and then all."""
-    if not isinstance(entry, QueuedGroup):
-        yield entry
-        return
+def _asked(entry: QueuedGroup) -> Iterator[QueuedPodInfo]:
+    """Whom PreEnqueue is asked about: the member that it gates now, if there is one, and then all."""
     speaker = entry.members.get(entry.pod.uid) if entry.gated_by else None
     if speaker is not None:
         yield speaker
@@ -674,7 +715,7 @@ def _log_move(entry: QueuedPodInfo, why: str) -> None:
 
 
 def _note_rejection(ticket: Ticket) -> None:
-    """How the attempt ended: by whom the pod was rejected, or (nobody) that it failed."""
+    """How the attempt ended: which plugins rejected the pod, or (none) that it failed."""
     entry = ticket.entry
     if entry.history is None:
         entry.history = entry.beginning(ticket.popped_at)

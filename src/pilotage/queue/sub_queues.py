@@ -28,12 +28,12 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from collections.abc import Callable, Iterator, KeysView, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec import Struct
 
 from pilotage.api.events import Action, ClusterEvent, Resource
 from pilotage.api.views import QueuedPod
@@ -68,7 +68,7 @@ QUEUE_NAMES = {
 }
 """How metrics call the parts of the queue."""
 INCOMING_NAMES = {**QUEUE_NAMES, SubQueue.GATED: "unschedulable"}
-"""How the metric of moves calls them: kube-scheduler does not tell gated pods apart there."""
+"""Their names in the metric of moves, where kube-scheduler does not distinguish gated pods."""
 
 ASIDE = (SubQueue.INCOMPLETE, SubQueue.PENDING)
 """Where members of groups are that are in no queue."""
@@ -76,8 +76,8 @@ ASIDE = (SubQueue.INCOMPLETE, SubQueue.PENDING)
 POD_ADDED = ClusterEvent(Resource.UNSCHEDULED_POD, Action.ADD)
 
 
-class RefusedNodes(msgspec.Struct, frozen=True):
-    """How many nodes an extender has refused for one reason, and some of them."""
+class ExtenderRejection(msgspec.Struct, frozen=True):
+    """How many nodes an extender has rejected for one reason, and some of them."""
 
     extender: str
     message: str
@@ -114,8 +114,8 @@ class QueuedPodInfo(msgspec.Struct, eq=False):
     """Number of the newest place taken in a heap: older places of this entry are void."""
     message: str = ""
     """Why the last attempt failed, for people."""
-    refusals: tuple[RefusedNodes, ...] = ()
-    """What extenders refused in the last attempt, for people too."""
+    rejected_nodes: tuple[ExtenderRejection, ...] = ()
+    """What extenders rejected in the last attempt; shown to people, too."""
     history: list[Step] | None = None
     """What happened to the pod so far; None as long as nothing out of the ordinary did: it came, and was tried."""
 
@@ -156,7 +156,7 @@ Line = tuple[int, ...]
 LineOf = Callable[[Pod], Line]
 
 
-def nobody_to_ask(pod: Pod) -> Line:
+def no_extenders(pod: Pod) -> Line:
     return ()
 
 
@@ -173,7 +173,7 @@ HEAPS = (SubQueue.ACTIVE, SubQueue.BACKOFF, SubQueue.ERROR_BACKOFF)
 class Heaps:
     """Entries whose home is one of `HEAPS`."""
 
-    def __init__(self, sort_key: SortKey, line_of: LineOf = nobody_to_ask) -> None:
+    def __init__(self, sort_key: SortKey, line_of: LineOf = no_extenders) -> None:
         self._sort_key = sort_key
         self._line_of = line_of
         self._lines: dict[SubQueue, dict[Line, list[_Place]]] = {home: {} for home in HEAPS}
@@ -193,12 +193,16 @@ class Heaps:
 
     def first(self, home: SubQueue, is_held: Callable[[Line], bool] = nothing_is_held) -> QueuedPodInfo | None:
         """The first pod of a home that stands in no line that is held."""
-        lines = self._lines[home]
-        heads = [head for line, heap in lines.items() if not is_held(line) and (head := _head(heap, home)) is not None]
-        return min(heads)[2] if heads else None
+        first: _Place | None = None
+        for line, heap in self._lines[home].items():
+            if heap and not is_held(line):
+                _drop_void(heap, home)
+                if heap and (first is None or heap[0] < first):
+                    first = heap[0]
+        return None if first is None else first[2]
 
     def holds(self, entry: QueuedPodInfo) -> bool:
-        """Is the entry in the heap that is its home? Looks at all of it; for tests."""
+        """Whether the entry is in the heap that is its home. Looks at all of it; for tests."""
         heaps = self._lines.get(entry.home, {}).values()
         return any(place == entry.place and e is entry for heap in heaps for _, place, e in heap)
 
@@ -209,17 +213,16 @@ class Heaps:
         return (entry.backoff_until, *order) if entry.home is SubQueue.BACKOFF else order
 
 
-def _head(heap: list[_Place], home: SubQueue) -> _Place | None:
+def _drop_void(heap: list[_Place], home: SubQueue) -> None:
+    """Until the first place counts, or there is none."""
     while heap:
         _, place, entry = heap[0]
         if entry.place == place and entry.home is home:
-            return heap[0]
+            return
         heapq.heappop(heap)
-    return None
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedEvent:
+class RecordedEvent(Struct, frozen=True):
     event: ClusterEvent
     old: Any
     new: Any
@@ -247,7 +250,7 @@ class InFlight:
         return self._tickets.get(uid)
 
     def is_listening(self, uid: str) -> bool:
-        """Would the pod be judged by what happens now?"""
+        """Whether the pod would be judged by what happens now."""
         return uid in self._listening
 
     def events(self) -> Iterator[RecordedEvent]:
@@ -299,7 +302,7 @@ class InFlight:
     def check(self) -> None:
         """Verify the invariants; for tests."""
         assert self._listening.items() <= self._tickets.items()
-        assert self._listening or not self._events, "nobody can ask for these events any more"
+        assert self._listening or not self._events, "no ticket can ask for these events any more"
 
 
 Group = tuple[str, int, int, str]

@@ -1,6 +1,6 @@
-"""What happened to one pod, put together when somebody asks: its own steps, and the rounds of hints it was part of.
+"""What happened to one pod, put together on request: its own steps, and the rounds of hints it was part of.
 
-A round tells that a plugin was asked about an event for all pods that it had rejected. The pod was part of it if it was
+A round says that a plugin was asked about an event for all pods that it had rejected. The pod was part of it if it was
 waiting then, rejected by that plugin, and not left out by a narrowing; since a pod for which the answer is Queue has a
 step of its own, the answer was to skip it.
 """
@@ -8,7 +8,8 @@ step of its own, the answer was to skip it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from pilotage.observe.decision_log import DecisionLog, Round, Step
 from pilotage.queue.scheduling_queue import SchedulingQueue
@@ -17,8 +18,7 @@ from pilotage.queue.sub_queues import QueuedPodInfo, SubQueue
 _WAITING = (SubQueue.UNSCHEDULABLE.value, SubQueue.GATED.value)
 
 
-@dataclass(frozen=True, slots=True)
-class TimelineItem:
+class TimelineItem(Struct, frozen=True):
     """One line of a pod's story."""
 
     time: float
@@ -32,8 +32,7 @@ class TimelineItem:
     """How often in a row, within a second."""
 
 
-@dataclass(frozen=True, slots=True)
-class Timeline:
+class Timeline(Struct, frozen=True):
     """All that is remembered of a pod, oldest first."""
 
     pod: str
@@ -42,22 +41,24 @@ class Timeline:
 
 
 def timeline(queue: SchedulingQueue, key: str) -> Timeline | None:
-    """The story of the pod of this key ("namespace/name"), also if it left not long ago; None if nobody remembers."""
+    """Return the timeline of a pod by key ("namespace/name"), also if it left not long ago; None if it is unknown."""
     for entry in queue.entries():
         if entry.pod.key == key:
-            return _told(entry, entry.history or entry.beginning(), queue.log)
+            return _timeline_of(entry, entry.history or entry.beginning(), queue.log)
     for ticket in queue.tickets():
         if ticket.pod.key == key:
-            return _told(ticket.entry, ticket.entry.history or ticket.entry.beginning(ticket.popped_at), queue.log)
+            return _timeline_of(
+                ticket.entry, ticket.entry.history or ticket.entry.beginning(ticket.popped_at), queue.log
+            )
     for entry, popped_at, left_at, node_name in queue.ended():
         if entry.pod.key == key:
             steps = entry.history or entry.beginning(popped_at)
             end = TimelineItem(left_at, "bound" if node_name else "left", node_name)
-            return _told(entry, steps, queue.log, end)
+            return _timeline_of(entry, steps, queue.log, end)
     return None
 
 
-def _told(entry: QueuedPodInfo, steps: list[Step], log: DecisionLog, *end: TimelineItem) -> Timeline:
+def _timeline_of(entry: QueuedPodInfo, steps: list[Step], log: DecisionLog, *end: TimelineItem) -> Timeline:
     own = [TimelineItem(time, what, str(detail), why) for time, what, detail, why in steps]
     until = end[0].time if end else float("inf")
     skipped = [item for item in _skips(entry, steps, log) if item.time <= until]

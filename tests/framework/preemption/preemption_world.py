@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 
 from pilotage.api import CycleState
+from pilotage.api.group_members import PodGroups
 from pilotage.api.plugin import Plugin
 from pilotage.api.preemption import Candidate
 from pilotage.assembly import FrameworkHandle, SchedulerOptions, build_profiles
@@ -16,6 +17,7 @@ from pilotage.cycle.placement import ProfileEngine, diagnose
 from pilotage.framework.diagnosis import Rejected
 from pilotage.framework.preemption.budgets import DisruptionBudgets
 from pilotage.framework.preemption.search import Preemption
+from pilotage.framework.preemption.units import VictimUnits
 from pilotage.framework.preemption.victims import NoVictimNeeded, try_node
 from pilotage.framework.preemption.walk import Walk
 from pilotage.framework.profile import Profile
@@ -86,7 +88,7 @@ class PreemptionWorld:
         for row in rows.tolist():
             rivals = dry_run.rivals_on(pod, nodes.names[row])
             try:
-                found[nodes.names[row]] = try_node(dry_run.filters_of(state, pod), row, rivals, self._budgets())
+                found[nodes.names[row]] = try_node(dry_run.filters_of(state, pod), row, rivals, self._units())
             except NoVictimNeeded:
                 found[nodes.names[row]] = None
         return found
@@ -112,11 +114,11 @@ class PreemptionWorld:
         outcome = self.engine.runner.pre_filter(state, pod)
         return state, diagnose(self.engine, state, pod, outcome).resolvable_rows()
 
-    def _budgets(self) -> DisruptionBudgets:
-        return self.cluster.index(DisruptionBudgets)
+    def _units(self) -> VictimUnits:
+        return VictimUnits(self.cluster.index(DisruptionBudgets), self.cluster.index(PodGroups))
 
     def _forgetful(self) -> Preemption:
         cluster = self.cluster
         return Preemption(
-            self.profile, self.engine.evaluator.dry_run, cluster.nodes, cluster.nominations, self._budgets()
+            self.profile, self.engine.evaluator.dry_run, cluster.nodes, cluster.nominations, self._units()
         )

@@ -42,7 +42,7 @@ def test_so_many_may_go_as_the_budget_allows(allowed: int, names: list[str]) -> 
     assert protected(WEB, budget("b", allowed, app="web")) == names
 
 
-def test_without_budgets_nobody_is_protected() -> None:
+def test_without_budgets_no_one_is_protected() -> None:
     assert protected(WEB) == []
 
 
@@ -54,7 +54,7 @@ def test_without_budgets_nobody_is_protected() -> None:
         budget("others", 0, app="db"),
     ],
 )
-def test_a_budget_for_others_protects_nobody(other: Any) -> None:
+def test_a_budget_for_others_protects_no_one(other: Any) -> None:
     assert protected(WEB, other) == []
 
 
@@ -64,6 +64,11 @@ def test_a_pod_without_labels_is_in_no_budget() -> None:
 
 def test_an_eviction_that_is_counted_already_is_not_counted_again() -> None:
     assert protected(WEB[:2], budget("b", 0, disrupted=("web-0",), app="web")) == ["web-1"]
+
+
+def test_people_are_told_which_budgets_forbid() -> None:
+    found = budgets(budget("few", 1, app="web"), budget("none", 0, app="web")).forbidding(WEB[:2])
+    assert found == {WEB[0].uid: ("none",), WEB[1].uid: ("few", "none")}
 
 
 def test_each_of_several_budgets_counts_for_itself() -> None:

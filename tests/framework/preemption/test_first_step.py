@@ -46,7 +46,7 @@ LOW = pod("low").requests(cpu=1).priority(1)
 HIGH = pod("high").requests(cpu=4).priority(10)
 
 
-def test_nodes_without_anybody_who_could_go() -> None:
+def test_nodes_without_anyone_who_could_go() -> None:
     world = world_of(pod("same").requests(cpu=1).priority(10))
     assert same_everywhere(world, HIGH) == ("", ["No preemption victims found for incoming pod"])
 
@@ -63,11 +63,11 @@ def test_a_filter_that_no_column_knows_may_reject_first() -> None:
     assert same_everywhere(world, with_port(HIGH, cpu=4)) == ("NodePorts", [taken])
 
 
-def test_promised_pods_may_add_to_the_reasons() -> None:
+def test_nominated_pods_may_add_to_the_reasons() -> None:
     world = world_of(LOW, pod("kept").requests(cpu=1).priority(10), max_pods=2)
     assert same_everywhere(world, HIGH) == ("NodeResourcesFit", ["Insufficient cpu"])
     for number in range(ENOUGH):
-        world.put(pod(f"promised-{number}").priority(10).nominated(f"n{number}"))
+        world.put(pod(f"nominated-{number}").priority(10).nominated(f"n{number}"))
     assert same_everywhere(world, HIGH) == ("NodeResourcesFit", ["Insufficient cpu", "Too many pods"])
 
 

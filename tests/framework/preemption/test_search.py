@@ -123,7 +123,7 @@ def test_without_a_candidate_it_is_said_why_node_by_node() -> None:
     )
 
 
-def test_a_promised_node_is_rejected_for_the_pod_that_is_promised_it() -> None:
+def test_a_nominated_node_is_rejected_for_the_pod_that_is_nominated_it() -> None:
     world = PreemptionWorld(node("n").cpu(4).pods(1), on_node("low", "n"), HIGH.nominated("n"))
     message = world.search(pod("p").requests(cpu="1m").priority(10).build()).message()
     assert message == "0/1 nodes are available: 1 Insufficient cpu, 1 Too many pods."
@@ -149,7 +149,7 @@ def test_a_pod_that_leaves_or_comes_changes_its_node_only() -> None:
     assert node_names(world) == ["n0", "n2"]
 
 
-def test_a_promise_and_its_end_change_the_node() -> None:
+def test_a_nomination_and_its_end_change_the_node() -> None:
     world = full_nodes(2)
     assert node_names(world) == ["n0", "n1"]
     first = pod("first").requests(cpu=4).priority(10).build()

@@ -101,21 +101,21 @@ def test_victims_are_listed_by_importance_also_with_budgets() -> None:
     assert world.victims(HIGH) == {"n": ["important", "protected"]}
 
 
-def test_a_node_without_anybody_of_lower_priority_is_no_candidate() -> None:
+def test_a_node_without_anyone_of_lower_priority_is_no_candidate() -> None:
     world = PreemptionWorld(NODE, on_node("same", 4, priority=10))
     ((plugin, rejection),) = world.search(HIGH.build()).rejections().values()
     assert plugin == "" and rejection.unresolvable
     assert [reason.message for reason in rejection.reasons] == ["No preemption victims found for incoming pod"]
 
 
-def test_a_place_that_is_promised_to_an_equal_pod_is_not_to_be_had() -> None:
+def test_a_place_that_is_nominated_for_an_equal_pod_is_not_to_be_had() -> None:
     world = PreemptionWorld(NODE, on_node("low", 4), pod("first").requests(cpu=3).priority(10).nominated("n"))
     assert world.victims(HIGH) == {}
     assert world.victims(pod("p").requests(cpu=1).priority(10)) == {"n": ["low"]}
     assert world.victims(pod("more").requests(cpu=4).priority(11)) == {"n": ["low"]}
 
 
-def test_who_comes_back_must_leave_room_for_promised_pods_too() -> None:
+def test_who_comes_back_must_leave_room_for_nominated_pods_too() -> None:
     world = PreemptionWorld(NODE, on_node("a", 1, priority=2), on_node("b", 2, priority=1))
     need_two = pod("p").requests(cpu=2).priority(10)
     assert world.victims(need_two) == {"n": ["b"]}

@@ -1,4 +1,4 @@
-"""DefaultPreemption: who may preempt, how many candidates are enough, what is said and what becomes of the promise."""
+"""DefaultPreemption: who preempts, how many candidates are enough, the message and what becomes of the nomination."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_without_a_candidate_the_nomination_is_cleared() -> None:
     assert handle.evicted == []
 
 
-def test_where_no_eviction_could_help_nobody_is_asked_for_chance() -> None:
+def test_where_no_eviction_could_help_no_one_is_asked_for_chance() -> None:
     handle = Handle(POD, Found())
     assert preempt(handle, Rejected(resolvable=0)).node_name == ""
     assert handle.searched == [([], 0)]
@@ -220,7 +220,7 @@ def test_who_waits_for_victims_that_are_leaving_takes_no_others(
         assert [reason.message for reason in answer.reasons] == [text]
 
 
-def test_a_promised_node_that_is_gone_is_no_hindrance() -> None:
+def test_a_nominated_node_that_is_gone_is_no_hindrance() -> None:
     handle = Handle(POD, Found(candidate("a", "x")), nominated="gone")
     assert preempt(handle).node_name == "a"
 

@@ -24,7 +24,8 @@ class Handle:
         self.pods: dict[str, Pod] = {}
         self.on_node: list[Pod] = []
         self.evictions: dict[str, OnEvicted] = {}
-        self.promised: list[Pod] = []
+        self.completing: list[str] = []
+        self.nominated: list[Pod] = []
         self.withdrawn: list[str] = []
         self.activated: list[str] = []
         self.rechecked: list[str] = []
@@ -36,8 +37,9 @@ class Handle:
         assert name == "scheduler_preemption_goroutines_execution_total"
         self.ended.append(result)
 
-    def observe(self, name: str, seconds: float, result: str) -> None:
-        assert name == "scheduler_preemption_goroutines_duration_seconds" and seconds >= 0
+    def observe(self, name: str, seconds: float, *labels: str) -> None:
+        measured = {"goroutines": 1, "execution": 2}
+        assert len(labels) == measured[name.split("_")[2]] and labels[-1] in ("success", "error") and seconds >= 0
 
     def objects(self, kind: str) -> dict[str, Pod]:
         assert kind == "Pod"
@@ -51,10 +53,12 @@ class Handle:
         assert (eviction.preemptor, eviction.node_name, eviction.plugin) == (PREEMPTOR, "n", "Mine")
         assert eviction.victim.name not in self.evictions
         self.evictions[eviction.victim.name] = on_evicted
+        if eviction.completes:
+            self.completing.append(eviction.victim.name)
 
     def nominated_pods(self, node_name: str) -> list[Pod]:
         assert node_name == "n"
-        return self.promised
+        return self.nominated
 
     def withdraw_nominations(self, pods: Iterable[Pod]) -> None:
         self.withdrawn += [p.name for p in pods]
@@ -70,9 +74,9 @@ class Handle:
 
 
 class World:
-    def __init__(self, *victims: PodBuilder, promised: Iterable[PodBuilder] = ()) -> None:
+    def __init__(self, *victims: PodBuilder, nominated: Iterable[PodBuilder] = ()) -> None:
         self.handle = Handle()
-        self.handle.promised = [builder.build() for builder in promised]
+        self.handle.nominated = [builder.build() for builder in nominated]
         built = tuple(builder.build() for builder in victims)
         self.handle.pods = {victim.key: victim for victim in built}
         self.handle.on_node = list(built)
@@ -110,8 +114,17 @@ def test_all_but_the_last_go_side_by_side_and_the_last_follows() -> None:
     assert (world.handle.activated, world.handle.rechecked) == ([], ["preemptor"])
 
 
-def test_a_single_victim_is_the_last_one() -> None:
-    assert World(A).begun == ["a"]
+def test_the_last_of_several_victims_goes_before_those_of_other_preemptors() -> None:
+    world = World(A, B, C)
+    assert world.handle.completing == []
+    world.ended("a")
+    world.ended("b")
+    assert world.handle.completing == ["c"]
+
+
+def test_a_single_victim_is_the_last_one_and_waits_its_turn() -> None:
+    world = World(A)
+    assert world.begun == ["a"] and world.handle.completing == []
 
 
 def test_the_preemptor_may_come_in_as_soon_as_the_last_victim_is_leaving() -> None:
@@ -181,13 +194,13 @@ def test_victims_that_are_leaving_already_are_left_alone() -> None:
 
 
 def test_if_all_are_leaving_already_nothing_is_started() -> None:
-    world = World(A.terminating(), promised=[pod("lesser").priority(5)])
+    world = World(A.terminating(), nominated=[pod("lesser").priority(5)])
     assert (world.begun, world.handle.withdrawn, world.is_held_back()) == ([], [], False)
 
 
-def test_promises_to_less_important_pods_are_withdrawn() -> None:
-    promised = [pod("lesser").priority(5), pod("equal").priority(10), pod("greater").priority(20)]
-    assert World(A, promised=promised).handle.withdrawn == ["lesser"]
+def test_nominations_to_less_important_pods_are_withdrawn() -> None:
+    nominated = [pod("lesser").priority(5), pod("equal").priority(10), pod("greater").priority(20)]
+    assert World(A, nominated=nominated).handle.withdrawn == ["lesser"]
 
 
 def test_other_pods_are_not_held_back() -> None:

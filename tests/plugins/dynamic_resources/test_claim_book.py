@@ -7,6 +7,7 @@ import msgspec
 from pilotage.model.resource import ResourceClaim
 from pilotage.plugins.dynamic_resources.claim_book import ClaimBook
 from pilotage.plugins.dynamic_resources.devices import DeviceID
+from pilotage.testing import pod
 from tests.plugins.dynamic_resources.objects import DRIVER, allocated, claim, exactly
 
 A = DeviceID(DRIVER, "n", "a")
@@ -21,6 +22,9 @@ def at_version(obj: ResourceClaim, version: int) -> ResourceClaim:
     return msgspec.structs.replace(obj, metadata=metadata)
 
 
+POD, ONE, TWO = pod("pod").build(), pod("one").build(), pod("two").build()
+
+
 def book_with(*claims: ResourceClaim) -> ClaimBook:
     book = ClaimBook()
     for known in claims:
@@ -30,10 +34,10 @@ def book_with(*claims: ResourceClaim) -> ClaimBook:
 
 def test_a_pending_allocation_takes_the_device_and_giving_up_frees_it() -> None:
     book = book_with(FREE)
-    book.reserve(FREE, ALLOCATION, "pod")
+    book.reserve(FREE, ALLOCATION, POD)
     assert A in book.ledger.taken
-    book.unreserve(FREE.uid, "pod")
-    book.unreserve(FREE.uid, "pod")
+    book.unreserve(FREE.uid, POD.uid)
+    book.unreserve(FREE.uid, POD.uid)
     assert A not in book.ledger.taken
     assert book.pending(FREE.uid) is None
     book.check()
@@ -41,17 +45,17 @@ def test_a_pending_allocation_takes_the_device_and_giving_up_frees_it() -> None:
 
 def test_an_allocation_that_two_pods_need_stays_until_both_gave_up() -> None:
     book = book_with(FREE)
-    book.reserve(FREE, ALLOCATION, "one")
-    book.reserve(FREE, ALLOCATION, "two")
-    book.unreserve(FREE.uid, "one")
+    book.reserve(FREE, ALLOCATION, ONE)
+    book.reserve(FREE, ALLOCATION, TWO)
+    book.unreserve(FREE.uid, ONE.uid)
     assert A in book.ledger.taken
-    book.unreserve(FREE.uid, "two")
+    book.unreserve(FREE.uid, TWO.uid)
     assert A not in book.ledger.taken
 
 
 def test_a_device_is_never_free_between_reservation_and_watch() -> None:
     book = book_with(FREE)
-    book.reserve(FREE, ALLOCATION, "pod")
+    book.reserve(FREE, ALLOCATION, POD)
     written = at_version(TAKEN, 2)
     book.assume(written)
     book.settle(FREE.uid)

@@ -10,6 +10,8 @@ import pytest
 from pilotage.api.calls import ApiCall
 from pilotage.kube.errors import ApiStatusError
 from pilotage.model import Pod
+from pilotage.model.meta import ObjectMeta
+from pilotage.model.pod_group import PodGroup
 from pilotage.model.resource import AllocationResult, ResourceClaim
 from pilotage.plugins.dynamic_resources.claim_update import Act, ClaimIntent, ClaimUpdate, grant
 from pilotage.plugins.dynamic_resources.extended_claim import ClaimDeletion
@@ -18,6 +20,7 @@ from tests.plugins.dynamic_resources.objects import allocated, claim, exactly
 
 NOW = "2026-01-01T00:00:00Z"
 P, Q = pod("p").uid("p").build(), pod("q").uid("q").build()
+GROUP = PodGroup(metadata=ObjectMeta(name="g", namespace="default", uid="g"))
 FREE = claim("c", exactly())
 
 
@@ -35,8 +38,8 @@ def having(*users: str, device: str = "a") -> ResourceClaim:
     return claim("c", exactly(), status=status)
 
 
-def reserve(user: Pod, device: str = "a", *, is_new: bool = False) -> ClaimIntent:
-    return ClaimIntent(Act.RESERVE, user, devices(device), is_new=is_new)
+def reserve(user: Pod, device: str = "a", *, is_new: bool = False, group: PodGroup | None = None) -> ClaimIntent:
+    return ClaimIntent(Act.RESERVE, user, devices(device), is_new=is_new, group=group)
 
 
 class Server:
@@ -159,6 +162,30 @@ GRANTS = {
         (ClaimIntent(Act.FREE, P), ClaimIntent(Act.RELEASE, Q)),
         set(),
         {},
+    ),
+    "members use it in the name of their group": (
+        having("g"),
+        (reserve(P, group=GROUP), reserve(Q, group=GROUP)),
+        {"g"},
+        {},
+    ),
+    "a member that gives up leaves its group in": (
+        having("g"),
+        (ClaimIntent(Act.RELEASE, P), reserve(Q, group=GROUP)),
+        {"g"},
+        {},
+    ),
+    "a group that is its only user frees it": (
+        having("g"),
+        (ClaimIntent(Act.FREE, P, group=GROUP),),
+        set(),
+        {},
+    ),
+    "a group does not free what others use": (
+        having("g", "q"),
+        (ClaimIntent(Act.FREE, P, group=GROUP),),
+        {"g", "q"},
+        {"p": "claim default/c is in use by another pod"},
     ),
     "it is being deleted": (
         claim("c", exactly(), metadata={"deletionTimestamp": NOW}),

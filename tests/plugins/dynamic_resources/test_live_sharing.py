@@ -82,3 +82,22 @@ def _create_important_pod(cluster: Live, cpu: str) -> None:
     )
     spec = {"containers": [container], "priorityClassName": "high", "nodeSelector": selector}
     cluster.api.create("pods", "default", {"metadata": {"name": "important"}, "spec": spec})
+
+
+async def test_members_share_the_claim_that_was_made_for_their_group() -> None:
+    async with live() as cluster:
+        cluster.publish("node-00001", "only")
+        entry = {"name": "d", "resourceClaimTemplateName": "t"}
+        spec = {"schedulingPolicy": {"basic": {}}, "resourceClaims": [entry]}
+        cluster.api.create("podgroups.scheduling.k8s.io", "default", {"metadata": {"name": "g"}, "spec": spec})
+        container = {"name": "c", "image": "i"}
+        for name in "ab":
+            member = {"containers": [container], "schedulingGroup": {"podGroupName": "g"}, "resourceClaims": [entry]}
+            cluster.api.create("pods", "default", {"metadata": {"name": name}, "spec": member})
+        await cluster.after(10)
+        assert [cluster.node_of(name) for name in "ab"] == ["node-00001"] * 2
+        (shared,) = cluster.api.list(CLAIMS, "default")
+        (user,) = shared["status"]["reservedFor"]
+        group = cluster.api.get("podgroups.scheduling.k8s.io", "default", "g")["metadata"]
+        named = {"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "g", "uid": group["uid"]}
+        assert user == named, "the second member finds its group there"

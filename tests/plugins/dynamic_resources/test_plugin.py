@@ -58,6 +58,15 @@ def of_template(pod_name: str = "p", **status: Any) -> PodBuilder:
     return waiting.status(resourceClaimStatuses=made)
 
 
+def of_group(**status: Any) -> PodBuilder:
+    return of_template(**status).spec(schedulingGroup={"podGroupName": "g"})
+
+
+def owned_by_group(name: str, api_version: str = "scheduling.k8s.io/v1beta1") -> dict[str, Any]:
+    owner = {"apiVersion": api_version, "kind": "PodGroup", "name": name, "uid": "u", "controller": True}
+    return {"ownerReferences": [owner]}
+
+
 DELETED = claim("c", exactly(), metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})
 
 
@@ -72,6 +81,17 @@ DELETED = claim("c", exactly(), metadata={"deletionTimestamp": "2026-01-01T00:00
             of_template(resourceClaimName="c"),
             "ResourceClaim default/c was not created for Pod default/p (Pod is not owner)",
         ),
+        (
+            [claim("c", exactly(), metadata=owned_by_group("other"))],
+            of_group(resourceClaimName="c"),
+            "ResourceClaim default/c was not created for Pod default/p (Pod is not owner)",
+        ),
+        (
+            [claim("c", exactly(), metadata=owned_by_group("g", "scheduling.x-k8s.io/v1alpha1"))],
+            of_group(resourceClaimName="c"),
+            "ResourceClaim default/c was not created for Pod default/p (Pod is not owner)",
+        ),
+        ([claim("c", exactly(), metadata=owned_by_group("g"))], of_group(resourceClaimName="c"), None),
         ([claim("c", exactly())], using("c"), None),
         ([], of_template(resourceClaimName=None), None),
     ],
@@ -196,9 +216,9 @@ def test_an_allocation_that_was_written_is_told_by_the_watch() -> None:
     world = World(claim("c", exactly()))
     book, own = world.handle.index(ClaimBook), allocated("c", "a")
     assert own.status.allocation is not None
-    book.reserve(own, own.status.allocation, "p")
+    book.reserve(own, own.status.allocation, pod("p").build())
     world.cluster.put_object("ResourceClaim", own)
-    world.plugin._reservations._tell_if_free(own, book.settle(own.uid))
+    world.plugin._reservations._requeue_if_free(own, book.settle(own.uid))
     assert world.told == []
 
 

@@ -36,7 +36,7 @@ ADD, DELETE, RELABEL = Action.ADD, Action.DELETE, Action.UPDATE_POD_LABEL
         pytest.param(ADD, NEAR_DB, None, GOLD_DB.namespace("x"), S, id="it comes in another namespace"),
         pytest.param(DELETE, APART_FROM_DB, DB, None, Q, id="one anti-affinity term meant the pod that went"),
         pytest.param(DELETE, APART_FROM_DB, OTHER, None, S, id="nobody minded the pod that went"),
-        pytest.param(DELETE, APART_FROM_DB, app("db").nominated("n"), None, Q, id="it was only promised a node"),
+        pytest.param(DELETE, APART_FROM_DB, app("db").nominated("n"), None, Q, id="it was only nominated to a node"),
         pytest.param(DELETE, APART_FROM_DB, app("db"), None, S, id="it had no node"),
         pytest.param(DELETE, WEB, apart(OTHER, term("app=x"), term("app=web")), None, Q, id="it minded the pod"),
         pytest.param(DELETE, WEB, apart(OTHER, term("app=x")), None, S, id="it minded somebody else"),

@@ -67,7 +67,7 @@ def test_likes_of_existing_pods_can_be_ignored_for_pods_that_have_none() -> None
     assert world.raw(rather_near(WEB, term("app=db", HOSTNAME))) == {"a1": 8, "a2": 8, "b1": 1, "bare": 0}
 
 
-def test_without_anybody_to_like_or_be_liked_by_there_is_no_score() -> None:
+def test_without_anyone_to_like_or_be_liked_by_there_is_no_score() -> None:
     world = AffinityWorld(NODES, [app("db").node("bare"), rather_near(app("fan"), term("app=web")).node("bare")])
     assert world.raw(WEB) is None
     assert world.raw(rather_near(WEB, term("app=db"))) is None, "the node is in no zone"

@@ -217,7 +217,7 @@ def test_terms_that_come_and_go_between_two_pods_of_a_workload_count() -> None:
 # --- nothing to check ------------------------------------------------------------------------------------------------
 
 
-def test_pods_without_terms_skip_the_filter_unless_somebody_minds_them() -> None:
+def test_pods_without_terms_skip_the_filter_unless_someone_minds_them() -> None:
     grump = apart(app("db"), term("app=web"))
     world = AffinityWorld(NODES, [grump.node("bare"), near(app("db", "other"), term("app=web")).node("a1")])
     assert world.skips_filter(WEB), "the node of the only pod that minds it has no zone"

@@ -78,7 +78,7 @@ def test_a_node_must_have_all_keys_to_be_counted_for_any() -> None:
     assert world.rejections(spread(rule())) == {"c": TOO_MANY}
 
 
-def test_the_first_broken_constraint_is_told() -> None:
+def test_the_first_broken_constraint_is_reported() -> None:
     nodes = [node("a").zone("a").label("rack", "1"), node("b").zone("b"), node("c").zone("c").label("rack", "2")]
     world = SpreadWorld(nodes, blues(a=1))
     assert world.rejections(spread(rule(), rule(key="rack"))) == {"a": TOO_MANY, "b": NO_LABEL}
@@ -191,7 +191,7 @@ def test_what_was_learned_of_the_nodes_follows_them() -> None:
     assert rejected(world, honest) == ["d1"]
 
 
-def test_pods_are_told_apart_by_labels_namespace_and_spec() -> None:
+def test_pods_are_distinguished_by_labels_namespace_and_spec() -> None:
     world = SpreadWorld(ZONED, [*blues(a1=1), pod("q").label("color", "red").namespace("other").node("b1")])
     assert rejected(world, rule()) == ["a1", "a2"]
     red = {"matchLabels": {"color": "red"}}

@@ -40,7 +40,7 @@ def ask(resource: Resource, action: Action, waiting: PodBuilder, old: Any, new: 
         (Action.UPDATE_POD_SCALE_DOWN, BLUE, BLUE, None),
     ],
     ids=[
-        "like pod comes", "other pod comes", "other namespace", "like pod goes", "other pod goes", "promised pod goes",
+        "like pod comes", "other pod comes", "other namespace", "like pod goes", "other pod goes", "nominated pod goes",
         "was never there", "becomes alike", "is not alike any more", "stays alike", "shrinks",
     ],
 )  # fmt: skip
@@ -90,6 +90,6 @@ def test_nodes(action: Action, old: NodeBuilder | None, new: NodeBuilder | None,
     assert ask(Resource.NODE, action, WAITING, old, new) is expected
 
 
-def test_soft_constraints_reject_nobody_so_nothing_helps() -> None:
+def test_soft_constraints_reject_no_one_so_nothing_helps() -> None:
     waiting = spread(rule(when=SOFT))
     assert ask(Resource.ASSIGNED_POD, Action.DELETE, waiting, BLUE, None) is Hint.SKIP

@@ -12,7 +12,7 @@ import pytest
 from pilotage.api import Action, CycleState, NodeTable, Skip
 from pilotage.cluster.node_rows import NodeRows
 from pilotage.cluster.node_view import ImaginedNode, RowView
-from pilotage.conformance.cases import Case, load_cases
+from pilotage.conformance.cases import ConformanceCase, load_cases
 from pilotage.conformance.replay import replay
 from pilotage.conformance.world import load_cluster
 from pilotage.model import Pod
@@ -28,14 +28,14 @@ SPREAD = list(load_cases(RECORDED / "spread.jsonl.gz"))
 class RecordedWorld(SpreadWorld):
     """The cluster of a recorded case with just this plugin."""
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: ConformanceCase) -> None:
         super().__init__([], cluster=load_cluster(case.objects))
         self.pod: Pod = self.cluster.objects("Pod")[case.pod]
         self.state = CycleState()
         self.is_skipped = isinstance(self.plugin.pre_filter(self.state, self.pod, self.cluster.nodes), Skip)
 
     def rejection(self, node_name: str) -> list[str]:
-        """Why the node is rejected, now or once the pods that it is promised to are there."""
+        """Why the node is rejected, now or once the pods that are nominated to it are there."""
         view = self.cluster.node_view(node_name)
         assert view is not None
         beside, state = ImaginedNode(view), self.state.clone()
@@ -60,7 +60,7 @@ class RecordedWorld(SpreadWorld):
 
 
 @pytest.mark.parametrize("case", SPREAD, ids=[case.name for case in SPREAD])
-def test_spread_is_judged_as_recorded(case: Case) -> None:
+def test_spread_is_judged_as_recorded(case: ConformanceCase) -> None:
     world, expected = RecordedWorld(case), case.expected
     assert world.is_skipped == (NAME in expected["preFilter"]["skipped"])
     for node_name, status in expected["filter"].items():

@@ -291,7 +291,7 @@ def test_storage_that_drivers_have_left(driver: list[Object], capacities: list[O
     assert world.messages(using("c")) == {name: [NO_SPACE] if name in rejected else [] for name in ("a", "b")}
 
 
-def test_all_reasons_of_a_node_are_told() -> None:
+def test_all_reasons_of_a_node_are_reported() -> None:
     world = two_zones(
         LOCAL, volume("v", at={ZONE: ["z2"]}), claim("c", volume_name="v"), claim("d", class_name="local")
     )

@@ -147,7 +147,7 @@ async def test_claims_of_ephemeral_volumes_are_waited_for() -> None:
         assert cluster.get("PersistentVolumeClaim", "job-scratch")["status"]["phase"] == "Bound"
 
 
-async def test_a_pod_that_is_deleted_while_its_volume_is_made_leaves_no_promise() -> None:
+async def test_a_pod_that_is_deleted_while_its_volume_is_made_leaves_nothing_assumed() -> None:
     async with living(nodes=1) as cluster:
         cluster.create(storage_class("slow", provisioner="nobody.example"))
         cluster.create(claim("data", "slow"))
@@ -156,11 +156,11 @@ async def test_a_pod_that_is_deleted_while_its_volume_is_made_leaves_no_promise(
         cluster.delete("Pod", "web")
         await cluster.run(5)
         assert cluster.find("Pod", "web") is None
-        assert _promises(cluster) == 0
+        assert _assumed(cluster) == 0
 
 
-def _promises(cluster: LivingScheduler) -> int:
-    return cluster.process.scheduler.cluster.index(VolumeCatalog).promises
+def _assumed(cluster: LivingScheduler) -> int:
+    return cluster.process.scheduler.cluster.index(VolumeCatalog).assumed
 
 
 def _binding_within(seconds: int) -> SchedulerOptions:

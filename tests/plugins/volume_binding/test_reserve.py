@@ -1,4 +1,4 @@
-"""What is promised to a pod is gone for others, until it is taken back or has come true."""
+"""What is assumed for a pod is gone for others, until it is taken back or has come true."""
 
 from __future__ import annotations
 
@@ -17,38 +17,38 @@ def local_world() -> BindingWorld:
     return with_objects(BindingWorld(node("n")), LOCAL, *claims, volume("v", class_name="local"))
 
 
-def test_a_promised_volume_is_not_offered_again() -> None:
+def test_an_assumed_volume_is_not_offered_again() -> None:
     world = local_world()
     state = world.reserved(using("c"), "n")
     assert world.messages(using("d")) == {"n": [BIND_CONFLICT]}
     world.plugin.unreserve(state, using("c").build(), "n")
     assert world.rejected(using("d")) == []
-    assert world.catalog.promises == 0
+    assert world.catalog.assumed == 0
 
 
-def test_a_promised_volume_names_the_claim() -> None:
+def test_an_assumed_volume_names_the_claim() -> None:
     world = local_world()
     world.reserved(using("c"), "n")
-    promised = world.catalog.volume("v")
-    assert promised is not None
-    assert promised.spec.claim_ref is not None
-    assert promised.spec.claim_ref.uid == "uid-c"
-    assert promised.annotations == {"pv.kubernetes.io/bound-by-controller": "yes"}
+    assumed = world.catalog.volume("v")
+    assert assumed is not None
+    assert assumed.spec.claim_ref is not None
+    assert assumed.spec.claim_ref.uid == "uid-c"
+    assert assumed.annotations == {"pv.kubernetes.io/bound-by-controller": "yes"}
     told = world.handle.objects("PersistentVolume")["v"]
     assert told.spec.claim_ref is None, "what the API server said stays as it is"
 
 
-def test_news_of_the_volume_end_the_promise() -> None:
+def test_news_of_the_volume_end_the_assumption() -> None:
     world = local_world()
     state = world.reserved(using("c"), "n")
     bound = volume("v", class_name="local", claimRef={"namespace": "default", "name": "c", "uid": "uid-c"})
     world.put(bound)
-    assert world.catalog.promises == 0
+    assert world.catalog.assumed == 0
     world.plugin.unreserve(state, using("c").build(), "n")
     assert world.messages(using("d")) == {"n": [BIND_CONFLICT]}, "the volume is the claim's for good"
 
 
-def test_taking_back_leaves_the_promises_of_others_alone() -> None:
+def test_taking_back_leaves_what_others_assumed_alone() -> None:
     world = local_world()
     first = world.reserved(using("c"), "n")
     world.put(volume("v", class_name="local"))
@@ -57,24 +57,24 @@ def test_taking_back_leaves_the_promises_of_others_alone() -> None:
     assert world.messages(using("c")) == {"n": [BIND_CONFLICT]}
 
 
-def test_a_pod_that_gives_up_leaves_what_another_pod_with_the_same_claim_was_promised() -> None:
+def test_a_pod_that_gives_up_leaves_what_another_assumed_for_the_same_claim() -> None:
     """Simulation, seed 3197: a third pod got another volume for the claim, on a node where the first is not."""
     world = BindingWorld(node("n"), node("m"))
     world.put(LOCAL, claim("c", class_name="local"), volume("v", class_name="local"))
     world.reserved(using("c"), "n")
     second = world.reserved(using("c", name="second"), "n")
     world.plugin.unreserve(second, using("c", name="second").build(), "n")
-    promised = world.catalog.volume("v")
-    assert promised is not None and promised.spec.claim_ref is not None
+    assumed = world.catalog.volume("v")
+    assert assumed is not None and assumed.spec.claim_ref is not None
 
 
-def test_a_claim_is_promised_the_node_of_its_volume() -> None:
+def test_a_claim_is_assumed_to_have_the_node_of_its_volume() -> None:
     world = BindingWorld(node("n"), node("m"))
     world.put(storage_class("s"), claim("c", class_name="s"))
     state = world.reserved(using("c"), "m")
-    promised = world.catalog.claim("default/c")
-    assert promised is not None
-    assert promised.annotations[SELECTED] == "m"
+    assumed = world.catalog.claim("default/c")
+    assert assumed is not None
+    assert assumed.annotations[SELECTED] == "m"
     assert world.rejected(using("c", name="other")) == ["n"], "a second pod with the claim must follow"
     world.plugin.unreserve(state, using("c").build(), "m")
     world.plugin.unreserve(state, using("c").build(), "m")

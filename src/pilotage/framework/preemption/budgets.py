@@ -52,7 +52,7 @@ class DisruptionBudgets(ClusterIndex):
 
     def _note_selector(self, new: PodDisruptionBudget) -> None:
         selector = new.spec.selector
-        # An empty selector selects all pods elsewhere; here it protects nobody.
+        # An empty selector selects all pods elsewhere; here it protects none.
         if selector is None or selector.is_empty or selector.problem() is not None:
             self._drop_selector(new)
         else:
@@ -70,7 +70,7 @@ class DisruptionBudgets(ClusterIndex):
         self._kept_names = 0
 
     def concern(self, pods: Iterable[Pod]) -> bool:
-        """Does any budget count any of these pods?"""
+        """Whether any budget counts any of these pods."""
         return bool(self._by_namespace) and any(self._names(pod) for pod in pods)
 
     def protected(self, pods: Sequence[Pod], cycle: Budget = UNLIMITED) -> set[str]:
@@ -89,6 +89,18 @@ class DisruptionBudgets(ClusterIndex):
                     protected.add(pod.uid)
                     break
         return protected
+
+    def forbidding(self, pods: Sequence[Pod]) -> dict[str, tuple[str, ...]]:
+        """By UID, the budgets that do not let a pod go if the pods go one after the other; asked by people."""
+        left: dict[str, int] = {}
+        found: dict[str, tuple[str, ...]] = {}
+        for pod in pods:
+            for budget in self._counting(pod):
+                allowed = left.get(budget.key, budget.status.disruptions_allowed) - 1
+                left[budget.key] = allowed
+                if allowed < 0:
+                    found[pod.uid] = (*found.get(pod.uid, ()), budget.name)
+        return found
 
     def _counting(self, pod: Pod) -> Iterator[PodDisruptionBudget]:
         for name in self._names(pod):

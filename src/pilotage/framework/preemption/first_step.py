@@ -1,4 +1,4 @@
-"""Which nodes would not do even without all pods of lower priority, asked of many nodes at once.
+"""Nodes that no eviction can help, found for many nodes at once.
 
 As far as filters look at nodes and amounts only, they are asked about the columns of a table without those pods. What
 they reject there needs no closer look: bringing pods back, or imagining nominated ones, cannot help. Who rejects first,
@@ -20,7 +20,7 @@ from pilotage.cluster.lower_priority import WithoutLowerPriority
 from pilotage.cluster.node_rows import NodeRows
 from pilotage.cluster.node_table import ClusterNodeTable
 from pilotage.framework.diagnosis import Rejected
-from pilotage.framework.preemption.outcomes import HOPELESS, PROMISING, Outcomes
+from pilotage.framework.preemption.outcomes import HOPELESS, MAY_HELP, Outcomes
 from pilotage.framework.preemption.victims import NO_VICTIMS
 from pilotage.framework.profile import Profile, name_of
 from pilotage.model import Pod
@@ -37,7 +37,7 @@ class FirstStep:
         self._filters = tuple((name_of(plugin), plugin) for plugin in profile.filters)
 
     def judge(self, state: CycleState, pod: Pod, rows: Rows, nominated: Mask, outcomes: Outcomes) -> None:
-        """Note in `outcomes` what can be said of these rows; `nominated` tells which of them others may claim."""
+        """Note in `outcomes` what can be said of these rows; `nominated` says which of them others may claim."""
         lower = self._nodes.below(pod.priority)
         has_victims: Mask = lower.count.values(len(self._nodes))[rows] > 0
         outcomes.codes[rows[~has_victims]] = outcomes.rejections.number(NO_VICTIMS)
@@ -58,7 +58,7 @@ class FirstStep:
             if is_exact and len(masks) <= _MOST_REASONS:
                 _name_rejections(name, masks, rows, ~nominated, outcomes)
             still_open &= ~here
-        outcomes.codes[rows[still_open]] = PROMISING
+        outcomes.codes[rows[still_open]] = MAY_HELP
 
 
 def _sees_columns_only(plugin: Plugin) -> bool:

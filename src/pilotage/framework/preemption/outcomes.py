@@ -18,14 +18,14 @@ from pilotage.framework.diagnosis import Rejected
 from pilotage.framework.rejection_codes import RejectionCodes
 
 HOPELESS = -1
-"""Rejected; who rejects, and why, is worked out when somebody asks."""
+"""Rejected; who rejects, and why, is worked out on request."""
 BROKEN = -2
 """The attempt to find out went wrong."""
 VIOLATING = -3
 """A candidate on which a disruption budget would be violated."""
 HARMLESS = -4
 """A candidate."""
-PROMISING = -5
+MAY_HELP = -5
 """Nothing in the columns speaks against the node; it has to be looked at closely."""
 UNKNOWN = -6
 
@@ -39,6 +39,8 @@ class Outcomes:
         self.errors: dict[int, Exception] = {}
         self.budgeted: set[int] = set()
         """Rows of candidates that were found under the eyes of a disruption budget."""
+        self.reaching_elsewhere: set[int] = set()
+        """Rows of candidates with victims on other nodes: what changes there concerns them too."""
         self.rejections = RejectionCodes()
         self._costs: list[tuple[float, ...]] = []
         """Of all candidates that there were, each once, in order."""
@@ -52,6 +54,7 @@ class Outcomes:
         copy.candidates = dict(self.candidates)
         copy.errors = dict(self.errors)
         copy.budgeted = set(self.budgeted)
+        copy.reaching_elsewhere = set(self.reaching_elsewhere)
         copy.rejections = self.rejections
         copy._costs = list(self._costs)
         copy._ranks = self._ranks.copy()
@@ -73,6 +76,7 @@ class Outcomes:
         for row in rows:
             if self.candidates.pop(row, None) is not None:
                 self.budgeted.discard(row)
+                self.reaching_elsewhere.discard(row)
             self.errors.pop(row, None)
             self.codes[row] = UNKNOWN
 
@@ -107,5 +111,5 @@ def is_candidate(codes: NDArray[np.int32]) -> Mask:
 
 def is_open(codes: NDArray[np.int32]) -> Mask:
     """Not decided yet."""
-    found: Mask = codes <= PROMISING
+    found: Mask = codes <= MAY_HELP
     return found

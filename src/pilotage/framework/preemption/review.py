@@ -1,4 +1,4 @@
-"""Candidates for preemption that somebody outside looks at before one of them is chosen: extenders.
+"""Review of candidates for preemption by extenders, before one of them is chosen.
 
 A search does not wait. With a `Review` in the cycle state it ends the cycle by `CandidatesFound`; when the answer is
 there the pod's cycle runs again, and the search finds what the answer says.
@@ -7,8 +7,9 @@ there the pod's cycle runs again, and the search finds what the answer says.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from pilotage.api.preemption import Candidate
 from pilotage.api.results import Rejection
@@ -23,9 +24,8 @@ class CandidatesFound(BaseException):
         self.candidates = candidates
 
 
-@dataclass(frozen=True, slots=True)
-class Review:
-    """What was said about the candidates; None: nobody was asked yet."""
+class Review(Struct, frozen=True):
+    """What was said about the candidates; None: no extender was asked yet."""
 
     answer: tuple[Candidate, ...] | Exception | None = None
 

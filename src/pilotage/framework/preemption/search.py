@@ -1,14 +1,15 @@
-"""Where would evictions help? A walk over the nodes that rejected the pod for a reason that evictions may remove.
+"""The search for candidates: a walk over the nodes that rejected the pod for a reason that evictions may remove.
 
 The walk ends early: enough candidates are enough, provided that one of them violates no disruption budget. What it
 learns of a node is remembered for the next pod of the same class, until something changes on that node; and nodes that
-no eviction can help are told apart from the others in columns, before any of them is looked at closely.
+no eviction can help are separated from the others in columns, before any of them is looked at closely.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from pilotage.api.preemption import VictimPolicy
 from pilotage.api.state import CycleState
@@ -17,10 +18,10 @@ from pilotage.cluster.node_table import ClusterNodeTable
 from pilotage.cluster.state import Nominations
 from pilotage.framework.class_memory import ClassMemory
 from pilotage.framework.dry_run import DryRun
-from pilotage.framework.preemption.budgets import DisruptionBudgets
 from pilotage.framework.preemption.first_step import FirstStep
 from pilotage.framework.preemption.outcomes import Outcomes
 from pilotage.framework.preemption.review import REVIEW, CandidatesFound, ReviewedSearch
+from pilotage.framework.preemption.units import VictimUnits
 from pilotage.framework.preemption.walk import Walk
 from pilotage.framework.profile import Profile
 from pilotage.model import Pod
@@ -30,12 +31,12 @@ _WORTH_COLUMNS = 8
 """From so many unknown rows on, asking about columns is cheaper than about one node after the other."""
 
 
-@dataclass(slots=True, eq=False)
-class _Search:
+class _Search(Struct, eq=False):
     """What earlier pods of a class have found out, and for which disruption budgets."""
 
     selection: int
     allowance: int
+    groups: int
     outcomes: Outcomes
 
 
@@ -48,12 +49,13 @@ class Preemption:
         dry_run: DryRun,
         nodes: ClusterNodeTable,
         nominations: Nominations,
-        budgets: DisruptionBudgets,
+        units: VictimUnits,
     ) -> None:
         self._dry_run = dry_run
         self._nodes = nodes
         self._nominations = nominations
-        self._budgets = budgets
+        self._budgets = units.budgets
+        self._units = units
         self._first_step = FirstStep(profile, nodes)
         self._searches = ClassMemory(profile, nodes, nominations, self._new, self._update, _KEPT_CLASSES)
 
@@ -73,7 +75,8 @@ class Preemption:
             outcomes = outcomes.copy()
             outcomes.forget([own])
         self._judge_in_columns(state, pod, outcomes, rows)
-        walk = Walk(self._dry_run.filters_of(state, pod), self._dry_run, self._nodes, self._budgets, outcomes)
+        filters = self._dry_run.filters_of(state, pod)
+        walk = Walk(filters, self._dry_run, self._nodes, self._units, outcomes)
         walk.go(rows, wanted)
         if review is not None and walk.candidates:
             raise CandidatesFound(walk.candidates)
@@ -82,7 +85,7 @@ class Preemption:
     def _search_by(self, policy: VictimPolicy, state: CycleState, pod: Pod, rows: Rows, wanted: int) -> Walk:
         """Nothing is remembered, and no column knows whom the policy would evict: each node is tried."""
         filters, outcomes = self._dry_run.filters_of(state, pod), Outcomes(len(self._nodes))
-        walk = Walk(filters, self._dry_run, self._nodes, self._budgets, outcomes, policy)
+        walk = Walk(filters, self._dry_run, self._nodes, self._units, outcomes, policy)
         walk.go(rows, wanted)
         return walk
 
@@ -94,11 +97,13 @@ class Preemption:
         self._first_step.judge(state, pod, unknown, nominated[unknown], outcomes)
 
     def _new(self, _: Pod) -> _Search:
-        return _Search(self._budgets.selection, self._budgets.allowance, Outcomes(len(self._nodes)))
+        budgets = self._budgets
+        return _Search(budgets.selection, budgets.allowance, self._units.version, Outcomes(len(self._nodes)))
 
     def _update(self, known: _Search, _: Pod, changed: Sequence[int]) -> bool:
-        if known.selection != self._budgets.selection:
+        if (known.selection, known.groups) != (self._budgets.selection, self._units.version):
             return False
+        known.outcomes.forget(list(known.outcomes.reaching_elsewhere))
         known.outcomes.forget(changed)
         if known.allowance != self._budgets.allowance:
             known.allowance = self._budgets.allowance

@@ -1,10 +1,11 @@
-"""Who would have to go from one node so that the pod fits there.
+"""The pods to evict from one node so that another pod fits there.
 
 First all pods that may go are imagined away: if the pod does not fit then, the node is no candidate. Then they are
 brought back one by one, the most important first (those under a disruption budget before all others); who cannot come
 back without displacing the pod is a victim. So no victim is one too many.
 
-Who may go, who is important and what a node costs is the policy's word: kube-scheduler's, or that of a plugin.
+Who may go, who is important and what a node costs is the policy's word: kube-scheduler's, or that of a plugin. By
+kube-scheduler's, pods of groups go by units (`units`); a plugin's policy decides about each pod.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pilotage.api.results import Reason, Reject
 from pilotage.framework.diagnosis import ABSENT_PLUGIN, Rejected
 from pilotage.framework.dry_run import DryRunNode, PodFilters
 from pilotage.framework.errors import shown
-from pilotage.framework.preemption.budgets import DisruptionBudgets
+from pilotage.framework.preemption.units import VictimUnits
 from pilotage.model import Pod
 
 NO_VICTIMS = Rejected(
@@ -41,7 +42,7 @@ def try_node(
     filters: PodFilters,
     row: int,
     rivals: Sequence[Pod],
-    budgets: DisruptionBudgets,
+    units: VictimUnits,
     policy: VictimPolicy = KUBE_SCHEDULERS,
 ) -> Candidate | Rejected:
     """The victims on a node, or what rejects the pod there even without all pods that may go.
@@ -50,6 +51,8 @@ def try_node(
     """
     filters.budget.check()
     if policy is KUBE_SCHEDULERS:
+        if units.are_among(filters.all_pods(row)):
+            return _try_units(filters, row, rivals, units)
         evictable = filters.lower_pods(row)
         node = filters.node_without(row, evictable) if evictable else None
     else:
@@ -62,7 +65,7 @@ def try_node(
         return rejected
     importance = _importance(policy)
     evictable.sort(key=importance)
-    protected = budgets.protected(evictable, filters.budget)
+    protected = units.budgets.protected(evictable, filters.budget)
     victims = _not_spared(node, rivals, evictable, protected)
     if not victims:
         raise NoVictimNeeded(node.view.name)
@@ -73,6 +76,31 @@ def try_node(
     if policy is not KUBE_SCHEDULERS:
         _check_numbers(policy, "cost", cost)
     return Candidate(node.view.name, tuple(victims), violations, cost)
+
+
+def _try_units(filters: PodFilters, row: int, rivals: Sequence[Pod], units: VictimUnits) -> Candidate | Rejected:
+    """The same on a node with members of groups: the pods of a unit may be on other nodes too."""
+    evictable = units.below(filters.all_pods(row), filters.pod.priority)
+    if not evictable:
+        return NO_VICTIMS
+    node = filters.node_without_pods(row, [pod for unit in evictable for pod in unit.pods])
+    rejected = (node.rejection_beside(rivals) if rivals else None) or node.rejection()
+    if rejected is not None:
+        return rejected
+    evictable.sort(key=lambda unit: unit.importance)
+    protected = units.budgets.protected([pod for unit in evictable for pod in unit.pods], filters.budget)
+    in_order = sorted(evictable, key=lambda unit: all(pod.uid not in protected for pod in unit.pods))
+    victims = []
+    for unit in in_order:
+        filters.budget.spend(_STEPS_PER_POD * len(unit.pods))
+        if not node.brings_all_back(unit.pods, rivals):
+            victims.append(unit)
+    if not victims:
+        raise NoVictimNeeded(node.view.name)
+    victims.sort(key=lambda unit: unit.importance)
+    pods = tuple(pod for unit in victims for pod in unit.pods)
+    violations = sum(pod.uid in protected for pod in pods)
+    return Candidate(node.view.name, pods, violations, KUBE_SCHEDULERS.cost(filters.pod, pods, violations))
 
 
 def _not_spared(node: DryRunNode, rivals: Sequence[Pod], lower: Sequence[Pod], protected: set[str]) -> list[Pod]:

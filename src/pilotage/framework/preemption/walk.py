@@ -16,8 +16,8 @@ from pilotage.cluster.node_table import ClusterNodeTable
 from pilotage.framework.diagnosis import ABSENT_PLUGIN, Rejected, unavailable_text
 from pilotage.framework.dry_run import DryRun, PodFilters
 from pilotage.framework.errors import PluginError
-from pilotage.framework.preemption.budgets import DisruptionBudgets
 from pilotage.framework.preemption.outcomes import BROKEN, HARMLESS, HOPELESS, Outcomes, is_candidate, is_open
+from pilotage.framework.preemption.units import VictimUnits
 from pilotage.framework.preemption.victims import KUBE_SCHEDULERS, NoVictimNeeded, try_node
 from pilotage.model import Pod
 
@@ -36,14 +36,14 @@ class Walk:
         filters: PodFilters,
         dry_run: DryRun,
         nodes: ClusterNodeTable,
-        budgets: DisruptionBudgets,
+        units: VictimUnits,
         outcomes: Outcomes,
         policy: VictimPolicy = KUBE_SCHEDULERS,
     ) -> None:
         self._filters = filters
         self._dry_run = dry_run
         self._nodes = nodes
-        self._budgets = budgets
+        self._units = units
         self._outcomes = outcomes
         self._policy = policy
         self._tried_rows: Rows = np.empty(0, dtype=np.int64)
@@ -104,11 +104,11 @@ class Walk:
         rows = self._rejected_rows()
         for row in rows[self._outcomes.codes[rows] == HOPELESS].tolist():
             self._rejection(row)
-        numbers, repeats = np.unique(self._outcomes.codes[rows], return_counts=True)
-        return [
-            (self._outcomes.rejections[number] if number >= 0 else _UNDECIDED, count)
-            for number, count in zip(numbers.tolist(), repeats.tolist(), strict=True)
-        ]
+        codes = self._outcomes.codes[rows]
+        counts = enumerate(np.bincount(codes[codes >= 0]).tolist())
+        decided = [(self._outcomes.rejections[number], count) for number, count in counts if count]
+        undecided = len(codes) - sum(count for _, count in decided)
+        return [(_UNDECIDED, undecided), *decided] if undecided else decided
 
     def _rejected_rows(self) -> Rows:
         codes = self._outcomes.codes[self._tried_rows]
@@ -126,8 +126,10 @@ class Walk:
         self._outcomes.note(row, outcome)
         if not isinstance(outcome, Candidate):
             return False
-        if self._budgets.concern(self._filters.lower_pods(row)):
+        if self._units.budgets.concern((*self._filters.lower_pods(row), *outcome.victims)):
             self._outcomes.budgeted.add(row)
+        if any(victim.node_name != outcome.node_name for victim in outcome.victims):
+            self._outcomes.reaching_elsewhere.add(row)
         return True
 
     def _is_too_full(self, row: int) -> bool:
@@ -138,12 +140,12 @@ class Walk:
         try:
             return self._filters.is_too_full(row, rivals)
         except PluginError:
-            # Whoever tries the node will meet the same error.
+            # Every attempt on this node will meet the same error.
             return False
 
     def _outcome(self, row: int) -> Candidate | Rejected | Exception:
         try:
-            return try_node(self._filters, row, self._rivals(row), self._budgets, self._policy)
+            return try_node(self._filters, row, self._rivals(row), self._units, self._policy)
         except (PluginError, NoVictimNeeded) as error:
             return error
 

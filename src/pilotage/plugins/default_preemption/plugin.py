@@ -1,11 +1,12 @@
 """DefaultPreemption: it decides whether to preempt and where; how victims go is in `PreemptionsUnderWay`.
 
 A preemptor gets no node from this, only a nomination: its victims are evicted without
-anybody waiting for that, and when they are gone the pod is tried again.
+anything waiting for that, and when they are gone the pod is tried again.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -96,17 +97,34 @@ class DefaultPreemption(Plugin, PreEnqueue, PostFilter, PodGroupPostFilter):
             return Reject(_GROUP_NEVER)
         if any(self._is_making_room(group, pod) for pod in pods):
             return NominateMembers({}, "pod group preemption: ongoing preemption on nominated nodes")
+        started = self._handle.clock.monotonic()
         found = attempt.search_victims()
+        self._measure("podgroup", "Unschedulable" if found.message else "Success", started)
         if found.message:
             return Reject(Reason("NoVictims", f"pod group preemption: {found.message}"))
         if any(not victim.is_terminating for victim in found.victims) and self._handle.awaits_view(pods[0]):
             return Reject(_STALE_VIEW)
-        self._under_way.start_for_group(group, pods, found.victims)
+        self._under_way.start_for_group(group, pods, found)
+        self._handle.observe("scheduler_workload_preemption_victims", len(found.victims))
+        self._count("podgroup", found.victims, found.violations)
         text = f"pod group preemption: found a placement for podgroup, preempting {len(found.victims)} victims"
         return NominateMembers({pod.uid: node for pod, node in found.places}, text)
 
+    def _measure(self, preemptor: str, result: str, started: float) -> None:
+        seconds = self._handle.clock.monotonic() - started
+        self._handle.observe("scheduler_preemption_evaluation_duration_seconds", seconds, preemptor, result)
+
+    def _count(self, preemptor: str, victims: Sequence[Pod], violations: int) -> None:
+        """The budgets that are overruled, and the groups that are disrupted: as a whole, or one of their pods."""
+        if violations:
+            self._handle.count("scheduler_preemption_pdb_violations_total", preemptor, amount=violations)
+        groups = ((pod, group) for pod in victims if (group := self._group_of(pod)) is not None)
+        units = {group.uid if group.is_disrupted_as_one else pod.uid for pod, group in groups}
+        if units:
+            self._handle.observe("scheduler_preemption_workload_disruptions", len(units), preemptor)
+
     def _is_making_room(self, group: PodGroup, pod: Pod) -> bool:
-        """Is a victim still leaving the node that the member waits for?"""
+        """Whether a victim is still leaving the node that the member waits for."""
         node = self._handle.node(self._handle.nominated_node(pod))
         if node is None:
             return False
@@ -126,7 +144,9 @@ class DefaultPreemption(Plugin, PreEnqueue, PostFilter, PodGroupPostFilter):
         if objection is not None:
             self._handle.count("scheduler_preemption_attempts_total")
             return Reject(objection)
+        started = self._handle.clock.monotonic()
         search = self._search(state, known, rejected.resolvable_rows())
+        self._measure("pod", "Unschedulable" if search.best is None else "Success", started)
         # Not before: if extenders have to be asked about what was found, this is run again with their answer.
         self._handle.count("scheduler_preemption_attempts_total")
         candidate = search.best
@@ -139,6 +159,7 @@ class DefaultPreemption(Plugin, PreEnqueue, PostFilter, PodGroupPostFilter):
             return Reject(_STALE_VIEW)
         self._handle.observe("scheduler_preemption_victims", len(candidate.victims))
         self._under_way.start(known, candidate)
+        self._count("pod", candidate.victims, candidate.violations)
         return Nominate(
             candidate.node_name,
             f"preemption: found a potential placement for pod on node {candidate.node_name}, "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Final
 
@@ -10,6 +10,7 @@ import msgspec
 
 from pilotage.api import Budget, Detail, Handle, Mask, NodeTable, NodeView, Reason, Reject, Rejection, StateKey
 from pilotage.model import Node, Pod
+from pilotage.model.pod_group import PodGroup
 from pilotage.model.resource import AllocationResult, ResourceClaim
 from pilotage.plugins.args import DynamicResourcesArgs
 from pilotage.plugins.dynamic_resources.binding_conditions import BindingFailed, is_overdue, is_ready
@@ -55,6 +56,12 @@ class PodResourceClaims(msgspec.Struct, eq=False):
     """Extended resources that the pod requests, each with the class behind it (None: devices cannot serve it)."""
     extended_claim: ResourceClaim | None = None
     """The claim for those that devices serve; without requests unless an earlier attempt left it behind."""
+    shared: Sequence[Reserved] = ()
+    """What is being allocated for siblings, members of the pod's group, and is used by this pod too."""
+    group: PodGroup | None = None
+    """The PodGroup that has claims for its members, if the pod is one of them."""
+    of_group: Collection[str] = ()
+    """The keys of the claims that the pod uses in the name of that group."""
     outcomes: dict[str, NodeOutcome] = msgspec.field(default_factory=dict)
     column: VerdictColumn | None = None
     """What nodes answered to claims like these; in `outcomes` are the answers to just these."""
@@ -71,6 +78,10 @@ class PodResourceClaims(msgspec.Struct, eq=False):
     def ask_only_for_devices(self) -> bool:
         """No claim has its devices already, and no extended resource is served by them."""
         return self.extended_claim is None and len(self.to_allocate) == len(self.claims)
+
+    def group_of(self, claim: ResourceClaim) -> PodGroup | None:
+        """The group in whose name the claim is used; None if it is the pod's own affair."""
+        return self.group if claim.key in self.of_group else None
 
     def outcome(self, node_name: str) -> NodeOutcome | None:
         """What a node would give; None if it was not asked, or rejected."""

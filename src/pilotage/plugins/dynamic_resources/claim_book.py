@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from pilotage.api import ClusterIndex
+from pilotage.api.group_members import group_key
 from pilotage.change_log import ChangeLog
 from pilotage.model import Pod
 from pilotage.model.quantity import parse_quantity
@@ -125,6 +126,8 @@ class PendingAllocation(msgspec.Struct, eq=False):
     """An allocation on its way, and the pods (by UID) that need it."""
 
     allocation: AllocationResult
+    group: str = ""
+    """The key of the group whose members may share it."""
     sharers: set[str] = msgspec.field(default_factory=set)
     turned_away: dict[str, Pod] = msgspec.field(default_factory=dict)
     """Pods (by UID) that were rejected because it is not known yet what becomes of it."""
@@ -166,13 +169,13 @@ class ClaimBook(ClusterIndex):
     def pending(self, uid: str) -> PendingAllocation | None:
         return self._pending.get(uid)
 
-    def reserve(self, claim: ResourceClaim, allocation: AllocationResult, pod_uid: str) -> None:
+    def reserve(self, claim: ResourceClaim, allocation: AllocationResult, pod: Pod) -> None:
         """The pod is going to write this allocation."""
         uid = claim.uid
         entry = self._pending.get(uid)
         if entry is None:
-            entry = self._pending[uid] = PendingAllocation(allocation)
-        entry.sharers.add(pod_uid)
+            entry = self._pending[uid] = PendingAllocation(allocation, group_key(pod))
+        entry.sharers.add(pod.uid)
         self.ledger.put(uid, entry.allocation)
 
     def unreserve(self, uid: str, pod_uid: str) -> PendingAllocation | None:

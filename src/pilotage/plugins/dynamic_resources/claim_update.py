@@ -4,6 +4,8 @@
     RELEASE    use it no longer; what was allocated stays
     FREE       give the devices back, if nobody else uses them
 
+A claim of a PodGroup is used in the name of the group: the first member writes it down, the others find it there.
+
 A pod has one intent for a claim: its last. Intents of different pods never contradict each other but in one point:
 devices that one pod wants to use are not freed for another, whoever came first. An intent that cannot be granted fails
 for itself and harms no other.
@@ -27,6 +29,7 @@ from msgspec.structs import replace
 
 from pilotage.api.calls import ApiCall, ApiWriter, Lane, Relevance, Seen, is_not_found
 from pilotage.model import KINDS, Pod
+from pilotage.model.pod_group import PodGroup
 from pilotage.model.resource import AllocationResult, ClaimConsumer, ResourceClaim
 from pilotage.plugins.dynamic_resources.claims import is_newer
 from pilotage.plugins.dynamic_resources.requests import AllocationError
@@ -50,6 +53,14 @@ class ClaimIntent(msgspec.Struct, frozen=True, eq=False):
     """RESERVE: the devices that the pod was placed by."""
     is_new: bool = False
     """RESERVE: nobody has allocated them yet."""
+    group: PodGroup | None = None
+    """In whose name, if it is not the pod's own."""
+
+    @property
+    def user(self) -> ClaimConsumer:
+        if self.group is not None:
+            return ClaimConsumer("scheduling.k8s.io", "podgroups", self.group.name, self.group.uid)
+        return ClaimConsumer(resource="pods", name=self.pod.name, uid=self.pod.uid)
 
 
 class Granted(msgspec.Struct, eq=False):
@@ -68,14 +79,14 @@ def grant(claim: ResourceClaim, intents: Sequence[ClaimIntent]) -> Granted:
     granted = Granted({user.uid: user for user in status.reserved_for}, status.allocation)
     for intent in intents:
         if intent.act is Act.RELEASE:
-            granted.users.pop(intent.pod.uid, None)
+            granted.users.pop(intent.user.uid, None)
     for intent in intents:
         if intent.act is Act.RESERVE and (problem := _reserve(claim, granted, intent)):
             granted.failures[intent.pod.uid] = AllocationError(f"claim {claim.key} {problem}")
     for intent in intents:
         if intent.act is not Act.FREE:
             continue
-        if granted.users.keys() - {intent.pod.uid}:
+        if granted.users.keys() - {intent.user.uid}:
             granted.failures[intent.pod.uid] = AllocationError(f"claim {claim.key} is in use by another pod")
         else:
             granted.users.clear()
@@ -99,11 +110,11 @@ def _reserve(claim: ResourceClaim, granted: Granted, intent: ClaimIntent) -> str
         granted.allocation = intent.allocation
     elif not _same_devices(granted.allocation, intent.allocation):
         return "got allocated elsewhere in the meantime"
-    pod = intent.pod
-    if pod.uid not in granted.users:
+    user = intent.user
+    if user.uid not in granted.users:
         if len(granted.users) >= MOST_CONSUMERS:
             return f"is reserved for {MOST_CONSUMERS} pods already, which is the most that there can be"
-        granted.users[pod.uid] = ClaimConsumer(resource="pods", name=pod.name, uid=pod.uid)
+        granted.users[user.uid] = user
     return ""
 
 

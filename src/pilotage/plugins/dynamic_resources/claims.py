@@ -1,7 +1,7 @@
 """Which claims a pod uses, and whether they can be used at all.
 
-A pod names a claim directly, or names a template from which a controller makes a claim for this pod alone; the
-generated claim's name is then in the pod's status. A generated claim must belong to the pod.
+A pod names a claim directly, or names a template from which a controller makes a claim, for this pod or for its
+PodGroup; the generated claim's name is then in the pod's status. A generated claim must belong to one of the two.
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pilotage.api import ClusterIndex
+from pilotage.api.group_members import group_key
 from pilotage.model import Pod
 from pilotage.model.meta import controller_of
 from pilotage.model.pod import PodResourceClaim
+from pilotage.model.pod_group import PodGroup
 from pilotage.model.resource import ResourceClaim
 
 ClaimLookup = Callable[[str], ResourceClaim | None]
@@ -59,9 +61,17 @@ def _usable(pod: Pod, entry: PodResourceClaim, name: str, lookup: ClaimLookup) -
         raise ClaimProblem(f'could not find ResourceClaim "{key}"')
     if claim.metadata.deletion_timestamp is not None:
         raise ClaimProblem(f'resourceclaim "{claim.name}" is being deleted')
-    if entry.resource_claim_name is None and not is_made_for(claim, pod):
+    if entry.resource_claim_name is None and not is_made_for(claim, pod) and not _is_of_its_group(claim, pod):
         raise ClaimProblem(f"ResourceClaim {claim.key} was not created for Pod {pod.key} (Pod is not owner)")
     return claim
+
+
+def claims_of_group(pod: Pod, group: PodGroup) -> set[str]:
+    """The keys of the claims that the pod shares with its group: both have an equal entry for them."""
+    generated = _generated(pod)
+    shared = (entry for entry in pod.spec.resource_claims if entry in group.spec.resource_claims)
+    names = (entry.resource_claim_name or generated.get(entry.name) for entry in shared)
+    return {f"{pod.namespace}/{name}" for name in names if name}
 
 
 def is_made_for(claim: ResourceClaim, pod: Pod) -> bool:
@@ -69,6 +79,18 @@ def is_made_for(claim: ResourceClaim, pod: Pod) -> bool:
     metadata = claim.metadata
     controller = controller_of(metadata.owner_references)
     return controller is not None and controller.uid == pod.uid and metadata.namespace == pod.namespace
+
+
+def _is_of_its_group(claim: ResourceClaim, pod: Pod) -> bool:
+    """Is the PodGroup that the pod names the controller of the claim? (A pod does not know the uid of its group.)"""
+    controller = controller_of(claim.metadata.owner_references)
+    if (
+        controller is None
+        or controller.kind != "PodGroup"
+        or not controller.api_version.startswith("scheduling.k8s.io/")
+    ):
+        return False
+    return group_key(pod) == f"{claim.metadata.namespace}/{controller.name}"
 
 
 def is_newer(claim: ResourceClaim, than: ResourceClaim) -> bool:

@@ -4,8 +4,8 @@
     selector.matches(bind_device(driver, device))
 
 An unknown attribute domain is an error for the CEL library, where Kubernetes has an empty map, so the domains that an
-expression spells out are added to every device. What an expression may cost is told by the largest device that the API
-server accepts, when it is compiled.
+expression spells out are added to every device. What an expression may cost follows from the largest device that the
+API server accepts, when it is compiled.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Selector(Protocol):
     """A compiled expression."""
 
     def matches(self, device: BoundDevice) -> bool:
-        """Does it hold for the device? CelError if it cannot be told."""
+        """Does it hold for the device? CelError if it cannot be decided."""
 
 
 def bind_device(driver: str, device: Device) -> BoundDevice:
@@ -156,7 +156,7 @@ def _device_shape(domains: int) -> ValueShape:
 
 
 def _check_size(device: Device) -> None:
-    """What an expression may cost is told by the sizes that the API server lets a device have."""
+    """What an expression may cost follows from the sizes that the API server lets a device have."""
     texts = [value.string_value or value.version_value or "" for value in device.attributes.values()]
     names = [*device.attributes, *device.capacity]
     if len(names) > _MOST_ATTRIBUTES or any(len(text.encode()) > _LONGEST_TEXT for text in (*names, *texts)):

@@ -2,8 +2,8 @@
 
 Most searches take the first devices that they see, and learn nothing. One that goes back again and again compares: two
 devices that no request and no constraint can tell apart are *alike*, and where one did not lead to a solution the
-other does not either. A state, told by the likes of the devices that are taken, that was left without a solution is a
-dead end whenever it comes again. And before a state is entered, the requests that are left are matched with the
+other does not either. A state (the likes of the devices that are taken) that was left without a solution is a dead
+end whenever it comes again. And before a state is entered, the requests that are left are matched with the
 devices that are free: if there is no such matching, there is no solution.
 
 Only what cannot succeed is left out, so the first solution is the same as without lessons.
@@ -62,7 +62,7 @@ class Lessons:
             self.dead_ends.add(state)
 
     def may_succeed(self, requests: Iterable[Sequence[PreparedRequest]], taken: Iterable[DeviceID]) -> bool:
-        """Can each request have devices of its own, as far as that is told by each for itself?"""
+        """Can each request have devices of its own, judged for each by itself?"""
         if self._usable is None:
             return True
         slots: list[int] = []

@@ -1,8 +1,8 @@
 """Which rule keeps a request from a device: what `explain` tells of nodes that cannot serve the claims of a pod.
 
 The rules are those of the search, asked in its order, for each device by itself: as if nothing had been taken for the
-pod yet. Devices that are rejected for the same reason are told together, so that there is little to read however many
-devices a node has. If every request could be served by itself, what remains is that the devices do not go together.
+pod yet. Devices that are rejected for the same reason share a line, so that there is little to read however many a node
+has. If every request could be served by itself, what remains is that the devices do not go together.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from pilotage.api import (
     Action,
@@ -16,6 +17,7 @@ from pilotage.api import (
     Detail,
     Details,
     Filter,
+    GroupAttempt,
     Handle,
     Hint,
     Mask,
@@ -23,6 +25,7 @@ from pilotage.api import (
     NodeView,
     NormalizeScore,
     Plugin,
+    PodGroupPostFilter,
     PostFilter,
     PreBind,
     PreEnqueue,
@@ -43,8 +46,10 @@ from pilotage.api import (
     narrows,
     on_event,
 )
+from pilotage.api.group_members import group_key
 from pilotage.api.results import SKIP, SKIP_BESIDE_OTHERS
 from pilotage.model import Pod
+from pilotage.model.pod_group import PodGroup
 from pilotage.model.resource import ResourceClaim
 from pilotage.plugins.args import DynamicResourcesArgs
 from pilotage.plugins.device_classes import DeviceClassIndex, extended_requests
@@ -53,12 +58,13 @@ from pilotage.plugins.dynamic_resources.allocation import (
     POD_CLAIMS,
     NodeAllocator,
     PodResourceClaims,
+    Reserved,
     rejected,
 )
-from pilotage.plugins.dynamic_resources.claim_book import ClaimBook
-from pilotage.plugins.dynamic_resources.claim_update import Act, ClaimIntent, ClaimUpdate
-from pilotage.plugins.dynamic_resources.claims import ClaimProblem, ReferencingPods, claims_of
-from pilotage.plugins.dynamic_resources.extended_claim import ClaimDeletion, claim_in_memory
+from pilotage.plugins.dynamic_resources.claim_book import ClaimBook, PendingAllocation
+from pilotage.plugins.dynamic_resources.claims import ClaimProblem, ReferencingPods, claims_of, claims_of_group
+from pilotage.plugins.dynamic_resources.extended_claim import claim_in_memory
+from pilotage.plugins.dynamic_resources.freeing import free_for_group, free_for_pod
 from pilotage.plugins.dynamic_resources.requests import AllocationError, MissingClass
 from pilotage.plugins.dynamic_resources.reservation import Reservations
 from pilotage.plugins.normalize import by_maximum
@@ -78,6 +84,7 @@ class DynamicResources(
     Score,
     VectorScore,
     NormalizeScore,
+    PodGroupPostFilter,
     Reserve,
     PreBind,
 ):
@@ -94,8 +101,10 @@ class DynamicResources(
 
     def __init__(self, handle: Handle, args: DynamicResourcesArgs) -> None:
         self._handle = handle
+        self._args = args
         self._allocator = NodeAllocator(handle, args)
         self._reservations = Reservations(handle, args)
+        self._schedules_groups = handle.watches("PodGroup")
 
     @cached_property
     def _book(self) -> ClaimBook:
@@ -141,17 +150,36 @@ class DynamicResources(
 
     def _prepared(self, pod: Pod, claims: list[ResourceClaim], extended: Mapping[str, str | None]) -> PodResourceClaims:
         book = self._book
-        to_allocate = []
+        to_allocate, shared, usable = [], [], []
         for claim in claims:
-            if claim.status.allocation is not None:
-                continue
-            pending = book.pending(claim.uid)
+            pending = book.pending(claim.uid) if claim.status.allocation is None else None
             if pending is not None:
-                pending.turned_away[pod.uid] = pod
-                raise ClaimProblem(f"resource claim {claim.key} is in the process of being allocated")
-            to_allocate.append(self._allocator.prepare(claim))
+                if not self._may_share(pending, pod):
+                    pending.turned_away[pod.uid] = pod
+                    raise ClaimProblem(f"resource claim {claim.key} is in the process of being allocated")
+                # To this pod it is allocated already: it follows the devices that its sibling gets.
+                shared.append(Reserved(claim, pending.allocation))
+                claim = replace(claim, status=replace(claim.status, allocation=pending.allocation))
+            elif claim.status.allocation is None:
+                to_allocate.append(self._allocator.prepare(claim))
+            usable.append(claim)
         extended_claim = self._extended_claim(pod) if extended else None
-        return PodResourceClaims(claims, to_allocate, extended, extended_claim)
+        prepared = PodResourceClaims(usable, to_allocate, extended, extended_claim, shared)
+        group = self._group_of(pod)
+        if group is not None and group.spec.resource_claims:
+            prepared.group, prepared.of_group = group, claims_of_group(pod, group)
+        return prepared
+
+    def _group_of(self, pod: Pod) -> PodGroup | None:
+        """The group of the pod, if claims are reserved for groups."""
+        if not (self._schedules_groups and self._args.reserves_for_groups):
+            return None
+        found: PodGroup | None = self._handle.objects("PodGroup").get(group_key(pod))
+        return found
+
+    def _may_share(self, pending: PendingAllocation, pod: Pod) -> bool:
+        """Is it a sibling of the pod, a member of its group, for which the claim is being allocated?"""
+        return self._schedules_groups and pending.group != "" and pending.group == group_key(pod)
 
     def _extended(self, pod: Pod) -> Mapping[str, str | None]:
         """The extended resources of the pod with the classes behind them; empty if there is no class for any."""
@@ -200,7 +228,13 @@ class DynamicResources(
         if claims is None:
             # The pod was rejected before this plugin had a look at it.
             raise LookupError("not found")
-        return free_one_claim(self._handle, claims, pod)
+        return free_for_pod(self._handle, claims, pod)
+
+    def pod_group_post_filter(self, attempt: GroupAttempt) -> Rejection:
+        if attempt.group.topology_key:
+            # What could not be used in one placement may be what another needs.
+            return Reject()
+        return free_for_group(self._handle, attempt)
 
     # --- the chosen node ---------------------------------------------------------------------------------------
 
@@ -263,24 +297,6 @@ class DynamicResources(
         except ClaimProblem:
             return Hint.SKIP
         return Hint.QUEUE
-
-
-def free_one_claim(handle: Handle, claims: PodResourceClaims, pod: Pod) -> Reject:
-    """Always a rejection: freeing takes a moment, and preemption may help meanwhile."""
-    left_behind = claims.extended_claim
-    if left_behind is not None and left_behind.spec.devices.requests:
-        handle.submit(ClaimDeletion(left_behind))
-        return Reject(Reason("ClaimDeleted", "deletion of ResourceClaim completed"))
-    for claim in claims.unavailable.values():
-        if _is_idle(claim, pod):
-            handle.submit(ClaimUpdate(claim, ClaimIntent(Act.FREE, pod)))
-            return Reject(Reason("ClaimDeallocated", "deallocation of ResourceClaim completed"))
-    return Reject()
-
-
-def _is_idle(claim: ResourceClaim, pod: Pod) -> bool:
-    """Nobody but this pod uses the claim."""
-    return all(consumer.uid == pod.uid for consumer in claim.status.reserved_for)
 
 
 MOST_ALTERNATIVES = 8

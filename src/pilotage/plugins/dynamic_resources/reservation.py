@@ -149,10 +149,13 @@ class Reservations:
         outcome = claims.outcome(node.name)
         if outcome is None:
             raise AllocationError("claim allocation not found for node")
-        for prepared, picks in zip(outcome.claims, outcome.picks, strict=True):
-            allocation = allocation_of(prepared, picks, node, self._handle.rng)
-            self._book.reserve(prepared.claim, allocation, pod.uid)
-            claims.reserved.append(Reserved(prepared.claim, allocation))
+        taken = [
+            Reserved(prepared.claim, allocation_of(prepared, picks, node, self._handle.rng))
+            for prepared, picks in zip(outcome.claims, outcome.picks, strict=True)
+        ]
+        for reserved in (*taken, *claims.shared):
+            self._book.reserve(reserved.claim, reserved.allocation, pod)
+            claims.reserved.append(reserved)
 
     def unreserve(self, claims: PodResourceClaims, pod: Pod) -> None:
         """Give everything back: what was only planned, and what was written already or is on its way."""
@@ -172,7 +175,10 @@ class Reservations:
         self._handle.submit(ClaimDeletion(created), lambda _: self._give_up(reserved, pod))
 
     def _release(self, claim: ResourceClaim, sent: ClaimUpdate | None, pod: Pod) -> None:
-        """Take the pod off a claim that it is written into, or may be: who asked for that may have been called back."""
+        """Take the pod off a claim that it is written into, or may be: who asked for that may have been called back.
+
+        A group that is written into a claim stays: its members are still to come.
+        """
         current = self._book.get(claim.key)
         if current is None or current.uid != claim.uid:
             self._give_up(claim, pod)
@@ -194,9 +200,9 @@ class Reservations:
         over = self._book.unreserve(claim.uid, pod.uid)
         if over is not None and over.turned_away:
             self._handle.activate(over.turned_away.values())
-        self._tell_if_free(claim, over)
+        self._requeue_if_free(claim, over)
 
-    def _tell_if_free(self, claim: ResourceClaim, over: PendingAllocation | None) -> None:
+    def _requeue_if_free(self, claim: ResourceClaim, over: PendingAllocation | None) -> None:
         """Devices that were only pending, or whose claim is gone: no watch will tell those who wait for them."""
         if over is None or claim.uid in self._book.ledger:
             return
@@ -216,7 +222,7 @@ class Reservations:
             if reserved.claim.name == NAME_IN_MEMORY:
                 written.append(await self._write_extended(claims, reserved, pod))
         for reserved in claims.reserved:
-            self._tell_if_free(reserved.claim, self._book.settle(reserved.claim.uid))
+            self._requeue_if_free(reserved.claim, self._book.settle(reserved.claim.uid))
         if self._args.binding_timeout is not None and any(map(drivers_to_wait_for, written)):
             await Readiness(self._handle, self._args.binding_timeout, pod).wait(written)
 
@@ -228,7 +234,7 @@ class Reservations:
         if current is None or current.uid != claim.uid:
             raise AllocationError(f"claim {key} got deleted in the meantime")
         allocation = claim.status.allocation if planned is None else planned
-        intent = ClaimIntent(Act.RESERVE, pod, allocation, is_new=planned is not None)
+        intent = ClaimIntent(Act.RESERVE, pod, allocation, is_new=planned is not None, group=claims.group_of(claim))
         await self._reserve(claims, current, intent)
         return self._book.get(key) or current
 

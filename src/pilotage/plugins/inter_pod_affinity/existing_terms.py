@@ -44,7 +44,7 @@ class ExistingTerms(ClusterIndex):
         return not self._pods_on
 
     def has_key(self, topology_key: str) -> bool:
-        """Does a node have this label?"""
+        """Whether a node has this label."""
         return topology_key in self._nodes_with
 
     def keeping_out(self, pod: Subject, budget: Budget) -> Mapping[str, Tally]:

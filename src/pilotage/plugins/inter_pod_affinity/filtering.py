@@ -6,7 +6,7 @@ Three counts decide, each per topology domain (a topology key and a value of it)
     apart     pods that are meant by a required anti-affinity term of the incoming pod: there must be none
     unwelcome pods with a required anti-affinity term that means the incoming pod: there must be none
 
-The first pod of a group that wants to be near itself finds nobody; it may go to any node that has all keys.
+The first pod of a group that wants to be near itself finds none; it may go to any node that has all keys.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class DomainCounts:
             by_value[value] = by_value.get(value, 0) + by
 
     def __bool__(self) -> bool:
-        """Is there any pod?"""
+        """Whether there is any pod."""
         known = sum(int(amounts.sum()) for _, amounts in self._amounts.values())
         return known + sum(sum(by_value.values()) for by_value in self._changes.values()) > 0
 
@@ -76,6 +76,15 @@ class DomainCounts:
         for number, value in enumerate(values):
             amounts[number] += (changes or {}).get(value, 0)
         found: Amounts = amounts.take(codes)
+        return found
+
+    def are_around(self, key: str, nodes: NodeTable) -> Mask:
+        """Where there are any."""
+        counted = self._amounts.get(key)
+        if counted is None or key in self._changes:
+            return self.around_all(key, nodes) > 0
+        # To look at domains first moves an eighth of the memory.
+        found: Mask = (counted[1] > 0).take(nodes.labels(key)[0])
         return found
 
 
@@ -163,7 +172,7 @@ class FilterState:
             return None
         if self._is_out_of_reach:
             return nodes.everywhere(True)
-        far = _any([self.near.around_all(key, nodes) <= 0 for key in keys])
+        far = ~_all([self.near.are_around(key, nodes) for key in keys])
         if far.any() and self._starts_a_group(pod):
             return _any([nodes.labels(key)[0] == MISSING for key in keys])
         return far
@@ -175,8 +184,12 @@ class FilterState:
 
 def _occupied(counts: DomainCounts, keys: Sequence[str], nodes: NodeTable) -> Mask | None:
     """Nodes in whose domain there is such a pod; None if there are no keys to look at."""
-    return _any([counts.around_all(key, nodes) > 0 for key in keys]) if keys else None
+    return _any([counts.are_around(key, nodes) for key in keys]) if keys else None
 
 
 def _any(masks: Sequence[Mask]) -> Mask:
     return masks[0] if len(masks) == 1 else np.logical_or.reduce(masks)
+
+
+def _all(masks: Sequence[Mask]) -> Mask:
+    return masks[0] if len(masks) == 1 else np.logical_and.reduce(masks)

@@ -1,7 +1,7 @@
 """Which changes may help a pod that was rejected for its affinity or that of others.
 
 Namespace selectors are judged by the labels of the namespaces, where kube-scheduler takes them for unlabelled: there, a
-pod that is meant through its namespace alone wakes nobody.
+pod that is meant through its namespace alone requeues no pod.
 """
 
 from __future__ import annotations

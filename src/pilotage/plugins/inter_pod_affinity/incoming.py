@@ -2,7 +2,7 @@
 
 Terms become questions about pod classes. Pods of one workload ask the same questions, so the counts are maintained
 between them (`handle.count_pods`); a question with very many terms is answered anew each time it is asked
-(`handle.weigh_pods`), so that nobody else bears its cost. Namespace selectors are resolved to names first: a pod class
+(`handle.weigh_pods`), so that no other pod bears its cost. Namespace selectors are resolved to names first: a pod class
 knows its namespace but not the labels of it.
 """
 

@@ -129,7 +129,7 @@ class Tallies:
             self._drop(summed)
 
     def check(self, entries: Iterable[TermEntry]) -> None:
-        """Verify that these groups, which are all there are, tell exactly the tallies that are kept; for tests."""
+        """Verify that these groups, which are all there are, give exactly the tallies that are kept; for tests."""
         heard = {(id(entry), id(summed)) for entry in entries for summed in entry.listeners}
         assert heard == {(id(entry), id(summed)) for summed in self._known.values() for entry, _ in summed.meant}
 

@@ -4,8 +4,8 @@ A workload of a thousand replicas has one set of terms: a group of terms is kept
 node. To find the groups that mean a pod, not all are tried. A group is filed under addresses, each a namespace together
 with a label that a pod must have to be meant; a pod is then looked up at the few addresses that follow from its labels.
 
-What was found for a pod is remembered. Groups that come later are tried when such a pod comes again, so that whoever
-adds terms does not make everybody begin anew. Groups of topology keys that no node has mean nothing until one gets
+What was found for a pod is remembered. Groups that come later are tried when such a pod comes again, so that a pod that
+adds terms leaves what is known of the others. Groups of topology keys that no node has mean nothing until one gets
 the key: they are not filed.
 """
 
@@ -175,7 +175,7 @@ class TermBook:
             return [(where, None) for where in namespaces]
         if len(choices) == 1:
             return choices[0]
-        # Of several labels that a pod must have, the one that tells most terms apart.
+        # Of several labels that a pod must have, the one that separates most terms.
         return min(choices, key=lambda addresses: sum(len(self._filed.get(a, ())) for a in addresses))
 
     def check(self) -> None:

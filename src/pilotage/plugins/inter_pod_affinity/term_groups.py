@@ -80,7 +80,7 @@ class TermGroup:
         return sum(each.term.width for each in self.members)
 
     def means(self, pod: Subject) -> bool:
-        """Is the pod meant by one of the terms?"""
+        """Whether the pod is meant by one of the terms."""
         return any(each.term.selects(*pod) for each in self._candidates(pod.labels))
 
     def weight(self, pod: Subject, required_weight: int = 0) -> int | None:

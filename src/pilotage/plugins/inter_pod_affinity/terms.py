@@ -1,7 +1,7 @@
 """The (anti-)affinity terms of a pod, ready for use.
 
 A term names pods by namespaces and labels, and a topology key: nodes with the same value of that label are one domain.
-Terms are read once per spec and namespace. Equal terms of different pods compare equal, so that whoever counts can
+Terms are read once per spec and namespace. Equal terms of different pods compare equal, so that counts can
 group them.
 """
 
@@ -39,7 +39,7 @@ class AffinityTerm:
     """Both selectors, ready to be asked."""
 
     def selects(self, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]) -> bool:
-        """Is a pod in this namespace with these labels meant?"""
+        """Whether a pod in this namespace with these labels is meant."""
         if self.matcher is None:
             return False
         if namespace not in self.namespaces and not self.selects_namespace(namespace_labels):
@@ -47,7 +47,7 @@ class AffinityTerm:
         return self.matcher.matches(labels)
 
     def selects_namespace(self, labels: Mapping[str, str]) -> bool:
-        """Is a namespace with these labels among those that are selected, not named?"""
+        """Whether a namespace with these labels is among those that are selected, not named."""
         return self.namespace_matcher is not None and self.namespace_matcher.matches(labels)
 
     @property

@@ -1,6 +1,6 @@
 """How many volumes of each driver are attached to each node, and how many more it can take.
 
-Kept as pods and objects change: whatever a change may concern is marked, and counted anew when somebody asks. Nodes
+Kept as pods and objects change: whatever a change may concern is marked, and counted anew on request. Nodes
 are filed by the number of volumes that they can still take, so that the ones that are too full are found without
 looking at the others.
 """
@@ -33,7 +33,7 @@ class Usage(Struct, frozen=True):
     """Why the volumes of its pods cannot be counted; "" if they can."""
 
     def exceeds(self, new: Volumes) -> bool:
-        """Would these volumes be too many?"""
+        """Whether these volumes would be too many."""
         wanted = Counter(driver for volume, driver in new.items() if volume not in self.by_pods)
         return any(
             driver in self.limits and self.counts.get(driver, 0) + number > self.limits[driver]
@@ -144,7 +144,7 @@ class AttachedVolumes(ClusterIndex):
         return frozenset(node for node in full if node not in sharing or self._usage[node].exceeds(new))
 
     def problems(self) -> Mapping[str, str]:
-        """The nodes with limits of which nobody can tell how many volumes they have, and why."""
+        """The nodes with limits whose number of volumes is unknown, and why."""
         self._count_marked()
         return self._problems
 
@@ -176,7 +176,7 @@ class AttachedVolumes(ClusterIndex):
         for attachment in self._attachments.get(node_name, {}).values():
             volume = volumes.get(attachment.spec.source.persistent_volume_name or "")
             attacher = attachment.spec.attacher
-            # As in kube-scheduler, volumes of in-tree plugins do not count here, whoever attached them.
+            # As in kube-scheduler, volumes of in-tree plugins do not count here, however they were attached.
             if attacher and volume is not None and volume.spec.csi is not None:
                 found[f"{attacher}/{volume.spec.csi.volume_handle}"] = attacher
         return found

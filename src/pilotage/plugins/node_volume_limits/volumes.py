@@ -36,7 +36,7 @@ class ClaimMissing(Exception):
 
 
 class CannotCount(Exception):
-    """A volume that nobody can make sense of, of the pod or of one on the node: the attempt fails, as upstream."""
+    """A volume that cannot be understood, of the pod or of one on the node: the attempt fails, as upstream."""
 
 
 def has_attachable_volumes(pod: Pod) -> bool:

@@ -112,7 +112,7 @@ class ConstraintSource:
         return known
 
     def requires_all_keys(self, pod: Pod) -> bool:
-        """Are nodes that lack one of the topology keys left out of scoring? The system's defaults tolerate them."""
+        """Whether nodes that lack one of the topology keys are left out of scoring. By default they are not."""
         return bool(pod.spec.topology_spread_constraints) or not self._is_system_defaulted
 
     def _own(self, pod: Pod, action: str, budget: Budget) -> Constraints:

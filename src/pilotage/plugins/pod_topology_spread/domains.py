@@ -86,7 +86,7 @@ class SpreadTopology:
         return self._facts.version
 
     def has_key(self, key: str) -> bool:
-        """Does a node have this label?"""
+        """Whether a node has this label."""
         return key in self._keys
 
     def domains(self, key: str) -> SpreadDomains:

@@ -229,7 +229,7 @@ def _hint(is_worth_a_try: bool) -> Hint:
 
 
 def _is_counted(other: Pod, pod: Pod) -> bool:
-    """Can the other pod be one of those that are counted, on a node or nominated for one?"""
+    """Whether the other pod can be one of those that are counted, on a node or nominated for one."""
     return other.namespace == pod.namespace and bool(other.node_name or other.status.nominated_node_name)
 
 

@@ -47,7 +47,7 @@ class PodSelector:
 
     @property
     def is_wide(self) -> bool:
-        """Has it so many entries that it is not to be kept for longer than needed?"""
+        """Whether it has so many entries that it is not to be kept for longer than needed."""
         return self.matcher.width > _WIDEST_KEPT
 
     def narrowed(self, pairs: Iterable[tuple[str, str]]) -> PodSelector:

@@ -88,7 +88,7 @@ class Skew:
 
 
 def _counts_node(constraint: SpreadConstraint, pod: Pod, node: NodeView) -> bool:
-    """Do the constraint's policies include the node?"""
+    """Whether the constraint's policies include the node."""
     if constraint.honors_affinity and not node_matches(pod, node.node):
         return False
     return not constraint.honors_taints or first_untolerated(node.taints, pod.spec) is None

@@ -21,64 +21,64 @@ from pilotage.model.storage import PersistentVolume, PersistentVolumeClaim
 from pilotage.plugins.volume_binding.claims import VolumeError
 from pilotage.plugins.volume_binding.finding import SELECTED_NODE, volume_reaches
 from pilotage.plugins.volume_binding.matching import is_bound
-from pilotage.plugins.volume_binding.reservation import Reservation
+from pilotage.plugins.volume_binding.reservation import AssumedVolumes
 from pilotage.tasks import sole_error
 
 
-class VolumeNews(ClusterIndex):
+class VolumeChanges(ClusterIndex):
     kinds = frozenset({"PersistentVolume", "PersistentVolumeClaim"})
     keeps_more = True
 
     def __init__(self) -> None:
-        self._bells: dict[str, dict[Event, None]] = {}
-        """Claim ("namespace/name") -> the bells of those who wait for it."""
+        self._waiting: dict[str, dict[Event, None]] = {}
+        """Claim ("namespace/name") -> the events of those who wait for it."""
 
     @contextmanager
     def of(self, claim_keys: Iterable[str]) -> Iterator[Event]:
-        """A bell that rings when these claims change, or volumes that name them; changes of status do not count."""
-        bell, keys = Event(), list(claim_keys)
+        """An event that is set when these claims change, or volumes that name them; changes of status do not count."""
+        changed, keys = Event(), list(claim_keys)
         for key in keys:
-            self._bells.setdefault(key, {})[bell] = None
+            self._waiting.setdefault(key, {})[changed] = None
         try:
-            yield bell
+            yield changed
         finally:
             for key in keys:
-                bells = self._bells[key]
-                bells.pop(bell, None)
-                if not bells:
-                    del self._bells[key]
+                events = self._waiting[key]
+                events.pop(changed, None)
+                if not events:
+                    del self._waiting[key]
 
     def object_put(self, kind: str, old: Any | None, new: Any) -> None:
-        # Whether a claim is bound is told by spec and annotations; half of the changes are of the status only.
+        # Whether a claim is bound stands in spec and annotations; half of the changes are of the status only.
         if old is None or old.spec != new.spec or old.annotations != new.annotations:
-            self._ring(kind, new)
+            self._notify(kind, new)
 
     def object_removed(self, kind: str, obj: Any) -> None:
-        self._ring(kind, obj)
+        self._notify(kind, obj)
 
-    def _ring(self, kind: str, obj: Any) -> None:
-        if not self._bells:
+    def _notify(self, kind: str, obj: Any) -> None:
+        if not self._waiting:
             return
         key = obj.key
         if kind == "PersistentVolume":
             reference = obj.spec.claim_ref
             key = "" if reference is None else f"{reference.namespace}/{reference.name}"
-        for bell in self._bells.get(key, ()):
-            bell.set()
+        for changed in self._waiting.get(key, ()):
+            changed.set()
 
 
 _LOOK_EVERY_SECONDS: Final = 1.0
 
 
 class _Version(Struct, frozen=True):
-    """What we wrote, so that older news of the object can be told from an answer to it."""
+    """What we wrote, so that older news of the object differ from an answer to it."""
 
     before: str
     written: str
     """ "" if another call wrote for us."""
 
     def is_older(self, known: str) -> bool:
-        """Is this version of the object from before our write?"""
+        """Whether this version of the object is from before our write."""
         if not self.written:
             return known == self.before
         if known.isdigit() and self.written.isdigit():
@@ -89,7 +89,7 @@ class _Version(Struct, frozen=True):
 class VolumeBinder:
     """The writes and the wait of one pod."""
 
-    def __init__(self, handle: Handle, pod: Pod, node_name: str, reservation: Reservation) -> None:
+    def __init__(self, handle: Handle, pod: Pod, node_name: str, reservation: AssumedVolumes) -> None:
         self._handle = handle
         self._pod = pod
         self._node_name = node_name
@@ -103,27 +103,27 @@ class VolumeBinder:
         clock, reservation = self._handle.clock, self._reservation
         deadline = clock.monotonic() + timeout_seconds
         claims = [b.claim.key for b in reservation.bindings] + [o.claim.key for o in reservation.orders]
-        with self._handle.index(VolumeNews).of(claims) as bell, sole_error():
+        with self._handle.index(VolumeChanges).of(claims) as changed, sole_error():
             async with asyncio.TaskGroup() as tasks:
-                timer = tasks.create_task(self._ring_at_times(bell, deadline), name="wait for volumes")
+                timer = tasks.create_task(self._set_at_times(changed, deadline), name="wait for volumes")
                 try:
-                    await self._bound(bell, deadline, timeout_seconds)
+                    await self._bound(changed, deadline, timeout_seconds)
                 finally:
                     timer.cancel()
 
-    async def _bound(self, bell: asyncio.Event, deadline: float, timeout_seconds: float) -> None:
+    async def _bound(self, changed: asyncio.Event, deadline: float, timeout_seconds: float) -> None:
         while not self._is_done():
             if self._handle.clock.monotonic() >= deadline:
                 raise VolumeError(f"binding volumes: not bound after {timeout_seconds:g} seconds")
-            await bell.wait()
-            bell.clear()
+            await changed.wait()
+            changed.clear()
 
-    async def _ring_at_times(self, bell: asyncio.Event, deadline: float) -> None:
-        """Not all that matters is told by claims and volumes: nodes and pods may go, and time passes."""
+    async def _set_at_times(self, changed: asyncio.Event, deadline: float) -> None:
+        """Not all that matters stands in claims and volumes: nodes and pods may go, and time passes."""
         clock = self._handle.clock
         while True:
             await clock.sleep(max(0.0, min(_LOOK_EVERY_SECONDS, deadline - clock.monotonic())))
-            bell.set()
+            changed.set()
 
     async def _write(self) -> None:
         for binding in self._reservation.bindings:
@@ -140,7 +140,7 @@ class VolumeBinder:
                 self._versions[claim.uid] = _Version(claim.resource_version, call.written_version)
 
     def _is_done(self) -> bool:
-        """Are all claims bound? VolumeError if one of them cannot be any more."""
+        """Whether all claims are bound. VolumeError if one of them cannot be any more."""
         node: Node | None = self._handle.objects("Node").get(self._node_name)
         if node is None:
             raise VolumeError(f'binding volumes: failed to get node "{self._node_name}": node not found')

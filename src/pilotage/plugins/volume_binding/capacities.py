@@ -5,7 +5,8 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from pilotage.api import ClusterIndex
 from pilotage.change_log import ChangeLog
@@ -14,8 +15,7 @@ from pilotage.model.storage import CSIStorageCapacity
 from pilotage.plugins.volume_binding.topology import ELSEWHERE, Place, selector_keys, selector_places
 
 
-@dataclass(slots=True)
-class _OfClass:
+class _OfClass(Struct, eq=False):
     keys: Counter[str] = field(default_factory=Counter)
     at: dict[Place, list[str]] = field(default_factory=dict)
     """Keys of capacity objects, in order."""

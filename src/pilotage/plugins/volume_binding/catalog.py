@@ -1,6 +1,6 @@
-"""Volumes and claims as the scheduler believes them to be: what the API server says, and what was promised since.
+"""Volumes and claims as the scheduler believes them to be: what the API server says, and what was assumed since.
 
-Reserve promises a free volume to a claim, or the node of a new volume, before the API server knows. A promise holds
+Reserve assumes that a free volume is a claim's, or the node of a new volume, before the API server knows. That holds
 until the API server has something newer to say of the object, or until it is taken back.
 
 Free volumes are filed by storage class and by the label that a node must have, the smallest first: for most nodes the
@@ -12,8 +12,9 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from pilotage.api import ClusterIndex
 from pilotage.change_log import ChangeLog
@@ -26,8 +27,7 @@ _Filed = tuple[int, str]
 """Size and name: the order in which volumes are offered."""
 
 
-@dataclass(slots=True)
-class ClassVolumes:
+class ClassVolumes(Struct, eq=False):
     """The volumes of one storage class that a claim may take."""
 
     free: dict[Place, list[_Filed]] = field(default_factory=dict)
@@ -44,9 +44,9 @@ class VolumeCatalog(ClusterIndex):
 
     def __init__(self) -> None:
         self._volumes: dict[str, PersistentVolume] = {}
-        self._promised_volumes: dict[str, PersistentVolume] = {}
+        self._assumed_volumes: dict[str, PersistentVolume] = {}
         self._claims: dict[str, PersistentVolumeClaim] = {}
-        self._promised_claims: dict[str, PersistentVolumeClaim] = {}
+        self._assumed_claims: dict[str, PersistentVolumeClaim] = {}
         self._classes: dict[str, ClassVolumes] = {}
 
     # --- what the API server says ------------------------------------------------------------------------------
@@ -54,55 +54,55 @@ class VolumeCatalog(ClusterIndex):
     def object_put(self, kind: str, old: Any | None, new: Any) -> None:
         if kind == "PersistentVolume":
             self._unfile(self.volume(new.name))
-            self._promised_volumes.pop(new.name, None)
+            self._assumed_volumes.pop(new.name, None)
             self._volumes[new.name] = new
             self._file(new)
         else:
-            self._promised_claims.pop(new.key, None)
+            self._assumed_claims.pop(new.key, None)
             self._claims[new.key] = new
 
     def object_removed(self, kind: str, obj: Any) -> None:
         if kind == "PersistentVolume":
             self._unfile(self.volume(obj.name))
-            self._promised_volumes.pop(obj.name, None)
+            self._assumed_volumes.pop(obj.name, None)
             self._volumes.pop(obj.name, None)
         else:
-            self._promised_claims.pop(obj.key, None)
+            self._assumed_claims.pop(obj.key, None)
             self._claims.pop(obj.key, None)
 
-    # --- what was promised -------------------------------------------------------------------------------------
+    # --- what was assumed -------------------------------------------------------------------------------------
 
-    def promise_volume(self, volume: PersistentVolume) -> None:
+    def assume_volume(self, volume: PersistentVolume) -> None:
         self._unfile(self.volume(volume.name))
-        self._promised_volumes[volume.name] = volume
+        self._assumed_volumes[volume.name] = volume
         self._file(volume)
 
-    def restore_volume(self, promised: PersistentVolume) -> None:
-        """Take back this very promise; nothing happens if it does not stand any more."""
-        if self._promised_volumes.get(promised.name) is promised:
-            del self._promised_volumes[promised.name]
-            self._unfile(promised)
-            self._file(self._volumes[promised.name])
+    def restore_volume(self, assumed: PersistentVolume) -> None:
+        """Take back this very assumption; nothing happens if it does not stand any more."""
+        if self._assumed_volumes.get(assumed.name) is assumed:
+            del self._assumed_volumes[assumed.name]
+            self._unfile(assumed)
+            self._file(self._volumes[assumed.name])
 
-    def promise_claim(self, claim: PersistentVolumeClaim) -> None:
-        self._promised_claims[claim.key] = claim
+    def assume_claim(self, claim: PersistentVolumeClaim) -> None:
+        self._assumed_claims[claim.key] = claim
 
-    def restore_claim(self, promised: PersistentVolumeClaim) -> None:
-        if self._promised_claims.get(promised.key) is promised:
-            del self._promised_claims[promised.key]
+    def restore_claim(self, assumed: PersistentVolumeClaim) -> None:
+        if self._assumed_claims.get(assumed.key) is assumed:
+            del self._assumed_claims[assumed.key]
 
     @property
-    def promises(self) -> int:
+    def assumed(self) -> int:
         """How many objects are believed to be other than the API server says."""
-        return len(self._promised_volumes) + len(self._promised_claims)
+        return len(self._assumed_volumes) + len(self._assumed_claims)
 
     # --- what is asked -----------------------------------------------------------------------------------------
 
     def volume(self, name: str) -> PersistentVolume | None:
-        return self._promised_volumes.get(name) or self._volumes.get(name)
+        return self._assumed_volumes.get(name) or self._volumes.get(name)
 
     def claim(self, key: str) -> PersistentVolumeClaim | None:
-        return self._promised_claims.get(key) or self._claims.get(key)
+        return self._assumed_claims.get(key) or self._claims.get(key)
 
     def deciding_labels(self, class_name: str, claim_key: str) -> Iterator[str]:
         """The labels of nodes that decide which volumes of the class are in reach of a claim."""
@@ -170,7 +170,7 @@ class VolumeCatalog(ClusterIndex):
     def check(self) -> None:
         """Verify the invariants; for tests."""
         fresh = VolumeCatalog()
-        for volume in {**self._volumes, **self._promised_volumes}.values():
+        for volume in {**self._volumes, **self._assumed_volumes}.values():
             fresh._file(volume)
         for name, known in self._classes.items():
             expected = fresh._classes.get(name, ClassVolumes())

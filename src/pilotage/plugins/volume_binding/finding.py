@@ -148,7 +148,7 @@ class VolumeFinder:
         return Found(tuple(bindings), tuple(provisions))
 
     def _provision(self, claim: PersistentVolumeClaim, labels: Mapping[str, str]) -> Provision | Reason:
-        """Can a volume be made for a node with these labels?"""
+        """Whether a volume can be made for a node with these labels."""
         storage_class = self._class_of(claim)
         if storage_class.provisioner in ("", _NO_PROVISIONER):
             return BIND_CONFLICT
@@ -161,7 +161,7 @@ class VolumeFinder:
         return NO_SPACE if capacity is None else Provision(claim, capacity)
 
     def _is_limited(self, claim: PersistentVolumeClaim, storage_class: StorageClass) -> bool:
-        """Does the driver say how much there is?"""
+        """Whether the driver says how much there is."""
         if "storage" not in claim.spec.resources.requests:
             return False
         driver: CSIDriver | None = self._handle.objects("CSIDriver").get(storage_class.provisioner)
@@ -283,7 +283,7 @@ def grouped_rows(
 
 
 def volume_reaches(handle: Handle, volume: PersistentVolume, node_name: str, labels: Mapping[str, str]) -> bool:
-    """Can the volume be used on this node?"""
+    """Whether the volume can be used on this node."""
     plugin = plugin_of(volume.spec)
     if plugin is not None and node_name in handle.index(MigratedPlugins).nodes_of(plugin):
         return affinity_matches(_in_terms_of_the_driver(volume, plugin), labels)

@@ -21,7 +21,7 @@ def is_bound(claim: PersistentVolumeClaim) -> bool:
 
 
 def names_claim(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """Is the volume reserved for this very claim?"""
+    """Whether the volume is reserved for this very claim."""
     reference = volume.spec.claim_ref
     if reference is None or (reference.namespace, reference.name) != (claim.namespace, claim.name):
         return False

@@ -47,7 +47,7 @@ from pilotage.plugins.volume_binding.binding import VolumeBinder
 from pilotage.plugins.volume_binding.catalog import VolumeCatalog
 from pilotage.plugins.volume_binding.claims import sorted_claims
 from pilotage.plugins.volume_binding.finding import NO_VOLUME, NODE_CONFLICT, VolumeFinder
-from pilotage.plugins.volume_binding.reservation import Reservation, release, reserve
+from pilotage.plugins.volume_binding.reservation import AssumedVolumes, release, reserve
 from pilotage.plugins.volume_binding.scoring import capacity_score
 from pilotage.plugins.volume_binding.shared_answers import SharedAnswers
 
@@ -102,7 +102,7 @@ def _migrated(node: CSINode) -> str:
 
 _NO_CLAIMS: Final = "no claims"
 _FINDER = StateKey[VolumeFinder]("VolumeBinding/finder")
-_RESERVATION = StateKey[Reservation]("VolumeBinding/reservation")
+_RESERVATION = StateKey[AssumedVolumes]("VolumeBinding/reservation")
 
 
 class VolumeBinding(VolumeHints, PreFilter, Filter, VectorFilter, PreScore, Score, VectorScore, Reserve, PreBind):

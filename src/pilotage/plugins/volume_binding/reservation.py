@@ -1,4 +1,4 @@
-"""What Reserve promises to the claims of a pod, and how it is taken back."""
+"""What Reserve assumes for the claims of a pod, and how it is taken back."""
 
 from __future__ import annotations
 
@@ -33,28 +33,28 @@ class Order(Struct, frozen=True):
     """False if the claim named the node already, by an earlier attempt or another pod."""
 
 
-class Reservation(Struct, frozen=True):
-    """The objects as they were promised."""
+class AssumedVolumes(Struct, frozen=True):
+    """The objects as they were assumed."""
 
     bindings: tuple[Binding, ...] = ()
     orders: tuple[Order, ...] = ()
 
 
-def reserve(catalog: VolumeCatalog, found: Found, node_name: str) -> Reservation:
-    """Promise volumes to claims, and a node to volumes that are to be made."""
+def reserve(catalog: VolumeCatalog, found: Found, node_name: str) -> AssumedVolumes:
+    """Assume volumes for claims, and a node to volumes that are to be made."""
     bindings = tuple(_binding(volume, claim) for volume, claim in found.bindings)
     orders = tuple(_order(provision.claim, node_name) for provision in found.provisions)
     for binding in bindings:
         if binding.is_new:
-            catalog.promise_volume(binding.volume)
+            catalog.assume_volume(binding.volume)
     for order in orders:
         if order.is_new:
-            catalog.promise_claim(order.claim)
-    return Reservation(bindings, orders)
+            catalog.assume_claim(order.claim)
+    return AssumedVolumes(bindings, orders)
 
 
-def release(catalog: VolumeCatalog, reservation: Reservation) -> None:
-    """Take back what was promised, as far as it still stands; not what another pod with the same claim was promised."""
+def release(catalog: VolumeCatalog, reservation: AssumedVolumes) -> None:
+    """Take back what was assumed, as far as it still stands; not what another pod assumed for the same claim."""
     for binding in reservation.bindings:
         if binding.is_new:
             catalog.restore_volume(binding.volume)
@@ -71,12 +71,12 @@ def _binding(volume: PersistentVolume, claim: PersistentVolumeClaim) -> Binding:
     if not names_claim(volume, claim):
         # The volume controller may undo what a scheduler did, but not what a user did.
         annotations.setdefault(_BOUND_BY_CONTROLLER, "yes")
-    promised = msgspec.structs.replace(
+    assumed = msgspec.structs.replace(
         volume,
         metadata=msgspec.structs.replace(volume.metadata, annotations=annotations),
         spec=msgspec.structs.replace(volume.spec, claim_ref=_reference(claim)),
     )
-    return Binding(promised, claim, is_new=True)
+    return Binding(assumed, claim, is_new=True)
 
 
 def _reference(claim: PersistentVolumeClaim) -> ObjectReference:

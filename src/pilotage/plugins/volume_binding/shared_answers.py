@@ -20,7 +20,7 @@ from pilotage.plugins.volume_binding.finding import BIND_CONFLICT, NO_SPACE, Fou
 from pilotage.plugins.volume_binding.topology import ELSEWHERE, Place
 
 _KEPT_SHAPES: Final = 64
-_REFUSALS: Final = (None, BIND_CONFLICT, NO_SPACE)
+_REJECTIONS: Final = (None, BIND_CONFLICT, NO_SPACE)
 
 
 class _Answers:
@@ -85,7 +85,7 @@ class SharedAnswers:
         found: list[tuple[Mask, Reason]] = []
         if answers.rejections.any():
             column = answers.rejections[nodes.labels(answers.key)[0]]
-            for code, reason in enumerate(_REFUSALS):
+            for code, reason in enumerate(_REJECTIONS):
                 if reason is not None and (answers.rejections == code).any():
                     found.append((column == code, reason))
         return found
@@ -113,7 +113,7 @@ class SharedAnswers:
     def _work_out(self, answers: _Answers, finder: VolumeFinder) -> None:
         for place in answers.stale:
             found = finder.found(answers.labels_at(place))
-            answers.rejections[place] = _REFUSALS.index(found.rejection)
+            answers.rejections[place] = _REJECTIONS.index(found.rejection)
             answers.scores[place] = 0 if self._score_of is None else self._score_of(found)
         answers.stale.clear()
 

@@ -22,7 +22,7 @@ def required_affinity(volume: PersistentVolume) -> NodeSelector | None:
 
 
 def affinity_matches(affinity: NodeSelector | None, labels: Mapping[str, str]) -> bool:
-    """Can a volume with this affinity be used on a node with these labels?"""
+    """Whether a volume with this affinity can be used on a node with these labels."""
     if affinity is None:
         return True
     # As in kube-scheduler only labels count: no node has the name that a term may ask for.
@@ -83,7 +83,7 @@ def selector_places(selector: LabelSelector) -> tuple[Place, ...]:
 
 
 def topologies_match(terms: tuple[TopologySelectorTerm, ...], labels: Mapping[str, str]) -> bool:
-    """Is a node in one of the topologies that a storage class allows? No terms allow all, an empty term none."""
+    """Whether a node is in a topology that a storage class allows. No terms allow all, an empty term none."""
     if not terms:
         return True
     return any(

@@ -11,12 +11,14 @@ runs one cycle at a time and waits for its calls, or its victims, before the nex
 from __future__ import annotations
 
 import asyncio
+import itertools
+import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from pilotage.calls.dispatcher import Dispatcher
 from pilotage.calls.synchronous_calls import SynchronousCalls
-from pilotage.clock import Clock, thread_cpu_seconds
+from pilotage.clock import Clock
 from pilotage.cycle.eviction import Evictor
 from pilotage.cycle.handle import SchedulerEffects
 from pilotage.cycle.intake import Intake
@@ -39,7 +41,7 @@ class _Ended(Exception):
     """Everything that was to be done is done."""
 
 
-class Scheduler:
+class SchedulingLoop:
     """Schedules pods for ever. Watch events come in through `intake`."""
 
     def __init__(
@@ -66,6 +68,7 @@ class Scheduler:
         self._beside = beside
         self._follow_up = follow_up
         self._guard = cycle.guard
+        self._cpu_seconds = cycle.guard.budgets.cpu_seconds
         self._is_ending = False
 
     @property
@@ -75,7 +78,7 @@ class Scheduler:
     async def run(self) -> None:
         """Until `end` is called or it is cancelled. Call it when the first list of every watched kind was put in.
 
-        Whoever is cancelled may write nothing any more (its lease is lost): what that costs is logged.
+        A scheduler that is cancelled may write nothing any more (its lease is lost): what that costs is logged.
         """
         try:
             await self._run()
@@ -104,7 +107,7 @@ class Scheduler:
                 await self.cycle.consultation.close()
 
     def end(self) -> None:
-        """Begin nothing new; `run` returns when what was decided is bound and what is to be told is written."""
+        """Begin nothing new; `run` returns when what was decided is bound and all statuses and Events are written."""
         self._is_ending = True
         self.inbox.wake()
 
@@ -121,13 +124,17 @@ class Scheduler:
         """Start everything but the loop: for those who run the cycles themselves, one by one."""
         self._beside.start(tasks)
 
+    def start_by_hand(self, tasks: asyncio.TaskGroup) -> Ticks:
+        """The same for those who also keep the time: nothing is done every second but what they let be done."""
+        return self._beside.start_by_hand(tasks)
+
     async def _wind_down(self, deadline: float) -> None:
         while self._is_at_work() and self._clock.monotonic() < deadline:
             await self._clock.sleep(_LOOK_AGAIN_SECONDS)
             self.drain_inbox()
 
     def _is_at_work(self) -> bool:
-        """Is a pod being bound, or a call to be sent? Pods that wait for permission may wait for ever."""
+        """Whether a pod is being bound, or a call is to be sent. Pods that wait for permission may wait for ever."""
         in_flight = self.queue.size(SubQueue.IN_FLIGHT) - sum(1 for _ in self.waiting_pods)
         return in_flight > 0 or not self.dispatcher.is_idle
 
@@ -135,7 +142,7 @@ class Scheduler:
         observer, recorder = self.cycle.observer, self.effects.recorder
         while not self._is_ending:
             self.drain_inbox()
-            has_worked = await self._turn(tasks)
+            has_worked = await self.turn(tasks)
             observer.idle()
             recorder.catch_up(is_busy=has_worked)
             if has_worked or not self.inbox.is_empty:
@@ -151,27 +158,27 @@ class Scheduler:
             # Most turns bring none, and looking at the CPU's clock takes longer than finding that out.
             self.inbox.drain()
             return
-        started = thread_cpu_seconds()
+        started = self._cpu_seconds()
         self._guard.slow_plugins.begin()
         self.inbox.drain()
         self.cluster.settle()
         self._guard.slow_plugins.end()
-        self.metrics.intake_cpu_seconds_total.add(amount=thread_cpu_seconds() - started)
+        self.metrics.intake_cpu_seconds_total.add(amount=self._cpu_seconds() - started)
 
-    async def _turn(self, tasks: asyncio.TaskGroup) -> bool:
+    async def turn(self, tasks: asyncio.TaskGroup) -> bool:
         """A few cycles in a row; False if there was nothing to do."""
         if not self.queue.has_next and not self.cycle.consultation.has_answered:
             return False
         if self._follow_up is not None:
             return await self._cycle_in_place(tasks, self._follow_up)
-        started = thread_cpu_seconds()
+        started = self._cpu_seconds()
         worked = False
         for _ in range(_CYCLES_PER_TURN):
             if not self.run_cycle(tasks):
                 break
             worked = True
         self._guard.slow_plugins.end()
-        self.metrics.cycle_cpu_seconds_total.add(amount=thread_cpu_seconds() - started)
+        self.metrics.cycle_cpu_seconds_total.add(amount=self._cpu_seconds() - started)
         return worked
 
     def run_cycle(self, tasks: asyncio.TaskGroup) -> bool:
@@ -234,34 +241,61 @@ class Tick(NamedTuple):
     every: int
     """Seconds."""
     work: Callable[[], object]
+    wait: Callable[[], float]
+    """How many seconds there will be nothing to do, for what is known now; infinite if nothing waits."""
+
+
+class Ticks:
+    """What is done every second or so."""
+
+    def __init__(self, ticks: Sequence[Tick], errors: TaskErrors) -> None:
+        self._ticks = ticks
+        self._errors = errors
+        self._last = 0
+
+    def run(self, second: int) -> None:
+        """Do what is due in this second since the start."""
+        self._last = second
+        for tick in self._ticks:
+            if second % tick.every == 0:
+                with self._errors.contained(tick.name):
+                    tick.work()
+
+    def next(self, now: float) -> float:
+        """The first second that has something to do, for what is known now; infinite if none has."""
+        found = math.inf
+        for tick in self._ticks:
+            wait = tick.wait()
+            if wait != math.inf:
+                second = max(self._last // tick.every + 1, math.ceil((now + wait) / tick.every))
+                found = min(found, tick.every * second)
+        return found
 
 
 class BesideTheLoop:
     """What runs beside the cycles: calls that are sent, what is done every second or so, and the tasks of plugins."""
 
-    def __init__(
-        self, dispatcher: Dispatcher, plugin_tasks: PluginTasks, ticks: Sequence[Tick], clock: Clock, errors: TaskErrors
-    ) -> None:
+    def __init__(self, dispatcher: Dispatcher, plugin_tasks: PluginTasks, ticks: Ticks, clock: Clock) -> None:
         self.dispatcher = dispatcher
         self._plugin_tasks = plugin_tasks
         self._ticks = ticks
         self._clock = clock
-        self._errors = errors
 
     def start(self, tasks: asyncio.TaskGroup) -> None:
         tasks.create_task(self.dispatcher.run(), name="api call dispatcher")
-        tasks.create_task(self._keep_time(), name="backoff and sweep")
+        tasks.create_task(self._keep_time(), name="backoff and flush")
         self._plugin_tasks.start(tasks)
 
+    def start_by_hand(self, tasks: asyncio.TaskGroup) -> Ticks:
+        """Without those who do something every second or so; calls that nobody answers are waited for without end."""
+        self.dispatcher.open(tasks)
+        self._plugin_tasks.start(tasks)
+        return self._ticks
+
     async def _keep_time(self) -> None:
-        seconds = 0
-        while True:
+        for second in itertools.count(1):
             await self._clock.sleep(_TICK_SECONDS)
-            seconds += 1
-            for tick in self._ticks:
-                if seconds % tick.every == 0:
-                    with self._errors.contained(tick.name):
-                        tick.work()
+            self._ticks.run(second)
 
     async def end_plugins(self, engines: ProfileEngines) -> None:
         """Their tasks, then themselves; what they write at last is still sent."""

@@ -185,7 +185,7 @@ async def test_a_pod_recreated_while_its_namesake_is_bound_is_scheduled_for_itse
         assert [reason for reason, _ in world.notes("p")] == ["Scheduled"]
 
 
-async def test_a_pod_bound_by_somebody_else_is_not_scheduled_any_more() -> None:
+async def test_a_pod_bound_by_someone_else_is_not_scheduled_any_more() -> None:
     async with live() as world:
         await world.put(node("a").cpu("500m"), node("b").cpu("500m"), P)
         await world.api.bind("default", "p", P.build().uid, "b")
@@ -195,7 +195,7 @@ async def test_a_pod_bound_by_somebody_else_is_not_scheduled_any_more() -> None:
         assert len(world.api.bindings) == 1
 
 
-async def test_a_pod_bound_by_somebody_else_while_we_bind_it_stays_where_it_is() -> None:
+async def test_a_pod_bound_by_someone_else_while_we_bind_it_stays_where_it_is() -> None:
     async with live() as world:
         world.api.latency = 5
         await world.put(ONE_CPU, node("b").cpu("500m"), P)
