@@ -146,7 +146,7 @@ def test_the_weight_of_a_queue_lets_it_use_more() -> None:
 
 
 @pytest.mark.parametrize("strategy", ["StrictFIFO", "BestEffortFIFO"])
-def test_everybody_gets_a_turn_with_both_strategies(strategy: str) -> None:
+def test_everyone_gets_a_turn_with_both_strategies(strategy: str) -> None:
     made = world(strategy=strategy)
     names = ["team1", "team2", "team3", "other1", "other2"]
     submit(made, *names)
@@ -185,7 +185,7 @@ def test_the_mode_can_be_changed_while_workloads_wait() -> None:
     assert waiting(made) == ["team3", "other1"] and made.engine.next_due() is None
 
 
-def test_the_status_tells_and_the_next_engine_goes_on_from_it() -> None:
+def test_the_status_says_and_the_next_engine_goes_on_from_it() -> None:
     made = world()
     submit(made, "team1")
     made.stage.advance(100)

@@ -47,7 +47,7 @@ def test_a_workload_for_an_unknown_queue_waits_for_it() -> None:
     assert world.state("w") == "admitted"
 
 
-def test_a_quota_lowered_below_its_use_evicts_nobody_admits_nobody_and_is_told() -> None:
+def test_a_quota_lowered_below_its_use_evicts_no_one_admits_no_one_and_is_reported() -> None:
     world = World()
     world.queue("main", std=4)
     world.submit("big", "main", 4)
@@ -79,7 +79,7 @@ def test_after_a_quota_cut_nothing_is_admitted_before_use_is_below_the_quota_aga
     assert world.state("small") == "admitted" and condition(world, "main")[1] == "Can admit new workloads"
 
 
-def test_a_quota_cut_in_a_cohort_is_told_by_the_queue_that_uses_too_much() -> None:
+def test_a_quota_cut_in_a_cohort_is_reported_by_the_queue_that_uses_too_much() -> None:
     world = World()
     world.queue("lender", "ring", std=4)
     world.queue("borrower", "ring", std=1)

@@ -12,7 +12,13 @@ from pilotage.jobs.configuration.kinds import (
     RequeuingStrategy,
     WaitForPodsReady,
 )
-from pilotage.jobs.configuration.load import is_queueing_text, parse_queueing, queueing_of
+from pilotage.jobs.configuration.load import (
+    is_queueing_text,
+    parse_queueing,
+    queueing_of,
+    unserved_queueing,
+    without_effect,
+)
 
 V2 = "apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\n"
 V1 = "apiVersion: config.kueue.x-k8s.io/v1beta1\nkind: Configuration\n"
@@ -177,3 +183,36 @@ def test_what_a_resource_counts_as_has_to_be_an_amount() -> None:
     first, second = problems(V2 + rules)
     assert 'resources.transformations[0].outputs[c.com/d]: Invalid value: "lots"' in first
     assert 'resources.transformations[1].outputs[z]: Invalid value: "-1"' in second
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        pytest.param(
+            "integrations: {frameworks: [batch/job, trainer.kubeflow.org/trainjob]}", "trainjob", id="framework"
+        ),
+        pytest.param("integrations: {externalFrameworks: [Foo]}", "Kind.version.group", id="no name of a kind"),
+        pytest.param("integrations: {externalFrameworks: [Job.v1.batch]}", "built in", id="known kind"),
+        pytest.param("integrations: {podOptions: {}}", "podOptions", id="pod options"),
+        pytest.param("featureGates: {MultiKueue: true}", "always off", id="gate that is off"),
+        pytest.param("featureGates: {LendingLimit: false}", "always on", id="gate that is on"),
+        pytest.param("featureGates: {LendingLimits: true}", 'did you mean "LendingLimit"', id="unknown gate"),
+        pytest.param("multiKueue: {origin: here}", "other clusters", id="other clusters"),
+        pytest.param("resources: {deviceClassMappings: [{name: a}]}", "deviceClassMappings", id="mappings"),
+    ],
+)
+def test_what_is_asked_for_in_vain_is_said_with_its_line(text: str, said: str) -> None:
+    [problem] = unserved_queueing(V2 + text)
+    assert problem.line == 3 and said in problem.text("kueue.yaml")
+    in_map = "kind: ConfigMap\ndata:\n  controller_manager_config.yaml: |\n" + "".join(
+        f"    {line}\n" for line in (V2 + text).splitlines()
+    )
+    assert len(unserved_queueing(in_map)) == 1
+    parse_queueing(V2 + text)  # it is no reason not to start
+
+
+def test_what_is_served_is_not_complained_about() -> None:
+    text = "integrations: {frameworks: [pod, ray.io/rayjob], externalFrameworks: [Widget.v1alpha1.example.com]}\n"
+    gates = "featureGates: {LocalQueueDefaulting: false, LendingLimit: true, MultiKueue: false}\n"
+    assert unserved_queueing(V2 + text + gates) == []
+    assert without_effect(V2 + "health: {}\nwebhook: {}\n") == ["health", "webhook"]

@@ -52,7 +52,7 @@ def test_booking_passes_on_what_is_not_kept_and_back() -> None:
     assert (node.available(CPU), other.available(CPU)) == (10, 7)
 
 
-def test_a_refused_write_gives_the_reservation_back_for_a_while() -> None:
+def test_a_rejected_write_gives_the_reservation_back_for_a_while() -> None:
     """Given again at once it would be refused at once: hundreds of times a second while a permission is missing."""
     world = World()
     world.queue("main", std=1)

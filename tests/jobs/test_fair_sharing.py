@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pilotage.jobs.fair_sharing import MOST, share, weighted_share
+from pilotage.jobs.fair_sharing import MOST, NO_SHARE, share, weighted_share
 from pilotage.jobs.quota import Quota, QuotaNode
 from tests.jobs.world import World
 
@@ -45,13 +45,13 @@ def test_share(weight: float, usage: dict[str, int], expected: int) -> None:
     """What is above the own quota of each flavor counts, the largest resource decides, rounded up."""
     found = node(weight, **usage)
     assert weighted_share(found) == expected
-    assert math.isinf(share(found)) is (expected == MOST)
+    assert math.isinf(share(found).weighted) is (expected == MOST)
 
 
 def test_a_queue_without_a_cohort_has_no_share() -> None:
     alone = QuotaNode("alone", {CPU: Quota(1)}, is_queue=True)
     alone.add({CPU: 5})
-    assert share(alone) == 0
+    assert share(alone) == NO_SHARE
 
 
 def ring(strategies: list[str] | None = None, **weights: float) -> World:
@@ -150,8 +150,21 @@ def test_shares_are_compared_where_the_ways_to_the_root_meet() -> None:
     assert [world.state(name) for name in ("a1", "c1")] == ["pending", "admitted"]
 
 
-def test_the_status_tells_the_share() -> None:
+def test_the_status_says_the_share() -> None:
     world = ring()
     fill(world, "east", 2)
     status = world.engine.cluster_queue_status("east")
     assert status.fair_sharing is not None and status.fair_sharing.weighted_share == 250
+
+
+def test_cohorts_are_reported_with_what_is_below_them() -> None:
+    world = World()
+    world.add("cohort", "all")
+    world.add("cohort", "one", parent="all")
+    for name, cohort, quota in (("a", "one", 2), ("b", "one", 3), ("c", "all", 4)):
+        world.queue(name, cohort, std=quota)
+    world.settle()
+    found = {one.name: one for one in world.engine.cohorts()}
+    assert {name: one.parent for name, one in found.items()} == {"all": "", "one": "all"}
+    totals = {name: {quota.resource: quota.total for quota in one.quotas} for name, one in found.items()}
+    assert totals == {"all": {"cpu": 9000}, "one": {"cpu": 5000}}

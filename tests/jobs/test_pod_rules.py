@@ -285,7 +285,7 @@ def test_a_restart_repeats_no_event_and_keeps_the_reason() -> None:
     assert found is not None and found.status == world.workload("w").status
 
 
-def test_whoever_has_quota_keeps_it_as_it_is_and_is_judged_anew_after_an_eviction() -> None:
+def test_who_has_quota_keeps_it_as_it_is_and_is_judged_anew_after_an_eviction() -> None:
     world = World()
     world.queue("main", std=2)
     submit(world, "w", container(requests={"cpu": "1"}))
@@ -312,7 +312,7 @@ def test_a_limit_range_of_another_namespace_and_another_class_are_no_news() -> N
     assert world.workload("w") == before
 
 
-def test_a_limit_range_that_changes_nothing_wakes_nobody() -> None:
+def test_a_limit_range_that_changes_nothing_wakes_no_one() -> None:
     world = World()
     world.queue("main", std=1)
     put(world, limit_range(max={"cpu": "4"}))

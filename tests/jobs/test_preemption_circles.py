@@ -69,7 +69,7 @@ def crowd(seed: int, submissions: int) -> World:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_release_gives_everybody_one_turn(seed: int) -> None:
+def test_a_release_gives_everyone_one_turn(seed: int) -> None:
     """The victims' queue owns a part of what they held and takes it back first. If the preemptor, for whom the rest is
     not enough, were looked at again as soon as others borrow the rest, it would preempt them again, and so on."""
     world = crowd(seed, submissions=120)

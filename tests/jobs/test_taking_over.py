@@ -93,7 +93,7 @@ def test_a_requested_deactivation_is_asked_for_again() -> None:
     assert [one for one in engine.take_effects() if isinstance(one, Deactivate)] == [Deactivate("ns/a", "a")]
 
 
-def test_a_holder_that_was_deactivated_meanwhile_is_told_as_evicted() -> None:
+def test_a_holder_that_was_deactivated_meanwhile_is_reported_as_evicted() -> None:
     world = admitted()
     workload = world.workload("a")
     idle = msgspec.structs.replace(workload, spec=msgspec.structs.replace(workload.spec, active=False))

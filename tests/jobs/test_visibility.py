@@ -170,7 +170,7 @@ def test_a_thousand_unless_more_are_asked_for(query: dict[str, Any], length: int
 @pytest.mark.parametrize(
     ("limit", "asked"), [("99999", 99_999), ("100000", 100_000), ("100001", 100_000), ("9" * 18, 100_000)]
 )
-def test_nobody_gets_more_than_a_hundred_thousand(limit: str, asked: int) -> None:
+def test_no_one_gets_more_than_a_hundred_thousand(limit: str, asked: int) -> None:
     windows: list[Window] = []
 
     class Engine:
@@ -185,7 +185,7 @@ def test_nobody_gets_more_than_a_hundred_thousand(limit: str, asked: int) -> Non
 
 @pytest.mark.parametrize("text", ["x", "1.5", "", " 1", "1_0", "٣", "9" * 30])
 @pytest.mark.parametrize("name", ["offset", "limit"])
-def test_a_number_that_is_none_is_refused(world: Visible, name: str, text: str) -> None:
+def test_a_number_that_is_none_is_rejected(world: Visible, name: str, text: str) -> None:
     code, reason, message = world.refused(OF_MAIN, **{name: text})
     assert (code, reason) == (400, "BadRequest") and message.startswith(f"{name}=")
 
@@ -295,7 +295,7 @@ def test_with_block_admission_those_are_named_whose_pods_are_not_ready() -> None
     assert (need["reason"], [holder["name"] for holder in need["heldBy"]]) == ("WaitingForPodsReady", ["starting"])
 
 
-def test_who_owns_a_workload_is_told(world: Visible) -> None:
+def test_who_owns_a_workload_is_reported(world: Visible) -> None:
     world.fill()
     world.wait("a")
     owners = (OwnerReference("batch/v1", "Job", "train", "7", controller=True, block_owner_deletion=True),)

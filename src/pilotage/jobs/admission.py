@@ -24,7 +24,7 @@ from pilotage.jobs.quota import Amounts, FlavorResource, QuotaNode
 from pilotage.jobs.quota_tree import Inspection
 from pilotage.jobs.quota_upper_bound import QuotaUpperBound
 from pilotage.jobs.record import AFRESH, REJECTED, RETRY, Chosen, WorkloadRecord
-from pilotage.jobs.rejections import QuotaRejection
+from pilotage.jobs.rejections import Obstacle, QuotaRejection
 from pilotage.jobs.workloads import Workloads
 
 
@@ -46,7 +46,8 @@ class AdmissionCycle:
             if sharing is None
             else FairSharingPreemption(tree, queues.order, bound, sharing.preemption_strategies)
         )
-        self._assigner = Assigner(tree.flavors, self._preemption, is_fair=self._is_fair)
+        self._fit = workloads.node_fit
+        self._assigner = Assigner(tree.flavors, self._preemption, self._fit, is_fair=self._is_fair)
         self._nominator = Nominator(tree, self._assigner, self._preemption)
         self._booked: list[tuple[QuotaNode, Amounts]] = []
         self._leaving: dict[str, tuple[QueueState, WorkloadRecord]] = {}
@@ -54,9 +55,9 @@ class AdmissionCycle:
         self._skipped: list[QueueState] = []
         self._preemption_skips: dict[str, int] = {}
         self._changed: set[int] = set()
-        """Trees in which somebody got quota or became inadmissible: for the others it is another race then."""
+        """Trees in which a workload got quota or became inadmissible: the others have to be ranked anew then."""
         self._was_admitted = False
-        """Did somebody get quota?"""
+        """Whether a workload got quota."""
 
     def run(self) -> bool:
         """Whether another cycle may change something."""
@@ -191,14 +192,14 @@ class AdmissionCycle:
             self._skip(entry)
             return
         if entry.victims:
-            self._preempt(entry)
+            self._preempt_if_that_helps(entry)
         elif (blocking := self._workloads.blocking) is not None:
             self._hold_back(entry, blocking)
         else:
             self._reserve(entry)
 
     def _choose_again(self, entry: AdmissionEntry) -> bool:
-        """Somebody before this one chose the same victims: look again with those gone. False if it is dealt with."""
+        """An earlier one chose the same victims: look again with those gone. False if it is dealt with."""
         with removed(list(self._leaving.values())):
             fits = entry.queue.node.fits(entry.usage)
             lacking = frozenset(entry.assignment.preempting)
@@ -240,9 +241,13 @@ class AdmissionCycle:
     # --- outcomes -----------------------------------------------------------------------------------------------------
 
     def _reserve(self, entry: AdmissionEntry) -> None:
+        domains = self._fit.take(entry.record, entry.queue, entry.assignment)
+        if isinstance(domains, Obstacle):
+            self._no_room(entry, domains)
+            return
         self._was_admitted = True
         self._changed.add(id(entry.queue.node.root))
-        self._workloads.reserve(entry.record, entry.queue, entry.assignment)
+        self._workloads.reserve(entry.record, entry.queue, entry.assignment, domains)
         self._upper_bound.forget()
         if self._queues.pending(entry.queue).may_have_more(entry.queue.generation):
             self._queues.mark_dirty(entry.queue)
@@ -254,6 +259,30 @@ class AdmissionCycle:
         entry.record.set_resumption(resumption.after({}, entry.queue.generation, self._number))
         self._book(entry.queue, entry.usage)
         self._say(entry.record, QuotaRejection(c.WAITING_FOR_PODS_READY, detail=text))
+
+    def _no_room(self, entry: AdmissionEntry, obstacle: Obstacle) -> None:
+        """There is quota, and no room for the pods."""
+        record, queue = entry.record, entry.queue
+        rejection = QuotaRejection(c.WAITING_FOR_NODES, (obstacle,))
+        record.give_up_victims()
+        if len(entry.flavors) == 1 and len(entry.assignment.pod_sets) == 1 and not entry.victims:
+            # Others took it in this cycle: in the next one it is asked before a flavor is chosen.
+            self._queues.mark_dirty(queue)
+            self._say(record, rejection)
+        elif queue.is_strict:
+            self._say(record, rejection)
+        else:
+            nodes = () if obstacle.nodes is None else (obstacle.nodes,)
+            self._mark_inadmissible(record, queue, rejection, WakeCondition(any_release=True, nodes=nodes))
+
+    def _preempt_if_that_helps(self, entry: AdmissionEntry) -> None:
+        if not entry.record.attempt.waits_for:
+            leaving = [victim.record for victim in entry.victims]
+            obstacle = self._fit.obstacle_after(entry.record, entry.queue, entry.assignment, leaving)
+            if obstacle is not None:
+                self._no_room(entry, obstacle)
+                return
+        self._preempt(entry)
 
     def _preempt(self, entry: AdmissionEntry) -> None:
         self._book(entry.queue, entry.usage)

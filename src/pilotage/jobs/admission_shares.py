@@ -73,7 +73,7 @@ class AdmissionShares:
         return min((one.sampled_at + self._interval for one in self._accounts.values()), default=None)
 
     def sample(self, now: int, present: Callable[[str], Mapping[str, int]]) -> list[str]:
-        """Take the samples that are due; `present` tells what admitted workloads of a LocalQueue use, by resource."""
+        """Take the samples that are due; `present` says what admitted workloads of a LocalQueue use, by resource."""
         due = [key for key, one in self._accounts.items() if one.sampled_at + self._interval <= now]
         for key in due:
             account = self._accounts[key]

@@ -3,7 +3,7 @@
 For each pod set, in order, and each resource group it asks something of, the flavors of the group are tried in the
 order of the ClusterQueue: one flavor serves all resources of the group. How good a flavor is:
 
-    NO_FIT < NO_CANDIDATES (room only by preemption, and nobody may be preempted) < PREEMPT < RECLAIM < FIT
+    NO_FIT < NO_CANDIDATES (room only by preemption, and none is allowed) < PREEMPT < RECLAIM < FIT
 
 `flavorFungibility` says whether to go on looking when a flavor would do, but by borrowing or preempting. Where a search
 ended is remembered, so that a workload that lost the race for one flavor goes on with the next.
@@ -72,7 +72,7 @@ class Judged:
 
 
 class Oracle(Protocol):
-    """Would preemption make room?"""
+    """Whether preemption would make room."""
 
     def possibility(
         self, record: WorkloadRecord, queue: QueueState, pair: FlavorResource, amount: int
@@ -80,11 +80,21 @@ class Oracle(Protocol):
         """NO_CANDIDATES, PREEMPT or RECLAIM, and the borrowing level once the victims are gone."""
 
 
+class Nodes(Protocol):
+    """Whether there is room beside quota."""
+
+    def obstacle(
+        self, record: WorkloadRecord, queue: QueueState, index: int, flavor: str, count: int
+    ) -> Obstacle | None:
+        """Why the nodes of a flavor do not take so many pods of a pod set."""
+
+
 class Assigner:
-    def __init__(self, flavors: Mapping[str, Flavor], oracle: Oracle, *, is_fair: bool) -> None:
+    def __init__(self, flavors: Mapping[str, Flavor], oracle: Oracle, nodes: Nodes, *, is_fair: bool) -> None:
         """`is_fair`: with fair sharing."""
         self.flavors = flavors
         self.oracle = oracle
+        self.nodes = nodes
         self.is_fair = is_fair
 
     def assign(
@@ -104,6 +114,7 @@ class _Search:
     def __init__(self, assigner: Assigner, record: WorkloadRecord, queue: QueueState, resumption: Resumption) -> None:
         self._flavors = assigner.flavors
         self._oracle = assigner.oracle
+        self._nodes = assigner.nodes
         self._fair = assigner.is_fair
         self._record = record
         self._queue = queue
@@ -189,6 +200,12 @@ class _Search:
             judged = self._judge(need, names[at], wanted, obstacles)
             if judged.mode is Mode.NO_FIT:
                 continue
+            if judged.mode is Mode.FIT:
+                count = self._found.pod_sets[index].count
+                no_room = self._nodes.obstacle(self._record, self._queue, index, names[at], count)
+                if no_room is not None:
+                    obstacles.append(no_room)
+                    continue
             if not self._goes_on(judged):
                 return judged, at
             if best is None or self._rank(judged) > self._rank(best):

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Final
 
 from pilotage.jobs.admission_shares import USAGE_BASED
 from pilotage.jobs.quota import FlavorResource, QuotaNode, quotas_of, weight_of
 from pilotage.jobs.record import WorkloadRecord
+from pilotage.model.durations import parse_duration
 from pilotage.model.kueue import AdmissionCheckRule, ClusterQueue
 
 READY = "Ready"
+NODE_AWARE: Final = "queueing.pilotage.dev/node-aware-admission"
+"""Annotation of a ClusterQueue: "false" if its workloads are to be admitted whether their pods fit or not."""
+NODES_KEPT_AFTER: Final = "queueing.pilotage.dev/nodes-kept-after"
+"""How long a workload waits for nodes before they are kept for it; "0s": they never are."""
+_KEPT_AFTER_SECONDS: Final = 300.0
+UNSCHEDULABLE_TIMEOUT: Final = "queueing.pilotage.dev/unschedulable-timeout"
+"""On a ClusterQueue, a workload or its job: how long a pod may wait for a node that takes it; "0s": for ever."""
 _LONGEST_PROBLEM = 300
 
 
@@ -22,13 +31,17 @@ class QueueState:
         "groups",
         "is_active",
         "is_gone",
+        "is_node_aware",
         "message",
         "name",
         "node",
+        "nodes_kept_after",
         "obj",
+        "oversights",
         "problem",
         "reason",
         "reserving",
+        "unschedulable_timeout",
     )
 
     def __init__(self, obj: ClusterQueue) -> None:
@@ -52,11 +65,41 @@ class QueueState:
     def update(self, obj: ClusterQueue) -> None:
         self.obj = obj
         self.is_gone = False
+        self._read_annotations(obj.metadata.annotations)
         self.groups = tuple(
             (group.covered_resources, tuple(flavor.name for flavor in group.flavors))
             for group in obj.spec.resource_groups
         )
         self.group_of = {resource: at for at, (covered, _) in enumerate(self.groups) for resource in covered}
+
+    def refresh(self, obj: ClusterQueue) -> bool:
+        before, self.obj = self.obj, obj
+        self._read_annotations(obj.metadata.annotations)
+        return any(
+            before.metadata.annotations.get(name) != obj.metadata.annotations.get(name)
+            for name in (NODE_AWARE, NODES_KEPT_AFTER, UNSCHEDULABLE_TIMEOUT)
+        )
+
+    def _read_annotations(self, annotations: Mapping[str, str]) -> None:
+        self.oversights: list[str] = []
+        """What stands in annotations and has no effect."""
+        aware = annotations.get(NODE_AWARE, "true")
+        self.is_node_aware = aware != "false"
+        if aware not in ("true", "false"):
+            self.oversights.append(f'annotation {NODE_AWARE} is "{aware}"; write "true" or "false"')
+        self.nodes_kept_after = self._seconds(annotations, NODES_KEPT_AFTER, _KEPT_AFTER_SECONDS)
+        self.unschedulable_timeout = self._seconds(annotations, UNSCHEDULABLE_TIMEOUT, 0.0)
+
+    def _seconds(self, annotations: Mapping[str, str], name: str, default: float) -> float:
+        text = annotations.get(name)
+        try:
+            seconds = default if text is None else parse_duration(text)
+            if seconds < 0:
+                raise ValueError(text)
+        except ValueError:
+            self.oversights.append(f'annotation {name} is "{text}"; write a duration such as 10m')
+            return default
+        return seconds
 
     def new_node(self) -> QuotaNode:
         """A leaf with the present quota and usage, to be put into the tree."""

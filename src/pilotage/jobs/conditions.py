@@ -23,11 +23,28 @@ DEACTIVATION_TARGET: Final = "DeactivationTarget"
 FINISHED: Final = "Finished"
 WAITING_FOR_REPLACEMENT_PODS: Final = "WaitingForReplacementPods"
 
+OWN: Final = frozenset(
+    {
+        QUOTA_RESERVED,
+        ADMITTED,
+        PODS_READY,
+        EVICTED,
+        PREEMPTED,
+        REQUEUED,
+        DEACTIVATION_TARGET,
+        FINISHED,
+        WAITING_FOR_REPLACEMENT_PODS,
+    }
+)
+"""Every other condition belongs to another controller."""
+
 # Why quota is not reserved.
 PENDING_EVALUATION: Final = "PendingEvaluation"
 WAITING_FOR_QUOTA: Final = "WaitingForQuota"
 EXCEEDS_MAX_QUOTA: Final = "ExceedsMaxQuota"
 NO_MATCHING_FLAVOR: Final = "NoMatchingFlavor"
+WAITING_FOR_NODES: Final = "WaitingForNodes"
+"""There is quota, but no room for all of its pods."""
 WAITING_FOR_PREEMPTED: Final = "WaitingForPreemptedWorkloads"
 WAITING_FOR_PODS_READY: Final = "WaitingForPodsReady"
 MISCONFIGURED: Final = "Misconfigured"
@@ -37,10 +54,14 @@ ADMISSION_GATED: Final = "AdmissionGated"
 
 # Why a workload is evicted.
 PODS_READY_TIMEOUT: Final = "PodsReadyTimeout"
+PODS_UNSCHEDULABLE: Final = "PodsUnschedulable"
+"""No node has taken one of its pods for too long."""
 ADMISSION_CHECK: Final = "AdmissionCheck"
 CLUSTER_QUEUE_STOPPED: Final = "ClusterQueueStopped"
 LOCAL_QUEUE_STOPPED: Final = "LocalQueueStopped"
 NODE_FAILURES: Final = "NodeFailures"
+ADMISSION_WITHDRAWN: Final = "AdmissionWithdrawn"
+"""Somebody else took the admission out of the status."""
 REQUEUING_LIMIT_EXCEEDED: Final = "RequeuingLimitExceeded"
 MAXIMUM_EXECUTION_TIME_EXCEEDED: Final = "MaximumExecutionTimeExceeded"
 
@@ -116,6 +137,8 @@ class Conditions:
     def take(self, written: Iterable[TimedCondition]) -> None:
         """Take over what stands in the API."""
         for one in written:
+            if one.type not in OWN:
+                continue
             time = epoch(one.last_transition_time)
             self._by_type[one.type] = WorkloadCondition(one.status == "True", one.reason, one.message, time)
 

@@ -27,7 +27,7 @@ class StatusChanged:
     """Write this status. All changes of a workload since the effects were last taken are one effect.
 
     The job's adapter reads from it what to do: start when Admitted is True, stop when Evicted is True or Admitted is
-    not; and tell the engine (`pods_gone`) when the last pod of an evicted workload is gone.
+    not; and call the engine's `pods_gone` when the last pod of an evicted workload is gone.
     """
 
     key: str
@@ -35,7 +35,7 @@ class StatusChanged:
 
     @property
     def workload(self) -> Workload:
-        """As it is when asked for: many changes are joined to one write before anybody looks."""
+        """As it is when asked for: many changes are joined to one write before they are read."""
         return self.now()
 
 

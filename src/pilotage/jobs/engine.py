@@ -18,7 +18,7 @@ Rules for the shell
 Owners, each the only writer of its state: `QuotaTree` (ClusterQueues, cohorts, what is reserved), `Queues` (who waits
 where), `Workloads` (records and statuses). What happens to them: `WorkloadUpdates` (others change workloads),
 `Reconfiguration` (administrators change queues), `Evictions` (timers, checks, stopped queues), and `AdmissionCycle`, a
-new one for each cycle. Changes of configuration are kept one by one and applied together, at one place: whoever needs
+new one for each cycle. Changes of configuration are kept one by one and applied together, in one place: what needs
 the present state gets it by `_current`.
 """
 
@@ -34,6 +34,7 @@ from pilotage.jobs.configuration.kinds import QueueingConfiguration
 from pilotage.jobs.effects import Effect, Outbox
 from pilotage.jobs.evictions import Evictions
 from pilotage.jobs.invariants import check_invariants
+from pilotage.jobs.node_fit import NodeFit
 from pilotage.jobs.queue_lines import QueueLines, Window
 from pilotage.jobs.queues import Queues
 from pilotage.jobs.quota_tree import Inspection, QuotaTree
@@ -42,12 +43,14 @@ from pilotage.jobs.record import WorkloadRecord
 from pilotage.jobs.reporting import QueueTallies, Reporting
 from pilotage.jobs.reports import (
     ClusterQueueReport,
+    CohortReport,
     LocalQueueReport,
     PendingWorkload,
     QueueLine,
     UnadmittedCount,
     WorkloadReport,
 )
+from pilotage.jobs.room import Anywhere, Room
 from pilotage.jobs.status import with_status
 from pilotage.jobs.timers import Timers
 from pilotage.jobs.workload_updates import WorkloadUpdates
@@ -70,13 +73,18 @@ QueueingObject = (
 
 
 class JobQueueing:
-    def __init__(self, clock: Clock, rng: random.Random, configuration: QueueingConfiguration) -> None:
+    def __init__(
+        self, clock: Clock, rng: random.Random, configuration: QueueingConfiguration, room: Room | None = None
+    ) -> None:
+        """`room`: what is known of nodes; each engine that gets it begins with all of it."""
         self._inspection = Inspection()
         self._timers = timers = Timers(clock)
         self._outbox = outbox = Outbox()
         tree = QuotaTree(self._inspection)
-        queues = Queues(tree, timers, outbox, configuration)
-        self._workloads = workloads = Workloads(tree, queues, timers, outbox, configuration)
+        room = room or Anywhere()
+        room.begin_anew()
+        queues = Queues(tree, timers, outbox, configuration, NodeFit(room, tree, timers))
+        self._workloads = workloads = Workloads(queues, timers, outbox, configuration)
         self._evictions = Evictions(workloads, rng)
         self._updates = WorkloadUpdates(workloads, self._evictions)
         self._reconfiguration = Reconfiguration(workloads, self._evictions, self._inspection)
@@ -148,6 +156,16 @@ class JobQueueing:
         with self._inspecting(key) as record:
             if record is not None:
                 self._workloads.complete(record)
+
+    def pods_troubled(self, key: str) -> None:
+        """Other pods of the workload than before fit on no node."""
+        with self._inspecting(key) as record:
+            if record is not None:
+                self._evictions.note_trouble(record)
+
+    def nodes_changed(self) -> None:
+        """Something has become free on nodes, or they are others."""
+        self._current().queues.nodes_changed(self._workloads.node_fit.room.may_fit)
 
     def finished(self, key: str, reason: str, message: str) -> None:
         """The job ended: Succeeded, Failed, OutOfSync, OwnerNotFound or FailedToStart."""
@@ -223,6 +241,10 @@ class JobQueueing:
 
     def cluster_queues(self) -> Sequence[ClusterQueueReport]:
         return Reporting(self._current()).cluster_queues()
+
+    def cohorts(self) -> Sequence[CohortReport]:
+        """Those with ClusterQueues below them."""
+        return Reporting(self._current()).cohorts()
 
     def local_queues(self) -> Sequence[LocalQueueReport]:
         return Reporting(self._current()).local_queues()

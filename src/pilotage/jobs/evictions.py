@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from typing import Final
 
 from pilotage.jobs import conditions as c
 from pilotage.jobs import pods_ready
@@ -11,8 +12,12 @@ from pilotage.jobs.cluster_queue import QueueState
 from pilotage.jobs.record import REJECTED, RETRY, WorkloadPlace, WorkloadRecord
 from pilotage.jobs.status import reserved_amounts
 from pilotage.jobs.workloads import Workloads, queue_labels
+from pilotage.model.kueue import WorkloadStatus
 
 _DRAIN = "HoldAndDrain"
+
+
+_WITHDRAWN: Final = "The admission was taken out of the workload's status"
 
 
 class Evictions:
@@ -28,6 +33,8 @@ class Evictions:
     def take_over(self, record: WorkloadRecord, queue: QueueState) -> None:
         """It had quota before this engine began: go on from there, with what happened meanwhile."""
         self._workloads.hold(record, queue, reserved_amounts(record))
+        self._workloads.node_fit.keep(record)
+        self._see_trouble(record)
         if record.conditions.is_true(c.DEACTIVATION_TARGET):
             self._outbox.deactivate(record)
             return
@@ -51,16 +58,22 @@ class Evictions:
         if limit is not None and limit <= now:
             self._execution_limit(record)
             return
-        settings = self._workloads.pods_ready
+        settings, queue = self._workloads.pods_ready, self._workloads.tree.queues[record.cluster_queue]
+        no_node = pods_ready.unschedulable_deadline(record, queue)
         found = pods_ready.deadline(record, settings) if settings is not None else None
-        if found is not None and found[0] <= now:
-            self._not_ready_in_time(record, found[1])
+        if no_node is not None and no_node[0] <= now:
+            said = "" if record.trouble is None else record.trouble.message
+            text = f"No node has taken a pod for {no_node[1]:g}s: {said}"
+            self._too_late(record, c.PODS_UNSCHEDULABLE, text, "")
+        elif settings is not None and found is not None and found[0] <= now:
+            is_start = found[1] == c.WAIT_FOR_START
+            seconds = pods_ready.start_timeout(record, settings) if is_start else settings.effective_recovery_timeout
+            self._too_late(record, c.PODS_READY_TIMEOUT, f"Exceeded the PodsReady timeout of {seconds:g}s", found[1])
         self._workloads.set_timer(record)
 
-    def _not_ready_in_time(self, record: WorkloadRecord, cause: str) -> None:
-        settings = self._workloads.pods_ready
-        assert settings is not None
-        strategy, requeues = settings.requeuing_strategy, (record.requeue_count or 0) + 1
+    def _too_late(self, record: WorkloadRecord, reason: str, message: str, cause: str) -> None:
+        """Its pods did not start in time: it is tried again later, or not at all any more."""
+        strategy, requeues = self._workloads.requeuing, (record.requeue_count or 0) + 1
         limit = strategy.backoff_limit_count
         if limit is not None and requeues > limit:
             text = f"Deactivated after {limit} requeues: the pods were never ready in time"
@@ -69,9 +82,7 @@ class Evictions:
         at = int(self._timers.now() + pods_ready.backoff_seconds(requeues, strategy, self._rng))
         record.count_requeue()
         record.requeue_not_before(at)
-        is_start = cause == c.WAIT_FOR_START
-        seconds = pods_ready.start_timeout(record, settings) if is_start else settings.effective_recovery_timeout
-        self._workloads.evict(record, c.PODS_READY_TIMEOUT, f"Exceeded the PodsReady timeout of {seconds:g}s", cause)
+        self._workloads.evict(record, reason, message, cause)
 
     def _execution_limit(self, record: WorkloadRecord) -> None:
         seconds = record.seen.spec.maximum_execution_time_seconds
@@ -90,6 +101,24 @@ class Evictions:
             record.requeue_not_before(math.ceil(self._timers.now() + retry_seconds))
             text = f"The reservation was not written: {message}"
             self._workloads.withdraw(record, c.PENDING_EVALUATION, text)
+
+    def admission_withdrawn(self, record: WorkloadRecord, before: WorkloadStatus) -> None:
+        """An admission is gone from the status. If we have not taken it back ourselves, somebody else wants it back."""
+        if (
+            record.place is not WorkloadPlace.QUOTA_RESERVED
+            or record.is_evicted
+            or record.admission != before.admission
+        ):
+            return
+        if record.is_admitted:
+            self._workloads.evict(record, c.ADMISSION_WITHDRAWN, _WITHDRAWN)
+        else:
+            self._workloads.withdraw(record, c.PENDING_EVALUATION, _WITHDRAWN)
+
+    def admission_missing(self, record: WorkloadRecord) -> None:
+        """It was taken out while nobody looked: in whose quota its pods run is not known any more."""
+        if not record.is_evicted:
+            self._workloads.evict(record, c.ADMISSION_WITHDRAWN, _WITHDRAWN)
 
     # --- deactivation -------------------------------------------------------------------------------------------------
 
@@ -129,6 +158,18 @@ class Evictions:
         if self._workloads.set_pods_ready(record, is_ready) == c.STARTED:
             self._observe_start(record)
         self._workloads.set_timer(record)
+
+    def note_trouble(self, record: WorkloadRecord) -> None:
+        """Some of its pods fit on no node, or do again."""
+        if record.place is not WorkloadPlace.QUOTA_RESERVED or record.is_evicted:
+            return
+        self._see_trouble(record)
+        if self._workloads.pods_ready is not None and not record.conditions.is_true(c.PODS_READY):
+            self._workloads.set_pods_ready(record, False)
+        self._workloads.set_timer(record)
+
+    def _see_trouble(self, record: WorkloadRecord) -> None:
+        record.note_trouble(self._workloads.node_fit.room.trouble(record.key), self._timers.now())
 
     def _observe_start(self, record: WorkloadRecord) -> None:
         labels = queue_labels(record)

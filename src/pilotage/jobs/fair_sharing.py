@@ -1,14 +1,15 @@
 """Fair sharing: who borrows least goes first, and who borrows most gives back first.
 
 The share of a node below a cohort is the largest, over resources, of what it uses above its own quota in thousandths
-of what the parent could lend, divided by the node's weight. Nodes are compared where their ways to the root meet.
+of what the parent could lend, divided by the node's weight. Of nodes without weight those that borrow are above all
+others, and among themselves the one that borrows more. Nodes are compared where their ways to the root meet.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from pilotage.jobs.cluster_queue import QueueState
 from pilotage.jobs.ordering import OrderKey, QueueOrder
@@ -32,29 +33,39 @@ from pilotage.jobs.quota_upper_bound import QuotaUpperBound
 MOST = 2**63 - 1
 
 
-def share(node: QuotaNode) -> float:
-    """0 if the node does not borrow; infinite if it borrows with weight 0."""
+class Share(NamedTuple):
+    """How far a node is above its own quota; compares as the nodes do."""
+
+    weighted: float = 0.0
+    """Infinite if it borrows with weight 0."""
+    of_weightless: float = 0.0
+    """What tells nodes of weight 0 apart."""
+
+
+NO_SHARE = Share()
+
+
+def share(node: QuotaNode) -> Share:
+    """`NO_SHARE` if the node does not borrow."""
     if node.parent is None:
-        return 0.0
+        return NO_SHARE
     borrowed: dict[str, int] = {}
     for pair, account in node.accounts.items():
         above = account.usage - account.subtree
         if above > 0:
             borrowed[pair[1]] = borrowed.get(pair[1], 0) + above
     if not borrowed:
-        return 0.0
-    if node.weight == 0:
-        return math.inf
+        return NO_SHARE
     lendable = _lendable(node.parent, borrowed)
     largest = max(
         (amount * 1000 / lendable[name] for name, amount in borrowed.items() if lendable[name] > 0), default=0.0
     )
-    return largest / node.weight
+    return Share(math.inf, largest) if node.weight == 0 else Share(largest / node.weight)
 
 
 def weighted_share(node: QuotaNode) -> int:
     """As the status says it."""
-    return math.ceil(min(share(node), MOST))
+    return math.ceil(min(share(node).weighted, MOST))
 
 
 def _lendable(parent: QuotaNode, resources: Iterable[str]) -> dict[str, int]:
@@ -113,7 +124,7 @@ def _winner(node: QuotaNode, waiting: dict[str, C]) -> C | None:
     return min(finalists, key=_standing)[1]
 
 
-def _standing(finalist: tuple[QuotaNode, C]) -> tuple[bool, bool, float, OrderKey]:
+def _standing(finalist: tuple[QuotaNode, C]) -> tuple[bool, bool, Share, OrderKey]:
     """As if the contestant were admitted: not borrowing first, then the lower share, then priority and age.
 
     Of those that borrow, one for whom others had to go is before all who would only take the place of these: or the
@@ -158,7 +169,9 @@ class FairSharingPreemption(ClassicalPreemption):
             found[want.queue.name] = sorted(own, key=candidate_order)
         node = want.queue.node
         if node.parent is not None and want.queue.obj.spec.preemption.reclaim_within_cohort != "Never":
-            for queue in self.borrowers(node.root, node, want.pairs):
+            # Also in a cohort that borrows nothing itself: which ones give something back is decided by their shares.
+            lenders = (one for one in node.root.leaves if one is not node and not one.is_within_quota(want.pairs))
+            for queue in (self._tree.queues[one.name] for one in lenders):
                 others = [
                     PreemptionCandidate(record, queue, CandidateKind.BORROWING)
                     for record in self.reclaimable(want, queue)
@@ -169,7 +182,7 @@ class FairSharingPreemption(ClassicalPreemption):
 
 
 class _Contest:
-    """The search for victims of one workload."""
+    """The search for victims of one workload. All shares are those with that workload in its queue."""
 
     def __init__(self, want: PreemptionRequest, candidates: dict[str, list[PreemptionCandidate]]) -> None:
         self._want = want
@@ -177,11 +190,11 @@ class _Contest:
         self._node = want.queue.node
         self._taken: list[tuple[PreemptionCandidate, str]] = []
         self._spared: dict[str, list[PreemptionCandidate]] = {}
-        self._justified = math.inf
-        """The preemptor's own share with which it was allowed to take from others."""
+        self._terms: list[_Term] = []
 
     def run(self, strategies: Sequence[str]) -> list[tuple[PreemptionCandidate, str]]:
         stays_inside = not any(self._node.borrows_with(pair, amount) for pair, amount in self._want.usage.items())
+        self._node.add(self._want.usage)
         enough = self._first_rule(strategies[0], stays_inside)
         if not enough and len(strategies) > 1:
             enough = self._second_rule()
@@ -189,6 +202,7 @@ class _Contest:
             self._spare()
         for one, _ in self._taken:
             one.queue.node.add(one.record.usage)
+        self._node.remove(self._want.usage)
         return self._taken if enough else []
 
     def _first_rule(self, rule: str, stays_inside: bool) -> bool:
@@ -207,13 +221,13 @@ class _Contest:
     def _take_by_rule(self, rule: str, line: list[PreemptionCandidate]) -> bool:
         """Take the first of a queue that the rule allows; whether there is room then."""
         mine, theirs = self._rivals(line[0].queue)
-        own_share, before = self._share_with_usage(mine), share(theirs)
+        before = share(theirs)
         while line:
             one = line.pop(0)
-            after = _share_without(theirs, one)
-            allowed = own_share <= after if rule == "LessThanOrEqualToFinalShare" else own_share < before
-            if allowed:
-                return self._take(one, IN_COHORT_FAIR_SHARING)
+            is_final = rule == "LessThanOrEqualToFinalShare"
+            term = _Term(mine, _share_without(theirs, one) if is_final else before, may_be_equal=is_final)
+            if term.holds():
+                return self._take_on(term, one)
             self._spared.setdefault(one.queue.name, []).append(one)
         return False
 
@@ -221,16 +235,25 @@ class _Contest:
         while (name := self._greediest(self._spared)) is not None:
             one = self._spared.pop(name)[0]
             mine, theirs = self._rivals(one.queue)
-            if self._share_with_usage(mine) < share(theirs) and self._take(one, IN_COHORT_FAIR_SHARING):
+            term = _Term(mine, share(theirs), may_be_equal=False)
+            if term.holds() and self._take_on(term, one):
                 return True
         return False
 
+    def _take_on(self, term: _Term, one: PreemptionCandidate) -> bool:
+        self._terms.append(term)
+        return self._take(one, IN_COHORT_FAIR_SHARING)
+
     def _take(self, one: PreemptionCandidate, reason: str) -> bool:
-        if reason == IN_COHORT_FAIR_SHARING:
-            self._justified = self._share_with_usage(self._node)
         one.queue.node.remove(one.record.usage)
         self._taken.append((one, reason))
-        return fits(self._want, True)
+        return self._fits()
+
+    def _fits(self) -> bool:
+        self._node.remove(self._want.usage)
+        found = fits(self._want, True)
+        self._node.add(self._want.usage)
+        return found
 
     def _spare(self) -> None:
         reasons = {one.record.uid: reason for one, reason in self._taken}
@@ -238,8 +261,8 @@ class _Contest:
         self._taken = [(one, reasons[one.record.uid]) for one in kept]
 
     def _is_enough(self) -> bool:
-        """There is room, and nobody of the own queue is spared at the cost of others: they would take it back."""
-        return fits(self._want, True) and self._share_with_usage(self._node) <= self._justified
+        """There is room, and none of the own queue is spared at the cost of others: they would take it back."""
+        return self._fits() and all(term.holds() for term in self._terms)
 
     def _greediest(self, lines: dict[str, list[PreemptionCandidate]]) -> str | None:
         """The queue to take from next: from the root down always the child with the highest share."""
@@ -257,11 +280,12 @@ class _Contest:
     def _descend(self, node: QuotaNode, lines: dict[str, list[PreemptionCandidate]]) -> str | None:
         if node.is_queue:
             return node.name if node.name in lines else None
-        # A node inside its quota gives nothing back, except to itself.
-        order = sorted(node.children, key=lambda child: (-share(child), child.name))
-        for child in order:
+        # Among equals a cohort is before a queue. A node inside its quota gives nothing back, except to itself.
+        ranked = [(share(child), not child.is_queue, child) for child in node.children]
+        ranked.sort(key=lambda one: one[2].name)
+        for found_share, _, child in sorted(ranked, key=lambda one: one[:2], reverse=True):
             mine = child is self._node or self._node in child.leaves
-            if share(child) == 0 and not mine:
+            if found_share == NO_SHARE and not mine:
                 continue
             found = self._descend(child, lines)
             if found is not None:
@@ -277,14 +301,20 @@ class _Contest:
         assert node.parent is not None
         return own[own.index(node.parent) - 1], node
 
-    def _share_with_usage(self, node: QuotaNode) -> float:
-        self._node.add(self._want.usage)
-        found = share(node)
-        self._node.remove(self._want.usage)
-        return found
+
+class _Term(NamedTuple):
+    """On which something was taken from others: the preemptor's side must not be above the other one."""
+
+    mine: QuotaNode
+    theirs: Share
+    may_be_equal: bool
+
+    def holds(self) -> bool:
+        own = share(self.mine)
+        return own <= self.theirs if self.may_be_equal else own < self.theirs
 
 
-def _share_without(node: QuotaNode, one: PreemptionCandidate) -> float:
+def _share_without(node: QuotaNode, one: PreemptionCandidate) -> Share:
     one.queue.node.remove(one.record.usage)
     found = share(node)
     one.queue.node.add(one.record.usage)

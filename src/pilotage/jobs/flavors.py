@@ -1,11 +1,10 @@
-"""Does a flavor suit a pod set? Labels, required node affinity, taints."""
+"""Check if a flavor suits a pod set. Labels, required node affinity, taints."""
 
 from __future__ import annotations
 
 from pilotage.jobs.shapes import PodSetNeed
 from pilotage.model.kueue import ResourceFlavor
 from pilotage.model.node import Taint
-from pilotage.model.pod_spec import Toleration
 from pilotage.model.selectors import NodeSelectorTerm
 
 _MOST_REMEMBERED = 8192
@@ -48,14 +47,4 @@ class Flavor:
         return all(one.matches(labels) for one in term.match_expressions if one.key in labels)
 
     def _is_tolerated(self, taint: Taint, need: PodSetNeed) -> bool:
-        return any(_tolerates(one, taint) for one in (*need.tolerations, *self.spec.tolerations))
-
-
-def _tolerates(toleration: Toleration, taint: Taint) -> bool:
-    if toleration.effect and toleration.effect != taint.effect:
-        return False
-    if toleration.key and toleration.key != taint.key:
-        return False
-    if toleration.operator in ("", "Equal"):
-        return toleration.value == taint.value
-    return toleration.operator == "Exists"
+        return any(one.tolerates(taint) for one in (*need.tolerations, *self.spec.tolerations))

@@ -52,8 +52,8 @@ class Nominator:
     def _still_waiting(
         self, record: WorkloadRecord, queue: QueueState, chosen: Chosen
     ) -> tuple[Assignment, list[Victim]] | None:
-        """Victims that are on their way out count as gone, whatever their queue uses by now: if that is enough, nobody
-        else has to go, and the preemptor does not lose its place."""
+        """Victims that are on their way out count as gone, whatever their queue uses by now: if that is enough, no
+        other has to go, and the preemptor does not lose its place."""
         reserving = [(other, one) for other in self._tree.tree_of(queue) for one in other.reserving.values()]
         waits_for = record.attempt.waits_for
         leaving = [(other, one) for other, one in reserving if one.uid in waits_for and one.is_evicted]
@@ -62,7 +62,7 @@ class Nominator:
         with removed(leaving):
             assignment = self._as_chosen(record, queue, chosen)
         if assignment is None:
-            # Others may have got what they left, because somebody else's victims are going to make room for all.
+            # Others may have got what they left, because victims of others are going to make room for all.
             evicted = [(other, one) for other, one in reserving if one.is_evicted]
             if len(evicted) > len(leaving):
                 leaving = evicted
@@ -116,6 +116,11 @@ class AdmissionEntry:
         return self.assignment.usage
 
     @property
+    def flavors(self) -> frozenset[str]:
+        """The flavors of its pod sets."""
+        return frozenset(name for one in self.assignment.pod_sets for name in one.flavors.values())
+
+    @property
     def has_victims(self) -> bool:
         return bool(self.record.attempt.waits_for)
 
@@ -135,7 +140,7 @@ class AdmissionEntry:
 
 
 def owed(entry: AdmissionEntry) -> dict[FlavorResource, int]:
-    """What is kept free for a head that nobody makes room for: up to its nominal quota, or up to what it may borrow."""
+    """What is kept free for a head that preemption cannot help: its nominal quota, or what it may borrow."""
     node, found = entry.queue.node, {}
     for pair, amount in entry.usage.items():
         quota, used = node.quota(pair), node.used(pair)
@@ -153,12 +158,13 @@ def wake_for(entry: AdmissionEntry) -> WakeCondition:
     assignment = entry.assignment
     if assignment.reason == c.NO_MATCHING_FLAVOR and not assignment.resumed:
         return NEVER
+    nodes = tuple(one.nodes for one in assignment.obstacles if one.nodes is not None)
     if assignment.resumed or len(assignment.pod_sets) > 1 or entry.record.shape.can_shrink:
-        return WakeCondition(any_release=True)  # how much it would need, and where, is not known
-    if assignment.reason != c.WAITING_FOR_QUOTA:
+        return WakeCondition(any_release=True, nodes=nodes)  # how much it would need, and where, is not known
+    if assignment.reason not in (c.WAITING_FOR_QUOTA, c.WAITING_FOR_NODES):
         return NEVER
     lacks: dict[FlavorResource, int] = {}
     for obstacle in assignment.obstacles:
         if obstacle.code == c.WAITING_FOR_QUOTA:
             lacks[obstacle.flavor, obstacle.resource] = obstacle.need
-    return WakeCondition(tuple(lacks.items()))
+    return WakeCondition(tuple(lacks.items()), nodes=nodes)

@@ -29,7 +29,7 @@ def queue_timestamp(record: WorkloadRecord, requeuing: RequeuingTimestamp, *, so
         return record.created
     if evicted.reason == c.ADMISSION_CHECK:
         return evicted.since
-    if evicted.reason == c.PODS_READY_TIMEOUT and requeuing == "Eviction":
+    if evicted.reason in (c.PODS_READY_TIMEOUT, c.PODS_UNSCHEDULABLE) and requeuing == "Eviction":
         return evicted.since
     preempted = None if sorts_by_priority else record.conditions.get(c.PREEMPTED)
     if preempted is not None and preempted.is_true and preempted.reason == _RECLAIMED_WHILE_BORROWING:

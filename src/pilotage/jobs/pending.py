@@ -1,6 +1,6 @@
 """The workloads that wait in one ClusterQueue: what is tried next, and what an event may help.
 
-Workloads that cannot be told apart by anything that decides about them (namespace, priority, shape) form a *group*,
+Workloads that are equal in everything that decides about them (namespace, priority, shape) form a *group*,
 ordered by age. A group is nominated by its first member: if that one is rejected under BestEffortFIFO the whole group
 is inadmissible, since the others would be rejected too. So ten thousand equal workloads cost as much as one.
 
@@ -28,6 +28,7 @@ from pilotage.jobs.ordering import OrderKey
 from pilotage.jobs.quota import FlavorResource
 from pilotage.jobs.record import WorkloadPlace, WorkloadRecord
 from pilotage.jobs.rejections import QuotaRejection
+from pilotage.jobs.room import NoRoom
 
 GroupKey = tuple[Any, ...]
 
@@ -39,6 +40,8 @@ class WakeCondition:
     lacks: tuple[tuple[FlavorResource, int], ...] = ()
     """Any of these amounts being free; without any, only a change of configuration."""
     any_release: bool = False
+    nodes: tuple[NoRoom, ...] = ()
+    """Any of these no longer being true."""
 
 
 NEVER = WakeCondition()
@@ -107,8 +110,9 @@ class PendingWorkloads:
         self._searched_at = -1
         """The generation under which there was not enough for any (other) group."""
         self._passed: tuple[int, OrderKey | None] = (-1, None)
-        """The generation, and the last head under it. Whoever became inadmissible before that one has had its turn."""
+        """The generation, and the last head under it. Those inadmissible before that one have had their turn."""
         self._on_any_release: dict[int, PendingGroup] = {}
+        self._on_nodes: dict[int, PendingGroup] = {}
         self.backoff: dict[str, WorkloadRecord] = {}
         self._sticky: WorkloadRecord | None = None
         """The preemptor that waits for its victims: before all others."""
@@ -219,6 +223,8 @@ class PendingWorkloads:
             group.lacks.append((pair, entry))
         if known.wake.any_release:
             self._on_any_release[id(group)] = group
+        if known.wake.nodes:
+            self._on_nodes[id(group)] = group
 
     def _unindex(self, group: PendingGroup) -> None:
         for pair, entry in group.lacks:
@@ -231,6 +237,7 @@ class PendingWorkloads:
                 del self._lacking[pair]
         group.lacks.clear()
         self._on_any_release.pop(id(group), None)
+        self._on_nodes.pop(id(group), None)
 
     def wake(self, group: PendingGroup) -> None:
         if not group.is_inadmissible:
@@ -248,7 +255,7 @@ class PendingWorkloads:
             self.wake(group)
 
     def may_have_more(self, generation: int) -> bool:
-        """Is there anybody to be judged?"""
+        """Whether there is a workload to be judged."""
         return self.active_count > 0 or (bool(self._lacking) and self._searched_at != generation)
 
     def wake_first_within(self, generation: int, reach: Callable[[FlavorResource, int], int]) -> None:
@@ -268,7 +275,7 @@ class PendingWorkloads:
             self.wake(found)
 
     def begin(self, head: WorkloadRecord, generation: int) -> None:
-        """This one is judged now. A release of quota gives everybody one turn, in order: what others get or lose in
+        """This one is judged now. A release of quota gives each one turn, in order: what others get or lose in
         the meantime does not begin it anew, or preemptors could chase each other for ever."""
         key = self._keys[head.uid]
         since, last = self._passed
@@ -278,6 +285,13 @@ class PendingWorkloads:
     def wake_on_release(self) -> None:
         for group in list(self._on_any_release.values()):
             self.wake(group)
+
+    def wake_on_room(self, may_fit: Callable[[NoRoom], bool]) -> None:
+        """Nodes have changed, or something has left them."""
+        for group in list(self._on_nodes.values()):
+            known = group.known
+            if known is None or any(may_fit(one) for one in known.wake.nodes):
+                self.wake(group)
 
     # --- looking ------------------------------------------------------------------------------------------------------
 
@@ -320,7 +334,7 @@ class PendingWorkloads:
         assert all(record.place is WorkloadPlace.BACKOFF and record.group is None for record in self.backoff.values())
         fronts = [group.front for group in self._groups.values() if not group.is_inadmissible]
         head = self.head()
-        assert (head is None) == (not fronts), "whoever is active is found"
+        assert (head is None) == (not fronts), "every active one is found"
         if head is not None and head is not self._sticky:
             assert self._keys[head.uid] == min(fronts), "the head is the first"
 

@@ -1,6 +1,6 @@
 """LimitRanges and RuntimeClasses, and the workloads that each of them concerns.
 
-A change of one is news for the unfinished workloads of its namespace, or of its class, and for nobody else.
+A change of one is news for the unfinished workloads of its namespace, or of its class, and for no others.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class PodRules:
             namespaces.setdefault(record.namespace, {})[record.uid] = record
             for name in _classes_of(record.seen.spec.pod_sets):
                 classes.setdefault(name, {})[record.uid] = record
-        assert (namespaces, classes) == (self._in_namespace, self._of_class), "whoever is concerned is found"
+        assert (namespaces, classes) == (self._in_namespace, self._of_class), "all concerned are found"
 
 
 def _classes_of(pod_sets: Sequence[PodSet]) -> list[str]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from pilotage.jobs import conditions as c
+from pilotage.jobs.cluster_queue import UNSCHEDULABLE_TIMEOUT, QueueState
 from pilotage.jobs.configuration.kinds import RequeuingStrategy, WaitForPodsReady
 from pilotage.jobs.record import WorkloadRecord
 from pilotage.model.durations import parse_duration
@@ -18,13 +19,34 @@ TIMEOUT_ANNOTATION: Final = "queueing.pilotage.dev/pods-ready-timeout"
 
 def own_timeout(annotations: Mapping[str, str]) -> float | None:
     """Seconds, None if the usual timeout counts; ValueError if what is written is no duration above 0."""
-    text = annotations.get(TIMEOUT_ANNOTATION)
+    return _duration(annotations, TIMEOUT_ANNOTATION)
+
+
+def own_unschedulable_timeout(annotations: Mapping[str, str]) -> float | None:
+    """The same for pods that no node takes."""
+    return _duration(annotations, UNSCHEDULABLE_TIMEOUT)
+
+
+def _duration(annotations: Mapping[str, str], name: str) -> float | None:
+    text = annotations.get(name)
     if text is None:
         return None
     seconds = parse_duration(text)
     if seconds <= 0:
         raise ValueError(text)
     return seconds
+
+
+def unschedulable_deadline(record: WorkloadRecord, queue: QueueState) -> tuple[int, float] | None:
+    """When one of its pods has waited for a node for too long, and how long that is."""
+    if record.trouble is None or not record.is_admitted:
+        return None
+    try:
+        own = own_unschedulable_timeout(record.seen.metadata.annotations)
+    except ValueError:
+        own = None
+    seconds = queue.unschedulable_timeout if own is None else own
+    return (record.trouble_since + _ceil(seconds), seconds) if seconds else None
 
 
 def start_timeout(record: WorkloadRecord, settings: WaitForPodsReady) -> float:
@@ -44,8 +66,16 @@ def condition(record: WorkloadRecord, is_ready: bool) -> tuple[bool, str, str]:
         was_lost = old is not None and old.reason in (c.WAIT_FOR_RECOVERY, c.RECOVERED)
         return True, c.RECOVERED if was_lost else c.STARTED, "All pods reached readiness and the workload is running"
     if old is not None and (old.is_true or old.reason == c.WAIT_FOR_RECOVERY):
-        return False, c.WAIT_FOR_RECOVERY, "At least one pod has failed, waiting for recovery"
-    return False, c.WAIT_FOR_START, "Not all pods are ready or succeeded"
+        return False, c.WAIT_FOR_RECOVERY, "At least one pod has failed, waiting for recovery" + _trouble(record)
+    return False, c.WAIT_FOR_START, "Not all pods are ready or succeeded" + _trouble(record)
+
+
+def _trouble(record: WorkloadRecord) -> str:
+    found = record.trouble
+    if found is None:
+        return ""
+    pods = "1 pod has" if found.count == 1 else f"{found.count} pods have"
+    return f"; {pods} no node: {found.message}"
 
 
 def deadline(record: WorkloadRecord, settings: WaitForPodsReady) -> tuple[int, str] | None:

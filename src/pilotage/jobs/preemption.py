@@ -1,13 +1,13 @@
-"""Preemption: who must go so that a workload gets its quota?
+"""Preemption: the workloads to evict so that another gets its quota.
 
 Candidates are workloads with quota that use what is lacking: of the own ClusterQueue by `withinClusterQueue`, of others
-in the tree by `reclaimWithinCohort`, and only where somebody on the way is above the own quota. A foreign candidate is
+in the tree by `reclaimWithinCohort`, and only where a node on the way is above its own quota. A foreign candidate is
 
     ENTITLED      the request fits into quota that the preemptor's side owns: it may always be taken
     BORROWING     borrowWithinCohort allows it, also if the preemptor borrows
     NOT_BORROWING it may be taken only if the preemptor ends inside its nominal quota
 
-Candidates are removed one by one until the workload fits; then whoever is not needed after all is spared.
+Candidates are removed one by one until the workload fits; then those that are not needed after all are spared.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class PreemptionCandidate(NamedTuple):
 
 
 class PreemptionRequest(NamedTuple):
-    """Somebody needs room."""
+    """A workload that needs room, and where."""
 
     record: WorkloadRecord
     queue: QueueState
@@ -96,7 +96,7 @@ class ClassicalPreemption:
         return (Mode.PREEMPT if own else Mode.RECLAIM), level
 
     def victims(self, want: PreemptionRequest) -> list[Victim]:
-        """As few as possible; nobody if that would not be enough."""
+        """As few as possible; none if that would not be enough."""
         if not want.queue.can_preempt:
             return []
         candidates = sorted(self._candidates(want), key=candidate_order)
@@ -137,9 +137,9 @@ class ClassicalPreemption:
                 yield other
 
     def reclaimable(self, want: PreemptionRequest, queue: QueueState) -> Iterator[WorkloadRecord]:
-        anybody = want.queue.obj.spec.preemption.reclaim_within_cohort == "Any"
+        any_priority = want.queue.obj.spec.preemption.reclaim_within_cohort == "Any"
         for other in queue.reserving.values():
-            if (anybody or other.priority < want.record.priority) and _uses(other, want):
+            if (any_priority or other.priority < want.record.priority) and _uses(other, want):
                 yield other
 
     def borrowers(self, top: QuotaNode, skip: QuotaNode, pairs: frozenset[FlavorResource]) -> Iterator[QueueState]:
@@ -216,7 +216,7 @@ def _take(want: PreemptionRequest, candidates: Sequence[PreemptionCandidate], ma
 def spare(
     want: PreemptionRequest, taken: list[PreemptionCandidate], enough: Callable[[], bool]
 ) -> list[PreemptionCandidate]:
-    """Put back, from the second last to the first, whoever leaves room enough; the others stay removed."""
+    """Put back, from the second last to the first, those that leave room enough; the others stay removed."""
     needed = taken[-1:]
     for one in reversed(taken[:-1]):
         one.queue.node.add(one.record.usage)

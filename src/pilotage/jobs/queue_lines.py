@@ -1,9 +1,9 @@
 """The lines of a queue: who waits in which place, for what, and who has it.
 
-Made from the engine's state when somebody asks, a window at a time, and the queue is walked no further than that. Who
-holds the quota that is lacking is found out once per answer and resource of a flavor, whoever lacks it.
+Made from the engine's state on request, a window at a time, and the queue is walked no further than that. Who
+holds the quota that is lacking is found out once per answer and resource of a flavor, for all that lack it.
 
-A queue may be full of other people's workloads. Whoever looks through a LocalQueue sees the names of their own
+A queue may be full of other people's workloads. A look through a LocalQueue shows the names of their own
 namespace only; of the rest, how many there are and how much they hold.
 """
 

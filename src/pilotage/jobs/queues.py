@@ -8,7 +8,7 @@ to, in back-off there, or in none (the queue is missing or stopped, or its pod g
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from pilotage.jobs import conditions as c
@@ -16,12 +16,14 @@ from pilotage.jobs.admission_shares import AdmissionShares
 from pilotage.jobs.cluster_queue import QueueState
 from pilotage.jobs.configuration.kinds import QueueingConfiguration
 from pilotage.jobs.effects import Outbox
+from pilotage.jobs.node_fit import NodeFit
 from pilotage.jobs.ordering import queue_order
 from pilotage.jobs.pending import PendingWorkloads
 from pilotage.jobs.quota import Amounts
 from pilotage.jobs.quota_tree import QuotaTree
 from pilotage.jobs.record import WorkloadRecord
 from pilotage.jobs.rejections import QuotaRejection
+from pilotage.jobs.room import NoRoom
 from pilotage.jobs.shared_pending import SharedPending
 from pilotage.jobs.timers import Timers
 from pilotage.model.kueue import AdmissionFairSharingStatus, LocalQueue
@@ -31,7 +33,7 @@ _AFTER_RESTART: Final = {
     c.CLUSTER_QUEUE_STOPPED: c.CLUSTER_QUEUE_RESTARTED,
     c.LOCAL_QUEUE_STOPPED: c.LOCAL_QUEUE_RESTARTED,
 }
-_WITH_AMOUNTS: Final = (c.WAITING_FOR_QUOTA, c.WAITING_FOR_PREEMPTED, c.WAITING_FOR_PODS_READY)
+_WITH_AMOUNTS: Final = (c.WAITING_FOR_QUOTA, c.WAITING_FOR_NODES, c.WAITING_FOR_PREEMPTED, c.WAITING_FOR_PODS_READY)
 _QUIET_SECONDS: Final = 300
 _SET_BY_QUEUES: Final = (c.SUSPENDED, c.MISCONFIGURED, c.DEACTIVATED, c.ADMISSION_GATED)
 
@@ -39,7 +41,7 @@ Pending = PendingWorkloads | SharedPending
 
 
 class LocalQueueState:
-    """A LocalQueue and everybody who names it and is not finished; `obj` is None as long as it does not exist."""
+    """A LocalQueue and all unfinished workloads that name it; `obj` is None as long as it does not exist."""
 
     __slots__ = ("key", "members", "obj")
 
@@ -54,10 +56,13 @@ class LocalQueueState:
 
 
 class Queues:
-    def __init__(self, tree: QuotaTree, timers: Timers, outbox: Outbox, configuration: QueueingConfiguration) -> None:
-        self._tree = tree
+    def __init__(
+        self, tree: QuotaTree, timers: Timers, outbox: Outbox, configuration: QueueingConfiguration, node_fit: NodeFit
+    ) -> None:
+        self._tree = self.tree = tree
         self._timers = timers
         self._outbox = outbox
+        self.node_fit = node_fit
         self._reports_pods_ready = configuration.wait_for_pods_ready is not None
         self.order = queue_order(configuration)
         sharing = configuration.admission_fair_sharing
@@ -105,6 +110,7 @@ class Queues:
         obstacle = self._obstacle(record, queue)
         if queue is None or self._is_out(record):
             record.leave_queue()
+            self.node_fit.forget(record)
         elif not record.is_eligible(now):
             self._pending[queue.name].add_backoff(record)
             self._timers.set(record, record.requeue_at)
@@ -231,7 +237,7 @@ class Queues:
         return [self._tree.queues[name] for name in names if name in self._tree.queues]
 
     def released(self, queue: QueueState) -> None:
-        """Quota became free, or somebody may be preempted who could not be: look again at those who lack quota."""
+        """Quota became free, or more may be preempted than before: look again at those who lack quota."""
         for other in self._tree.tree_of(queue):
             self._tree.renew(other)
             pending = self._pending[other.name]
@@ -239,8 +245,16 @@ class Queues:
             if pending.may_have_more(other.generation):
                 self.mark_dirty(other)
 
+    def nodes_changed(self, may_fit: Callable[[NoRoom], bool]) -> None:
+        """Look again at those who lack room on nodes and may have it now."""
+        for queue in self._tree.queues.values():
+            pending = self._pending[queue.name]
+            pending.wake_on_room(may_fit)
+            if pending.active_count:
+                self.mark_dirty(queue)
+
     def unblocked(self) -> None:
-        """With blockAdmission: whoever waited may go on; what was found out while nobody could have quota is void."""
+        """With blockAdmission: those that waited may go on; what was found out while none could have quota is void."""
         for queue in self._tree.queues.values():
             if self._pending[queue.name].active_count:
                 self._tree.renew(queue)
@@ -306,7 +320,7 @@ class Queues:
         self.local_queue(key).obj = None
 
     def drop_if_unused(self, key: str) -> None:
-        """A LocalQueue that does not exist is known as long as somebody names it."""
+        """A LocalQueue that does not exist is known as long as a workload names it."""
         local = self._local_queues.get(key)
         if local is not None and local.obj is None and not local.members:
             del self._local_queues[key]
@@ -316,7 +330,7 @@ class Queues:
 
     def leave_local_queue(self, record: WorkloadRecord) -> None:
         local = self._local_queues.get(record.local_queue_key)
-        if local is not None:  # else it is finished, as everybody else in a queue that is gone
+        if local is not None:  # else it is finished, as all others in a queue that is gone
             local.members.pop(record.uid, None)
             self.drop_if_unused(local.key)
 
@@ -349,7 +363,7 @@ class Queues:
         shares.keep((obj for obj in known if obj.spec.cluster_queue in wanting), self._timers.now())
 
     def _exchange(self, queue: QueueState, pending: Pending) -> None:
-        """Let everybody who waits in a queue wait in another order."""
+        """Put all that wait in a queue into another order."""
         records = list(self._pending[queue.name].records())
         for record in records:
             self.unqueue(record)
@@ -358,12 +372,13 @@ class Queues:
             self.place(record)
 
     def charge(self, record: WorkloadRecord, usage: Amounts) -> None:
-        """A workload got quota."""
-        if self._shares is not None:
+        """A workload got quota. What it gets again after an eviction was charged the first time."""
+        if self._shares is not None and not record.is_charged:
+            record.note_charged()
             self._shares.charge(record.local_queue_key, usage)
 
     def sample(self) -> None:
-        """Take the samples of usage that are due; who is next may be somebody else after it."""
+        """Take the samples of usage that are due; another workload may be next after it."""
         if self._shares is None:
             return
         for key in self._shares.sample(self._timers.now(), self._admitted_amounts):

@@ -7,7 +7,7 @@ Every node has, per (flavor, resource), its own `nominal` quota and two optional
     local      max(0, subtree - lending limit); 0 without a limit
     usage      a leaf: booked; a cohort: sum over children of max(0, usage - local)
     available  what can still be booked here, with what the ancestors can lend
-    potential  the same if nobody used anything
+    potential  the same if nothing were in use
 
 A node keeps an `Account` for each pair, and an account knows the one of its parent: booking is one walk to the root
 without looking anything up. Dry runs book, look, and book back.
@@ -153,7 +153,7 @@ class QuotaNode:
     def account(self, pair: FlavorResource) -> Account:
         found = self.accounts.get(pair)
         if found is None:
-            # Nobody has a quota for it, but somebody may use it: the quota was taken away.
+            # There is no quota for it, but it may be in use: the quota was taken away.
             above = None if self.parent is None else self.parent.account(pair)
             found = self.accounts[pair] = Account(_NONE, above)
         return found

@@ -119,9 +119,9 @@ class QuotaTree:
         else:
             known.update(obj)
 
-    def refresh_queue(self, obj: ClusterQueue) -> None:
-        """Another version with the same spec."""
-        self._queues[obj.name].obj = obj
+    def refresh_queue(self, obj: ClusterQueue) -> bool:
+        """Another version with the same spec. Whether its annotations say something else."""
+        return self._queues[obj.name].refresh(obj)
 
     def delete_queue(self, name: str) -> None:
         """Its quota stays as long as some of it is reserved."""
@@ -152,6 +152,9 @@ class QuotaTree:
 
     def delete_flavor(self, name: str) -> bool:
         return self._flavors.pop(name, None) is not None
+
+    def check_of(self, name: str) -> AdmissionCheck | None:
+        return self._checks.get(name)
 
     def set_check(self, obj: AdmissionCheck) -> None:
         self._checks[obj.name] = obj

@@ -1,6 +1,6 @@
-"""How much of a flavor could a workload get at most? What is free, and what it might preempt.
+"""The most that a workload could get of a flavor: what is free, and what it might preempt.
 
-An upper bound that costs a few additions. Whoever asks for more need not be nominated: neither woken after a release,
+An upper bound that costs a few additions. What asks for more need not be nominated: neither woken after a release,
 nor given a search for victims. Good for one look at all queues: what was added up is kept until `forget`.
 """
 
@@ -14,8 +14,8 @@ from pilotage.jobs.cluster_queue import QueueState
 from pilotage.jobs.quota import FlavorResource
 from pilotage.jobs.quota_tree import QuotaTree
 
-_EVERYBODY: Final = 2**62
-"""Above all priorities, and more than anybody can hold."""
+_UNLIMITED: Final = 2**62
+"""Above all priorities, and more than any workload can hold."""
 
 
 @dataclass(slots=True)
@@ -25,7 +25,7 @@ class _Lent:
     by_priority: Mapping[int, int]
     """What workloads of each priority hold."""
     most: int
-    """Not more than this: nobody is preempted any more once the queue is inside its quota."""
+    """Not more than this: nothing is preempted any more once the queue is inside its quota."""
 
     def below(self, priority: int) -> int:
         return min(_below(self.by_priority, priority), self.most)
@@ -53,7 +53,7 @@ class QuotaUpperBound:
             takes_equal = policy.within_cluster_queue == "LowerOrNewerEqualPriority"
             total += _below(queue.by_priority.get(pair, {}), priority + takes_equal)
         if policy.reclaim_within_cohort != "Never" and queue.node.parent is not None:
-            limit = _EVERYBODY if policy.reclaim_within_cohort == "Any" else priority
+            limit = _UNLIMITED if policy.reclaim_within_cohort == "Any" else priority
             total += self._lent_below(queue, pair, limit)
         return total
 
@@ -76,7 +76,7 @@ class QuotaUpperBound:
     def _most(self, queue: QueueState, pair: FlavorResource) -> int:
         borrowed = queue.node.borrowed(pair)
         if self._is_fair or borrowed != queue.node.borrows:
-            return _EVERYBODY  # it may stay above its quota by another resource
+            return _UNLIMITED  # it may stay above its quota by another resource
         # The last one who goes may take it far below its quota.
         return borrowed + queue.largest(pair)
 

@@ -1,7 +1,7 @@
 """Changes of queues, cohorts, flavors, checks and namespaces: noted one by one, applied together.
 
 Applying builds the quota trees anew, re-judges which ClusterQueues are usable, moves workloads whose queue came, went
-or was stopped, and wakes everybody in the trees concerned: a change of configuration may help anybody there.
+or was stopped, and wakes all workloads in the trees concerned: a change of configuration may help any of them.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class Reconfiguration:
         known = self._tree.queues.get(obj.name)
         if known is not None and not known.is_gone and known.obj.spec == obj.spec:
             leaving = obj.metadata.deletion_timestamp != known.obj.metadata.deletion_timestamp
-            self._tree.refresh_queue(obj)
-            if not leaving:
+            is_read_anew = self._tree.refresh_queue(obj)
+            if not leaving and not is_read_anew:
                 return
         else:
             if known is not None:
@@ -52,7 +52,7 @@ class Reconfiguration:
             self._note_queue(name)
 
     def _note_tree(self, node: QuotaNode) -> None:
-        """Everybody who shared quota with it until now: what it used or kept from them may be theirs."""
+        """All that shared quota with it until now: what it used or kept from them may be theirs."""
         self._changed_queues |= dict.fromkeys(leaf.name for leaf in node.root.leaves)
 
     def _note_queue(self, name: str) -> None:
@@ -164,7 +164,7 @@ class Reconfiguration:
             self._is_due = True
 
     def _touched(self) -> list[QueueState]:
-        """Everybody in the trees of what changed."""
+        """All queues in the trees of what changed."""
         names, self._changed_queues = self._changed_queues, {}
         cohorts, self._changed_cohorts = self._changed_cohorts, {}
         roots: set[int] = set()

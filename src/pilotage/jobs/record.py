@@ -17,6 +17,7 @@ from msgspec import structs
 from pilotage.jobs import conditions as c
 from pilotage.jobs.quota import FlavorResource
 from pilotage.jobs.rejections import QuotaRejection
+from pilotage.jobs.room import PodTrouble
 from pilotage.jobs.shapes import WorkloadShape
 from pilotage.model.kueue import Admission, AdmissionCheckState, Workload, WorkloadStatus
 
@@ -153,6 +154,11 @@ class WorkloadRecord:
     attempt: Attempt = NO_ATTEMPT
     rejection: QuotaRejection | None = None
     """Of the last admission cycle that looked at it."""
+    is_charged: bool = False
+    """Its LocalQueue was charged for it (admission fair sharing)."""
+    trouble: PodTrouble | None = None
+    """Pods of it that no node takes."""
+    trouble_since: int = 0
     reported_at: int = 0
     """When its reason for waiting was last written."""
     _written: Workload | None = None
@@ -229,14 +235,15 @@ class WorkloadRecord:
         return self.requeue_at is None or self.requeue_at <= now
 
     def written(self, status: Callable[[WorkloadRecord], WorkloadStatus]) -> Workload:
-        """The object with the status of this record; made when somebody asks, and kept until something changes."""
+        """The object with the status of this record; made on request, and kept until something changes."""
         if self._written is None:
             self._written = structs.replace(self.seen, status=status(self))
         return self._written
 
     def check(self) -> None:
         written = self._written
-        assert written is None or written.status.conditions == self.conditions.written(), "what is remembered is true"
+        own = () if written is None else tuple(one for one in written.status.conditions if one.type in c.OWN)
+        assert written is None or own == self.conditions.written(), "what is remembered is true"
         assert written is None or written.resource_version == self.seen.resource_version, "of the newest version"
 
     # --- what its object says -----------------------------------------------------------------------------------------
@@ -245,7 +252,7 @@ class WorkloadRecord:
         """Another version of the object came; returns the one before."""
         old, self.seen = self.seen, workload
         if self._written is not None:
-            is_same = old.status.reclaimable_pods == workload.status.reclaimable_pods
+            is_same = _given_through(old.status) == _given_through(workload.status)
             self._written = structs.replace(workload, status=self._written.status) if is_same else None
         return old
 
@@ -323,6 +330,11 @@ class WorkloadRecord:
     def forget_past_seconds(self) -> None:
         self.past_seconds = 0
 
+    def note_trouble(self, trouble: PodTrouble | None, now: int) -> None:
+        if self.trouble is None:
+            self.trouble_since = now
+        self.trouble = trouble
+
     # --- admission checks ---------------------------------------------------------------------------------------------
 
     @property
@@ -398,7 +410,7 @@ class WorkloadRecord:
         self.usage = usage
 
     def release(self) -> None:
-        self.usage = {}
+        self.usage, self.trouble = {}, None
         self.place = WorkloadPlace.UNQUEUED
 
     def set_admission(self, admission: Admission | None) -> None:
@@ -410,6 +422,9 @@ class WorkloadRecord:
         self.place = place
 
     # --- how the search for quota goes --------------------------------------------------------------------------------
+
+    def note_charged(self) -> None:
+        self.is_charged = True
 
     def reject(self, rejection: QuotaRejection) -> None:
         self.rejection = rejection
@@ -428,6 +443,11 @@ class WorkloadRecord:
     def end_attempt(self) -> None:
         """It has its quota."""
         self.attempt, self.rejection = NO_ATTEMPT, None
+
+
+def _given_through(status: WorkloadStatus) -> tuple[Any, ...]:
+    """The part of a status that others write, and that is written back as it is."""
+    return status.reclaimable_pods, [one for one in status.conditions if one.type not in c.OWN]
 
 
 def check_state(written: AdmissionCheckState, since: int) -> CheckState:

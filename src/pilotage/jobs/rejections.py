@@ -1,4 +1,4 @@
-"""Why a workload gets no quota: obstacles as data, the sentence made of them when somebody reads it."""
+"""Why a workload gets no quota: obstacles as data, the sentence made of them on request."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from typing import Final, NamedTuple
 
 from pilotage.jobs import conditions as c
 from pilotage.jobs.quota import QuotaNode
+from pilotage.jobs.room import NoRoom
 from pilotage.model.quantity import MAX_INT64, format_quantity
 
-_SEVERITY: Final = {c.WAITING_FOR_QUOTA: 0, c.EXCEEDS_MAX_QUOTA: 1, c.NO_MATCHING_FLAVOR: 2}
+_SEVERITY: Final = {c.WAITING_FOR_QUOTA: 0, c.WAITING_FOR_NODES: 1, c.EXCEEDS_MAX_QUOTA: 2, c.NO_MATCHING_FLAVOR: 3}
 
 
 class Obstacle(NamedTuple):
@@ -27,6 +28,8 @@ class Obstacle(NamedTuple):
     need: int = 0
     have: int = 0
     most: int = 0
+    nodes: NoRoom | None = None
+    """What the nodes of the flavor say."""
 
     def now(self, node: QuotaNode) -> Obstacle:
         if self.code != c.WAITING_FOR_QUOTA:
@@ -43,6 +46,8 @@ class Obstacle(NamedTuple):
             missing = shown(self.resource, max(0, self.need - max(0, self.have)))
             text = f"insufficient unused quota for {self.resource} in flavor {self.flavor}, {missing} more needed"
             return f"{text} ({self.detail})" if self.detail else text
+        if self.code == c.WAITING_FOR_NODES:
+            return f"no room on the nodes of flavor {self.flavor}: {self.detail}"
         return self.detail
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import cast
 
 from pilotage.clock import rfc3339
@@ -13,11 +13,14 @@ from pilotage.jobs.cluster_queue import QueueState
 from pilotage.jobs.fair_sharing import weighted_share
 from pilotage.jobs.queue_lines import queue_place
 from pilotage.jobs.queues import LocalQueueState, Pending
-from pilotage.jobs.quota import Amounts, FlavorResource
-from pilotage.jobs.record import WorkloadPlace, WorkloadRecord
+from pilotage.jobs.quota import Amounts, FlavorResource, QuotaNode
+from pilotage.jobs.record import READY, CheckState, WorkloadPlace, WorkloadRecord
 from pilotage.jobs.rejections import Obstacle, shown
 from pilotage.jobs.reports import (
+    CheckReport,
     ClusterQueueReport,
+    CohortQuotaReport,
+    CohortReport,
     LocalQueueReport,
     QuotaReport,
     Shortage,
@@ -51,7 +54,7 @@ class Reporting:
             strategy=queue.obj.spec.queueing_strategy,
             is_active=queue.is_active,
             reason=queue.reason,
-            message=queue.message + _overdrawn(queue),
+            message=queue.message + _remarks(queue),
             pending=len(pending),
             inadmissible=pending.inadmissible_count + len(pending.backoff),
             reserving=len(queue.reserving),
@@ -61,11 +64,16 @@ class Reporting:
             preemption_skips=self._queues.preemption_skips(queue),
         )
 
+    def cohorts(self) -> list[CohortReport]:
+        """Cohorts with ClusterQueues below them, by name."""
+        nodes = {node.name: node for queue in self._tree.queues.values() for node in queue.node.ancestors()}
+        return [_cohort(node) for _, node in sorted(nodes.items())]
+
     def cluster_queue_status(self, name: str) -> QueueStatus:
         queue = self._tree.queues[name]
         fair = self._workloads.configuration.fair_sharing is not None
         return QueueStatus(
-            conditions=self._active(queue.obj.status, queue.is_active, queue.reason, queue.message + _overdrawn(queue)),
+            conditions=self._active(queue.obj.status, queue.is_active, queue.reason, queue.message + _remarks(queue)),
             pending_workloads=len(self._queues.pending(queue)),
             reserving_workloads=len(queue.reserving),
             admitted_workloads=queue.admitted,
@@ -146,7 +154,7 @@ class Reporting:
         if record is None:
             return None
         queue = self._tree.queues.get(record.cluster_queue)
-        reason, message = record.pending_reason
+        reason, message = _said(record)
         is_queued = queue is not None and record.is_queued
         rejection = record.shape.rejection or record.rejection
         by_uid = (
@@ -173,14 +181,20 @@ class Reporting:
             victims=tuple(by_uid[uid] for uid in sorted(record.attempt.waits_for) if uid in by_uid),
             blocked_by=self._blockers() if reason == c.WAITING_FOR_PODS_READY else (),
             behind=self._strict_head(queue, record) if is_queued and queue is not None else "",
+            checks=tuple(self._check(name, one) for name, one in record.checks.items()),
+            not_ready=_not_ready(record),
         )
+
+    def _check(self, name: str, state: CheckState) -> CheckReport:
+        known = self._tree.check_of(name)
+        return CheckReport(name, "" if known is None else known.spec.controller_name, state.state, state.message)
 
     def _position(self, queue: QueueState, record: WorkloadRecord) -> int:
         waiting = self._queues.pending(queue).in_order(self._queues.order.key)
         return next(at for at, one in enumerate(waiting) if one is record)
 
     def _strict_head(self, queue: QueueState, record: WorkloadRecord) -> str:
-        """Who keeps a workload from being tried, if somebody does."""
+        """The workload that keeps another from being tried, if there is one."""
         if not queue.is_strict or queue_place(record) != "active":
             return ""
         head = self._queues.pending(queue).head()
@@ -209,6 +223,26 @@ class Reporting:
         )
 
 
+def _said(record: WorkloadRecord) -> tuple[str, str]:
+    """Reason and message of what keeps it from running; of a deactivation the cause."""
+    evicted, reserved = record.conditions.get(c.EVICTED), record.conditions.get(c.QUOTA_RESERVED)
+    if record.place is WorkloadPlace.INACTIVE and evicted is not None and evicted.is_true:
+        return evicted.reason, evicted.message
+    if reserved is not None and reserved.is_true and not record.is_admitted:
+        open_checks = [f"{name} is {one.state}" for name, one in record.checks.items() if one.state != READY]
+        return c.UNSATISFIED_CHECKS, f"Waits for admission checks: {', '.join(open_checks)}"
+    if record.is_evicted and record.has_reservation and evicted is not None:
+        return evicted.reason, evicted.message
+    return record.pending_reason
+
+
+def _not_ready(record: WorkloadRecord) -> str:
+    found = record.conditions.get(c.PODS_READY)
+    if found is None or found.is_true or not record.is_admitted or record.is_evicted or record.is_finished:
+        return ""
+    return found.message
+
+
 def _events(record: WorkloadRecord, reason: str) -> tuple[str, ...]:
     """What would make the workload be tried again."""
     if record.place is WorkloadPlace.BACKOFF:
@@ -223,6 +257,7 @@ def _events(record: WorkloadRecord, reason: str) -> tuple[str, ...]:
         c.WAITING_FOR_QUOTA: ("quota released in the cohort tree", "quota raised"),
         c.EXCEEDS_MAX_QUOTA: ("quota or limits raised", "the workload asks for less"),
         c.NO_MATCHING_FLAVOR: ("flavor or ClusterQueue changed", "the workload changed"),
+        c.WAITING_FOR_NODES: ("a pod leaves its node", "a node comes or changes"),
         c.WAITING_FOR_PREEMPTED: ("the preempted workloads are gone",),
         c.WAITING_FOR_PODS_READY: ("all admitted workloads are ready",),
         c.MISCONFIGURED: ("the queue or namespace is put right",),
@@ -260,8 +295,38 @@ def _quota(queue: QueueState, pair: FlavorResource, admitted: Amounts) -> QuotaR
     )
 
 
+def _cohort(node: QuotaNode) -> CohortReport:
+    pairs = dict.fromkeys(pair for part in _subtree(node) for pair in part.quotas)
+    return CohortReport(
+        name=node.name,
+        parent="" if node.parent is None else node.parent.name,
+        weighted_share=weighted_share(node),
+        quotas=tuple(
+            CohortQuotaReport(
+                flavor=pair[0],
+                resource=pair[1],
+                nominal=node.quota(pair).nominal,
+                total=sum(part.quota(pair).nominal for part in _subtree(node)),
+                used=sum(leaf.usage.get(pair, 0) for leaf in node.leaves),
+            )
+            for pair in pairs
+        ),
+    )
+
+
+def _subtree(node: QuotaNode) -> Iterator[QuotaNode]:
+    waiting = [node]
+    while waiting:
+        yield (part := waiting.pop())
+        waiting += part.children
+
+
+def _remarks(queue: QueueState) -> str:
+    return _overdrawn(queue) + "".join(f"; {one}" for one in queue.oversights)
+
+
 def _overdrawn(queue: QueueState) -> str:
-    """More is in use than there is: the quota was lowered. Nobody is evicted for it, but people should see it."""
+    """More is in use than there is: the quota was lowered. No workload is evicted for it, but people should see it."""
     node = queue.node
     above = [pair for pair in node.quotas if node.borrowed(pair)]
     over = [(pair, -node.available(pair)) for pair in above if node.available(pair) < 0]
@@ -338,7 +403,7 @@ def _only(names: tuple[str, ...]) -> str:
 
 
 def _asked(pending: Pending) -> Counter[str]:
-    """Workloads that cannot be told apart ask for the same."""
+    """Workloads with equal keys ask for the same."""
     asked: Counter[str] = Counter()
     for record, count in pending.kinds():
         for index, need in enumerate(record.shape.pod_sets):

@@ -51,6 +51,28 @@ class ClusterQueueReport:
 
 
 @dataclass(frozen=True, slots=True)
+class CohortQuotaReport:
+    """One resource of one flavor in a cohort and everything below it."""
+
+    flavor: str
+    resource: str
+    nominal: int
+    """Of the cohort itself: it is lent to everybody below."""
+    total: int
+    """With what the cohorts and ClusterQueues below have."""
+    used: int
+    """By the ClusterQueues below."""
+
+
+@dataclass(frozen=True, slots=True)
+class CohortReport:
+    name: str
+    parent: str
+    weighted_share: int
+    quotas: tuple[CohortQuotaReport, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class UnadmittedCount:
     """Workloads of one LocalQueue that are not admitted for the same reason."""
 
@@ -101,7 +123,7 @@ class PendingWorkload:
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Somebody whose quota, or whose pods, others wait for."""
+    """A workload whose quota, or whose pods, others wait for."""
 
     key: str
     cluster_queue: str
@@ -129,7 +151,7 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class QueueLine:
-    """One line of a queue with everything that the visibility API tells about it."""
+    """One line of a queue with everything that the visibility API says about it."""
 
     metadata: ObjectMeta
     place: PendingWorkload
@@ -146,16 +168,27 @@ class Shortage:
     flavor: str
     resource: str
     code: str
-    """NoMatchingFlavor, ExceedsMaxQuota or WaitingForQuota; Misconfigured: the API server would refuse the pods."""
+    """NoMatchingFlavor, ExceedsMaxQuota or WaitingForQuota; Misconfigured: the API server would reject the pods."""
     message: str
     need: int = 0
     have: int = 0
     most: int = 0
-    """What the flavor could give if nobody else used it."""
+    """What the flavor could give if no other queue used it."""
     exceeded_by: int = 0
     """How much more is in use than there is quota: it was lowered."""
     holders: tuple[tuple[str, int], ...] = ()
     """Who uses it: (workload key, amount), largest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    """An admission check of a workload."""
+
+    name: str
+    controller: str
+    """Who answers it; "" if there is no such check."""
+    state: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,4 +216,9 @@ class WorkloadReport:
     blocked_by: tuple[str, ...] = ()
     """With blockAdmission: whose pods are not ready."""
     behind: str = ""
-    """In a StrictFIFO queue: the first, which nobody passes."""
+    """In a StrictFIFO queue: the first, which none may pass."""
+    checks: tuple[CheckReport, ...] = ()
+    not_ready: str = ""
+    """Of an admitted workload: why its pods are not ready, the scheduler's words included."""
+    would_be_admitted_if: tuple[str, ...] = ()
+    """What was tried out and helps; each by itself."""

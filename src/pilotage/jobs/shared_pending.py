@@ -16,6 +16,7 @@ from pilotage.jobs.ordering import OrderKey
 from pilotage.jobs.pending import KnownRejection, PendingWorkloads
 from pilotage.jobs.quota import FlavorResource
 from pilotage.jobs.record import WorkloadRecord
+from pilotage.jobs.room import NoRoom
 
 
 class SharedPending:
@@ -103,6 +104,10 @@ class SharedPending:
         for line in self._lines.values():
             line.wake_on_release()
 
+    def wake_on_room(self, may_fit: Callable[[NoRoom], bool]) -> None:
+        for line in self._lines.values():
+            line.wake_on_room(may_fit)
+
     def may_have_more(self, generation: int) -> bool:
         return any(line.may_have_more(generation) for line in self._lines.values())
 
@@ -133,4 +138,4 @@ class SharedPending:
     def check(self) -> None:
         for name, line in self._lines.items():
             line.check()
-            assert all(record.local_queue_key == name for record in line.records()), "everybody is in its own line"
+            assert all(record.local_queue_key == name for record in line.records()), "each is in its own line"

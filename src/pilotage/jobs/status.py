@@ -18,6 +18,7 @@ from pilotage.model.kueue import (
     Workload,
     WorkloadStatus,
 )
+from pilotage.model.meta import TimedCondition
 
 
 def new_record(workload: Workload, shape: WorkloadShape, now: int) -> WorkloadRecord:
@@ -44,6 +45,7 @@ def new_record(workload: Workload, shape: WorkloadShape, now: int) -> WorkloadRe
         checks={one.name: check_state(one, epoch(one.last_transition_time)) for one in status.admission_checks},
         reclaimable={one.name: one.count for one in status.reclaimable_pods},
         past_seconds=status.accumulated_past_execution_time_seconds or 0,
+        is_charged=conditions.is_true(c.QUOTA_RESERVED) or stats is not None,
     )
 
 
@@ -62,7 +64,7 @@ def _status(record: WorkloadRecord) -> WorkloadStatus:
         counts = (EvictionCount(reason, cause, count) for (reason, cause), count in record.evictions.items())
         stats = SchedulingStats(tuple(counts))
     return WorkloadStatus(
-        conditions=record.conditions.written(),
+        conditions=(*record.conditions.written(), *foreign_conditions(record.seen.status)),
         admission=record.admission,
         requeue_state=requeue,
         scheduling_stats=stats,
@@ -71,6 +73,11 @@ def _status(record: WorkloadRecord) -> WorkloadStatus:
         resource_requests=_requests(record),
         accumulated_past_execution_time_seconds=record.past_seconds or None,
     )
+
+
+def foreign_conditions(status: WorkloadStatus) -> tuple[TimedCondition, ...]:
+    """Those of other controllers, which stay as they are."""
+    return tuple(one for one in status.conditions if one.type not in c.OWN)
 
 
 def _requests(record: WorkloadRecord) -> tuple[PodSetRequest, ...]:

@@ -2,10 +2,12 @@
 
     /apis/visibility.kueue.x-k8s.io/v1beta2/clusterqueues/<name>/pendingworkloads
     /apis/visibility.kueue.x-k8s.io/v1beta2/namespaces/<namespace>/localqueues/<name>/pendingworkloads
+    /apis/visibility.kueue.x-k8s.io/v1beta2/configurations/running
 
 Method, path and query in, code and document out: the sandbox's API server, the HTTPS endpoints of `pilotage run` and
 the scenarios all answer with this. Items are Kueue's `PendingWorkload` and more: whether it may be tried, its back-off,
-the reason why it waits, and who holds what it waits for. Clients that do not know these fields skip them.
+the reason why it waits, and who holds what it waits for. Clients that do not know these fields skip them. The
+configuration is ours alone: with it `pilotage explain` judges as the running controller does.
 """
 
 from __future__ import annotations
@@ -15,6 +17,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from pilotage.clock import rfc3339
+from pilotage.jobs.configuration.kinds import QueueingConfiguration
+from pilotage.jobs.configuration.load import queueing_document
 from pilotage.jobs.engine import JobQueueing
 from pilotage.jobs.queue_lines import Window
 from pilotage.jobs.rejections import shown
@@ -28,6 +32,10 @@ MOST: Final = 100_000
 _RETRY_SECONDS: Final = 1
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,18}")
 _PENDING: Final = "pendingworkloads"
+RUNNING_CONFIGURATION: Final = f"/apis/{GROUP}/{VERSIONS[0]}/configurations/running"
+
+
+_DEFAULTS: Final = QueueingConfiguration()
 
 
 class VisibilityAnswer(NamedTuple):
@@ -47,8 +55,11 @@ class VisibilityError(Exception):
 class VisibilityApi:
     """Answers from whatever engine there is at that moment; None says that there is none yet."""
 
-    def __init__(self, engine: Callable[[], JobQueueing | None]) -> None:
+    def __init__(
+        self, engine: Callable[[], JobQueueing | None], configuration: QueueingConfiguration = _DEFAULTS
+    ) -> None:
         self._engine = engine
+        self._configuration = configuration
 
     def answer(self, method: str, path: str, query: Mapping[str, str]) -> VisibilityAnswer:
         """`path` begins with /apis/<group>."""
@@ -65,6 +76,8 @@ class VisibilityApi:
                 return {"kind": "APIGroup", "apiVersion": "v1", **group_document()}
             case [version] if version in VERSIONS:
                 return resource_list(version)
+            case [version, "configurations", "running"] if version in VERSIONS:
+                return queueing_document(self._configuration)
             case [version, "clusterqueues", name, tail] if version in VERSIONS and tail == _PENDING:
                 found = self._ready().lines_of_cluster_queue(name, _window(query))
                 return _summary(version, found, "clusterqueue", name)

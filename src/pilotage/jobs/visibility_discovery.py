@@ -1,4 +1,4 @@
-"""What clients are told when they ask which resources the visibility API has.
+"""Discovery documents of the visibility API.
 
 As in Kueue the queues themselves have no verbs here, only their subresource has one: so kubectl lists nothing twice,
 and `clusterqueues` goes on to mean those of kueue.x-k8s.io.
@@ -36,7 +36,7 @@ def resource_list(version: str) -> Document:
 
 
 def aggregated_document() -> Document:
-    """The entry of the group where one document tells everything (apidiscovery.k8s.io/v2)."""
+    """The entry of the group where one document says everything (apidiscovery.k8s.io/v2)."""
     versions = [
         {"version": version, "resources": [_aggregated(version, *queue) for queue in _QUEUES], "freshness": "Current"}
         for version in VERSIONS

@@ -59,10 +59,10 @@ class WorkloadUpdates:
 
     def _bound_backoff(self, record: WorkloadRecord) -> None:
         """Its end was written by another clock: if that was ahead of ours, it would last longer than it can."""
-        evicted, settings = record.conditions.get(c.EVICTED), self._workloads.pods_ready
-        if settings is None or evicted is None or evicted.reason != c.PODS_READY_TIMEOUT:
+        evicted = record.conditions.get(c.EVICTED)
+        if evicted is None or evicted.reason not in (c.PODS_READY_TIMEOUT, c.PODS_UNSCHEDULABLE):
             return
-        if record.bound_backoff(pods_ready.latest_requeue(record, settings.requeuing_strategy, self._timers.now())):
+        if record.bound_backoff(pods_ready.latest_requeue(record, self._workloads.requeuing, self._timers.now())):
             self._outbox.changed(record)
 
     def _take_over(self, record: WorkloadRecord) -> None:
@@ -71,6 +71,8 @@ class WorkloadUpdates:
         queue = self._workloads.tree.queues.get(record.cluster_queue)
         if queue is None:
             self._workloads.set_unassigned(record)
+            if record.admission is None:
+                self._evictions.admission_missing(record)
         else:
             self._evictions.take_over(record, queue)
 
@@ -150,6 +152,8 @@ class WorkloadUpdates:
             self._gate_changed(record, _condition(new, c.WAITING_FOR_REPLACEMENT_PODS))
         if old.admission_checks != new.admission_checks:
             self._checks_changed(record, old, new)
+        if old.admission is not None and new.admission is None:
+            self._evictions.admission_withdrawn(record, old)
 
     def _reclaimable_changed(self, record: WorkloadRecord, new: WorkloadStatus) -> None:
         is_waiting = record.is_waiting

@@ -14,32 +14,40 @@ from pilotage.jobs import conditions as c
 from pilotage.jobs import pods_ready
 from pilotage.jobs.assignment import Assignment
 from pilotage.jobs.cluster_queue import QueueState
-from pilotage.jobs.configuration.kinds import QueueingConfiguration
+from pilotage.jobs.configuration.kinds import QueueingConfiguration, RequeuingStrategy
 from pilotage.jobs.effects import Labels, Outbox
 from pilotage.jobs.pod_rules import PodRules
 from pilotage.jobs.queues import Queues
 from pilotage.jobs.quota import FlavorResource
-from pilotage.jobs.quota_tree import QuotaTree
 from pilotage.jobs.record import WorkloadPlace, WorkloadRecord
 from pilotage.jobs.rejections import shown
+from pilotage.jobs.room import TopologyDomain, TopologyDomains
 from pilotage.jobs.status import new_record, reserved_amounts
 from pilotage.jobs.timers import Timers
-from pilotage.model.kueue import Admission, PodSetAssignment, Workload
+from pilotage.model.kueue import (
+    Admission,
+    DomainPodCounts,
+    LevelValues,
+    PodSetAssignment,
+    TopologyAssignment,
+    TopologySlice,
+    Workload,
+)
 
 
 class Workloads:
     """`tree`, `queues`, `timers` and `outbox` are there for those who work with workloads."""
 
-    def __init__(
-        self, tree: QuotaTree, queues: Queues, timers: Timers, outbox: Outbox, configuration: QueueingConfiguration
-    ) -> None:
-        self.tree = tree
+    def __init__(self, queues: Queues, timers: Timers, outbox: Outbox, configuration: QueueingConfiguration) -> None:
+        self.tree = queues.tree
         self.queues = queues
+        self.node_fit = queues.node_fit
         self.timers = timers
         self.outbox = outbox
         self.configuration = configuration
         self.pod_rules = PodRules(configuration.resources)
-        self.pods_ready = configuration.wait_for_pods_ready
+        self.pods_ready = ready = configuration.wait_for_pods_ready
+        self.requeuing = RequeuingStrategy() if ready is None else ready.requeuing_strategy
         self._blocks_admission = self.pods_ready is not None and self.pods_ready.block_admission
         self._records: dict[str, WorkloadRecord] = {}
         self.records: Mapping[str, WorkloadRecord] = self._records
@@ -54,7 +62,7 @@ class Workloads:
 
     @property
     def blocking(self) -> WorkloadRecord | None:
-        """With blockAdmission: one because of which nobody gets quota at present."""
+        """With blockAdmission: one because of which no workload gets quota at present."""
         return next(iter(self._unready.values()), None) if self._blocks_admission else None
 
     def add(self, workload: Workload) -> WorkloadRecord:
@@ -97,10 +105,13 @@ class Workloads:
 
     # --- getting quota ------------------------------------------------------------------------------------------------
 
-    def reserve(self, record: WorkloadRecord, queue: QueueState, assignment: Assignment) -> None:
+    def reserve(
+        self, record: WorkloadRecord, queue: QueueState, assignment: Assignment, domains: TopologyDomains
+    ) -> None:
+        """`domains`: those of the pod sets that are to be in one."""
         self.queues.unqueue(record)
         now, waited = self.timers.now(), self.timers.now() - record.waiting_since
-        record.set_admission(_admission(queue, assignment))
+        record.set_admission(_admission(queue, assignment, domains))
         text = f"Quota reserved in ClusterQueue {queue.name}"
         record.set_condition(c.QUOTA_RESERVED, True, "QuotaReserved", text, now)
         for kind in (c.EVICTED, c.PREEMPTED):
@@ -157,6 +168,9 @@ class Workloads:
             limit = record.execution_deadline
             if limit is not None:
                 due.append(limit)
+            no_node = pods_ready.unschedulable_deadline(record, self.tree.queues[record.cluster_queue])
+            if no_node is not None:
+                due.append(no_node[0])
         self.timers.set(record, min(due, default=None))
 
     # --- losing quota -------------------------------------------------------------------------------------------------
@@ -166,6 +180,7 @@ class Workloads:
         if record.is_evicted:
             return
         self.record_eviction(record, reason, message, cause, had_quota=True)
+        self.node_fit.room.release(record.key)
         self.set_timer(record)
 
     def record_eviction(
@@ -195,7 +210,7 @@ class Workloads:
         if evicted is None or not evicted.is_true or not record.has_reservation or record.is_finished:
             return
         now = self.timers.now()
-        at_once = evicted.reason in (c.PREEMPTED, c.NODE_FAILURES)
+        at_once = evicted.reason in (c.PREEMPTED, c.NODE_FAILURES, c.ADMISSION_WITHDRAWN)
         record.set_condition(c.REQUEUED, at_once, evicted.reason, evicted.message, now)
         # Of a deactivation the condition names the cause too.
         labels = (("cluster_queue", record.cluster_queue), ("reason", evicted.reason.partition("DueTo")[0]))
@@ -215,7 +230,7 @@ class Workloads:
         if _ran_too_long(record):
             record.forget_past_seconds()
         elif admitted is not None and admitted.is_true:
-            # Somebody may have set the clock back meanwhile; the API server rejects a time below 0.
+            # The clock may have been set back meanwhile; the API server rejects a time below 0.
             record.add_past_seconds(max(0, now - admitted.since))
         self.release(record)
         record.set_admission(None)
@@ -231,6 +246,7 @@ class Workloads:
         if record.place is not WorkloadPlace.QUOTA_RESERVED:
             return
         self.outbox.queues_changed(record)
+        self.node_fit.room.release(record.key)
         queue = self.tree.release(record)
         if self._unready.pop(record.uid, None) is not None:
             self._unblock()
@@ -251,7 +267,7 @@ class Workloads:
         return reason if status != was_ready else ""
 
     def _unblock(self) -> None:
-        """With blockAdmission: if everybody is ready now, whoever waited may go on."""
+        """With blockAdmission: if all are ready now, those that waited may go on."""
         if self._blocks_admission and not self._unready:
             self.queues.unblocked()
 
@@ -265,7 +281,7 @@ class Workloads:
     # --- the end ------------------------------------------------------------------------------------------------------
 
     def finish(self, record: WorkloadRecord, reason: str, message: str, *, is_written: bool = False) -> None:
-        """`is_written`: somebody else has written it already."""
+        """`is_written`: another client has written it already."""
         if record.is_finished:
             return
         now = self.timers.now()
@@ -284,6 +300,7 @@ class Workloads:
 
     def drop(self, record: WorkloadRecord) -> None:
         """Out of the queues, and without quota."""
+        self.node_fit.forget(record)
         self.queues.unqueue(record)
         self.release(record)
 
@@ -297,20 +314,31 @@ class Workloads:
     def change_usage(self, record: WorkloadRecord) -> None:
         """Reclaimable pods changed: reserve what is still needed."""
         queue = self.tree.change_usage(record, reserved_amounts(record))
+        self.node_fit.keep(record)
         self.outbox.queues_changed(record)
         self.queues.released(queue)
 
 
-def _admission(queue: QueueState, assignment: Assignment) -> Admission:
+def _admission(queue: QueueState, assignment: Assignment, domains: TopologyDomains) -> Admission:
     return Admission(
         queue.name,
         tuple(
             PodSetAssignment(
-                one.name, dict(one.flavors), {name: shown(name, n) for name, n in one.usage.items()}, one.count
+                one.name,
+                dict(one.flavors),
+                {name: shown(name, n) for name, n in one.usage.items()},
+                one.count,
+                _in_domain(domains.get(one.name), one.count),
             )
             for one in assignment.pod_sets
         ),
     )
+
+
+def _in_domain(domain: TopologyDomain | None, count: int) -> TopologyAssignment | None:
+    if domain is None:
+        return None
+    return TopologyAssignment((domain.key,), (TopologySlice(1, (LevelValues(domain.value),), DomainPodCounts(count)),))
 
 
 def _considered(assignment: Assignment) -> str:
@@ -335,6 +363,6 @@ def queue_labels(record: WorkloadRecord) -> Labels:
 
 
 def _ran_too_long(record: WorkloadRecord) -> bool:
-    """Whoever activates it again means it to have its whole time again."""
+    """A workload that is activated again has its whole time again."""
     evicted = record.conditions.get(c.EVICTED)
     return evicted is not None and evicted.is_true and evicted.reason.endswith(c.MAXIMUM_EXECUTION_TIME_EXCEEDED)

@@ -67,7 +67,8 @@ def test_the_admitted_count_is_the_one_that_counts() -> None:
 def test_checks_add_to_it_and_a_flavor_that_is_gone_adds_nothing() -> None:
     update = {"labels": {"a": "1"}, "annotations": {"b": "2"}, "nodeSelector": {"zone": "x"}}
     info = only(pod_set_infos(admitted({"cpu": "gone"}, update), FLAVORS))
-    assert info.node_selector == {"zone": "x"} and info.annotations == {"b": "2"} and info.labels["a"] == "1"
+    assert info.node_selector == {"zone": "x"} and info.labels["a"] == "1"
+    assert info.annotations == {"b": "2", "kueue.x-k8s.io/workload": "w"}
 
 
 def test_contradictions_are_named() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from pilotage.jobs.adapters import batch_job, marks
 from pilotage.jobs.adapters.pod_set_info import pod_set_infos
-from pilotage.jobs.adapters.workload_draft import DraftProblem, PriorityClasses, job_draft
+from pilotage.jobs.adapters.workload_draft import Drafting, DraftProblem, PriorityClasses, job_draft
 from pilotage.jobs.controller.job_plan import job_steps
 from pilotage.jobs.controller.steps import (
     PatchObject,
@@ -81,7 +81,7 @@ EVICTED = ("QuotaReserved", "Admitted", "Evicted")
 
 
 def steps(one: Job, its_workload: Workload | None) -> list[Step]:
-    return list(job_steps(one, its_workload, lambda: job_draft(one, PriorityClasses(), "lq"), FLAVORS))
+    return list(job_steps(one, its_workload, Drafting(lambda: job_draft(one, PriorityClasses(), "lq")), FLAVORS))
 
 
 def names(found: list[Step]) -> list[str]:
@@ -154,14 +154,14 @@ def test_next_steps(one: Job, its_workload: Workload | None, expected: list[str]
     assert names(steps(one, its_workload)) == expected
 
 
-def test_the_end_is_told_with_its_reason() -> None:
+def test_the_end_is_reported_with_its_reason() -> None:
     ended = {"conditions": [{"type": "Failed", "status": "True", "message": "too many failures"}]}
     [step] = steps(job(suspend=False, steered=True, status=ended), workload(*ADMITTED))
     assert isinstance(step, ReportFinished) and (step.reason, step.message) == ("Failed", "too many failures")
     assert steps(job(status=ended), None) == [], "a job that has ended needs no workload any more"
 
 
-def test_readiness_and_spare_pods_are_told() -> None:
+def test_readiness_and_spare_pods_are_reported() -> None:
     status = {"active": 1, "ready": 1, "succeeded": 3, "startTime": STARTED}
     told = steps(job(suspend=False, steered=True, status=status), workload(*ADMITTED))
     assert told == [

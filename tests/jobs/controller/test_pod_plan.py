@@ -9,7 +9,7 @@ import pytest
 
 from pilotage.jobs.adapters import marks, plain_pods
 from pilotage.jobs.adapters.plain_pods import PodGroup
-from pilotage.jobs.adapters.workload_draft import DraftProblem, PriorityClasses, group_draft
+from pilotage.jobs.adapters.workload_draft import Drafting, DraftProblem, PriorityClasses, group_draft
 from pilotage.jobs.controller.pod_plan import pod_steps, steps_without_pods
 from pilotage.jobs.controller.steps import (
     PatchObject,
@@ -74,7 +74,7 @@ def workload(
 
 
 def steps(members: PodGroup, its_workload: Workload | None) -> list[Step]:
-    return list(pod_steps(members, its_workload, lambda: group_draft(members, PriorityClasses()), FLAVORS))
+    return list(pod_steps(members, its_workload, Drafting(lambda: group_draft(members, PriorityClasses())), FLAVORS))
 
 
 def shown(found: list[Step]) -> list[str]:
@@ -109,7 +109,7 @@ SUCCEEDED = (member("a").phase("Succeeded"), member("b").phase("Succeeded"))
     ("pods", "its_workload", "expected"),
     [
         pytest.param(WAITING, None, ["CreateWorkload"], id="complete and gated"),
-        pytest.param((gated("a"),), None, [], id="a member is missing"),
+        pytest.param((gated("a"),), None, ["event WaitsForGroup"], id="a member is missing"),
         pytest.param((*WAITING, gated("c")), None, ["delete c: ExcessPod", "CreateWorkload"], id="one too many"),
         pytest.param((gated("a", "x"), gated("b", "x")), None, ["event ErrWorkloadCompose"], id="no total"),
         pytest.param(

@@ -51,13 +51,13 @@ def test_quota_is_given_back_by_eviction_end_and_deactivation(order: ReleaseOrde
     assert order.stored(end) == ["ns/b"]
 
 
-def test_who_is_gone_holds_nobody_up(order: ReleaseOrder) -> None:
+def test_who_is_gone_holds_no_one_up(order: ReleaseOrder) -> None:
     order.decided(workload("a"))
     assert not order.may_go(workload("b", "red2"))
     assert order.gone("ns/a") == ["ns/b"]
 
 
-def test_whose_status_is_rejected_holds_nobody_up_and_keeps_what_the_api_server_has(order: ReleaseOrder) -> None:
+def test_whose_status_is_rejected_holds_no_one_up_and_keeps_what_the_api_server_has(order: ReleaseOrder) -> None:
     assert order.rejected("ns/a") == []
     order.decided(workload("a"))
     assert order.is_release("ns/a") and not order.may_go(workload("b", "red2"))
@@ -70,7 +70,7 @@ def test_a_status_that_keeps_its_quota_is_no_release(order: ReleaseOrder) -> Non
     assert order.stored(workload("a", "red1", true=("Evicted",))) == []
 
 
-def test_who_gets_back_what_it_had_before_that_was_written_holds_nobody_up(order: ReleaseOrder) -> None:
+def test_who_gets_back_what_it_had_before_that_was_written_holds_no_one_up(order: ReleaseOrder) -> None:
     order.decided(workload("a"))
     assert not order.may_go(workload("b", "red2"))
     assert order.decided(workload("a", "red1")) == ["ns/b"]

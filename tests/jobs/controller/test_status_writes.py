@@ -157,7 +157,7 @@ async def test_what_was_written_is_not_written_again_while_the_watch_lags() -> N
         assert [one["count"] for one in server.bodies[-1]["reclaimablePods"]] == [3], "what is new goes out at once"
 
 
-async def test_what_somebody_else_took_out_is_written_again() -> None:
+async def test_what_someone_else_took_out_is_written_again() -> None:
     server, engine = Server(), Engine()
     async with sending(server, engine) as (writes, _):
         writes.seen(engine.seen(1))
@@ -186,7 +186,7 @@ async def test_our_own_writes_need_not_be_seen_first() -> None:
         assert [body["requeueState"]["count"] for body in server.bodies] == [1, 2, 3, 4]
 
 
-async def test_a_refusal_for_good_is_told_to_the_engine() -> None:
+async def test_a_rejection_for_good_is_told_to_the_engine() -> None:
     server, engine = Server(), Engine()
     server.rejection = 422
     async with sending(server, engine) as (writes, _):
@@ -195,7 +195,7 @@ async def test_a_refusal_for_good_is_told_to_the_engine() -> None:
         assert engine.refused == ["ns/w"] and not writes.is_pending("ns/w")
 
 
-async def test_a_refusal_is_looked_at_again_later_and_later() -> None:
+async def test_a_rejection_is_looked_at_again_later_and_later() -> None:
     """What the job says and the workload lacks is found missing at every look, and refused again."""
     server, engine = Server(), Engine()
     server.rejection = 403
@@ -390,7 +390,7 @@ async def test_quota_that_it_is_not_allowed_to_give_back_is_not_given_away() -> 
         assert server.queues == [None, "second"] and not writes.is_pending("ns/old")
 
 
-async def test_a_failure_wakes_whoever_sleeps_until_the_next_look() -> None:
+async def test_a_failure_wakes_who_sleeps_until_the_next_look() -> None:
     """Simulation, seed 313: the controller slept without end, because nothing was due when it went to sleep."""
     woken: list[float | None] = []
     clock = VirtualClock()

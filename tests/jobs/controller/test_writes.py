@@ -75,6 +75,19 @@ async def test_an_object_has_one_write_at_a_time_and_the_next_only_for_a_newer_v
         assert scene.server.patches == 2
 
 
+async def test_a_write_that_brought_no_version_does_not_keep_others_back_for_ever() -> None:
+    scene = Scene()
+    async with scene.running():
+        scene.writes.carry_out(suspension(1), SUBJECT)
+        await scene.clock.settle()
+        scene.writes.carry_out(suspension(1), SUBJECT)
+        await scene.clock.advance(130.0)
+        assert scene.writes.retries.take_due() == [SUBJECT]
+        scene.writes.carry_out(suspension(1), SUBJECT)
+        await scene.clock.settle()
+        assert scene.server.patches == 2
+
+
 async def test_a_write_that_was_given_up_with_the_lease_does_not_keep_the_next_leader_from_it() -> None:
     scene = Scene()
     scene.writes.carry_out(suspension(1), SUBJECT)

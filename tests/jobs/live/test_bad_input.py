@@ -63,7 +63,7 @@ async def test_a_job_for_an_unknown_queue_says_so_and_runs_once_the_queue_is_the
         assert not cluster.is_suspended("train"), "it followed the label to another queue"
 
 
-async def test_quota_lowered_below_its_use_evicts_nobody_and_admits_nobody() -> None:
+async def test_quota_lowered_below_its_use_evicts_no_one_and_admits_no_one() -> None:
     async with living() as cluster:
         cluster.create(*queue(cpu=4), job("big", cpu=4, seconds=60))
         await cluster.run(5)
@@ -78,7 +78,7 @@ async def test_quota_lowered_below_its_use_evicts_nobody_and_admits_nobody() -> 
         assert not cluster.is_suspended("small")
 
 
-async def test_a_missing_priority_class_is_told_once_and_waited_for() -> None:
+async def test_a_missing_priority_class_is_reported_once_and_waited_for() -> None:
     async with living() as cluster:
         cluster.create(*queue(), job("train", priority="high"))
         await cluster.run(30)
@@ -90,7 +90,7 @@ async def test_a_missing_priority_class_is_told_once_and_waited_for() -> None:
         assert not cluster.is_suspended("train")
 
 
-async def test_a_flavor_in_use_may_be_edited_without_stopping_anybody() -> None:
+async def test_a_flavor_in_use_may_be_edited_without_stopping_anyone() -> None:
     async with living() as cluster:
         cluster.create(*queue(), job("train"))
         await cluster.run(5)
@@ -99,7 +99,7 @@ async def test_a_flavor_in_use_may_be_edited_without_stopping_anybody() -> None:
         assert not cluster.is_suspended("train") and cluster.events("train").count("Started") == 1
 
 
-async def test_a_running_job_that_nobody_admitted_is_stopped() -> None:
+async def test_a_running_job_that_no_one_admitted_is_stopped() -> None:
     async with living() as cluster:
         cluster.create(*queue(cpu=1), job("first"))
         await cluster.run(3)

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.jobs.live.world import QueueingWorld, cluster_queue, flavor, job, living, local_queue, queue
+from tests.jobs.live.world import (
+    QueueingWorld,
+    by_quota_alone,
+    cluster_queue,
+    flavor,
+    job,
+    living,
+    local_queue,
+    node,
+    queue,
+)
 
 GPU, MIG, MEMORY = "example.com/gpu", "example.com/mig", "example.com/gpu-memory"
 NEVER_REQUEUED = {"timeout": "5s", "requeuingStrategy": {"backoffLimitCount": 0}}
@@ -24,12 +34,12 @@ def usage(cluster: QueueingWorld, owner: str) -> dict[str, str]:
 
 async def test_a_resource_that_does_not_count_needs_no_quota() -> None:
     async with living(configuration={"resources": {"excludeResourcePrefixes": ["example.com/"]}}) as cluster:
-        cluster.create(*queue(cpu=2), with_resources("train", {"cpu": "1", GPU: "4"}))
+        cluster.create(*by_quota_alone(*queue(cpu=2)), with_resources("train", {"cpu": "1", GPU: "4"}))
         await cluster.run(5)
         assert usage(cluster, "train") == {"cpu": "1"}
 
 
-async def test_without_that_setting_it_is_refused() -> None:
+async def test_without_that_setting_it_is_rejected() -> None:
     async with living() as cluster:
         cluster.create(*queue(cpu=2), with_resources("train", {"cpu": "1", GPU: "4"}))
         await cluster.run(5)
@@ -41,7 +51,8 @@ async def test_a_resource_is_charged_as_another_one() -> None:
     async with living(configuration={"resources": {"transformations": [rule]}}) as cluster:
         quotas = [{"name": "cpu", "nominalQuota": 4}, {"name": MEMORY, "nominalQuota": 10}]
         group = {"coveredResources": ["cpu", MEMORY], "flavors": [{"name": "std", "resources": quotas}]}
-        cluster.create(flavor("std"), {**cluster_queue(), "spec": {"namespaceSelector": {}, "resourceGroups": [group]}})
+        [queue_of_both] = by_quota_alone(cluster_queue())
+        cluster.create(flavor("std"), {**queue_of_both, "spec": {"namespaceSelector": {}, "resourceGroups": [group]}})
         cluster.create(local_queue(), *(with_resources(name, {"cpu": "1", MIG: "1"}) for name in ("a", "b", "c")))
         await cluster.run(5)
         told = sorted(cluster.condition(name, "QuotaReserved") for name in ("a", "b", "c"))
@@ -164,7 +175,7 @@ async def test_the_strategies_of_fair_sharing_decide_who_may_be_preempted() -> N
         ([], True),
     ):
         configuration = {"fairSharing": {"preemptionStrategies": strategies}}
-        async with living(nodes=4, configuration=configuration) as cluster:
+        async with living(nodes=[node("one"), node("two")], configuration=configuration) as cluster:
             none = {"nominalQuota": 0}
             policy = {"reclaimWithinCohort": "Any", "withinClusterQueue": "LowerPriority"}
             cluster.create(

@@ -85,7 +85,7 @@ async def test_an_engine_that_fails_without_a_cause_is_tried_again_later_and_lat
         assert not cluster.is_suspended("train")
 
 
-async def test_a_chain_of_thousands_of_cohorts_admits_nothing_and_stops_nobody() -> None:
+async def test_a_chain_of_thousands_of_cohorts_admits_nothing_and_stops_no_one() -> None:
     async with living() as cluster:
         for number in range(3000):
             spec = {"parentName": f"c-{number + 1}"}

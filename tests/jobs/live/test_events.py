@@ -108,7 +108,7 @@ async def test_one_that_ran_too_long() -> None:
         assert told["EvictedDueToDeactivatedDueToMaximumExecutionTimeExceeded"][0] == "Normal"
 
 
-async def test_what_a_check_says_is_told_on_the_job_once() -> None:
+async def test_what_a_check_says_is_reported_on_the_job_once() -> None:
     async with living() as cluster:
         await checked(cluster)
         cluster.create(job("train"))

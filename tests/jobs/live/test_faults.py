@@ -61,7 +61,11 @@ class StoredUse:
         true = {one["type"] for one in status.get("conditions") or () if one["status"] == "True"}
         holds = "QuotaReserved" in true and "Finished" not in true and change.type != "DELETED"
         sets = (status.get("admission") or {}).get("podSetAssignments", ()) if holds else ()
-        self._held[change.record.key.name] = sum(int(one["resourceUsage"]["cpu"]) for one in sets)
+        given_back = {one["name"]: one["count"] for one in status.get("reclaimablePods") or ()}
+        self._held[change.record.key.name] = sum(
+            int(one["resourceUsage"]["cpu"]) * (one["count"] - given_back.get(one["name"], 0)) // one["count"]
+            for one in sets
+        )
         self.most = max(self.most, sum(self._held.values()))
 
 
@@ -116,6 +120,74 @@ async def test_what_others_write_into_a_status_is_not_overwritten() -> None:
         await cluster.run(5)
         assert cluster.condition("train", "Admitted") == "True/Admitted"
         assert cluster.job("train")["spec"]["template"]["spec"]["nodeSelector"] == {"kubernetes.io/os": "linux"}
+
+
+async def test_conditions_of_other_controllers_are_theirs() -> None:
+    async with living() as cluster:
+        cluster.create(*queue(cpu=2), job("train", cpu=2), job("waits", cpu=2))
+        await cluster.run(5)
+        theirs = {"type": "example.com/Costed", "status": "True", "reason": "Cheap", "message": "2 EUR"}
+        theirs["lastTransitionTime"] = "2026-01-01T00:00:00Z"
+        for name in ("train", "waits"):
+            known = cluster.workload(name)
+            conditions = [*known["status"]["conditions"], theirs]
+            cluster.change_status("Workload", known["metadata"]["name"], {"conditions": conditions})
+        await cluster.run(5)
+        cluster.delete("Job", "train")
+        await cluster.run(5)
+        assert cluster.condition("waits", "Admitted") == "True/Admitted", "we have written since"
+        assert cluster.condition("waits", "example.com/Costed") == "True/Cheap"
+        known = cluster.workload("waits")
+        dear = {**theirs, "status": "False", "reason": "Dear"}
+        mine = [one for one in known["status"]["conditions"] if one["type"] != theirs["type"]]
+        cluster.change_status("Workload", known["metadata"]["name"], {"conditions": [*mine, dear]})
+        await cluster.run(5)
+        cluster.change("Workload", known["metadata"]["name"], {"spec": {"active": False}})
+        await cluster.run(5)
+        assert cluster.condition("waits", "QuotaReserved") == "False/Deactivated"
+        assert cluster.condition("waits", "example.com/Costed") == "False/Dear"
+
+
+async def test_an_admission_that_is_withdrawn_from_outside_is_taken_in() -> None:
+    async with living() as cluster:
+        cluster.create(priority_class("high", 9), *queue(cpu=2), job("train", cpu=2))
+        await cluster.run(5)
+        cluster.create(job("urgent", cpu=2, priority="high"))
+        await cluster.run(5)
+        assert cluster.condition("train", "Admitted") == "True/Admitted" and cluster.is_suspended("urgent")
+        name = cluster.workload("train")["metadata"]["name"]
+        cluster.change_status("Workload", name, {"admission": None})
+        for _ in range(10):
+            await cluster.run(1)
+            assert used_cpu(cluster) <= 2
+        assert cluster.is_suspended("train") and not cluster.is_suspended("urgent")
+        assert cluster.condition("train", "Evicted") == "True/AdmissionWithdrawn"
+        assert cluster.condition("train", "Requeued") == "True/AdmissionWithdrawn"
+        cluster.delete("Job", "urgent")
+        await cluster.run(5)
+        assert cluster.condition("train", "Admitted") == "True/Admitted"
+
+
+async def test_one_conflict_without_a_newer_version_holds_nothing_up() -> None:
+    for doomed in ("jobs/", "workloads/"):
+        async with living(wrap=lambda transport, doomed=doomed: OneConflict(transport, doomed)) as cluster:  # type: ignore[misc]
+            cluster.create(*queue(), job("train"))
+            await cluster.run(30)
+            assert not cluster.is_suspended("train"), doomed
+
+
+class OneConflict(PassingTransport):
+    """The first change of an object of this kind is answered by a conflict that there is not."""
+
+    def __init__(self, transport: Transport, doomed: str) -> None:
+        super().__init__(transport)
+        self._doomed = doomed
+
+    async def request(self, method: str, path: str, **options: Any) -> Response:
+        if method in ("PATCH", "PUT") and self._doomed and self._doomed in path:
+            self._doomed = ""
+            return Response(409, {}, b'{"kind":"Status","reason":"Conflict","message":"try again"}')
+        return await super().request(method, path, **options)
 
 
 async def test_a_standby_writes_nothing_and_takes_over_where_the_leader_was() -> None:
@@ -179,3 +251,17 @@ async def test_a_job_is_started_only_after_its_admission_is_stored() -> None:
         await cluster.run(10)
         assert not cluster.is_suspended("train")
     assert made[0].writes[0] == "admitted" and made[0].writes.count("started") == 1
+
+
+async def test_an_admission_that_is_withdrawn_while_nobody_looks_is_taken_in_by_the_next() -> None:
+    async with living() as cluster:
+        cluster.create(*queue(cpu=2), job("train", cpu=2))
+        await cluster.run(5)
+        cluster.crash()
+        await cluster.clock.advance(1)
+        cluster.change_status("Workload", cluster.workload("train")["metadata"]["name"], {"admission": None})
+        async with cluster.restarted():
+            await cluster.run(10)
+            assert "EvictedDueToAdmissionWithdrawn" in cluster.events(cluster.workload("train")["metadata"]["name"])
+            assert cluster.condition("train", "Admitted") == "True/Admitted", "it was stopped and has its turn again"
+            assert cluster.workload("train")["status"]["admission"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from pilotage.jobs.adapters import marks
 from tests.jobs.live.world import QueueingWorld, cluster_queue, flavor, job, living, local_queue, priority_class, queue
 
@@ -38,7 +40,7 @@ async def test_another_priority_class_is_followed_while_waiting_and_while_runnin
         assert cluster.is_suspended("runs") and not cluster.is_suspended("waits"), "it may be preempted now"
 
 
-async def test_an_unknown_priority_class_is_told_and_changes_nothing() -> None:
+async def test_an_unknown_priority_class_is_reported_and_changes_nothing() -> None:
     async with living() as cluster:
         cluster.create(priority_class("high", 100), *queue(), job("runs", priority="high"))
         await cluster.run(5)
@@ -48,13 +50,53 @@ async def test_an_unknown_priority_class_is_told_and_changes_nothing() -> None:
         assert "WorkloadPriorityClassNotFound" in cluster.events("runs")
 
 
-async def test_the_value_of_a_priority_class_counts_when_the_workload_is_made() -> None:
+async def test_another_value_of_a_priority_class_is_followed_while_waiting_and_while_running() -> None:
     async with living() as cluster:
-        cluster.create(priority_class("high", 100), *queue(), job("runs", priority="high"))
+        cluster.create(priority_class("high", 100), *queue(cpu=1), job("runs", priority="high"))
         await cluster.run(5)
-        cluster.change("WorkloadPriorityClass", "high", {"value": 5})
+        cluster.create(job("waits", priority="high"), job("other"))
         await cluster.run(5)
-        assert cluster.workload("runs")["spec"]["priority"] == 100
+        cluster.change("WorkloadPriorityClass", "high", {"value": -5})
+        await cluster.run(5)
+        assert [cluster.workload(name)["spec"]["priority"] for name in ("runs", "waits")] == [-5, -5]
+        assert [one.key.split("-")[1] for one in cluster.engine.pending("cq")] == ["other", "waits"]
+
+
+async def test_the_priority_class_called_default_is_for_those_that_name_none() -> None:
+    async with living() as cluster:
+        cluster.create(priority_class("high", 100), *queue(), job("first"), job("named", priority="high"))
+        await cluster.run(5)
+        assert cluster.workload("first")["spec"]["priority"] == 0
+        cluster.create(priority_class("default", 7), job("second"))
+        await cluster.run(5)
+        found = {name: cluster.workload(name)["spec"]["priority"] for name in ("first", "second", "named")}
+        assert found == {"first": 7, "second": 7, "named": 100}
+        assert cluster.workload("second")["spec"]["priorityClassRef"]["name"] == "default"
+        cluster.delete("WorkloadPriorityClass", "default")
+        await cluster.run(5)
+        assert cluster.workload("first")["spec"]["priority"] == 0
+
+
+async def test_the_priority_class_called_default_can_be_switched_off() -> None:
+    gates = {"featureGates": {"WorkloadPriorityClassDefaulting": False}}
+    async with living(configuration=gates) as cluster:
+        cluster.create(priority_class("default", 7), *queue(), job("first"))
+        await cluster.run(5)
+        assert cluster.workload("first")["spec"]["priority"] == 0
+
+
+@pytest.mark.parametrize(
+    ("label", "least", "said"),
+    [("lq", "9", "from 1 to 2"), ("lq", "two", "from 1 to 2"), ("No_Name", "", "cannot be the name of a LocalQueue")],
+)
+async def test_a_job_of_which_no_workload_can_be_made_says_why(label: str, least: str, said: str) -> None:
+    noted = {"kueue.x-k8s.io/job-min-parallelism": least} if least else {}
+    async with living() as cluster:
+        cluster.create(*queue(), job("odd", queue=label, parallelism=2, annotations=noted))
+        await cluster.run(30)
+        assert cluster.is_suspended("odd") and cluster.objects("Workload") == []
+        [event] = [one for one in cluster.objects("Event") if one["reason"] == "ErrWorkloadCompose"]
+        assert event["type"] == "Warning" and event["involvedObject"]["name"] == "odd" and said in event["message"]
 
 
 async def test_the_queue_of_a_waiting_job_can_be_changed_but_not_of_a_running_one() -> None:

@@ -63,7 +63,7 @@ async def test_a_job_against_the_limits_is_not_started_until_the_limits_allow_it
         assert not cluster.is_suspended("wide") and len(cluster.pods("wide")) == 1 and used(cluster) == "3"
 
 
-async def test_whoever_runs_is_left_alone_by_a_new_limit_range_and_a_deleted_one_frees_who_waits() -> None:
+async def test_who_runs_is_left_alone_by_a_new_limit_range_and_a_deleted_one_frees_who_waits() -> None:
     async with living() as cluster:
         cluster.create(*queue(), job("first", cpu=2))
         await cluster.run(5)

@@ -109,7 +109,7 @@ def condition(kind: str) -> dict[str, str]:
     return {"type": kind, "status": "True", "reason": "R", "message": "", "lastTransitionTime": NOW}
 
 
-async def test_there_is_no_metric_that_nothing_is_told_by() -> None:
+async def test_there_is_no_metric_that_nothing_is_reported_by() -> None:
     cluster = await full_life()
     assert cluster.process.queueing is not None
     metrics = cluster.process.queueing.metrics
@@ -139,7 +139,7 @@ async def test_what_is_told_of_a_cluster_queue_is_told_of_its_local_queues_too()
         assert {(queues[labels[0]], labels[2]): line.sum for labels, line in of_local.items()} == of_queues, name
 
 
-async def test_amounts_and_reasons_are_told_as_they_are() -> None:
+async def test_amounts_and_reasons_are_reported_as_they_are() -> None:
     cluster = await full_life()
     assert cluster.process.queueing is not None
     metrics = cluster.process.queueing.metrics
@@ -159,3 +159,21 @@ async def test_amounts_and_reasons_are_told_as_they_are() -> None:
     attempts = metrics.admission_attempts_total.values()
     timed = metrics.admission_attempt_duration_seconds.lines()
     assert {labels: line.count for labels, line in timed.items()} == attempts
+
+
+async def test_the_series_of_queues_that_are_deleted_disappear() -> None:
+    async with living() as cluster:
+        cluster.create(*queue(cpu=2), cluster_queue("kept"), local_queue("kept", "kept"))
+        cluster.create(job("done", seconds=5), job("other", seconds=5, queue="kept"), job("later", seconds=60))
+        await cluster.run(20)
+        assert cluster.process.queueing is not None
+        page = render("", cluster.process.queueing.metrics)[0].decode()
+        assert 'cluster_queue="cq"' in page and 'name="lq"' in page
+        cluster.delete("LocalQueue", "lq")
+        await cluster.run(60)
+        page = render("", cluster.process.queueing.metrics)[0].decode()
+        assert 'name="lq"' not in page and 'cluster_queue="cq"' in page, "what runs is counted for its ClusterQueue"
+        cluster.delete("ClusterQueue", "cq")
+        await cluster.run(10)
+        page = render("", cluster.process.queueing.metrics)[0].decode()
+        assert '"cq"' not in page and 'cluster_queue="kept"' in page and 'name="kept"' in page

@@ -13,8 +13,7 @@ def pod(name: str, *, cpu: int = 1, group: str = "", total: int = 0, seconds: in
     if group:
         labels[marks.GROUP_NAME] = group
         annotations[marks.GROUP_TOTAL_COUNT] = str(total)
-    if seconds:
-        annotations["sandbox.pilotage.dev/run-for"] = f"{seconds}s"
+    annotations["sandbox.pilotage.dev/run-for"] = f"{seconds or 100_000}s"
     container = {"name": "main", "image": "work", "resources": {"requests": {"cpu": str(cpu)}}}
     return {
         "apiVersion": "v1",
@@ -110,7 +109,7 @@ async def test_the_youngest_pod_too_many_is_deleted() -> None:
         assert running(cluster) == ["a", "b"] and cluster.find("Pod", "c") is None
 
 
-async def test_members_that_disagree_are_told() -> None:
+async def test_members_that_disagree_are_reported() -> None:
     async with living() as cluster:
         cluster.create(*queue(cpu=4), pod("a", group="ring", total=2), pod("b", group="ring", total=3))
         await cluster.run(5)

@@ -7,7 +7,17 @@ from typing import Any
 import pytest
 
 from pilotage.jobs.pods_ready import TIMEOUT_ANNOTATION
-from tests.jobs.live.world import cluster_queue, flavor, job, living, local_queue, node, priority_class, queue
+from tests.jobs.live.world import (
+    by_quota_alone,
+    cluster_queue,
+    flavor,
+    job,
+    living,
+    local_queue,
+    node,
+    priority_class,
+    queue,
+)
 
 
 def waiting(seconds: int, timestamp: str = "Eviction", base: int = 10, **more: Any) -> dict[str, Any]:
@@ -19,7 +29,7 @@ async def test_user_story_1_a_stock_out_on_flavor_2_and_capacity_that_is_freed_o
     """The workload is admitted on flavor 2, of which there are no machines; it ends on flavor 1 when that is free."""
     async with living(nodes=[node("only", pool="one")], configuration=waiting(60, "Creation")) as cluster:
         cluster.create(flavor("one", pool="one"), flavor("two", pool="two"), local_queue())
-        cluster.create(cluster_queue(flavors={"one": 4, "two": 4}))
+        cluster.create(*by_quota_alone(cluster_queue(flavors={"one": 4, "two": 4})))
         cluster.create(job("holder", cpu=4, seconds=50))
         await cluster.run(5)
         cluster.create(job("unlucky", cpu=4))
@@ -124,7 +134,7 @@ async def test_a_job_may_have_a_timeout_of_its_own() -> None:
         assert evicted["message"] == "Exceeded the PodsReady timeout of 180s"
 
 
-async def test_a_timeout_that_is_none_is_told() -> None:
+async def test_a_timeout_that_is_none_is_reported() -> None:
     async with living() as cluster:
         cluster.create(*queue(), job("typo", annotations={TIMEOUT_ANNOTATION: "soon"}))
         await cluster.run(5)

@@ -22,13 +22,14 @@ from pilotage.jobs.configuration.load import queueing_of
 from pilotage.jobs.engine import JobQueueing
 from pilotage.kube.client import KubeClient
 from pilotage.kube.transport import Transport
+from pilotage.model.queue_admission import FRAMEWORKS
 from pilotage.rng import seeded
 from pilotage.sandbox.embedded import EmbeddedCluster, EmbeddedOptions
 from pilotage.testing import VirtualClock
 
 Json = dict[str, Any]
 KUEUE = "kueue.x-k8s.io/v1beta2"
-NAMESPACED = {"Job", "Pod", "Workload", "LocalQueue", "LimitRange"}
+NAMESPACED = {"Deployment", "ReplicaSet", "StatefulSet", "Job", "Pod", "Workload", "LocalQueue", "LimitRange"}
 PLURALS = {
     "Node": "nodes",
     "Namespace": "namespaces",
@@ -36,6 +37,9 @@ PLURALS = {
     "RuntimeClass": "runtimeclasses.node.k8s.io",
     "PriorityClass": "priorityclasses.scheduling.k8s.io",
     "Job": "jobs.batch",
+    "Deployment": "deployments.apps",
+    "ReplicaSet": "replicasets.apps",
+    "StatefulSet": "statefulsets.apps",
     "Pod": "pods",
     "Event": "events",
     "Workload": "workloads.kueue.x-k8s.io",
@@ -191,17 +195,22 @@ async def living(
     configuration: Mapping[str, Any] | None = None,
     wrap: Wrap = lambda transport: transport,
     on_clock: Callable[[VirtualClock], None] = lambda clock: None,
+    admits: bool = False,
 ) -> AsyncIterator[QueueingWorld]:
-    """Runs until the block ends."""
+    """Runs until the block ends. `admits`: what names a queue is held back already when it is created."""
     clock, rng = VirtualClock(), seeded(5)
     on_clock(clock)
     count = nodes if isinstance(nodes, int) else 0
-    async with EmbeddedCluster.running(EmbeddedOptions(nodes=count, port=None), clock, rng) as cluster:
+    async with EmbeddedCluster.running(_options(count, admits), clock, rng) as cluster:
         world = QueueingWorld(cluster, clock, configuration or {}, wrap)
         if not isinstance(nodes, int):
             world.create(*nodes)
         async with world.running():
             yield world
+
+
+def _options(nodes: int, admits: bool) -> EmbeddedOptions:
+    return EmbeddedOptions(nodes=nodes, port=None, queued=FRAMEWORKS if admits else frozenset())
 
 
 # --- objects in few words ---------------------------------------------------------------------------------------------
@@ -234,6 +243,14 @@ def cluster_queue(name: str = "cq", flavors: Mapping[str, Any] | None = None, **
         "metadata": {"name": name},
         "spec": {"namespaceSelector": {}, "resourceGroups": [group], **spec},
     }
+
+
+def by_quota_alone(*objects: Json) -> list[Json]:
+    """The same, with ClusterQueues that do not ask whether pods fit on nodes."""
+    for one in objects:
+        if one["kind"] == "ClusterQueue":
+            one["metadata"].setdefault("annotations", {})["queueing.pilotage.dev/node-aware-admission"] = "false"
+    return list(objects)
 
 
 def local_queue(name: str = "lq", cluster_queue: str = "cq") -> Json:

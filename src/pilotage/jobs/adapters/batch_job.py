@@ -4,14 +4,14 @@
                    ^                                                                         |
                    +-- restore_patch <- clear_start_patch <- suspend_patch <----- evicted ---+
 
-Every function tells one step from what the Job looks like now, so a step that was lost is simply told again. That the
+Every function returns one step by what the Job looks like now, so a step that was lost is returned again. That the
 template is steered shows by the label kueue.x-k8s.io/podset in it. It can be changed only while the Job is suspended
 and has no start time, which is why stopping takes more than one step.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -19,9 +19,11 @@ from msgspec.structs import replace
 
 from pilotage.jobs.adapters import marks
 from pilotage.jobs.adapters.facts import JobEnding, RunFacts
+from pilotage.jobs.adapters.kinds.job_kind import AnyJob, CannotQueue
 from pilotage.jobs.adapters.pod_set_info import PodSetInfo
 from pilotage.jobs.adapters.pod_templates import is_job_controllers, queued_template
-from pilotage.model.kueue import PodSet
+from pilotage.model.kinds import KINDS
+from pilotage.model.kueue import PodSet, Workload
 from pilotage.model.pod_spec import Toleration
 from pilotage.model.workloads import Job, PodTemplate
 
@@ -34,7 +36,7 @@ Patch = dict[str, Any]
 # --- what it is -------------------------------------------------------------------------------------------------------
 
 
-def queue_of(job: Job) -> str:
+def queue_of(job: AnyJob) -> str:
     return job.labels.get(marks.QUEUE_NAME, "")
 
 
@@ -97,7 +99,7 @@ def suspend_patch(job: Job) -> Patch:
     return {"metadata": _identity(job), "spec": {"suspend": True}}
 
 
-def queue_patch(job: Job, queue: str) -> Patch | None:
+def queue_patch(job: AnyJob, queue: str) -> Patch | None:
     """Name the queue in which the Job was admitted; None if it does. One that never had a label needs none."""
     named = queue_of(job)
     if named == queue or (not named and queue == marks.DEFAULT_QUEUE):
@@ -105,10 +107,8 @@ def queue_patch(job: Job, queue: str) -> Patch | None:
     return {"metadata": {**_identity(job), "labels": {marks.QUEUE_NAME: queue}}}
 
 
-def label_patch(job: Job, queue: str) -> Patch | None:
-    """Write the queue that a Job without a name for one goes to; None if it has ended."""
-    if _ending(job) is not None or job.metadata.deletion_timestamp is not None:
-        return None
+def label_patch(job: AnyJob, queue: str) -> Patch:
+    """Write the queue that a job without a name for one goes to."""
     return {"metadata": {**_identity(job), "labels": {marks.QUEUE_NAME: queue}}}
 
 
@@ -121,9 +121,9 @@ def start_patch(job: Job, info: PodSetInfo) -> Patch:
     return {"metadata": _identity(job), "spec": spec}
 
 
-def is_held(job: Job) -> bool:
-    """Suspended by us for the sake of the job that it belongs to."""
-    return job.spec.suspend and job.annotations.get(marks.HELD) == "true"
+def is_held(job: AnyJob) -> bool:
+    """Suspended for the sake of the job that it belongs to, if it is suspended."""
+    return job.annotations.get(marks.HELD) == "true"
 
 
 def hold_patch(job: Job) -> Patch:
@@ -207,6 +207,50 @@ def plain_tolerations(tolerations: tuple[Toleration, ...]) -> list[dict[str, Any
     return [msgspec.to_builtins(one) for one in tolerations] or None
 
 
-def _identity(job: Job) -> dict[str, str]:
+class BatchJobs:
+    """The kind, for those who treat all kinds alike (`kinds.job_kind.JobKind`)."""
+
+    framework = "batch/job"
+    resource = KINDS["jobs"]
+    run_facts = staticmethod(run_facts)
+    is_steered = staticmethod(is_steered)
+    suspend_patch = staticmethod(suspend_patch)
+    clear_start_patch = staticmethod(clear_start_patch)
+    restore_patch = staticmethod(restore_patch)
+    hold_patch = staticmethod(hold_patch)
+    unhold_patch = staticmethod(unhold_patch)
+
+    def pod_sets(self, job: Job) -> tuple[PodSet, ...]:
+        text, count, least = job.annotations.get(marks.MIN_PARALLELISM, ""), pod_count(job), min_parallelism(job)
+        if text and (least is None or least > count):
+            wanted = f"write a number from 1 to {count}, the pods of the Job"
+            raise CannotQueue(f'annotation {marks.MIN_PARALLELISM} is "{text}"; {wanted}')
+        return pod_sets(job)
+
+    def priority_class(self, job: Job) -> str:
+        return job.spec.template.spec.priority_class_name
+
+    def is_elsewhere(self, job: Job) -> bool:
+        return job.spec.managed_by not in (None, "", "kubernetes.io/job-controller")
+
+    def count_of_pod_sets(self, job: Job) -> int:
+        return 1
+
+    def has_size_of(self, job: Job, workload: Workload, infos: Sequence[PodSetInfo]) -> bool:
+        """Only a Job that may shrink is given the number that was admitted."""
+        may_shrink = min_parallelism(job) is not None
+        return pod_count(job) == (infos[0].count if may_shrink else workload.spec.pod_sets[0].count)
+
+    def spare_pods(self, job: Job, workload: Workload) -> dict[str, int] | None:
+        admitted, now = workload.spec.pod_sets[0].count, pod_count(job)
+        if job.annotations.get(marks.ELASTIC) != "true" or min_parallelism(job) is not None or now > admitted:
+            return None
+        return {POD_SET: admitted - now + _reclaimable(job).get(POD_SET, 0)}
+
+    def start_patch(self, job: Job, infos: Sequence[PodSetInfo]) -> Patch:
+        return start_patch(job, infos[0])
+
+
+def _identity(job: AnyJob) -> dict[str, str]:
     """Makes the patch fail if the Job is another one or was changed meanwhile: then it is looked at anew."""
     return {"uid": job.uid, "resourceVersion": job.resource_version}

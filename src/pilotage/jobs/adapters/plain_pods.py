@@ -1,6 +1,6 @@
 """Plain pods and groups of pods, held back by a scheduling gate until their workload is admitted.
 
-A pod takes part if it carries the queue label and the gate kueue.x-k8s.io/admission (nobody can add a gate to a pod
+A pod takes part if it carries the queue label and the gate kueue.x-k8s.io/admission (no one can add a gate to a pod
 that exists, and there is no webhook that would add it at creation). Pods with the same group name are one workload, in
 which members of the same shape form a pod set. A pod that is stopped is deleted: it cannot be suspended again.
 """
@@ -17,6 +17,7 @@ import msgspec
 from pilotage.jobs.adapters import marks
 from pilotage.jobs.adapters.batch_job import map_patch, plain_tolerations
 from pilotage.jobs.adapters.facts import JobEnding, RunFacts
+from pilotage.jobs.adapters.kinds import leader_worker_set
 from pilotage.jobs.adapters.pod_set_info import PodSetInfo
 from pilotage.jobs.adapters.pod_templates import queued_spec
 from pilotage.model.kueue import PodSet
@@ -39,7 +40,7 @@ def is_gated(pod: Pod) -> bool:
 
 
 def group_of(pod: Pod) -> str:
-    return pod.labels.get(marks.GROUP_NAME, "")
+    return pod.labels.get(marks.GROUP_NAME, "") or leader_worker_set.group_of(pod)
 
 
 def role_of(pod: Pod) -> str:
@@ -107,7 +108,7 @@ def group(name: str, pods: Sequence[Pod]) -> PodGroup:
     members = tuple(sorted(pods, key=lambda pod: (pod.creation_timestamp or "", pod.name)))
     if not name:
         return PodGroup("", 1, members)
-    counts = {pod.annotations.get(marks.GROUP_TOTAL_COUNT, "") for pod in members}
+    counts = {pod.annotations.get(marks.GROUP_TOTAL_COUNT, "") or leader_worker_set.total_count(pod) for pod in members}
     queues = {pod.labels.get(marks.QUEUE_NAME, "") for pod in members}
     problem = ""
     [count] = counts if len(counts) == 1 else [""]
@@ -139,7 +140,8 @@ def pod_sets(members: PodGroup) -> tuple[PodSet, ...]:
 
 
 def _template(pod: Pod) -> PodTemplate:
-    return PodTemplate(metadata=ObjectMeta(), spec=queued_spec(pod.spec))
+    asked = {name: pod.annotations[name] for name in marks.TOPOLOGY if name in pod.annotations}
+    return PodTemplate(metadata=ObjectMeta(annotations=asked), spec=queued_spec(pod.spec))
 
 
 def kept(members: PodGroup) -> list[Pod]:
@@ -171,9 +173,13 @@ def _is_ready(pod: Pod) -> bool:
     return condition is not None and condition.status == "True"
 
 
+def _is_serving(pod: Pod) -> bool:
+    return pod.annotations.get(marks.GROUP_SERVING) == "true" or bool(leader_worker_set.group_of(pod))
+
+
 def _ending(members: PodGroup) -> JobEnding | None:
     pods = members.pods
-    if not pods or any(pod.annotations.get(marks.GROUP_SERVING) == "true" for pod in pods):
+    if not pods or any(map(_is_serving, pods)):
         return None
     succeeded = sum(pod.status.phase == "Succeeded" for pod in pods)
     if succeeded >= members.total > 0:

@@ -53,10 +53,12 @@ def pod_set_infos(workload: Workload, flavors: Mapping[str, ResourceFlavor]) -> 
         merged = _Merged(
             pod_set.name,
             _queue_labels(workload, pod_set.name),
+            {marks.WORKLOAD: workload.name},
             dict(own.spec.node_selector),
             dict(own.metadata.labels),
             dict(own.metadata.annotations),
         )
+        merged.add_selector(domain_selector(assignment))
         for flavor in _flavors_of(assignment, flavors):
             merged.add_selector(flavor.spec.node_labels)
             merged.add_tolerations(flavor.spec.tolerations)
@@ -82,6 +84,15 @@ def _flavors_of(assignment: PodSetAssignment, flavors: Mapping[str, ResourceFlav
             yield flavor
 
 
+def domain_selector(assignment: PodSetAssignment) -> dict[str, str]:
+    """Where all pods of the pod set are to go, if admission has found one place for them: a rack, for instance."""
+    found = assignment.topology_assignment
+    if found is None or len(found.slices) != 1 or found.slices[0].domain_count != 1:
+        return {}
+    values = (one.universal for one in found.slices[0].values_per_level)
+    return dict(zip(found.levels, values, strict=False))
+
+
 def _updates_of(workload: Workload, pod_set: str) -> Iterator[PodSetUpdate]:
     for check in workload.status.admission_checks:
         yield from (update for update in check.pod_set_updates if update.name == pod_set)
@@ -94,13 +105,14 @@ class _Merged:
         self,
         pod_set: str,
         labels: dict[str, str],
+        annotations: dict[str, str],
         own_selector: dict[str, str],
         own_labels: dict[str, str],
         own_annotations: dict[str, str],
     ) -> None:
         self._pod_set = pod_set
         self._labels = labels
-        self._annotations: dict[str, str] = {}
+        self._annotations = annotations
         self._selector: dict[str, str] = {}
         self._tolerations: list[Toleration] = []
         self._own = {"nodeSelector": own_selector, "label": own_labels, "annotation": own_annotations}

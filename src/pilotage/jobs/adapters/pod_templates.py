@@ -31,7 +31,8 @@ _ADDED = frozenset({marks.POD_SET, marks.CLUSTER_QUEUE_NAME, marks.LOCAL_QUEUE_N
 
 def queued_template(labels: Mapping[str, str], annotations: Mapping[str, str], spec: PodSpecFields) -> PodTemplate:
     own = {name: value for name, value in labels.items() if not is_job_controllers(name) and name not in _ADDED}
-    return PodTemplate(metadata=ObjectMeta(labels=own, annotations=dict(annotations)), spec=queued_spec(spec))
+    kept = {name: value for name, value in annotations.items() if name != marks.WORKLOAD}
+    return PodTemplate(metadata=ObjectMeta(labels=own, annotations=kept), spec=queued_spec(spec))
 
 
 def is_job_controllers(label: str) -> bool:

@@ -9,13 +9,16 @@ from typing import Any
 
 import msgspec
 
-from pilotage.jobs.adapters import batch_job, marks, plain_pods
+from pilotage.jobs.adapters import marks, plain_pods
+from pilotage.jobs.adapters.kinds.job_kind import AnyJob, CannotQueue, JobKind
+from pilotage.jobs.adapters.kinds.registry import JOB
 from pilotage.jobs.adapters.plain_pods import PodGroup
-from pilotage.jobs.pods_ready import TIMEOUT_ANNOTATION, own_timeout
-from pilotage.model.kueue import PodSet, PriorityClassRef, WorkloadPriorityClass
+from pilotage.jobs.cluster_queue import UNSCHEDULABLE_TIMEOUT
+from pilotage.jobs.pods_ready import TIMEOUT_ANNOTATION, own_timeout, own_unschedulable_timeout
+from pilotage.model.kueue import PodSet, PriorityClassRef, WorkloadPriorityClass, WorkloadSpec
 from pilotage.model.meta import OwnerReference
+from pilotage.model.names import is_subdomain
 from pilotage.model.policy import PriorityClass
-from pilotage.model.workloads import Job
 
 _LONGEST_NAME = 253
 _HASH_DIGITS = 5
@@ -80,8 +83,16 @@ class DraftProblem:
     message: str
 
 
-Drafting = Callable[[], WorkloadDraft | DraftProblem]
-"""Called only if the draft is needed: most looks at a job do without."""
+@dataclass(frozen=True, slots=True)
+class Drafting:
+    """Called only if the draft is needed: most looks at a job do without."""
+
+    make: Callable[[], WorkloadDraft | DraftProblem]
+    has_priority: Callable[[WorkloadSpec], bool] = lambda spec: False
+    """Whether a workload has the priority that the draft would have, as far as that can be said without it."""
+
+    def __call__(self) -> WorkloadDraft | DraftProblem:
+        return self.make()
 
 
 def plain_pod_sets(pod_sets: Sequence[PodSet]) -> list[dict[str, Any]]:
@@ -104,13 +115,15 @@ def workload_name(kind: str, name: str, uid: str) -> str:
 class PriorityClasses:
     """The classes that give workloads their priority."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, may_default: bool = True) -> None:
+        """`may_default`: the WorkloadPriorityClass `default` is for all that name none."""
+        self.may_default = may_default
         self.of_workloads: dict[str, WorkloadPriorityClass] = {}
         self.of_pods: dict[str, PriorityClass] = {}
 
     def priority(self, labels: Mapping[str, str], pod_class: str) -> Priority | DraftProblem:
-        """By the label, else by the class of the pods, else by the cluster's default."""
-        name = labels.get(marks.PRIORITY_CLASS, "")
+        """By the label or the class `default`, else by the class of the pods, else by the cluster's default."""
+        name = self.name_of(labels)
         if name:
             found = self.of_workloads.get(name)
             if found is None:
@@ -122,31 +135,53 @@ class PriorityClasses:
             return Priority()
         return Priority(chosen.value, PriorityClassRef("scheduling.k8s.io", "PriorityClass", chosen.name))
 
+    def name_of(self, labels: Mapping[str, str]) -> str:
+        """The WorkloadPriorityClass that counts; "" if none does."""
+        default = marks.DEFAULT_PRIORITY_CLASS if self.has_default else ""
+        return labels.get(marks.PRIORITY_CLASS, "") or default
+
+    @property
+    def has_default(self) -> bool:
+        return self.may_default and marks.DEFAULT_PRIORITY_CLASS in self.of_workloads
+
+    def agrees_with(self, labels: Mapping[str, str], spec: WorkloadSpec) -> bool:
+        """Whether a workload still has the priority that its WorkloadPriorityClass gives."""
+        known, name = spec.priority_class_ref, self.name_of(labels)
+        if (known.name if known is not None and known.kind == "WorkloadPriorityClass" else "") != name:
+            return False
+        return not name or (name in self.of_workloads and self.of_workloads[name].value == (spec.priority or 0))
+
     def _default(self) -> PriorityClass | None:
         """Of several defaults the lowest counts, as for pods."""
         defaults = [one for one in self.of_pods.values() if one.global_default]
         return min(defaults, key=lambda one: (one.value, one.name), default=None)
 
 
-def job_workload_name(job: Job) -> str:
-    return workload_name(batch_job.KIND, job.name, job.uid)
-
-
-def job_draft(job: Job, classes: PriorityClasses, queue_name: str) -> WorkloadDraft | DraftProblem:
-    template = job.spec.template
-    priority = classes.priority(job.labels, template.spec.priority_class_name)
+def job_draft(
+    job: AnyJob, classes: PriorityClasses, queue_name: str, kind: JobKind = JOB
+) -> WorkloadDraft | DraftProblem:
+    resource = kind.resource
+    try:
+        pod_sets = kind.pod_sets(job)
+        priority = classes.priority(job.labels, kind.priority_class(job))
+    except CannotQueue as error:
+        return DraftProblem("ErrWorkloadCompose", str(error))
     if isinstance(priority, DraftProblem):
         return priority
-    if (problem := _timeout_problem(job.annotations)) is not None:
+    if (problem := _common_problem(queue_name, job.annotations)) is not None:
         return problem
     return WorkloadDraft(
         namespace=job.namespace,
-        name=job_workload_name(job),
+        name=workload_name(resource.kind, job.name, job.uid),
         queue_name=queue_name,
-        pod_sets=batch_job.pod_sets(job),
+        pod_sets=pod_sets,
         priority=priority,
         maximum_execution_seconds=_seconds(job.labels),
-        owners=(OwnerReference("batch/v1", "Job", job.name, job.uid, controller=True, block_owner_deletion=True),),
+        owners=(
+            OwnerReference(
+                resource.api_version, resource.kind, job.name, job.uid, controller=True, block_owner_deletion=True
+            ),
+        ),
         labels={marks.JOB_UID: job.uid},
         annotations=_copied(job.annotations),
     )
@@ -162,7 +197,8 @@ def group_draft(members: PodGroup, classes: PriorityClasses) -> WorkloadDraft | 
     priority = classes.priority(first.labels, first.spec.priority_class_name)
     if isinstance(priority, DraftProblem):
         return priority
-    if (problem := _timeout_problem(first.annotations)) is not None:
+    queue_name = first.labels.get(marks.QUEUE_NAME, "")
+    if (problem := _common_problem(queue_name, first.annotations)) is not None:
         return problem
     owners: tuple[OwnerReference, ...] = ()
     labels = {marks.GROUP_NAME: members.name}
@@ -172,7 +208,7 @@ def group_draft(members: PodGroup, classes: PriorityClasses) -> WorkloadDraft | 
     return WorkloadDraft(
         namespace=first.namespace,
         name=group_workload_name(members),
-        queue_name=first.labels.get(marks.QUEUE_NAME, ""),
+        queue_name=queue_name,
         pod_sets=plain_pods.pod_sets(members),
         priority=priority,
         maximum_execution_seconds=_seconds(first.labels),
@@ -188,15 +224,23 @@ def _seconds(labels: Mapping[str, str]) -> int | None:
 
 
 def _copied(annotations: Mapping[str, str]) -> dict[str, str]:
-    return {name: annotations[name] for name in (TIMEOUT_ANNOTATION,) if name in annotations}
+    return {name: annotations[name] for name in (TIMEOUT_ANNOTATION, UNSCHEDULABLE_TIMEOUT) if name in annotations}
+
+
+def _common_problem(queue_name: str, annotations: Mapping[str, str]) -> DraftProblem | None:
+    if not is_subdomain(queue_name):
+        text = f'label {marks.QUEUE_NAME} is "{queue_name}", which cannot be the name of a LocalQueue'
+        return DraftProblem("ErrWorkloadCompose", text)
+    return _timeout_problem(annotations)
 
 
 def _timeout_problem(annotations: Mapping[str, str]) -> DraftProblem | None:
-    try:
-        own_timeout(annotations)
-    except ValueError:
-        text = f'annotation {TIMEOUT_ANNOTATION} is "{annotations[TIMEOUT_ANNOTATION]}"; write a duration such as 10m'
-        return DraftProblem("ErrWorkloadCompose", text)
+    for name, read in ((TIMEOUT_ANNOTATION, own_timeout), (UNSCHEDULABLE_TIMEOUT, own_unschedulable_timeout)):
+        try:
+            read(annotations)
+        except ValueError:
+            text = f'annotation {name} is "{annotations[name]}"; write a duration such as 10m'
+            return DraftProblem("ErrWorkloadCompose", text)
     return None
 
 
@@ -207,4 +251,4 @@ def with_labels(drafting: Drafting, labels: Mapping[str, str]) -> Drafting:
         made = drafting()
         return made if isinstance(made, DraftProblem) else replace(made, labels={**labels, **made.labels})
 
-    return draft
+    return replace(drafting, make=draft)

@@ -14,6 +14,7 @@ from typing import Any, Final, Literal
 from pilotage.config.kinds import Problems
 from pilotage.model.durations import Duration, go_duration
 from pilotage.model.quantity import parse_quantity
+from pilotage.model.queue_admission import FRAMEWORKS
 from pilotage.model.selectors import LabelSelector, LabelSelectorRequirement
 
 KIND: Final = "Configuration"
@@ -29,8 +30,8 @@ DEFAULT_SAMPLING_SECONDS: Final = 300.0
 RequeuingTimestamp = Literal["Eviction", "Creation"]
 PreemptionStrategy = Literal["LessThanOrEqualToFinalShare", "LessThanInitialShare"]
 PREEMPTION_STRATEGIES: Final[tuple[PreemptionStrategy, ...]] = ("LessThanOrEqualToFinalShare", "LessThanInitialShare")
-KNOWN_FRAMEWORKS: Final = ("batch/job", "pod")
-"""The job integrations that exist here; Kueue has more."""
+KNOWN_FRAMEWORKS: Final = ("batch/job", "pod", *sorted(FRAMEWORKS - {"batch/job", "pod"}))
+"""The job integrations that exist here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +117,7 @@ class AdmissionFairSharing:
 @dataclass(frozen=True, slots=True)
 class Integrations:
     frameworks: tuple[str, ...] = KNOWN_FRAMEWORKS
-    """Kueue's default is batch/job alone; a plain pod opts in by its label, so it does no harm to look for them."""
+    """Kueue's default is batch/job alone; whatever else is queued opts in by its label, so it does no harm to look."""
     external_frameworks: tuple[str, ...] = ()
     label_keys_to_copy: tuple[str, ...] = ()
     pod_options: Any = None
@@ -169,7 +170,7 @@ def _is_amount(text: str | int | float) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadRetention:
-    """How long workloads are kept that nobody needs any more; None: for ever."""
+    """How long workloads are kept that are not needed any more; None: for ever."""
 
     after_finished: Duration | None = None
     after_deactivated_by_kueue: Duration | None = None
@@ -219,6 +220,11 @@ class QueueingConfiguration:
     object_retention_policies: ObjectRetentionPolicies = ObjectRetentionPolicies()
     metrics: MetricsOptions = MetricsOptions()
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
+
+    @property
+    def admitted_frameworks(self) -> frozenset[str]:
+        """The integrations whose objects must not start by themselves when they name a queue."""
+        return FRAMEWORKS & frozenset(self.integrations.frameworks)
 
     def manages_namespace(self, labels: Mapping[str, str]) -> bool:
         """Whether jobs without a queue label are managed in a namespace with these labels."""

@@ -8,14 +8,16 @@ v1beta2 and v1beta1 (see `written` for how they differ). Also read is the spelli
 from __future__ import annotations
 
 import dataclasses
+import logging
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from pilotage.config.decode import decode_partly, description
+from pilotage.config.decode import camel, decode_partly, description
 from pilotage.config.load import read_text
 from pilotage.config.located import Located, located, read_documents
 from pilotage.config.problems import ConfigError, Problem
+from pilotage.config.render import plain
 from pilotage.jobs.configuration.kinds import (
     API_GROUP,
     API_VERSION,
@@ -23,16 +25,53 @@ from pilotage.jobs.configuration.kinds import (
     OLDER_API_VERSION,
     QueueingConfiguration,
 )
+from pilotage.jobs.configuration.unserved import OF_THE_MANAGER, unserved
 from pilotage.jobs.configuration.written import WrittenConfiguration
 from pilotage.model.suggestions import suggestion
+
+log = logging.getLogger(__name__)
 
 _MAP_KIND: Final = "ConfigMap"
 _MAP_KEY: Final = "controller_manager_config.yaml"
 
 
 def load_queueing(path: Path | str) -> QueueingConfiguration:
-    """Read a file; ConfigError with all its problems."""
-    return parse_queueing(read_text(path), str(path))
+    """Read a file; ConfigError with all its problems. What it asks for in vain is logged."""
+    text = read_text(path)
+    configuration = parse_queueing(text, str(path))
+    for problem in unserved_queueing(text):
+        log.warning("%s", problem.text(str(path)))
+    return configuration
+
+
+def unserved_queueing(text: str) -> list[Problem]:
+    """What a configuration without other problems asks for in vain."""
+    document = _configuration_in(text)
+    written = None if document is None else decode_partly(WrittenConfiguration, document, [])
+    if document is None or written is None:
+        return []
+    return [Problem(document.line_of(path), path, message) for path, message in unserved(written)]
+
+
+def without_effect(text: str) -> list[str]:
+    """Fields that only Kueue's own manager has a use for."""
+    document = _configuration_in(text)
+    given = document.value if document is not None and isinstance(document.value, Mapping) else {}
+    return sorted(name for one in OF_THE_MANAGER if (name := camel(one)) in given)
+
+
+def _configuration_in(text: str) -> Located | None:
+    """The document itself, out of its ConfigMap if it is in one; lines count from where it begins."""
+    documents, _ = read_documents(text)
+    if not documents:
+        return None
+    if _text(documents[0], "kind") != _MAP_KIND:
+        return documents[0]
+    assert isinstance(documents[0].value, Mapping)
+    data = documents[0].value.get("data")
+    inner = data.value.get(_MAP_KEY) if data is not None and isinstance(data.value, Mapping) else None
+    found, _ = read_documents(inner.value) if inner is not None and isinstance(inner.value, str) else ([], [])
+    return found[0] if found else None
 
 
 def parse_queueing(text: str, source: str = "") -> QueueingConfiguration:
@@ -50,6 +89,12 @@ def queueing_of(value: Mapping[str, Any], source: str = "") -> QueueingConfigura
     if problems:
         raise ConfigError(source, problems)
     return configuration
+
+
+def queueing_document(configuration: QueueingConfiguration) -> dict[str, Any]:
+    """As a file would say it; `queueing_of` reads the same back."""
+    readiness = {} if configuration.wait_for_pods_ready is not None else {"waitForPodsReady": {"enable": False}}
+    return {"apiVersion": API_VERSION, "kind": KIND, **plain(configuration), **readiness}
 
 
 def examine_queueing(text: str) -> tuple[QueueingConfiguration, list[Problem]]:

@@ -5,7 +5,7 @@
                         effects -> status writes, events, metrics; jobs to be started or stopped
                         nothing left: wait for news or the next timer
 
-Jobs are started and stopped only when the API server has the status that says so: whoever takes over after a crash
+Jobs are started and stopped only when the API server has the status that says so: a successor after a crash
 finds what was decided. A standby only keeps the objects; its engine is made from them when its turn comes.
 """
 
@@ -13,23 +13,27 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any, Final
 
 from pilotage.calls.queueing_writes import WorkloadChange
 from pilotage.calls.recorder import EventRecorder
 from pilotage.calls.synchronous_calls import Calls
 from pilotage.clock import Clock, rfc3339
 from pilotage.cycle.inbox import Inbox
+from pilotage.jobs.adapters.kinds.registry import JobKinds
+from pilotage.jobs.adapters.workload_draft import PriorityClasses
 from pilotage.jobs.configuration.kinds import QueueingConfiguration
 from pilotage.jobs.controller.engine_keeper import EngineKeeper, StandbyView
 from pilotage.jobs.controller.events import QueueingEvents
 from pilotage.jobs.controller.flapping import Flapping
 from pilotage.jobs.controller.intake import QueueingIntake
 from pilotage.jobs.controller.metrics import Gauges, Meters
-from pilotage.jobs.controller.objects import Objects, ReconcileKey, subject_of_workload
+from pilotage.jobs.controller.objects import Objects, ReconcileKey
 from pilotage.jobs.controller.queue_statuses import QueueStatuses
 from pilotage.jobs.controller.reconciler import Reconciler
+from pilotage.jobs.controller.refusals import why_not_queued
 from pilotage.jobs.controller.retention import Retention, removal
 from pilotage.jobs.controller.status_writes import StatusWrites
 from pilotage.jobs.controller.steps import (
@@ -45,8 +49,11 @@ from pilotage.jobs.controller.writes import JobWrites
 from pilotage.jobs.effects import Deactivate, Effect, Event, StatusChanged
 from pilotage.jobs.engine import JobQueueing
 from pilotage.jobs.filling import LeftOut
+from pilotage.jobs.room import Room
+from pilotage.jobs.room_on_nodes import NodeRoom
 from pilotage.model.kueue import ReclaimablePod, Workload
 from pilotage.model.meta import TimedCondition
+from pilotage.model.pod import Pod
 from pilotage.observe.metrics import Metrics
 from pilotage.observe.workload_metrics import WorkloadMetrics
 
@@ -62,33 +69,43 @@ class QueueingController:
 
     def __init__(
         self,
-        make_engine: Callable[[], JobQueueing],
+        make_engine: Callable[[Room | None], JobQueueing],
         calls: Calls,
         clock: Clock,
         configuration: QueueingConfiguration,
         metrics: WorkloadMetrics,
         faults: Metrics | None = None,
+        kinds: JobKinds | None = None,
+        room: NodeRoom | None = None,
     ) -> None:
-        """`faults`: where skipped objects and failed rounds are kept."""
+        """`faults`: where skipped objects and failed rounds are kept; `kinds`: the kinds of jobs that are watched;
+        `room`: what is known of nodes."""
         faults = faults or Metrics()
-        self._make_engine = make_engine
+        self._room = room
+        self._make_engine = partial(make_engine, room)
         self._calls = calls
         self._clock = clock
         self._skipped = faults.skipped
         self.inbox = Inbox(faults.task_errors)
-        self._objects = Objects()
-        self._standby_view = StandbyView(make_engine, self._objects, clock)
+        if room is not None:
+            room.on_change = self.inbox.wake
+        may_default = configuration.feature_gates.get("WorkloadPriorityClassDefaulting", True)
+        self._objects = Objects(PriorityClasses(may_default=may_default), kinds)
+        # Only one engine at a time keeps room for workloads.
+        self._standby_view = StandbyView(partial(make_engine, None), self._objects, clock)
         self._reconciler = Reconciler(self._objects, configuration, self._newest)
         self._left_out = LeftOut(self._skipped)
         self.intake = QueueingIntake(self._objects, self.inbox, self._reconciler, self._left_out)
         self.intake.on_workload = self._note_workload
         self._events = QueueingEvents(EventRecorder(calls, clock))
-        self._keeper = EngineKeeper(make_engine, self._objects, self.intake, self._events, faults)
+        self._keeper = EngineKeeper(self._make_engine, self._objects, self.intake, self._events, faults)
         self._writes = JobWrites(calls, self._events, clock, self._mark, self.inbox.wake)
+        self.intake.on_gone = self._forget
+        self.intake.on_left_alone = self._warn_of
         self._statuses: StatusWrites | None = None
         self._flapping = Flapping(clock)
         self._retention = Retention(configuration.object_retention_policies.workloads, clock)
-        self._meters = Meters(metrics)
+        self._meters = Meters(metrics, lambda key: key in self._objects.of("LocalQueue"))
         self._gauges = Gauges(metrics, lambda: self.engine, configuration)
 
     @property
@@ -102,6 +119,10 @@ class QueueingController:
             return self.engine
         self.inbox.drain()
         return self._standby_view.engine()
+
+    def objects_of(self, kind: str) -> Mapping[str, Any]:
+        """What is known of a kind, by key: to be read, never to be changed."""
+        return self._objects.of(kind)
 
     async def follow(self) -> None:
         """Keep the objects up to date without deciding anything, until cancelled: what a standby does."""
@@ -144,6 +165,8 @@ class QueueingController:
         """Take in what has arrived and do a bounded part of what follows; False if nothing is left to do."""
         self.inbox.drain()
         engine.fire_timers()
+        if self._room is not None:
+            self._take_changes_of_nodes(self._room, engine)
         statuses.try_again()
         self.intake.dirty.update(dict.fromkeys(self._writes.retries.take_due()))
         self._reconcile(engine, statuses)
@@ -155,6 +178,13 @@ class QueueingController:
                 break
         self._carry_out(engine.take_effects(), statuses)
         return has_more or bool(self.intake.dirty)
+
+    def _take_changes_of_nodes(self, room: NodeRoom, engine: JobQueueing) -> None:
+        has_room, troubled = room.take_changes()
+        for key in troubled:
+            engine.pods_troubled(key)
+        if has_room:
+            engine.nodes_changed()
 
     async def _rest(self, tasks: asyncio.TaskGroup, statuses: StatusWrites, queues: QueueStatuses) -> None:
         """Sleep until there is news or something is due."""
@@ -198,7 +228,7 @@ class QueueingController:
             workload = engine.workload(key)
             if workload is not None and self._retention.is_over(workload):
                 for step in removal(workload, self._objects):
-                    self._writes.carry_out(step, subject_of_workload(workload) or ReconcileKey("Workload", key))
+                    self._writes.carry_out(step, self._objects.subject_of(workload) or ReconcileKey("Workload", key))
 
     def _take_step(self, step: Step, subject: ReconcileKey, engine: JobQueueing, statuses: StatusWrites) -> None:
         match step:
@@ -269,7 +299,7 @@ class QueueingController:
 
     def on_written(self, key: str) -> None:
         workload = self._objects.workloads.get(key)
-        subject = subject_of_workload(workload) if workload is not None else None
+        subject = self._objects.subject_of(workload) if workload is not None else None
         if subject is not None:
             self._mark(subject)
 
@@ -297,12 +327,23 @@ class QueueingController:
             self._statuses.gone(workload.key)
             self._retention.forget(workload.key)
             self._flapping.forget(workload.key)
-            self._writes.gone(workload.uid)
-            self._events.forget(workload.uid)
         else:
             self._statuses.seen(workload)
             self._retention.see(workload)
         self._writes.seen(workload.key)
+
+    def _forget(self, kind: str, obj: Any) -> None:
+        self._writes.gone(obj.uid)
+        self._events.forget(obj.uid)
+        if kind == "ClusterQueue":
+            self._meters.forget(cluster_queue=obj.name)
+            self._meters.forget(preempting_cluster_queue=obj.name)
+        elif kind == "LocalQueue":
+            self._meters.forget(name=obj.name, namespace=obj.namespace)
+
+    def _warn_of(self, pod: Pod) -> None:
+        if self._objects.kinds.owner(pod.controller) is None and (why := why_not_queued(pod)):
+            self._events.warn(pod, "NotQueued", why)
 
     def _newest(self, key: str) -> Workload | None:
         return self.engine.workload(key) if self.engine is not None else None

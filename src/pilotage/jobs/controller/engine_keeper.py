@@ -40,7 +40,7 @@ class EngineKeeper:
         self._objects = objects
         self._intake = intake
         self._left_out = intake.left_out
-        self._left_out.on_added = self._tell
+        self._left_out.on_added = self._record_left_out
         self._events = events
         self._faults = faults
         self._failures_in_a_row = 0
@@ -85,7 +85,7 @@ class EngineKeeper:
         else:
             self._faults.skipped.skip("Workload", key, "status", error)
 
-    def _tell(self, identity: Identity, error: str) -> None:
+    def _record_left_out(self, identity: Identity, error: str) -> None:
         """People find out at the object itself."""
         kind, key = identity
         obj = self._objects.of(kind).get(key)
@@ -101,8 +101,8 @@ _MOST_CYCLES: Final = 1000
 class StandbyView:
     """What a replica that does not lead says about the queues.
 
-    Everything that counts is in the objects, which a standby has at hand: an engine is made from them when somebody
-    asks, and looks through the queues once, so that it knows what everybody lacks. It is never obeyed, and kept for
+    Everything that counts is in the objects, which a standby has at hand: an engine is made from them on
+    request, and looks through the queues once, so that it knows what they lack. It is never obeyed, and kept for
     some seconds, because making it costs about as much as taking over.
     """
 

@@ -1,13 +1,13 @@
 """Slow down what comes and goes again and again: workloads that are preempted and admitted, or made and deleted.
 
-Rules that are each reasonable can chase each other: a borrower preempts in its own queue, somebody more important in
+Rules that are each reasonable can chase each other: a borrower preempts in its own queue, a more important workload in
 another queue gets what was freed, the victim reclaims it, and it begins again, as fast as the API server can write. No
 choice of order prevents all of these circles. So a workload that is preempted for the fourth time in quick succession
 keeps its quota for a second although its pods are gone, then for two, four and so on: the circle goes on slowly enough
 for something else to end it, and an event says so.
 
 In the same way a workload that we have made is made again at once if it was deleted, but not for ever: as long as the
-watch does not tell that its Job is gone, garbage collection deletes it as fast as we make it.
+watch does not show that its Job is gone, garbage collection deletes it as fast as we make it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Queues, flavors and checks are kept by a finalizer until nobody needs them any more.
+"""Queues, flavors and checks are kept by a finalizer until nothing uses them any more.
 
 A ClusterQueue that is deleted admits nothing more and stays, as Terminating, until the last workload has given back its
 quota; a flavor or a check stays until no ClusterQueue names it.
@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from pilotage.jobs.controller.objects import Objects, ReconcileKey
+from pilotage.jobs.controller.refusals import of_check
 from pilotage.jobs.controller.release_order import held_quota
 from pilotage.jobs.controller.steps import PatchObject, Step
 from pilotage.jobs.controller.workload_facts import hold_patch, release_patch
@@ -31,6 +32,8 @@ def steps_of_kept(subject: ReconcileKey, objects: Objects) -> Iterator[Step]:
         patch = None if _is_needed(obj, objects) else release_patch(obj)
     if patch is not None:
         yield PatchObject(obj, patch)
+    elif isinstance(obj, AdmissionCheck):
+        yield from of_check(obj)
 
 
 def is_deleted(obj: Kept) -> bool:

@@ -13,12 +13,13 @@ from pilotage.cycle.inbox import Inbox
 from pilotage.jobs.adapters.batch_job import queue_of
 from pilotage.jobs.adapters.marks import DEFAULT_QUEUE
 from pilotage.jobs.controller.in_use import KEPT, is_deleted
-from pilotage.jobs.controller.objects import Objects, ReconcileKey, subject_of_pod, subject_of_workload
+from pilotage.jobs.controller.objects import Objects, ReconcileKey, subject_of_pod
 from pilotage.jobs.controller.reconciler import Reconciler
 from pilotage.jobs.engine import JobQueueing
 from pilotage.jobs.filling import FOR_THE_ENGINE, NAMESPACE, LeftOut
 from pilotage.model import DecodeError, WatchEvent
 from pilotage.model.kueue import Workload
+from pilotage.model.pod import Pod
 
 _CLASSES: Final = ("PriorityClass", "WorkloadPriorityClass")
 
@@ -37,6 +38,10 @@ class QueueingIntake:
         """What waits until it is not needed any more: to be looked at when a workload or a queue changes."""
         self.on_workload: Callable[[Any, bool], None] = lambda workload, is_gone: None
         """Called with every workload, after the engine."""
+        self.on_left_alone: Callable[[Pod], None] = lambda pod: None
+        """Called with pods that name a queue and do not take part."""
+        self.on_gone: Callable[[str, Any], None] = lambda kind, obj: None
+        """Called with every object that is gone."""
 
     # --- sink of the reflectors --------------------------------------------------------------------------------
 
@@ -85,6 +90,8 @@ class QueueingIntake:
 
     def _put(self, kind: str, obj: Any) -> None:
         if not self._is_ours(kind, obj):
+            if self.engine is not None and self._reconciler.serves_pods:
+                self.on_left_alone(obj)
             if obj.key in self._objects.of(kind):
                 self._remove(kind, obj)
             return
@@ -92,13 +99,14 @@ class QueueingIntake:
         if old is not None and old.uid != obj.uid:
             self._remove(kind, old)
         self._objects.put(kind, obj)
-        self._tell_engine(kind, obj, is_gone=False)
+        self._apply_to_engine(kind, obj, is_gone=False)
         self._mark(kind, obj)
 
     def _remove(self, kind: str, obj: Any) -> None:
         known = self._objects.remove(kind, obj.key)
         if known is not None:
-            self._tell_engine(kind, known, is_gone=True)
+            self.on_gone(kind, known)
+            self._apply_to_engine(kind, known, is_gone=True)
             self._mark(kind, known)
 
     def _is_ours(self, kind: str, obj: Any) -> bool:
@@ -116,7 +124,7 @@ class QueueingIntake:
         self.dirty.update(dict.fromkeys(self._objects.subjects()))
         self.dirty.update((ReconcileKey(kind, key), None) for kind in KEPT for key in self._objects.of(kind))
 
-    def _tell_engine(self, kind: str, obj: Any, *, is_gone: bool) -> None:
+    def _apply_to_engine(self, kind: str, obj: Any, *, is_gone: bool) -> None:
         if self.engine is None or self.is_spoiled:
             return
         if kind == NAMESPACE:
@@ -133,20 +141,21 @@ class QueueingIntake:
                 self.on_workload(obj, is_gone)
 
     def _mark(self, kind: str, obj: Any) -> None:
-        if kind == "Job":
-            self.dirty[ReconcileKey("Job", obj.key)] = None
+        if kind in self._objects.kinds:
+            self.dirty[ReconcileKey(kind, obj.key)] = None
         elif kind == "Pod":
             self.dirty[subject_of_pod(obj)] = None
         elif kind == "Workload":
-            subject = subject_of_workload(obj)
+            subject = self._objects.subject_of(obj)
             if subject is not None:
                 self.dirty[subject] = None
+            self.dirty.update(dict.fromkeys(self._objects.waiting_for(obj)))
             self.dirty.update(self._deleted)
         elif kind == "Namespace" or (kind == "LocalQueue" and obj.name == DEFAULT_QUEUE):
             # It may decide about jobs that name no queue.
             name = obj.name if kind == "Namespace" else obj.namespace
-            jobs = (job for job in self._objects.jobs.values() if job.namespace == name)
-            self.dirty.update((ReconcileKey("Job", job.key), None) for job in jobs if not queue_of(job))
+            jobs = ((subject, job) for subject, job in self._objects.jobs() if job.namespace == name)
+            self.dirty.update((subject, None) for subject, job in jobs if not queue_of(job))
         elif kind in KEPT:
             self._mark_kept(ReconcileKey(kind, obj.key))
         elif kind in _CLASSES:

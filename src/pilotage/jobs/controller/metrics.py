@@ -1,4 +1,4 @@
-"""Kueue's metrics: what the engine counts, and gauges that are worked out when somebody asks."""
+"""Kueue's metrics: what the engine counts, and gauges that are worked out on request."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MILLI = 1000.0
 
 
 class Gauges:
-    """Tells nothing while there is no engine. `role` is the label that all metrics have."""
+    """Shows nothing while there is no engine. `role` is the label that all metrics have."""
 
     def __init__(
         self,
@@ -44,9 +44,9 @@ class Gauges:
             metrics.cluster_queue_weighted_share.read_from(self._shares)
             metrics.cohort_weighted_share.read_from(self._cohort_shares)
         if configuration.metrics.enable_cluster_queue_resources:
-            self._tell_resources(metrics)
+            self._set_resources(metrics)
 
-    def _tell_resources(self, metrics: WorkloadMetrics) -> None:
+    def _set_resources(self, metrics: WorkloadMetrics) -> None:
         for gauge, amount in (
             (metrics.cluster_queue_resource_reservation, lambda quota: quota.used),
             (metrics.cluster_queue_resource_usage, lambda quota: quota.admitted),
@@ -175,8 +175,9 @@ _Place = tuple[Counter | Histogram, Labels]
 class Meters:
     """What the engine counts: for the ClusterQueue, and for the LocalQueue if there is a metric for it."""
 
-    def __init__(self, metrics: WorkloadMetrics) -> None:
+    def __init__(self, metrics: WorkloadMetrics, has_local_queue: Callable[[str], bool]) -> None:
         self._metrics = metrics
+        self._has_local_queue = has_local_queue
         self._places: dict[tuple[str, EffectLabels, str], list[_Place]] = {}
         self.role = "standalone"
 
@@ -187,14 +188,24 @@ class Meters:
             elif isinstance(instrument, Histogram) and isinstance(effect, Observed):
                 instrument.observe(effect.value, *values)
 
+    def forget(self, **labels: str) -> None:
+        """Drop the series of a queue that is gone."""
+        self._places.clear()
+        for instrument in vars(self._metrics).values():
+            if isinstance(instrument, Counter | Histogram):
+                instrument.forget(**labels)
+
     def _places_of(self, metric: str, labels: EffectLabels) -> list[_Place]:
         """Instruments and their label values in order; the same few are asked for again and again."""
         found = self._places.get((metric, labels, self.role))
         if found is None:
             known = dict(labels) | {"replica_role": self.role}
-            found = self._places[metric, labels, self.role] = []
-            for name in (metric, f"local_queue_{metric}"):
+            found = []
+            is_local = self._has_local_queue(f"{known.get('namespace')}/{known.get('name')}")
+            for name in (metric, f"local_queue_{metric}") if is_local else (metric,):
                 instrument = getattr(self._metrics, name, None)
                 if isinstance(instrument, Counter | Histogram):
                     found.append((instrument, tuple(known.get(label, "") for label in instrument.label_names)))
+            if is_local or "name" not in known:
+                self._places[metric, labels, self.role] = found
         return found

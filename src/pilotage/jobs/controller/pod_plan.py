@@ -1,7 +1,7 @@
 """What to do about a group of pods (or a pod alone): decided from its members, its workload and the flavors.
 
 As for Jobs, with two differences. Pods cannot be suspended: they are held back by their gate before they start, and
-stopping means deleting them. And whoever made them must make them again: until then the group is not complete and its
+stopping means deleting them. And their creator must make them again: until then the group is not complete and its
 workload waits (WaitingForReplacementPods).
 """
 
@@ -65,7 +65,7 @@ def pod_steps(
     elif should_run(workload):
         yield from _admitted(members, workload, flavors)
         first = members.pods[0]
-        yield from priority_followed(first, first.labels, workload, drafting)
+        yield from priority_followed(first, workload, drafting)
     else:
         yield from _stopped(members, workload, drafting)
 
@@ -96,7 +96,11 @@ def _without_workload(members: PodGroup, drafting: Drafting) -> Iterator[Step]:
         yield RecordEvent(first, "ErrWorkloadCompose", members.problem, "Warning")
     elif isinstance(draft := drafting(), DraftProblem):
         yield RecordEvent(first, draft.reason, draft.message, "Warning")
-    elif members.is_complete:
+    elif not members.is_complete:
+        there = len(plain_pods.usable(members.pods))
+        text = f"{there} of {members.total} pods of its group are there; it is queued when all of them are"
+        yield RecordEvent(first, "WaitsForGroup", text, is_recorded_once=True)
+    else:
         yield from _removals(plain_pods.excess(members), *_TOO_MANY)
         yield CreateWorkload(
             draft, RecordEvent(first, "CreatedWorkload", f"Created Workload: {draft.namespace}/{draft.name}")

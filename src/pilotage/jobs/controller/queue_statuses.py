@@ -67,7 +67,7 @@ class QueueStatuses:
             except KeyError:
                 return None  # deleted meanwhile
             wanted = queue_status(status, tells_borrowed=not is_local)
-            # Counts often come back to what they were before anybody has read them.
+            # Counts often come back to what they were before anyone has read them.
             if self._written.get(queue) == wanted:
                 return None
             sent["status"] = wanted

@@ -6,13 +6,22 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
 from pilotage.jobs.adapters import batch_job, marks, plain_pods
-from pilotage.jobs.adapters.workload_draft import Drafting, group_draft, job_draft, with_labels
+from pilotage.jobs.adapters.kinds.job_kind import AnyJob, JobKind
+from pilotage.jobs.adapters.workload_draft import (
+    Drafting,
+    DraftProblem,
+    WorkloadDraft,
+    group_draft,
+    job_draft,
+    with_labels,
+)
 from pilotage.jobs.configuration.kinds import QueueingConfiguration
 from pilotage.jobs.controller.ancestry import TooDeep, ancestors, child_job_steps, child_pod_steps, too_deep
 from pilotage.jobs.controller.in_use import KEPT, steps_of_kept
-from pilotage.jobs.controller.job_plan import job_steps
+from pilotage.jobs.controller.job_plan import job_steps, taken_over
 from pilotage.jobs.controller.objects import Objects, ReconcileKey
 from pilotage.jobs.controller.pod_plan import pod_steps, steps_without_pods
+from pilotage.jobs.controller.refusals import of_job, of_job_elsewhere
 from pilotage.jobs.controller.steps import (
     PatchObject,
     RecordEvent,
@@ -24,9 +33,8 @@ from pilotage.jobs.controller.steps import (
 from pilotage.jobs.controller.workload_facts import holds_quota, is_leaving, is_true, release_patch
 from pilotage.model.kueue import Workload
 from pilotage.model.pod import Pod
-from pilotage.model.workloads import Job
 
-_BATCH_JOB, _POD = "batch/job", "pod"
+_POD = "pod"
 _DEFAULTING_GATE = "LocalQueueDefaulting"
 
 
@@ -40,9 +48,9 @@ class Reconciler:
         self._configuration = configuration
         self._newest = newest
 
-    def queue_of(self, job: Job) -> str:
-        """The LocalQueue of a Job; "" if it is none of ours."""
-        if _BATCH_JOB not in self._frameworks or job.spec.managed_by not in (None, "", "kubernetes.io/job-controller"):
+    def queue_of(self, job: AnyJob, kind: JobKind) -> str:
+        """The LocalQueue of a job; "" if it is none of ours."""
+        if kind.is_elsewhere(job):
             return ""
         name = batch_job.queue_of(job)
         if name:
@@ -50,23 +58,27 @@ class Reconciler:
         is_managed = self._configuration.manages_namespace(self._objects.namespace_labels(job.namespace))
         return marks.DEFAULT_QUEUE if is_managed or self._may_have_default(job) else ""
 
-    def _may_have_default(self, job: Job) -> bool:
-        """There is a LocalQueue `default`; only for Jobs that came after it: nobody meant those that run already."""
+    def _may_have_default(self, job: AnyJob) -> bool:
+        """There is a LocalQueue `default`; only for jobs that came after it: those that run already were not meant."""
         queue = self._objects.of("LocalQueue").get(f"{job.namespace}/{marks.DEFAULT_QUEUE}")
         if queue is None or not self._configuration.feature_gates.get(_DEFAULTING_GATE, True):
             return False
         return (queue.metadata.creation_timestamp or "") <= (job.metadata.creation_timestamp or "")
 
-    def _is_managed(self, job: Job) -> bool:
-        """Whoever was steered to the nodes of a flavor is ours even if the label was taken away."""
-        return bool(self.queue_of(job)) or (_BATCH_JOB in self._frameworks and batch_job.is_steered(job))
+    def _is_managed(self, job: AnyJob, kind: JobKind) -> bool:
+        """A job whose pods were steered to the nodes of a flavor is ours even if the label was taken away."""
+        return bool(self.queue_of(job, kind)) or kind.is_steered(job)
 
     @property
     def _frameworks(self) -> tuple[str, ...]:
         return self._configuration.integrations.frameworks
 
+    @property
+    def serves_pods(self) -> bool:
+        return _POD in self._frameworks
+
     def takes_part(self, pod: Pod) -> bool:
-        return _POD in self._frameworks and plain_pods.takes_part(pod)
+        return self.serves_pods and plain_pods.takes_part(pod)
 
     def workload_keys(self, subject: ReconcileKey) -> list[str]:
         return [workload.key for workload in self._objects.workloads_of(subject)]
@@ -75,12 +87,13 @@ class Reconciler:
         try:
             yield from self._steps(subject)
         except TooDeep:
-            objects = [self._objects.jobs.get(subject.key)] if subject.kind == "Job" else self._objects.members(subject)
+            is_job = subject.kind in self._objects.kinds
+            objects = [self._objects.job(subject)] if is_job else self._objects.members(subject)
             yield from (too_deep(obj) for obj in objects[:1] if obj is not None)
 
     def _steps(self, subject: ReconcileKey) -> Iterator[Step]:
-        if subject.kind == "Job":
-            yield from self._job(subject)
+        if (kind := self._objects.kinds.get(subject.kind)) is not None:
+            yield from self._job(subject, kind)
         elif subject.kind == "Workload":
             yield from self._unowned(subject)
         elif subject.kind in KEPT:
@@ -88,49 +101,78 @@ class Reconciler:
         else:
             yield from self._pods(subject)
 
-    def _job(self, subject: ReconcileKey) -> Iterator[Step]:
-        job = self._objects.jobs.get(subject.key)
-        if job is None or (ancestor := self._ancestor(job)) is not None or not self._is_managed(job):
+    def _job(self, subject: ReconcileKey, kind: JobKind) -> Iterator[Step]:
+        job = self._objects.job(subject)
+        if job is None or (ancestor := self._ancestor(job)) is not None or not self._is_managed(job, kind):
             yield from self._others(subject, None)
+            if job is not None and kind.is_elsewhere(job):
+                yield from of_job_elsewhere(job)
             if job is not None and ancestor is not None:
-                yield from child_job_steps(job, self._workload_of(ancestor))
+                yield from child_job_steps(job, kind, self._workload_of(*ancestor))
             return
         own = self._own_workload(subject, job.uid)
         yield from self._others(subject, own)
-        yield from self._top_job(job, own)
-        for child in self._objects.child_jobs(job.uid):
-            yield from child_job_steps(child, own)
+        yield from self._top_job(job, kind, own)
+        for child, found in self._objects.child_jobs(job.uid):
+            if (kind_of_child := self._objects.kinds.get(child.kind)) is not None:
+                yield from child_job_steps(found, kind_of_child, own)
 
-    def _top_job(self, job: Job, own: Workload | None) -> Iterator[Step]:
-        queue = self.queue_of(job)
+    def _top_job(self, job: AnyJob, kind: JobKind, own: Workload | None) -> Iterator[Step]:
+        queue = self.queue_of(job, kind)
         if own is None and not batch_job.queue_of(job) and self._may_have_default(job):
-            if (patch := batch_job.label_patch(job, queue)) is not None:
+            if kind.run_facts(job).ending is None and job.metadata.deletion_timestamp is None:
                 event = RecordEvent(job, "QueueNameDefaulted", f"Goes to the LocalQueue {queue}, as it names none")
-                yield PatchObject(job, patch, event=event)
+                yield PatchObject(job, batch_job.label_patch(job, queue), event=event)
             return
-        drafting = self._labelled(job.labels, partial(job_draft, job, self._objects.classes, queue))
-        yield from job_steps(job, own, drafting, self._objects.flavors)
+        yield from of_job(job, kind)
+        if own is None and (name := job.labels.get(marks.PREBUILT_WORKLOAD)) is not None:
+            yield from self._prebuilt(job, kind, queue, name)
+            return
+        drafting = self._labelled(job.labels, partial(job_draft, job, self._objects.classes, queue, kind))
+        yield from job_steps(job, own, drafting, self._objects.flavors, kind)
 
-    def _labelled(self, labels: Mapping[str, str], drafting: Drafting) -> Drafting:
+    def _prebuilt(self, job: AnyJob, kind: JobKind, queue: str, name: str) -> Iterator[Step]:
+        """Its workload was made by somebody else: it is waited for, and taken over if it is about these pods."""
+        facts = kind.run_facts(job)
+        if facts.ending is not None or job.metadata.deletion_timestamp is not None:
+            return
+        if not facts.is_suspended:
+            event = RecordEvent(job, "Suspended", "Waits for its workload to be admitted")
+            yield PatchObject(job, kind.suspend_patch(job), event=event)
+            return
+        draft = job_draft(job, self._objects.classes, queue, kind)
+        workload = self._newest(f"{job.namespace}/{name}")
+        yield from taken_over(job, name, workload, draft)
+
+    def _labelled(self, labels: Mapping[str, str], make: Callable[[], WorkloadDraft | DraftProblem]) -> Drafting:
         """The draft with the labels of the job that the configuration wants on workloads too."""
+        drafting = Drafting(make, partial(self._objects.classes.agrees_with, labels))
         keys = self._configuration.integrations.label_keys_to_copy
         copied = {key: labels[key] for key in keys if key in labels}
         return with_labels(drafting, copied) if copied else drafting
 
-    def _ancestor(self, obj: Job | Pod) -> Job | None:
-        """The topmost managed Job above; None if there is none."""
+    def _ancestor(self, obj: AnyJob | Pod) -> tuple[ReconcileKey, AnyJob] | None:
+        """The topmost managed job above; None if there is none."""
         owner = obj.controller if isinstance(obj, Pod) else obj.metadata.controller
-        managed = [job for job in ancestors(self._objects, obj.namespace, owner) if self._is_managed(job)]
+        if owner is None:
+            return None
+        kinds = self._objects.kinds
+        above = ancestors(self._objects, obj.namespace, owner)
+        managed = [
+            (subject, job)
+            for subject, job in above
+            if (kind := kinds.get(subject.kind)) is not None and self._is_managed(job, kind)
+        ]
         return managed[-1] if managed else None
 
-    def _workload_of(self, job: Job) -> Workload | None:
-        return self._own_workload(ReconcileKey(batch_job.KIND, job.key), job.uid)
+    def _workload_of(self, subject: ReconcileKey, job: AnyJob) -> Workload | None:
+        return self._own_workload(subject, job.uid)
 
     def _pods(self, subject: ReconcileKey) -> Iterator[Step]:
         pods = []
         for pod in self._objects.members(subject):
             if (ancestor := self._ancestor(pod)) is not None:
-                yield from child_pod_steps(pod, self._workload_of(ancestor))
+                yield from child_pod_steps(pod, self._workload_of(*ancestor))
             else:
                 pods.append(pod)
         name = subject.key.partition("/")[2] if subject.kind == "Group" else ""
@@ -146,7 +188,7 @@ class Reconciler:
             yield from steps_without_pods(own)
 
     def _unowned(self, subject: ReconcileKey) -> Iterator[Step]:
-        """Nobody runs it, so nobody has pods that would have to go. It may have outlived its job."""
+        """A workload without a job: there are no pods that would have to go. It may have outlived its job."""
         workload = self._newest(subject.key)
         if workload is None:
             return

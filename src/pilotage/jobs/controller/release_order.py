@@ -1,13 +1,13 @@
 """Quota that was given back is given away only when the API server has both in this order.
 
 The engine goes on as if its statuses were written. If the write that takes quota from one workload failed, and the
-write that gives it to another succeeded, the stored statuses would hold more than there is: whoever reads them then,
-after a crash or as a dashboard, finds a quota exceeded. So a reservation is sent only after the releases of the same
-quota tree that came before it are stored. Releases wait for nobody.
+write that gives it to another succeeded, the stored statuses would hold more than there is: a reader then, after a
+crash or as a dashboard, finds a quota exceeded. So a reservation is sent only after the releases of the same quota tree
+that came before it are stored. Releases never wait.
 
 A workload that was evicted and admitted again before anything could be written is both: its old admission has to be
-taken back in a write of its own (`exchanges`), for others may have got that quota, and the API server refuses to put
-one admission in the place of another.
+taken back in a write of its own (`exchanges`), for others may have got that quota, and the API server does not accept
+one admission in place of another.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pilotage.model.kueue import Admission, Workload
 
 
 class ReleaseOrder:
-    """`tree_of` tells which ClusterQueues share quota: the same text for all of a tree."""
+    """`tree_of` says which ClusterQueues share quota: the same text for all of a tree."""
 
     def __init__(self, tree_of: Callable[[str], str]) -> None:
         self._tree_of = tree_of
@@ -46,7 +46,7 @@ class ReleaseOrder:
         return self.rejected(key)
 
     def rejected(self, key: str) -> list[str]:
-        """This status will never be written: nobody waits for it, and what the API server has stays as it is."""
+        """This status will never be written: nothing waits for it, and what the API server has stays as it is."""
         self._waiting.pop(key, None)
         return self._over(key)
 
@@ -68,7 +68,7 @@ class ReleaseOrder:
             return []
         held = held_quota(workload)
         if held == before:
-            # It got back what it had before anybody wrote that it was gone.
+            # It got back what it had before its loss was written.
             return self._over(workload.key)
         self._note_release(workload.key, held)
         return []

@@ -1,7 +1,7 @@
-"""What is kept of workloads that nobody needs any more, and for how long (objectRetentionPolicies).
+"""What is kept of workloads that are not needed any more, and for how long (objectRetentionPolicies).
 
 A finished workload is deleted some time after its end. A workload that was deactivated by the system, not by a user,
-takes its job with it: whoever made that job is not going to activate it again.
+takes its job with it: the creator of that job is not going to activate it again.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 from pilotage.clock import Clock
 from pilotage.jobs.conditions import epoch
 from pilotage.jobs.configuration.kinds import WorkloadRetention
-from pilotage.jobs.controller.objects import Objects, subject_of_workload
+from pilotage.jobs.controller.objects import Objects
 from pilotage.jobs.controller.steps import PatchObject, RecordEvent, RemoveJob, RemovePod, RemoveWorkload
 from pilotage.jobs.controller.workload_facts import condition, is_leaving, is_true, release_patch
 from pilotage.model.kueue import Workload
@@ -88,7 +88,7 @@ def _after(workload: Workload, kind: str, seconds: float | None) -> float | None
 
 def removal(workload: Workload, objects: Objects) -> Iterator[RemoveWorkload | RemoveJob | RemovePod | PatchObject]:
     """Delete a workload whose time is over, or the job that it stands for if that was deactivated."""
-    subject = subject_of_workload(workload)
+    subject = objects.subject_of(workload)
     if is_true(workload, "Finished") or subject is None or subject.kind == "Workload":
         if not is_leaving(workload):
             yield RemoveWorkload(workload)
@@ -97,8 +97,8 @@ def removal(workload: Workload, objects: Objects) -> Iterator[RemoveWorkload | R
         return
     evicted = condition(workload, "Evicted")
     why = f"It was deactivated, and the time for which that is kept is over: {evicted.message if evicted else ''}"
-    if subject.kind == "Job":
-        job = objects.jobs.get(subject.key)
+    if subject.kind in objects.kinds:
+        job = objects.job(subject)
         if job is not None and job.metadata.deletion_timestamp is None:
             yield RemoveJob(job, RecordEvent(job, "Deleted", why))
         return

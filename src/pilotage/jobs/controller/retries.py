@@ -14,7 +14,7 @@ _LONGEST_SECONDS = 60.0
 
 
 class Retries(Generic[ItemT]):
-    """`wake` is called whenever something fails: whoever sleeps until the next look may have to look sooner."""
+    """`wake` is called whenever something fails: a task that sleeps until the next look may have to look sooner."""
 
     def __init__(self, clock: Clock, wake: Callable[[], None]) -> None:
         self._clock = clock
@@ -48,5 +48,5 @@ class Retries(Generic[ItemT]):
         return due
 
     def next_due(self) -> float | None:
-        """In seconds of the monotonic clock: somebody may set the other one."""
+        """In seconds of the monotonic clock: the other one may be set."""
         return min(self._due.values(), default=None)

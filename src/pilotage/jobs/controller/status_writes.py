@@ -36,7 +36,7 @@ _FORBIDDEN = 403
 _REJECTED_FOR_GOOD = frozenset({400, _FORBIDDEN, 422})
 
 
-class StatusNews(Protocol):
+class StatusListener(Protocol):
     """Who wants to know what becomes of statuses."""
 
     def on_written(self, key: str) -> None:
@@ -89,7 +89,7 @@ class StatusWrites:
     engine: JobQueueing
     calls: Calls
     clock: Clock
-    news: StatusNews
+    listener: StatusListener
     retries: Retries[str] = field(init=False)
     _order: ReleaseOrder = field(init=False)
     _pending: dict[str, _Pending] = field(default_factory=dict)
@@ -98,7 +98,7 @@ class StatusWrites:
     _is_over: bool = False
 
     def __post_init__(self) -> None:
-        self.retries = Retries(self.clock, self.news.wake)
+        self.retries = Retries(self.clock, self.listener.wake)
         self._order = ReleaseOrder(self._quota_tree)
 
     def _quota_tree(self, cluster_queue: str) -> str:
@@ -106,7 +106,7 @@ class StatusWrites:
         return self.engine.quota_tree(cluster_queue)
 
     def end(self) -> None:
-        """We lead no more: what is still in the call queue is not written, whoever leads by then."""
+        """We lead no more: what is still in the call queue is not written."""
         self._is_over = True
 
     # --- workloads ---------------------------------------------------------------------------------------------
@@ -156,8 +156,8 @@ class StatusWrites:
         for key in self.retries.take_due():
             pending = self._pending.get(key)
             if pending is None:
-                # It was rejected: whoever finds something missing may try to have it written again.
-                self.news.on_written(key)
+                # It was rejected: what is still missing may be written again.
+                self.listener.on_written(key)
             elif pending.waits_for_newer:
                 self._read(key, pending)
             else:
@@ -180,7 +180,7 @@ class StatusWrites:
     def _is_unseen(self, key: str) -> bool:
         """Whether we have written a version that the watch has yet to bring.
 
-        Until then the engine's workload lacks what was written: whoever compares it with what is to be written would
+        Until then the engine's workload lacks what was written: a comparison with what is to be written would
         write it again, and again as soon as that is done.
         """
         workload = self.engine.workload(key)
@@ -217,7 +217,7 @@ class StatusWrites:
             self._over(attempt, call, outcome)
         except Exception as error:
             self.retries.failed(attempt.key)
-            self.news.on_failed(attempt.key, error)
+            self.listener.on_failed(attempt.key, error)
 
     def _over(self, attempt: _Attempt, call: QueueingStatus, outcome: Outcome) -> None:
         key, pending = attempt.key, self._pending.get(attempt.key)
@@ -235,7 +235,7 @@ class StatusWrites:
                 self._send(key, pending)
             else:
                 del self._pending[key]
-                self.news.on_written(key)
+                self.listener.on_written(key)
         elif pending is not None and is_newest:
             self._failed(key, pending, attempt, outcome.error)
 
@@ -250,7 +250,7 @@ class StatusWrites:
         code = getattr(error, "code", None)
         if is_not_found(error) or self.engine.workload(key) is None:
             del self._pending[key]
-            self.news.on_written(key)
+            self.listener.on_written(key)
             self._let_go(self._order.gone(key))
         elif is_conflict(error):
             if self._versions.get(key, "") != attempt.sent_version:
@@ -259,11 +259,11 @@ class StatusWrites:
                 pending.waits_for_newer = True
                 self.retries.failed(key)
         elif code == _FORBIDDEN and self._order.is_release(key):
-            # Whoever may not write yet may do so later. Until then the quota is not free for others.
-            log.warning("status refused, quota is not given back yet: workload=%s error=%s", key, error)
+            # What may not be written yet may be later. Until then the quota is not free for others.
+            log.warning("status rejected, quota is not given back yet: workload=%s error=%s", key, error)
             self.retries.failed(key)
         elif code in _REJECTED_FOR_GOOD:
-            log.warning("status refused: workload=%s error=%s", key, error)
+            log.warning("status rejected: workload=%s error=%s", key, error)
             del self._pending[key]
             # Nothing is looked at again at once: that would write, and be rejected, without end.
             self.engine.write_rejected(key, str(error), self.retries.failed(key))
@@ -285,7 +285,7 @@ class StatusWrites:
             if call.found is not None and call.found.resource_version == pending.sent_version:
                 self._send(key, pending)
             elif call.found is not None:
-                self.news.on_read(call.found)
+                self.listener.on_read(call.found)
 
         self.calls.submit(call, over)
 

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from pilotage.jobs.adapters.kinds.job_kind import AnyJob
 from pilotage.jobs.adapters.workload_draft import WorkloadDraft
 from pilotage.model.kueue import AdmissionCheck, ClusterQueue, Cohort, LocalQueue, ResourceFlavor, Workload
 from pilotage.model.pod import Pod
-from pilotage.model.workloads import Job
 
-EventSubject = Job | Pod | Workload | ClusterQueue | LocalQueue | Cohort | ResourceFlavor | AdmissionCheck
+EventSubject = AnyJob | Pod | Workload | ClusterQueue | LocalQueue | Cohort | ResourceFlavor | AdmissionCheck
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class RemoveWorkload:
 
 @dataclass(frozen=True, slots=True)
 class RemoveJob:
-    subject: Job
+    subject: AnyJob
     event: RecordEvent | None = None
 
 

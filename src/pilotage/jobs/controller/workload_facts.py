@@ -88,13 +88,9 @@ def followed(owner: EventSubject, workload: Workload, draft: WorkloadDraft) -> I
         yield _change(owner, workload, differences)
 
 
-def priority_followed(
-    owner: EventSubject, labels: Mapping[str, str], workload: Workload, drafting: Drafting
-) -> Iterator[Step]:
-    """Another priority class of a job that runs; others may preempt it then, or it may not be preempted any more."""
-    known = workload.spec.priority_class_ref
-    name = known.name if known is not None and known.kind == "WorkloadPriorityClass" else ""
-    if labels.get(marks.PRIORITY_CLASS, "") == name:
+def priority_followed(owner: EventSubject, workload: Workload, drafting: Drafting) -> Iterator[Step]:
+    """Another priority of a job that runs; others may preempt it then, or it may not be preempted any more."""
+    if drafting.has_priority(workload.spec):
         return
     draft = drafting()
     if isinstance(draft, DraftProblem):
@@ -118,8 +114,10 @@ def _differences(workload: Workload, draft: WorkloadDraft) -> dict[str, Any]:
         differences["podSets"] = wanted["podSets"]
     if spec.queue_name != draft.queue_name:
         differences["queueName"] = draft.queue_name
-    if spec.priority_class_ref != draft.priority.source:
-        # Another class counts; another value of the same class does not.
+    source = draft.priority.source
+    follows_value = source is not None and source.kind == "WorkloadPriorityClass"
+    if spec.priority_class_ref != source or (follows_value and (spec.priority or 0) != draft.priority.value):
+        # Another value of the same PriorityClass of pods does not count: pods keep theirs, too.
         differences["priority"] = draft.priority.value
         differences["priorityClassRef"] = wanted.get("priorityClassRef")
     if spec.maximum_execution_time_seconds != draft.maximum_execution_seconds:

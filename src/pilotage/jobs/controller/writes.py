@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from functools import partial
-from math import inf
 from typing import Final
 
 from pilotage.api.calls import ApiCall, CallSkipped, Outcome, is_conflict, is_not_found
@@ -35,6 +34,7 @@ from pilotage.jobs.controller.steps import (
     RemoveWorkload,
 )
 from pilotage.model import KINDS
+from pilotage.model.custom_jobs import CustomJob
 from pilotage.model.kueue import AdmissionCheck, ClusterQueue, ResourceFlavor, Workload
 from pilotage.model.pod import Pod
 from pilotage.model.workloads import Job
@@ -49,6 +49,8 @@ _PLURALS: Final = {
 
 _CONFLICT_SECONDS: Final = 5.0
 """After a conflict the watch brings a newer version. If it has not done so by then, the write is tried again."""
+_WRITTEN_SECONDS: Final = 120.0
+"""The same after a success: one that changed nothing brings no version, and a watch may lose one."""
 
 Write = PatchObject | CreateWorkload | RemoveWorkload | RemoveJob | RemovePod
 
@@ -75,24 +77,26 @@ class JobWrites:
         self._in_flight: set[str] = set()
         self._outdated: dict[str, tuple[str, float]] = {}
         """uid -> the version that is known not to be the newest any more, and until when that is believed."""
-        self._created: set[str] = set()
-        """Keys of workloads that exist by now although no watch has brought them yet."""
+        self._created: dict[str, float] = {}
+        """Keys of workloads that exist by now although no watch has brought them yet, and until when to wait for it."""
         self._recreations = Recreations(clock)
 
     def seen(self, key: str) -> None:
         """A watch has brought the workload."""
-        self._created.discard(key)
+        self._created.pop(key, None)
 
     def gone(self, uid: str) -> None:
+        """There is no such object any more."""
         self._outdated.pop(uid, None)
 
     def carry_out(self, write: Write, subject: ReconcileKey) -> None:
         place = _place(write)
         if place in self._in_flight:
             return
+        if isinstance(write, RemovePod) and write.subject.is_terminating:
+            return
         if seconds := self._seconds_to_see(write):
-            if seconds < inf:
-                self.retries.later(subject, seconds)
+            self.retries.later(subject, seconds)
             return
         if isinstance(write, CreateWorkload) and (seconds := self._recreations.seconds_to_wait(place)):
             log.info("workload was deleted soon after it was created: key=%s again_in=%.0fs", place, seconds)
@@ -105,18 +109,18 @@ class JobWrites:
     def _seconds_to_see(self, write: Write) -> float:
         """How long to wait for the watch before this is written; 0 if it is based on the newest that is known."""
         if isinstance(write, CreateWorkload):
-            return inf if _place(write) in self._created else 0.0
-        if isinstance(write, RemovePod) and write.subject.is_terminating:
-            return inf
-        version, until = self._outdated.get(write.subject.uid, ("", 0.0))
-        return max(0.0, until - self._clock.monotonic()) if version == write.subject.resource_version else 0.0
+            until = self._created.get(_place(write), 0.0)
+        else:
+            version, until = self._outdated.get(write.subject.uid, ("", 0.0))
+            until = until if version == write.subject.resource_version else 0.0
+        return max(0.0, until - self._clock.monotonic())
 
     def _over(self, write: Write, subject: ReconcileKey, place: str, outcome: Outcome) -> None:
         self._in_flight.discard(place)
         if not outcome.is_as_wanted:
             self._failed(write, subject, outcome.error or CallSkipped(str(outcome.why)))
             return
-        self._note_outdated(write, inf)
+        self._note_outdated(write, self._clock.monotonic() + _WRITTEN_SECONDS)
         if isinstance(write, CreateWorkload):
             self._recreations.created(place)
         self.retries.succeeded(subject)
@@ -126,18 +130,21 @@ class JobWrites:
 
     def _failed(self, write: Write, subject: ReconcileKey, error: Exception) -> None:
         if is_conflict(error) or is_not_found(error):
-            # The watch will tell what has become of the object.
+            # The watch will show what has become of the object.
             self._note_outdated(write, self._clock.monotonic() + _CONFLICT_SECONDS)
             self._on_over(subject)
             return
         log.warning("queueing write failed: subject=%s/%s error=%s", *subject, error)
         if isinstance(write, PatchObject):
             self._events.record(RecordEvent(write.subject, "FailedToChange", str(error), "Warning"))
+        elif isinstance(write, CreateWorkload) and write.event is not None:
+            text = f"The workload could not be created: {error}"
+            self._events.record(RecordEvent(write.event.subject, "ErrWorkloadCompose", text, "Warning"))
         self.retries.failed(subject)
 
     def _note_outdated(self, write: Write, until: float) -> None:
         if isinstance(write, CreateWorkload):
-            self._created.add(_place(write))
+            self._created[_place(write)] = until
         else:
             self._outdated[write.subject.uid] = (write.subject.resource_version, until)
 
@@ -157,7 +164,7 @@ class JobWrites:
                 return WorkloadChange(workload.namespace, workload.name, workload.uid, write.patch)
             case PatchObject(subject=Pod() as pod):
                 return PodRelease(pod, write.patch)
-            case PatchObject(subject=Job() as job):
+            case PatchObject(subject=(Job() | CustomJob()) as job):
                 return JobChange(job, write.patch, write.subresource)
             case PatchObject(subject=kept):
                 return QueueingObjectChange(KINDS[_PLURALS[type(kept)]], kept.name, kept.uid, write.patch)
