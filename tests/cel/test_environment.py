@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pilotage.cel import CelCompileError, CelError, CelType, Environment, Sizes, TooCostly
 from pilotage.cel.cost import MAX_COST, shape_of
 from pilotage.cel.environment import MISSING_FUNCTIONS, MISSING_MACROS
-from pilotage.cel.functions import AUTHORIZER, EVERYBODY, authorizer_library
+from pilotage.cel.functions import ANY_USER, AUTHORIZER, authorizer_library
 from tests.source_tree import ROOT
 
 ENVIRONMENT = Environment({"self": CelType.ANY, "old": CelType.LIST})
@@ -135,16 +135,16 @@ def test_errors_are_in_kubernetes_words(expression: str, problem: str) -> None:
         ("'\ud800' == self.name", "."),
     ],
 )
-def test_what_cannot_be_done_is_refused_by_name_when_compiled(expression: str, problem: str) -> None:
+def test_what_cannot_be_done_is_rejected_by_name_when_compiled(expression: str, problem: str) -> None:
     with pytest.raises(CelCompileError, match=problem):
         ENVIRONMENT.compile(expression)
 
 
-def test_everybody_is_allowed_everything_where_there_is_an_authorizer() -> None:
+def test_everyone_is_allowed_everything_where_there_is_an_authorizer() -> None:
     environment = Environment(
         {"authorizer": AUTHORIZER, "authorizer.requestResource": AUTHORIZER}, authorizer_library()
     )
-    values = environment.bind({"authorizer": EVERYBODY, "authorizer.requestResource": EVERYBODY})
+    values = environment.bind({"authorizer": ANY_USER, "authorizer.requestResource": ANY_USER})
     for expression in (
         "authorizer.group('apps').resource('deployments').subresource('status').namespace('n').name('x')"
         ".check('update').allowed()",
@@ -164,7 +164,7 @@ def cost(expression: str, self: Any) -> int:
     return ENVIRONMENT.compile(expression).cost(sizes, MAX_COST)
 
 
-def test_what_an_evaluation_may_cost_is_told_by_the_sizes_of_its_values() -> None:
+def test_what_an_evaluation_may_cost_is_reported_by_the_sizes_of_its_values() -> None:
     pairs = "self.items.all(a, self.items.all(b, a.name != b.name || a.name == b.name))"
     few, many = ({"items": [{"name": f"n{at}", "text": 200 * "x"} for at in range(count)]} for count in (16, 2_000))
     assert cost(pairs, few) < 30_000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import pytest
@@ -65,6 +66,20 @@ def test_values_of_which_the_same_is_read_have_the_same_digest() -> None:
     assert reads.digest({"self": {**VALUE, "size": True}}) != reads.digest({"self": {**VALUE, "size": 1}})
 
 
+def test_of_parts_that_are_only_compared_a_digest_has_no_more_than_that_they_are_the_same() -> None:
+    reads = ENVIRONMENT.compile("self.ports == old.ports || self.size == 1").reads
+    moved = {**VALUE, "ports": [{"port": 1}]}
+    assert reads.digest({"self": VALUE, "old": VALUE}) == reads.digest({"self": moved, "old": moved})
+    assert reads.digest({"self": VALUE, "old": moved}) != reads.digest({"self": moved, "old": moved})
+    assert reads.digest({"self": VALUE, "old": moved}) != reads.digest({"self": moved, "old": VALUE})
+    without = {"name": "a", "size": 3}
+    assert reads.digest({"self": without, "old": without}) != reads.digest({"self": VALUE, "old": VALUE})
+    true, one = {"ports": True, "size": 3}, {"ports": 1, "size": 3}
+    assert reads.digest({"self": true, "old": one}) != reads.digest({"self": one, "old": one})
+    read_too = ENVIRONMENT.compile("self.ports == old.ports && self.ports.all(p, p.port > 1)").reads
+    assert read_too.digest({"self": VALUE, "old": VALUE}) != read_too.digest({"self": moved, "old": moved})
+
+
 SCALARS = st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from(["a", "", "http"]) | st.floats(0, 1)
 NAMES = st.sampled_from(["a", "b", "c"])
 VALUES = st.recursive(
@@ -82,6 +97,8 @@ EXPRESSIONS = [
     "type(self.a) == map ? self.a.b == 'a' : self.a == 1",
     "self.?a.b.orValue(1) == 1 && self.b.c in self.c",
     "self.a > self.b.a && self.a.c == 0.5",
+    "self.a == old.a && self.b != old.b",
+    "self == old || self.a == self.b && has(self.c)",
 ]
 
 
@@ -98,3 +115,17 @@ def test_with_what_is_read_alone_the_result_is_the_same(value: Any, old: Any, ex
 
     variables = {"self": value, "old": old}
     assert outcome(program.reads.cut(variables)) == outcome(variables)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(VALUES, min_size=2, max_size=3), st.sampled_from(EXPRESSIONS))
+def test_values_with_the_same_digest_have_the_same_result(values: list[Any], expression: str) -> None:
+    program = ENVIRONMENT.compile(expression)
+    results: dict[bytes, Any] = {}
+    for value, old in product(values, repeat=2):
+        variables = {"self": value, "old": old}
+        try:
+            result = program.evaluate(ENVIRONMENT.bind(variables))
+        except CelError as error:
+            result = str(error)
+        assert results.setdefault(program.reads.digest(variables), result) == result

@@ -28,6 +28,18 @@ PLAIN = KubeletSettings(start_jitter_seconds=0.0)
 RESOURCES = {
     "Deployment": "deployments.apps",
     "ReplicaSet": "replicasets.apps",
+    "ReplicationController": "replicationcontrollers",
+    "StatefulSet": "statefulsets.apps",
+    "DaemonSet": "daemonsets.apps",
+    "ControllerRevision": "controllerrevisions.apps",
+    "CronJob": "cronjobs.batch",
+    "Service": "services",
+    "Endpoints": "endpoints",
+    "EndpointSlice": "endpointslices.discovery.k8s.io",
+    "ServiceAccount": "serviceaccounts",
+    "Secret": "secrets",
+    "ResourceQuota": "resourcequotas",
+    "Lease": "leases.coordination.k8s.io",
     "Job": "jobs.batch",
     "PodDisruptionBudget": "poddisruptionbudgets.policy",
     "StorageClass": "storageclasses.storage.k8s.io",
@@ -35,6 +47,8 @@ RESOURCES = {
     "PersistentVolumeClaim": "persistentvolumeclaims",
     "ResourceClaim": "resourceclaims.resource.k8s.io",
     "ResourceClaimTemplate": "resourceclaimtemplates.resource.k8s.io",
+    "PodGroup": "podgroups.scheduling.k8s.io",
+    "Workload": "workloads.scheduling.k8s.io",
     "ConfigMap": "configmaps",
     "Namespace": "namespaces",
     "Node": "nodes",
@@ -87,6 +101,7 @@ class LivingCluster:
             self.api, self.clock, random.Random(2), controllers=controllers, kubelet=kubelet, most_pods=most_pods
         )
         self.life.start()
+        self.life.step()  # what every namespace has is there
         for node in make_nodes(nodes):
             self.create(node)
 
@@ -138,7 +153,9 @@ class LivingCluster:
         return [pod for pod in pods if app is None or pod["metadata"]["labels"].get("app") == app]
 
     def names(self, kind: str) -> list[str]:
-        return [obj["metadata"]["name"] for obj in self.all(kind)]
+        """Without those that every namespace has."""
+        names = [obj["metadata"]["name"] for obj in self.all(kind)]
+        return [name for name in names if name != "kube-root-ca.crt"]
 
     def status(self, kind: str, name: str) -> Object:
         status: Object = self.get(kind, name)["status"]
@@ -157,6 +174,21 @@ def pod(name: str, *, node: str | None = None, annotations: Mapping[str, str] | 
         "metadata": {"name": name, "labels": {"app": name}, "annotations": _prefixed(annotations)},
         "spec": {"containers": [{"name": "c", "image": "i"}], **({"nodeName": node} if node else {}), **spec},
     }
+
+
+def pod_group(name: str, min_count: int = 0, **spec: Any) -> Object:
+    """A gang, or without a count a basic group."""
+    policy: Object = {"gang": {"minCount": min_count}} if min_count else {"basic": {}}
+    return {
+        "apiVersion": "scheduling.k8s.io/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {"name": name},
+        "spec": {"schedulingPolicy": policy, **spec},
+    }
+
+
+def member(name: str, group: str, **spec: Any) -> Object:
+    return pod(name, schedulingGroup={"podGroupName": group}, **spec)
 
 
 def template(app: str, annotations: Mapping[str, str] | None = None, image: str = "i", **spec: Any) -> Object:
@@ -180,6 +212,16 @@ def deployment(name: str, replicas: int = 1, *, annotations: Mapping[str, str] |
 
 def replica_set(name: str, replicas: int = 1, *, annotations: Mapping[str, str] | None = None, **spec: Any) -> Object:
     return {**deployment(name, replicas, annotations=annotations, **spec), "kind": "ReplicaSet"}
+
+
+def stateful_set(name: str, replicas: int = 1, **spec: Any) -> Object:
+    return {**deployment(name, replicas, serviceName=name, **spec), "kind": "StatefulSet"}
+
+
+def daemon_set(name: str, **spec: Any) -> Object:
+    obj = {**deployment(name, **spec), "kind": "DaemonSet"}
+    del obj["spec"]["replicas"]
+    return obj
 
 
 def job(name: str, *, annotations: Mapping[str, str] | None = None, restart: str = "Never", **spec: Any) -> Object:

@@ -12,7 +12,7 @@ from pilotage.clock import SystemClock
 from pilotage.kube.http_transport import HttpTransport
 from pilotage.kube.kubeconfig import load_connection
 from pilotage.rng import seeded
-from pilotage.sandbox.embedded import DEFAULT_NODES, EmbeddedCluster, EmbeddedOptions, KubeconfigPathError
+from pilotage.sandbox.embedded import DEFAULT_NODES, EmbeddedCluster, EmbeddedOptions, OutputPathError
 from pilotage.sandbox.http.asgi import PortInUse
 from pilotage.sandbox.life.kubelet import KubeletSettings
 from pilotage.sandbox.life.node_templates import TemplateError
@@ -83,7 +83,7 @@ async def test_pods_of_manifests_come_to_life(tmp_path: Path) -> None:
             await SystemClock().sleep(0.01)
 
 
-async def test_nobody_acts_in_a_sandbox_without_life(tmp_path: Path) -> None:
+async def test_no_one_acts_in_a_sandbox_without_life(tmp_path: Path) -> None:
     kubelet = KubeletSettings(start_seconds=0.0, start_jitter_seconds=0.0)
     manifests = [write(tmp_path / "pod.yaml", POD)]
     options = EmbeddedOptions(port=None, manifests=manifests, kubelet=kubelet, is_alive=False)
@@ -107,7 +107,7 @@ async def test_a_restart_finds_everything_and_doubles_nothing(tmp_path: Path) ->
         assert names(cluster, "storageclasses.storage.k8s.io") == []
 
 
-async def test_a_restart_does_not_bring_back_nodes_that_nobody_asked_for(tmp_path: Path) -> None:
+async def test_a_restart_does_not_bring_back_nodes_that_no_one_asked_for(tmp_path: Path) -> None:
     options = EmbeddedOptions(port=None, data_dir=tmp_path / "data", is_alive=False)
     async with running(options) as cluster:
         cluster.api.delete("nodes", "", "node-00003")
@@ -115,7 +115,7 @@ async def test_a_restart_does_not_bring_back_nodes_that_nobody_asked_for(tmp_pat
         assert names(cluster, "nodes") == ["node-00001", "node-00002"]
 
 
-async def test_a_refused_manifest_leaves_nothing_in_the_data_directory(tmp_path: Path) -> None:
+async def test_a_rejected_manifest_leaves_nothing_in_the_data_directory(tmp_path: Path) -> None:
     bad = {**POD, "metadata": {"name": "b"}, "spec": {"containers": []}}
     file = write(tmp_path / "two.yaml", POD, bad)
     data_dir = tmp_path / "data"
@@ -153,7 +153,7 @@ async def test_templates_share_the_number_of_nodes(tmp_path: Path) -> None:
         assert names(cluster, "nodes") == ["big-1", "big-2", "small-1", "small-2", "small-3"]
 
 
-async def test_a_port_in_use_is_told_as_such(tmp_path: Path) -> None:
+async def test_a_port_in_use_is_reported_as_such(tmp_path: Path) -> None:
     async with running(EmbeddedOptions(nodes=0)) as cluster:
         port = int(str(cluster.url).rpartition(":")[2])
         with pytest.raises(PortInUse, match=str(port)):
@@ -161,7 +161,7 @@ async def test_a_port_in_use_is_told_as_such(tmp_path: Path) -> None:
                 raise AssertionError("must not come up")
 
 
-async def test_a_data_directory_in_use_is_told_as_such(tmp_path: Path) -> None:
+async def test_a_data_directory_in_use_is_reported_as_such(tmp_path: Path) -> None:
     options = EmbeddedOptions(port=None, nodes=0, data_dir=tmp_path)
     async with running(options):
         with pytest.raises(DataDirError, match="is in use by process"):
@@ -169,13 +169,13 @@ async def test_a_data_directory_in_use_is_told_as_such(tmp_path: Path) -> None:
                 raise AssertionError("must not come up")
 
 
-async def test_a_kubeconfig_that_cannot_be_written_is_told_as_such(tmp_path: Path) -> None:
-    with pytest.raises(KubeconfigPathError, match="cannot be written"):
+async def test_a_kubeconfig_that_cannot_be_written_is_reported_as_such(tmp_path: Path) -> None:
+    with pytest.raises(OutputPathError, match="cannot be written"):
         async with running(EmbeddedOptions(nodes=0, kubeconfig=tmp_path)):
             raise AssertionError("must not come up")
 
 
-async def test_a_wrong_template_is_told_before_anything_is_opened(tmp_path: Path) -> None:
+async def test_a_wrong_template_is_reported_before_anything_is_opened(tmp_path: Path) -> None:
     template = write(tmp_path / "t.yaml", {"kind": "Pod"})
     with pytest.raises(TemplateError, match=r"t.yaml: document 1: kind"):
         async with running(EmbeddedOptions(node_templates=[template], data_dir=tmp_path / "data")):

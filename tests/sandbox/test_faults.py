@@ -61,7 +61,7 @@ def test_a_rule_is_read(text: str, rule: FaultRule) -> None:
         ("500,times=x", "times=x: invalid literal"),
     ],
 )
-def test_a_rule_that_makes_no_sense_is_refused_with_the_way_out(text: str, problem: str) -> None:
+def test_a_rule_that_makes_no_sense_is_rejected_with_the_way_out(text: str, problem: str) -> None:
     with pytest.raises(FaultError) as error:
         parse_fault(text)
     assert problem in str(error.value)
@@ -164,6 +164,6 @@ async def test_a_client_sees_the_fault_once_and_the_server_knows_whether_it_was_
         await client.close()
 
 
-def test_the_command_refuses_a_fault_that_makes_no_sense(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_rejects_a_fault_that_makes_no_sense(capsys: pytest.CaptureFixture[str]) -> None:
     assert call(["sandbox", "--fault", "418"]) == ExitCode.BAD_INPUT
     assert 'no such fault "418"; there are: latency' in capsys.readouterr().err

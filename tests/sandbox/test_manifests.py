@@ -68,7 +68,7 @@ def test_what_is_no_object_is_named(tmp_path: Path, text: str, problem: str) -> 
     assert told.startswith(f"{file}: ") and problem in told
 
 
-def test_every_problem_of_every_file_is_told_at_once(tmp_path: Path) -> None:
+def test_every_problem_of_every_file_is_reported_at_once(tmp_path: Path) -> None:
     first = write(tmp_path / "first.yaml", "kind: Pod\n---\nkind: Pod")
     missing = tmp_path / "missing.yaml"
     empty = tmp_path / "empty"

@@ -85,18 +85,18 @@ def test_a_kind_may_be_defined_next_to_its_objects(api: Api) -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_a_refusal_names_file_object_and_field(api: Api, wrong: Manifest, problem: str) -> None:
+def test_a_rejection_names_file_object_and_field(api: Api, wrong: Manifest, problem: str) -> None:
     (told,) = problems(api, wrong)
     assert told.startswith("w.yaml: document 1: ")
     assert problem in told
     assert "\n" not in told
 
 
-def test_one_refused_object_does_not_hide_the_next(api: Api) -> None:
+def test_one_rejected_object_does_not_hide_the_next(api: Api) -> None:
     assert len(problems(api, pod("a", cpu="-1"), pod("b"), pod("c", cpu="x"))) == 2
 
 
-def test_an_object_that_is_defined_twice_is_refused(api: Api) -> None:
+def test_an_object_that_is_defined_twice_is_rejected(api: Api) -> None:
     (told,) = problems(api, pod("a"), Manifest("other.yaml: document 3", pod("a").obj))
     assert told == "other.yaml: document 3: Pod default/a: is defined in w.yaml: document 1 already"
 

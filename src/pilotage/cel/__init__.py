@@ -6,12 +6,13 @@
 
 Only this package imports the CEL library. Things that the library does differently and that are put right here: an
 error comes back as a value, not as an exception; and no limit on what an evaluation may cost but the number of turns of
-its loops, so expressions that could cost too much are refused (`cost.py`). What Kubernetes adds to the language is in
-`functions.py`; what is missing is refused when an expression is compiled, by name.
+its loops, so expressions that could cost too much are rejected (`cost.py`). What Kubernetes adds to the language is in
+`functions.py`; what is missing is rejected when an expression is compiled, by name.
 """
 
 from pilotage.cel.cost import MOST_FOR_OBJECT, Sizes, TooCostly, ValueShape
 from pilotage.cel.environment import CelCompileError, CelError, CelType, Environment, Program, Values
+from pilotage.cel.reads import ReadParts
 
 __all__ = [
     "MOST_FOR_OBJECT",
@@ -20,6 +21,7 @@ __all__ = [
     "CelType",
     "Environment",
     "Program",
+    "ReadParts",
     "Sizes",
     "TooCostly",
     "ValueShape",

@@ -107,19 +107,23 @@ class Sizes:
         while waiting:
             part: Any = waiting.pop()
             kind = type(part)
-            weight += 1
             if kind is str or kind is bytes:
                 length = len(part) if part.isascii() else 4 * len(part)
-                weight += length // _CHARACTERS
-                longest = max(longest, length)
+                weight += 1 + length // _CHARACTERS
+                if length > longest:
+                    longest = length
             elif kind is dict or kind is list:
-                weight += 2 * len(part)
-                most_items = max(most_items, len(part))
+                count = len(part)
+                weight += 1 + 2 * count
+                if count > most_items:
+                    most_items = count
                 waiting += part
                 if kind is dict:
                     waiting += part.values()
-            elif kind is not bool and (kind is not int or not -_INT64 <= part < _INT64):
-                self.is_ordinary = False
+            else:
+                weight += 1
+                if kind is not bool and (kind is not int or not -_INT64 <= part < _INT64):
+                    self.is_ordinary = False
         return ValueShape(_rounded(max(longest, most_items)), _rounded(weight), most_items=_rounded(most_items))
 
 

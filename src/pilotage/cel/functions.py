@@ -15,7 +15,7 @@ VERSION = cel.Type.List(cel.Type.STRING)
 # One map with texts looks like another to the type checker: which it is, is checked when it is used.
 _ADDRESS = _BLOCK = _URL = QUANTITY
 AUTHORIZER = QUANTITY
-EVERYBODY = {"requestResource": ""}
+ANY_USER = {"requestResource": ""}
 """The value of an authorizer."""
 _BOOL, _INT, _STRING, _DOUBLE = cel.Type.BOOL, cel.Type.INT, cel.Type.STRING, cel.Type.DOUBLE
 _LIST = cel.Type.List(cel.Type.DYN)
@@ -46,6 +46,7 @@ def _overloads() -> Iterator[Overload]:
     yield from _url_library()
     yield from _address_library()
     yield from _block_library()
+    yield "jsonpatch.escapeKey", [_STRING], _STRING, lambda key: key.replace("~", "~0").replace("/", "~1"), False
 
 
 def _quantity_library() -> Iterator[Overload]:
@@ -80,7 +81,7 @@ def _version_library() -> Iterator[Overload]:
 
 def _list_library() -> Iterator[Overload]:
     yield "isSorted", [_LIST], _BOOL, _is_sorted, True
-    # Overloads are told apart by the kind of value alone, so lists of all elements share one.
+    # Overloads differ by the kind of value alone, so lists of all elements share one.
     yield "sum", [_LIST], cel.Type.DYN, sum, True
     yield "min", [_LIST], cel.Type.DYN, min, True
     yield "max", [_LIST], cel.Type.DYN, max, True
@@ -145,7 +146,7 @@ def _block_library() -> Iterator[Overload]:
 
 
 def authorizer_library() -> Iterator[Overload]:
-    """For a server at which everybody may do everything: who asks is a map that says nothing, as is what is decided."""
+    """For a server where every user may do everything: who asks is a map that says nothing, as is what is decided."""
     for name in ("path", "group", "resource", "subresource", "namespace", "name", "fieldSelector", "labelSelector"):
         yield name, [AUTHORIZER, _STRING], AUTHORIZER, _same, True
     yield "serviceAccount", [AUTHORIZER, _STRING, _STRING], AUTHORIZER, _same, True

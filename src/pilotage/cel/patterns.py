@@ -14,7 +14,7 @@ _KEPT: Final = 256
 
 
 class BadPattern(ValueError):
-    """A regular expression that RE2 refuses."""
+    """A regular expression that RE2 rejects."""
 
 
 @lru_cache(maxsize=_KEPT)

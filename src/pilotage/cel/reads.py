@@ -8,6 +8,9 @@ The result of the expression is the same, errors included. What is left is small
 that differ only in what is not read become equal. Fields are followed through `x.f`, `x['f']`, `has(x.f)`, `size(x)`,
 `cel.bind()` and the loops of macros; a value that goes anywhere else counts as read as a whole. For what is read there
 is a type, to which msgspec converts the values.
+
+Of two parts that are only compared with each other (`self.parts == oldSelf.parts`), a digest has no more than that they
+are the same, if they are, or that both are absent.
 """
 
 from __future__ import annotations
@@ -27,51 +30,86 @@ class _Empty(msgspec.Struct, frozen=True, gc=False):
 
 
 _TYPE_ONLY: Final[Any] = _Empty | list[Any] | str | int | float | bool | None
+_ABSENT: Final = object()
 
 
 class ReadParts:
-    """What one expression reads."""
+    """What one expression reads, or several."""
 
-    __slots__ = ("_type",)
+    __slots__ = ("_compared", "_type", "_type_if_same")
 
-    def __init__(self, tree: Node) -> None:
-        reading = _Reading()
-        reading.read(tree, {})
+    def __init__(self, *trees: Node) -> None:
+        whole, partly = _Reading(), _Reading(compares=True)
+        for tree in trees:
+            whole.read(tree, {})
+            partly.read(tree, {})
         # All variables in one: msgspec looks at a struct's fields once, at any other type whenever it is used.
-        self._type = reading.variables.struct()
+        self._type = whole.variables.struct()
+        self._type_if_same = partly.variables.struct()
+        self._compared = tuple(dict.fromkeys(partly.compared))
 
     def digest(self, values: Mapping[str, Any]) -> bytes:
         """The same for values of which the expression reads the same."""
-        return _encode(self._cut(values))
+        if self._compared:
+            alike = [_likeness(_found(values, one), _found(values, other)) for one, other in self._compared]
+            if "" not in alike:
+                return "".join(alike).encode() + _encode(_cut(values, self._type_if_same))
+        return _encode(_cut(values, self._type))
 
     def cut(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """The values without what is not read."""
-        cut: dict[str, Any] = msgspec.to_builtins(self._cut(values))
+        cut: dict[str, Any] = msgspec.to_builtins(_cut(values, self._type))
         return cut
 
-    def _cut(self, values: Mapping[str, Any]) -> Any:
-        try:
-            return msgspec.convert(values, self._type)
-        except (msgspec.ValidationError, RecursionError):
-            # They have another form than the expression expects; it sees all of them, and fails as it would.
-            return values
+
+def _cut(values: Mapping[str, Any], type_: Any) -> Any:
+    try:
+        return msgspec.convert(values, type_)
+    except (msgspec.ValidationError, RecursionError):
+        # They have another form than the expression expects; it sees all of them, and fails as it would.
+        return values
+
+
+def _found(values: Mapping[str, Any], path: tuple[str, ...]) -> Any:
+    """The value at a path."""
+    value: Any = values
+    for name in path:
+        value = value.get(name, _ABSENT) if isinstance(value, dict) else _ABSENT
+    return value
+
+
+def _likeness(value: Any, other: Any) -> str:
+    """Whether both are absent, or equal and of the same types (to Python 1 is True); "" if neither."""
+    if value is other:
+        return "-" if value is _ABSENT else "="
+    return "=" if value == other and _encode(value) == _encode(other) else ""
 
 
 class _Part:
     """What is read of one value."""
 
-    def __init__(self) -> None:
+    def __init__(self, path: tuple[str, ...] | None = None) -> None:
+        self.path = path
+        """Where it is; None within a list."""
         self.is_whole = False
+        self.is_compared = False
         self._fields: dict[str, _Part] = {}
         self._items: _Part | None = None
 
     def field(self, name: str) -> _Part:
-        return self._fields.setdefault(name, _Part())
+        if name not in self._fields:
+            self._fields[name] = _Part(None if self.path is None else (*self.path, name))
+        return self._fields[name]
 
     def items(self) -> _Part:
         if self._items is None:
             self._items = _Part()
         return self._items
+
+    @property
+    def is_read(self) -> bool:
+        """More than in a comparison, which is known to be one of a value with itself."""
+        return self.is_whole or not self.is_compared or bool(self._fields) or self._items is not None
 
     def type(self) -> Any:
         if self.is_whole or (self._fields and self._items is not None):
@@ -85,17 +123,19 @@ class _Part:
 
     def struct(self) -> Any:
         """The type of an object of which no more than the fields is read."""
-        fields = [
-            (f"f{at}", part.type() | msgspec.UnsetType, msgspec.UNSET) for at, part in enumerate(self._fields.values())
-        ]
-        rename = {f"f{at}": name for at, name in enumerate(self._fields)}
+        read = {name: part for name, part in self._fields.items() if part.is_read}
+        fields = [(f"f{at}", part.type() | msgspec.UnsetType, msgspec.UNSET) for at, part in enumerate(read.values())]
+        rename = {f"f{at}": name for at, name in enumerate(read)}
         return msgspec.defstruct("Part", fields, rename=rename, frozen=True, gc=False)
 
 
 class _Reading:
-    def __init__(self) -> None:
-        self.variables = _Part()
+    def __init__(self, *, compares: bool = False) -> None:
+        self.variables = _Part(())
         """All of them, as fields of one object."""
+        self.compared: list[tuple[tuple[str, ...], tuple[str, ...]]] = []
+        """The paths of parts that are compared with each other, if those do not count as read."""
+        self._compares = compares
 
     def read(self, node: Node, scope: Mapping[str, _Part | None]) -> None:
         """All of the value of this node is read."""
@@ -124,9 +164,20 @@ class _Reading:
                 part = self._refer(operand, scope)
                 if part is not None:
                     part.items()
+            case Call("_==_" | "_!=_", (left, right)):
+                self._compare(self._refer(left, scope), self._refer(right, scope))
             case Call(_, args):
                 self._read_all(args, scope)
         return None
+
+    def _compare(self, left: _Part | None, right: _Part | None) -> None:
+        parts = [part for part in (left, right) if part is not None]
+        paths = [part.path for part in parts if part.path is not None]
+        if self._compares and len(paths) == 2:
+            self.compared.append((paths[0], paths[1]))
+        for part in parts:
+            part.is_compared = part.is_compared or (self._compares and len(paths) == 2)
+            part.is_whole = part.is_whole or not self._compares or len(paths) != 2
 
     def _read_all(self, nodes: tuple[Node, ...], scope: Mapping[str, _Part | None]) -> None:
         for node in nodes:

@@ -2,7 +2,7 @@
 
 Objects are plain dicts in JSON shape. Resources are named as in the store (`pods`, `deployments.apps`); the namespace
 of a cluster-scoped resource is "". Every verb is synchronous, runs defaulting, admission and validation as the API
-server would, and raises `ApiError` when it refuses. A returned dict is the caller's own: changing it changes nothing
+server would, and raises `ApiError` when it rejects. A returned dict is the caller's own: changing it changes nothing
 in the store. An object that is handed in is taken over.
 """
 
@@ -32,14 +32,21 @@ class Api:
     """The object-level API of one sandbox. The store may have content; the system's namespaces are made if missing."""
 
     def __init__(
-        self, store: Store, *, clock: Clock, rng: random.Random, registry: ResourceRegistry | None = None
+        self,
+        store: Store,
+        *,
+        clock: Clock,
+        rng: random.Random,
+        registry: ResourceRegistry | None = None,
+        queued: frozenset[str] = frozenset(),
     ) -> None:
+        """`queued`: the integrations whose objects wait for their queue (`model.queue_admission`)."""
         self.store = store
         self.clock = clock
         self.rng = rng
         self.registry = registry or builtin_registry()
         follow_definitions(store, self.registry)
-        self.verbs = Verbs(Backend(store, self.registry, clock, rng))
+        self.verbs = Verbs(Backend(store, self.registry, clock, rng, queued))
         self._make_namespaces()
 
     def get(self, resource: str, namespace: str, name: str) -> Object:

@@ -1,4 +1,4 @@
-"""What the API server says when it refuses: one exception that renders as a `metav1.Status`.
+"""What the API server says when it rejects: one exception that renders as a `metav1.Status`.
 
 kubectl and client libraries show these messages to people and branch on `reason` and `code`, so both are those of the
 Kubernetes API server. Code raises an `ApiError` made by one of the constructors below; the HTTP layer turns it into
@@ -64,7 +64,7 @@ class FieldError:
 
 
 class ApiError(Exception):
-    """A request refused, as the API server would refuse it."""
+    """A request rejected, as the API server would reject it."""
 
     def __init__(
         self,

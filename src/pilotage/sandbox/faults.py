@@ -1,9 +1,9 @@
-"""An API server that misbehaves as it is told: slow, overloaded, or gone in the middle of a request.
+"""An API server that misbehaves on request: slow, overloaded, or gone in the middle of a request.
 
     latency=20ms      the request is taken in that much later
     slow=2s           the request is done at once, its answer comes that much later
-    409, 500, 503     refused, nothing is done
-    429=3s            refused, with a Retry-After of that long (1 s without a time)
+    409, 500, 503     rejected, nothing is done
+    429=3s            rejected, with a Retry-After of that long (1 s without a time)
     reset-before      the connection breaks before anything is done
     reset-after       it is done, and the connection breaks before the answer
 
@@ -165,7 +165,7 @@ class Faults:
             elif rule.kind is FaultKind.RESET_BEFORE:
                 raise ConnectionReset
             elif rule.kind in _REASONS:
-                return error_response(_refusal(rule))
+                return error_response(_rejection(rule))
         answer = await respond(request)
         for rule in struck:
             if rule.kind is FaultKind.SLOW:
@@ -197,7 +197,7 @@ def _is_open(rule: FaultRule, age: float) -> bool:
     return age >= rule.begin_seconds and (not rule.last_seconds or age < rule.begin_seconds + rule.last_seconds)
 
 
-def _refusal(rule: FaultRule) -> ApiError:
+def _rejection(rule: FaultRule) -> ApiError:
     retry_after = round(rule.seconds or _DEFAULT_RETRY_AFTER) if rule.kind is FaultKind.THROTTLE else None
     return ApiError(int(rule.kind), _REASONS[rule.kind], f"a fault was asked for: {rule.kind}", retry_after=retry_after)
 

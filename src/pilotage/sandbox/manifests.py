@@ -2,7 +2,7 @@
 
 A path is a file (YAML with any number of documents, or JSON) or a directory, of which the .yaml, .yml and .json files
 are taken in order of their names, without going deeper. A document of kind List stands for its items. All problems of
-all files are collected, so that one run tells everything that is to be fixed; each names file, document and field.
+all files are collected, so that one run shows everything that is to be fixed; each names file, document and field.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ async def test_stopping_ends_the_watches(server: ApiServer) -> None:
         assert await watch.read() == b""
 
 
-async def test_a_body_that_is_too_long_is_refused_and_the_server_goes_on(server: ApiServer) -> None:
+async def test_a_body_that_is_too_long_is_rejected_and_the_server_goes_on(server: ApiServer) -> None:
     async def in_pieces() -> AsyncIterator[bytes]:
         for _ in range(50):
             yield b"x" * 100_000
@@ -102,7 +102,7 @@ async def test_a_body_that_is_too_long_is_refused_and_the_server_goes_on(server:
             assert answer.status == 201
 
 
-async def test_garbage_on_the_line_harms_nobody(server: ApiServer) -> None:
+async def test_garbage_on_the_line_harms_no_one(server: ApiServer) -> None:
     async with serve(server) as serving, aiohttp.ClientSession(serving.url, headers=TOKEN) as client:
         reader, writer = await asyncio.open_connection("127.0.0.1", serving.port)
         writer.write(b"\x00\xffnonsense\r\n\r\n")

@@ -175,7 +175,7 @@ async def test_a_client_that_leaves_while_its_watch_waits_for_the_disk_leaves_no
     assert len(served.world.server.watches) == 0
 
 
-async def test_what_controllers_lost_is_taken_back_although_nobody_asks(served: Served) -> None:
+async def test_what_controllers_lost_is_taken_back_although_no_one_asks(served: Served) -> None:
     world = served.world
     served.disk.fail()
     world.api.create("configmaps", "default", config_map("by-a-controller"))

@@ -50,12 +50,12 @@ def head(*headers: str, path: str = MAPS) -> bytes:
 
 
 @pytest.mark.parametrize("header", ["Impersonate-User", "impersonate-group", "Impersonate-Uid", "Impersonate-Extra-x"])
-async def test_nobody_acts_as_another(server: ApiServer, header: str) -> None:
+async def test_no_one_acts_as_another(server: ApiServer, header: str) -> None:
     async with serve(server) as serving, aiohttp.ClientSession(serving.url, headers=TOKEN) as client:
         async with client.get(MAPS, headers={header: "system:masters"}) as answer:
             told = await answer.json()
             assert (answer.status, told["kind"], told["reason"]) == (403, "Status", "Forbidden")
-            assert "lets nobody act as another" in told["message"] and "--as" in told["message"]
+            assert "lets no one act as another" in told["message"] and "--as" in told["message"]
         async with client.get(MAPS) as answer:
             assert answer.status == 200
 
@@ -111,7 +111,7 @@ async def test_a_head_may_be_as_large_as_a_client_needs(server: ApiServer) -> No
         pytest.param(head(path="/" + "a" * 140_000), id="path"),
     ],
 )
-async def test_a_head_that_is_too_large_is_refused_before_the_token_is_looked_at(
+async def test_a_head_that_is_too_large_is_rejected_before_the_token_is_looked_at(
     server: ApiServer, request_head: bytes
 ) -> None:
     async with serve(server) as serving:
@@ -154,7 +154,7 @@ async def test_what_is_not_http_is_answered_with_400(server: ApiServer) -> None:
         assert (code, told["status"]) == (400, "Failure")
 
 
-async def test_a_body_beyond_the_limit_of_the_api_server_is_refused(server: ApiServer) -> None:
+async def test_a_body_beyond_the_limit_of_the_api_server_is_rejected(server: ApiServer) -> None:
     async with (
         serve(server) as serving,
         aiohttp.ClientSession(serving.url, headers=TOKEN) as client,

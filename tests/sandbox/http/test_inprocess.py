@@ -28,7 +28,7 @@ async def test_requests_need_no_token(world: World, transport: Transport) -> Non
     assert json.loads(listed.body)["items"] == []
 
 
-async def test_refusals_are_answers(transport: Transport) -> None:
+async def test_rejections_are_answers(transport: Transport) -> None:
     answer = await transport.request("GET", f"{MAPS}/missing")
     assert answer.status == 404 and json.loads(answer.body)["reason"] == "NotFound"
 
@@ -48,7 +48,7 @@ async def test_a_stream_yields_what_happens_and_is_closed_on_leaving(world: Worl
     assert len(world.server.watches) == 0
 
 
-async def test_a_stream_that_is_refused_says_why(transport: Transport) -> None:
+async def test_a_stream_that_is_rejected_says_why(transport: Transport) -> None:
     with pytest.raises(StreamRefused) as refused:
         async with transport.stream("/api/v1/nothings", {"watch": "1"}):
             pass

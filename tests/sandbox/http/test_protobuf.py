@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from pilotage.sandbox.errors import ApiError
 from pilotage.sandbox.http.protobuf import MEDIA_TYPE, decode_protobuf
+from pilotage.sandbox.kinds.builtin_groups import KUEUE_GROUP
+from pilotage.sandbox.kinds.builtin_kinds import builtin_registry
 from tests.sandbox.api_world import World
 
 
@@ -102,6 +104,62 @@ def test_delete_options_are_read_too() -> None:
     assert status["code"] == 409
 
 
+def test_every_built_in_kind_can_be_read() -> None:
+    for resource_type in builtin_registry():
+        if resource_type.group != KUEUE_GROUP:
+            found = decoded(resource_type.api_version, resource_type.kind, metadata("x"))
+            assert found["kind"] == resource_type.kind, resource_type
+
+
+def test_schemas_of_definitions_are_read_with_what_their_messages_stand_for() -> None:
+    """`items` and `additionalProperties` are a schema, a list of them or a boolean; defaults are JSON in bytes."""
+    text = field(5, "string")
+    items = field(24, field(1, text))
+    several = field(24, field(2, text) + field(2, b""))
+    free = field(30, field(1, 1))
+    closed = field(30, b"")
+    mapped = field(30, field(1, 1) + field(2, text))
+    default = field(8, field(1, b'{"a":1}'))
+    properties = b"".join(
+        field(29, field(1, name) + field(2, schema))
+        for name, schema in {
+            "items": items,
+            "several": several,
+            "free": free,
+            "closed": closed,
+            "mapped": mapped,
+            "default": default + field(38, 1) + field(41, "name"),
+            "anything": field(24, field(1, b"")),
+        }.items()
+    )
+    version = field(1, "v1") + field(4, field(1, properties))
+    found = decoded("apiextensions.k8s.io/v1", "CustomResourceDefinition", metadata("x") + field(2, field(7, version)))
+    schema = found["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
+    assert schema == {
+        "items": {"items": {"type": "string"}},
+        "several": {"items": [{"type": "string"}, {}]},
+        "free": {"additionalProperties": True},
+        "closed": {"additionalProperties": False},
+        "mapped": {"additionalProperties": {"type": "string"}},
+        "default": {
+            "default": {"a": 1},
+            "x-kubernetes-preserve-unknown-fields": True,
+            "x-kubernetes-list-map-keys": ["name"],
+        },
+        "anything": {"items": {}},
+    }
+
+
+def test_who_takes_only_protobuf_is_told_before_anything_is_written() -> None:
+    world = World()
+    sent = {"metadata": {"name": "shop"}}
+    status = world.refused("POST", "/api/v1/namespaces", sent, accept=MEDIA_TYPE)
+    assert (status["code"], status["reason"]) == (406, "NotAcceptable")
+    assert world.refused("GET", "/api/v1/namespaces/shop")["code"] == 404
+    both = f"{MEDIA_TYPE},application/json"
+    assert world.ok("POST", "/api/v1/namespaces", sent, accept=both)["metadata"]["name"] == "shop"
+
+
 @pytest.mark.parametrize(
     ("raw", "code"),
     [
@@ -114,7 +172,7 @@ def test_delete_options_are_read_too() -> None:
         (b"k8s\x00", 415),
     ],
 )
-def test_what_cannot_be_read_is_refused(raw: bytes, code: int) -> None:
+def test_what_cannot_be_read_is_rejected(raw: bytes, code: int) -> None:
     with pytest.raises(ApiError) as refused:
         decode_protobuf(raw)
     assert refused.value.code == code

@@ -68,14 +68,14 @@ def test_paths_and_methods_that_lead_nowhere(world: World, method: str, path: st
     ],
     ids=lambda value: value[:30].decode("latin-1") if isinstance(value, bytes) else None,
 )
-def test_bad_bodies_are_refused_by_name(world: World, body: bytes, code: int, problem: str) -> None:
+def test_bad_bodies_are_rejected_by_name(world: World, body: bytes, code: int, problem: str) -> None:
     status = world.refused("POST", PODS, body)
     assert status["code"] == code and problem in status["message"]
     assert world.store.count("pods") == 0
 
 
 @pytest.mark.parametrize("cpu", ["-1", "1.5.5", "many", [], {}])
-def test_a_wrong_quantity_is_refused_with_its_path(world: World, cpu: Any) -> None:
+def test_a_wrong_quantity_is_rejected_with_its_path(world: World, cpu: Any) -> None:
     container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
     status = world.refused("POST", PODS, pod(containers=[container]))
     assert "spec.containers[0].resources.requests" in status["message"]
@@ -92,7 +92,7 @@ def test_an_object_of_ten_megabytes_is_413_and_nothing_is_lost(world: World) -> 
     ("method", "path", "content_type", "problem"),
     [
         ("POST", PODS, "text/plain", "accepted media types include: application/json"),
-        ("PATCH", f"{PODS}/p", "application/apply-patch+yaml", "server-side apply is not supported"),
+        ("PATCH", f"{PODS}/p", "application/apply-patch+cbor", "send application/apply-patch+yaml"),
         ("PATCH", f"{PODS}/p", "application/json", "accepted media types include"),
     ],
 )
@@ -137,7 +137,7 @@ def test_with_the_token_there_is_everything() -> None:
     assert world.ok("GET", PODS, token="secret")["items"]
 
 
-async def test_an_answer_waits_until_what_it_tells_is_durable() -> None:
+async def test_an_answer_waits_until_what_it_says_is_durable() -> None:
     waited: list[int] = []
 
     class Slow:
@@ -208,7 +208,7 @@ async def test_an_event_that_repeats_stays() -> None:
     assert events_in(store) == []
 
 
-async def test_an_event_that_somebody_deleted_is_not_missed() -> None:
+async def test_an_event_that_someone_deleted_is_not_missed() -> None:
     store, clock = Store(history=10), VirtualClock()
     expiry = EventExpiry(store, clock)
     write_event(store, "gone")

@@ -217,5 +217,5 @@ async def test_a_server_that_stops_ends_every_watch(world: World) -> None:
     ],
     ids=str,
 )
-def test_a_watch_that_cannot_be_is_refused_at_once(world: World, query: dict[str, str]) -> None:
+def test_a_watch_that_cannot_be_is_rejected_at_once(world: World, query: dict[str, str]) -> None:
     assert world.refused("GET", MAPS, query={"watch": "1", **query})["code"] in (400, 422)

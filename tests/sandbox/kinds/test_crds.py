@@ -70,7 +70,7 @@ def test_versions_must_be_complete(world: World, versions: list[Any]) -> None:
 
 
 @pytest.mark.parametrize("spec", ["x", [], {"versions": ["v1"]}, {"names": "x"}])
-def test_a_definition_of_the_wrong_shape_is_refused(world: World, spec: Any) -> None:
+def test_a_definition_of_the_wrong_shape_is_rejected(world: World, spec: Any) -> None:
     assert world.refused("POST", CRDS, {**definition(), "spec": spec})["code"] in (400, 422)
 
 
@@ -155,3 +155,17 @@ def test_selectable_fields_of_a_definition_can_be_selected(world: World) -> None
 def test_a_namespaced_kind_needs_its_namespace(world: World) -> None:
     world.ok("POST", CRDS, definition())
     assert world.refused("POST", "/apis/example.com/v1/widgets", {"metadata": {"name": "w"}})["code"] == 404
+
+
+def test_objects_that_are_older_than_a_default_have_it_when_they_are_read(world: World) -> None:
+    world.ok("POST", CRDS, with_schema(properties={"size": {"type": "integer"}}))
+    made = world.ok("POST", WIDGETS, {"metadata": {"name": "w"}, "spec": {}})
+    assert made["spec"] == {}
+    size = {"properties": {"size": {"type": "integer", "default": 3}}}
+    changed = with_schema(**size)["spec"]
+    world.ok("PATCH", f"{CRDS}/widgets.example.com", {"spec": changed}, content_type=MERGE)
+    read = world.ok("GET", f"{WIDGETS}/w")
+    assert read["spec"] == {"size": 3}
+    assert read["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"], "nothing was written"
+    assert world.ok("GET", WIDGETS)["items"][0]["spec"] == {"size": 3}
+    assert world.ok("PATCH", f"{WIDGETS}/w", {"spec": {"size": 5}}, content_type=MERGE)["spec"] == {"size": 5}

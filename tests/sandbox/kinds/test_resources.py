@@ -38,7 +38,7 @@ def test_older_versions_share_the_storage_of_the_stored_one() -> None:
     assert registry.of(older.storage).version == "v1beta2"
 
 
-def test_for_kind_tells_kinds_of_the_same_name_apart() -> None:
+def test_for_kind_says_kinds_of_the_same_name_apart() -> None:
     registry = builtin_registry()
     assert registry.for_kind("apps/v1", "ReplicaSet") is registry.of("replicasets.apps")
     assert registry.for_kind("other/v1", "ReplicaSet") is None

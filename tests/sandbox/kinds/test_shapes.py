@@ -24,6 +24,17 @@ def test_every_kind_has_a_shape(resource_type: Any) -> None:
         ("pods", {"metadata": []}, "metadata: "),
         ("pods", {"spec": "x"}, "spec: "),
         ("pods", {"spec": {"containers": {}}}, "spec.containers: "),
+        ("pods", {"spec": {"containers": [7]}}, r"spec.containers\[0\]: expected object, got integer"),
+        ("pods", {"spec": {"containers": [{"name": []}]}}, r"spec.containers\[0\].name: expected string, got array"),
+        ("pods", {"spec": {"priority": 1.5}}, "spec.priority: expected integer, got number"),
+        ("pods", {"metadata": {"labels": {"a": "b", "n": 5}}}, r"metadata.labels\[\*\]: expected string, got integer"),
+        ("pods", {"metadata": {"labels": []}}, "metadata.labels: expected object, got array"),
+        ("pods", {"kind": 4, "metadata": {}}, "kind: expected string, got integer"),
+        (
+            "pods",
+            {"spec": {"containers": [{"resources": {"limits": {"cpu": "1", "memory": {}}}}]}},
+            r"spec.containers\[0\].resources.limits\[\*\]: expected integer or number or string, got object",
+        ),
         ("pods", {"spec": {"containers": [{"image": 1}]}}, r"spec.containers\[0\].image: expected string, got integer"),
         ("pods", {"spec": {"hostNetwork": "yes"}}, "spec.hostNetwork: expected boolean, got string"),
         ("nodes", {"spec": {"taints": [{"key": []}]}}, r"spec.taints\[0\].key: "),
@@ -37,6 +48,55 @@ def test_a_wrong_type_is_400_with_the_path(resource: str, obj: object, where: st
     with pytest.raises(ApiError, match=where) as refused:
         check_shape(REGISTRY.of(resource), obj)
     assert refused.value.code == 400
+
+
+@pytest.mark.parametrize(
+    ("resource", "obj", "message"),
+    [
+        (
+            "pods",
+            {"spec": {"priority": 2**31}},
+            "spec.priority: Invalid value: 2147483648: expected integer <= 2147483647",
+        ),
+        (
+            "pods",
+            {"spec": {"containers": [{"ports": [{"containerPort": -(10**30)}]}]}},
+            f"spec.containers[0].ports[0].containerPort: Invalid value: -{10**30}: expected integer >= -2147483648",
+        ),
+        (
+            "services",
+            {"spec": {"ports": [{"targetPort": 2**31}]}},
+            "spec.ports[0].targetPort: Invalid value: 2147483648: expected integer <= 2147483647",
+        ),
+        (
+            "configmaps",
+            {"metadata": {"generation": 2**63}},
+            "metadata.generation: Invalid value: 9223372036854775808: expected integer <= 9223372036854775807",
+        ),
+        (
+            "resourceslices.resource.k8s.io",
+            {"spec": {"devices": [{"attributes": {"a": {"int": 2**63}}}]}},
+            'spec.devices[0].attributes[*].int: Invalid value: {"a":{"int":9223372036854775808}}: '
+            "expected integer <= 9223372036854775807",
+        ),
+    ],
+)
+def test_an_integer_too_large_for_its_field_is_422_with_the_value(
+    resource: str, obj: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ApiError) as rejected:
+        check_shape(REGISTRY.of(resource), {**obj, "metadata": {"name": "x", **obj.get("metadata", {})}})
+    assert rejected.value.code == 422
+    kind = REGISTRY.of(resource)
+    suffix = f".{kind.group}" if kind.group else ""
+    assert rejected.value.message == f'{kind.kind}{suffix} "x" is invalid: {message}'
+
+
+def test_deep_nesting_below_an_unknown_field_is_no_crash() -> None:
+    value: Any = []
+    for _ in range(5000):
+        value = [value]
+    check_shape(REGISTRY.of("pods"), {"spec": {"containers": [{"name": "c", "lifecycle": {"x": value}}]}})
 
 
 @pytest.mark.parametrize(

@@ -112,7 +112,7 @@ async def test_a_job_comes_to_its_end_however_often_the_disk_fails(cluster: Unlu
     cluster.store.check()
 
 
-async def test_nobody_works_while_nothing_can_be_written_and_all_go_on_when_it_can(cluster: Unlucky) -> None:
+async def test_no_one_works_while_nothing_can_be_written_and_all_go_on_when_it_can(cluster: Unlucky) -> None:
     cluster.create(deployment("web", replicas=20))
     cluster.journal.commit()
     cluster.lose()

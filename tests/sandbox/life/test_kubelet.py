@@ -169,7 +169,7 @@ async def test_container_that_fails_at_once_counts_its_restarts_and_restarts_onl
     assert cluster.status("Pod", "good")["phase"] == "Succeeded"
 
 
-async def test_wrong_annotation_is_told_in_the_status_and_can_be_corrected() -> None:
+async def test_wrong_annotation_is_reported_in_the_status_and_can_be_corrected() -> None:
     cluster = LivingCluster()
     cluster.create(pod("a", node="node-00001", annotations={"run-for": "soon"}))
     await cluster.settle()
@@ -226,7 +226,7 @@ async def test_shorter_grace_given_later_ends_the_pod_earlier() -> None:
     assert cluster.find("Pod", "a") is None
 
 
-async def test_deleted_pod_with_a_finalizer_tells_how_it_ended_and_stays() -> None:
+async def test_deleted_pod_with_a_finalizer_says_how_it_ended_and_stays() -> None:
     cluster = LivingCluster()
     held = pod("a", node="node-00001")
     held["metadata"]["finalizers"] = ["example.com/hold"]

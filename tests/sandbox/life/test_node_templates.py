@@ -51,7 +51,12 @@ def test_default_nodes_have_the_usual_size_labels_and_conditions() -> None:
     assert (labels["kubernetes.io/os"], labels["kubernetes.io/arch"]) == ("linux", "amd64")
     zones = [node["metadata"]["labels"]["topology.kubernetes.io/zone"] for node in nodes]
     assert zones == ["zone-1", "zone-2", "zone-0", "zone-1"]
-    assert nodes[0]["status"]["allocatable"] == {"cpu": "4", "memory": "32Gi", "pods": "110"}
+    assert nodes[0]["status"]["allocatable"] == {
+        "cpu": "4",
+        "memory": "32Gi",
+        "ephemeral-storage": "100Gi",
+        "pods": "110",
+    }
     ready = next(c for c in nodes[0]["status"]["conditions"] if c["type"] == "Ready")
     assert (ready["status"], ready["lastTransitionTime"]) == ("True", "2026-01-01T00:00:00Z")
     assert nodes[0]["metadata"]["annotations"]["sandbox.pilotage.dev/simulated"] == "true"
@@ -112,7 +117,7 @@ def test_templates_without_a_count_share_what_is_left(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_wrong_template_is_refused_with_file_document_and_field(tmp_path: Path, text: str, message: str) -> None:
+def test_wrong_template_is_rejected_with_file_document_and_field(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(TemplateError) as error:
         load(tmp_path, text)
     assert message in str(error.value) and "nodes.yaml" in str(error.value)

@@ -152,3 +152,22 @@ def test_owned_pods_are_counted_as_they_change() -> None:
         store.delete(key(name))
     assert len(index.owned_pods("u-rs")) == 0
     index.check()
+
+
+def test_members_are_found_by_the_name_of_their_group() -> None:
+    store = Store(history=100)
+
+    def member(name: str, group: str) -> dict[str, object]:
+        return {**pod(name), "spec": {"schedulingGroup": {"podGroupName": group}}}
+
+    store.create(key("a"), member("a", "g"))
+    index, _ = followed(store)
+    store.create(key("b"), member("b", "g"))
+    store.create(key("c"), member("c", "h"))
+    assert [found.key for found in index.members("default", "g")] == [key("a"), key("b")]
+    assert index.members("other", "g") == []
+    store.delete(key("a"))
+    store.create(key("a"), {**member("a", "h"), "metadata": {**member("a", "h")["metadata"], "uid": "u-new"}})  # type: ignore[dict-item]
+    assert [found.key for found in index.members("default", "g")] == [key("b")]
+    assert [found.key for found in index.members("default", "h")] == [key("c"), key("a")]
+    index.check()

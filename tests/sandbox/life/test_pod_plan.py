@@ -17,7 +17,7 @@ def test_duration_is_read_as_go_writes_it(text: str, seconds: float) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "5", "s", "5 s", "-5s", "5s ", "1d", "five"])
-def test_text_that_is_no_duration_is_refused(text: str) -> None:
+def test_text_that_is_no_duration_is_rejected(text: str) -> None:
     with pytest.raises(ValueError, match="is no duration"):
         parse_duration(text)
 

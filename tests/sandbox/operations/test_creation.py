@@ -67,7 +67,7 @@ def test_a_long_generate_name_is_cut_to_fit(world: World) -> None:
         ("default", {"name": "Not A Name"}, 422, "metadata.name: Invalid value"),
     ],
 )
-def test_a_wrong_beginning_is_refused(
+def test_a_wrong_beginning_is_rejected(
     world: World, namespace: str, change: dict[str, Any], code: int, problem: str
 ) -> None:
     proposed = pod()
@@ -88,7 +88,7 @@ def test_a_name_can_be_used_once(world: World) -> None:
 @pytest.mark.parametrize(
     ("kind", "api_version"), [("Deployment", "v1"), ("Pod", "v2"), ("Pod", "apps/v1")], ids=["kind", "version", "group"]
 )
-def test_an_object_of_another_type_is_refused(world: World, kind: str, api_version: str) -> None:
+def test_an_object_of_another_type_is_rejected(world: World, kind: str, api_version: str) -> None:
     with pytest.raises(ApiError) as refused:
         world.api.create("pods", "default", {**pod(), "kind": kind, "apiVersion": api_version})
     assert refused.value.code == 400

@@ -36,7 +36,7 @@ def exists(world: World, resource: str, name: str, namespace: str = "default") -
     return world.api.find(resource, namespace, name) is not None
 
 
-def test_an_object_that_nobody_holds_goes_at_once(world: World) -> None:
+def test_an_object_that_no_one_holds_goes_at_once(world: World) -> None:
     world.api.create("configmaps", "default", config_map("c"))
     world.api.delete("configmaps", "default", "c")
     assert not exists(world, "configmaps", "c")
@@ -254,3 +254,29 @@ def copied(store: Store) -> Store:
         for record in store.list(resource):
             fresh.create(record.key, json.loads(record.body))
     return fresh
+
+
+def test_pods_of_a_namespace_go_first_and_the_rest_when_the_last_has_gone(world: World) -> None:
+    world.api.create("namespaces", "", {"metadata": {"name": "shop"}})
+    running_pod(world, "a", "shop")
+    world.api.create("configmaps", "shop", config_map("used"))
+    world.api.delete("namespaces", "", "shop")
+    assert exists(world, "configmaps", "used", "shop"), "a pod may use it until it has gone"
+    conditions = {c["type"]: c for c in world.api.get("namespaces", "", "shop")["status"]["conditions"]}
+    remaining = conditions["NamespaceContentRemaining"]
+    assert remaining["status"] == "True"
+    assert remaining["message"] == (
+        "Some resources are remaining: configmaps has 1 resource instances, pods has 1 resource instances"
+    )
+    world.api.delete("pods", "shop", "a", {"gracePeriodSeconds": 0})
+    assert not exists(world, "namespaces", "shop", "")
+
+
+def test_namespace_says_which_finalizers_hold_it(world: World) -> None:
+    world.api.create("namespaces", "", {"metadata": {"name": "shop"}})
+    world.api.create("configmaps", "shop", held(config_map("c"), "example.com/hold"))
+    world.api.delete("namespaces", "", "shop")
+    conditions = {c["type"]: c for c in world.api.get("namespaces", "", "shop")["status"]["conditions"]}
+    assert "example.com/hold in 1 resource instances" in conditions["NamespaceFinalizersRemaining"]["message"]
+    world.api.patch("configmaps", "shop", "c", b'{"metadata":{"finalizers":null}}', MERGE)
+    assert not exists(world, "namespaces", "shop", "")

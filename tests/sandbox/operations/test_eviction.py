@@ -61,7 +61,7 @@ def test_an_eviction_takes_one_of_the_allowed_disruptions(world: World) -> None:
     assert not is_terminating(world, "q")
 
 
-def test_the_refusal_says_which_budget_needs_what(world: World) -> None:
+def test_the_rejection_says_which_budget_needs_what(world: World) -> None:
     running(world)
     budget(world, currentHealthy=1, desiredHealthy=1)
     [cause] = world.refused("POST", f"{PODS}/p/eviction", eviction())["details"]["causes"]

@@ -79,12 +79,12 @@ def test_pods_of_one_template_keep_their_own_claims() -> None:
         assert volumes[1] == {"name": "none", "emptyDir": {}}
 
 
-def test_a_volume_without_the_name_of_its_claim_is_refused_also_after_one_with_a_name() -> None:
+def test_a_volume_without_the_name_of_its_claim_is_rejected_also_after_one_with_a_name() -> None:
     world = World()
     world.api.create("pods", "default", _pod("p", volumes=[_volume("first")]))
-    with pytest.raises(ApiError) as refusal:
+    with pytest.raises(ApiError) as rejection:
         world.api.create("pods", "default", _pod("q", volumes=[_volume("")]))
-    assert "claimName" in str(refusal.value)
+    assert "claimName" in str(rejection.value)
 
 
 def test_a_class_that_is_made_the_default_later_counts_for_later_pods() -> None:
@@ -97,7 +97,7 @@ def test_a_class_that_is_made_the_default_later_counts_for_later_pods() -> None:
     assert world.api.create("pods", "default", _pod("r"))["spec"]["priority"] == 0
 
 
-async def test_a_gated_pod_tells_the_time_of_its_own_creation() -> None:
+async def test_a_gated_pod_says_the_time_of_its_own_creation() -> None:
     world = World()
     gates = [{"name": "example.com/wait"}]
     world.api.create("pods", "default", _pod("p", schedulingGates=gates))
@@ -135,9 +135,9 @@ def test_selectors_are_completed_from_the_labels_of_each_pod() -> None:
 def test_metadata_is_judged_also_when_the_spec_is_known(metadata: dict[str, Any], code: int) -> None:
     world = World()
     world.api.create("pods", "default", _pod("p"))
-    with pytest.raises(ApiError) as refusal:
+    with pytest.raises(ApiError) as rejection:
         world.api.create("pods", "default", {**_pod("p"), "metadata": metadata})
-    assert refusal.value.code == code
+    assert rejection.value.code == code
 
 
 def test_null_in_metadata_counts_as_absent_also_when_the_spec_is_known() -> None:
@@ -148,12 +148,12 @@ def test_null_in_metadata_counts_as_absent_also_when_the_spec_is_known() -> None
     assert "labels" not in world.api.create("pods", "default", pod)["metadata"]
 
 
-def test_a_refused_spec_is_refused_again() -> None:
+def test_a_rejected_spec_is_rejected_again() -> None:
     world = World()
     for name in ("p", "q"):
-        with pytest.raises(ApiError) as refusal:
+        with pytest.raises(ApiError) as rejection:
             world.api.create("pods", "default", _pod(name, restartPolicy="Sometimes"))
-        assert refusal.value.code == 422
+        assert rejection.value.code == 422
 
 
 def test_a_spec_that_was_seen_where_there_are_no_limits_is_not_taken_for_complete_where_there_are() -> None:

@@ -45,7 +45,7 @@ def world() -> World:
     return World()
 
 
-def test_a_refusal_has_the_words_of_the_api_server(world: World) -> None:
+def test_a_rejection_has_the_words_of_the_api_server(world: World) -> None:
     check = {"expression": "object.data.size == 'small'", "message": "only small ones"}
     bind(world, policy(check))
     told = world.refused("POST", MAPS, config(size="large"))
@@ -96,7 +96,7 @@ def test_what_expressions_see_and_how_they_fail(world: World, validation: Any, d
 @pytest.mark.parametrize(
     ("reason", "code"), [("Forbidden", 403), ("Unauthorized", 401), ("RequestEntityTooLarge", 413), ("Invalid", 422)]
 )
-def test_the_reason_of_a_validation_is_that_of_the_refusal(world: World, reason: str, code: int) -> None:
+def test_the_reason_of_a_validation_is_that_of_the_rejection(world: World, reason: str, code: int) -> None:
     bind(world, policy({"expression": "false", "reason": reason}))
     told = world.refused("POST", MAPS, config())
     assert (told["reason"], told["code"]) == (reason, code)
@@ -258,7 +258,7 @@ def test_the_shipped_policy_for_suspended_jobs_works(world: World) -> None:
         ),
     ],
 )
-def test_a_policy_that_cannot_be_used_is_refused(world: World, made: Json, field: str, problem: str) -> None:
+def test_a_policy_that_cannot_be_used_is_rejected(world: World, made: Json, field: str, problem: str) -> None:
     told = world.refused("POST", POLICIES, made)
     assert told["code"] == 422 and told["details"]["causes"][0]["field"] == field
     assert problem in told["message"]
@@ -274,7 +274,7 @@ def test_a_policy_that_cannot_be_used_is_refused(world: World, made: Json, field
         ({"policyName": "p", "validationActions": ["Deny"], "paramRef": {"name": "x"}}, "spec.paramRef.parameterNot"),
     ],
 )
-def test_a_binding_that_cannot_be_used_is_refused(world: World, spec: Json, field: str) -> None:
+def test_a_binding_that_cannot_be_used_is_rejected(world: World, spec: Json, field: str) -> None:
     told = world.refused("POST", BINDINGS, {"metadata": {"name": "b"}, "spec": spec})
     assert told["code"] == 422 and told["details"]["causes"][0]["field"].startswith(field)
 

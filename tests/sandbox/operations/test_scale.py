@@ -39,7 +39,7 @@ def test_the_scale_can_be_patched(world: World) -> None:
 
 
 @pytest.mark.parametrize(("replicas", "code"), [(-1, 422), ("two", 400), (True, 400)])
-def test_a_wrong_number_is_refused(world: World, replicas: Any, code: int) -> None:
+def test_a_wrong_number_is_rejected(world: World, replicas: Any, code: int) -> None:
     patch = {"spec": {"replicas": replicas}}
     assert world.refused("PATCH", f"{DEPLOYMENTS}/web/scale", patch, content_type=MERGE)["code"] == code
 

@@ -9,6 +9,7 @@ from pilotage.sandbox.errors import ApiError
 from pilotage.sandbox.kinds.builtin_kinds import builtin_registry
 from pilotage.sandbox.operations.selection import EVERYTHING, parse_selection
 from pilotage.sandbox.storage.records import Key, Record
+from tests.sandbox.api_world import World
 
 PODS = builtin_registry().of("pods")
 EVENTS = builtin_registry().of("events")
@@ -93,3 +94,14 @@ def test_a_selector_that_cannot_be_used_is_400(labels: str, fields: str, problem
     with pytest.raises(ApiError, match=problem) as refused:
         parse_selection(PODS, labels, fields)
     assert refused.value.code == 400
+
+
+def test_the_source_of_an_event_is_who_reported_it_if_none_is_named() -> None:
+    world = World()
+    about = {"involvedObject": {"kind": "Pod", "name": "p", "namespace": "default"}}
+    world.api.create("events", "default", {"metadata": {"name": "a"}, "source": {"component": "kubelet"}, **about})
+    world.api.create("events", "default", {"metadata": {"name": "b"}, "reportingComponent": "scheduler", **about})
+    for source, name in (("kubelet", "a"), ("scheduler", "b")):
+        found = world.api.list("events", "default", field_selector=f"source={source}")
+        assert [event["metadata"]["name"] for event in found] == [name]
+    assert "lastTimestamp" in found[0] and found[0]["lastTimestamp"] is None

@@ -8,7 +8,7 @@ WIDGETS = Key("customresourcedefinitions.apiextensions.k8s.io", "", "widgets.exa
 A, B = Key("widgets.example.com", "shop", "a"), Key("pods", "shop", "b")
 
 
-def test_the_last_thing_to_go_tells_whose_turn_it_is() -> None:
+def test_the_last_thing_to_go_says_whose_turn_it_is() -> None:
     terminating = Terminating()
     terminating.begin(SHOP, [A, B])
     assert terminating.is_draining(SHOP)

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from pilotage.sandbox.errors import ApiError
+from pilotage.sandbox.storage.records import Key
 from tests.sandbox.api_world import MERGE, STRATEGIC, World, config_map, definition, deployment, pod
 
 
@@ -43,7 +44,7 @@ def test_identity_survives_whatever_an_update_says(world: World) -> None:
         assert updated["metadata"][field] == created["metadata"][field]
 
 
-def test_an_update_for_another_object_of_that_name_is_refused(world: World) -> None:
+def test_an_update_for_another_object_of_that_name_is_rejected(world: World) -> None:
     world.api.create("configmaps", "default", config_map("c"))
     stale = config_map("c")
     stale["metadata"]["uid"] = "of-the-one-before"
@@ -89,7 +90,7 @@ def test_a_strategic_patch_of_pod_status_merges_conditions_by_type(world: World)
     assert {condition["type"] for condition in patched["status"]["conditions"]} == {"Ready", "PodScheduled"}
 
 
-def test_a_patch_that_names_an_old_version_is_refused(world: World) -> None:
+def test_a_patch_that_names_an_old_version_is_rejected(world: World) -> None:
     created = world.api.create("configmaps", "default", config_map("c"))
     patch(world, "configmaps", "c", {"data": {"a": "1"}})
     stale = {"metadata": {"resourceVersion": created["metadata"]["resourceVersion"]}, "data": {"a": "2"}}
@@ -110,7 +111,7 @@ def test_a_patch_that_names_an_old_version_is_refused(world: World) -> None:
         ({"spec": {"selector": {"matchLabels": {"app": "other"}}}}, 422),
     ],
 )
-def test_a_patch_to_something_wrong_is_refused_and_changes_nothing(world: World, change: Any, code: int) -> None:
+def test_a_patch_to_something_wrong_is_rejected_and_changes_nothing(world: World, change: Any, code: int) -> None:
     created = world.api.create("deployments.apps", "default", deployment())
     with pytest.raises(ApiError) as refused:
         patch(world, "deployments.apps", "web", change)
@@ -123,6 +124,19 @@ def test_a_pods_spec_is_immutable(world: World) -> None:
     with pytest.raises(ApiError) as refused:
         patch(world, "pods", "p", {"spec": {"nodeSelector": {"a": "b"}}})
     assert refused.value.code == 422
+
+
+def test_a_stored_object_with_a_wrong_type_can_be_mended(world: World) -> None:
+    """An older version may have stored it; fields that are immutable otherwise may change then."""
+    created = world.api.create("pods", "default", pod("p"))
+    world.store.update(Key("pods", "default", "p"), {**created, "spec": {**created["spec"], "hostNetwork": "yes"}})
+    mended = world.api.get("pods", "default", "p")
+    mended["spec"]["hostNetwork"] = True
+    mended["spec"]["hostname"] = "Bad_Name"
+    with pytest.raises(ApiError, match=r'Pod "p" is invalid: spec\.hostname: Invalid value: "Bad_Name"'):
+        world.api.update("pods", "default", "p", mended)
+    mended["spec"]["hostname"] = "good"
+    assert world.api.update("pods", "default", "p", mended)["spec"]["hostNetwork"] is True
 
 
 def test_resize_changes_resources_and_nothing_else(world: World) -> None:
@@ -159,3 +173,48 @@ def test_a_manifest_may_be_put_again_without_what_the_server_decided(world: Worl
     created = world.api.create("services", "default", service())
     assert created["spec"]["clusterIP"]
     assert world.api.update("services", "default", "s", service()) == created
+
+
+@pytest.mark.parametrize("version", ["0", "", None])
+def test_version_zero_replaces_whatever_is_there(world: World, version: str | None) -> None:
+    world.api.create("configmaps", "default", config_map("c", a="1"))
+    wanted = config_map("c", a="2")
+    wanted["metadata"]["resourceVersion"] = version
+    assert world.api.update("configmaps", "default", "c", wanted)["data"] == {"a": "2"}
+
+
+def test_a_lease_is_replaced_with_a_version_only(world: World) -> None:
+    lease = {"metadata": {"name": "l", "resourceVersion": "0"}, "spec": {"holderIdentity": "a"}}
+    world.api.create("leases.coordination.k8s.io", "default", {"metadata": {"name": "l"}})
+    with pytest.raises(ApiError, match="must be specified for an update"):
+        world.api.update("leases.coordination.k8s.io", "default", "l", lease)
+
+
+def test_a_pod_with_an_ephemeral_container_is_resized_within_its_quality_of_service(world: World) -> None:
+    requests = {"requests": {"cpu": "1"}}
+    sidecar = {"name": "s", "image": "i", "restartPolicy": "Always"}
+    world.api.create(
+        "pods",
+        "default",
+        pod(containers=[{"name": "c", "image": "i", "resources": requests}], initContainers=[sidecar]),
+    )
+    debugging = pod(ephemeralContainers=[{"name": "debug", "image": "i"}])
+    world.api.update("pods", "default", "p", debugging, "ephemeralcontainers")
+    wanted = pod(
+        containers=[{"name": "c", "resources": {"requests": {"cpu": "2"}}}],
+        initContainers=[{"name": "s", "resources": {"requests": {"memory": "1Gi"}}}],
+    )
+    spec = world.api.update("pods", "default", "p", wanted, "resize")["spec"]
+    assert spec["containers"][0]["resources"]["requests"] == {"cpu": "2"}
+    assert spec["initContainers"][0]["resources"]["requests"] == {"memory": "1Gi"}
+    assert spec["ephemeralContainers"][0]["name"] == "debug"
+    nothing = pod(containers=[{"name": "c", "resources": {}}], initContainers=[{"name": "s", "resources": {}}])
+    with pytest.raises(ApiError, match="Pod QOS Class may not change as a result of resizing"):
+        world.api.update("pods", "default", "p", nothing, "resize")
+
+
+def test_an_updated_pod_tolerates_nodes_that_stop_answering(world: World) -> None:
+    created = world.api.create("pods", "default", pod())
+    created["spec"].pop("tolerations")
+    tolerations = world.api.update("pods", "default", "p", created)["spec"]["tolerations"]
+    assert [one["tolerationSeconds"] for one in tolerations] == [300, 300]

@@ -82,13 +82,13 @@ def test_null_in_a_patch_of_metadata_removes(world: World) -> None:
         ({"spec": {"containers": 1}, "status": {}}, "status", 400),
     ],
 )
-def test_a_wrong_patch_is_refused_and_changes_nothing(
+def test_a_wrong_patch_is_rejected_and_changes_nothing(
     world: World, change: dict[str, Any], subresource: str, code: int
 ) -> None:
     before = world.store.revision
-    with pytest.raises(ApiError) as refusal:
+    with pytest.raises(ApiError) as rejection:
         _patch(world, change, subresource)
-    assert (refusal.value.code, world.store.revision) == (code, before)
+    assert (rejection.value.code, world.store.revision) == (code, before)
 
 
 def test_metadata_that_a_patch_leaves_alone_is_not_judged_anew(world: World) -> None:

@@ -190,7 +190,7 @@ def test_a_limit_range_is_not_stopped_by_nonsense_in_a_pod() -> None:
         admit_create("Pod", pod, Cluster(limit_ranges=[limit_range("a", default={"cpu": "2"})]))
 
 
-def test_all_broken_bounds_of_a_limit_range_are_told_once() -> None:
+def test_all_broken_bounds_of_a_limit_range_are_reported_once() -> None:
     container = {"resources": {"requests": {"cpu": "1"}, "limits": {"cpu": "4"}}}
     spec = {"containers": [{"name": "a", **container}, {"name": "b", **container}]}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec}
@@ -266,6 +266,8 @@ def test_replaced_service_keeps_its_addresses() -> None:
         "type": "NodePort",
         "clusterIP": "10.96.1.1",
         "clusterIPs": ["10.96.1.1"],
+        "ipFamilies": ["IPv4"],
+        "ipFamilyPolicy": "SingleStack",
         "ports": [{"port": 2, "protocol": "TCP", "nodePort": 30002}, {"port": 3}],
     }
 
@@ -274,4 +276,6 @@ def test_replaced_pod_keeps_its_priority() -> None:
     old = {"spec": {"priority": 5, "preemptionPolicy": "Never"}}
     new: dict[str, Any] = {"spec": {"preemptionPolicy": "Never"}}
     admit_update("Pod", old, new)
+    tolerations = new["spec"].pop("tolerations")
     assert new["spec"] == {"priority": 5, "preemptionPolicy": "Never"}
+    assert [one["key"] for one in tolerations] == ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"]

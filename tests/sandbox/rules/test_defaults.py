@@ -73,6 +73,13 @@ SMALL_KINDS: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
         },
     ),
     (
+        "Event",
+        "v1",
+        {"eventTime": "2026-01-01T00:00:00.000000Z"},
+        {"eventTime": "2026-01-01T00:00:00.000000Z", "firstTimestamp": None, "lastTimestamp": None, "source": {}}
+        | {"reportingComponent": "", "reportingInstance": ""},
+    ),
+    (
         "ResourceClaimTemplate",
         "resource.k8s.io/v1",
         {"spec": {"spec": {"devices": {"requests": [{"name": "r", "firstAvailable": [{"allocationMode": "All"}]}]}}}},
@@ -160,7 +167,6 @@ def test_service_ports_and_policies() -> None:
     assert service["spec"]["ports"] == [{"port": 80, "protocol": "TCP", "targetPort": 80}]
     assert service["spec"]["externalTrafficPolicy"] == "Cluster"
     assert service["spec"]["internalTrafficPolicy"] == "Cluster"
-    assert service["spec"]["ipFamilies"] == ["IPv4"]
     assert service["status"] == {"loadBalancer": {}}
 
 

@@ -1,4 +1,4 @@
-"""JSON patch: every operation, and a clear refusal for what does not fit."""
+"""JSON patch: every operation, and a clear rejection for what does not fit."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_copies_that_double_each_time_are_cut_off() -> None:
     assert (caught.value.code, caught.value.reason) == (413, "RequestEntityTooLarge")
 
 
-def test_too_many_operations_are_refused() -> None:
+def test_too_many_operations_are_rejected() -> None:
     with pytest.raises(ApiError) as caught:
         patched({"a": 1}, *[op("test", "/a", value=1)] * 10_001)
     assert caught.value.code == 413

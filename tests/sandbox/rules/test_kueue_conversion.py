@@ -63,7 +63,7 @@ def test_an_object_is_the_same_in_both_versions(plural: str, written: str) -> No
         )
 
 
-def test_a_priority_class_of_pods_is_told_apart() -> None:
+def test_a_priority_class_of_pods_is_distinguished() -> None:
     world = World()
     spec = workload(priorityClassName="high", priorityClassSource="scheduling.k8s.io/priorityclass", priority=1)
     world.ok("POST", path("workloads", "v1beta1"), {"metadata": {"name": "x"}, "spec": spec})

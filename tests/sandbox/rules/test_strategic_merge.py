@@ -35,7 +35,7 @@ CASES: list[tuple[str, str, dict[str, Any], Any, dict[str, Any]]] = [
         {
             "spec": {
                 "containers": [
-                    {"name": "a", "env": [{"name": "K", "value": "1"}, {"name": "L", "value": "2"}], "args": ["y"]}
+                    {"name": "a", "env": [{"name": "L", "value": "2"}, {"name": "K", "value": "1"}], "args": ["y"]}
                 ]
             }
         },
@@ -102,7 +102,7 @@ CASES: list[tuple[str, str, dict[str, Any], Any, dict[str, Any]]] = [
         "ConfigMap",
         {"metadata": {"finalizers": ["a", "b"]}},
         {"metadata": {"$deleteFromPrimitiveList/finalizers": ["a"], "finalizers": ["c"]}},
-        {"metadata": {"finalizers": ["b", "c"]}},
+        {"metadata": {"finalizers": ["c", "b"]}},
     ),
     (
         "null removes, also below a new object",
@@ -156,7 +156,7 @@ CASES: list[tuple[str, str, dict[str, Any], Any, dict[str, Any]]] = [
                 "containers": [{"name": "new"}],
             }
         },
-        {"spec": {"containers": [{"name": "x"}, {"name": "new"}, {"name": "b"}, {"name": "a"}]}},
+        {"spec": {"containers": [{"name": "new"}, {"name": "x"}, {"name": "b"}, {"name": "a"}]}},
     ),
     (
         "a disruption budget's selector is replaced",
@@ -208,14 +208,14 @@ def test_set_element_order_moves_listed_elements() -> None:
         (["x"], "is an object"),
     ],
 )
-def test_wrong_patch_is_refused_with_the_place(patch: Any, told: str) -> None:
+def test_wrong_patch_is_rejected_with_the_place(patch: Any, told: str) -> None:
     with pytest.raises(ApiError) as caught:
         strategic("Pod", pod(containers=[{"name": "a"}]), patch)
     assert caught.value.code == 400
     assert told in caught.value.message
 
 
-def test_custom_resource_is_refused() -> None:
+def test_custom_resource_is_rejected() -> None:
     with pytest.raises(ApiError) as caught:
         strategic("Job", {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job"}, {})
     assert (caught.value.code, caught.value.reason) == (415, "UnsupportedMediaType")

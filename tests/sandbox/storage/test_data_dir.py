@@ -1,4 +1,4 @@
-"""Directories that must be refused, and that a refusal leaves no trace."""
+"""Directories that must be refused, and that a rejection leaves no trace."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_missing_directory_is_made_with_its_parents_for_this_user_only(tmp_path:
     assert open_journal(path).load() == (0, [])
 
 
-def test_file_is_refused(tmp_path: Path) -> None:
+def test_file_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "data"
     path.write_text("precious")
     with pytest.raises(DataDirError, match=r"data: is a file; choose a directory"):
@@ -32,21 +32,21 @@ def test_file_is_refused(tmp_path: Path) -> None:
     assert path.read_text() == "precious"
 
 
-def test_directory_with_other_files_is_refused_untouched(tmp_path: Path) -> None:
+def test_directory_with_other_files_is_rejected_untouched(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("precious")
     with pytest.raises(DataDirError, match="holds other files and none of a sandbox; choose an empty directory"):
         open_journal(tmp_path)
     assert contents(tmp_path) == {"thesis.txt": b"precious"}
 
 
-def test_directory_of_another_version_is_refused_untouched(tmp_path: Path) -> None:
+def test_directory_of_another_version_is_rejected_untouched(tmp_path: Path) -> None:
     open_journal(tmp_path).close()
     (tmp_path / "format").write_text("pilotage-data 2\n")
     before = contents(tmp_path)
     expected = r'was written in format "pilotage-data 2", this version reads "pilotage-data 1"; use the version'
-    with pytest.raises(DataDirError, match=expected) as refusal:
+    with pytest.raises(DataDirError, match=expected) as rejection:
         open_journal(tmp_path)
-    assert refusal.value.path == tmp_path
+    assert rejection.value.path == tmp_path
     assert contents(tmp_path) == before
 
 
@@ -56,7 +56,7 @@ def test_format_of_any_bytes_is_another_version(tmp_path: Path) -> None:
         open_journal(tmp_path)
 
 
-def test_directory_in_use_is_refused_untouched_and_names_the_process(tmp_path: Path) -> None:
+def test_directory_in_use_is_rejected_untouched_and_names_the_process(tmp_path: Path) -> None:
     journal = open_journal(tmp_path)
     before = contents(tmp_path)
     with pytest.raises(DataDirError, match=f"is in use by process {os.getpid()}; stop that one"):
@@ -86,14 +86,14 @@ def test_first_start_that_was_killed_half_way_is_finished_by_the_next(tmp_path: 
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_directory_without_permission_is_refused(tmp_path: Path) -> None:
+def test_directory_without_permission_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "locked"
     path.mkdir(mode=0o500)
     with pytest.raises(DataDirError, match="permission denied; choose a directory that this user can write"):
         open_journal(path)
 
 
-def test_path_under_a_file_is_refused(tmp_path: Path) -> None:
+def test_path_under_a_file_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(DataDirError, match="not a directory; choose a directory"):
         open_journal(tmp_path / "file" / "data")

@@ -172,7 +172,7 @@ async def test_a_listener_that_writes_when_the_disk_has_failed_sees_the_store_as
     store.check()
 
 
-async def test_a_frame_that_cannot_be_cut_off_is_told(
+async def test_a_frame_that_cannot_be_cut_off_is_reported(
     opened: Opened, disk: Disk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(file: int, size: int) -> None:
@@ -190,7 +190,7 @@ async def test_a_frame_that_cannot_be_cut_off_is_told(
     again.close()
 
 
-async def test_a_disk_with_room_for_the_mark_alone_stays_refused(
+async def test_a_disk_with_room_for_the_mark_alone_stays_rejected(
     opened: Opened, disk: Disk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sizes: list[int] = []

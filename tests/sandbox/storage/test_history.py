@@ -31,9 +31,9 @@ def test_watch_from_before_the_oldest_kept_change_is_expired() -> None:
     store = Store(history=3)
     fill(store, "pods", 5)
     assert revisions(store, "pods", 2) == [3, 4, 5]
-    with pytest.raises(Expired) as refusal:
+    with pytest.raises(Expired) as rejection:
         store.changes_since("pods", 1)
-    assert refusal.value.oldest == 2
+    assert rejection.value.oldest == 2
 
 
 def test_quiet_resource_can_be_resumed_from_far_back() -> None:
@@ -59,6 +59,6 @@ def test_line_of_an_old_change_can_still_be_read() -> None:
     assert store.changes_since("pods", 0)[0] is first
 
 
-def test_history_of_nothing_is_refused() -> None:
+def test_history_of_nothing_is_rejected() -> None:
     with pytest.raises(ValueError, match="at least one change"):
         Store(history=0)

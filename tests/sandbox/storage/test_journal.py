@@ -95,9 +95,9 @@ async def test_watch_from_before_the_restart_is_expired(tmp_path: Path) -> None:
     journal.close()
     again, journal = opened(tmp_path)
     assert again.changes_since("pods", 2) == []
-    with pytest.raises(Expired) as refusal:
+    with pytest.raises(Expired) as rejection:
         again.changes_since("pods", 1)
-    assert refusal.value.oldest == 2
+    assert rejection.value.oldest == 2
     journal.close()
 
 
@@ -112,7 +112,7 @@ async def test_durable_write_survives_a_kill(tmp_path: Path) -> None:
     journal.close()
 
 
-async def test_durable_returns_at_once_for_what_is_on_disk_and_refuses_what_was_never_written(tmp_path: Path) -> None:
+async def test_durable_returns_at_once_for_what_is_on_disk_and_rejects_what_was_never_written(tmp_path: Path) -> None:
     store, journal = opened(tmp_path)
     await store.durable(store.create(key("a"), pod("a")).revision)
     await store.durable(0)
@@ -121,7 +121,7 @@ async def test_durable_returns_at_once_for_what_is_on_disk_and_refuses_what_was_
     journal.close()
 
 
-async def test_many_waiters_are_woken_and_a_cancelled_one_harms_nobody(tmp_path: Path) -> None:
+async def test_many_waiters_are_woken_and_a_cancelled_one_harms_no_one(tmp_path: Path) -> None:
     store, journal = opened(tmp_path)
     async with asyncio.TaskGroup() as group:
         for number in range(100):
@@ -201,7 +201,7 @@ async def test_garbage_behind_the_last_frame_is_cut_off(tmp_path: Path, tail: by
     journal.close()
 
 
-async def test_damage_before_the_last_frame_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+async def test_damage_before_the_last_frame_is_rejected_and_left_as_it_is(tmp_path: Path) -> None:
     store, journal = opened(tmp_path)
     for name in ("a", "b", "c"):
         await store.durable(store.create(key(name), pod(name)).revision)
@@ -233,7 +233,7 @@ async def test_snapshot_replaces_the_logs_before_it(tmp_path: Path) -> None:
     journal.close()
 
 
-async def test_missing_log_is_refused(tmp_path: Path) -> None:
+async def test_missing_log_is_rejected(tmp_path: Path) -> None:
     store, journal = opened(tmp_path, snapshot_after_bytes=2_000)
     store.create(key("a"), pod("a"))
     for _ in range(10):
@@ -245,7 +245,7 @@ async def test_missing_log_is_refused(tmp_path: Path) -> None:
         open_journal(tmp_path)
 
 
-async def test_log_that_is_torn_although_another_follows_is_refused(tmp_path: Path) -> None:
+async def test_log_that_is_torn_although_another_follows_is_rejected(tmp_path: Path) -> None:
     store, journal = opened(tmp_path, snapshot_after_bytes=2_000)
     (tmp_path / "snapshot-00000002.tmp").mkdir()
     store.create(key("a"), pod("a", size=1500))
@@ -271,7 +271,7 @@ async def test_log_that_was_begun_but_never_written_changes_nothing(tmp_path: Pa
     journal.close()
 
 
-async def test_damaged_snapshot_is_refused(tmp_path: Path) -> None:
+async def test_damaged_snapshot_is_rejected(tmp_path: Path) -> None:
     store, journal = opened(tmp_path, snapshot_after_bytes=2_000)
     store.create(key("a"), pod("a"))
     while not numbers(tmp_path, "snapshot"):
@@ -284,7 +284,7 @@ async def test_damaged_snapshot_is_refused(tmp_path: Path) -> None:
         open_journal(tmp_path)
 
 
-async def test_full_disk_refuses_writes_keeps_what_was_acknowledged_and_recovers(tmp_path: Path) -> None:
+async def test_full_disk_rejects_writes_keeps_what_was_acknowledged_and_recovers(tmp_path: Path) -> None:
     store, journal = opened(tmp_path / "data")
     await store.durable(store.create(key("a"), pod("a", size=5000)).revision)
     size = last_log(tmp_path / "data").stat().st_size
@@ -344,7 +344,7 @@ async def test_snapshot_that_cannot_be_written_costs_no_write_and_is_tried_again
     assert names_in(tmp_path) == ["a"]
 
 
-async def test_write_after_close_is_refused(tmp_path: Path) -> None:
+async def test_write_after_close_is_rejected(tmp_path: Path) -> None:
     store, journal = opened(tmp_path)
     journal.close()
     with pytest.raises(JournalError, match="is closed"):
@@ -388,7 +388,7 @@ def test_writer_that_outruns_the_disk_waits_instead_of_filling_memory(tmp_path: 
 
 
 @pytest.mark.parametrize("loss", ["missing", "empty"])
-def test_a_directory_whose_log_is_gone_is_refused_with_the_way_out(tmp_path: Path, loss: str) -> None:
+def test_a_directory_whose_log_is_gone_is_rejected_with_the_way_out(tmp_path: Path, loss: str) -> None:
     store, journal = opened(tmp_path)
     store.create(key("a"), pod("a"))
     journal.close()
@@ -411,7 +411,7 @@ def test_a_first_start_that_was_killed_before_it_had_a_log_is_no_loss(tmp_path: 
     assert names_in(tmp_path) == []
 
 
-def test_a_torn_tail_is_told_with_its_length(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_torn_tail_is_reported_with_its_length(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     store, journal = opened(tmp_path)
     store.create(key("a"), pod("a"))
     journal.close()

@@ -1,4 +1,4 @@
-"""The promises of the store, one by one; random histories are in tests/properties/test_store.py."""
+"""The guarantees of the store, one by one; random histories are in tests/properties/test_store.py."""
 
 from __future__ import annotations
 
@@ -74,11 +74,11 @@ def test_decoded_object_is_fresh_each_time(store: Store) -> None:
     assert record.object()["spec"]["size"] == 1
 
 
-def test_create_of_an_existing_object_is_refused_and_changes_nothing(store: Store) -> None:
+def test_create_of_an_existing_object_is_rejected_and_changes_nothing(store: Store) -> None:
     record = store.create(A, thing("a"))
-    with pytest.raises(AlreadyExists) as refusal:
+    with pytest.raises(AlreadyExists) as rejection:
         store.create(A, thing("other"))
-    assert refusal.value.key == A
+    assert rejection.value.key == A
     assert (store.get(A), store.revision) == (record, 1)
 
 
@@ -94,21 +94,21 @@ def test_update_with_the_expected_revision_replaces_the_object(store: Store) -> 
 def test_write_with_a_stale_expectation_is_a_conflict_and_changes_nothing(store: Store, verb: str) -> None:
     store.create(A, thing("a"))
     record = store.update(A, thing("a"))
-    with pytest.raises(Conflict) as refusal:
+    with pytest.raises(Conflict) as rejection:
         getattr(store, verb)(A, thing("stale"), expect=1)
-    assert (refusal.value.key, refusal.value.expected, refusal.value.actual) == (A, 1, 2)
+    assert (rejection.value.key, rejection.value.expected, rejection.value.actual) == (A, 1, 2)
     assert (store.get(A), store.revision) == (record, 2)
 
 
 @pytest.mark.parametrize("verb", ["update", "delete"])
 def test_write_to_a_missing_object_is_not_found(store: Store, verb: str) -> None:
-    with pytest.raises(NotFound) as refusal:
+    with pytest.raises(NotFound) as rejection:
         getattr(store, verb)(A, thing("a"))
-    assert refusal.value.key == A
+    assert rejection.value.key == A
     assert store.revision == 0
 
 
-def test_object_that_cannot_be_encoded_is_refused_and_changes_nothing(store: Store) -> None:
+def test_object_that_cannot_be_encoded_is_rejected_and_changes_nothing(store: Store) -> None:
     record = store.create(A, thing("a"))
     with pytest.raises(TypeError):
         store.update(A, {"metadata": {"name": "a"}, "spec": object()})

@@ -5,9 +5,10 @@
 
 Only loopback addresses are served, and over plain HTTP only under their own names: a page in a browser may be led here
 by a domain name of its own. The token comes as a header or, because kubectl sends no token over plain HTTP, as the
-first part of the path (see `kubeconfig`). There is one user, so a request to act as another one is refused instead of
-being carried out as that one. A body is read no further than the limit for objects (heads: see `guarded_protocol`); a
-watch ends when its client is gone. uvicorn is used as a library: no signal handlers, no access log, no lifespan.
+first part of the path (see `kubeconfig`). Watches may come over WebSockets (`web_socket`). There is one user, so a
+request to act as another one is rejected instead of being carried out as that one. A body is read no further than the
+limit for objects (heads: see `guarded_protocol`); a watch ends when its client is gone. uvicorn is used as a library:
+no signal handlers, no access log, no lifespan.
 """
 
 from __future__ import annotations
@@ -30,12 +31,14 @@ import uvicorn
 
 from pilotage.sandbox.errors import ApiError
 from pilotage.sandbox.faults import ConnectionReset, Faults
+from pilotage.sandbox.http.access import IMPERSONATE
 from pilotage.sandbox.http.bodies import MOST_BYTES, check_size
 from pilotage.sandbox.http.exchange import error_response
 from pilotage.sandbox.http.guarded_protocol import GuardedProtocol
 from pilotage.sandbox.http.kubeconfig import token_path
 from pilotage.sandbox.http.server import ApiServer, Request, ServerResponse, Watch
 from pilotage.sandbox.http.tls import Tls
+from pilotage.sandbox.http.web_socket import send_plain, send_watch, token_among, web_socket_protocol
 from pilotage.tasks import sole_error
 
 Scope = MutableMapping[str, Any]
@@ -47,7 +50,14 @@ _HEADERS_READ: Final = {
     b"authorization": "authorization",
     b"content-type": "content-type",
     b"content-length": "content-length",
+    b"user-agent": "user-agent",
 }
+_UNKNOWN_AGENT: Final = "unknown"
+_IMPERSONATE: Final = IMPERSONATE.encode()
+_ONE_USER: Final = (
+    "the sandbox has one user and lets no one act as another: leave out the Impersonate- headers (kubectl: --as, "
+    "--as-group, --as-uid), or start it with --rbac"
+)
 _MOST_DISCARDED: Final = 64 * 1024 * 1024
 _BACKLOG: Final = 2048
 _KEEP_ALIVE_SECONDS: Final = 75
@@ -86,18 +96,19 @@ class AsgiApp:
         self._prefix = token_path(server.token) if server.token else ""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            await self._over_web_socket(scope, receive, send)
+            return
         if scope["type"] != "http":
             return
         try:
-            headers = _headers(scope)
+            headers = self._headers(scope)
             body = await _body(scope["method"], headers, receive)
         except ApiError as error:
             await _send(send, error_response(error), closes=True)
             return
-        query_string = scope["query_string"]
-        query = _query(query_string) if query_string else {}
         try:
-            answer = await self._answer(scope["method"], scope["path"], query, headers, body)
+            answer = await self._answer(scope["method"], scope["path"], _query(scope["query_string"]), headers, body)
         except ConnectionReset:
             await _hang_up(receive, send)
             return
@@ -106,14 +117,38 @@ class AsgiApp:
         else:
             await _send(send, answer)
 
+    def _headers(self, scope: Scope) -> dict[str, str]:
+        return _headers(scope, may_impersonate=self._server.access.is_on)
+
+    async def _over_web_socket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await receive()
+        subprotocols = scope["subprotocols"]
+        try:
+            headers = self._headers(scope)
+        except ApiError as error:
+            await send_plain(send, error_response(error))
+            return
+        token = token_among(subprotocols)
+        if token is not None:
+            headers.setdefault("authorization", f"Bearer {token}")
+        try:
+            answer = await self._answer("GET", scope["path"], _query(scope["query_string"]), headers, b"")
+        except ConnectionReset:
+            await _hang_up(receive, send)
+            return
+        if isinstance(answer, Watch):
+            await send_watch(receive, send, answer, subprotocols)
+        else:
+            await send_plain(send, answer)
+
     async def _answer(
         self, method: str, path: str, query: dict[str, str], headers: dict[str, str], body: bytes
     ) -> ServerResponse | Watch:
         prefix = self._prefix
         if prefix and hmac.compare_digest(path[: len(prefix)].encode(), prefix.encode()):
-            respond, path = self._server.respond_trusted, path[len(prefix) :] or "/"
-        else:
-            respond = self._server.respond
+            headers["authorization"] = f"Bearer {self._server.token}"
+            path = path[len(prefix) :] or "/"
+        respond = self._server.respond
         request = Request(method, path, query, headers, body)
         return await respond(request) if self._faults is None else await self._faults.around(request, respond)
 
@@ -177,7 +212,7 @@ def _config(app: AsgiApp, tls: Tls | None) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         http=GuardedProtocol,
-        ws="none",
+        ws=web_socket_protocol,  # type: ignore[arg-type]
         lifespan="off",
         log_config=None,
         log_level="error",
@@ -212,26 +247,28 @@ def _listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def _headers(scope: Scope) -> dict[str, str]:
+def _headers(scope: Scope, *, may_impersonate: bool) -> dict[str, str]:
     """Those that mean something here; ApiError for those that would mean something else than the client thinks."""
-    headers = {}
+    headers = {"user-agent": _UNKNOWN_AGENT}
     for name, value in scope["headers"]:
         if name in _HEADERS_READ:
             headers[_HEADERS_READ[name]] = value.decode("latin-1")
         elif name == b"host":
-            if scope["scheme"] == "http" and not _is_own_name(value):
+            if scope["scheme"] in ("http", "ws") and not _is_own_name(value):
                 raise ApiError(
                     403, "Forbidden", "this sandbox is called 127.0.0.1, [::1] or localhost: use one of these"
                 )
-        elif name.startswith(b"impersonate-"):
-            message = "the sandbox has one user and lets nobody act as another: leave out the Impersonate- headers"
-            raise ApiError(403, "Forbidden", f"{message} (kubectl: --as, --as-group, --as-uid)")
+        elif name.startswith(_IMPERSONATE):
+            if not may_impersonate:
+                raise ApiError(403, "Forbidden", _ONE_USER)
+            key, text = name.decode("latin-1"), value.decode("latin-1")
+            headers[key] = f"{headers[key]}\n{text}" if key in headers else text
     return headers
 
 
 @lru_cache(maxsize=64)
 def _is_own_name(host: bytes) -> bool:
-    """Does a Host header name this machine, with whatever port?"""
+    """Whether a Host header names this machine, with any port."""
     name = re.sub(r":\d*$", "", host.decode("latin-1")).strip("[]")
     return name.lower() == "localhost" or _is_loopback(name)
 
@@ -266,6 +303,8 @@ async def _body(method: str, headers: MutableMapping[str, str], receive: Receive
 
 def _query(raw: bytes) -> dict[str, str]:
     query: dict[str, str] = {}
+    if not raw:
+        return query
     for name, value in parse_qsl(raw.decode("latin-1"), keep_blank_values=True):
         query.setdefault(name, value)
     return query
@@ -286,7 +325,7 @@ async def _hang_up(receive: Receive, send: Send) -> None:
     transport = getattr(getattr(send, "__self__", None), "transport", None)
     if transport is not None:
         transport.abort()
-    while (await receive())["type"] != "http.disconnect":
+    while not (await receive())["type"].endswith(".disconnect"):
         pass
 
 

@@ -20,6 +20,7 @@ Document = dict[str, Any]
 _STATUS_VERBS: Final = ("get", "patch", "update")
 # (kind, group, version) of what a subresource speaks, where it is not the object itself; and its verbs.
 _SUBRESOURCES: Final[dict[str, tuple[tuple[str, str, str] | None, tuple[str, ...]]]] = {
+    "approval": (None, _STATUS_VERBS),
     "attach": (("PodAttachOptions", "", "v1"), ("create", "get")),
     "binding": (("Binding", "", "v1"), ("create",)),
     "ephemeralcontainers": (None, _STATUS_VERBS),
@@ -32,6 +33,7 @@ _SUBRESOURCES: Final[dict[str, tuple[tuple[str, str, str] | None, tuple[str, ...
     "resize": (None, _STATUS_VERBS),
     "scale": (("Scale", "autoscaling", "v1"), _STATUS_VERBS),
     "status": (None, _STATUS_VERBS),
+    "token": (("TokenRequest", "authentication.k8s.io", "v1"), ("create",)),
 }
 
 

@@ -24,6 +24,8 @@ class Request(msgspec.Struct, frozen=True):
     query: Mapping[str, str] = {}
     headers: Mapping[str, str] = {}
     body: bytes = b""
+    user: Mapping[str, Any] | None = None
+    """Who asks, as a UserInfo, where roles are asked what users may do."""
 
     def __repr__(self) -> str:
         # The headers carry the token.

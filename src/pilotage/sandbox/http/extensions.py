@@ -1,4 +1,4 @@
-"""API groups that somebody else answers: what an APIService is on a real cluster, without a second server.
+"""API groups that other code answers: what an APIService is on a real cluster, without a second server.
 
 The API server of the sandbox has them in its discovery, lets in whom it knows, and hands over everything below
 /apis/<group>. They come after its own groups, so that a name that both have means the stored kind.

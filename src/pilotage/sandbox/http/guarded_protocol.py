@@ -1,4 +1,4 @@
-"""What a client may cost before anybody knows who it is: the size of a request's head, its time, and connections.
+"""Limits for clients before they are authenticated: the size of a request's head, its time, and connections.
 
 uvicorn reads heads of any length for as long as they take, from as many clients as come. Here a head has limits, a
 request that does not arrive completely is given up, and a client too many is sent away at once.
@@ -26,29 +26,29 @@ class _HeadTooLarge(Exception):
 
 
 class GuardedProtocol(HttpToolsProtocol):
-    """uvicorn's own, with limits. Whoever runs it calls `give_up_if_late` now and then."""
+    """uvicorn's own, with limits. Its runner calls `give_up_if_late` now and then."""
 
     _waiting_since: float | None = None
     """Since when a request is awaited or arrives; None while there is none, or while it is answered."""
     _is_in_head = True
     _is_head_too_large = False
     _head_bytes = 0
-    _is_refused = False
+    _is_rejected = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._waiting_since = self.loop.time()
         if len(self.connections) > MOST_CONNECTIONS:
-            self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, f"there are {MOST_CONNECTIONS} connections already; try later")
+            self._reject(HTTPStatus.SERVICE_UNAVAILABLE, f"there are {MOST_CONNECTIONS} connections already; try later")
 
     def data_received(self, data: bytes) -> None:
-        if self._is_refused:
+        if self._is_rejected:
             return
         if self._is_in_head:
             self._head_bytes += len(data)
         super().data_received(data)
         if self._is_in_head and self._head_bytes > MOST_HEAD_BYTES:
-            self._refuse_head()
+            self._reject_head()
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -71,23 +71,23 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         if self._is_head_too_large:
-            self._refuse_head()
+            self._reject_head()
         else:
-            self._refuse(HTTPStatus.BAD_REQUEST, msg)
+            self._reject(HTTPStatus.BAD_REQUEST, msg)
 
     def give_up_if_late(self, now: float) -> None:
         if self._waiting_since is not None and now - self._waiting_since > REQUEST_SECONDS:
-            self._refuse(HTTPStatus.REQUEST_TIMEOUT, f"the request did not arrive within {REQUEST_SECONDS:g} s")
+            self._reject(HTTPStatus.REQUEST_TIMEOUT, f"the request did not arrive within {REQUEST_SECONDS:g} s")
 
-    def _refuse_head(self) -> None:
+    def _reject_head(self) -> None:
         limits = f"{MOST_HEADERS} headers and {MOST_HEAD_BYTES} bytes"
-        self._refuse(
+        self._reject(
             HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, f"the head of the request is too large: at most {limits}"
         )
 
-    def _refuse(self, status: HTTPStatus, message: str) -> None:
+    def _reject(self, status: HTTPStatus, message: str) -> None:
         """Answer without having looked at the request, and hang up."""
-        self._is_refused = True
+        self._is_rejected = True
         self._waiting_since = None
         document: dict[str, Any] = {
             "kind": "Status",

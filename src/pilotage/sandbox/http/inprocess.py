@@ -1,7 +1,7 @@
 """A transport into the server in the same process: the client's own code, without sockets and tokens.
 
 The scheduler in the sandbox, the simulator and the benchmarks use it; a real cluster is reached through the same
-protocol (`kube.transport`), so that everything above cannot tell the difference.
+protocol (`kube.transport`), so that everything above cannot see the difference.
 """
 
 from __future__ import annotations

@@ -1,14 +1,16 @@
 """The kubeconfig that leads kubectl to a sandbox.
 
-It holds the sandbox's token, so nobody but its owner may read it. Over plain HTTP kubectl keeps a user's token to
+It holds the sandbox's token, so only its owner may read it. Over plain HTTP kubectl keeps a user's token to
 itself; there the token is the first part of the server's path, which every client sends. The file is written beside its
-place and then moved there: whoever waits for it to appear finds it complete.
+place and then moved there: a reader that waits for it to appear finds it complete.
 """
 
 from __future__ import annotations
 
 import base64
 import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,12 +19,26 @@ import yaml
 _NAME: Final = "pilotage-sandbox"
 
 
+@dataclass(frozen=True, slots=True)
+class NamedUser:
+    """A user beside the administrator, with a context of the same name."""
+
+    name: str
+    groups: tuple[str, ...]
+    token: str = field(repr=False)
+
+    def info(self) -> dict[str, Any]:
+        return {"username": self.name, "groups": [*self.groups, "system:authenticated"]}
+
+
 def token_path(token: str) -> str:
     """What a path starts with to be let in without a header."""
     return f"/t/{token}"
 
 
-def kubeconfig(url: str, token: str | None, authority: bytes | None = None) -> dict[str, Any]:
+def kubeconfig(
+    url: str, token: str | None, authority: bytes | None = None, users: Sequence[NamedUser] = ()
+) -> dict[str, Any]:
     """The content, with the sandbox as current context."""
     is_secure = url.startswith("https:")
     cluster: dict[str, Any] = {"server": url if is_secure or token is None else url + token_path(token)}
@@ -32,15 +48,23 @@ def kubeconfig(url: str, token: str | None, authority: bytes | None = None) -> d
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [{"name": _NAME, "cluster": cluster}],
-        "users": [{"name": _NAME, "user": {} if token is None else {"token": token}}],
-        "contexts": [{"name": _NAME, "context": {"cluster": _NAME, "user": _NAME, "namespace": "default"}}],
+        "users": [
+            {"name": _NAME, "user": {} if token is None else {"token": token}},
+            *({"name": user.name, "user": {"token": user.token}} for user in users),
+        ],
+        "contexts": [
+            {"name": name, "context": {"cluster": _NAME, "user": name, "namespace": "default"}}
+            for name in (_NAME, *(user.name for user in users))
+        ],
         "current-context": _NAME,
     }
 
 
-def write_kubeconfig(path: Path, url: str, token: str | None, authority: bytes | None = None) -> None:
+def write_kubeconfig(
+    path: Path, url: str, token: str | None, authority: bytes | None = None, users: Sequence[NamedUser] = ()
+) -> None:
     """Write it with mode 0600, replacing what was there."""
-    text = yaml.safe_dump(kubeconfig(url, token, authority), sort_keys=False)
+    text = yaml.safe_dump(kubeconfig(url, token, authority, users), sort_keys=False)
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     draft.unlink(missing_ok=True)

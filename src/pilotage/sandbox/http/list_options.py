@@ -49,7 +49,7 @@ def list_options(request: Request, resource_type: ResourceType) -> ListParameter
 
 
 def check_list(options: ListParameters, revision: int) -> None:
-    """Refuse what a list cannot mean, and a state that this server has not reached."""
+    """Reject what a list cannot mean, and a state that this server has not reached."""
     if options.sends_initial_events is not None:
         raise _forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list")
     if options.match not in _MATCHES:

@@ -25,7 +25,7 @@ _DISCOVERY: Final = {"g": "apidiscovery.k8s.io", "v": "v2", "as": "APIGroupDisco
 
 
 @lru_cache(maxsize=256)
-def view_for(accept: str) -> View:
+def view_for(accept: str, *, plain_only: bool = False) -> View:
     """The first form in the Accept header that can be given; ApiError 406 when none can."""
     if not accept:
         return View.OBJECT
@@ -35,12 +35,13 @@ def view_for(accept: str) -> View:
         wanted = parameters.get("as")
         if wanted is None:
             return View.OBJECT
-        if parameters.get("g") == "meta.k8s.io" and parameters.get("v") in _VERSIONS:
+        if not plain_only and parameters.get("g") == "meta.k8s.io" and parameters.get("v") in _VERSIONS:
             if wanted == "Table":
                 return View.TABLE
             if wanted.startswith("PartialObjectMetadata"):
                 return View.METADATA
-    raise not_acceptable(["application/json", "application/json;as=Table;v=v1;g=meta.k8s.io"])
+    table = [] if plain_only else ["application/json;as=Table;v=v1;g=meta.k8s.io"]
+    raise not_acceptable(["application/json", *table])
 
 
 @lru_cache(maxsize=64)

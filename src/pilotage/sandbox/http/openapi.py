@@ -26,17 +26,21 @@ Document = dict[str, Any]
 _SCALARS: Final[dict[str, Document]] = {
     "string": {"type": "string"},
     "integer": {"type": "integer", "format": "int64"},
+    "int32": {"type": "integer", "format": "int32"},
     "boolean": {"type": "boolean"},
     "number": {"type": "number"},
     "time": {"type": "string", "format": "date-time"},
     "quantity": {"type": "string"},
     "int-or-string": {"type": "string", "format": "int-or-string"},
+    "object": {"type": "object"},
     "any": {"type": "object"},
 }
 _QUERY_PARAMETERS: Final = ("dryRun", "fieldManager", "fieldValidation")
 # Strategic merge is served but not announced: clients that read about it here expect the merge keys of every list in
 # the schemas, and those that know the built-in kinds use it anyway.
-_PATCH_TYPES: Final = ("application/json-patch+json", "application/merge-patch+json")
+_PATCH_TYPES: Final = ("application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml")
+_OPEN: Final = "x-kubernetes-preserve-unknown-fields"
+_OF_EVERY_KIND: Final = ("apiVersion", "kind", "metadata")
 _INFO: Final = {"title": "Pilotage sandbox", "version": "v1"}
 
 PROTOBUF_2_TYPE: Final = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
@@ -149,12 +153,15 @@ def _custom_schema(resource_type: ResourceType, references: str) -> Document:
     own["type"] = "object"
     own["properties"] = {
         **(own.get("properties") or {}),
-        "apiVersion": {"type": "string"},
-        "kind": {"type": "string"},
-        "metadata": {"allOf": [{"$ref": f"{references}{_public(OBJECT_META)}"}]},
+        "apiVersion": {"type": "string", "description": COMMON["apiVersion"]},
+        "kind": {"type": "string", "description": COMMON["kind"]},
+        "metadata": {
+            "allOf": [{"$ref": f"{references}{_public(OBJECT_META)}"}],
+            "description": COMMON["metadata"],
+        },
     }
     if schema is None:
-        own["x-kubernetes-preserve-unknown-fields"] = True
+        own[_OPEN] = True
         own["properties"].update(spec={"type": "object"}, status={"type": "object"})
     return own
 
@@ -200,6 +207,8 @@ def _as_version_2(document: Document) -> Document:
         encode_json(document["components"]["schemas"]).replace(b"#/components/schemas/", b"#/definitions/")
     )
     for schema in schemas.values():
+        if schema.pop(_OPEN, None) is True:
+            schema["properties"] = {name: one for name, one in schema["properties"].items() if name in _OF_EVERY_KIND}
         for field, value in (schema.get("properties") or {}).items():
             schema["properties"][field] = _plain_reference(value)
     paths = {
@@ -220,5 +229,7 @@ def _plain_reference(value: Any) -> Any:
     if isinstance(value, dict) and "allOf" in value:
         return value["allOf"][0]
     if isinstance(value, dict):
-        return {key: _plain_reference(below) for key, below in value.items()}
+        # Clients of the older form would reject what they do not find described.
+        hidden = (_OPEN, "items", "properties") if value.get(_OPEN) is True else ()
+        return {key: _plain_reference(below) for key, below in value.items() if key not in hidden}
     return value

@@ -25,6 +25,12 @@ MEDIA_TYPE: Final = "application/vnd.kubernetes.protobuf"
 
 _MAGIC: Final = b"k8s\x00"
 _ABSENT: Final = object()
+_UNIONS: Final[Mapping[str, tuple[str, ...]]] = {
+    "apiextensions.v1.JSONSchemaPropsOrArray": ("schema", "jSONSchemas"),
+    "apiextensions.v1.JSONSchemaPropsOrBool": ("schema", "allows"),
+    "apiextensions.v1.JSONSchemaPropsOrStringArray": ("schema", "property"),
+}
+"""Messages that stand for one of their fields."""
 
 
 class _Field(msgspec.Struct, frozen=True):
@@ -151,6 +157,9 @@ def _value(code: str, wire: int | bytes | float) -> Any:
             return _int_or_string(_bytes(wire))
         case "strings":
             return [_bytes(value).decode() for number, value in fields_in(_bytes(wire)) if number == 1]
+        case _ if code in _UNIONS:
+            fields = _decode(code, _bytes(wire))
+            return next((fields[name] for name in _UNIONS[code] if name in fields), False)
         case _:
             return _decode(code, _bytes(wire))
 

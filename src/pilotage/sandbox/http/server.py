@@ -2,26 +2,33 @@
 
     request -> token -> path -> verb -> ServerResponse | Watch
 
-`handle` never raises: a refusal becomes a Status with its code, and a bug becomes a logged 500, after which the server
+`handle` never raises: a rejection becomes a Status with its code, and a bug a logged 500, after which the server
 goes on. `respond` is the same, but answers only when what the answer shows is on disk.
 """
 
 from __future__ import annotations
 
-import hmac
 import logging
 from collections import deque
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import msgspec
 
 from pilotage.clock import Clock
+from pilotage.rng import fresh_token
 from pilotage.sandbox.api import Api
 from pilotage.sandbox.errors import ApiError, internal_error, method_not_allowed, no_such_path, unauthorized
+from pilotage.sandbox.http.access import Access
+from pilotage.sandbox.http.account_tokens import AccountTokens
+from pilotage.sandbox.http.admission_webhooks import AdmissionWebhooks
+from pilotage.sandbox.http.audit_log import AuditLog
 from pilotage.sandbox.http.exchange import Request, ServerResponse, error_response
 from pilotage.sandbox.http.extensions import ExtensionGroup, Extensions
+from pilotage.sandbox.http.negotiation import view_for
 from pilotage.sandbox.http.routes.documents import HEALTH_PATHS, Documents
 from pilotage.sandbox.http.routes.paths import Paths, Target
-from pilotage.sandbox.http.routes.reads import Reads
+from pilotage.sandbox.http.routes.reads import OnRead, Reads, nothing_on_read
 from pilotage.sandbox.http.routes.reviews import Reviews
 from pilotage.sandbox.http.routes.subresources import Subresources
 from pilotage.sandbox.http.routes.writes import Writes
@@ -45,45 +52,74 @@ _log = logging.getLogger(__name__)
 
 
 class ApiServer:
-    """The Kubernetes HTTP dialect on top of an `Api`. Without a token everybody is let in."""
+    """The Kubernetes HTTP dialect on top of an `Api`. Without a token every client is let in."""
 
-    def __init__(self, api: Api, *, token: str | None, clock: Clock) -> None:
+    def __init__(
+        self,
+        api: Api,
+        *,
+        token: str | None,
+        clock: Clock,
+        on_read: OnRead = nothing_on_read,
+        users: Mapping[str, dict[str, Any]] | None = None,
+        audit: AuditLog | None = None,
+        webhooks: AdmissionWebhooks | None = None,
+    ) -> None:
+        """`users` by token, beside the administrator: they may do what roles allow. None: no roles are asked."""
         self.api = api
         self.token = token
         self._clock = clock
-        self._expected = f"Bearer {token}".encode()
+        self._audit = audit
         self.watches = WatchHub(clock)
         self._events = EventExpiry(api.store, clock)
         self._paths = Paths(api.registry)
-        self._reads = Reads(api, self.watches)
+        self._reads = Reads(api, self.watches, on_read)
         self._writes = Writes(api)
-        self._subresources = Subresources(api)
-        self._reviews = Reviews(token)
+        self._accounts = AccountTokens(api, token or fresh_token())
+        self._subresources = Subresources(api, self._accounts)
+        self.access = Access(api, token, self._accounts, self._paths, users)
+        self._reviews = Reviews(self.access, self._accounts)
         self._extensions = Extensions()
         self._documents = Documents(api.registry, self._extensions)
         self._added: dict[str, Answer] = {}
+        self.webhooks = webhooks or AdmissionWebhooks(api)
 
     def add_document(self, path: str, answer: Answer) -> None:
         """Serve something that is no object of the cluster under this path, such as the state of a scheduler."""
         self._added[path] = answer
 
     def add_group(self, group: ExtensionGroup) -> None:
-        """Serve an API group whose requests somebody else answers, from now on."""
+        """Serve an API group that other code answers, from now on."""
         self._extensions.add(group)
         self._documents.forget()
 
     def handle(self, request: Request) -> ServerResponse | Watch:
         """The answer to a request from outside."""
-        if self.token is not None and not self._is_let_in(request):
-            return error_response(unauthorized())
-        return self.dispatch(request)
+        try:
+            request = self._identified(request)
+            self.access.check(request)
+            return self.dispatch(request)
+        except ApiError as error:
+            return error_response(error)
 
     async def respond(self, request: Request) -> ServerResponse | Watch:
-        """Like `handle`, but the answer waits until what it tells is on disk, be it to a write or to a read."""
-        return await self._settled(request, self.handle) if self.api.store.has_journal else self.handle(request)
+        """Like `handle`, but the answer waits until what it says is on disk, be it to a write or to a read."""
+        begin = self._clock.time()
+        try:
+            request = self._identified(request)
+            self.access.check(request)
+            answer = await self.respond_trusted(request)
+        except ApiError as error:
+            answer = error_response(error)
+        if self._audit is not None:
+            self._audit.record(request, answer, self._paths, begin)
+        return answer
 
     async def respond_trusted(self, request: Request) -> ServerResponse | Watch:
         """Like `respond`, for callers in this process: no token is asked for."""
+        if self.webhooks.are_there and request.method not in _READ_METHODS:
+            answered = await self.webhooks.respond(request, self.dispatch)
+            return await self._settled(request, lambda _: answered)
         return await self._settled(request, self.dispatch) if self.api.store.has_journal else self.dispatch(request)
 
     async def run(self, every_seconds: float = _TICK_SECONDS) -> None:
@@ -104,7 +140,8 @@ class ApiServer:
     def dispatch(self, request: Request) -> ServerResponse | Watch:
         """The answer to a request whose sender is known; never raises."""
         try:
-            return self._route(request)
+            with self.api.verbs.asked_by(request.user):
+                return self._route(request)
         except ApiError as error:
             return error_response(error)
         except JournalError as error:
@@ -133,11 +170,15 @@ class ApiServer:
             else:
                 return answered
 
-    def _is_let_in(self, request: Request) -> bool:
-        if request.path in HEALTH_PATHS:
-            return True
-        given = request.headers.get("authorization", "").encode("utf-8", "surrogateescape")
-        return hmac.compare_digest(given, self._expected)
+    def _identified(self, request: Request) -> Request:
+        """The request with who asks; ApiError if nobody does who is known."""
+        if self.token is None or self.access.is_open(request):
+            return request
+        user = self.access.user_of(request)
+        if user is None:
+            raise unauthorized()
+        # Who asks matters only where somebody looks at it.
+        return msgspec.structs.replace(request, user=user) if self.access.is_on or self._audit is not None else request
 
     def _route(self, request: Request) -> ServerResponse | Watch:
         if request.path.startswith(self._extensions.paths):
@@ -149,6 +190,8 @@ class ApiServer:
             return self._added[request.path](request)
         if target is None:
             return self._documents.answer(request)
+        # Before anything is done: a write whose answer cannot be given must not happen.
+        view_for(request.headers.get("accept", ""), plain_only="get" not in target.resource_type.verbs)
         if target.subresource:
             return self._subresource(request, target)
         if target.name:

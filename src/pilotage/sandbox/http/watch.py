@@ -2,7 +2,7 @@
 
 A watch keeps no queue of its own. It remembers the revision up to which it has sent and, when woken by a write, waits
 until the write is on disk, takes what came since from the store's history, filters it and sends it as one chunk. A
-client that reads too slowly falls behind; when the history no longer reaches back to it, it is told so (410 as an ERROR
+client that reads too slowly falls behind; when the history no longer reaches back to it, it is sent 410 (as an ERROR
 event) and cut, and can list anew. So memory does not depend on how many clients watch or how slowly.
 
     subscribe -> initial objects (if asked for) -> [wait for a write -> changes since -> filter -> chunk]* -> end

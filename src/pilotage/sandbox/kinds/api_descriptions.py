@@ -23,18 +23,30 @@ KINDS: Final[Mapping[str, str]] = {
     "resource.v1.ResourceClaim": "A request for devices, fulfilled when the pod that uses it is scheduled.",
     "v1.ResourceSlice": "Devices that a driver offers on a node or in a pool.",
     "v1.DeviceClass": "A kind of device, given by expressions over the attributes of devices.",
+    "v1beta1.PodGroup": "Pods that are scheduled together; they name it in spec.schedulingGroup.podGroupName.",
+    "v1beta1.Workload": "Templates of PodGroups. The scheduler reads the PodGroups that are made from them, not this.",
     "v1.Lease": "A record that one holder renews, such as the leader among several schedulers.",
     "v1.CustomResourceDefinition": "Makes the server serve a new kind.",
 }
 
 COMMON: Final[Mapping[str, str]] = {
-    "apiVersion": "Group and version of the kind.",
+    "apiVersion": "APIVersion defines in which version of its group the object is written.",
     "kind": "The kind of the object.",
-    "metadata": "Name, labels, owners and all else that every object has.",
+    "metadata": "Standard object's metadata: name, labels, owners and all else that every object has.",
     "spec": "What is wished for.",
     "status": "The observed state of the object.",
 }
 """Fields of every kind."""
+
+_GROUP: Final[Mapping[str, str]] = {
+    "disruptionMode": "Whether pods of the group are preempted one by one (the default) or all together.",
+    "preemptionPolicy": "Whether the group may take the place of pods of lower priority.",
+    "priority": "Higher goes first, and may preempt lower. Set from the class; pods must have the same.",
+    "priorityClassName": "The PriorityClass that gives the group its priority.",
+    "resourceClaims": "Devices that the pods share; each pod asks for them with an equal entry of its own.",
+    "schedulingConstraints": "Where the pods have to be, together.",
+    "schedulingPolicy": "Gang or basic, chosen for ever; of a gang, minCount may change.",
+}
 
 FIELDS: Final[Mapping[str, Mapping[str, str]]] = {
     "v1.PodSpec": {
@@ -50,13 +62,14 @@ FIELDS: Final[Mapping[str, Mapping[str, str]]] = {
         "resourceClaims": "Devices that the pod needs.",
         "schedulerName": "The scheduler, or the profile of one, that is to place the pod.",
         "schedulingGates": "While there is any, the pod is not considered for scheduling.",
+        "schedulingGroup": "The PodGroup with which the pod is scheduled.",
         "terminationGracePeriodSeconds": "How long the pod may take to end after its deletion.",
         "tolerations": "Taints of nodes that do not keep this pod away.",
         "topologySpreadConstraints": "How evenly the pod and its like are to be spread over zones, nodes or others.",
         "volumes": "Storage that the containers can mount; where it is decides where the pod can run.",
     },
     "v1.PodStatus": {
-        "conditions": "What is true of the pod by now; PodScheduled tells why it waits.",
+        "conditions": "What is true of the pod by now; PodScheduled says why it waits.",
         "nominatedNodeName": "The node on which room was made for the pod by preemption.",
         "phase": "Pending, Running, Succeeded, Failed or Unknown.",
     },
@@ -87,7 +100,7 @@ FIELDS: Final[Mapping[str, Mapping[str, str]]] = {
     "v1.NodeStatus": {
         "allocatable": "What pods can be given: capacity without what the system needs.",
         "capacity": "What the node has.",
-        "conditions": "How the node is; Ready tells whether it can run pods.",
+        "conditions": "How the node is; Ready says whether it can run pods.",
         "images": "Container images that the node has already.",
     },
     "v1.PodDisruptionBudgetSpec": {
@@ -96,8 +109,46 @@ FIELDS: Final[Mapping[str, Mapping[str, str]]] = {
         "selector": "The pods that the budget is about.",
         "unhealthyPodEvictionPolicy": "Whether pods that are not ready may always be evicted.",
     },
+    "v1beta1.PodGroupSpec": {
+        **_GROUP,
+        "parentCompositePodGroupName": "Groups of groups: not served here, ignored with a warning.",
+        "workloadRef": "The template that the group was made from.",
+    },
+    "v1beta1.PodGroupTemplate": {**_GROUP, "name": "Unique among the templates of the Workload."},
+    "v1beta1.PodGroupSchedulingPolicy": {
+        "basic": "Pods are placed as many as fit, as if there were no group.",
+        "gang": "All or nothing: none is bound unless enough of them have a place at the same time.",
+    },
+    "v1beta1.GangSchedulingPolicy": {
+        "minCount": "How many pods have to have a place for any to be bound; running ones count.",
+    },
+    "v1beta1.DisruptionMode": {
+        "all": "A preemption of one pod of the group preempts all.",
+        "single": "Each pod may be preempted by itself.",
+    },
+    "v1beta1.TopologyConstraint": {"key": "The node label of which all nodes of the group have the same value."},
+    "v1beta1.WorkloadReference": {
+        "templateName": "The template that the group was made from.",
+        "workloadName": "The Workload that has it.",
+    },
+    "v1beta1.PodGroupStatus": {
+        "conditions": "PodGroupInitiallyScheduled says whether the group has started, and if not, why.",
+        "resourceClaimStatuses": "The claims that were made from templates for the group.",
+    },
+    "v1beta1.WorkloadSpec": {
+        "compositePodGroupTemplates": "Groups of groups: not served here, ignored with a warning.",
+        "controllerRef": "What the Workload was made for, such as a Job.",
+        "podGroupTemplates": "At most eight; none can be added or removed.",
+    },
+    "v1.JobSchedulingConfiguration": {
+        "disruptionMode": "Whether pods are preempted one by one or all together.",
+        "resourceClaims": "Devices that the pods share; each pod asks for them with an equal entry of its own.",
+        "schedulingConstraints": "Where the pods have to be, together.",
+        "schedulingPolicy": "Gang or basic; nothing means basic. Of a gang without minCount all pods start together.",
+    },
     "v1.ObjectMeta": {
         "annotations": "Notes on the object that nothing selects by.",
+        "creationTimestamp": "CreationTimestamp is a timestamp of the server's: when the object was created.",
         "deletionTimestamp": "Set when the deletion has begun; the object goes when nothing holds it any more.",
         "finalizers": "Who has to do something before the object may go.",
         "generation": "Rises with every change of what is wished for.",
@@ -105,7 +156,7 @@ FIELDS: Final[Mapping[str, Mapping[str, str]]] = {
         "name": "Unique among objects of the kind in the namespace.",
         "namespace": "The scope of the name.",
         "ownerReferences": "Objects that this one belongs to; it goes when all of them are gone.",
-        "resourceVersion": "The version of the object; an update with an older one is refused.",
-        "uid": "Tells this object from others that had or will have its name.",
+        "resourceVersion": "The version of the object; an update with an older one is rejected.",
+        "uid": "Distinguishes this object from others that had or will have its name.",
     },
 }

@@ -5,7 +5,8 @@
     "v1.Container": {"name": "string!", "ports": "[v1.ContainerPort]", "resources": "v1.ResourceRequirements", ...}
 
 Shapes (type checks), strict field validation and the OpenAPI documents are all made from it. A type code is a scalar
-name, the name of another type, `[code]` for a list or `{code}` for a map from strings; `!` marks a required field.
+name, the name of another type, `[code]` for a list or `{code}` for a map from strings; `!` marks a required field. An
+`integer` has 64 bits; `int32` stands where the rules of a kind read an integer of 32.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ import msgspec
 
 from pilotage.sandbox.kinds.resources import ResourceType
 
-SCALARS: Final = frozenset({"string", "integer", "boolean", "number", "time", "quantity", "int-or-string", "any"})
+SCALARS: Final = frozenset(
+    {"string", "integer", "int32", "boolean", "number", "time", "quantity", "int-or-string", "object", "any"}
+)
 
 OBJECT_META: Final = "v1.ObjectMeta"
 
@@ -32,11 +35,16 @@ def api_schemas() -> Mapping[str, Mapping[str, str]]:
 
 
 def schema_name(resource_type: ResourceType) -> str | None:
-    """The type of a built-in kind; None for custom resources, whose definition tells."""
-    if resource_type.is_custom:
-        return None
-    plain = f"{resource_type.version}.{resource_type.kind}"
-    qualified = f"{resource_type.group.partition('.')[0] or 'core'}.{plain}"
+    """The type of a built-in kind; None for custom resources, whose definition says it."""
+    return None if resource_type.is_custom else built_in_name(resource_type.api_version, resource_type.kind)
+
+
+@cache
+def built_in_name(api_version: str, kind: str) -> str | None:
+    """The same by what an object says of itself."""
+    group, _, version = api_version.rpartition("/")
+    plain = f"{version}.{kind}"
+    qualified = f"{group.partition('.')[0] or 'core'}.{plain}"
     return next((name for name in (qualified, plain) if name in api_schemas()), None)
 
 

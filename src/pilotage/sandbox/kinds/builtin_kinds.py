@@ -1,6 +1,6 @@
 """The table of kinds that every sandbox serves, one row each.
 
-The rows say what discovery tells clients (names, short names, categories, subresources) and what the server needs to
+The rows say what discovery lists (names, short names, categories, subresources) and what the server needs to
 know: whether a change of spec raises `metadata.generation`, and whether a delete answers with the deleted object.
 """
 
@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from pilotage.sandbox.kinds.kueue_schemas import kueue_schema
 from pilotage.sandbox.kinds.resources import ResourceRegistry, ResourceType
-from pilotage.sandbox.kinds.schema_rules import SchemaRules
+from pilotage.sandbox.kinds.structural_schema import ObjectRules
 
 _CREATE_ONLY: Final = ("create",)
 _SCALABLE: Final = ("scale", "status")
@@ -34,10 +34,26 @@ _GENERATION: Final[dict[str, Any]] = {"tracks_generation": True}
 _CLUSTER: Final[dict[str, Any]] = {"namespaced": False}
 _WORKLOAD: Final[dict[str, Any]] = {**_ALL, **_GENERATION, "subresources": _SCALABLE}
 _ECHO: Final[dict[str, Any]] = {"returns_deleted": True}
+_NO_NETWORK: Final[dict[str, Any]] = {"no_effect": "there is no network"}
+_FLOWS: Final[dict[str, Any]] = {
+    **_CLUSTER,
+    **_GENERATION,
+    **_STATUS,
+    "no_effect": "requests are not queued by priority",
+}
+_SCALER: Final[dict[str, Any]] = {**_ALL, **_STATUS, "no_effect": "there are no metrics to scale by"}
+_ONE_RANGE: Final = "addresses of Services come from one range"
 _KUEUE: Final[dict[str, Any]] = {**_GENERATION, **_STATUS, "is_custom": True, "categories": ("kueue",)}
 _POD_SUBRESOURCES: Final = (
     "attach", "binding", "ephemeralcontainers", "eviction", "exec", "log", "portforward", "proxy", "resize", "status",
 )  # fmt: skip
+
+
+def _in_both_versions(kind: str, plural: str, **options: Any) -> tuple[ResourceType, ResourceType]:
+    """Kinds of pod groups are stored as v1beta1 and served with the same fields as v1alpha3 too."""
+    stored = _kind("scheduling.k8s.io/v1beta1", kind, plural, **options)
+    return stored, _kind("scheduling.k8s.io/v1alpha3", kind, plural, storage_api_version=stored.api_version, **options)
+
 
 _CORE: Final = (
     _kind("v1", "Binding", "bindings", verbs=_CREATE_ONLY),
@@ -55,7 +71,7 @@ _CORE: Final = (
     _kind("v1", "ResourceQuota", "resourcequotas", "quota", **_STATUS, **_ECHO),
     _kind("v1", "Secret", "secrets"),
     _kind("v1", "Service", "services", "svc", **_ALL, **_STATUS, **_ECHO),
-    _kind("v1", "ServiceAccount", "serviceaccounts", "sa", **_ECHO),
+    _kind("v1", "ServiceAccount", "serviceaccounts", "sa", **_ECHO, subresources=("token",)),
 )
 
 _APPS: Final = (
@@ -71,7 +87,8 @@ _BATCH_AND_POLICY: Final = (
     _kind("batch/v1", "Job", "jobs", **_ALL, **_GENERATION, **_STATUS),
     _kind("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets", "pdb", **_GENERATION, **_STATUS),
     _kind("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", "pc", **_CLUSTER, **_GENERATION),
-    _kind("scheduling.k8s.io/v1beta1", "PodGroup", "podgroups", **_GENERATION, **_STATUS),
+    *_in_both_versions("PodGroup", "podgroups", **_GENERATION, **_STATUS),
+    *_in_both_versions("Workload", "workloads", **_GENERATION),
 )
 
 _STORAGE: Final = (
@@ -102,9 +119,41 @@ _MACHINERY: Final = (
         **_STATUS,
         categories=("api-extensions",),
     ),
+    _kind(
+        "apiregistration.k8s.io/v1",
+        "APIService",
+        "apiservices",
+        **_CLUSTER,
+        **_STATUS,
+        categories=("api-extensions",),
+        no_effect="requests are not passed on to other API servers",
+    ),
+    _kind("autoscaling/v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers", "hpa", **_SCALER),
+    _kind(
+        "autoscaling/v1",
+        "HorizontalPodAutoscaler",
+        "horizontalpodautoscalers",
+        "hpa",
+        storage_api_version="autoscaling/v2",
+        **_SCALER,
+    ),
     _kind("coordination.k8s.io/v1", "Lease", "leases"),
-    # Stored; there is no network that it could be about.
-    _kind("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies", "netpol", **_GENERATION),
+    _kind(
+        "certificates.k8s.io/v1",
+        "CertificateSigningRequest",
+        "certificatesigningrequests",
+        "csr",
+        **_CLUSTER,
+        subresources=("approval", "status"),
+        no_effect="no signer issues certificates here",
+    ),
+    _kind("flowcontrol.apiserver.k8s.io/v1", "FlowSchema", "flowschemas", **_FLOWS),
+    _kind("flowcontrol.apiserver.k8s.io/v1", "PriorityLevelConfiguration", "prioritylevelconfigurations", **_FLOWS),
+    _kind("networking.k8s.io/v1", "Ingress", "ingresses", "ing", **_GENERATION, **_STATUS, **_NO_NETWORK),
+    _kind("networking.k8s.io/v1", "IngressClass", "ingressclasses", **_CLUSTER, **_GENERATION, **_NO_NETWORK),
+    _kind("networking.k8s.io/v1", "IPAddress", "ipaddresses", "ip", **_CLUSTER, no_effect=_ONE_RANGE),
+    _kind("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies", "netpol", **_GENERATION, **_NO_NETWORK),
+    _kind("networking.k8s.io/v1", "ServiceCIDR", "servicecidrs", **_CLUSTER, **_STATUS, no_effect=_ONE_RANGE),
     _kind("node.k8s.io/v1", "RuntimeClass", "runtimeclasses", **_CLUSTER),
     _kind("discovery.k8s.io/v1", "EndpointSlice", "endpointslices", **_GENERATION),
     _kind("events.k8s.io/v1", "Event", "events", "ev", storage="events", storage_api_version="v1"),
@@ -120,6 +169,34 @@ _MACHINERY: Final = (
         "admissionregistration.k8s.io/v1",
         "ValidatingAdmissionPolicyBinding",
         "validatingadmissionpolicybindings",
+        **_CLUSTER,
+        **_GENERATION,
+    ),
+    _kind(
+        "admissionregistration.k8s.io/v1",
+        "MutatingAdmissionPolicy",
+        "mutatingadmissionpolicies",
+        **_CLUSTER,
+        **_GENERATION,
+    ),
+    _kind(
+        "admissionregistration.k8s.io/v1",
+        "MutatingAdmissionPolicyBinding",
+        "mutatingadmissionpolicybindings",
+        **_CLUSTER,
+        **_GENERATION,
+    ),
+    _kind(
+        "admissionregistration.k8s.io/v1",
+        "MutatingWebhookConfiguration",
+        "mutatingwebhookconfigurations",
+        **_CLUSTER,
+        **_GENERATION,
+    ),
+    _kind(
+        "admissionregistration.k8s.io/v1",
+        "ValidatingWebhookConfiguration",
+        "validatingwebhookconfigurations",
         **_CLUSTER,
         **_GENERATION,
     ),
@@ -152,7 +229,7 @@ _MACHINERY: Final = (
 def _kueue(kind: str, plural: str, short_names: str = "", **options: Any) -> tuple[ResourceType, ...]:
     """Kueue's kinds are stored as v1beta2 and served as v1beta1 too."""
     schema = kueue_schema(kind)
-    rules = {"schema": schema, "rules": SchemaRules(schema)}
+    rules = {"schema": schema, "rules": ObjectRules(schema)}
     stored = _kind("kueue.x-k8s.io/v1beta2", kind, plural, short_names, **rules, **options)
     older = _kind(
         "kueue.x-k8s.io/v1beta1", kind, plural, short_names, storage_api_version=stored.api_version, **options

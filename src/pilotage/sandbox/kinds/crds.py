@@ -8,11 +8,13 @@ only in `apiVersion`, as with the API server's conversion strategy `None`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from pilotage.sandbox.errors import FieldError
 from pilotage.sandbox.kinds.resources import ResourceRegistry, ResourceType
-from pilotage.sandbox.kinds.schema_rules import SchemaRules, rule_problems
+from pilotage.sandbox.kinds.schema_rules import rule_problems
+from pilotage.sandbox.kinds.structural_schema import ObjectRules
 from pilotage.sandbox.storage.records import Change, Record
 from pilotage.sandbox.storage.store import Store
 
@@ -38,7 +40,7 @@ def follow_definitions(store: Store, registry: ResourceRegistry) -> None:
 
 
 def _serve(registry: ResourceRegistry, record: Record) -> ResourceType:
-    types = types_of(record.object())
+    types = [replace(one, defined_at=record.revision) for one in types_of(record.object())]
     registry.add_crd(record.key.name, types)
     return types[0]
 
@@ -81,7 +83,7 @@ def _type_of(spec: Mapping[str, Any], version: Mapping[str, Any], stored: str) -
         is_served=bool(version.get("served")),
         list_kind=names.get("listKind") or f"{names['kind']}List",
         schema=schema,
-        rules=SchemaRules(schema) if schema else None,
+        rules=ObjectRules(schema) if schema else None,
         printer_columns=tuple(version.get("additionalPrinterColumns") or ()),
         scale_paths=subresources.get("scale"),
         selectable_fields=tuple(field["jsonPath"].lstrip(".") for field in version.get("selectableFields") or ()),

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pilotage.sandbox.errors import no_such_path
-from pilotage.sandbox.kinds.schema_rules import SchemaRules
+from pilotage.sandbox.kinds.structural_schema import ObjectRules
 
 ALL_VERBS: Final = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 
@@ -45,11 +45,15 @@ class ResourceType:
     """False: only stored in this version, as a definition may ask for."""
     list_kind: str = ""
     schema: Mapping[str, Any] | None = field(default=None, compare=False)
-    rules: SchemaRules | None = field(default=None, compare=False)
-    """Those of the schema."""
+    rules: ObjectRules | None = field(default=None, compare=False)
+    """What the schema demands."""
+    defined_at: int = field(default=0, compare=False)
+    """The revision of the definition: objects that are older have not had its defaults."""
     printer_columns: tuple[Mapping[str, Any], ...] = field(default=(), compare=False)
     scale_paths: Mapping[str, str] | None = field(default=None, compare=False)
     selectable_fields: tuple[str, ...] = ()
+    no_effect: str = ""
+    """Why objects of the kind are stored and nothing more: whoever writes one is warned."""
     # Derived, and asked for by every request.
     api_version: str = field(init=False)
     qualified: str = field(init=False)

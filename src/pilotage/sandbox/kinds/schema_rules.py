@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import product
 from typing import Any, Final
 
 from pilotage.cel import (
@@ -23,6 +24,7 @@ from pilotage.cel import (
     CelType,
     Environment,
     Program,
+    ReadParts,
     Sizes,
     TooCostly,
     Values,
@@ -53,7 +55,8 @@ _RAW: Final = {_SELF: "__self", _OLD: "__oldSelf"}
 _OLDS: Final = "__oldSelfs"
 """The old value as a list of one, or none."""
 _ABSENT: Final = object()
-_MOST_QUESTIONS: Final = 1024
+_MOST_BYTES: Final = 2 << 20
+"""Of all questions about one kind that are kept."""
 _LONGEST_QUESTION: Final = 4096
 
 
@@ -99,14 +102,27 @@ class _Rule:
     message: Program | None
     is_transition: bool
 
-    @property
-    def takes_no_old(self) -> bool:
-        """May be asked without an old value."""
-        return not self.is_transition or bool(self.source.get("optionalOldSelf"))
+    def applies(self, has_old: bool, is_unchanged: bool) -> bool:
+        """Whether there is anything to ask about a value."""
+        if not self.is_transition:
+            return not is_unchanged
+        # Most rules of this kind only say that nothing may change.
+        return (has_old or bool(self.source.get("optionalOldSelf"))) and not (
+            is_unchanged and self.source["rule"] == "self == oldSelf"
+        )
 
     @property
     def name(self) -> str:
         return str(self.source.get("message") or self.source["rule"]).strip()
+
+
+@dataclass(frozen=True, slots=True)
+class _RuleSet:
+    """Rules that are asked together."""
+
+    rules: tuple[_Rule, ...]
+    reads: ReadParts
+    """What they read together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +131,8 @@ class _Node:
 
     schema: Schema
     environment: Environment
-    rules: tuple[_Rule, ...]
+    rules: Mapping[tuple[bool, bool], _RuleSet]
+    """Those that apply, by whether there is an old value and whether it is the same."""
     properties: Mapping[str, _Node]
     others: _Node | None
     items: _Node | None
@@ -150,7 +167,14 @@ def _compiled(schema: Schema, *, is_resource: bool = True, depth: int = 0) -> _N
     if not rules and not nodes:
         return None
     compares = any(rule.is_transition for rule in rules) or any(node.compares for node in nodes)
-    return _Node(typed, environment, rules, below, others, items, is_plain(typed), compares, _names(typed, rules))
+    cases = product((False, True), (False, True)) if rules else ()
+    sets = {(has_old, is_unchanged): _rule_set(rules, has_old, is_unchanged) for has_old, is_unchanged in cases}
+    return _Node(typed, environment, sets, below, others, items, is_plain(typed), compares, _names(typed, rules))
+
+
+def _rule_set(rules: Sequence[_Rule], has_old: bool, is_unchanged: bool) -> _RuleSet:
+    chosen = tuple(rule for rule in rules if rule.applies(has_old, is_unchanged))
+    return _RuleSet(chosen, ReadParts(*(rule.program.tree for rule in chosen)))
 
 
 def _names(schema: Schema, rules: Sequence[_Rule]) -> Mapping[str, str]:
@@ -337,8 +361,8 @@ def _normalized(schema: Schema, field_path: str) -> str | None:
 # --- judging ----------------------------------------------------------------------------------------------------------
 
 
-_Question = tuple[Program, bytes]
-"""A rule, and all that it reads."""
+_Question = tuple[ReadParts, bytes]
+"""What a rule or several read, and what that was."""
 
 
 class _Accepted:
@@ -346,11 +370,12 @@ class _Accepted:
 
     def __init__(self) -> None:
         self._costs: dict[_Question, int] = {}
+        self._size = 0
 
-    def question(self, program: Program, variables: Mapping[str, Any]) -> _Question | None:
+    def question(self, reads: ReadParts, variables: Mapping[str, Any]) -> _Question | None:
         """None if it is too long to be kept."""
-        text = program.reads.digest(variables)
-        return (program, text) if len(text) <= _LONGEST_QUESTION else None
+        text = reads.digest(variables)
+        return (reads, text) if len(text) <= _LONGEST_QUESTION else None
 
     def cost(self, question: _Question | None) -> int | None:
         return None if question is None else self._costs.get(question)
@@ -358,8 +383,10 @@ class _Accepted:
     def add(self, question: _Question | None, cost: int) -> None:
         if question is None:
             return
-        if len(self._costs) >= _MOST_QUESTIONS:
+        self._size += len(question[1])
+        if self._size > _MOST_BYTES:
             self._costs.clear()
+            self._size = len(question[1])
         self._costs[question] = cost
 
 
@@ -393,25 +420,29 @@ class _Judgement:
                     self._walk(below, value, node.old_field(old, name), path + step, is_unchanged=is_unchanged)
 
     def _ask(self, node: _Node, new: Any, old: Any, path: str, *, is_unchanged: bool) -> None:
-        rules = [
-            rule
-            for rule in node.rules
-            if (rule.takes_no_old or old is not _ABSENT) and (rule.is_transition or not is_unchanged)
-        ]
-        if not rules:
+        together = node.rules.get((old is not _ABSENT, is_unchanged))
+        if together is None or not together.rules:
             return
         variables = _variables(node, new, old)
         if not node.is_plain:
             variables = _converted(node, variables)
-        for rule in rules:
+        question = self._accepted.question(together.reads, variables)
+        cost = self._accepted.cost(question)
+        if cost is not None and cost <= self._budget:
+            self._budget -= cost
+            return
+        left, many = self._budget, len(self._errors)
+        for rule in together.rules:
             if self._budget < 0:
                 return
-            refusal = self._verdict(node, rule, variables)
-            if refusal is not None:
-                self._errors.append(_field_error(node.schema, rule, path, refusal, new))
+            violation = self._verdict(node, rule, variables)
+            if violation is not None:
+                self._errors.append(_field_error(node.schema, rule, path, violation, new))
+        if len(self._errors) == many:
+            self._accepted.add(question, left - self._budget)
 
-    def _verdict(self, node: _Node, rule: _Rule, variables: Mapping[str, Any]) -> _Refusal | None:
-        question = self._accepted.question(rule.program, variables)
+    def _verdict(self, node: _Node, rule: _Rule, variables: Mapping[str, Any]) -> _Violation | None:
+        question = self._accepted.question(rule.program.reads, variables)
         cost = self._accepted.cost(question)
         if cost is not None and cost <= self._budget:
             self._budget -= cost
@@ -430,9 +461,9 @@ class _Judgement:
                 problem = (
                     "'no such overload': call arguments did not match a supported operator, function or macro signature"
                 )
-                return _Refusal(f"{problem} for rule: {rule.name}", is_error=True)
-            return _Refusal(f"{error} evaluating rule: {rule.name}", is_error=True)
-        return _Refusal(self._message(node, rule, variables), is_error=False)
+                return _Violation(f"{problem} for rule: {rule.name}", is_error=True)
+            return _Violation(f"{error} evaluating rule: {rule.name}", is_error=True)
+        return _Violation(self._message(node, rule, variables), is_error=False)
 
     def _values(self, node: _Node, program: Program, variables: Mapping[str, Any]) -> Values:
         """What the program is evaluated with, once its cost is paid; TooCostly if the budget is too small for it."""
@@ -443,10 +474,10 @@ class _Judgement:
             inputs = _converted(node, inputs)
         return node.environment.bind(inputs)
 
-    def _exhausted(self, rule: _Rule) -> _Refusal:
+    def _exhausted(self, rule: _Rule) -> _Violation:
         self._budget = -1
         problem = "'operation cancelled: actual cost limit exceeded': no further validation rules will be run"
-        return _Refusal(f"{problem} due to call cost exceeds limit for rule: {rule.name}", is_error=True)
+        return _Violation(f"{problem} due to call cost exceeds limit for rule: {rule.name}", is_error=True)
 
     def _message(self, node: _Node, rule: _Rule, variables: Mapping[str, Any]) -> str:
         """What the expression for the message says, if that is a line of text."""
@@ -462,10 +493,10 @@ class _Judgement:
 
 
 @dataclass(frozen=True, slots=True)
-class _Refusal:
+class _Violation:
     text: str
     is_error: bool
-    """The rule could not be asked, so that its own way to refuse does not apply."""
+    """The rule could not be asked, so that its own message does not apply."""
 
 
 def _variables(node: _Node, new: Any, old: Any) -> dict[str, Any]:
@@ -483,7 +514,7 @@ def _converted(node: _Node, variables: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _items(new: list[Any], old: Any, keys: Sequence[str]) -> Iterator[tuple[Any, Any]]:
-    """Each item with the one that it was before, which only a list of maps can tell."""
+    """Each item with the one that it was before, which only a list of maps can say."""
     before = {_key(item, keys): item for item in old} if keys and isinstance(old, list) else {}
     for item in new:
         yield item, before.get(_key(item, keys), _ABSENT)
@@ -493,14 +524,14 @@ def _key(item: Any, keys: Sequence[str]) -> tuple[str, ...]:
     return tuple(str(item.get(key)) if isinstance(item, dict) else "" for key in keys)
 
 
-def _field_error(schema: Schema, rule: _Rule, path: str, refusal: _Refusal, value: Any) -> FieldError:
+def _field_error(schema: Schema, rule: _Rule, path: str, violation: _Violation, value: Any) -> FieldError:
     """Of a broken rule the value is shown if it is not a large one; of one that fails only its type."""
-    if refusal.is_error:
-        return FieldError(path or "<nil>", refusal.text, schema.get("type", ""))
+    if violation.is_error:
+        return FieldError(path or "<nil>", violation.text, schema.get("type", ""))
     below = _normalized(schema, str(rule.source["fieldPath"])) if rule.source.get("fieldPath") else ""
     where = ".".join(part for part in (path, below) if part) or "<nil>"
     kind = _REASONS.get(rule.source.get("reason") or "", "FieldValueInvalid")
-    text = "" if kind == "FieldValueDuplicate" else refusal.text
+    text = "" if kind == "FieldValueDuplicate" else violation.text
     if isinstance(value, dict | list):
         return FieldError(where, text, type=kind)
     return FieldError(where, text, value, kind)

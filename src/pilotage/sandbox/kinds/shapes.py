@@ -1,32 +1,42 @@
-"""Does an object have the types that its kind asks for? Refused here, nothing behind it meets a string for a list.
+"""Check the types of an object against its kind. Rejected here, nothing behind it meets a string for a list.
 
 For each type of the API schemas a msgspec struct is made on first use; converting an object to it checks every known
-field at C speed and names the path of the first wrong one. Unknown fields pass (they are stored as they are), null
-counts as absent, as it does for the API server. `strict_fields` finds unknown fields, on request.
+field at C speed and names the path of the first wrong one. It is the only conversion of an object on its way to the
+store: defaults, admission and validation read the JSON itself, whose types are right from here on. Unknown fields pass
+(they are stored as they are), null counts as absent, as it does for the API server. `strict_fields` finds unknown
+fields, on request.
+
+A value of another type cannot be decoded (400); an integer too large for its field is an invalid value (422).
 """
 
 from __future__ import annotations
 
+import re
 from functools import cache
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 
 from pilotage.model.errors import explain_problem
-from pilotage.sandbox.errors import ApiError, bad_request
+from pilotage.sandbox.errors import ApiError, FieldError, bad_request, invalid
 from pilotage.sandbox.kinds.api_schemas import OBJECT_META, api_schemas, element, schema_name
 from pilotage.sandbox.kinds.resources import ResourceType
 
+_Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 _SCALAR_TYPES: Final[dict[str, Any]] = {
     "string": str,
-    "integer": int,
+    "integer": Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)],
+    "int32": _Int32,
     "boolean": bool,
     "number": float | int,
     "time": str,
     "quantity": str | int | float,
-    "int-or-string": int | str,
+    "int-or-string": _Int32 | str,
+    "object": dict[str, Any],
     "any": Any,
 }
+
+_STEP: Final = re.compile(r"([^.\[]+)|\[(\d+|\*)\]")
 
 _structs: dict[str, Any] = {}
 _shapes: dict[tuple[str, str], Any] = {}
@@ -37,16 +47,30 @@ def check_shape(resource_type: ResourceType, obj: object) -> None:
     _check(resource_type, obj, _shape_of(resource_type))
 
 
+def has_shape(resource_type: ResourceType, obj: object) -> bool:
+    """Whether an object that was stored before, by whatever version, has its types."""
+    try:
+        check_shape(resource_type, obj)
+    except ApiError:
+        return False
+    return True
+
+
 def check_metadata_shape(resource_type: ResourceType, obj: object) -> None:
     """The same for type and metadata alone, of an object whose other parts need no check."""
     _check(resource_type, obj, _metadata_shape())
 
 
-def _check(resource_type: ResourceType, obj: object, shape: Any) -> None:
+def _check(resource_type: ResourceType, obj: Any, shape: Any) -> None:
     try:
         msgspec.convert(obj, shape)
     except msgspec.ValidationError as error:
-        raise _refusal(resource_type.kind, resource_type.version, str(error)) from None
+        path, problem = explain_problem(str(error))
+        if ", got " in problem:
+            raise _cannot_be_handled(resource_type.kind, resource_type.version, str(error)) from None
+        wrong = FieldError(path, problem, _value_at(obj, path), "FieldValueTypeInvalid")
+        name = (obj.get("metadata") or {}).get("name") or ""
+        raise invalid(resource_type.kind, resource_type.group, name, [wrong]) from None
     except RecursionError:
         raise bad_request("the object is nested too deeply") from None
 
@@ -56,7 +80,7 @@ def check_options_shape(kind: str, obj: object) -> None:
     try:
         msgspec.convert(obj, _struct(f"v1.{kind}"))
     except msgspec.ValidationError as error:
-        raise _refusal(kind, "v1", str(error)) from None
+        raise _cannot_be_handled(kind, "v1", str(error)) from None
 
 
 def _shape_of(resource_type: ResourceType) -> Any:
@@ -114,6 +138,15 @@ def _is_recursive(name: str) -> bool:
     return name == "v1.JSONSchemaProps"
 
 
-def _refusal(kind: str, version: str, text: str) -> ApiError:
+def _cannot_be_handled(kind: str, version: str, text: str) -> ApiError:
     detail = ": ".join(part for part in explain_problem(text) if part)
     return bad_request(f'{kind} in version "{version}" cannot be handled as a {kind}: {detail}')
+
+
+def _value_at(obj: Any, path: str) -> Any:
+    """The value at a path such as `spec.containers[0].ports`; of `[*]`, which names no key, the whole map."""
+    for name, index in _STEP.findall(path):
+        if index == "*":
+            break
+        obj = obj[name] if name else obj[int(index)]
+    return obj

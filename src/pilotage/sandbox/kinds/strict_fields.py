@@ -1,12 +1,13 @@
 """Field validation on request: which fields of an object does its kind not know?
 
-kubectl asks for `fieldValidation=Strict`, so that `kubectl apply` refuses `replcas: 3` instead of storing it. Built-in
+kubectl asks for `fieldValidation=Strict`, so that `kubectl apply` rejects `replcas: 3` instead of storing it. Built-in
 kinds are held against the API schemas, custom ones against the schema of their definition; a part that keeps unknown
-fields on purpose (`x-kubernetes-preserve-unknown-fields`) has none.
+fields on purpose (`x-kubernetes-preserve-unknown-fields`) has none. A field that is there twice is reported likewise.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -25,6 +26,30 @@ def unknown_fields(resource_type: ResourceType, obj: Mapping[str, Any]) -> list[
     else:
         found = _in_custom(schema_of(resource_type), obj)
     return [path for path, _ in zip(found, range(_MOST_REPORTED), strict=False)]
+
+
+def repeated_keys(body: bytes) -> list[str]:
+    """Paths of the keys that stand more than once in an object of a JSON text (at most twenty)."""
+    found = _repeated(json.loads(body, object_pairs_hook=_Pairs), "")
+    return [path for path, _ in zip(found, range(_MOST_REPORTED), strict=False)]
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """The keys and values of a JSON object, as often as they are there."""
+
+
+def _repeated(value: object, path: str) -> Iterator[str]:
+    if isinstance(value, _Pairs):
+        met = set()
+        for key, below in value:
+            below_path = f"{path}.{key}" if path else key
+            if key in met:
+                yield below_path
+            met.add(key)
+            yield from _repeated(below, below_path)
+    elif isinstance(value, list):
+        for at, item in enumerate(value):
+            yield from _repeated(item, f"{path}[{at}]")
 
 
 def _in_type(name: str, value: object, path: str) -> Iterator[str]:

@@ -1,21 +1,22 @@
 """Objects of custom kinds against the OpenAPI schema of their definition: defaults and the common rules.
 
 Defaults, types, required fields, enums, bounds, lengths, patterns, int-or-string, and what makes items of lists unique
-are honoured, at any depth; of `format` integers and times. `schema_rules` judges by CEL. Not judged: the logical
-junctors (`anyOf`, `oneOf`, `allOf`, `not`): what only they forbid is accepted.
+are honoured, at any depth; of `format` integers and times. `schema_types` sees quickly that nothing is wrong, and
+`schema_rules` judges by CEL. Not judged: the logical junctors (`anyOf`, `oneOf`, `allOf`, `not`): what only they forbid
+is accepted.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Any, Final
 
 import msgspec
 
-from pilotage.cel.patterns import BadPattern, is_found
 from pilotage.sandbox.errors import FieldError
 from pilotage.sandbox.kinds.schema_rules import SchemaRules
+from pilotage.sandbox.kinds.schema_types import INTEGER_FORMATS, TIME, Check, matches, quick_check
 
 Schema = Mapping[str, Any]
 Json = Mapping[str, Any]
@@ -45,9 +46,8 @@ _NOT_CHECKED: Final = FieldError(
     " validation",
     None,
 )
-_INTEGERS: Final = {"int32": 2**31, "int64": 2**63}
-_TIME: Final = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
 _OF_EVERY_OBJECT: Final = frozenset({"apiVersion", "kind", "metadata"})
+_OF_MAPS: Final = frozenset({"additionalProperties", "maxProperties", "minProperties"})
 _FEW_ITEMS: Final = 64
 """Of a list in which equal items are looked for one by one."""
 
@@ -82,26 +82,56 @@ def _default_fields(schema: Schema, value: dict[str, Any]) -> None:
                 apply_schema_defaults(others, item)
 
 
-def schema_errors(schema: Schema, obj: Mapping[str, Any], old: Mapping[str, Any] | None = None) -> list[FieldError]:
-    """What the schema forbids about the object; metadata is judged elsewhere.
+class ObjectRules:
+    """What the schema of a custom kind demands of its objects. Their metadata is judged elsewhere."""
 
-    Fields that are as they were in `old` are not judged again: the API server also bears what was stored already.
-    """
-    judged = {field: value for field, value in obj.items() if field not in _OF_EVERY_OBJECT}
-    required = [field for field in schema.get("required") or () if field not in _OF_EVERY_OBJECT]
-    errors: list[FieldError] = []
-    _judge({**schema, "required": required}, judged, "", old, errors)
-    return errors
+    def __init__(self, schema: Schema) -> None:
+        parts = {name: part for name, part in (schema.get("properties") or {}).items() if name not in _OF_EVERY_OBJECT}
+        required = [field for field in schema.get("required") or () if field not in _OF_EVERY_OBJECT]
+        self._schema = {**schema, "properties": parts, "required": required}
+        self._rules = SchemaRules(schema)
 
+    def errors(self, obj: Json, old: Json | None = None) -> list[FieldError]:
+        """What is forbidden about the object; `old` is the one that it replaces."""
+        errors = self.schema_errors(obj, old)
+        if self._rules.is_empty:
+            return errors
+        if any(error.type in _BLOCKING for error in errors):
+            return [*errors, _NOT_CHECKED]
+        return [*errors, *self._rules.errors(obj, old)]
 
-def custom_errors(schema: Schema, rules: SchemaRules | None, obj: Json, old: Json | None = None) -> list[FieldError]:
-    """What the schema and its rules forbid about the object; `old` is the one that it replaces."""
-    errors = schema_errors(schema, obj, old)
-    if rules is None or rules.is_empty:
+    def schema_errors(self, obj: Json, old: Json | None = None) -> list[FieldError]:
+        """The same without the rules in CEL.
+
+        Fields that are as they were in `old` are not judged again: the API server also bears what was stored already.
+        """
+        judged = {field: value for field, value in obj.items() if field not in _OF_EVERY_OBJECT}
+        if self._is_valid(judged, old or {}):
+            return []
+        errors: list[FieldError] = []
+        _judge(self._schema, judged, "", old, errors)
         return errors
-    if any(error.type in _BLOCKING for error in errors):
-        return [*errors, _NOT_CHECKED]
-    return [*errors, *rules.errors(obj, old)]
+
+    def _is_valid(self, obj: Json, old: Json) -> bool:
+        """Whether a quick look decides already."""
+        return (
+            not self._schema.keys() & _OF_MAPS
+            and all(obj.get(field) is not None for field in self._schema["required"])
+            and all(
+                value is None or value is old.get(field) or self._is_valid_part(field, value)
+                for field, value in obj.items()
+            )
+        )
+
+    def _is_valid_part(self, field: str, value: Any) -> bool:
+        check = self._checks.get(field)
+        return check is None or check(value)
+
+    @cached_property
+    def _checks(self) -> Mapping[str, Check]:
+        """Made when they are first asked: of many kinds nothing is ever written."""
+        parts = self._schema["properties"].items()
+        return {field: quick_check(part) for field, part in parts if isinstance(part, Mapping)}
 
 
 def _judge(schema: Schema, value: Any, path: str, old: Any, errors: list[FieldError]) -> None:
@@ -148,7 +178,7 @@ def _type_error(schema: Schema, value: Any, actual: str, path: str) -> FieldErro
 
 def _bound_errors(schema: Schema, value: float, path: str) -> Iterator[FieldError]:
     least, most = schema.get("minimum"), schema.get("maximum")
-    limit = _INTEGERS.get(str(schema.get("format")))
+    limit = INTEGER_FORMATS.get(str(schema.get("format")))
     if limit is not None and not -limit <= value < limit:
         yield FieldError(path, f"{path} in body should be of format {schema['format']}", value)
     if least is not None and (value < least or (schema.get("exclusiveMinimum") is True and value == least)):
@@ -162,11 +192,28 @@ def _text_errors(schema: Schema, value: str, path: str) -> Iterator[FieldError]:
         yield FieldError(path, f"{path} in body should be at least {schema['minLength']} chars long", value)
     if "maxLength" in schema and len(value) > schema["maxLength"]:
         yield FieldError(path, f"may not be more than {schema['maxLength']} bytes", value, "FieldValueTooLong")
-    if schema.get("format") == "date-time" and not _TIME.fullmatch(value):
+    if schema.get("format") == "date-time" and not TIME.fullmatch(value):
         yield FieldError(path, f'{path} in body must be of type date-time: "{value}"', value)
     pattern = schema.get("pattern")
-    if pattern and not _matches(value, pattern):
+    if pattern and not matches(value, pattern):
         yield FieldError(path, f"{path} in body should match '{pattern}'", value)
+
+
+def null_errors(schema: Schema, value: Any, path: str = "") -> Iterator[FieldError]:
+    """Fields that are null where nothing may be: dropped from what clients send, but not from what is applied."""
+    if value is None and not schema.get("nullable"):
+        error = _type_error(schema, value, "null", path)
+        if error is not None:
+            yield error
+    elif isinstance(value, list) and isinstance(schema.get("items"), dict):
+        for at, item in enumerate(value):
+            yield from null_errors(schema["items"], item, f"{path}[{at}]")
+    elif isinstance(value, dict):
+        properties, others = schema.get("properties") or {}, schema.get("additionalProperties")
+        for field, item in value.items():
+            below = properties.get(field, others)
+            if isinstance(below, dict) and (path or field != "metadata"):
+                yield from null_errors(below, item, f"{path}.{field}" if path else field)
 
 
 def _judge_list(schema: Schema, value: list[Any], path: str, old: Any, errors: list[FieldError]) -> None:
@@ -220,11 +267,3 @@ def _judge_object(schema: Schema, value: dict[str, Any], path: str, old: Any, er
         before = old.get(field) if isinstance(old, dict) else None
         if before is None or not _is_same(item, before):
             _judge(below, item, start + field, before, errors)
-
-
-def _matches(value: str, pattern: str) -> bool:
-    """By RE2, as in the API server: a pattern of somebody's cannot take for ever. One that is none is not judged."""
-    try:
-        return is_found(value, pattern)
-    except BadPattern:
-        return True

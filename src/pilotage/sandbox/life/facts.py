@@ -1,9 +1,9 @@
 """The few facts about each object that controllers ask for all the time, read straight from the stored bytes.
 
 Every write to the store reaches the controllers. Decoding each 4 KB pod into dicts to learn its phase would cost more
-than everything else they do, so one typed decode per change picks out what decides whether anybody is concerned: who
-owns the object, whether it is being deleted, and for pods and nodes a little more. Whoever then acts on an object
-reads all of it through the Api.
+than everything else they do, so one typed decode per change picks out what decides if a controller is concerned: who
+owns the object, whether it is being deleted, and for pods and nodes a little more. To act on an object it reads
+all of it through the Api.
 
 Facts are immutable and kept for every object, so values that many objects share (owners, phases, node names) are
 shared in memory too.
@@ -18,9 +18,12 @@ from typing import Final
 
 import msgspec
 
-from pilotage.sandbox.storage.records import Key, Record
+from pilotage.model.node import Taint
+from pilotage.sandbox.storage.records import NO_LABELS, Key, Record
 
 SIMULATED: Final = "sandbox.pilotage.dev/simulated"
+STOPPED: Final = "sandbox.pilotage.dev/stopped"
+_PRESSURES: Final = ("MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable")
 _SAID: Final[dict[str | None, bool]] = {"true": True, "false": False}
 
 _log = logging.getLogger(__name__)
@@ -61,6 +64,7 @@ class ObjectFacts(msgspec.Struct, frozen=True, gc=False):
     """The owner that manages this object, if any."""
     is_deleting: bool = False
     finalizers: tuple[str, ...] = ()
+    labels: Mapping[str, str] = NO_LABELS
 
 
 class NodeObjectFacts(ObjectFacts, frozen=True, gc=False, kw_only=True):
@@ -68,10 +72,16 @@ class NodeObjectFacts(ObjectFacts, frozen=True, gc=False, kw_only=True):
     """What its annotation says: True, False (its pods are left alone), or nothing."""
     address: str = ""
     has_ready_condition: bool = False
+    readiness: str = ""
+    """The status of its Ready condition: True, False or Unknown."""
+    is_unschedulable: bool = False
+    is_stopped: bool = False
+    """Its kubelet plays dead."""
+    has_pressure: bool = False
+    taints: tuple[Taint, ...] = ()
 
 
 class PodFacts(ObjectFacts, frozen=True, gc=False, kw_only=True):
-    labels: Mapping[str, str]
     created: str = ""
     node_name: str = ""
     phase: str = "Pending"
@@ -83,6 +93,16 @@ class PodFacts(ObjectFacts, frozen=True, gc=False, kw_only=True):
     annotations: PodAnnotations = NO_ANNOTATIONS
     has_claims: bool = False
     has_ephemeral_volumes: bool = False
+    group: str = ""
+    """The name of its PodGroup."""
+    ip: str = ""
+    has_deadline: bool = False
+    has_command: bool = False
+    """A container has a command, so that it may end by itself."""
+    is_observed: bool = True
+    """The kubelet has seen the latest spec."""
+    target_node: str = ""
+    """The one node that its affinity names: that of a DaemonSet's pod."""
 
     @property
     def is_finished(self) -> bool:
@@ -92,6 +112,10 @@ class PodFacts(ObjectFacts, frozen=True, gc=False, kw_only=True):
     def is_active(self) -> bool:
         """Counts as a living replica of its controller."""
         return not self.is_deleting and not self.is_finished
+
+
+class PodGroupFacts(ObjectFacts, frozen=True, gc=False, kw_only=True):
+    has_claims: bool = False
 
 
 class ClaimFacts(ObjectFacts, frozen=True, gc=False, kw_only=True):
@@ -111,6 +135,7 @@ class _Head(msgspec.Struct):
 
 class _NodeAnnotations(msgspec.Struct):
     simulated: str | None = msgspec.field(default=None, name=SIMULATED)
+    stopped: str | None = msgspec.field(default=None, name=STOPPED)
 
 
 class _NodeMeta(_Meta, rename="camel"):
@@ -133,12 +158,19 @@ class _NodeStatus(msgspec.Struct):
     conditions: list[_Condition] | None = None
 
 
+class _NodeSpec(msgspec.Struct):
+    unschedulable: bool = False
+    taints: tuple[Taint, ...] | None = None
+
+
 class _Node(msgspec.Struct):
     metadata: _NodeMeta
+    spec: _NodeSpec | None = None
     status: _NodeStatus | None = None
 
 
 class _PodMeta(_Meta, rename="camel"):
+    generation: int = 0
     annotations: PodAnnotations | None = None
     creation_timestamp: str | None = None
     deletion_grace_period_seconds: int | None = None
@@ -152,11 +184,45 @@ class _Volume(msgspec.Struct):
     ephemeral: _Anything | None = None
 
 
+class _SchedulingGroup(msgspec.Struct, rename="camel"):
+    pod_group_name: str | None = None
+
+
+class _FieldRequirement(msgspec.Struct):
+    key: str = ""
+    values: list[str] | None = None
+
+
+class _NodeTerm(msgspec.Struct, rename="camel"):
+    match_fields: list[_FieldRequirement] | None = None
+
+
+class _NodeTerms(msgspec.Struct, rename="camel"):
+    node_selector_terms: list[_NodeTerm] | None = None
+
+
+class _NodeAffinity(msgspec.Struct):
+    required: _NodeTerms | None = msgspec.field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
+
+
+class _Affinity(msgspec.Struct, rename="camel"):
+    node_affinity: _NodeAffinity | None = None
+
+
+class _Container(msgspec.Struct):
+    command: list[str] | None = None
+    args: list[str] | None = None
+
+
 class _PodSpec(msgspec.Struct, rename="camel"):
     node_name: str | None = None
+    containers: list[_Container] | None = None
+    active_deadline_seconds: int | None = None
+    affinity: _Affinity | None = None
     restart_policy: str | None = None
     resource_claims: list[_Anything] | None = None
     volumes: list[_Volume] | None = None
+    scheduling_group: _SchedulingGroup | None = None
 
 
 class _ContainerStatus(msgspec.Struct, rename="camel"):
@@ -164,7 +230,9 @@ class _ContainerStatus(msgspec.Struct, rename="camel"):
 
 
 class _PodStatus(msgspec.Struct, rename="camel"):
+    observed_generation: int = 0
     phase: str | None = None
+    pod_ip: str | None = msgspec.field(default=None, name="podIP")
     conditions: list[_Condition] | None = None
     container_statuses: list[_ContainerStatus] | None = None
 
@@ -173,6 +241,15 @@ class _Pod(msgspec.Struct):
     metadata: _PodMeta
     spec: _PodSpec
     status: _PodStatus | None = None
+
+
+class _PodGroupSpec(msgspec.Struct, rename="camel"):
+    resource_claims: list[_Anything] | None = None
+
+
+class _PodGroup(msgspec.Struct):
+    metadata: _Meta
+    spec: _PodGroupSpec
 
 
 class _Consumer(msgspec.Struct):
@@ -189,9 +266,11 @@ class _Claim(msgspec.Struct):
 
 
 _NO_STATUS: Final = _PodStatus()
+_NO_NODE_SPEC: Final = _NodeSpec()
 _decode_head = msgspec.json.Decoder(_Head).decode
 _decode_node = msgspec.json.Decoder(_Node).decode
 _decode_pod = msgspec.json.Decoder(_Pod).decode
+_decode_pod_group = msgspec.json.Decoder(_PodGroup).decode
 _decode_claim = msgspec.json.Decoder(_Claim).decode
 
 # Looking for these words takes less time than decoding, and most objects have none of them.
@@ -199,7 +278,7 @@ _OWNERS: Final = b'"ownerReferences"'
 _FINALIZERS: Final = b'"finalizers"'
 _DELETED: Final = b'"deletionTimestamp"'
 _MOST_OWNERS_SHARED: Final = 10_000
-_NOBODY: Final[tuple[tuple[Owner, ...], Owner | None]] = ((), None)
+_NO_OWNERS: Final[tuple[tuple[Owner, ...], Owner | None]] = ((), None)
 _shared_owners: dict[tuple[Owner, ...], tuple[tuple[Owner, ...], Owner | None]] = {}
 
 
@@ -213,10 +292,12 @@ def read_facts(record: Record) -> ObjectFacts:
                 return _node_facts(record)
             case "resourceclaims.resource.k8s.io":
                 return _claim_facts(record)
+            case "podgroups.scheduling.k8s.io":
+                return _pod_group_facts(record)
             case _ if _OWNERS not in record.body and _FINALIZERS not in record.body and _DELETED not in record.body:
-                return ObjectFacts(record.key, record.uid)
+                return ObjectFacts(record.key, record.uid, labels=record.labels)
             case _:
-                return ObjectFacts(*_head_of(record, _decode_head(record.body).metadata))
+                return ObjectFacts(*_head_of(record, _decode_head(record.body).metadata), record.labels)
     except msgspec.DecodeError as error:
         _log.warning("%s is ignored by the controllers: %s", record.key, error)
         return ObjectFacts(record.key, record.uid)
@@ -226,12 +307,25 @@ def _node_facts(record: Record) -> NodeObjectFacts:
     node = _decode_node(record.body)
     meta, status = node.metadata, node.status or _NodeStatus()
     addresses = [a.address for a in status.addresses or () if a.type == "InternalIP"]
+    ready = next((c.status for c in status.conditions or () if c.type == "Ready"), "")
+    spec = node.spec or _NO_NODE_SPEC
     return NodeObjectFacts(
         *_head_of(record, meta),
+        record.labels,
         is_simulated=_SAID.get(meta.annotations.simulated) if meta.annotations is not None else None,
         address=addresses[0] if addresses else "",
-        has_ready_condition=any(c.type == "Ready" for c in status.conditions or ()),
+        has_ready_condition=bool(ready),
+        readiness=sys.intern(ready),
+        is_stopped=meta.annotations is not None and meta.annotations.stopped == "true",
+        has_pressure=any(c.type in _PRESSURES and c.status == "True" for c in status.conditions or ()),
+        is_unschedulable=spec.unschedulable,
+        taints=spec.taints or (),
     )
+
+
+def _pod_group_facts(record: Record) -> PodGroupFacts:
+    group = _decode_pod_group(record.body)
+    return PodGroupFacts(*_head_of(record, group.metadata), record.labels, has_claims=bool(group.spec.resource_claims))
 
 
 def _claim_facts(record: Record) -> ClaimFacts:
@@ -239,7 +333,7 @@ def _claim_facts(record: Record) -> ClaimFacts:
     reserved = claim.status.reserved_for if claim.status is not None else None
     consumers = tuple([one.uid for one in reserved]) if reserved else ()
     key, uid, owners, controller, is_deleting, finalizers = _head_of(record, claim.metadata)
-    return ClaimFacts(key, uid, owners, controller, is_deleting, finalizers, consumers=consumers)
+    return ClaimFacts(key, uid, owners, controller, is_deleting, finalizers, record.labels, consumers=consumers)
 
 
 def _pod_facts(record: Record) -> PodFacts:
@@ -256,7 +350,7 @@ def _pod_facts(record: Record) -> PodFacts:
         controller,
         is_deleting,
         finalizers,
-        labels=record.labels,
+        record.labels,
         created=sys.intern(meta.creation_timestamp or ""),
         node_name=sys.intern(spec.node_name or ""),
         phase=sys.intern(status.phase or "Pending"),
@@ -268,7 +362,22 @@ def _pod_facts(record: Record) -> PodFacts:
         annotations=NO_ANNOTATIONS if annotations is None or annotations == NO_ANNOTATIONS else annotations,
         has_claims=bool(spec.resource_claims),
         has_ephemeral_volumes=any(v.ephemeral is not None for v in spec.volumes) if spec.volumes else False,
+        group=sys.intern(spec.scheduling_group.pod_group_name or "") if spec.scheduling_group is not None else "",
+        ip=status.pod_ip or "",
+        has_deadline=spec.active_deadline_seconds is not None,
+        has_command=any(c.command or c.args for c in spec.containers or ()),
+        is_observed=status.observed_generation >= meta.generation,
+        target_node=_target_node(spec.affinity) if spec.affinity is not None else "",
     )
+
+
+def _target_node(affinity: _Affinity) -> str:
+    required = affinity.node_affinity.required if affinity.node_affinity is not None else None
+    terms = required.node_selector_terms if required is not None else None
+    fields = terms[0].match_fields if terms and len(terms) == 1 else None
+    if not fields or fields[0].key != "metadata.name" or len(fields[0].values or ()) != 1:
+        return ""
+    return sys.intern((fields[0].values or [""])[0])
 
 
 def _ready_condition(conditions: list[_Condition]) -> _Condition | None:
@@ -279,7 +388,7 @@ def _ready_condition(conditions: list[_Condition]) -> _Condition | None:
 
 
 def _head_of(record: Record, meta: _Meta) -> tuple[Key, str, tuple[Owner, ...], Owner | None, bool, tuple[str, ...]]:
-    owners, controller = _owners(meta.owner_references) if meta.owner_references else _NOBODY
+    owners, controller = _owners(meta.owner_references) if meta.owner_references else _NO_OWNERS
     finalizers = tuple(map(sys.intern, meta.finalizers)) if meta.finalizers else ()
     return record.key, record.uid, owners, controller, meta.deletion_timestamp is not None, finalizers
 

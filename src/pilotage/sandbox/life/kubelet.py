@@ -1,10 +1,10 @@
 """Simulated kubelets: pods on simulated nodes start, become ready, exit, restart and terminate as time passes.
 
 One object plays the kubelets of all nodes with the annotation `sandbox.pilotage.dev/simulated: "true"`. What a pod
-does is said by its annotations (see `pod_plan`) and, where they are silent, by `KubeletSettings`.
+does is said by its annotations (see `pod_plan`), the rules of a file (`pod_rules`), the commands of its containers
+(`programs`) and, where all are silent, by `KubeletSettings`.
 
-    bound -> [start delay] -> Running, ready -> [run time] -> Succeeded | Failed | CrashLoopBackOff
-    CrashLoopBackOff -> [back-off] -> Running
+    bound -> [start delay] -> `PodRun`: init containers, containers, exits, restarts -> Succeeded | Failed
     deletionTimestamp -> [min(grace, stop delay)] -> removed
 
 Each transition is one status write. A pod is in care (`_Care`: the times that are set for it) only while something is
@@ -15,21 +15,24 @@ bound at about the same time are started together.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
+
+import msgspec
 
 from pilotage.clock import parse_rfc3339
 from pilotage.sandbox.life import pod_status
 from pilotage.sandbox.life.controllers.controller import ControllerContext, Due, Interest, Object
-from pilotage.sandbox.life.facts import NO_ANNOTATIONS, NodeObjectFacts, PodFacts
+from pilotage.sandbox.life.facts import NO_ANNOTATIONS, NodeObjectFacts, PodAnnotations, PodFacts
 from pilotage.sandbox.life.object_index import ObservedChange
 from pilotage.sandbox.life.pod_plan import PlanError, PodPlan, read_plan
+from pilotage.sandbox.life.pod_rules import PodRule, asked_of
+from pilotage.sandbox.life.pod_run import ContainerPlan, PodMoment, PodRun, PodRunTimes
+from pilotage.sandbox.life.programs import FOREVER, outcome_of
 from pilotage.sandbox.storage.store import Key
 
 _TICK_SECONDS: Final = 0.01
-_FIRST_BACKOFF_SECONDS: Final = 10.0
-_LONGEST_BACKOFF_SECONDS: Final = 300.0
 _KILLED: Final = 137
 
 
@@ -42,12 +45,21 @@ class KubeletSettings:
     stop_seconds: float = 0.5
     job_run_seconds: float | None = 10.0
     """How long pods of a Job run; None: until deleted."""
+    never_run_seconds: float | None = 10.0
+    """How long other pods with restartPolicy Never run, which are to end some time; None: until deleted."""
+    rules: Sequence[PodRule] = ()
+    """What pods do whose annotations do not say."""
     manages_all_nodes: bool = False
     """Also play the kubelet of nodes without the annotation."""
-    lease_seconds: float | None = None
-    """Renew a Lease per node this often; None (best for thousands of nodes): no leases."""
+    silent_node_seconds: float = 40.0
+    """How long after a node has stopped it is known to be unreachable."""
     lost_node_seconds: float = 5.0
     """How long after the deletion of a node its pods are removed."""
+
+    def plays(self, node: NodeObjectFacts) -> bool:
+        """Whether this node is simulated and does not play dead."""
+        is_simulated = self.manages_all_nodes if node.is_simulated is None else node.is_simulated
+        return is_simulated and not node.is_stopped
 
 
 @dataclass(slots=True)
@@ -55,9 +67,8 @@ class _Care:
     """The times (on the monotonic clock) that are set for one pod."""
 
     start_at: float | None = None
-    started_at: float | None = None
-    restart_at: float | None = None
     stop_at: float | None = None
+    times: PodRunTimes = field(default_factory=PodRunTimes)
 
 
 class Kubelet:
@@ -87,12 +98,10 @@ class Kubelet:
         if pod.is_finished:
             return None
         try:
-            plan = read_plan(pod.annotations)
+            plan = read_plan(self._asked(pod))
         except PlanError as error:
-            return self._refuse(pod, str(error))
-        if pod.phase == "Running":
-            return self._go_on(pod, plan)
-        return self._start(pod, plan)
+            return self._reject(pod, str(error))
+        return self._advance(pod, plan)
 
     def _pod_seen(self, seen: ObservedChange) -> Iterable[Due]:
         pod = seen.new
@@ -110,33 +119,38 @@ class Kubelet:
             return self._take_into_care(pod)
         if isinstance(seen.old, PodFacts) and seen.old.annotations != pod.annotations:
             return (Due(pod.key),)
-        return ()
+        return () if pod.is_observed or pod.phase != "Running" else (Due(pod.key),)
 
     def _node_seen(self, seen: ObservedChange) -> Iterable[Due]:
         """A node that is simulated from now on takes in the pods that are on it already."""
-        if not isinstance(seen.new, NodeObjectFacts) or not self._simulates(seen.new):
+        if not isinstance(seen.new, NodeObjectFacts) or not self._settings.plays(seen.new):
             return ()
-        if isinstance(seen.old, NodeObjectFacts) and self._simulates(seen.old):
+        if isinstance(seen.old, NodeObjectFacts) and self._settings.plays(seen.old):
             return ()
         pods = [pod for key in self._context.index.pods_on(seen.new.key.name) if (pod := self._context.index.pod(key))]
         return [due for pod in pods for due in self._pod_seen(ObservedChange(None, pod, pod))]
 
-    def _simulates(self, node: NodeObjectFacts) -> bool:
-        return self._settings.manages_all_nodes if node.is_simulated is None else node.is_simulated
-
     def _is_mine(self, pod: PodFacts) -> bool:
         node = self._context.index.node(pod.node_name)
-        return node is not None and self._simulates(node)
+        return node is not None and self._settings.plays(node)
 
     def _take_into_care(self, pod: PodFacts) -> Iterable[Due]:
-        has_plan = pod.annotations is not NO_ANNOTATIONS or self._run_seconds(pod, PodPlan()) is not None
-        if pod.phase == "Running" and pod.is_ready and not has_plan:
+        if pod.phase == "Running" and pod.is_ready and pod.is_observed and not self._has_plan(pod):
             return ()
         care = self._cares[pod.uid] = _Care()
-        if pod.phase == "Running":
+        if pod.phase == "Running" or pod.ip:
             return (Due(pod.key),)
         care.start_at = self._in_whole_ticks(self._start_delay(pod))
         return (Due(pod.key, care.start_at - self._context.clock.monotonic()),)
+
+    def _has_plan(self, pod: PodFacts) -> bool:
+        """Whether something may still happen to a pod that runs and is ready."""
+        asked = self._asked(pod)
+        return asked is not NO_ANNOTATIONS or pod.has_deadline or pod.has_command or self._default_run(pod) is not None
+
+    def _asked(self, pod: PodFacts) -> PodAnnotations:
+        """What the annotations ask for and, where they are silent, the rules."""
+        return asked_of(self._settings.rules, pod)
 
     def _care_for_stop(self, pod: PodFacts) -> Iterable[Due]:
         care = self._cares.setdefault(pod.uid, _Care())
@@ -147,7 +161,7 @@ class Kubelet:
 
     def _start_delay(self, pod: PodFacts) -> float:
         try:
-            asked = read_plan(pod.annotations).start_delay
+            asked = read_plan(self._asked(pod)).start_delay
         except PlanError:
             asked = 0.0
         if asked is not None:
@@ -157,13 +171,14 @@ class Kubelet:
     def _in_whole_ticks(self, delay: float) -> float:
         return math.ceil((self._context.clock.monotonic() + delay) / _TICK_SECONDS) * _TICK_SECONDS
 
-    def _run_seconds(self, pod: PodFacts, plan: PodPlan) -> float | None:
-        if plan.run_for is not None:
-            return plan.run_for
+    def _default_run(self, pod: PodFacts) -> float | None:
+        """How long the pod runs if nothing says so."""
         owner = pod.controller
-        return self._settings.job_run_seconds if owner is not None and owner.kind == "Job" else None
+        if owner is not None and owner.kind == "Job":
+            return self._settings.job_run_seconds
+        return self._settings.never_run_seconds if pod.restart_policy == "Never" else None
 
-    def _start(self, pod: PodFacts, plan: PodPlan) -> float | None:
+    def _advance(self, pod: PodFacts, plan: PodPlan) -> float | None:
         care = self._cares.setdefault(pod.uid, _Care())
         now = self._context.clock.monotonic()
         if care.start_at is not None and now < care.start_at:
@@ -171,75 +186,39 @@ class Kubelet:
         obj = self._context.read(pod.key)
         if obj is None:
             return None
-        run_seconds = self._run_seconds(pod, plan)
-        if run_seconds == 0:
-            return self._exit(pod, obj, plan)
-        care.started_at = now
-        is_ready = not plan.is_never_ready and plan.ready_after == 0
-        pod_status.start(obj, self._transition(pod), is_ready=is_ready)
-        self._context.write_status(pod.key, obj)
-        again = self._next_event(care, plan, run_seconds, is_ready)
-        if again is None and pod.annotations is NO_ANNOTATIONS:
+        before = msgspec.json.encode(obj.get("status"))
+        if not (obj.get("status") or {}).get("startTime"):
+            care.times.admitted_at = now
+        moment = PodMoment(now, self._transition(pod), self._monotonic)
+        run = PodRun(obj, care.times, moment, lambda kind, container: self._container_plan(pod, plan, kind, container))
+        run.advance()
+        if msgspec.json.encode(obj["status"]) != before:
+            self._context.write_status(pod.key, obj)
+        if run.due is not None:
+            return max(run.due - now, 0.0)
+        if obj["status"].get("phase") == "Running" and not self._has_plan(pod):
             self._cares.pop(pod.uid, None)
-        return again
+        return None
 
-    def _go_on(self, pod: PodFacts, plan: PodPlan) -> float | None:
+    def _container_plan(self, pod: PodFacts, plan: PodPlan, kind: str, container: Object) -> ContainerPlan:
+        """Annotations first, then what the command does, then the settings."""
+        outcome = outcome_of(container)
+        ready_after = None if plan.is_never_ready else plan.ready_after
+        if kind == "main" and plan.run_for is not None:
+            return ContainerPlan(plan.run_for, plan.exit_code, ready_after)
+        if outcome is not None:
+            seconds = None if outcome.seconds == FOREVER else outcome.seconds
+            code = plan.exit_code if kind == "main" and plan.exit_code else outcome.exit_code
+            return ContainerPlan(seconds, code, ready_after)
+        if kind == "init":
+            return ContainerPlan(0.0)
+        if kind == "main":
+            return ContainerPlan(self._default_run(pod), plan.exit_code, ready_after)
+        return ContainerPlan()
+
+    def _reject(self, pod: PodFacts, message: str) -> float | None:
         obj = self._context.read(pod.key)
-        if obj is None:
-            return None
-        care = self._cares.setdefault(pod.uid, _Care())
-        state = pod_status.first_state(obj)
-        if "running" not in state:
-            return self._restart(pod, obj, plan, care)
-        now, run_seconds = self._context.clock.monotonic(), self._run_seconds(pod, plan)
-        if care.started_at is None:
-            care.started_at = self._monotonic(state["running"].get("startedAt"))
-        if run_seconds is not None and now >= care.started_at + run_seconds:
-            return self._exit(pod, obj, plan)
-        is_ready = pod.is_ready
-        if not is_ready and not plan.is_never_ready and now >= care.started_at + plan.ready_after:
-            is_ready = True
-            pod_status.become_ready(obj, self._context.timestamp())
-            self._context.write_status(pod.key, obj)
-        return self._next_event(care, plan, run_seconds, is_ready)
-
-    def _next_event(self, care: _Care, plan: PodPlan, run_seconds: float | None, is_ready: bool) -> float | None:
-        times = [] if run_seconds is None else [run_seconds]
-        if not is_ready and not plan.is_never_ready:
-            times.append(plan.ready_after)
-        if not times or care.started_at is None:
-            return None
-        return care.started_at + min(times) - self._context.clock.monotonic()
-
-    def _exit(self, pod: PodFacts, obj: Object, plan: PodPlan) -> float | None:
-        restarts = pod.restart_policy == "Always" or (pod.restart_policy == "OnFailure" and plan.exit_code != 0)
-        if not restarts:
-            pod_status.finish(obj, self._transition(pod), plan.exit_code)
-            self._context.write_status(pod.key, obj)
-            return None
-        doublings = min(pod_status.restart_count(obj), 10)
-        backoff = min(_FIRST_BACKOFF_SECONDS * 2.0**doublings, _LONGEST_BACKOFF_SECONDS)
-        pod_status.crash(obj, self._transition(pod), plan.exit_code, backoff)
-        care = self._cares.setdefault(pod.uid, _Care())
-        care.restart_at = self._context.clock.monotonic() + backoff
-        self._context.write_status(pod.key, obj)
-        return backoff
-
-    def _restart(self, pod: PodFacts, obj: Object, plan: PodPlan, care: _Care) -> float | None:
-        now = self._context.clock.monotonic()
-        if care.restart_at is not None and now < care.restart_at:
-            return care.restart_at - now
-        if self._run_seconds(pod, plan) == 0:
-            return self._exit(pod, obj, plan)
-        care.restart_at, care.started_at = None, now
-        is_ready = not plan.is_never_ready and plan.ready_after == 0
-        pod_status.start(obj, self._transition(pod), is_ready=is_ready)
-        self._context.write_status(pod.key, obj)
-        return self._next_event(care, plan, self._run_seconds(pod, plan), is_ready)
-
-    def _refuse(self, pod: PodFacts, message: str) -> float | None:
-        obj = self._context.read(pod.key)
-        if obj is not None and pod.phase != "Running" and pod_status.refuse(obj, self._transition(pod), message):
+        if obj is not None and pod.phase != "Running" and pod_status.reject(obj, self._transition(pod), message):
             self._context.write_status(pod.key, obj)
         return None
 
@@ -249,15 +228,15 @@ class Kubelet:
         if care.stop_at is not None and now < care.stop_at:
             return care.stop_at - now
         if pod.finalizers and not pod.is_finished:
-            self._tell_end(pod)
+            self._record_end(pod)
         self._context.delete(pod, gracePeriodSeconds=0)
         return None
 
-    def _tell_end(self, pod: PodFacts) -> None:
-        """Somebody holds the pod by a finalizer and wants to know how it ended."""
+    def _record_end(self, pod: PodFacts) -> None:
+        """Write how the pod ended: a client holds it by a finalizer and wants to know."""
         obj = self._context.read(pod.key)
         if obj is not None:
-            pod_status.finish(obj, self._transition(pod), _KILLED)
+            pod_status.kill(obj, self._transition(pod), _KILLED)
             self._context.write_status(pod.key, obj)
 
     def _transition(self, pod: PodFacts) -> pod_status.Transition:
@@ -267,8 +246,6 @@ class Kubelet:
         address = f"10.{number >> 16}.{number >> 8 & 0xFF}.{number & 0xFF}"
         return pod_status.Transition(self._context.timestamp(), address, node.address if node is not None else "")
 
-    def _monotonic(self, timestamp: str | None) -> float:
+    def _monotonic(self, timestamp: str) -> float:
         """The monotonic time of a timestamp in a status: all that is known after a restart of the sandbox."""
-        if timestamp is None:
-            return self._context.clock.monotonic()
         return self._context.clock.monotonic() - (self._context.clock.time() - parse_rfc3339(timestamp))

@@ -20,6 +20,8 @@ from typing import Final, TypeAlias
 from pilotage.clock import Clock
 from pilotage.sandbox.api import Api
 from pilotage.sandbox.errors import ApiError
+from pilotage.sandbox.http.exchange import Request
+from pilotage.sandbox.life.controllers.adoption import AdoptionController
 from pilotage.sandbox.life.controllers.controller import (
     ALL_RESOURCES,
     MOST_PODS,
@@ -28,18 +30,28 @@ from pilotage.sandbox.life.controllers.controller import (
     Due,
     Interest,
 )
+from pilotage.sandbox.life.controllers.cron_job import CronJobController
+from pilotage.sandbox.life.controllers.daemon_set import DaemonSetController
 from pilotage.sandbox.life.controllers.deployment import DeploymentController
 from pilotage.sandbox.life.controllers.disruption import DisruptionController
+from pilotage.sandbox.life.controllers.endpoints import EndpointsController
 from pilotage.sandbox.life.controllers.ephemeral_volumes import EphemeralVolumeController
 from pilotage.sandbox.life.controllers.garbage_collector import GarbageCollector
 from pilotage.sandbox.life.controllers.job import JobController
-from pilotage.sandbox.life.controllers.nodes import NodeController
+from pilotage.sandbox.life.controllers.node_lifecycle import NodeLifecycleController
+from pilotage.sandbox.life.controllers.nodes import ALL_LEASES, LEASES, NodeController
 from pilotage.sandbox.life.controllers.pod_gc import PodGarbageCollector
+from pilotage.sandbox.life.controllers.pod_group_protection import PodGroupProtection
 from pilotage.sandbox.life.controllers.replicaset import ReplicaSetController
 from pilotage.sandbox.life.controllers.resource_claims import ResourceClaimController
+from pilotage.sandbox.life.controllers.resource_quota import ResourceQuotaController
+from pilotage.sandbox.life.controllers.service_accounts import ServiceAccountController
+from pilotage.sandbox.life.controllers.stateful_set import StatefulSetController
+from pilotage.sandbox.life.controllers.taint_eviction import TaintEvictionController
 from pilotage.sandbox.life.controllers.volumes import VolumeController
 from pilotage.sandbox.life.kubelet import Kubelet, KubeletSettings
 from pilotage.sandbox.life.object_index import ObjectIndex, ObservedChange
+from pilotage.sandbox.life.webhook_gate import AwaitsWebhooks, WebhookGate
 from pilotage.sandbox.life.work_queue import WorkQueue
 from pilotage.sandbox.storage.store import JournalError, Key
 
@@ -50,18 +62,29 @@ _STEPS_BEFORE_OTHERS: Final = 32
 _FIRST_RETRY_SECONDS: Final = 0.05
 _LONGEST_RETRY_SECONDS: Final = 60.0
 _UNWRITABLE_SECONDS: Final = 0.5
+HEARTBEATS: Final = frozenset({"nodes", LEASES})
+"""What shows that kubelets live."""
 
 ControllerFactory: TypeAlias = Callable[[ControllerContext], Controller]
 
 DEFAULT_CONTROLLERS: Final[Sequence[ControllerFactory]] = (
+    AdoptionController,  # first: what it adopts is not made anew
     DeploymentController,
     ReplicaSetController,
+    ReplicaSetController.of_replication_controllers,
+    StatefulSetController,
+    DaemonSetController,
     JobController,
+    CronJobController,
+    ServiceAccountController,
+    ResourceQuotaController,
+    EndpointsController,
     DisruptionController,
     GarbageCollector,
     VolumeController,
     EphemeralVolumeController,
     ResourceClaimController,
+    PodGroupProtection,
 )
 _NO_SETTINGS: Final = KubeletSettings()
 
@@ -78,14 +101,22 @@ class Life:
         controllers: Iterable[ControllerFactory] = DEFAULT_CONTROLLERS,
         kubelet: KubeletSettings = _NO_SETTINGS,
         most_pods: int = MOST_PODS,
+        authority: str = "",
+        gate: WebhookGate | None = None,
     ) -> None:
-        """`most_pods`: controllers create none beyond."""
-        context = self.context = ControllerContext(api, clock, rng, ObjectIndex(), most_pods)
+        """`most_pods`: controllers create none beyond; `authority`: the certificate of the API server, if any.
+
+        Without a `gate` controllers ask no webhooks.
+        """
+        context = self.context = ControllerContext(api, clock, rng, ObjectIndex(), most_pods, authority, gate)
         self._clock = clock
         self.kubelet = Kubelet(context, kubelet)
+        self._nodes = NodeController(context, kubelet)
         self._controllers: Sequence[Controller] = [
             self.kubelet,
-            NodeController(context, kubelet),
+            self._nodes,
+            NodeLifecycleController(context, kubelet),
+            TaintEvictionController(context),
             PodGarbageCollector(context, kubelet.lost_node_seconds),
             *(make(context) for make in controllers),
         ]
@@ -93,6 +124,10 @@ class Life:
         self._interests_in: dict[str, list[tuple[int, Interest]]] = {}
         self._queue: WorkQueue[tuple[int, Key]] = WorkQueue()
         self._failures: dict[tuple[int, Key], int] = {}
+        self._asking: dict[tuple[int, Key], asyncio.Task[None]] = {}
+        """Keys of which a write waits for webhooks."""
+        self._group: asyncio.TaskGroup | None = None
+        """While it runs."""
         self._bell = asyncio.Event()
         self._asleep_until: float | None = None
         self._unfollow: Callable[[], None] | None = None
@@ -102,14 +137,14 @@ class Life:
         self.start()
         store = self.context.api.store
         try:
-            async with asyncio.TaskGroup() as group:
+            async with asyncio.TaskGroup() as self._group:
                 while True:
                     if not store.is_writable:
                         await self._clock.sleep(_UNWRITABLE_SECONDS)
                     elif self.step(_STEPS_BEFORE_OTHERS) == _STEPS_BEFORE_OTHERS:
                         await self._clock.sleep(0)
                     else:
-                        await self._rest(group)
+                        await self._rest(self._group)
         finally:
             self.stop()
 
@@ -123,6 +158,8 @@ class Life:
         if self._unfollow is not None:
             self._unfollow()
             self._unfollow = None
+        for task in self._asking.values():
+            task.cancel()
 
     def step(self, limit: int | None = None) -> int:
         """Handle what is due now, and what becomes due by that, at most `limit` keys; returns how many it were."""
@@ -134,6 +171,13 @@ class Life:
             self._reconcile(item)
             done += 1
         return done
+
+    def on_read(self, resource: str, namespace: str | None, name: str, *, is_watch: bool) -> None:
+        """Someone is about to read this (name "": all of it): write the heartbeats that are to be seen."""
+        if resource not in HEARTBEATS or self._unfollow is None or not self.context.api.store.is_writable:
+            return
+        if self._nodes.on_read(resource, namespace, name, is_watch=is_watch):
+            self._add(self._controllers.index(self._nodes), (Due(ALL_LEASES),))
 
     @property
     def next_due(self) -> float | None:
@@ -170,14 +214,19 @@ class Life:
 
     def _reconcile(self, item: tuple[int, Key]) -> None:
         number, key = item
+        if item in self._asking:
+            return
         try:
             again = self._controllers[number].reconcile(key)
+        except AwaitsWebhooks as waiting:
+            assert self._group is not None, "webhooks can be asked while the loop runs, and not step by step"
+            self._asking[item] = self._group.create_task(self._ask(item, waiting.request))
         except JournalError:
             # Nothing is wrong with the key, and the journal has logged what is: all wait until it can write.
             self._queue.add(item, self._clock.monotonic() + _UNWRITABLE_SECONDS)
         except ApiError as error:
-            if error.code != 409:
-                _log.warning("controller=%s key=%s refused: %s", self._controllers[number].name, key, error)
+            if error.code != 409 and not _is_about_a_going_namespace(error):
+                _log.warning("controller=%s key=%s rejected: %s", self._controllers[number].name, key, error)
             self._try_later(item)
         except Exception:
             _log.exception("controller=%s key=%s failed", self._controllers[number].name, key)
@@ -186,6 +235,20 @@ class Life:
             self._failures.pop(item, None)
             if again is not None:
                 self._queue.add(item, self._clock.monotonic() + max(again, 0.0))
+
+    async def _ask(self, item: tuple[int, Key], request: Request) -> None:
+        """Have a write carried out, and call the controller again: what comes after it was not done yet."""
+        assert self.context.gate is not None
+        try:
+            await self.context.gate.carry_out(request)
+        except Exception:
+            _log.exception("webhooks could not be asked: %s", request)
+            self._try_later(item)
+        else:
+            self._queue.add(item, self._clock.monotonic())
+        finally:
+            del self._asking[item]
+            self._bell.set()
 
     def _try_later(self, item: tuple[int, Key]) -> None:
         failures = self._failures[item] = self._failures.get(item, 0) + 1
@@ -206,3 +269,9 @@ class Life:
     async def _ring_at(self, due: float) -> None:
         await self._clock.sleep(max(due - self._clock.monotonic(), 0.0))
         self._bell.set()
+
+
+def _is_about_a_going_namespace(error: ApiError) -> bool:
+    """What is missing there is not missed: its owner goes too."""
+    causes = (error.details or {}).get("causes") or ()
+    return any(cause.get("reason") == "NamespaceTerminating" for cause in causes)

@@ -1,7 +1,7 @@
 """Simulated nodes from a template: `make_nodes(1000)` or a YAML file of Node manifests.
 
 A template is a Node manifest. The annotation `sandbox.pilotage.dev/count` says how many nodes to make of it, and
-placeholders in its name, labels, annotations and addresses tell them apart:
+placeholders in its name, labels, annotations and addresses distinguish them:
 
     {index}     1, 2, 3, ...        {index:05}  00001, 00002, ...       {index%3}   1, 2, 0, 1, ...
 
@@ -25,7 +25,12 @@ from pilotage.sandbox.life.facts import SIMULATED
 Object: TypeAlias = dict[str, Any]
 
 COUNT: Final = "sandbox.pilotage.dev/count"
-DEFAULT_CAPACITY: Final[Mapping[str, str]] = {"cpu": "4", "memory": "32Gi", "pods": "110"}
+DEFAULT_CAPACITY: Final[Mapping[str, str]] = {
+    "cpu": "4",
+    "memory": "32Gi",
+    "ephemeral-storage": "100Gi",
+    "pods": "110",
+}
 
 _HOSTNAME: Final = "kubernetes.io/hostname"
 _PLACEHOLDER: Final = re.compile(r"\{index(?:%(\d+))?(?::0(\d+))?\}")
@@ -196,7 +201,7 @@ _NODE_INFO: Final[Mapping[str, str]] = {
     "containerRuntimeVersion": "sandbox://1.0",
     "kernelVersion": "sandbox",
     "kubeProxyVersion": "",
-    "kubeletVersion": "v1.34.0-sandbox",
+    "kubeletVersion": "v1.37.0-sandbox",
     "machineID": "",
     "operatingSystem": "linux",
     "osImage": "Pilotage sandbox",

@@ -9,7 +9,7 @@ Iteration orders are those in which objects appeared, never those of a set: they
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 import msgspec
@@ -19,7 +19,7 @@ from pilotage.sandbox.life.owned_pods import NO_PODS, OwnedPods
 from pilotage.sandbox.storage.store import Change, Key, Store
 
 UNINTERESTING: Final = frozenset({"events", "events.events.k8s.io"})
-"""Written in great numbers, owned by nobody, owning nothing."""
+"""Written in great numbers, without owners, owning nothing."""
 
 
 class ObservedChange(msgspec.Struct, frozen=True, gc=False):
@@ -36,7 +36,7 @@ class ObservedChange(msgspec.Struct, frozen=True, gc=False):
 
 
 class ObjectIndex:
-    """Facts by key, by uid, by owner and by node, and what each controller has in pods."""
+    """Facts by key, by uid, by owner and by node, what each controller has in pods, and the members of PodGroups."""
 
     def __init__(self) -> None:
         self._facts: dict[Key, ObjectFacts] = {}
@@ -45,15 +45,16 @@ class ObjectIndex:
         self._pods_on: dict[str, dict[Key, None]] = {}
         self._nodes: dict[str, NodeObjectFacts] = {}
         self._owned: dict[str, OwnedPods] = {}
+        self._members: dict[str, dict[Key, None]] = {}
 
     def follow(self, store: Store, listener: Callable[[ObservedChange], None]) -> Callable[[], None]:
         """Take in all that is stored and then every change, passing each on; returns the function that ends it."""
 
-        def hear(change: Change) -> None:
+        def on_change(change: Change) -> None:
             if change.record.key.resource not in UNINTERESTING:
                 listener(self.apply(change))
 
-        unsubscribe = store.subscribe(None, hear)
+        unsubscribe = store.subscribe(None, on_change)
         for resource in store.resources():
             if resource not in UNINTERESTING:
                 for record in store.list(resource):
@@ -74,6 +75,9 @@ class ObjectIndex:
     def node(self, name: str) -> NodeObjectFacts | None:
         return self._nodes.get(name)
 
+    def nodes(self) -> Iterable[NodeObjectFacts]:
+        return self._nodes.values()
+
     def by_uid(self, uid: str) -> ObjectFacts | None:
         key = self._key_of.get(uid)
         return None if key is None else self._facts[key]
@@ -89,18 +93,25 @@ class ObjectIndex:
     def pods_on(self, node_name: str) -> list[Key]:
         return list(self._pods_on.get(node_name, ()))
 
+    def members(self, namespace: str, group: str) -> list[PodFacts]:
+        """The pods that name this PodGroup, whether or not it exists."""
+        keys = self._members.get(f"{namespace}/{group}", ())
+        return [pod for key in keys if (pod := self.pod(key)) is not None]
+
     def check(self) -> None:
         """Every look-up leads to an object that is there, and each object is found by all of its look-ups."""
         assert len(self._key_of) == len(self._facts), "one uid per object"
         for uid, key in self._key_of.items():
             assert self._facts[key].uid == uid
-        for table in (self._dependents, self._pods_on):
+        for table in (self._dependents, self._pods_on, self._members):
             assert all(table.values()), "no empty groups are kept"
             assert all(key in self._facts for group in table.values() for key in group)
         for facts in self._facts.values():
             assert all(facts.key in self._dependents[owner.uid] for owner in facts.owners)
             if isinstance(facts, PodFacts) and facts.node_name:
                 assert facts.key in self._pods_on[facts.node_name]
+            if isinstance(facts, PodFacts) and facts.group:
+                assert facts.key in self._members[f"{facts.key.namespace}/{facts.group}"]
         for uid, owned in self._owned.items():
             owned.check()
             assert all(pod is self._facts[pod.key] and pod.controller for pod in owned.pods()), uid
@@ -121,7 +132,7 @@ class ObjectIndex:
         return ObservedChange(old, facts, facts)
 
     def _remove(self, facts: ObjectFacts) -> ObservedChange:
-        # The last state as the deletion tells it: it may say more than what was seen before.
+        # The last state as the deletion gives it: it may say more than what was seen before.
         old = self._facts.pop(facts.key, None)
         if old is not None:
             self._key_of.pop(old.uid, None)
@@ -149,6 +160,12 @@ class ObjectIndex:
                 _drop(self._pods_on, old_node, key)
             if new_node:
                 self._pods_on.setdefault(new_node, {})[key] = None
+        old_group, new_group = (old.group if old else ""), (new.group if new else "")
+        if old_group != new_group:
+            if old_group:
+                _drop(self._members, f"{key.namespace}/{old_group}", key)
+            if new_group:
+                self._members.setdefault(f"{key.namespace}/{new_group}", {})[key] = None
         old_owner, new_owner = (old.controller if old else None), (new.controller if new else None)
         if old_owner is not None and (new_owner is None or new_owner.uid != old_owner.uid):
             owned = self._owned[old_owner.uid]

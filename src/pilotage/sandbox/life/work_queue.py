@@ -2,7 +2,7 @@
 
 Controllers are level-triggered: they look at the whole state of a key, so a key needs to be in the queue only once,
 at the earliest time that anyone asked for. A later request for the same key changes nothing; an earlier one pulls it
-forward (whoever handles the key says afterwards when to look again).
+forward (the handler of the key says afterwards when to look again).
 
 Pure and deterministic: time is a parameter, and keys that are due at the same time come out in the order in which they
 were put in. A pulled-forward or dropped entry stays in the heap as a corpse until it surfaces or corpses outnumber the

@@ -6,27 +6,47 @@ status, defaults, admission, validation, admission policies, storage. Until the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
+from pilotage.model import queue_admission
 from pilotage.sandbox.errors import ApiError, FieldError, already_exists, forbidden, invalid, not_found
 from pilotage.sandbox.kinds.crds import CRD_RESOURCE, accept_definition, definition_errors
-from pilotage.sandbox.kinds.resources import ResourceType
+from pilotage.sandbox.kinds.resources import ResourceRegistry, ResourceType
 from pilotage.sandbox.kinds.shapes import check_metadata_shape, check_shape
-from pilotage.sandbox.kinds.structural_schema import apply_schema_defaults, custom_errors
+from pilotage.sandbox.kinds.structural_schema import apply_schema_defaults
 from pilotage.sandbox.operations.backend import Backend, Object, unsaved_record
+from pilotage.sandbox.operations.field_management import (
+    Author,
+    fields_of_author,
+    manage_alike,
+    manage_new,
+    metadata_shape,
+)
 from pilotage.sandbox.operations.known_specs import REMEMBERED, KnownSpecs
 from pilotage.sandbox.operations.lookup import CachedLookup
-from pilotage.sandbox.operations.policies import BINDINGS, POLICIES, Policies
+from pilotage.sandbox.operations.policies import (
+    BINDINGS,
+    MUTATING_BINDINGS,
+    MUTATING_POLICIES,
+    MUTATING_WEBHOOKS,
+    POLICIES,
+    VALIDATING_WEBHOOKS,
+    Policies,
+)
+from pilotage.sandbox.operations.quotas import Quotas
 from pilotage.sandbox.operations.terminating import Terminating
 from pilotage.sandbox.rules.admission import admit_create, admit_valid
 from pilotage.sandbox.rules.admission_policies import binding_errors, policy_errors
 from pilotage.sandbox.rules.defaults import apply_defaults
 from pilotage.sandbox.rules.limit_ranger import LIMIT_RANGES
-from pilotage.sandbox.rules.nulls import drop_nulls
+from pilotage.sandbox.rules.mutating_policies import mutating_binding_errors, mutating_policy_errors
+from pilotage.sandbox.rules.nulls import drop_empty_metadata, drop_nulls
 from pilotage.sandbox.rules.object_meta import check_type, choose_name, metadata_of, place_in_namespace, stamp_new
 from pilotage.sandbox.rules.pod_defaults import merge_label_keys
+from pilotage.sandbox.rules.resource_quota import QUOTAS
 from pilotage.sandbox.rules.validation import validate_create, validate_metadata
+from pilotage.sandbox.rules.webhooks import webhook_configuration_errors
 from pilotage.sandbox.storage.records import Key, Record
 
 _NAME_ATTEMPTS: Final = 8
@@ -49,6 +69,19 @@ _ZEROS: Final[Mapping[str, Mapping[str, int]]] = {
     "jobs.batch": {},
     "cronjobs.batch": {},
     "resourceclaims.resource.k8s.io": {},
+    "podgroups.scheduling.k8s.io": {},
+}
+
+
+_SIGNING_REQUESTS: Final = "certificatesigningrequests.certificates.k8s.io"
+
+_RULES_OF_POLICIES: Final[Mapping[str, Callable[[Object], list[FieldError]]]] = {
+    POLICIES: policy_errors,
+    BINDINGS: binding_errors,
+    MUTATING_POLICIES: mutating_policy_errors,
+    MUTATING_BINDINGS: mutating_binding_errors,
+    MUTATING_WEBHOOKS: webhook_configuration_errors,
+    VALIDATING_WEBHOOKS: webhook_configuration_errors,
 }
 
 
@@ -60,14 +93,21 @@ class Creation:
         self._terminating = terminating
         self._policies = policies
         self._lookup = CachedLookup(backend.store)
+        self._quotas = Quotas(backend, self._lookup)
         self._known_specs = KnownSpecs(backend.store)
 
     def create(self, resource_type: ResourceType, namespace: str, obj: Object, *, dry_run: bool = False) -> Record:
-        """Store `obj` (which is taken over and altered); ApiError when it is refused."""
+        """Store `obj` (which is taken over and altered); ApiError when it is rejected."""
+        self._queue(obj)
+        author = self._backend.take_author()
+        has_author = bool(author.name) and not author.has_managers
         storage = resource_type.storage
-        is_plain = storage in REMEMBERED and not self._lookup.list(LIMIT_RANGES, namespace)
+        is_read = any(self._lookup.list(readers, namespace) for readers in (LIMIT_RANGES, QUOTAS))
+        is_plain = storage in REMEMBERED and not is_read and not self._policies.mutates(resource_type, "CREATE")
         sent = self._known_specs.read(storage, obj) if is_plain else None
-        is_known = sent is not None and self._known_specs.complete(sent, obj)
+        owned = self._known_specs.owned(sent, obj) if sent is not None and has_author else None
+        may_be_known = owned is not None or not has_author
+        is_known = sent is not None and may_be_known and self._known_specs.complete(sent, obj)
         if is_known:
             check_metadata_shape(resource_type, obj)
         else:
@@ -75,19 +115,30 @@ class Creation:
         key = self._identify(resource_type, namespace, obj)
         if is_known:
             self._complete_metadata(resource_type, obj)
+            if owned is not None:
+                manage_alike(obj, author, self._backend.now(), owned)
         else:
-            self._complete(resource_type, obj)
+            shape = metadata_shape(obj["metadata"])
+            self._complete(resource_type, obj, author, dry_run=dry_run)
             if sent is not None:
                 self._known_specs.remember(sent, obj)
+                if has_author:
+                    self._known_specs.remember_owned(sent, shape, fields_of_author(obj))
         return self._store(resource_type, key, obj, dry_run=dry_run)
 
     def create_converted(
         self, resource_type: ResourceType, namespace: str, obj: Object, *, dry_run: bool = False
     ) -> Record:
         """The same for an object whose shape was checked in the version in which it came."""
+        self._queue(obj)
+        author = self._backend.take_author()
         key = self._identify(resource_type, namespace, obj)
-        self._complete(resource_type, obj)
+        self._complete(resource_type, obj, author, dry_run=dry_run)
         return self._store(resource_type, key, obj, dry_run=dry_run)
+
+    def _queue(self, obj: Object) -> None:
+        if self._backend.queued:
+            queue_admission.admit(obj, self._backend.queued)
 
     def _identify(self, resource_type: ResourceType, namespace: str, obj: Object) -> Key:
         check_type(resource_type, obj)
@@ -100,6 +151,7 @@ class Creation:
 
     def _store(self, resource_type: ResourceType, key: Key, obj: Object, *, dry_run: bool) -> Record:
         self._policies.judge(resource_type, "CREATE", obj, dry_run=dry_run)
+        self._quotas.charge(key, obj, dry_run=dry_run)
         return unsaved_record(key, obj, 0) if dry_run else self._backend.store.create(key, obj)
 
     def _free_key(self, resource_type: ResourceType, metadata: Object) -> Key:
@@ -126,14 +178,16 @@ class Creation:
             message = "create not allowed while custom resource definition is terminating"
             raise ApiError(405, "MethodNotAllowed", message)
 
-    def _complete(self, resource_type: ResourceType, obj: Object) -> None:
-        _drop_sent_status(resource_type, obj)
+    def _complete(self, resource_type: ResourceType, obj: Object, author: Author, *, dry_run: bool) -> None:
+        _drop_sent_status(resource_type, obj, self._policies.user)
         if resource_type.schema:
             apply_schema_defaults(resource_type.schema, obj)
         apply_defaults(resource_type.kind, obj)
+        manage_new(resource_type, obj, author, self._backend.now())
         _begin_status(resource_type, obj, self._backend.now())
         admit_create(resource_type.kind, obj, self._lookup)
-        errors = validate_create(resource_type.kind, obj) or self._own_rules(resource_type, obj)
+        self._mutate(resource_type, obj, dry_run=dry_run)
+        errors = validate_create(resource_type.kind, obj) or own_errors(self._backend.registry, resource_type, obj)
         if errors:
             raise invalid(resource_type.kind, resource_type.group, obj["metadata"]["name"], errors)
         if resource_type.storage in _ADMITTED_LAST:
@@ -144,20 +198,31 @@ class Creation:
     def _complete_metadata(self, resource_type: ResourceType, obj: Object) -> None:
         """The same for an object of which the rest is complete and accepted already."""
         drop_nulls(obj["metadata"])
+        drop_empty_metadata(obj["metadata"])
         errors = validate_metadata(resource_type.kind, obj)
         if errors:
             raise invalid(resource_type.kind, resource_type.group, obj["metadata"]["name"], errors)
 
-    def _own_rules(self, resource_type: ResourceType, obj: Object) -> list[FieldError]:
-        if resource_type.storage == CRD_RESOURCE:
-            return definition_errors(obj, self._backend.registry)
-        if resource_type.storage == POLICIES:
-            return policy_errors(obj)
-        if resource_type.storage == BINDINGS:
-            return binding_errors(obj)
-        if resource_type.schema:
-            return custom_errors(resource_type.schema, resource_type.rules, obj)
-        return []
+    def _mutate(self, resource_type: ResourceType, obj: Object, *, dry_run: bool) -> None:
+        """What MutatingAdmissionPolicies change."""
+        mutated = self._policies.mutated(resource_type, "CREATE", obj, dry_run=dry_run)
+        if mutated is not obj:
+            obj.clear()
+            obj.update(mutated)
+            check_shape(resource_type, obj)
+            apply_defaults(resource_type.kind, obj)
+
+
+def own_errors(
+    registry: ResourceRegistry, resource_type: ResourceType, new: Object, old: Object | None = None
+) -> list[FieldError]:
+    """What is wrong by rules that no other kind has: of definitions and policies, and of what a definition defines."""
+    if resource_type.storage == CRD_RESOURCE:
+        return definition_errors(new, registry)
+    rules = _RULES_OF_POLICIES.get(resource_type.storage)
+    if rules is not None:
+        return rules(new)
+    return [] if resource_type.rules is None else resource_type.rules.errors(new, old)
 
 
 def _namespace_terminating(resource_type: ResourceType, key: Key) -> ApiError:
@@ -172,13 +237,16 @@ def _namespace_terminating(resource_type: ResourceType, key: Key) -> ApiError:
     return error
 
 
-def _drop_sent_status(resource_type: ResourceType, obj: Object) -> None:
+def _drop_sent_status(resource_type: ResourceType, obj: Object, user: Mapping[str, Any]) -> None:
     """Before defaulting: forget what a client may not decide, such as a status that has a subresource."""
     if resource_type.has_status and resource_type.storage not in _KEPT_STATUS:
         obj.pop("status", None)
     if resource_type.storage == "namespaces":
         # The server's own hold: released when the namespace is empty.
         obj["spec"] = {"finalizers": ["kubernetes"]}
+    if resource_type.storage == _SIGNING_REQUESTS and type(obj.get("spec")) is dict:
+        # Who asks is for the server to say.
+        obj["spec"] |= user
 
 
 def _begin_status(resource_type: ResourceType, obj: Object, now: str) -> None:

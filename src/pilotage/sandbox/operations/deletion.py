@@ -20,7 +20,7 @@ from pilotage.sandbox.kinds.crds import CLEANUP_FINALIZER, CRD_RESOURCE
 from pilotage.sandbox.kinds.resources import ResourceType
 from pilotage.sandbox.kinds.shapes import check_options_shape
 from pilotage.sandbox.operations.backend import Backend, Object, unsaved_record
-from pilotage.sandbox.operations.terminating import Terminating
+from pilotage.sandbox.operations.terminating import Terminating, remaining_content
 from pilotage.sandbox.storage.records import Key, Record
 
 ORPHAN: Final = "orphan"
@@ -75,6 +75,9 @@ class Deletion:
         self._terminating.end(key)
         for owner in self._terminating.removed(key):
             self._finish(owner)
+        namespace = Key("namespaces", "", key.namespace)
+        if key.resource == "pods" and self._terminating.is_draining(namespace) and not self._has_pods(namespace):
+            self._delete_content(namespace)
         return record
 
     def resume(self) -> None:
@@ -87,16 +90,37 @@ class Deletion:
     def _drain(self, owner: Record) -> Deleted:
         key = owner.key
         if not self._terminating.is_draining(key):
-            content = list(self._content(key))
-            self._terminating.begin(key, (record.key for record in content))
-            for record in content:
-                resource_type = self._backend.registry.of(record.key.resource)
-                if self._backend.store.get(record.key) is not None:
-                    self.delete(resource_type, record, {"propagationPolicy": "Background"})
+            self._terminating.begin(key, (record.key for record in self._content(key)))
+            self._delete_content(key)
         if self._terminating.is_empty(key):
             self._finish(key)
         current = self._backend.store.get(key)
         return Deleted(current or owner, current is None)
+
+    def _has_pods(self, namespace: Key) -> bool:
+        return bool(self._backend.store.list("pods", namespace.name))
+
+    def _delete_content(self, owner: Key) -> None:
+        """Pods go first, what they may use only when the last of them has gone."""
+        content = list(self._content(owner))
+        if owner.resource == "namespaces":
+            content = [record for record in content if record.key.resource == "pods"] or content
+        for record in content:
+            current = self._backend.store.get(record.key)
+            if current is not None:
+                options = {"propagationPolicy": "Background"}
+                self.delete(self._backend.registry.of(record.key.resource), current, options)
+        if owner.resource == "namespaces":
+            self._show_what_remains(owner)
+
+    def _show_what_remains(self, namespace: Key) -> None:
+        record = self._backend.store.get(namespace)
+        if record is None or self._terminating.is_empty(namespace):
+            return
+        obj = record.object()
+        remaining = [one.outline()["metadata"] | {"resource": one.key.resource} for one in self._content(namespace)]
+        obj["status"] = {**(obj.get("status") or {}), "conditions": remaining_content(remaining, self._backend.now())}
+        self._backend.store.update(namespace, obj)
 
     def _content(self, owner: Key) -> Iterable[Record]:
         store = self._backend.store
@@ -108,7 +132,7 @@ class Deletion:
                 yield from store.list(resource, owner.name)
 
     def _finish(self, owner: Key) -> None:
-        """The owner is empty: drop the server's own hold on it, and the owner if nobody else holds it."""
+        """The owner is empty: drop the server's own hold on it, and the owner if no one else holds it."""
         record = self._backend.store.get(owner)
         if record is None:
             return
@@ -121,7 +145,7 @@ class Deletion:
 
 
 def is_held(resource_type: ResourceType, obj: Mapping[str, Any]) -> bool:
-    """Does a marked object have to stay for now?"""
+    """Whether a marked object has to stay for now."""
     metadata = obj["metadata"]
     if metadata.get("finalizers"):
         return True

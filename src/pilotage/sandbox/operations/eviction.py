@@ -20,7 +20,7 @@ from pilotage.sandbox.storage.records import Record
 
 _PDBS: Final = "poddisruptionbudgets.policy"
 _NO_WORK: Final = ("Pending", "Succeeded", "Failed")
-_REFUSED: Final = "Cannot evict pod as it would violate the pod's disruption budget."
+_NOT_ALLOWED: Final = "Cannot evict pod as it would violate the pod's disruption budget."
 _MOST_DISRUPTED: Final = 2000
 
 
@@ -98,7 +98,7 @@ def _take_disruption(budget: Object, pod_name: str, now: str) -> None:
     name = budget["metadata"]["name"]
     status = budget.setdefault("status", {})
     if status.get("observedGeneration", 0) < budget["metadata"].get("generation", 0):
-        raise _refusal(f"The disruption budget {name} is still being processed by the server.", retry_after=10)
+        raise _rejection(f"The disruption budget {name} is still being processed by the server.", retry_after=10)
     if len(status.get("disruptedPods") or {}) > _MOST_DISRUPTED:
         raise forbidden(_PDBS, name, "DisruptedPods map too big - too many evictions not confirmed by PDB controller")
     allowed = status.get("disruptionsAllowed", 0)
@@ -106,14 +106,14 @@ def _take_disruption(budget: Object, pod_name: str, now: str) -> None:
         raise forbidden(_PDBS, name, "pdb disruptions allowed is negative")
     if allowed == 0:
         needs, has = status.get("desiredHealthy", 0), status.get("currentHealthy", 0)
-        raise _refusal(f"The disruption budget {name} needs {needs} healthy pods and has {has} currently")
+        raise _rejection(f"The disruption budget {name} needs {needs} healthy pods and has {has} currently")
     status["disruptionsAllowed"] = allowed - 1
     status.setdefault("disruptedPods", {})[pod_name] = now
 
 
-def _refusal(message: str, *, retry_after: int = 0) -> ApiError:
+def _rejection(message: str, *, retry_after: int = 0) -> ApiError:
     return too_many_requests(
-        _REFUSED, retry_after=retry_after, causes=[{"reason": "DisruptionBudget", "message": message}]
+        _NOT_ALLOWED, retry_after=retry_after, causes=[{"reason": "DisruptionBudget", "message": message}]
     )
 
 

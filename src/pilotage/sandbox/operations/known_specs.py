@@ -6,7 +6,7 @@ the server's decisions, as JSON, and the status that an object with it begins wi
 the claims of their volumes; the names of claims are therefore left out of what is compared, and put back.
 
 Remembered is only what depends on nothing but the spec and the classes that admission looks up (when one of those
-changes, everything is forgotten): not a gated pod, whose status tells the time, not selectors that are completed from
+changes, everything is forgotten): not a gated pod, whose status has the time, not selectors that are completed from
 the pod's labels, and nothing in a namespace with LimitRanges, which have a say in the spec and the annotations.
 """
 
@@ -17,6 +17,7 @@ from typing import Any, Final
 import msgspec
 
 from pilotage.sandbox.operations.backend import Object
+from pilotage.sandbox.operations.field_management import MetadataShape, metadata_shape
 from pilotage.sandbox.rules.admission import PRIORITY_CLASSES
 from pilotage.sandbox.rules.runtime_class import RUNTIME_CLASSES
 from pilotage.sandbox.storage.records import Change
@@ -25,6 +26,7 @@ from pilotage.sandbox.storage.store import Store
 REMEMBERED: Final = frozenset({"pods", "resourceclaims.resource.k8s.io"})
 """The resources of which this makes sense."""
 _MOST_SPECS: Final = 512
+_MOST_SHAPES: Final = 64
 _LONGEST_SPEC: Final = 64 * 1024
 _SENT_FIELDS: Final = frozenset({"apiVersion", "kind", "metadata", "spec"})
 _LABEL_KEYS: Final = b'atchLabelKeys"'
@@ -43,11 +45,19 @@ class SentSpec(msgspec.Struct, frozen=True):
     claims: tuple[str, ...]
 
 
-class _Outcome(msgspec.Struct, frozen=True):
+class _Outcome(msgspec.Struct):
     spec: msgspec.Raw
-    fields: dict[str, Any]
-    """The same spec by field; the volumes are objects, for the names of claims to be put into, the rest is JSON."""
     status: msgspec.Raw | None
+    owned: dict[MetadataShape, msgspec.Raw] = {}
+    """What the authors of such objects own, by the shape of their metadata."""
+    fields: dict[str, Any] | None = None
+    """The same spec by field, made on first use; the volumes are objects, for the names of claims to be put into."""
+
+    def with_claims(self, claims: tuple[str, ...]) -> Object:
+        if self.fields is None:
+            raw = msgspec.json.decode(self.spec, type=dict[str, msgspec.Raw])
+            self.fields = {**raw, "volumes": msgspec.json.decode(raw["volumes"])}
+        return _with_claims(self.fields, claims)
 
 
 class KnownSpecs:
@@ -79,10 +89,24 @@ class KnownSpecs:
         outcome = self._outcomes.get(sent.content)
         if outcome is None:
             return False
-        obj["spec"] = _with_claims(outcome.fields, sent.claims) if sent.claims else outcome.spec
+        obj["spec"] = outcome.with_claims(sent.claims) if sent.claims else outcome.spec
         if outcome.status is not None:
             obj["status"] = outcome.status
         return True
+
+    def owned(self, sent: SentSpec, obj: Object) -> msgspec.Raw | None:
+        """What the author of a new object owns; None if that is not known of one like it."""
+        outcome, shape = self._outcomes.get(sent.content), metadata_shape(obj.get("metadata") or {})
+        return None if outcome is None or shape is None else outcome.owned.get(shape)
+
+    def remember_owned(self, sent: SentSpec, shape: MetadataShape | None, owned: msgspec.Raw | None) -> None:
+        """The author of an accepted object with metadata of this shape owns that."""
+        outcome = self._outcomes.get(sent.content)
+        if outcome is None or shape is None or owned is None:
+            return
+        if len(outcome.owned) >= _MOST_SHAPES:
+            outcome.owned.clear()
+        outcome.owned[shape] = owned
 
     def remember(self, sent: SentSpec, obj: Object) -> None:
         """`obj` was accepted as it is now."""
@@ -90,8 +114,8 @@ class KnownSpecs:
             self._outcomes.clear()
         spec: Object = obj["spec"]
         status = _raw(obj["status"]) if "status" in obj else None
-        fields = {name: value if name == "volumes" else _raw(value) for name, value in spec.items()}
-        self._outcomes[sent.content] = _Outcome(_raw(spec), fields if sent.claims else {}, status)
+        known = self._outcomes.get(sent.content)
+        self._outcomes[sent.content] = _Outcome(_raw(spec), status, {} if known is None else known.owned)
 
     def _forget(self, change: Change) -> None:
         self._outcomes.clear()

@@ -50,6 +50,8 @@ _SELECTABLE: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "events": dict.fromkeys(_EVENT_FIELDS, ""),
     "nodes": {"spec.unschedulable": "false"},
+    "certificatesigningrequests.certificates.k8s.io": {"spec.signerName": ""},
+    "ipaddresses.networking.k8s.io": {"spec.parentRef.name": "", "spec.parentRef.resource": ""},
     "namespaces": {"status.phase": ""},
     "secrets": {"type": ""},
     "jobs.batch": {"status.successful": "0"},
@@ -59,7 +61,10 @@ _SELECTABLE: Final[Mapping[str, Mapping[str, str]]] = {
 }
 
 # events.k8s.io names the same fields differently; `source` of a core event lies one level deeper.
-_ALIASES: Final[Mapping[str, str]] = {"reportingController": "reportingComponent", "source": "source.component"}
+_EVENT_SOURCE: Final = "source.component"
+_EVENT_REPORTER: Final = "reportingComponent"
+"""Who is the source of an event that names none."""
+_ALIASES: Final[Mapping[str, str]] = {"reportingController": _EVENT_REPORTER, "source": _EVENT_SOURCE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +100,9 @@ class ObjectSelection:
                 return False
         if not paths:
             return True
-        values = _reader(paths)(record.body)
+        values = list(_reader(paths)(record.body))
+        if _EVENT_SOURCE in paths and not values[paths.index(_EVENT_SOURCE)]:
+            [values[paths.index(_EVENT_SOURCE)]] = _reader((_EVENT_REPORTER,))(record.body)
         return all(_all_match(by_path[path], value) for path, value in zip(paths, values, strict=True))
 
 

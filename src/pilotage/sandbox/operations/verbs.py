@@ -7,17 +7,27 @@ here, at the border, and everything behind it knows one form only.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Final
 
+from pilotage.model import queue_admission
+from pilotage.sandbox.errors import bad_request, conflict, not_found
 from pilotage.sandbox.kinds.resources import ResourceType
-from pilotage.sandbox.kinds.shapes import check_shape
+from pilotage.sandbox.kinds.shapes import check_options_shape, check_shape
 from pilotage.sandbox.operations.backend import Backend, Object
 from pilotage.sandbox.operations.binding import bind_pod
 from pilotage.sandbox.operations.creation import Creation
 from pilotage.sandbox.operations.deletion import Deleted, Deletion
 from pilotage.sandbox.operations.eviction import PodEviction
-from pilotage.sandbox.operations.policies import Policies
+from pilotage.sandbox.operations.field_management import (
+    ApplyRequest,
+    Author,
+    apply_config,
+    apply_scale,
+    manage_scale,
+)
+from pilotage.sandbox.operations.policies import USER, Policies
 from pilotage.sandbox.operations.scale import scale_of, scaled
 from pilotage.sandbox.operations.selection import EVERYTHING, ObjectSelection
 from pilotage.sandbox.operations.terminating import Terminating
@@ -47,6 +57,22 @@ class Verbs:
     def warnings(self) -> list[str]:
         """Of admission policies about the last write."""
         return self._policies.warnings
+
+    def written_by(self, author: Author) -> AbstractContextManager[None]:
+        """The verb that is called within writes for this author."""
+        return self._backend.written_by(author)
+
+    @contextmanager
+    def asked_by(self, user: Mapping[str, Any] | None) -> Iterator[None]:
+        """The verbs that are called within are this user's; None: the administrator's."""
+        if user is None:
+            yield
+            return
+        self._policies.user = dict(user)
+        try:
+            yield
+        finally:
+            self._policies.user = USER
 
     def read(self, served: ResourceType, namespace: str, name: str) -> Record:
         return self._backend.record(served, namespace, name)
@@ -108,7 +134,9 @@ class Verbs:
             if subresource == "status" and change.is_only_about(_ABOVE_SPEC):
                 old, obj = _patched_above_spec(served, record, change)
                 return self._updates.update(served, record, old, obj, subresource=subresource, dry_run=dry_run)
-            if not subresource and change.is_only_about(_METADATA):
+            is_followed = bool(self._backend.queued) and queue_admission.is_followed(served.group, served.kind)
+            is_about_metadata = not subresource and not is_followed and change.is_only_about(_METADATA)
+            if is_about_metadata and not self._policies.mutates(served, "UPDATE"):
                 old, obj = _patched_above_spec(served, record, change)
                 return self._updates.update_metadata(served, record, old, obj, dry_run=dry_run)
         old = record.object()
@@ -116,6 +144,40 @@ class Verbs:
         obj = change.applied_to(served.kind, current)
         _keep_version(obj, current)
         return self._update(served, record, old, obj, subresource=subresource, dry_run=dry_run)
+
+    def apply(
+        self, served: ResourceType, namespace: str, name: str, request: ApplyRequest, *, dry_run: bool = False
+    ) -> tuple[Record, bool]:
+        """Apply a configuration; also tells whether the object was created by it."""
+        config, now = request.config, self._backend.now()
+        check_shape(served, config)
+        metadata = config["metadata"] = config.get("metadata") or {}
+        metadata.setdefault("name", name)
+        if metadata["name"] != name:
+            raise bad_request(
+                f"the name of the object ({metadata['name']}) does not match the name on the URL ({name})"
+            )
+        record = self._backend.find(served, namespace, name)
+        author = request.author._replace(has_managers=True)
+        if record is None:
+            if request.subresource:
+                raise not_found(served.qualified, name)
+            if metadata.get("uid"):
+                problem = f"Precondition failed: UID in precondition: {metadata['uid']}, UID in object meta: "
+                raise conflict(served.qualified, name, problem)
+            obj = apply_config(served, None, request, now)
+            with self._backend.written_by(author):
+                return self.create(served, namespace, obj, dry_run=dry_run), True
+        live = from_storage(served, record.object())
+        obj = apply_config(served, live, request, now)
+        _keep_version(obj, live)
+        if _differ_in_times_only(live, obj):
+            return record, False
+        with self._backend.written_by(author):
+            updated = self._update(
+                served, record, record.object(), obj, subresource=request.subresource, dry_run=dry_run
+            )
+        return updated, False
 
     def delete(
         self, served: ResourceType, record: Record, options: Mapping[str, Any], *, dry_run: bool = False
@@ -130,8 +192,29 @@ class Verbs:
 
     def set_scale(self, served: ResourceType, record: Record, scale: Object, *, dry_run: bool = False) -> Object:
         """Set the replicas; returns the Scale as it is then."""
+        author = self._backend.take_author()
+        before = scale_of(served, record.object())
         obj = scaled(served, record.object(), scale)
-        written = self._updates.update(self._stored(served), record, record.object(), obj, dry_run=dry_run)
+        managers = manage_scale(served, obj, (before, scale_of(served, obj)), author, self._backend.now())
+        return self._scaled(served, record, obj, managers, dry_run=dry_run)
+
+    def apply_scale(
+        self, served: ResourceType, record: Record, request: ApplyRequest, *, dry_run: bool = False
+    ) -> Object:
+        """Apply a Scale; returns it as it is then."""
+        check_options_shape("Scale", request.config)
+        obj = record.object()
+        scale, managers = apply_scale(served, obj, scale_of(served, obj), request, self._backend.now())
+        return self._scaled(served, record, scaled(served, obj, scale), managers, dry_run=dry_run)
+
+    def _scaled(
+        self, served: ResourceType, record: Record, obj: Object, managers: list[Object] | None, *, dry_run: bool
+    ) -> Object:
+        obj["metadata"].pop("managedFields", None)
+        if managers:
+            obj["metadata"]["managedFields"] = managers
+        with self._backend.written_by(Author(has_managers=True)):
+            written = self._updates.update(self._stored(served), record, record.object(), obj, dry_run=dry_run)
         return scale_of(served, written.object())
 
     def patch_scale(
@@ -157,6 +240,19 @@ def _patched_above_spec(served: ResourceType, record: Record, change: Patch) -> 
     obj = change.applied_to(served.kind, current)
     _keep_version(obj, current)
     return old, obj
+
+
+def _differ_in_times_only(live: Object, obj: Object) -> bool:
+    """Whether nothing is changed but when somebody is said to have changed something."""
+    before, after = (_without_times(one) for one in (live, obj))
+    return before == after
+
+
+def _without_times(obj: Object) -> Object:
+    metadata = dict(obj["metadata"])
+    entries = metadata.pop("managedFields", None) or ()
+    metadata["managedFields"] = [{**entry, "time": None} for entry in entries]
+    return {**obj, "metadata": metadata}
 
 
 def _keep_version(patched: Object, current: Object) -> None:

@@ -1,8 +1,9 @@
 """ValidatingAdmissionPolicies: CEL expressions that say what may be written, to which kinds, by which binding.
 
 A policy is compiled once. For a write that it matches its conditions are asked, then its validations; an expression
-that fails counts as a refusal, or as nothing with `failurePolicy: Ignore`. Variables are evaluated when an expression
-that names them is, once per write. Everybody may do everything here, which is what `authorizer` says.
+that fails counts as a rejection, or as nothing with `failurePolicy: Ignore`. Variables are evaluated when an expression
+that names them is, once per write. Every user may do everything here, which is what `authorizer` says. Policies that
+mutate share what is here about matching, variables and parameters.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from typing import Any, Final
 import msgspec
 
 from pilotage.cel import MOST_FOR_OBJECT, CelCompileError, CelError, CelType, Environment, Program, Sizes, TooCostly
-from pilotage.cel.functions import AUTHORIZER, EVERYBODY, authorizer_library
+from pilotage.cel.functions import ANY_USER, AUTHORIZER, authorizer_library
+from pilotage.cel.structs import structs_as_maps
 from pilotage.cel.syntax import Ident, Select, nodes_of
 from pilotage.model.selectors import LabelSelector
 from pilotage.sandbox.errors import FieldError
@@ -26,14 +28,15 @@ _LONGEST_MESSAGE: Final = 5 * 1024
 _ACTIONS: Final = ("Audit", "Deny", "Warn")
 _REASONS: Final = ("Forbidden", "Invalid", "RequestEntityTooLarge", "Unauthorized")
 _ANYTHING: Final = "*"
-_AUTHORIZERS: Final = {"authorizer": EVERYBODY, "authorizer.requestResource": EVERYBODY}
+_BUILT: Final = frozenset({"JSONPatch", "Object"})
+_AUTHORIZERS: Final = {"authorizer": ANY_USER, "authorizer.requestResource": ANY_USER}
 
 
-class _Part(msgspec.Struct, frozen=True, rename="camel"):
+class PolicyPart(msgspec.Struct, frozen=True, rename="camel"):
     """Base of what policies consist of."""
 
 
-class ResourceRule(_Part, frozen=True):
+class ResourceRule(PolicyPart, frozen=True):
     api_groups: tuple[str, ...] = ()
     api_versions: tuple[str, ...] = ()
     operations: tuple[str, ...] = ()
@@ -52,7 +55,7 @@ class ResourceRule(_Part, frozen=True):
         )
 
 
-class MatchResources(_Part, frozen=True):
+class MatchResources(PolicyPart, frozen=True):
     resource_rules: tuple[ResourceRule, ...] | None = None
     exclude_resource_rules: tuple[ResourceRule, ...] | None = None
     namespace_selector: LabelSelector | None = None
@@ -71,26 +74,26 @@ class MatchResources(_Part, frozen=True):
         return where is None or namespace is None or where.matches(namespace)
 
 
-class Expression(_Part, frozen=True):
+class Expression(PolicyPart, frozen=True):
     """A condition or a variable."""
 
     name: str = ""
     expression: str = ""
 
 
-class Validation(_Part, frozen=True):
+class Validation(PolicyPart, frozen=True):
     expression: str = ""
     message: str = ""
     message_expression: str = ""
     reason: str = ""
 
 
-class ParamKind(_Part, frozen=True):
+class ParamKind(PolicyPart, frozen=True):
     api_version: str = ""
     kind: str = ""
 
 
-class PolicySpec(_Part, frozen=True):
+class PolicySpec(PolicyPart, frozen=True):
     param_kind: ParamKind | None = None
     match_constraints: MatchResources | None = None
     match_conditions: tuple[Expression, ...] | None = None
@@ -100,14 +103,14 @@ class PolicySpec(_Part, frozen=True):
     failure_policy: str = "Fail"
 
 
-class ParamRef(_Part, frozen=True):
+class ParamRef(PolicyPart, frozen=True):
     name: str = ""
     namespace: str = ""
     selector: LabelSelector | None = None
     parameter_not_found_action: str = ""
 
 
-class BindingSpec(_Part, frozen=True):
+class BindingSpec(PolicyPart, frozen=True):
     policy_name: str = ""
     param_ref: ParamRef | None = None
     match_resources: MatchResources | None = None
@@ -160,7 +163,7 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class Denial:
-    """Why a write is refused."""
+    """Why a write is rejected."""
 
     message: str
     reason: str = "Invalid"
@@ -173,40 +176,27 @@ class _CompiledValidation:
     message: Program | None
 
 
-class Policy:
-    """A compiled policy; CelCompileError if one of its expressions is none."""
+class PolicyMatch:
+    """What policies that validate and policies that mutate have in common: the writes that they are about."""
 
-    def __init__(self, name: str, spec: PolicySpec) -> None:
+    def __init__(self, name: str, spec: Any) -> None:
         self.name = name
         self.spec = spec
-        self._conditions = [_compiled(one.expression) for one in spec.match_conditions or ()]
-        self._variables = {one.name: _compiled(one.expression) for one in spec.variables or ()}
-        self._validations = [
-            _CompiledValidation(one, _compiled(one.expression), _message_of(one)) for one in spec.validations or ()
-        ]
+        self.variables = {one.name: compiled(one.expression) for one in spec.variables or ()}
+        self._conditions = [compiled(one.expression) for one in spec.match_conditions or ()]
 
     def matches(self, write: Write) -> bool:
         constraints = self.spec.match_constraints
-        return constraints is not None and constraints.match(write)
+        return constraints is not None and bool(constraints.match(write))
 
-    def denials(self, write: Write, params: Json | None) -> Iterator[Denial]:
-        """What it has against a write that it matches."""
-        evaluation = _Evaluation(self._variables, write, params)
-        try:
-            if not self._applies(evaluation):
-                return
-        except CelError as error:
-            yield from self._failure(error)
-            return
-        for one in self._validations:
-            try:
-                if not evaluation.holds(one.program, one.source.expression):
-                    yield Denial(_message(one, evaluation), one.source.reason or "Invalid")
-            except CelError as error:
-                yield from self._failure(error)
+    def may_match(self, write: Write) -> bool:
+        """Whether some object of this kind may concern it."""
+        constraints = self.spec.match_constraints
+        rules = constraints.resource_rules or () if constraints is not None else ()
+        return any(msgspec.structs.replace(rule, resource_names=()).matches(write) for rule in rules)
 
-    def _applies(self, evaluation: _Evaluation) -> bool:
-        """A condition that does not hold outweighs one that fails."""
+    def applies(self, evaluation: Evaluation) -> bool:
+        """CelError if a condition fails, unless another does not hold, which outweighs it."""
         failure: CelError | None = None
         for program, source in zip(self._conditions, self.spec.match_conditions or (), strict=True):
             try:
@@ -218,12 +208,40 @@ class Policy:
             raise failure
         return True
 
+
+class Policy(PolicyMatch):
+    """A compiled policy that validates; CelCompileError if one of its expressions is none."""
+
+    spec: PolicySpec
+
+    def __init__(self, name: str, spec: PolicySpec) -> None:
+        super().__init__(name, spec)
+        self._validations = [
+            _CompiledValidation(one, compiled(one.expression), _message_of(one)) for one in spec.validations or ()
+        ]
+
+    def denials(self, write: Write, params: Json | None) -> Iterator[Denial]:
+        """What it has against a write that it matches."""
+        evaluation = Evaluation(self.variables, write, params)
+        try:
+            if not self.applies(evaluation):
+                return
+        except CelError as error:
+            yield from self._failure(error)
+            return
+        for one in self._validations:
+            try:
+                if not evaluation.holds(one.program, one.source.expression):
+                    yield Denial(_message(one, evaluation), one.source.reason or "Invalid")
+            except CelError as error:
+                yield from self._failure(error)
+
     def _failure(self, error: CelError) -> Iterator[Denial]:
         if self.spec.failure_policy != "Ignore":
             yield Denial(str(error))
 
 
-class _Evaluation:
+class Evaluation:
     """The expressions of one policy on one write."""
 
     def __init__(self, variables: Mapping[str, Program], write: Write, params: Json | None) -> None:
@@ -238,6 +256,11 @@ class _Evaluation:
             "params": params,
             "namespaceObject": write.namespace_object,
         }
+
+    def with_object(self, obj: Json) -> Evaluation:
+        """From now on `object` is this one; variables that were asked for keep their values."""
+        self._known["object"] = obj
+        return self
 
     def holds(self, program: Program, source: str) -> bool:
         result = self.result(program, source)
@@ -299,15 +322,16 @@ def _environment() -> Environment:
     )
 
 
-def _compiled(expression: str) -> Program:
-    return _environment().compile(expression)
+def compiled(expression: str, *, builds: bool = False) -> Program:
+    """`builds`: it may build objects of the types that mutations are made of."""
+    return _environment().compile(structs_as_maps(expression, _BUILT) if builds else expression)
 
 
 def _message_of(validation: Validation) -> Program | None:
-    return _compiled(validation.message_expression) if validation.message_expression else None
+    return compiled(validation.message_expression) if validation.message_expression else None
 
 
-def _message(validation: _CompiledValidation, evaluation: _Evaluation) -> str:
+def _message(validation: _CompiledValidation, evaluation: Evaluation) -> str:
     source = validation.source
     if validation.message is not None:
         try:
@@ -337,13 +361,13 @@ def _names(pattern: str, resource: str, subresource: str) -> bool:
 
 def spec_of(obj: Json, kind: type[Any]) -> Any:
     """The spec of a policy or a binding, whose types were checked."""
-    return msgspec.convert(_without_nulls(obj.get("spec") or {}), kind)
+    return msgspec.convert(without_nulls(obj.get("spec") or {}), kind)
 
 
-def _without_nulls(value: Any) -> Any:
+def without_nulls(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: _without_nulls(item) for name, item in value.items() if item is not None}
-    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
+        return {name: without_nulls(item) for name, item in value.items() if item is not None}
+    return [without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
 def policy_errors(obj: Json) -> list[FieldError]:
@@ -352,22 +376,25 @@ def policy_errors(obj: Json) -> list[FieldError]:
         spec = spec_of(obj, PolicySpec)
     except msgspec.ValidationError as error:
         return [FieldError("spec", str(error), "", "FieldValueTypeInvalid")]
-    errors = []
-    if spec.match_constraints is None:
-        errors.append(FieldError("spec.matchConstraints", type="FieldValueRequired"))
-    elif not spec.match_constraints.resource_rules:
-        errors.append(FieldError("spec.matchConstraints.resourceRules", type="FieldValueRequired"))
+    errors = match_errors(spec)
     if not spec.validations and not spec.audit_annotations:
         problem = "validations or auditAnnotations must contain at least one item"
         errors.append(FieldError("spec.validations", problem, type="FieldValueRequired"))
-    if spec.failure_policy not in ("Fail", "Ignore"):
-        errors.append(_unsupported("spec.failurePolicy", spec.failure_policy, ("Fail", "Ignore")))
-    for path, expression, result in _expressions(spec):
-        errors += _expression_errors(path, expression, result)
+    errors += one_of("spec.failurePolicy", spec.failure_policy, ("Fail", "Ignore"))
+    for path, expression, result in (*conditions_of(spec), *_expressions(spec)):
+        errors += expression_errors(path, expression, result)
     for at, validation in enumerate(spec.validations or ()):
-        if validation.reason and validation.reason not in _REASONS:
-            errors.append(_unsupported(f"spec.validations[{at}].reason", validation.reason, _REASONS))
+        if validation.reason:
+            errors += one_of(f"spec.validations[{at}].reason", validation.reason, _REASONS)
     return errors
+
+
+def match_errors(spec: Any) -> list[FieldError]:
+    if spec.match_constraints is None:
+        return [FieldError("spec.matchConstraints", type="FieldValueRequired")]
+    if not spec.match_constraints.resource_rules:
+        return [FieldError("spec.matchConstraints.resourceRules", type="FieldValueRequired")]
+    return []
 
 
 def binding_errors(obj: Json) -> list[FieldError]:
@@ -376,23 +403,34 @@ def binding_errors(obj: Json) -> list[FieldError]:
         spec = spec_of(obj, BindingSpec)
     except msgspec.ValidationError as error:
         return [FieldError("spec", str(error), "", "FieldValueTypeInvalid")]
+    return [*_action_errors(spec), *reference_errors(spec)]
+
+
+def _action_errors(spec: BindingSpec) -> list[FieldError]:
     errors = []
     path, actions = "spec.validationActions", spec.validation_actions or ()
-    if not spec.policy_name:
-        errors.append(FieldError("spec.policyName", type="FieldValueRequired"))
     if not actions:
         errors.append(FieldError(path, "at least one validation action is required", type="FieldValueRequired"))
-    errors += [_unsupported(f"{path}[{at}]", one, _ACTIONS) for at, one in enumerate(actions) if one not in _ACTIONS]
+    for at, one in enumerate(actions):
+        errors += one_of(f"{path}[{at}]", one, _ACTIONS)
     if {"Deny", "Warn"} <= set(actions):
         problem = (
             "must not contain both Deny and Warn (repeating the same validation failure information in the API response"
             " and headers serves no purpose)"
         )
         errors.append(FieldError(path, problem, list(actions)))
+    return errors
+
+
+def reference_errors(spec: Any) -> list[FieldError]:
+    """What a binding of either sort may be wrong about."""
+    errors = []
+    if not spec.policy_name:
+        errors.append(FieldError("spec.policyName", type="FieldValueRequired"))
     reference = spec.param_ref
-    if reference is not None and reference.parameter_not_found_action not in ("Allow", "Deny"):
+    if reference is not None:
         where = "spec.paramRef.parameterNotFoundAction"
-        errors.append(_unsupported(where, reference.parameter_not_found_action, ("Allow", "Deny")))
+        errors += one_of(where, reference.parameter_not_found_action, ("Allow", "Deny"))
     if reference is not None and bool(reference.name) == (reference.selector is not None):
         errors.append(
             FieldError("spec.paramRef.name", "one of name or selector must be specified", type="FieldValueRequired")
@@ -400,23 +438,26 @@ def binding_errors(obj: Json) -> list[FieldError]:
     return errors
 
 
-def _expressions(spec: PolicySpec) -> Iterator[tuple[str, str, Any]]:
+def conditions_of(spec: Any) -> Iterator[tuple[str, str, Any]]:
     for at, condition in enumerate(spec.match_conditions or ()):
         yield f"spec.matchConditions[{at}].expression", condition.expression, CelType.BOOL
     for at, variable in enumerate(spec.variables or ()):
         yield f"spec.variables[{at}].expression", variable.expression, CelType.ANY
+
+
+def _expressions(spec: PolicySpec) -> Iterator[tuple[str, str, Any]]:
     for at, validation in enumerate(spec.validations or ()):
         yield f"spec.validations[{at}].expression", validation.expression, CelType.BOOL
         if validation.message_expression:
             yield f"spec.validations[{at}].messageExpression", validation.message_expression, CelType.STRING
 
 
-def _expression_errors(path: str, expression: str, result: Any) -> Iterator[FieldError]:
+def expression_errors(path: str, expression: str, result: Any) -> Iterator[FieldError]:
     if not expression.strip():
         yield FieldError(path, "expression is not specified", type="FieldValueRequired")
         return
     try:
-        actual = _compiled(expression).result
+        actual = compiled(expression).result
     except CelCompileError as error:
         yield FieldError(path, f"compilation failed: {error}", expression)
         return
@@ -424,6 +465,8 @@ def _expression_errors(path: str, expression: str, result: Any) -> Iterator[Fiel
         yield FieldError(path, f"must evaluate to {result.name().lower()}", expression)
 
 
-def _unsupported(path: str, value: str, supported: Sequence[str]) -> FieldError:
+def one_of(path: str, value: str, supported: Sequence[str]) -> list[FieldError]:
+    if value in supported:
+        return []
     names = ", ".join(f'"{name}"' for name in supported)
-    return FieldError(path, f"supported values: {names}", value, "FieldValueNotSupported")
+    return [FieldError(path, f"supported values: {names}", value, "FieldValueNotSupported")]

@@ -13,13 +13,20 @@ from typing import Any, Final
 
 from pilotage.sandbox.kinds.builtin_groups import KUEUE_GROUP, group_of, is_builtin
 from pilotage.sandbox.rules.job_defaults import default_cron_job, default_job
-from pilotage.sandbox.rules.json_fields import Json, child, dict_or_empty, dicts_in, fill, nested
-from pilotage.sandbox.rules.nulls import drop_nulls
+from pilotage.sandbox.rules.json_fields import Json, child, dict_or_empty, dicts_in, fill, nested, text_or_empty
+from pilotage.sandbox.rules.nulls import drop_empties, drop_empty_metadata, drop_nulls
 from pilotage.sandbox.rules.pod_defaults import default_pod, default_pod_spec
 
 _OF_TEMPLATES: Final = ("labels", "annotations")
-# In these, null is part of somebody else's document.
+# In these, null is part of an embedded document.
 _KEEPS_NULLS: Final = frozenset({"CustomResourceDefinition", "ControllerRevision"})
+_NO_COMPOSITE: Final = "groups of pod groups (CompositePodGroup) are not served"
+_IGNORED: Final[Mapping[str, Mapping[str, str]]] = {
+    "PodGroup": {"parentCompositePodGroupName": _NO_COMPOSITE},
+    "Workload": {"compositePodGroupTemplates": _NO_COMPOSITE},
+    "Pod": {"workloadRef": "of Kubernetes 1.35; name the PodGroup in spec.schedulingGroup.podGroupName instead"},
+    "Job": {"scheduling": "the pods of the Job name a group of their own"},
+}
 
 
 def apply_defaults(kind: str, obj: Json) -> None:
@@ -27,13 +34,34 @@ def apply_defaults(kind: str, obj: Json) -> None:
     if is_builtin(obj):
         if kind not in _KEEPS_NULLS:
             drop_nulls(obj)
+            drop_empties(text_or_empty(obj.get("apiVersion")) or "v1", kind, obj)
         default = _DEFAULTS.get(kind)
         if default is not None:
             default(obj)
-    elif group_of(str(obj.get("apiVersion"))) == KUEUE_GROUP:
+        return
+    if type(obj.get("metadata")) is dict:
+        drop_nulls(obj["metadata"])
+        drop_empty_metadata(obj["metadata"])
+    if group_of(str(obj.get("apiVersion"))) == KUEUE_GROUP:
         drop_nulls(obj)
         if kind == "Workload":
             _prune_templates(obj)
+
+
+def ignored_fields(kind: str, obj: Json) -> list[str]:
+    """A warning for each field that has no effect here, as it belongs to a feature that this server has not.
+
+    A Kubernetes API server without its feature gate drops it in silence.
+    """
+    spec, ignored = obj.get("spec"), _IGNORED.get(kind)
+    if ignored is None or type(spec) is not dict:
+        return []
+    found = [field for field in ignored if spec.get(field) is not None]
+    if not found or not is_builtin(obj):
+        return []
+    if kind == "Job" and nested(spec, "template", "spec", "schedulingGroup") is None:
+        return []
+    return [f"spec.{field}: ignored: {ignored[field]}" for field in found]
 
 
 def _prune_templates(workload: Json) -> None:
@@ -118,9 +146,7 @@ def _default_service(obj: Json) -> None:
     if spec.get("type") == "LoadBalancer":
         fill(spec, (("allocateLoadBalancerNodePorts", True),))
     if spec.get("type") != "ExternalName":
-        fill(spec, (("internalTrafficPolicy", "Cluster"), ("ipFamilyPolicy", "SingleStack")))
-        if spec and spec.get("ipFamilies") is None:
-            spec["ipFamilies"] = ["IPv4"]
+        fill(spec, (("internalTrafficPolicy", "Cluster"),))
     child(child(obj, "status"), "loadBalancer")
 
 
@@ -172,6 +198,26 @@ def _default_limit_range(obj: Json) -> None:
             requests = {**least, **limits, **dict_or_empty(item.get("defaultRequest"))}
             item |= {"default": limits} if limits else {}
             item |= {"defaultRequest": requests} if requests else {}
+
+
+def _default_pod_group(obj: Json) -> None:
+    """Groups of groups are not served: what is about them is dropped, as without the feature gate."""
+    spec = dict_or_empty(obj.get("spec"))
+    spec.pop("parentCompositePodGroupName", None)
+    if spec:
+        _default_group(spec)
+
+
+def _default_workload(obj: Json) -> None:
+    spec = dict_or_empty(obj.get("spec"))
+    spec.pop("compositePodGroupTemplates", None)
+    for template in dicts_in(spec, "podGroupTemplates"):
+        _default_group(template)
+
+
+def _default_group(fields: Json) -> None:
+    if fields.get("disruptionMode") is None:
+        fields["disruptionMode"] = {"single": {}}
 
 
 def _default_namespace(obj: Json) -> None:
@@ -228,6 +274,24 @@ def _default_definition(obj: Json) -> None:
         fill(child(spec, "conversion"), (("strategy", "None"),))
 
 
+def _default_flow_schema(obj: Json) -> None:
+    if type(obj.get("spec")) is dict:
+        fill(obj["spec"], (("matchingPrecedence", 1000),))
+
+
+def _default_priority_level(obj: Json) -> None:
+    spec = dict_or_empty(obj.get("spec"))
+    match spec.get("type"):
+        case "Limited":
+            limited = child(spec, "limited")
+            fill(limited, (("nominalConcurrencyShares", 30), ("lendablePercent", 0)))
+            response = child(limited, "limitResponse")
+            if response.get("type") == "Queue":
+                fill(child(response, "queuing"), (("queues", 64), ("handSize", 8), ("queueLengthLimit", 50)))
+        case "Exempt":
+            fill(child(spec, "exempt"), (("nominalConcurrencyShares", 0), ("lendablePercent", 0)))
+
+
 def _default_policy(obj: Json) -> None:
     spec = dict_or_empty(obj.get("spec"))
     fill(spec, (("failurePolicy", "Fail"),))
@@ -236,6 +300,20 @@ def _default_policy(obj: Json) -> None:
 
 def _default_binding(obj: Json) -> None:
     _default_match(dict_or_empty(obj.get("spec")).get("matchResources"))
+
+
+def _default_webhooks(obj: Json) -> None:
+    for webhook in dicts_in(obj, "webhooks"):
+        fill(webhook, (("failurePolicy", "Fail"), ("matchPolicy", "Equivalent"), ("timeoutSeconds", 10)))
+        child(webhook, "namespaceSelector")
+        child(webhook, "objectSelector")
+        if obj.get("kind") == "MutatingWebhookConfiguration":
+            fill(webhook, (("reinvocationPolicy", "Never"),))
+        service = dict_or_empty(webhook.get("clientConfig")).get("service")
+        if type(service) is dict:
+            fill(service, (("port", 443),))
+        for rule in dicts_in(webhook, "rules"):
+            fill(rule, (("scope", "*"),))
 
 
 def _default_match(match: Any) -> None:
@@ -247,7 +325,16 @@ def _default_match(match: Any) -> None:
             fill(rule, (("scope", "*"),))
 
 
+def _default_event(obj: Json) -> None:
+    """Fields that Go cannot leave out of JSON: clients sort by them, so they must be there."""
+    for field in ("eventTime", "firstTimestamp", "lastTimestamp"):
+        obj.setdefault(field, None)
+    fill(obj, (("reportingComponent", ""), ("reportingInstance", "")))
+    obj.setdefault("source", {})
+
+
 _DEFAULTS: Final[Mapping[str, Callable[[Json], None]]] = {
+    "Event": _default_event,
     "Pod": default_pod,
     "PodTemplate": _default_template,
     "Node": _default_node,
@@ -268,9 +355,17 @@ _DEFAULTS: Final[Mapping[str, Callable[[Json], None]]] = {
     "StorageClass": _default_storage_class,
     "CSIDriver": _default_csi_driver,
     "PriorityClass": _default_priority_class,
+    "PodGroup": _default_pod_group,
+    "Workload": _default_workload,
     "ResourceClaim": _default_resource_claim,
     "ResourceClaimTemplate": _default_resource_claim_template,
     "CustomResourceDefinition": _default_definition,
+    "FlowSchema": _default_flow_schema,
+    "PriorityLevelConfiguration": _default_priority_level,
+    "MutatingAdmissionPolicy": _default_policy,
+    "MutatingAdmissionPolicyBinding": _default_binding,
+    "MutatingWebhookConfiguration": _default_webhooks,
+    "ValidatingWebhookConfiguration": _default_webhooks,
     "ValidatingAdmissionPolicy": _default_policy,
     "ValidatingAdmissionPolicyBinding": _default_binding,
 }

@@ -22,13 +22,18 @@ def is_pod_level_resource(name: str) -> bool:
 
 def container_requests(spec: Mapping[str, Any]) -> dict[str, str]:
     """Effective request per resource, in canonical form."""
+    return {name: _text(name, amount) for name, amount in effective_amounts(spec, "requests").items()}
+
+
+def effective_amounts(spec: Mapping[str, Any], kind: str) -> Amounts:
+    """What all containers request (`requests`) or may use (`limits`) together."""
     total: Amounts = {}
     for container in _containers(spec, "containers"):
-        _add(total, _requests(container))
+        _add(total, _amounts(container, kind))
     sidecars: Amounts = {}
     highest: Amounts = {}
     for container in _containers(spec, "initContainers"):
-        step = _requests(container)
+        step = _amounts(container, kind)
         if container.get("restartPolicy") == "Always":
             _add(sidecars, step)
             step = dict(sidecars)
@@ -37,7 +42,7 @@ def container_requests(spec: Mapping[str, Any]) -> dict[str, str]:
         _raise_to(highest, step)
     _add(total, sidecars)
     _raise_to(total, highest)
-    return {name: _text(name, amount) for name, amount in total.items()}
+    return total
 
 
 def amount_of(value: Any) -> Fraction | None:
@@ -55,9 +60,9 @@ def _containers(spec: Mapping[str, Any], field: str) -> Iterable[Mapping[str, An
     return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
 
 
-def _requests(container: Mapping[str, Any]) -> Amounts:
+def _amounts(container: Mapping[str, Any], kind: str) -> Amounts:
     resources = container.get("resources")
-    requests = resources.get("requests") if isinstance(resources, dict) else None
+    requests = resources.get(kind) if isinstance(resources, dict) else None
     if not isinstance(requests, dict):
         return {}
     return {name: amount for name, value in requests.items() if (amount := amount_of(value)) is not None}

@@ -81,7 +81,7 @@ def _tie_pods_to_job(spec: Json, metadata: Json) -> None:
     if spec.get("selector") is None:
         spec["selector"] = {"matchLabels": {CONTROLLER_UID: uid}}
     elif not _selects_by_uid(spec["selector"], uid):
-        # A selector of the user's own without manualSelector: validation refuses it.
+        # A selector of the user's own without manualSelector: validation rejects it.
         return
     labels: dict[str, Any] = child(child(template, "metadata"), "labels")
     fill(labels, ((CONTROLLER_UID, uid), (_OLD_CONTROLLER_UID, uid), (JOB_NAME, name), (_OLD_JOB_NAME, name)))

@@ -1,4 +1,4 @@
-"""LimitRanges at work: the defaults that containers get, and what is refused because it breaks a bound.
+"""LimitRanges at work: the defaults that containers get, and what is rejected because it breaks a bound.
 
 Defaults come first and are part of what is validated; bounds are asked last, about an object that is right otherwise.
 """
@@ -39,7 +39,7 @@ def set_default_resources(pod: Json, lookup: Lookup) -> None:
             child(pod, "status")["qosClass"] = qos_class(spec)
 
 
-def refuse_beyond_limits(kind: str, obj: Json, lookup: Lookup) -> None:
+def reject_beyond_limits(kind: str, obj: Json, lookup: Lookup) -> None:
     """ApiError if the pod or claim breaks a bound; of several LimitRanges the first that is broken counts."""
     for limit_range in _limit_ranges(obj, lookup):
         problems = list(dict.fromkeys(breach.sentence for breach in _breaches(kind, obj, limit_range)))

@@ -109,6 +109,11 @@ _KINDS: Final[Mapping[str, Fields]] = {
     "HorizontalPodAutoscaler": _WITH_CONDITIONS,
     "CSINode": nested(metadata=_METADATA, spec=nested(drivers=by("name"))),
     "ResourceClaim": nested(metadata=_METADATA, status=nested(reservedFor=by("uid"))),
+    "PodGroup": nested(
+        metadata=_METADATA,
+        spec=nested(resourceClaims=by("name")),
+        status=nested(conditions=by("type"), resourceClaimStatuses=by("name")),
+    ),
     "APIService": _WITH_CONDITIONS,
     "MutatingWebhookConfiguration": _WEBHOOKS,
     "ValidatingWebhookConfiguration": _WEBHOOKS,

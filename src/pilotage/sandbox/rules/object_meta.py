@@ -15,6 +15,9 @@ from pilotage.sandbox.kinds.resources import ResourceType
 
 _SUFFIX_LENGTH: Final = 5
 _LONGEST_GENERATED: Final = 63
+_NOT_FROM_CLIENTS: Final = frozenset(
+    {"deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation", "resourceVersion"}
+)
 _SERVER_FIELDS: Final = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
 
 
@@ -71,8 +74,9 @@ def stamp_new(resource_type: ResourceType, metadata: dict[str, Any], rng: random
     """Give a new object its identity."""
     if metadata.get("resourceVersion"):
         raise bad_request("resourceVersion should not be set on objects to be created")
-    for field in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation", "resourceVersion"):
-        metadata.pop(field, None)
+    if not _NOT_FROM_CLIENTS.isdisjoint(metadata):
+        for field in _NOT_FROM_CLIENTS:
+            metadata.pop(field, None)
     metadata["uid"] = random_uid(rng)
     metadata["creationTimestamp"] = now
     if resource_type.tracks_generation:
@@ -94,9 +98,3 @@ def carry_over(old: dict[str, Any], new: dict[str, Any]) -> None:
 
 def json_text(value: object) -> str:
     return f'"{value}"' if isinstance(value, str) else str(value)
-
-
-def _wrong_type(resource_type: ResourceType, path: str, value: object, expected: str) -> str:
-    subject = f'{resource_type.kind} in version "{resource_type.version}" cannot be handled as a {resource_type.kind}'
-    names = {dict: "object", list: "array", str: "string", bool: "boolean", int: "number", float: "number"}
-    return f"{subject}: {path}: expected {expected}, got {names.get(type(value), 'null')}"

@@ -1,8 +1,8 @@
 """The three ways to patch an object over HTTP, chosen by content type.
 
-A patch is read first; it then tells which fields it is about, so that no more of the object has to be decoded than it
+A patch is read first; it then says which fields it is about, so that no more of the object has to be decoded than it
 can change. Applying it is pure: `current` never changes, and the result shares nothing with it, so that callers may go
-on to default and admit the result in place and still compare it with the original. A refused patch raises `ApiError`:
+on to default and admit the result in place and still compare it with the original. A rejected patch raises `ApiError`:
 400 for what cannot be read, 415 for a content type that the kind does not support, 422 for a patch that does not fit
 the object, 413 for one that asks for too much.
 """

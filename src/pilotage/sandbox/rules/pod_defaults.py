@@ -25,7 +25,6 @@ _SPEC: Final = (
     ("terminationGracePeriodSeconds", 30),
     ("dnsPolicy", "ClusterFirst"),
     ("schedulerName", "default-scheduler"),
-    ("enableServiceLinks", True),
 )
 _CONTAINER: Final = (
     ("terminationMessagePath", "/dev/termination-log"),
@@ -53,6 +52,7 @@ def default_pod(pod: Json) -> None:
     if type(spec) is not dict:
         return
     default_pod_spec(spec)
+    fill(spec, (("enableServiceLinks", True),))
     for container in dicts_in(spec, "containers") + dicts_in(spec, "initContainers"):
         _requests_from_limits(container.get("resources"))
     if type(spec.get("resources")) is dict:

@@ -14,7 +14,7 @@ RUNTIME_CLASSES: Final = "runtimeclasses.node.k8s.io"
 
 
 def apply_runtime_class(pod: Json, spec: Json, lookup: Lookup) -> None:
-    """Complete a new pod, or refuse it if it contradicts its class or names one that does not exist."""
+    """Complete a new pod, or reject it if it contradicts its class or names one that does not exist."""
     name = spec.get("runtimeClassName")
     if not name:
         return
@@ -25,7 +25,7 @@ def apply_runtime_class(pod: Json, spec: Json, lookup: Lookup) -> None:
     _set_scheduling(pod, spec, dict_or_empty(runtime_class.get("scheduling")))
 
 
-def refuse_own_overhead(pod: Json, lookup: Lookup) -> None:
+def reject_own_overhead(pod: Json, lookup: Lookup) -> None:
     """ApiError if a pod has an overhead that is none of its class."""
     spec = dict_or_empty(pod.get("spec"))
     if spec.get("overhead"):

@@ -22,6 +22,7 @@ def assign_addresses(service: Json, others: Sequence[Json]) -> None:
     spec = service.get("spec")
     if type(spec) is not dict or spec.get("type") == "ExternalName":
         return
+    _set_families(spec)
     seed = zlib.crc32(text_or_empty(nested(service, "metadata", "uid")).encode())
     if not spec.get("clusterIP"):
         taken = {text_or_empty(nested(other, "spec", "clusterIP")) for other in others}
@@ -36,15 +37,23 @@ def keep_addresses(before: Json, spec: Json) -> None:
     """Carry assigned addresses over to a new spec of the same Service that does not mention them."""
     if "ExternalName" in (before.get("type"), spec.get("type")):
         return
-    for field in ("clusterIP", "clusterIPs"):
+    for field in ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"):
         if not spec.get(field) and before.get(field):
             spec[field] = before[field]
+    _set_families(spec)
     if spec.get("type") not in ("NodePort", "LoadBalancer"):
         return
     assigned = {_port_key(port): port["nodePort"] for port in dicts_in(before, "ports") if port.get("nodePort")}
     for port in dicts_in(spec, "ports"):
         if not port.get("nodePort") and _port_key(port) in assigned:
             port["nodePort"] = assigned[_port_key(port)]
+
+
+def _set_families(spec: Json) -> None:
+    if spec.get("ipFamilyPolicy") is None:
+        spec["ipFamilyPolicy"] = "SingleStack"
+    if spec.get("ipFamilies") is None:
+        spec["ipFamilies"] = ["IPv4"]
 
 
 def _port_key(port: Json) -> tuple[str, str]:

@@ -49,10 +49,11 @@ def merge(target: Json, patch: Json, fields: Fields) -> Json:
         return _directed(directive, patch, fields)
     if "$retainKeys" in patch:
         _retain_keys(target, patch)
-    orders: list[tuple[str, Any]] = []
+    # A list is put into order when all is merged, by what stood where before.
+    orders = [(key, target.get(key[len(_SET_ORDER) :])) for key in patch if key.startswith(_SET_ORDER)]
     for key, value in patch.items():
         if key[:1] == "$":
-            _read_directive(target, key, value, orders)
+            _read_directive(target, key, value)
         elif value is None:
             target.pop(key, None)
         elif isinstance(value, dict | list):
@@ -62,8 +63,9 @@ def merge(target: Json, patch: Json, fields: Fields) -> Json:
                 raise error.below(key) from None
         else:
             target[key] = value
-    for key, order in orders:
-        _reorder(target, key, order, fields.below.get(key, ORDINARY))
+    for key, before in orders:
+        field = key[len(_SET_ORDER) :]
+        _reorder(target, field, patch[key], before, fields.below.get(field, ORDINARY))
     return target
 
 
@@ -86,14 +88,12 @@ def _retain_keys(target: Json, patch: Json) -> None:
         del target[key]
 
 
-def _read_directive(target: Json, key: str, value: Any, orders: list[tuple[str, Any]]) -> None:
+def _read_directive(target: Json, key: str, value: Any) -> None:
     if not isinstance(value, list):
         raise MergeError("expected a list", key)
     if key.startswith(_DELETE_FROM):
         _delete_scalars(target, key[len(_DELETE_FROM) :], value)
-    elif key.startswith(_SET_ORDER):
-        orders.append((key[len(_SET_ORDER) :], value))
-    else:
+    elif not key.startswith(_SET_ORDER):
         raise MergeError("unknown directive", key)
 
 
@@ -123,28 +123,46 @@ def _merge_field(target: Json, key: str, value: Json | list[Any], fields: Fields
 def _merge_list(current: list[Any], patch: list[Any], fields: Fields) -> list[Any]:
     if fields.is_union:
         union = {_stored_name(item, fields): item for item in current}
-        for item in patch:
-            union.setdefault(_element_name(item, fields), item)
-        return list(union.values())
+        wanted = [_element_name(item, fields) for item in patch]
+        for name, item in zip(wanted, patch, strict=True):
+            union.setdefault(name, item)
+        return _in_order(union, [_stored_name(item, fields) for item in current], wanted)
     if not fields.merge_key:
         return patch
     if any(_is_directed(item, "replace") for item in patch):
         current, patch = [], [item for item in patch if not _is_directed(item, "replace")]
     names = [_name_at(position, item, fields) for position, item in enumerate(patch)]
     unwanted = {name for name, item in zip(names, patch, strict=True) if _is_directed(item, "delete")}
-    merged = [item for item in current if _stored_name(item, fields) not in unwanted] if unwanted else current
-    places = {_stored_name(item, fields): place for place, item in enumerate(merged)}
+    before = [(_stored_name(item, fields), item) for item in current]
+    merged = {name: item for name, item in before if name not in unwanted}
+    wanted = []
     for position, (name, item) in enumerate(zip(names, patch, strict=True)):
         if _is_directed(item, "delete"):
             continue
-        place = places.setdefault(name, len(merged))
-        if place == len(merged):
-            merged.append({})
+        wanted.append(name)
         try:
-            merged[place] = merge(merged[place], item, fields)
+            merged[name] = merge(merged.get(name, {}), item, fields)
         except MergeError as error:
             raise error.below(f"[{position}]") from None
-    return merged
+    return _in_order(merged, [name for name, _ in before], wanted)
+
+
+def _in_order(elements: dict[Any, Any], before: list[Any], wanted: list[Any]) -> list[Any]:
+    """The elements that a patch lists in its order, the others in theirs.
+
+    One that is not listed goes before the next listed one if it stood before it; new ones stand behind nothing, and so
+    come first.
+    """
+    places = {name: place for place, name in reversed(list(enumerate(before)))}
+    listed = [name for name in dict.fromkeys(wanted) if name in elements]
+    mentioned = set(listed)
+    others = deque(name for name in elements if name not in mentioned)
+    ordered: list[Any] = []
+    for name in listed:
+        while others and name in places and others[0] in places and places[others[0]] < places[name]:
+            ordered.append(elements[others.popleft()])
+        ordered.append(elements[name])
+    return ordered + [elements[name] for name in others]
 
 
 def _is_directed(item: Any, directive: str) -> bool:
@@ -172,7 +190,7 @@ def _element_name(item: Any, fields: Fields) -> Any:
 
 
 def _stored_name(item: Any, fields: Fields) -> Any:
-    """As `_element_name`; an element that has no name is no reason to refuse a patch of its neighbours."""
+    """As `_element_name`; an element that has no name is no reason to reject a patch of its neighbours."""
     try:
         return _element_name(item, fields)
     except MergeError:
@@ -186,25 +204,14 @@ def _scalar(value: Any, where: str) -> Any:
     return (value,) if isinstance(value, bool) else value
 
 
-def _reorder(target: Json, key: str, order: list[Any], fields: Fields) -> None:
-    """Put the listed elements into the given order; the others keep their place relative to their neighbours.
-
-    An unlisted element goes before the next listed one unless the stored list had them the other way round.
-    """
+def _reorder(target: Json, key: str, order: list[Any], before: Any, fields: Fields) -> None:
+    """Put the elements of a merged list into the given order."""
     current = target.get(key)
     if not isinstance(current, list) or not (fields.merge_key or fields.is_union):
         return
-    names = [_stored_name(item, fields) for item in current]
     try:
         wanted = [_element_name(item, fields) for item in order]
     except MergeError as error:
         raise error.below(_SET_ORDER + key) from None
-    ranks = {name: rank for rank, name in enumerate(wanted)}
-    listed = sorted((at for at, name in enumerate(names) if name in ranks), key=lambda at: ranks[names[at]])
-    others = deque(at for at, name in enumerate(names) if name not in ranks)
-    ordered: list[Any] = []
-    for at in listed:
-        while others and others[0] < at:
-            ordered.append(current[others.popleft()])
-        ordered.append(current[at])
-    target[key] = ordered + [current[at] for at in others]
+    stood = [_stored_name(item, fields) for item in before] if isinstance(before, list) else []
+    target[key] = _in_order({_stored_name(item, fields): item for item in current}, stood, wanted)

@@ -6,7 +6,7 @@
     log-00000003        the writes, in order
     snapshot-00000003   every object as it was when the log of the same number was begun
 
-Opening refuses whatever it does not understand before it alters a single byte: somebody else's directory, another
+Opening rejects whatever it does not understand before it alters a single byte: a foreign directory, another
 version's and one in use stay as they are. The lock goes with the process, so a killed one leaves nothing to clean up.
 """
 
@@ -86,11 +86,11 @@ class DataDirectory:
 def claim(path: Path) -> DataDirectory:
     """Lock the directory, made first if it is missing; DataDirError if it is not ours to use."""
     try:
-        _refuse_foreign(path)
+        _reject_foreign(path)
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = _take_lock(path)
         try:
-            _refuse_foreign(path)
+            _reject_foreign(path)
             if not (path / _FORMAT).exists():
                 (path / _NEW).touch(mode=0o600)
                 _write_format(path)
@@ -111,20 +111,20 @@ def sync_directory(path: Path) -> None:
         os.close(handle)
 
 
-def _refuse_foreign(path: Path) -> None:
+def _reject_foreign(path: Path) -> None:
     if not path.exists():
         return
     if not path.is_dir():
         raise DataDirError(path, "is a file", "choose a directory, or a path that does not exist yet")
     if (path / _FORMAT).exists():
-        _refuse_other_version(path)
+        _reject_other_version(path)
         return
     names = {entry.name for entry in path.iterdir()}
     if names - _UNFINISHED:
         raise DataDirError(path, "holds other files and none of a sandbox", "choose an empty directory or a new one")
 
 
-def _refuse_other_version(path: Path) -> None:
+def _reject_other_version(path: Path) -> None:
     text = (path / _FORMAT).read_bytes()[:100].decode(errors="replace").strip()
     if text == f"{FORMAT_NAME} {FORMAT_VERSION}":
         return

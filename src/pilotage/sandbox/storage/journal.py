@@ -9,10 +9,10 @@ come in meanwhile. The more writers, the bigger the groups.
                                              | OSError
                                              +--> lost --> the store takes it back: go_on()
 
-A disk that cannot be written (full, failed) refuses writes without ending anything: what is pending is lost, all of it,
+A disk that cannot be written (full, failed) rejects writes without ending anything: what is pending is lost, all of it,
 so that what is on disk stays a beginning of what happened, and append() and durable() raise JournalError. When the
-store has taken the lost changes back, the disk is tried twice a second, and once it takes as much as it refused so does
-the journal. Nothing that was lost is ever written later: its authors were told that it failed.
+store has taken the lost changes back, the disk is tried twice a second, and once it takes as much as it rejected, so
+does the journal. Nothing that was lost is ever written later: its authors know that it failed.
 
 Pending changes are bounded in number and bytes; a writer that outruns the disk waits in `append()`. The bound in number
 also limits how many revisions a killed process can have handed out without a trace (see journal_recovery.py).
@@ -70,7 +70,7 @@ def open_journal(path: Path | str, *, snapshot_after_bytes: int = SNAPSHOT_AFTER
     if recovered.torn_bytes:
         _log.warning(
             "data directory %s: the last %d bytes of %s are an incomplete write and were cut off; it was never "
-            "acknowledged to anybody",
+            "acknowledged",
             directory.path,
             recovered.torn_bytes,
             directory.log(recovered.log_number).name,
@@ -95,7 +95,7 @@ class Journal:
         self._pending_bytes = 0
         self._waiters: list[tuple[int, asyncio.Future[None]]] = []
         self._failure: str | None = None
-        self._refused_bytes = 0
+        self._rejected_bytes = 0
         self._lost: list[Change] = []
         self._losses: deque[range] = deque(maxlen=_LOSSES_REMEMBERED)
         self._is_closing = False
@@ -111,10 +111,10 @@ class Journal:
         """Take the change for the next commit; JournalError if the disk does not take any at present."""
         item = pending(change)
         with self._work:
-            self._refuse_if_unwritable()
+            self._raise_if_unwritable()
             while len(self._pending) >= PENDING_LIMIT or self._pending_bytes >= _PENDING_BYTES_LIMIT:
                 self._room.wait()
-                self._refuse_if_unwritable()
+                self._raise_if_unwritable()
             self._pending.append(item)
             self._pending_bytes += item.size
             self._accepted = change.revision
@@ -123,10 +123,10 @@ class Journal:
     async def durable(self, revision: int) -> None:
         """Return when everything up to `revision` is on disk; JournalError if the disk did not take it."""
         if revision <= self._durable:
-            return self._refuse_if_lost(revision)
+            return self._raise_if_lost(revision)
         with self._work:
             if revision <= self._durable:
-                return self._refuse_if_lost(revision)
+                return self._raise_if_lost(revision)
             if revision > self._accepted:
                 raise ValueError(f"revision {revision} has not been written; the last is {self._accepted}")
             if self._failure is not None:
@@ -162,11 +162,11 @@ class Journal:
         if self._durable < self._accepted:
             raise JournalError(self._failure or "closed")
 
-    def _refuse_if_lost(self, revision: int) -> None:
+    def _raise_if_lost(self, revision: int) -> None:
         if any(revision in loss for loss in self._losses):
             raise JournalError(f"data directory {self._directory.path}: revision {revision} could not be written")
 
-    def _refuse_if_unwritable(self) -> None:
+    def _raise_if_unwritable(self) -> None:
         if self._failure is not None:
             raise JournalError(self._failure)
         if self._is_closing:
@@ -178,9 +178,9 @@ class Journal:
                 self._writer.advance_snapshot()
             self._end_writer()
         except BaseException as error:
-            # Nobody may go on waiting for a thread that is gone.
+            # No one may go on waiting for a thread that is gone.
             self._fail(error)
-            _log.exception("the journal of %s has ended; every further write is refused", self._directory.path)
+            _log.exception("the journal of %s has ended; every further write is rejected", self._directory.path)
 
     def _end_writer(self) -> None:
         if self._durable < self._accepted:
@@ -200,7 +200,7 @@ class Journal:
         try:
             self._writer.commit(batch)
         except OSError as error:
-            self._refused_bytes = sum(item.size for item in batch)
+            self._rejected_bytes = sum(item.size for item in batch)
             self._fail(error)
             return True
         self._acknowledge(batch)
@@ -241,11 +241,11 @@ class Journal:
             self._lost += [item.change for item in self._pending]
             self._pending.clear()
             self._pending_bytes = 0
-            refused = [future for _, future in self._waiters]
+            rejected = [future for _, future in self._waiters]
             self._waiters = []
             self._room.notify_all()
-        _log.error("%s; writes are refused until it can", failure)
-        _settle(refused, failure)
+        _log.error("%s; writes are rejected until it can", failure)
+        _settle(rejected, failure)
 
     def _try_again(self) -> bool:
         """See whether the disk can be written again, some time after it could not; False when the thread is to end."""
@@ -256,7 +256,7 @@ class Journal:
                 return not self._is_closing
         # Nothing is accepted before this has succeeded.
         with suppress(OSError):
-            self._writer.go_on(self._accepted, self._refused_bytes)
+            self._writer.go_on(self._accepted, self._rejected_bytes)
             self._failure = None
             _log.warning("data directory %s can be written again", self._directory.path)
         return True
@@ -268,7 +268,7 @@ def _settle(futures: _Futures, failure: str | None) -> None:
     for future in futures:
         by_loop.setdefault(future.get_loop(), []).append(future)
     for loop, group in by_loop.items():
-        # A loop that has been closed has nobody left to wake.
+        # A loop that has been closed has no one left to wake.
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(_wake, group, failure)
 

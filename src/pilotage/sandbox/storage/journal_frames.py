@@ -5,7 +5,7 @@
 
 A killed process or a power cut leaves at most one frame incomplete, the last of the log, because the next is written
 only when the one before it is on disk. A bad frame with a good one behind it is therefore damage, not a torn tail, and
-must not be cut off silently. To tell them apart the rest of the file is searched for the magic, whose first byte never
+must not be cut off silently. To distinguish them the rest of the file is searched for the magic, whose first byte never
 occurs in UTF-8 and so not in keys or bodies.
 """
 

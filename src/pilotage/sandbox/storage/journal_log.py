@@ -1,7 +1,7 @@
 """A file that grows by frames, each on disk before `append` returns.
 
 A failed append leaves the file with a piece of the frame, or with all of it and no word from the disk. It is cut off
-before anybody hears of the failure: what was answered with an error must not be found by the next start. Where that
+before the failure is reported: what was answered with an error must not be found by the next start. Where that
 fails too, the next append begins with it, and `is_torn` says so until then.
 """
 

@@ -1,8 +1,8 @@
 """Reading a data directory back: the newest snapshot, then every log since, in order.
 
 What must be there is known exactly: a snapshot is named only when finished, and the log of the same number was begun
-before it. A missing or damaged file would mean that acknowledged objects are lost, so it is refused with its name
-instead of skipped. The one thing forgiven is an incomplete last frame of the last log: nobody was told it is durable.
+before it. A missing or damaged file would mean that acknowledged objects are lost, so it is rejected with its name
+instead of skipped. The one thing forgiven is an incomplete last frame of the last log: it was never acknowledged.
 
 The revision to go on from: revisions are handed out before they are on disk, and some never get there, so after a kill
 the last revision on disk may be less than the last that was used. A log that does not end with the mark of an orderly
@@ -81,11 +81,11 @@ def recover(directory: DataDirectory) -> Recovered:
     if not snapshots:
         if directory.is_new:
             return recovered
-        _refuse_nothing(directory, needed)
+        _reject_nothing(directory, needed)
     # A kill between beginning a log and its first commit: the log before it is still the last that counts.
     while len(needed) > 1 and directory.log(needed[-1]).stat().st_size == 0:
         needed.pop()
-    _refuse_gaps(directory, base, needed)
+    _reject_gaps(directory, base, needed)
     for number in needed:
         reader = FrameReader(directory.log(number))
         for entry in _entries(directory, reader):
@@ -116,7 +116,7 @@ def _entries(directory: DataDirectory, reader: FrameReader) -> Iterator[JournalE
             raise _damaged(directory, reader.path, reader.end) from error
 
 
-def _refuse_gaps(directory: DataDirectory, base: int, needed: list[int]) -> None:
+def _reject_gaps(directory: DataDirectory, base: int, needed: list[int]) -> None:
     expected = range(base, base + max(len(needed), 1))
     missing = [number for number in expected if number not in needed]
     if missing:
@@ -124,7 +124,7 @@ def _refuse_gaps(directory: DataDirectory, base: int, needed: list[int]) -> None
         raise DataDirError(directory.path, problem, "restore it from a copy, or start with another directory")
 
 
-def _refuse_nothing(directory: DataDirectory, needed: list[int]) -> None:
+def _reject_nothing(directory: DataDirectory, needed: list[int]) -> None:
     """A log begins with a mark of who opened it: where there is none, objects were there that are gone."""
     first = directory.log(needed[0] if needed else FIRST_LOG)
     if first.exists() and first.stat().st_size > 0:

@@ -89,7 +89,7 @@ class JournalWriter:
     def go_on(self, revision: int, room: int) -> None:
         """After a failed commit: mark that revisions go on behind `revision`. OSError: no `room` bytes are free yet."""
         before = self._log.size
-        # As large as what was refused, or a disk with room for the mark alone would take and refuse writes in turn.
+        # As large as what was rejected, or a disk with room for the mark alone would take and reject writes in turn.
         self._log.append([entry_head(OPENED, revision, Key("", "", ""), room), bytes(room)])
         self._logged_bytes += self._log.size - before
 

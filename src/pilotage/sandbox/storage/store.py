@@ -4,13 +4,13 @@ Kubernetes clients rely on four guarantees, which this file gives:
 
 1. Each write gets the next revision, one counter for all resources; the object carries it as its resourceVersion.
 2. An update or deletion that expects a revision fails with `Conflict` if another write came first.
-3. Whoever lists at revision R and then takes the changes since R misses nothing and sees nothing twice, as long as
+3. A list at revision R and the changes since R together miss nothing and show nothing twice, as long as
    the history reaches back to R; if it does not, `Expired` says so instead of leaving a gap.
 4. Listeners hear of every write once, in order, after it has happened.
 
 The store is synchronous and does no I/O. With a journal each write is handed to it before it shows in memory (a journal
-that cannot write any more refuses it there) and `durable()` waits until it is on disk. What the journal could not write
-is taken back before anybody is told so: the store then holds what the disk holds. Nobody outside may be shown a
+that cannot write any more rejects it there) and `durable()` waits until it is on disk. What the journal could not write
+is taken back before the failure is reported: the store then holds what the disk holds. No one outside may be shown a
 revision before `durable()` has returned for it; listeners inside hear that the objects went and came again as they are
 on disk.
 
@@ -74,7 +74,7 @@ class Conflict(Exception):
 
 
 class JournalError(Exception):
-    """The write is not on disk, or was refused; the message names the directory and the reason."""
+    """The write is not on disk, or was rejected; the message names the directory and the reason."""
 
 
 class Durability(Protocol):
@@ -232,7 +232,7 @@ class Store:
             return revision
 
     def take_back_lost(self) -> None:
-        """Return to what the journal has on disk, if it lost changes; needed where nobody waits in `durable()`."""
+        """Return to what the journal has on disk, if it lost changes; needed where no one waits in `durable()`."""
         journal = self._journal
         if journal is None or not journal.lost:
             return
@@ -251,7 +251,7 @@ class Store:
         for record in kept:
             self._records_of(record.key.resource).put(record)
         journal.go_on(self._revision)
-        # Also what was only altered goes and comes: whoever keeps notes about an object drops them when it goes.
+        # Also what was only altered goes and comes: listeners with notes about an object drop them when it goes.
         self._outbox.extend(Change("DELETED", record, record, self._revision) for record in gone)
         self._outbox.extend(Change("ADDED", record, None, self._revision) for record in kept)
         if not self._is_delivering:

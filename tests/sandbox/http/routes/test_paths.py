@@ -63,6 +63,6 @@ def test_a_path_to_nowhere_stays_one_when_collections_are_known(path: str) -> No
     paths = Paths(builtin_registry())
     for before in _ASKED_BEFORE:
         paths.target_of(before)
-    with pytest.raises(ApiError) as refusal:
+    with pytest.raises(ApiError) as rejection:
         paths.target_of(path)
-    assert refusal.value.code == 404
+    assert rejection.value.code == 404

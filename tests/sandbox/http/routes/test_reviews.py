@@ -32,3 +32,10 @@ def test_who_am_i(world: World) -> None:
     assert review["status"]["userInfo"]["username"] == "sandbox-admin"
     rules = world.ok("POST", "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", {"spec": {}})
     assert rules["status"]["resourceRules"][0]["verbs"] == ["*"]
+
+
+def test_a_review_has_no_table(world: World) -> None:
+    table = "application/json;as=Table;v=v1;g=meta.k8s.io"
+    path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+    assert world.refused("POST", path, {"spec": {}}, accept=table)["reason"] == "NotAcceptable"
+    assert world.ok("POST", path, {"spec": {}}, accept=f"{table},application/json")["status"]["allowed"] is True

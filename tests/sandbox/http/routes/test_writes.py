@@ -62,11 +62,11 @@ def test_a_dry_run_answers_and_stores_nothing(world: World, method: str) -> None
     assert world.store.revision == revision
 
 
-def test_a_strange_dry_run_is_refused(world: World) -> None:
+def test_a_strange_dry_run_is_rejected(world: World) -> None:
     assert world.refused("POST", MAPS, config_map("c"), query={"dryRun": "Some"})["code"] == 422
 
 
-def test_strict_validation_refuses_unknown_fields(world: World) -> None:
+def test_strict_validation_rejects_unknown_fields(world: World) -> None:
     typo = deployment()
     typo["spec"]["replcas"] = 3
     path = "/apis/apps/v1/namespaces/default/deployments"
@@ -127,7 +127,7 @@ def test_a_collection_is_deleted_by_selector(world: World) -> None:
     assert [item["metadata"]["name"] for item in world.ok("GET", MAPS)["items"]] == ["b"]
 
 
-@pytest.mark.parametrize("subresource", ["log", "exec", "attach", "portforward", "proxy"])
+@pytest.mark.parametrize("subresource", ["exec", "attach", "portforward", "proxy"])
 def test_containers_are_simulated_and_that_is_said(world: World, subresource: str) -> None:
     world.ok("POST", PODS, pod())
     status = world.refused("GET", f"{PODS}/p/{subresource}")
@@ -165,3 +165,22 @@ def test_found_by_what_they_are_about(world: World) -> None:
     assert len(world.ok("GET", "/api/v1/namespaces/default/events", query=query)["items"]) == 1
     query = {"fieldSelector": "involvedObject.name=q"}
     assert world.ok("GET", "/api/v1/namespaces/default/events", query=query)["items"] == []
+
+
+def test_a_field_that_is_there_twice_is_rejected_under_strict(world: World) -> None:
+    body = b'{"metadata":{"name":"a","name":"b"},"data":{"k":"1","k":"2"}}'
+    status = world.refused("POST", MAPS, body, query={"fieldValidation": "Strict"})
+    assert 'strict decoding error: duplicate field "metadata.name", duplicate field "data.k"' in status["message"]
+    answer = world.send("POST", MAPS, body, query={"fieldValidation": "Warn"})
+    assert ("warning", '299 - "duplicate field \\"data.k\\""') in answer.headers
+    assert world.ok("GET", f"{MAPS}/b")["data"] == {"k": "2"}
+
+
+def test_a_body_may_be_yaml(world: World) -> None:
+    body = b"metadata: {name: a}\ndata:\n  k: '1'\n  k: '2'\n"
+    strict = {"fieldValidation": "Strict"}
+    status = world.refused("POST", MAPS, body, content_type="application/yaml", query=strict)
+    assert 'line 4: key "k" already set in map' in status["message"]
+    assert world.ok("POST", MAPS, body, content_type="application/yaml")["metadata"]["name"] == "a"
+    status = world.refused("POST", MAPS, b"a: [", content_type="application/yaml")
+    assert status["code"] == 400 and "error decoding YAML" in status["message"]

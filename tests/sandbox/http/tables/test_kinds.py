@@ -158,6 +158,32 @@ CASES: list[tuple[str, str, str]] = [
         "NAME MIN_AVAILABLE MAX_UNAVAILABLE ALLOWED_DISRUPTIONS AGE",
         "x|50%|N/A|2|5m",
     ),
+    (
+        "{apiVersion: scheduling.k8s.io/v1beta1, kind: PodGroup, spec: {schedulingPolicy: {basic: {}}}}",
+        "NAME POLICY WORKLOAD STATUS AGE",
+        "x|Basic|<none>|Pending|5m",
+    ),
+    (
+        "{apiVersion: scheduling.k8s.io/v1beta1, kind: PodGroup, spec: {schedulingPolicy: {gang: {minCount: 2}},"
+        " workloadRef: {workloadName: w, templateName: t}},"
+        " status: {conditions: [{type: PodGroupInitiallyScheduled, status: 'False', reason: SchedulerError}]}}",
+        "NAME POLICY WORKLOAD STATUS AGE",
+        "x|Gang|w|Unschedulable|5m",
+    ),
+    (
+        "{apiVersion: scheduling.k8s.io/v1beta1, kind: PodGroup,"
+        " status: {conditions: [{type: PodGroupInitiallyScheduled, status: 'True'}]}}",
+        "NAME POLICY WORKLOAD STATUS AGE",
+        "x|Basic|<none>|Scheduled|5m",
+    ),
+    (
+        "{apiVersion: scheduling.k8s.io/v1alpha3, kind: PodGroup, status: {conditions:"
+        " [{type: PodGroupInitiallyScheduled, status: 'True'},"
+        " {type: DisruptionTarget, status: 'True', reason: PreemptionByScheduler}]}}",
+        "NAME POLICY WORKLOAD STATUS AGE",
+        "x|Basic|<none>|PreemptionByScheduler|5m",
+    ),
+    ("{apiVersion: scheduling.k8s.io/v1beta1, kind: Workload}", "NAME AGE", "x|5m"),
     ("{apiVersion: coordination.k8s.io/v1, kind: Lease, spec: {holderIdentity: h}}", "NAME HOLDER AGE", "x|h|5m"),
     ("{apiVersion: resource.k8s.io/v1, kind: ResourceClaim}", "NAME STATE AGE", "x|pending|5m"),
     (

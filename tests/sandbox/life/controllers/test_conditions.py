@@ -29,7 +29,7 @@ def test_saying_the_same_again_changes_nothing() -> None:
     assert status["conditions"][0]["lastTransitionTime"] == "t1"
 
 
-def test_conditions_are_told_apart_by_type() -> None:
+def test_conditions_are_distinguished_by_type() -> None:
     status: dict[str, Any] = {}
     set_condition(status, "A", "True", "t1")
     set_condition(status, "B", "Unknown", "t1")

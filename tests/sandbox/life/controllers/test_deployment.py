@@ -66,7 +66,7 @@ async def test_new_template_replaces_all_pods_without_breaking_the_limits() -> N
     assert cluster.get("Deployment", "web")["metadata"]["annotations"]["deployment.kubernetes.io/revision"] == "2"
 
 
-async def test_rollout_to_pods_that_never_get_ready_stops_and_is_told() -> None:
+async def test_rollout_to_pods_that_never_get_ready_stops_and_is_reported() -> None:
     cluster = await rolled_out(4, progressDeadlineSeconds=60)
     cluster.edit("Deployment", "web", template=template("web", {"never-ready": "true"}, image="bad"))
     await cluster.run(30)
@@ -131,7 +131,7 @@ async def test_old_sets_beyond_the_history_limit_are_forgotten() -> None:
     assert sizes(cluster) == [0, 1] and images(cluster) == ["v3"]
 
 
-async def test_set_of_somebody_else_with_the_same_name_is_left_alone() -> None:
+async def test_set_of_someone_else_with_the_same_name_is_left_alone() -> None:
     probe = LivingCluster(nodes=0)
     probe.create(deployment("web", 1))
     await probe.settle()
@@ -151,3 +151,14 @@ async def test_deleting_the_deployment_removes_sets_and_pods() -> None:
     cluster.delete("Deployment", "web")
     await cluster.settle()
     assert cluster.names("ReplicaSet") == [] and cluster.pods() == []
+
+
+async def test_a_deployment_that_is_scaled_while_it_rolls_keeps_the_parts_of_its_sets() -> None:
+    strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 3, "maxUnavailable": 2}}
+    cluster = await rolled_out(10, strategy=strategy)
+    cluster.edit("Deployment", "web", template=template("web", {"never-ready": "true"}, image="bad"))
+    await cluster.settle()
+    assert sizes(cluster) == [8, 5]
+    cluster.edit("Deployment", "web", replicas=30)
+    await cluster.settle()
+    assert sizes(cluster) == [20, 13]

@@ -219,14 +219,14 @@ async def test_pods_of_a_deleted_job_go_with_it_or_are_set_free() -> None:
     assert "ownerReferences" not in left["metadata"]
 
 
-async def test_job_managed_by_somebody_else_is_left_alone() -> None:
+async def test_job_managed_by_someone_else_is_left_alone() -> None:
     cluster = LivingCluster()
     cluster.create(job("work", managedBy="example.com/other"))
     await cluster.settle()
     assert cluster.pods() == [] and cluster.status("Job", "work") == {}
 
 
-async def test_counted_pods_are_not_lost_when_a_creation_is_refused() -> None:
+async def test_counted_pods_are_not_lost_when_a_creation_is_rejected() -> None:
     cluster = LivingCluster()
     cluster.api.create(
         "priorityclasses.scheduling.k8s.io",

@@ -31,7 +31,7 @@ async def test_a_job_that_asks_for_two_billion_pods_gets_as_many_as_the_cluster_
     assert cluster.status("Job", "greedy")["active"] == 120
 
 
-async def test_pods_for_whoever_wants_very_many_come_at_a_pace() -> None:
+async def test_pods_for_who_wants_very_many_come_at_a_pace() -> None:
     cluster = LivingCluster(binds=False, most_pods=10 * MANY)
     cluster.create(job("greedy", parallelism=MOST))
     await cluster.run(10 * PACE_SECONDS)
@@ -54,6 +54,6 @@ async def test_a_deployment_at_the_bound_says_so_and_goes_on_when_there_is_room(
     assert len(cluster.names("Pod")) == 1
 
 
-def test_completed_indexes_that_somebody_wrote_into_a_status_are_bounded() -> None:
+def test_completed_indexes_that_someone_wrote_into_a_status_are_bounded() -> None:
     assert len(parse_indexes("0-2147483646")) == MOST_INDEXES
     assert parse_indexes(f"3,{'9' * 5000},7-{'9' * 5000},²") == {3}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pilotage.sandbox.life.kubelet import KubeletSettings
+from pilotage.sandbox.life.controllers.nodes import LEASES
 from pilotage.sandbox.life.node_templates import make_nodes
 from tests.sandbox.living_cluster import LivingCluster, condition, deployment, job, pod
 
@@ -31,15 +31,50 @@ async def test_node_made_not_ready_by_hand_stays_so() -> None:
     assert condition(cluster.get("Node", "node-00001"), "Ready")["status"] == "False"
 
 
-async def test_leases_are_renewed_if_wanted() -> None:
-    cluster = LivingCluster(nodes=2, kubelet=KubeletSettings(lease_seconds=10.0))
-    await cluster.run(1)
-    leases = cluster.api.list("leases.coordination.k8s.io", "kube-node-lease")
-    assert [lease["metadata"]["name"] for lease in leases] == ["node-00001", "node-00002"]
+def look(cluster: LivingCluster, resource: str = LEASES, name: str = "", is_watch: bool = False) -> None:
+    cluster.life.on_read(resource, "kube-node-lease" if resource == LEASES else None, name, is_watch=is_watch)
+
+
+def renewals(cluster: LivingCluster) -> list[str]:
+    return [lease["spec"]["renewTime"][11:19] for lease in cluster.api.list(LEASES, "kube-node-lease")]
+
+
+async def test_leases_are_written_when_someone_looks_and_only_then() -> None:
+    cluster = LivingCluster(nodes=2)
     await cluster.run(30)
-    (renewed, _) = cluster.api.list("leases.coordination.k8s.io", "kube-node-lease")
-    assert renewed["spec"]["renewTime"] == "2026-01-01T00:00:30.000000Z"
-    assert len(cluster.store.list("leases.coordination.k8s.io")) == 2
+    before = cluster.store.revision
+    await cluster.run(3600)
+    assert cluster.store.revision == before, "no one looks: nothing is written"
+    look(cluster)
+    assert renewals(cluster) == ["01:00:30"] * 2
+    await cluster.run(9)
+    look(cluster)
+    assert renewals(cluster) == ["01:00:30"] * 2, "as recent as that of a kubelet"
+    await cluster.run(1)
+    look(cluster, name="node-00002")
+    assert renewals(cluster) == ["01:00:30", "01:00:40"]
+
+
+async def test_leases_that_are_watched_are_renewed_until_a_watch_must_have_ended() -> None:
+    cluster = LivingCluster(nodes=2)
+    look(cluster, is_watch=True)
+    await cluster.run(65)
+    assert renewals(cluster) == ["00:01:00"] * 2
+    await cluster.settle()
+    ended = renewals(cluster)
+    await cluster.run(60)
+    assert renewals(cluster) == ended
+
+
+async def test_node_that_is_read_has_posted_its_status_within_five_minutes() -> None:
+    cluster = LivingCluster()
+    node = cluster.get("Node", "node-00001")
+    for one in node["status"]["conditions"]:
+        one["lastHeartbeatTime"] = "2026-01-01T00:00:00Z"
+    cluster.api.update("nodes", "", "node-00001", node, "status")
+    await cluster.run(301)
+    look(cluster, "nodes", "node-00001")
+    assert condition(cluster.get("Node", "node-00001"), "Ready")["lastHeartbeatTime"] == "2026-01-01T00:05:01Z"
 
 
 async def test_pods_of_a_deleted_node_are_removed_after_a_while_and_replaced_elsewhere() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pilotage.sandbox.life.controllers.controller import controller_reference
 from pilotage.sandbox.life.controllers.replicaset import least_missed
 from pilotage.sandbox.life.facts import PodFacts
 from pilotage.sandbox.storage.store import Key
@@ -90,13 +91,15 @@ async def test_pods_of_another_owner_do_not_count() -> None:
     cluster = LivingCluster()
     stranger = pod("stranger")
     stranger["metadata"]["labels"] = {"app": "web"}
+    owner = cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "owner"}})
+    stranger["metadata"]["ownerReferences"] = [controller_reference(owner)]
     cluster.create(stranger)
     cluster.create(replica_set("web", 2))
     await cluster.settle()
     assert len(cluster.pods(app="web")) == 3
 
 
-async def test_refused_creation_is_told_and_tried_again() -> None:
+async def test_rejected_creation_is_reported_and_tried_again() -> None:
     cluster = LivingCluster()
     template = {
         "metadata": {"labels": {"app": "web"}},

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.sandbox.living_cluster import LivingCluster, pod
+import pytest
+
+from tests.sandbox.living_cluster import LivingCluster, pod, pod_group
 
 Object = dict[str, Any]
 CLAIMS = "resourceclaims.resource.k8s.io"
@@ -52,7 +54,7 @@ def allocate(cluster: LivingCluster, name: str, *pods: str) -> None:
     cluster.api.update(CLAIMS, "default", name, found, "status")
 
 
-async def test_claim_is_made_from_the_template_and_told_in_the_status() -> None:
+async def test_claim_is_made_from_the_template_and_reported_in_the_status() -> None:
     cluster = LivingCluster(binds=False)
     cluster.create(claim_template())
     cluster.create(user("a", template="gpu"))
@@ -130,7 +132,7 @@ async def test_shared_claim_is_deallocated_when_the_last_pod_has_ended_and_stays
     cluster = LivingCluster()
     cluster.create(claim("shared"))
     cluster.create(user("a", claim="shared", annotations={"run-for": "10s"}))
-    cluster.create(user("b", claim="shared"))
+    cluster.create(user("b", claim="shared", annotations={"run-for": "1h"}))
     await cluster.run(5)
     allocate(cluster, "shared", "a", "b")
     await cluster.run(10)
@@ -155,7 +157,7 @@ async def test_reservation_of_a_namesake_does_not_count() -> None:
     assert "allocation" not in cluster.status("ResourceClaim", "shared")
 
 
-async def test_claim_that_nobody_uses_can_be_deleted_though_allocated() -> None:
+async def test_claim_that_no_one_uses_can_be_deleted_though_allocated() -> None:
     cluster = LivingCluster()
     cluster.create(claim("idle"))
     allocate(cluster, "idle")
@@ -177,3 +179,106 @@ async def test_protection_stays_while_a_scheduler_is_between_its_two_writes() ->
     cluster.api.delete(CLAIMS, "default", "shared")
     await cluster.settle()
     assert cluster.api.find(CLAIMS, "default", "shared") is None
+
+
+SHARED = {"name": "accelerator", "resourceClaimTemplateName": "gpu"}
+
+
+def group_with_claim(name: str = "g", entry: Object = SHARED) -> Object:
+    return pod_group(name, 2, resourceClaims=[entry])
+
+
+def reserve_for_group(cluster: LivingCluster, name: str, group: str) -> None:
+    """What a scheduler does for the first member."""
+    allocate(cluster, name)
+    found = cluster.get("ResourceClaim", name)
+    uid = cluster.get("PodGroup", group)["metadata"]["uid"]
+    found["status"]["reservedFor"] = [
+        {"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": group, "uid": uid}
+    ]
+    cluster.api.update(CLAIMS, "default", name, found, "status")
+
+
+@pytest.mark.parametrize("is_first", ["group", "template", "pods"])
+async def test_members_share_the_claim_of_their_group(is_first: str) -> None:
+    cluster = LivingCluster(binds=False)
+    made = {
+        "template": [claim_template()],
+        "group": [group_with_claim()],
+        "pods": [user(name, template="gpu", schedulingGroup={"podGroupName": "g"}) for name in "ab"],
+    }
+    for step in (is_first, *(one for one in made if one != is_first)):
+        for obj in made[step]:
+            cluster.create(obj)
+        await cluster.settle()
+    (shared,) = cluster.all("ResourceClaim")
+    (owner,) = shared["metadata"]["ownerReferences"]
+    assert (owner["kind"], owner["name"], owner["controller"]) == ("PodGroup", "g", True)
+    assert shared["metadata"]["annotations"]["resource.kubernetes.io/pod-claim-name"] == "accelerator"
+    name = shared["metadata"]["name"]
+    assert name.startswith("g-accelerator-")
+    entry = {"name": "accelerator", "resourceClaimName": name}
+    assert cluster.status("PodGroup", "g")["resourceClaimStatuses"] == [entry]
+    assert [claim_of(cluster, pod_name) for pod_name in "ab"] == [name, name]
+
+
+async def test_an_entry_that_the_group_has_not_is_the_pods_own() -> None:
+    cluster = LivingCluster(binds=False)
+    cluster.create(claim_template())
+    cluster.create(claim_template("other"))
+    cluster.create(group_with_claim(entry={"name": "accelerator", "resourceClaimTemplateName": "other"}))
+    cluster.create(user("a", template="gpu", schedulingGroup={"podGroupName": "g"}))
+    await cluster.settle()
+    assert claim_of(cluster, "a").startswith("a-accelerator-") and len(cluster.all("ResourceClaim")) == 2
+
+
+async def test_the_reservation_of_a_group_outlives_its_pods_and_ends_with_it() -> None:
+    cluster = LivingCluster(binds=False)
+    cluster.create(claim_template())
+    cluster.create(group_with_claim())
+    cluster.create(claim("mine"))
+    cluster.create(user("a", template="gpu", schedulingGroup={"podGroupName": "g"}))
+    await cluster.settle()
+    shared = claim_of(cluster, "a")
+    for name in (shared, "mine"):
+        reserve_for_group(cluster, name, "g")
+    cluster.delete("Pod", "a")
+    await cluster.settle()
+    assert cluster.status("ResourceClaim", shared)["allocation"] == ALLOCATION
+    cluster.delete("PodGroup", "g")
+    await cluster.settle()
+    assert cluster.find("PodGroup", "g") is None and cluster.names("ResourceClaim") == ["mine"]
+    assert cluster.status("ResourceClaim", "mine") == {}
+
+
+async def test_the_reservation_of_a_namesake_does_not_count() -> None:
+    cluster = LivingCluster(binds=False)
+    cluster.create(pod_group("g"))
+    cluster.create(claim("mine"))
+    reserve_for_group(cluster, "mine", "g")
+    cluster.life.stop()
+    cluster.api.patch(
+        "podgroups.scheduling.k8s.io",
+        "default",
+        "g",
+        b'{"metadata": {"finalizers": null}}',
+        "application/merge-patch+json",
+    )
+    cluster.delete("PodGroup", "g")
+    cluster.create(pod_group("g"))
+    again = LivingCluster(nodes=0, store=cluster.store, binds=False)
+    await again.settle()
+    assert again.status("ResourceClaim", "mine") == {}
+
+
+async def test_the_claim_of_a_group_is_made_anew() -> None:
+    cluster = LivingCluster(binds=False)
+    cluster.create(claim_template())
+    cluster.create(group_with_claim())
+    cluster.create(user("a", template="gpu", schedulingGroup={"podGroupName": "g"}))
+    await cluster.settle()
+    lost = claim_of(cluster, "a")
+    cluster.delete("ResourceClaim", lost)
+    await cluster.settle()
+    (found,) = cluster.names("ResourceClaim")
+    assert found != lost and claim_of(cluster, "a") == found

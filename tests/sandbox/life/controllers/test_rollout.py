@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotage.sandbox.life.controllers.int_or_percent import scaled_value
-from pilotage.sandbox.life.controllers.rollout import Limits, SetSize, recreate, roll
+from pilotage.sandbox.life.controllers.rollout import Limits, SetSize, in_proportion, recreate, roll
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ def test_percentages_are_rounded_as_asked(value: int | str, total: int, up: int,
 
 
 @pytest.mark.parametrize("value", ["25", "x%", "%", "-5%"])
-def test_text_that_is_no_percentage_is_refused(value: str) -> None:
+def test_text_that_is_no_percentage_is_rejected(value: str) -> None:
     with pytest.raises(ValueError, match="neither a number nor a percentage"):
         scaled_value(value, 10, round_up=True)
 
@@ -56,13 +56,45 @@ def test_recreate_waits_for_the_old_pods_to_be_gone() -> None:
     assert recreate(3, SetSize("new", 0), old, old_pods_are_gone=True) == {"new": 3}
 
 
+@pytest.mark.parametrize(
+    ("limits", "before", "sizes", "after"),
+    [
+        (Limits(30, 3, 2), 13, [8, 5], [20, 13]),
+        (Limits(5, 1, 1), 13, [8, 5], [4, 2]),
+        (Limits(0, 3, 2), 13, [8, 5], [0, 0]),
+        (Limits(12, 0, 1), 10, [5, 5], [6, 6]),
+        (Limits(11, 0, 1), 10, [5, 5], [5, 6]),
+    ],
+)
+def test_sets_keep_their_parts_of_a_deployment_that_is_scaled_while_it_rolls(
+    limits: Limits, before: int, sizes: list[int], after: list[int]
+) -> None:
+    sets = [SetSize(f"s{at}", size) for at, size in enumerate(sizes)]
+    found = in_proportion(limits, before, sets)
+    assert [found[one.name] for one in sets] == after
+
+
+@given(
+    wanted=st.integers(0, 40),
+    surge=st.integers(0, 5),
+    sizes=st.lists(st.integers(1, 20), min_size=1, max_size=5),
+    before=st.integers(1, 60),
+)
+def test_sets_in_proportion_are_as_many_as_the_deployment_may_have(
+    wanted: int, surge: int, sizes: list[int], before: int
+) -> None:
+    found = in_proportion(Limits(wanted, surge, 1), before, [SetSize(f"s{at}", size) for at, size in enumerate(sizes)])
+    assert all(size >= 0 for size in found.values())
+    assert sum(found.values()) <= max(wanted + surge if wanted else 0, sum(sizes))
+
+
 @given(
     replicas=st.integers(0, 12),
     surge=st.integers(0, 5),
     unavailable=st.integers(0, 5),
     sizes=st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8)), min_size=1, max_size=4),
 )
-def test_rollout_keeps_both_promises_and_ends_with_the_new_set_alone(
+def test_rollout_keeps_both_bounds_and_ends_with_the_new_set_alone(
     replicas: int, surge: int, unavailable: int, sizes: list[tuple[int, int]]
 ) -> None:
     """Pods that are asked for become available one step later; a step never breaks what held before it."""

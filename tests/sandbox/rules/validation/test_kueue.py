@@ -39,7 +39,7 @@ def create(world: World, kind: str, **fields: Any) -> Json:
     return world.api.create(f"{PLURALS[kind]}.kueue.x-k8s.io", namespace, body)
 
 
-def refusal(world: World, kind: str, **fields: Any) -> str:
+def rejection(world: World, kind: str, **fields: Any) -> str:
     with pytest.raises(ApiError) as refused:
         create(world, kind, **fields)
     assert (refused.value.code, refused.value.reason) == (422, "Invalid")
@@ -125,8 +125,8 @@ TWO_GROUPS = [*queue()["resourceGroups"], *queue()["resourceGroups"]]
         ),
     ],
 )
-def test_what_is_refused(kind: str, spec: Json, expected: str) -> None:
-    told = refusal(World(), kind, spec=spec)
+def test_what_is_rejected(kind: str, spec: Json, expected: str) -> None:
+    told = rejection(World(), kind, spec=spec)
     subject = (
         f'{PLURALS[kind]}.kueue.x-k8s.io "x" is forbidden: '
         if POLICY in told
@@ -171,12 +171,12 @@ def test_the_largest_queue_costs_no_more_than_a_rule_may() -> None:
     largest = wide(16, 16, 4)
     create(World(), "ClusterQueue", spec={"cohortName": "c", "resourceGroups": largest})
     largest[7]["flavors"][3]["name"] = "f2-2"
-    told = refusal(World(), "ClusterQueue", spec={"cohortName": "c", "resourceGroups": largest})
+    told = rejection(World(), "ClusterQueue", spec={"cohortName": "c", "resourceGroups": largest})
     assert told.endswith(POLICY + "a flavor may be in one resource group only")
 
 
 def test_a_priority_class_needs_its_value() -> None:
-    assert "value: Required value" in refusal(World(), "WorkloadPriorityClass")
+    assert "value: Required value" in rejection(World(), "WorkloadPriorityClass")
 
 
 def test_what_is_left_out_gets_the_defaults_of_the_definition() -> None:

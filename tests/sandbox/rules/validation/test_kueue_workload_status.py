@@ -29,7 +29,7 @@ def write(world: World, **status: Any) -> None:
     world.ok("PATCH", f"{WORKLOADS}/w/status", {"status": status}, content_type=MERGE)
 
 
-def refusal(world: World, **status: Any) -> str:
+def rejection(world: World, **status: Any) -> str:
     told = world.refused("PATCH", f"{WORKLOADS}/w/status", {"status": status}, content_type=MERGE)
     assert told["code"] == 422
     return str(told["message"])
@@ -47,7 +47,7 @@ def admission(flavor: str = "std", *names: str) -> Json:
 def test_an_admission_is_not_exchanged_for_another_one(world: World) -> None:
     write(world, conditions=conditions("QuotaReserved"), admission=admission())
     write(world, conditions=conditions("QuotaReserved", "Admitted"), admission=admission())
-    assert "status.admission: Invalid value" in refusal(world, admission=admission("other"))
+    assert "status.admission: Invalid value" in rejection(world, admission=admission("other"))
     write(world, conditions=[], admission=None)
     write(world, admission=admission("other"))
 
@@ -55,16 +55,16 @@ def test_an_admission_is_not_exchanged_for_another_one(world: World) -> None:
 @pytest.mark.parametrize("names", [("main", "more"), ("other",)])
 def test_an_admission_is_for_all_pod_sets_and_no_others(world: World, names: tuple[str, ...]) -> None:
     expected = "podSetAssignments have to be those of the podSets of the spec"
-    assert expected in refusal(world, admission=admission("std", *names))
+    assert expected in rejection(world, admission=admission("std", *names))
 
 
 def test_pods_that_were_given_back_stay_given_back_while_admitted(world: World) -> None:
     write(world, conditions=conditions("QuotaReserved", "Admitted"), admission=admission())
     write(world, reclaimablePods=[{"name": "main", "count": 2}])
-    assert "reclaimablePods may only grow while the workload is admitted" in refusal(
+    assert "reclaimablePods may only grow while the workload is admitted" in rejection(
         world, reclaimablePods=[{"name": "main", "count": 1}]
     )
-    assert "reclaimablePods may only grow while the workload is admitted" in refusal(world, reclaimablePods=None)
+    assert "reclaimablePods may only grow while the workload is admitted" in rejection(world, reclaimablePods=None)
     write(world, conditions=[], admission=None, reclaimablePods=None)
 
 
@@ -80,7 +80,7 @@ def test_pods_that_were_given_back_stay_given_back_while_admitted(world: World) 
     ],
 )
 def test_no_more_pods_are_given_back_than_there_are(world: World, pods: Json, expected: str) -> None:
-    assert expected in refusal(world, reclaimablePods=[pods])
+    assert expected in rejection(world, reclaimablePods=[pods])
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_no_more_pods_are_given_back_than_there_are(world: World, pods: Json, ex
     ],
 )
 def test_a_status_has_to_make_sense(world: World, status: Json, expected: str) -> None:
-    assert expected in refusal(world, **status)
+    assert expected in rejection(world, **status)
 
 
 def test_what_quota_was_reserved_for_stays_as_it_is(world: World) -> None:

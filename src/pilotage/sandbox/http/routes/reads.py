@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from pilotage.rng import random_suffix
 from pilotage.sandbox.api import Api
 from pilotage.sandbox.errors import gone, too_large_resource_version
@@ -16,15 +18,27 @@ from pilotage.sandbox.operations.selection import ObjectSelection
 from pilotage.sandbox.storage.records import Record
 
 
+class OnRead(Protocol):
+    """Called before something is read (name "": all of it), to bring it up to date."""
+
+    def __call__(self, resource: str, namespace: str | None, name: str, *, is_watch: bool) -> None: ...
+
+
+def nothing_on_read(resource: str, namespace: str | None, name: str, *, is_watch: bool) -> None:
+    """What is stored is what is to be seen."""
+
+
 class Reads:
     """The reading verbs of one server."""
 
-    def __init__(self, api: Api, hub: WatchHub) -> None:
+    def __init__(self, api: Api, hub: WatchHub, on_read: OnRead) -> None:
         self._api = api
+        self._on_read = on_read
         self._hub = hub
         self._pages = ListPages(api.clock, random_suffix(api.rng, 10))
 
     def get(self, request: Request, target: Target) -> ServerResponse:
+        self._on_read(target.resource_type.storage, target.namespace, target.name, is_watch=False)
         record = self._api.verbs.read(target.resource_type, target.own_namespace, target.name)
         version = request.query.get("resourceVersion", "")
         if version.isdigit() and int(version) > self._api.store.revision:
@@ -34,7 +48,9 @@ class Reads:
     def list_or_watch(self, request: Request, target: Target) -> ServerResponse | Watch:
         options = list_options(request, target.resource_type)
         presentation = self._presentation(request, target.resource_type)
-        if request.flag("watch"):
+        is_watch, name = request.flag("watch"), options.selection.exact_name or ""
+        self._on_read(target.resource_type.storage, target.namespace, name, is_watch=is_watch)
+        if is_watch:
             return self._watch(target, options, presentation)
         return self._list(target, options, presentation)
 

@@ -6,24 +6,34 @@ from typing import Final
 
 from pilotage.sandbox.api import Api
 from pilotage.sandbox.errors import ApiError, FieldError, bad_request, invalid, method_not_allowed, not_implemented
-from pilotage.sandbox.http.bodies import is_dry_run, object_in, patch_in
+from pilotage.sandbox.http.account_tokens import AccountTokens
+from pilotage.sandbox.http.bodies import (
+    apply_request_in,
+    author_in,
+    is_apply,
+    is_dry_run,
+    object_in,
+    patch_in,
+)
 from pilotage.sandbox.http.exchange import Request, ServerResponse, json_response, success_status
+from pilotage.sandbox.http.routes.logs import pod_log
 from pilotage.sandbox.http.routes.paths import Target
 from pilotage.sandbox.kinds.shapes import check_options_shape
 from pilotage.sandbox.operations.binding import target_of
 
-_NO_CONTAINERS: Final = frozenset({"attach", "exec", "log", "portforward", "proxy"})
+_NO_CONTAINERS: Final = frozenset({"attach", "exec", "portforward", "proxy"})
 _BOUND: Final = json_response(success_status(), 201)
 
 
 class Subresources:
     """The subresources that are no plain view of the object."""
 
-    def __init__(self, api: Api) -> None:
+    def __init__(self, api: Api, accounts: AccountTokens) -> None:
         self._api = api
+        self._accounts = accounts
 
     def handles(self, subresource: str) -> bool:
-        return subresource in ("binding", "eviction", "scale") or subresource in _NO_CONTAINERS
+        return subresource in ("binding", "eviction", "log", "scale", "token") or subresource in _NO_CONTAINERS
 
     def handle(self, request: Request, target: Target) -> ServerResponse:
         subresource = target.subresource
@@ -31,8 +41,12 @@ class Subresources:
             return self._no_containers(target)
         if subresource == "scale":
             return self._scale(request, target)
+        if subresource == "log":
+            return self._log(request, target)
         if request.method != "POST":
             raise method_not_allowed(request.method.lower(), f"{target.resource_type.plural}/{subresource}")
+        if subresource == "token":
+            return json_response(self._accounts.issue(target.own_namespace, target.name, object_in(request)), 201)
         if subresource == "binding":
             return self.bind(request, target.own_namespace, target.name)
         return self._evict(request, target)
@@ -71,12 +85,23 @@ class Subresources:
             case "GET":
                 return json_response(verbs.scale(resource_type, record))
             case "PUT":
-                scale = verbs.set_scale(resource_type, record, object_in(request), dry_run=is_dry_run(request))
+                with verbs.written_by(author_in(request, resource_type)):
+                    scale = verbs.set_scale(resource_type, record, object_in(request), dry_run=is_dry_run(request))
+            case "PATCH" if is_apply(request):
+                wanted = apply_request_in(request, resource_type, "scale")
+                scale = verbs.apply_scale(resource_type, record, wanted, dry_run=is_dry_run(request))
             case "PATCH":
-                scale = verbs.patch_scale(resource_type, record, patch_in(request), dry_run=is_dry_run(request))
+                with verbs.written_by(author_in(request, resource_type)):
+                    scale = verbs.patch_scale(resource_type, record, patch_in(request), dry_run=is_dry_run(request))
             case _:
                 raise method_not_allowed(request.method.lower(), f"{resource_type.plural}/scale")
         return json_response(scale)
+
+    def _log(self, request: Request, target: Target) -> ServerResponse:
+        if request.method != "GET":
+            raise method_not_allowed(request.method.lower(), f"{target.resource_type.plural}/log")
+        record = self._api.verbs.read(target.resource_type, target.own_namespace, target.name)
+        return ServerResponse(200, pod_log(record.object(), request.query).encode(), "text/plain")
 
     def _no_containers(self, target: Target) -> ServerResponse:
         self._api.verbs.read(target.resource_type, target.own_namespace, target.name)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import Any
 
 from pilotage.sandbox.api import Api
 from pilotage.sandbox.errors import ApiError, bad_request
 from pilotage.sandbox.http.bodies import (
+    apply_request_in,
+    author_in,
     field_warnings,
+    is_apply,
     is_dry_run,
     object_in,
     patch_in,
+    repetition_warnings,
     value_in,
     warning_headers,
 )
@@ -23,6 +28,7 @@ from pilotage.sandbox.http.routes.paths import Target
 from pilotage.sandbox.kinds.resources import ResourceType
 from pilotage.sandbox.operations.deletion import Deleted
 from pilotage.sandbox.rules.conversion import served_body
+from pilotage.sandbox.rules.defaults import ignored_fields
 from pilotage.sandbox.storage.records import Record
 
 
@@ -34,35 +40,51 @@ class Writes:
 
     def create(self, request: Request, target: Target) -> ServerResponse:
         obj = object_in(request)
-        warnings = field_warnings(request, target.resource_type, obj)
-        record = self._api.verbs.create(target.resource_type, target.own_namespace, obj, dry_run=is_dry_run(request))
+        warnings = _warnings(request, target, obj)
+        with self._by(request, target):
+            record = self._api.verbs.create(
+                target.resource_type, target.own_namespace, obj, dry_run=is_dry_run(request)
+            )
         return self._answer(request, target, record, 201, warnings)
 
     def update(self, request: Request, target: Target) -> ServerResponse:
         obj = object_in(request)
-        warnings = field_warnings(request, target.resource_type, obj)
-        record = self._api.verbs.update(
-            target.resource_type,
-            self._record(target),
-            obj,
-            subresource=target.subresource,
-            dry_run=is_dry_run(request),
-        )
+        warnings = _warnings(request, target, obj)
+        with self._by(request, target):
+            record = self._api.verbs.update(
+                target.resource_type,
+                self._record(target),
+                obj,
+                subresource=target.subresource,
+                dry_run=is_dry_run(request),
+            )
         return self._answer(request, target, record, 200, warnings)
 
+    def apply(self, request: Request, target: Target) -> ServerResponse:
+        """A PATCH that brings a configuration."""
+        wanted = apply_request_in(request, target.resource_type, target.subresource)
+        warnings = repetition_warnings(request, target.resource_type)
+        record, is_new = self._api.verbs.apply(
+            target.resource_type, target.own_namespace, target.name, wanted, dry_run=is_dry_run(request)
+        )
+        return self._answer(request, target, record, 201 if is_new else 200, warnings)
+
     def patch(self, request: Request, target: Target) -> ServerResponse:
+        if is_apply(request):
+            return self.apply(request, target)
         patch = patch_in(request)
         before = self._record(target)
-        warnings: list[str] = []
+        warnings = [] if target.subresource else _about_effect(target.resource_type)
         if request.query.get("fieldValidation", "") not in ("", "Ignore"):
             # Only the patched object can be judged; a dry run makes it.
             tried = self._api.verbs.patch(
                 target.resource_type, before, patch, subresource=target.subresource, dry_run=True
             )
-            warnings = field_warnings(request, target.resource_type, tried.object(), before.object())
-        record = self._api.verbs.patch(
-            target.resource_type, before, patch, subresource=target.subresource, dry_run=is_dry_run(request)
-        )
+            warnings += field_warnings(request, target.resource_type, tried.object(), before.object())
+        with self._by(request, target):
+            record = self._api.verbs.patch(
+                target.resource_type, before, patch, subresource=target.subresource, dry_run=is_dry_run(request)
+            )
         return self._answer(request, target, record, 200, warnings)
 
     def delete(self, request: Request, target: Target) -> ServerResponse:
@@ -92,6 +114,9 @@ class Writes:
         presentation = presentation_for(request, target.resource_type, self._api.clock.time())
         return ServerResponse(200, presentation.many(Page(deleted, self._api.store.revision), tells_remaining=False))
 
+    def _by(self, request: Request, target: Target) -> AbstractContextManager[None]:
+        return self._api.verbs.written_by(author_in(request, target.resource_type))
+
     def _record(self, target: Target) -> Record:
         return self._api.verbs.read(target.resource_type, target.own_namespace, target.name)
 
@@ -105,6 +130,19 @@ class Writes:
             return ServerResponse(status, served_body(target.resource_type, record), headers=headers)
         presentation = presentation_for(request, target.resource_type, self._api.clock.time())
         return ServerResponse(status, presentation.one(record), headers=headers)
+
+
+def _warnings(request: Request, target: Target, obj: dict[str, Any]) -> list[str]:
+    """About fields of a whole object that are unknown, and about what is known and without effect."""
+    unknown = field_warnings(request, target.resource_type, obj)
+    if target.subresource:
+        return unknown
+    return [*unknown, *_about_effect(target.resource_type), *ignored_fields(target.resource_type.kind, obj)]
+
+
+def _about_effect(resource_type: ResourceType) -> list[str]:
+    why = resource_type.no_effect
+    return [f"{resource_type.qualified} are stored here and have no effect: {why}"] if why else []
 
 
 def delete_options(request: Request) -> dict[str, Any]:

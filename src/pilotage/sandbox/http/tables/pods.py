@@ -1,6 +1,6 @@
 """Pods and pod templates.
 
-The status of a pod is told by what its containers do, not by its phase alone: the last reason found while walking from
+The status of a pod follows from its containers, not by its phase alone: the last reason found while walking from
 the phase over the init containers to the containers wins, and a deletion under way hides all of them.
 """
 

@@ -1,4 +1,4 @@
-"""Deployments and their relatives, Jobs and CronJobs."""
+"""Deployments and their relatives, Jobs and CronJobs, PodGroups."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pilotage.sandbox.http.tables.cell_text import (
 )
 from pilotage.sandbox.http.tables.columns import Cells, PrintedKind, age_of, columns, name_of
 from pilotage.sandbox.http.tables.durations import human_duration, seconds_of, since
-from pilotage.sandbox.rules.json_fields import Json, dict_or_empty, nested
+from pilotage.sandbox.rules.json_fields import Json, dict_or_empty, dicts_in, nested
 
 _WIDE: Final = ("Containers*", "Images*", "Selector*")
 _JOB_STATES: Final = ("Complete", "Failed")
@@ -132,6 +132,21 @@ def _cron_job_cells(obj: Json, now: float) -> Cells:
     ]
 
 
+def _pod_group_cells(obj: Json, now: float) -> Cells:
+    policy = "Gang" if nested(obj, "spec", "schedulingPolicy", "gang") is not None else "Basic"
+    workload = text(nested(obj, "spec", "workloadRef", "workloadName"), NONE)
+    return [name_of(obj), policy, workload, _pod_group_state(obj), age_of(obj, now)]
+
+
+def _pod_group_state(obj: Json) -> str:
+    conditions = {text(one.get("type")): one for one in dicts_in(obj.get("status"), "conditions")}
+    if "DisruptionTarget" in conditions:
+        return text(conditions["DisruptionTarget"].get("reason"))
+    if "PodGroupInitiallyScheduled" not in conditions:
+        return "Pending"
+    return "Scheduled" if conditions["PodGroupInitiallyScheduled"].get("status") == "True" else "Unschedulable"
+
+
 def _flag(value: Any) -> str:
     return str(value) if isinstance(value, bool) else "<unset>"
 
@@ -164,4 +179,5 @@ WORKLOADS: Final = {
         columns("Name", "Schedule", "Timezone", "Suspend:boolean", "Active:integer", "Last Schedule", "Age", *_WIDE),
         _cron_job_cells,
     ),
+    "PodGroup": PrintedKind(columns("Name", "Policy", "Workload", "Status", "Age"), _pod_group_cells),
 }

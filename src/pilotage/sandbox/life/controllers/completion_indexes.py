@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 MOST_INDEXES: Final = 1_000_000
-"""An Indexed Job cannot have more; a status, which anybody may write, can name more."""
+"""An Indexed Job cannot have more; a status, which any client may write, can name more."""
 _MOST_DIGITS: Final = 10
 
 

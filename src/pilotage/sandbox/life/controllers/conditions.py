@@ -1,4 +1,4 @@
-"""Conditions in a status: kept as Kubernetes keeps them, so that times tell when something last changed."""
+"""Conditions in a status: kept as Kubernetes keeps them, so that times say when something last changed."""
 
 from __future__ import annotations
 

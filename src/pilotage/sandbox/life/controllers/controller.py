@@ -20,8 +20,10 @@ from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 from pilotage.clock import Clock, parse_rfc3339, rfc3339
 from pilotage.sandbox.api import Api
 from pilotage.sandbox.errors import ApiError, forbidden
+from pilotage.sandbox.kinds.resources import ResourceType
 from pilotage.sandbox.life.facts import ObjectFacts
 from pilotage.sandbox.life.object_index import ObjectIndex, ObservedChange
+from pilotage.sandbox.life.webhook_gate import WebhookGate
 from pilotage.sandbox.storage.store import Key
 
 Object: TypeAlias = dict[str, Any]
@@ -30,7 +32,7 @@ ALL_RESOURCES: Final = "*"
 BATCH: Final = 50
 """Writes that one call of `reconcile` may do before it lets others run."""
 MANY: Final = 5_000
-"""Whoever lacks more pods than this gets them at a pace that leaves time for everybody else."""
+"""An owner that lacks more pods than this gets them at a pace that leaves time for all others."""
 PACE_SECONDS: Final = 0.05
 """Between two batches then."""
 MOST_PODS: Final = 100_000
@@ -44,7 +46,7 @@ _STATUS_WRITE: Final = ("apiVersion", "kind", "metadata", "status")
 
 
 class Due(NamedTuple):
-    """Look at `key` in `after` seconds (or earlier, if somebody else asks for it)."""
+    """Look at `key` in `after` seconds (or earlier, if another caller asks for it)."""
 
     key: Key
     after: float = 0.0
@@ -74,6 +76,10 @@ class ControllerContext:
     rng: random.Random
     index: ObjectIndex
     most_pods: int = MOST_PODS
+    authority: str = ""
+    """The certificate (PEM) by which clients know the API server; empty: it is served without TLS."""
+    gate: WebhookGate | None = None
+    """None: nobody asks webhooks."""
 
     def timestamp(self) -> str:
         """Now, as Kubernetes writes it."""
@@ -96,7 +102,9 @@ class ControllerContext:
     # The verbs behind the Api answer with a record, which saves decoding what is not read.
 
     def create(self, resource: str, namespace: str, obj: Object) -> None:
-        self.api.verbs.create(self.api.registry.of(resource), namespace, obj)
+        resource_type = self.api.registry.of(resource)
+        self._pass("POST", resource_type, namespace, "", obj)
+        self.api.verbs.create(resource_type, namespace, obj)
 
     def create_pods(self, owner: Object, pods: Iterable[Object]) -> None:
         """Create a batch of pods; ApiError, and an Event about the owner, when the cluster may not have more."""
@@ -111,19 +119,23 @@ class ControllerContext:
             self.create("pods", owner["metadata"]["namespace"], pod)
 
     def write(self, key: Key, obj: Object, subresource: str = "") -> None:
-        """Replace the object (not its status), if nobody changed it since it was read."""
+        """Replace the object (not its status), if no one changed it since it was read."""
         resource_type = self.api.registry.of(key.resource)
         record = self.api.verbs.read(resource_type, key.namespace, key.name)
+        self._pass("PUT", resource_type, key.namespace, key.name, obj, subresource)
         self.api.verbs.update(resource_type, record, obj, subresource=subresource)
 
     def write_status(self, key: Key, obj: Object) -> None:
-        """Replace the status of the object, if nobody changed it since it was read."""
+        """Replace the status of the object, if no one changed it since it was read."""
         self.write(key, {field: obj[field] for field in _STATUS_WRITE if field in obj}, "status")
 
     def write_metadata(self, key: Key, obj: Object) -> None:
-        """Replace the metadata of the object and nothing else, if nobody changed it since it was read."""
+        """Replace the metadata of the object and nothing else, if no one changed it since it was read."""
         resource_type = self.api.registry.of(key.resource)
         record = self.api.verbs.read(resource_type, key.namespace, key.name)
+        if self.gate is not None:
+            whole = {**record.object(), "metadata": obj["metadata"]}
+            self._pass("PUT", resource_type, key.namespace, key.name, whole)
         self.api.verbs.update_metadata(resource_type, record, obj)
 
     def delete(self, facts: ObjectFacts, **options: Any) -> bool:
@@ -131,8 +143,17 @@ class ControllerContext:
         record = self.api.store.get(facts.key)
         if record is None or record.uid != facts.uid:
             return False
-        self.api.verbs.delete(self.api.registry.of(facts.key.resource), record, options)
+        resource_type = self.api.registry.of(facts.key.resource)
+        options = {"preconditions": {"uid": facts.uid}, **options}
+        self._pass("DELETE", resource_type, facts.key.namespace, facts.key.name, options)
+        self.api.verbs.delete(resource_type, record, options)
         return True
+
+    def _pass(
+        self, method: str, resource_type: ResourceType, namespace: str, name: str, obj: Object, subresource: str = ""
+    ) -> None:
+        if self.gate is not None:
+            self.gate.check(method, resource_type, namespace, name, obj, subresource)
 
 
 def pause_after_batch(missing: int) -> float:
@@ -142,16 +163,23 @@ def pause_after_batch(missing: int) -> float:
 
 def record_failed_create(context: ControllerContext, owner: Object, message: str) -> None:
     """One Event per owner says why it does not get its pods."""
-    metadata, now = owner["metadata"], context.timestamp()
-    name = f"{metadata['name'][:200]}.{metadata['uid'][:13]}.failed-create"
-    about = {"apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": metadata["name"]}
+    record_event(context, owner, "Warning", "FailedCreate", message)
+
+
+def record_event(context: ControllerContext, about: Object, event_type: str, reason: str, message: str) -> None:
+    """Record an Event once per object and reason."""
+    metadata, now = about["metadata"], context.timestamp()
+    reference = {"apiVersion": about["apiVersion"], "kind": about["kind"], "name": metadata["name"]}
     event = {
-        "metadata": {"name": name, "namespace": metadata["namespace"]},
-        "involvedObject": {**about, "namespace": metadata["namespace"], "uid": metadata["uid"]},
-        "type": "Warning",
-        "reason": "FailedCreate",
+        "metadata": {
+            "name": f"{metadata['name'][:200]}.{metadata['uid'][:13]}.{reason.lower()}",
+            "namespace": metadata["namespace"],
+        },
+        "involvedObject": {**reference, "namespace": metadata["namespace"], "uid": metadata["uid"]},
+        "type": event_type,
+        "reason": reason,
         "message": message,
-        "source": {"component": f"{owner['kind'].lower()}-controller"},
+        "source": {"component": f"{about['kind'].lower()}-controller"},
         "firstTimestamp": now,
         "lastTimestamp": now,
         "count": 1,

@@ -27,13 +27,16 @@ from pilotage.sandbox.life.controllers.controller import (
 )
 from pilotage.sandbox.life.controllers.deployment_status import deployment_status, seconds_to_deadline
 from pilotage.sandbox.life.controllers.replicaset import REPLICA_SETS
-from pilotage.sandbox.life.controllers.rollout import Limits, SetSize, recreate, roll
+from pilotage.sandbox.life.controllers.rollout import Limits, SetSize, in_proportion, recreate, roll
 from pilotage.sandbox.life.object_index import ObservedChange
 from pilotage.sandbox.storage.store import Key
 
 DEPLOYMENTS: Final = "deployments.apps"
 HASH_LABEL: Final = "pod-template-hash"
 REVISION: Final = "deployment.kubernetes.io/revision"
+DESIRED: Final = "deployment.kubernetes.io/desired-replicas"
+"""On a ReplicaSet: the size of the Deployment when it got its own."""
+MOST: Final = "deployment.kubernetes.io/max-replicas"
 
 _SAFE_DIGITS: Final = "bcdfghjklmnpqrstvwxz2456789"
 
@@ -71,12 +74,12 @@ class DeploymentController:
             if sets.new is None:
                 sets = self._make_new_set(deployment, sets)
             self._refresh(key, deployment, sets)
-            self._resize(sets, self._next_sizes(deployment, sets))
+            self._resize(deployment, sets, self._scaled(deployment, sets) or self._next_sizes(deployment, sets))
             self._forget_old_sets(deployment, sets)
-        return self._tell_status(key)
+        return self._update_status(key)
 
     def _deployment_of_gone_pod(self, seen: ObservedChange) -> Iterable[Due]:
-        """Recreate waits for the last old pod, of which a ReplicaSet no longer tells once it is being deleted."""
+        """Recreate waits for the last old pod, which a ReplicaSet no longer counts once it is being deleted."""
         if seen.new is not None:
             return ()
         owner = seen.facts.controller
@@ -100,7 +103,7 @@ class DeploymentController:
         except ApiError as error:
             if error.reason != "AlreadyExists":
                 raise
-            # Somebody else's set has this name: another hash is tried next time.
+            # The set of another owner has this name: another hash is tried next time.
             status = deployment.setdefault("status", {})
             status["collisionCount"] = (status.get("collisionCount") or 0) + 1
             self._context.write_status(Key(DEPLOYMENTS, metadata["namespace"], metadata["name"]), deployment)
@@ -124,14 +127,12 @@ class DeploymentController:
             self._context.write(key, deployment)
 
     def _next_sizes(self, deployment: Object, sets: _Sets) -> dict[str, int]:
-        replicas, strategy = _replicas(deployment), deployment["spec"].get("strategy") or {}
+        strategy = deployment["spec"].get("strategy") or {}
         new = None if sets.new is None else _size(sets.new)
         old = [_size(old_set) for old_set in sets.old]
         if strategy.get("type") == "Recreate":
-            return recreate(replicas, new, old, old_pods_are_gone=not self._has_old_pods(sets))
-        rolling = strategy.get("rollingUpdate") or {}
-        limits = Limits.of(replicas, rolling.get("maxSurge", "25%"), rolling.get("maxUnavailable", "25%"))
-        return {} if new is None else roll(limits, new, old)
+            return recreate(_replicas(deployment), new, old, old_pods_are_gone=not self._has_old_pods(sets))
+        return {} if new is None else roll(_limits(deployment), new, old)
 
     def _has_old_pods(self, sets: _Sets) -> bool:
         owned = [self._context.index.owned_pods(old["metadata"]["uid"]) for old in sets.old]
@@ -141,13 +142,26 @@ class DeploymentController:
         """A paused Deployment does not roll, but the set that is in use follows its size."""
         in_use = [obj for obj in sets.all if obj["spec"].get("replicas")] or ([sets.new] if sets.new else [])
         if len(in_use) == 1 and in_use[0]["spec"].get("replicas") != _replicas(deployment):
-            self._resize(sets, {in_use[0]["metadata"]["name"]: _replicas(deployment)})
+            self._resize(deployment, sets, {in_use[0]["metadata"]["name"]: _replicas(deployment)})
 
-    def _resize(self, sets: _Sets, sizes: Mapping[str, int]) -> None:
+    def _scaled(self, deployment: Object, sets: _Sets) -> dict[str, int]:
+        """The sizes of all sets in use, if the Deployment was scaled while it rolls; nothing otherwise."""
+        in_use = [obj for obj in (*sets.old, *([sets.new] if sets.new else [])) if obj["spec"].get("replicas")]
+        befores = [_annotated(obj, DESIRED) for obj in in_use]
+        if len(in_use) < 2 or all(before in (None, _replicas(deployment)) for before in befores):
+            return {}
+        limits = _limits(deployment)
+        before = max(_annotated(obj, MOST) or 0 for obj in in_use)
+        return in_proportion(limits, before, [_size(obj) for obj in in_use])
+
+    def _resize(self, deployment: Object, sets: _Sets, sizes: Mapping[str, int]) -> None:
+        limits = _limits(deployment)
         for obj in sets.all:
             name = obj["metadata"]["name"]
             if name in sizes:
                 obj["spec"]["replicas"] = sizes[name]
+                annotations = obj["metadata"].setdefault("annotations", {})
+                annotations |= {DESIRED: str(limits.replicas), MOST: str(limits.replicas + limits.max_surge)}
                 self._context.write(Key(REPLICA_SETS, obj["metadata"]["namespace"], name), obj)
 
     def _forget_old_sets(self, deployment: Object, sets: _Sets) -> None:
@@ -158,7 +172,7 @@ class DeploymentController:
             if facts is not None:
                 self._context.delete(facts)
 
-    def _tell_status(self, key: Key) -> float | None:
+    def _update_status(self, key: Key) -> float | None:
         deployment = self._context.read(key)
         if deployment is None:
             return None
@@ -171,7 +185,7 @@ class DeploymentController:
 
 
 def _deployment_of_set(seen: ObservedChange) -> Iterable[Due]:
-    owner = seen.facts.controller
+    owner = seen.facts.controller or (seen.old.controller if seen.old is not None else None)
     if owner is None or owner.kind != "Deployment":
         return ()
     return (Due(Key(DEPLOYMENTS, seen.key.namespace, owner.name), CHILD_DELAY),)
@@ -207,7 +221,7 @@ def _new_set(deployment: Object, revision: int) -> Object:
 
 
 def _hash(template: Object, collisions: int) -> str:
-    """Ten characters that tell templates apart and can stand in a name."""
+    """Return ten characters that distinguish templates and can stand in a name."""
     encoded = msgspec.json.encode((template, collisions), order="deterministic")
     return "".join(_SAFE_DIGITS[int(digit)] for digit in f"{crc32(encoded):010d}")
 
@@ -229,6 +243,19 @@ def _revision(objects: Sequence[Object]) -> int:
 def _replicas(deployment: Object) -> int:
     replicas = deployment["spec"].get("replicas")
     return 1 if replicas is None else int(replicas)
+
+
+def _limits(deployment: Object) -> Limits:
+    strategy = deployment["spec"].get("strategy") or {}
+    if strategy.get("type") == "Recreate":
+        return Limits(_replicas(deployment), 0, 0)
+    rolling = strategy.get("rollingUpdate") or {}
+    return Limits.of(_replicas(deployment), rolling.get("maxSurge", "25%"), rolling.get("maxUnavailable", "25%"))
+
+
+def _annotated(replica_set: Object, annotation: str) -> int | None:
+    text = (replica_set["metadata"].get("annotations") or {}).get(annotation, "")
+    return int(text) if text.isdigit() else None
 
 
 def _size(replica_set: Object) -> SetSize:

@@ -29,8 +29,8 @@ def deployment_status(deployment: Object, new: Object | None, old: Sequence[Obje
     if "collisionCount" in before:
         status["collisionCount"] = before["collisionCount"]
     status["conditions"] = [dict(condition) for condition in before.get("conditions") or ()]
-    _tell_available(deployment, status, rfc3339(now))
-    _tell_progress(deployment, new, status, now)
+    _set_available(deployment, status, rfc3339(now))
+    _set_progressing(deployment, new, status, now)
     return status
 
 
@@ -54,7 +54,7 @@ def _counts(deployment: Object, new: Object | None, old: Sequence[Object]) -> Ob
     return status
 
 
-def _tell_available(deployment: Object, status: Object, now: str) -> None:
+def _set_available(deployment: Object, status: Object, now: str) -> None:
     replicas = _wanted(deployment)
     strategy = deployment["spec"].get("strategy") or {}
     rolling = strategy.get("rollingUpdate") or {}
@@ -68,7 +68,7 @@ def _tell_available(deployment: Object, status: Object, now: str) -> None:
     _set(status, "Available", truth, now, reason, f"Deployment {words}")
 
 
-def _tell_progress(deployment: Object, new: Object | None, status: Object, now: float) -> None:
+def _set_progressing(deployment: Object, new: Object | None, status: Object, now: float) -> None:
     if deployment["spec"].get("paused"):
         _set(status, "Progressing", "Unknown", rfc3339(now), _PAUSED, "Deployment is paused")
         return

@@ -1,6 +1,6 @@
 """Claims for the generic ephemeral volumes of pods: one per volume, owned by the pod, gone with it.
 
-The claim of volume `v` of pod `p` is named `p-v`. A claim of that name that the pod does not own is somebody else's
+The claim of volume `v` of pod `p` is named `p-v`. A claim of that name that the pod does not own is another's
 and is left alone; the pod then waits.
 """
 

@@ -6,6 +6,8 @@
 * Orphan: the owner carries the finalizer `orphan`; it is removed from the ownerReferences of its dependents, then the
   finalizer is removed.
 
+Owners in a circle: the one that closes it stops blocking its owner.
+
 An object with several owners stays as long as one of them does; references to owners that are gone are removed. An
 owner must live in the namespace of its dependent or in none.
 """
@@ -88,6 +90,8 @@ class GarbageCollector:
             self._drop_owners(facts, [*absent, *waiting])
         elif waiting:
             has_dependents = bool(self._index.dependents(facts.uid))
+            if any(one.is_deleting and FOREGROUND in one.finalizers for one in self._index.dependents(facts.uid)):
+                self._unblock_owners(facts)
             self._context.delete(facts, propagationPolicy="Foreground" if has_dependents else "Background")
         elif absent:
             self._delete_as_marked(facts)
@@ -110,6 +114,14 @@ class GarbageCollector:
         if not kept:
             del obj["metadata"]["ownerReferences"]
         self._context.write_metadata(facts.key, obj)
+
+    def _unblock_owners(self, facts: ObjectFacts) -> None:
+        """A circle: what waits for this one must not be waited for by it."""
+        obj = self._context.outline(facts.key)
+        if obj is not None:
+            for reference in obj["metadata"]["ownerReferences"]:
+                reference["blockOwnerDeletion"] = False
+            self._context.write_metadata(facts.key, obj)
 
     def _orphan_dependents(self, facts: ObjectFacts) -> float | None:
         dependents = self._index.dependents(facts.uid)

@@ -10,7 +10,7 @@ written: a crash in between forgets a pod, so that its work is done again, but n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -25,10 +25,14 @@ from pilotage.sandbox.life.controllers.controller import (
     Object,
     pause_after_batch,
 )
+from pilotage.sandbox.life.controllers.job_groups import JobGroups
 from pilotage.sandbox.life.controllers.job_pods import JobPods
+from pilotage.sandbox.life.controllers.job_policies import failures_before, judge_failure
 from pilotage.sandbox.life.controllers.job_tally import (
+    INTERIM,
     TRACKING,
     JobTally,
+    free_indexes,
     index_of,
     is_indexed,
     tally,
@@ -46,6 +50,7 @@ JOBS: Final = "jobs.batch"
 _OWN_NAME: Final = "kubernetes.io/job-controller"
 _FIRST_BACKOFF_SECONDS: Final = 10.0
 _LONGEST_BACKOFF_SECONDS: Final = 600.0
+_FAILURE_POLICIES: Final = ("podFailurePolicy", "backoffLimitPerIndex")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +65,11 @@ class JobController:
     def __init__(self, context: ControllerContext) -> None:
         self._context = context
         self._pods = JobPods(context)
+        self._groups = JobGroups(context)
         self._backoffs: dict[str, _Backoff] = {}
-        self._telling: Key | None = None
+        self._index_backoffs: dict[str, dict[int, _Backoff]] = {}
+        """Of Jobs with a limit per index: the failures of each index that is tried again."""
+        self._being_written: Key | None = None
         """The Job whose status is being written: there is nothing to do about what was done just now."""
 
     def interests(self) -> Mapping[str, Interest]:
@@ -82,12 +90,13 @@ class JobController:
 
     def _job_seen(self, seen: ObservedChange) -> Iterable[Due]:
         if seen.new is not None:
-            return () if seen.key == self._telling else (Due(seen.key),)
+            return () if seen.key == self._being_written else (Due(seen.key),)
         self._backoffs.pop(seen.facts.uid, None)
+        self._index_backoffs.pop(seen.facts.uid, None)
         return [Due(pod.key) for pod in self._context.index.owned_pods(seen.facts.uid).pods()]
 
     def _pod_seen(self, seen: ObservedChange) -> Iterable[Due]:
-        owner = seen.facts.controller
+        owner = seen.facts.controller or (seen.old.controller if seen.old is not None else None)
         if owner is None or owner.kind != "Job" or _counts_as_before(seen):
             return ()
         if self._context.index.by_uid(owner.uid) is not None:
@@ -103,23 +112,27 @@ class JobController:
         return None
 
     def _sync(self, key: Key, job: Object, owned: OwnedPods) -> float | None:
+        group = self._groups.of(job, owned)
         now = tally(job, owned)
         status: Object = dict(job.get("status") or {})
         status["conditions"] = [dict(condition) for condition in status.get("conditions") or ()]
-        self._tell_suspension(job, status)
+        self._record_suspension(job, status)
         is_all_counted = self._count_ended(job, now, status)
-        end = verdict(job, now, self._seconds_active(status))
+        now = tally({**job, "status": status}, owned)
+        end = verdict({**job, "status": status}, now, self._seconds_active(status))
         again: float | None = None
         try:
             if end is None:
-                again = self._manage(job, now)
+                again = self._manage(job, now, group)
             elif is_all_counted:
                 self._finish(now, status, end)
-        finally:  # a refused creation must not lose what was counted
+        finally:  # a rejected creation must not lose what was counted
             self._write_status(key, job, status)
-        return _earliest(again, self._seconds_to_deadline(job, status)) if is_all_counted else 0.0
+        if not is_all_counted:
+            return 0.0
+        return None if end is not None else _earliest(again, self._seconds_to_deadline(job, status))
 
-    def _tell_suspension(self, job: Object, status: Object) -> None:
+    def _record_suspension(self, job: Object, status: Object) -> None:
         now = self._context.timestamp()
         if job["spec"].get("suspend"):
             status.pop("startTime", None)
@@ -132,10 +145,19 @@ class JobController:
     def _count_ended(self, job: Object, now: JobTally, status: Object) -> bool:
         """Count a batch of ended pods into the status; True if none is left uncounted."""
         ended = [*now.new_succeeded, *now.new_failed]
-        counted = [pod for pod in ended[:BATCH] if self._pods.release(pod)]
-        good = [pod for pod in counted if pod.phase == "Succeeded"]
-        self._note_failures(job, len(counted) - len(good), len(good))
-        status["failed"] = (status.get("failed") or 0) + len(counted) - len(good)
+        has_policy = any(job["spec"].get(field) is not None for field in _FAILURE_POLICIES)
+        good: list[PodFacts] = []
+        failures = 0
+        for pod in ended[:BATCH]:
+            obj = self._context.read(pod.key) if has_policy and pod.phase != "Succeeded" else None
+            if not self._pods.release(pod):
+                continue
+            if pod.phase == "Succeeded":
+                good.append(pod)
+            else:
+                failures += obj is None or self._count_failure(job, obj, pod, status)
+        self._note_failures(job, failures, len(good))
+        status["failed"] = (status.get("failed") or 0) + failures
         if is_indexed(job):
             indexes = parse_indexes(status.get("completedIndexes") or "")
             indexes.update(index for pod in good if (index := index_of(pod)) is not None)
@@ -144,28 +166,52 @@ class JobController:
             status["succeeded"] = (status.get("succeeded") or 0) + len(good)
         return len(ended) <= BATCH
 
+    def _count_failure(self, job: Object, pod: Object, facts: PodFacts, status: Object) -> bool:
+        """Do as the policies say about a failed pod; False if it does not count."""
+        failure = judge_failure(job, pod)
+        if failure.action == "Ignore":
+            return False
+        if failure.action == "FailJob" and not has_condition(status, INTERIM["Complete"]):
+            now = self._context.timestamp()
+            reason = "PodFailurePolicy"
+            set_condition(status, INTERIM["Failed"], "True", now, reason=reason, message=failure.message)
+        index, limit = index_of(facts), job["spec"].get("backoffLimitPerIndex")
+        if index is None or limit is None:
+            return True
+        count = failures_before(pod) + 1
+        if failure.action == "FailIndex" or count > limit:
+            indexes = parse_indexes(status.get("failedIndexes") or "") | {index}
+            status["failedIndexes"] = format_indexes(indexes)
+        else:
+            until = self._context.clock.monotonic() + _delay_after(count)
+            self._index_backoffs.setdefault(job["metadata"]["uid"], {})[index] = _Backoff(count, until)
+        return True
+
     def _note_failures(self, job: Object, failures: int, successes: int) -> None:
         uid = job["metadata"]["uid"]
         if successes:
             self._backoffs.pop(uid, None)
-        if failures:
+        if failures and job["spec"].get("backoffLimitPerIndex") is None:
             known = self._backoffs.get(uid)
             total = failures + (known.failures if known else 0)
-            delay = min(_FIRST_BACKOFF_SECONDS * 2.0 ** min(total - 1, 10), _LONGEST_BACKOFF_SECONDS)
-            self._backoffs[uid] = _Backoff(total, self._context.clock.monotonic() + delay)
+            self._backoffs[uid] = _Backoff(total, self._context.clock.monotonic() + _delay_after(total))
 
     def _finish(self, now: JobTally, status: Object, end: tuple[str, str, str]) -> None:
         condition, reason, message = end
+        time = self._context.timestamp()
         discarded = now.owned.active_pods()
         for pod in discarded:
             self._pods.discard(pod)
         if condition == "Failed":
             status["failed"] += len(discarded)
-        else:
-            status["completionTime"] = self._context.timestamp()
-        set_condition(status, condition, "True", self._context.timestamp(), reason=reason, message=message)
+        set_condition(status, INTERIM[condition], "True", time, reason=reason, message=message)
+        if now.owned.active or now.owned.leaving:
+            return  # the last of them brings the Job back here
+        if condition == "Complete":
+            status["completionTime"] = time
+        set_condition(status, condition, "True", time, reason=reason, message=message)
 
-    def _manage(self, job: Object, now: JobTally) -> float | None:
+    def _manage(self, job: Object, now: JobTally, group: str) -> float | None:
         """Create or delete a batch of pods; returns when to go on with it, None if the number is right."""
         waited_for = now.owned.leaving if job["spec"].get("podReplacementPolicy") == "Failed" else 0
         missing = wanted_active(job, now) - now.owned.active
@@ -176,27 +222,35 @@ class JobController:
         missing -= waited_for
         if missing <= 0 or job["spec"].get("suspend"):
             return None
-        backoff = self._backoffs.get(job["metadata"]["uid"])
-        wait = 0.0 if backoff is None else backoff.until - self._context.clock.monotonic()
+        uid, clock = job["metadata"]["uid"], self._context.clock
+        backoff = self._backoffs.get(uid)
+        wait = 0.0 if backoff is None else backoff.until - clock.monotonic()
         if wait > 0:
             return wait
-        self._pods.create(job, now, min(missing, BATCH))
-        return pause_after_batch(missing) if missing > BATCH else None
+        count = min(missing, BATCH)
+        indexes: Sequence[int | None] = [None] * count
+        backoffs = self._index_backoffs.get(uid, {})
+        waits = {index: one.until - clock.monotonic() for index, one in backoffs.items()}
+        delayed = {index: wait for index, wait in waits.items() if wait > 0}
+        if is_indexed(job):
+            indexes = free_indexes(job, now, count, delayed)
+        self._pods.create(job, indexes, group, {index: one.failures for index, one in backoffs.items()})
+        return pause_after_batch(missing) if missing > BATCH else min(delayed.values(), default=None)
 
     def _write_status(self, key: Key, job: Object, status: Object) -> None:
         owned = self._context.index.owned_pods(job["metadata"]["uid"])
         status["active"], status["ready"], status["terminating"] = owned.active, owned.ready, owned.leaving
-        for name in ("active", "succeeded", "failed", "conditions", "completedIndexes"):
+        for name in ("active", "succeeded", "failed", "conditions", "completedIndexes", "failedIndexes"):
             if not status.get(name):
                 status.pop(name, None)
         if status != job.get("status"):
             job["status"] = status
             # A Job that has just ended is looked at once more: it may have a ttlSecondsAfterFinished.
-            self._telling = None if _is_finished(job) else key
+            self._being_written = None if _is_finished(job) else key
             try:
                 self._context.write_status(key, job)
             finally:
-                self._telling = None
+                self._being_written = None
 
     def _seconds_active(self, status: Object) -> float | None:
         start = status.get("startTime")
@@ -226,8 +280,12 @@ def _counts_as_before(seen: ObservedChange) -> bool:
     old, new = seen.old, seen.new
     if not isinstance(old, PodFacts) or not isinstance(new, PodFacts) or old.uid != new.uid:
         return False
-    before = (old.phase, old.is_ready, old.is_deleting, old.restarts)
-    return before == (new.phase, new.is_ready, new.is_deleting, new.restarts)
+    before = (old.phase, old.is_ready, old.is_deleting, old.restarts, old.controller)
+    return before == (new.phase, new.is_ready, new.is_deleting, new.restarts, new.controller)
+
+
+def _delay_after(failures: int) -> float:
+    return min(_FIRST_BACKOFF_SECONDS * 2.0 ** min(failures - 1, 10), _LONGEST_BACKOFF_SECONDS)
 
 
 def _is_finished(job: Object) -> bool:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from pilotage.sandbox.errors import ApiError
 from pilotage.sandbox.life.controllers.controller import ControllerContext, Object, drop_finalizer
-from pilotage.sandbox.life.controllers.job_tally import INDEX, TRACKING, JobTally, free_indexes, is_indexed
+from pilotage.sandbox.life.controllers.job_policies import INDEX_FAILURES
+from pilotage.sandbox.life.controllers.job_tally import INDEX, TRACKING
 from pilotage.sandbox.life.controllers.pod_template import PodTemplate
 from pilotage.sandbox.life.facts import PodFacts
 
@@ -22,13 +23,18 @@ class JobPods:
     def __init__(self, context: ControllerContext) -> None:
         self._context = context
 
-    def create(self, job: Object, now: JobTally, count: int) -> None:
-        """Create up to `count` pods; for an Indexed Job, of the lowest indexes that are free."""
+    def create(self, job: Object, indexes: Iterable[int | None], group: str, failures: Mapping[int, int]) -> None:
+        """Create a pod per index (of a Job that is not Indexed: None) that names the PodGroup, if any.
+
+        `failures`: how often indexes have failed, of a Job that limits that.
+        """
         metadata = job["metadata"]
         labels = {_CONTROLLER_UID: metadata["uid"], _JOB_NAME: metadata["name"]}
         template = PodTemplate(job, labels=labels, finalizers=[TRACKING])
-        indexes: Iterable[int | None] = free_indexes(job, now, count) if is_indexed(job) else [None] * count
-        self._context.create_pods(job, (_with_index(template.make(), metadata["name"], index) for index in indexes))
+        pods = (_with_index(template.make(), metadata["name"], index) for index in indexes)
+        if job["spec"].get("backoffLimitPerIndex") is not None:
+            pods = (_with_failures(pod, failures) for pod in pods)
+        self._context.create_pods(job, (_with_group(pod, group) for pod in pods))
 
     def release(self, pod: PodFacts) -> bool:
         """Let a pod go: it is counted from now on. False if it was gone or let go already."""
@@ -52,6 +58,19 @@ class JobPods:
 def _with_index(pod: Object, job_name: str, index: int | None) -> Object:
     if index is not None:
         _give_index(pod, job_name, index)
+    return pod
+
+
+def _with_failures(pod: Object, failures: Mapping[int, int]) -> Object:
+    annotations = pod["metadata"].setdefault("annotations", {})
+    annotations[INDEX_FAILURES] = str(failures.get(int(annotations[INDEX]), 0))
+    return pod
+
+
+def _with_group(pod: Object, group: str) -> Object:
+    # Its Job alone owns the pod: beside an owner that waits for it to end it would outlive the Job.
+    if group:
+        pod["spec"]["schedulingGroup"] = {"podGroupName": group}
     return pod
 
 

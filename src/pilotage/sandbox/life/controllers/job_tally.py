@@ -4,15 +4,19 @@ The status remembers pods that are long gone; a pod that ended is counted into i
 finalizer is removed. So at any time: ended so far = what the status says + ended pods that still carry the finalizer.
 
 A pod that is being deleted before it ended counts as failed (with podReplacementPolicy Failed: only once it has ended).
+How a Job ends is written twice: first that it will (FailureTarget, SuccessCriteriaMet), then, when no pod is left that
+is still ending, that it has (Failed, Complete).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from pilotage.sandbox.life.controllers.completion_indexes import parse_indexes
+from pilotage.sandbox.life.controllers.conditions import find_condition
+from pilotage.sandbox.life.controllers.job_policies import success_rule
 from pilotage.sandbox.life.facts import PodFacts
 from pilotage.sandbox.life.owned_pods import OwnedPods
 
@@ -20,6 +24,8 @@ Object: TypeAlias = dict[str, Any]
 
 TRACKING: Final = "batch.kubernetes.io/job-tracking"
 INDEX: Final = "batch.kubernetes.io/job-completion-index"
+INTERIM: Final = {"Failed": "FailureTarget", "Complete": "SuccessCriteriaMet"}
+"""What says how a Job ends while its last pods are still ending."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +42,8 @@ class JobTally:
     """All that ever succeeded; of an Indexed Job, the number of completed indexes."""
     failed: int
     """All that ever failed."""
+    failed_indexes: frozenset[int] = frozenset()
+    """Of a Job with a limit per index: those that are given up."""
 
 
 def tally(job: Object, owned: OwnedPods) -> JobTally:
@@ -56,6 +64,7 @@ def tally(job: Object, owned: OwnedPods) -> JobTally:
         completed_indexes=frozenset(indexes),
         succeeded=succeeded,
         failed=(status.get("failed") or 0) + len(new_failed),
+        failed_indexes=frozenset(parse_indexes(status.get("failedIndexes") or "")),
     )
 
 
@@ -76,12 +85,13 @@ def wanted_active(job: Object, now: JobTally) -> int:
     parallelism, completions = int(spec.get("parallelism", 1)), spec.get("completions")
     if completions is None:  # any success means that the work is done: no new pods from then on
         return min(now.owned.active, parallelism) if now.succeeded else parallelism
-    return max(min(parallelism, int(completions) - now.succeeded), 0)
+    return max(min(parallelism, int(completions) - now.succeeded - len(now.failed_indexes)), 0)
 
 
-def free_indexes(job: Object, now: JobTally, count: int) -> list[int]:
-    """The lowest `count` indexes that are neither completed nor being worked on."""
-    busy = {index_of(pod) for pod in now.owned.active_pods()}
+def free_indexes(job: Object, now: JobTally, count: int, delayed: Collection[int] = ()) -> list[int]:
+    """The lowest `count` indexes that are neither done nor being worked on nor `delayed`."""
+    busy: set[int | None] = {index_of(pod) for pod in now.owned.active_pods()}
+    busy.update(delayed, now.failed_indexes)
     if job["spec"].get("podReplacementPolicy") == "Failed":
         busy.update(index_of(pod) for pod in now.owned.pods() if pod.is_deleting and not pod.is_finished)
     free: list[int] = []
@@ -94,18 +104,46 @@ def free_indexes(job: Object, now: JobTally, count: int) -> list[int]:
 
 
 def verdict(job: Object, now: JobTally, seconds_active: float | None) -> tuple[str, str, str] | None:
-    """How the Job has ended, as (condition, reason, message); None if it goes on."""
+    """How the Job ends, as (condition, reason, message); None if it goes on."""
     spec = job["spec"]
     limit, deadline = spec.get("backoffLimit", 6), spec.get("activeDeadlineSeconds")
+    if known := _decided(job):
+        return known
     if now.failed > limit or _restarts_exceed(job, now.owned, limit):
         return "Failed", "BackoffLimitExceeded", "Job has reached the specified backoff limit"
     if deadline is not None and seconds_active is not None and seconds_active >= deadline:
         return "Failed", "DeadlineExceeded", "Job was active longer than specified deadline"
-    completions = spec.get("completions")
-    is_done = now.succeeded > 0 and not now.owned.active if completions is None else now.succeeded >= completions
-    if is_done:
-        return "Complete", "CompletionsReached", "Reached expected number of succeeded pods"
+    return _verdict_on_indexes(job, now) or _verdict_on_completions(job, now)
+
+
+def _decided(job: Object) -> tuple[str, str, str] | None:
+    """What was decided before, while pods are still awaited."""
+    for final, interim in INTERIM.items():
+        condition = find_condition(job.get("status") or {}, interim)
+        if condition is not None and condition.get("status") == "True":
+            return final, condition.get("reason", ""), condition.get("message", "")
     return None
+
+
+def _verdict_on_indexes(job: Object, now: JobTally) -> tuple[str, str, str] | None:
+    spec = job["spec"]
+    if not is_indexed(job):
+        return None
+    most, failed = spec.get("maxFailedIndexes"), len(now.failed_indexes)
+    if most is not None and failed > most:
+        return "Failed", "MaxFailedIndexesExceeded", "Job has exceeded the specified maximal number of failed indexes"
+    rule = success_rule(job, now.completed_indexes)
+    if rule is not None:
+        return "Complete", "SuccessPolicy", f"Matched rules at index {rule}"
+    if failed and failed + now.succeeded >= spec["completions"] and not now.owned.active:
+        return "Failed", "FailedIndexes", "Job has failed indexes"
+    return None
+
+
+def _verdict_on_completions(job: Object, now: JobTally) -> tuple[str, str, str] | None:
+    completions = job["spec"].get("completions")
+    is_done = now.succeeded > 0 and not now.owned.active if completions is None else now.succeeded >= completions
+    return ("Complete", "CompletionsReached", "Reached expected number of succeeded pods") if is_done else None
 
 
 def _has_failed(pod: PodFacts, replaces_only_failed: bool) -> bool:

@@ -37,7 +37,7 @@ class PodGarbageCollector:
         if wait > 0:
             return wait
         if pod.finalizers and not pod.is_finished:
-            self._tell_end(pod)
+            self._record_end(pod)
         self._context.delete(pod, gracePeriodSeconds=0)
         if not self._context.index.pods_on(pod.node_name):
             self._lost_at.pop(pod.node_name, None)
@@ -64,13 +64,13 @@ class PodGarbageCollector:
         now = self._context.clock.monotonic()
         return self._lost_at.setdefault(node_name, now) + self._seconds - now
 
-    def _tell_end(self, pod: PodFacts) -> None:
-        """Somebody holds the pod by a finalizer and wants to know how it ended."""
+    def _record_end(self, pod: PodFacts) -> None:
+        """Write how the pod ended: a client holds it by a finalizer and wants to know."""
         obj = self._context.read(pod.key)
         if obj is None:
             return
         now = self._context.timestamp()
-        pod_status.finish(obj, pod_status.Transition(now), _LOST)
+        pod_status.kill(obj, pod_status.Transition(now), _LOST)
         message = "PodGC: node no longer exists"
         set_condition(obj["status"], "DisruptionTarget", "True", now, reason="DeletionByPodGC", message=message)
         self._context.write_status(pod.key, obj)

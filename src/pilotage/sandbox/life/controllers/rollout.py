@@ -47,6 +47,28 @@ def roll(limits: Limits, new: SetSize, old: Sequence[SetSize]) -> dict[str, int]
     return _shrink_old(limits, new, old)
 
 
+def in_proportion(limits: Limits, most_before: int, sets: Sequence[SetSize]) -> dict[str, int]:
+    """The sizes of all sets in use when the Deployment is scaled while it rolls: each keeps its part of the whole.
+
+    `sets` is ordered from the oldest on; `most_before`: how many pods there might have been at most until now. What
+    rounding leaves over goes to the largest set, of two equal ones to the newer when the whole grows.
+    """
+    allowed = limits.replicas + limits.max_surge if limits.replicas else 0
+    to_add = allowed - sum(one.replicas for one in sets)
+    newest_first = list(reversed(sets)) if to_add > 0 else list(sets)
+    ordered = sorted(newest_first, key=lambda one: -one.replicas)
+    sizes, added = {}, 0
+    for one in ordered:
+        share = round(one.replicas * allowed / max(most_before, 1)) - one.replicas
+        change = min(max(share, 0), to_add - added) if to_add > 0 else max(min(share, 0), to_add - added)
+        sizes[one.name] = one.replicas + change
+        added += change
+    if ordered:
+        first = ordered[0].name
+        sizes[first] = max(sizes[first] + to_add - added, 0)
+    return sizes
+
+
 def recreate(replicas: int, new: SetSize | None, old: Sequence[SetSize], *, old_pods_are_gone: bool) -> dict[str, int]:
     """The next sizes of the sets that change, by name; the new set (None: to be made) waits for the old pods to go."""
     shrunk = {old_set.name: 0 for old_set in old if old_set.replicas}

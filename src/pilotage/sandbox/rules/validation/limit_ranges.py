@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from pilotage.model.quantity import canonical_quantity, parse_quantity
-from pilotage.sandbox.rules.validation.kind_rules import KindRules
-from pilotage.sandbox.rules.validation.metadata import AnyObject
+from pilotage.sandbox.rules.json_fields import Json
+from pilotage.sandbox.rules.validation.field_rules import KindRules, fields
 from pilotage.sandbox.rules.validation.names import qualified_name_problem
 from pilotage.sandbox.rules.validation.problems import Errors, duplicate, forbidden, invalid, required
 from pilotage.sandbox.rules.validation.quantities import (
-    amounts_errors,
-    any_resource_problem,
-    container_resource_problem,
+    Quantities,
+    Quantity,
+    container_amounts,
     may_overcommit,
+    node_amounts,
 )
-from pilotage.sandbox.rules.validation.shapes import Quantities, Quantity, Shape
 
 _TYPES: Final = ("Pod", "Container", "PersistentVolumeClaim")
 _LISTS: Final = ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio")
@@ -36,38 +36,16 @@ _ORDER: Final = (
 """What may not be greater than what, which of the lists is wrong then, and the words for it."""
 
 
-class LimitRangeItem(Shape):
-    type: str | None = None
-    max: Quantities | None = None
-    min: Quantities | None = None
-    default: Quantities | None = None
-    default_request: Quantities | None = None
-    max_limit_request_ratio: Quantities | None = None
-
-    def lists(self) -> dict[str, Quantities]:
-        values = (self.max, self.min, self.default, self.default_request, self.max_limit_request_ratio)
-        return {name: value or {} for name, value in zip(_LISTS, values, strict=True)}
-
-
-class LimitRangeSpec(Shape):
-    limits: list[LimitRangeItem] | None = None
-
-
-class LimitRange(AnyObject):
-    spec: LimitRangeSpec | None = None
-
-
-def _limit_range_errors(limit_range: LimitRange) -> Errors:
-    items = (limit_range.spec.limits if limit_range.spec is not None else None) or []
+def _limits(items: Sequence[Json], path: str) -> Errors:
     errors: Errors = []
     seen: set[str] = set()
     for index, item in enumerate(items):
-        path, kind = f"spec.limits[{index}]", item.type or ""
-        errors += _type_errors(kind, f"{path}.type")
+        place, kind = f"{path}[{index}]", item.get("type") or ""
+        errors += _type_errors(kind, f"{place}.type")
         if kind in seen:
-            errors.append(duplicate(f"{path}.type", kind))
+            errors.append(duplicate(f"{place}.type", kind))
         seen.add(kind)
-        errors += _item_errors(kind, item.lists(), path)
+        errors += _item_errors(kind, {name: item.get(name) or {} for name in _LISTS}, place)
     return errors
 
 
@@ -81,12 +59,12 @@ def _type_errors(kind: str, path: str) -> Errors:
 
 def _item_errors(kind: str, lists: Mapping[str, Quantities], path: str) -> Errors:
     errors: Errors = []
-    name_problem = container_resource_problem if kind in ("Pod", "Container") else any_resource_problem
+    rule = container_amounts if kind in ("Pod", "Container") else node_amounts
     for name, amounts in lists.items():
         if kind == "Pod" and name.startswith("default") and amounts:
             errors.append(forbidden(f"{path}.{name}", "may not be specified when `type` is 'Pod'"))
         else:
-            errors += amounts_errors(amounts, f"{path}.{name}", name_problem)
+            errors += rule(amounts, f"{path}.{name}")
     if kind == "PersistentVolumeClaim" and not ("storage" in lists["min"] or "storage" in lists["max"]):
         problem = "either minimum or maximum storage value is required, but neither was provided"
         errors.append(required(f"{path}.limits", problem))
@@ -128,4 +106,6 @@ def _ratio_problems(given: Mapping[str, Quantity]) -> Iterator[tuple[str, str]]:
             yield shown, f"ratio {shown} is greater than max/min = {float(widest):f}"
 
 
-LIMIT_RANGE_RULES: Final[Mapping[str, KindRules]] = {"LimitRange": KindRules(LimitRange, _limit_range_errors)}
+LIMIT_RANGE_RULES: Final[Mapping[str, KindRules]] = {
+    "LimitRange": KindRules(fields(("spec", fields(("limits", _limits)))))
+}

@@ -1,16 +1,19 @@
 """Syntax of names, label keys, label values and ports.
 
-Every check returns the problem as a text, or "" for a good value. The same few names come again and again, so the
-checks are cached; values beyond every legal length are refused before they reach a cache.
+Every check returns the problem as a text, or "" for a good value; the rules made of them stand at the end. The same few
+names come again and again, so the checks are cached; values beyond every legal length are rejected before they reach a
+cache.
 """
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
 
+from pilotage.sandbox.rules.validation.field_rules import Rule, syntax
 from pilotage.sandbox.rules.validation.problems import Errors, invalid
 
 _CACHED: Final = 1 << 16
@@ -95,6 +98,23 @@ def config_key_problem(text: str) -> str:
     return "" if _is_config_key(text) else _CONFIG_KEY_TEXT
 
 
+def address_problem(text: str) -> str:
+    """Names of IPAddresses are the addresses, written in the one canonical way."""
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+    return "" if str(address) == text else f'must be in canonical form ("{address}")'
+
+
+def path_segment_problem(text: str) -> str:
+    """Names of roles and their bindings, such as system:node, are anything that can stand in a URL."""
+    if text in (".", ".."):
+        return f"may not be '{text}'"
+    wrong = next((sign for sign in ("/", "%") if sign in text), "")
+    return f"may not contain '{wrong}'" if wrong else ""
+
+
 def port_name_problem(text: str) -> str:
     """An IANA service name."""
     if len(text) > 15:
@@ -112,20 +132,11 @@ def port_problem(number: int) -> str:
     return "" if 1 <= number <= 65535 else "must be between 1 and 65535, inclusive"
 
 
-def labels_errors(path: str, labels: Mapping[str, str]) -> Errors:
-    """Keys and values of a map of labels."""
-    errors: Errors = []
-    for key, value in labels.items():
-        if problem := qualified_name_problem(key):
-            errors.append(invalid(path, key, problem))
-        if problem := label_value_problem(value):
-            errors.append(invalid(path, value, problem))
-    return errors
-
-
 @lru_cache(_CACHED)
 def _label_problem(text: str) -> str:
-    return "" if _is_label(text) else _LABEL_TEXT
+    if _is_label(text):
+        return ""
+    return "must not contain dots" if _is_subdomain(text) else _LABEL_TEXT
 
 
 @lru_cache(_CACHED)
@@ -154,3 +165,21 @@ def _qualified_name_problem(text: str) -> str:
     if len(name) > 63:
         return "name part " + _too_long(63)
     return "" if _is_qualified(name) else "name part " + _QUALIFIED_TEXT
+
+
+def label_map(labels: Mapping[str, str], path: str) -> Errors:
+    """Keys and values of a map of labels."""
+    errors: Errors = []
+    for key, value in labels.items():
+        if problem := qualified_name_problem(key):
+            errors.append(invalid(path, key, problem))
+        if problem := label_value_problem(value):
+            errors.append(invalid(path, value, problem))
+    return errors
+
+
+label: Final[Rule] = syntax(label_problem)
+subdomain: Final[Rule] = syntax(subdomain_problem)
+qualified_name: Final[Rule] = syntax(qualified_name_problem)
+label_value: Final[Rule] = syntax(label_value_problem)
+port: Final[Rule] = syntax(port_problem)

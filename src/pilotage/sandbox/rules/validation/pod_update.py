@@ -4,7 +4,7 @@ Almost nothing: images, a shorter deadline, more tolerations. While a pod is hel
 and node affinity may be narrowed too, and gates may go but not come. Everything else is compared as a whole, so that a
 field unknown here is immutable as well.
 
-All functions work on raw specs whose types have been checked.
+The old spec may be of any shape: it must be possible to mend what an older version stored.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ def _with_mutable_fields_of(old: Json, new: Json) -> Json:
     restored = dict(new)
     for field in ("activeDeadlineSeconds", "tolerations", "schedulingGates"):
         _restore(restored, old, field)
-    if (old.get("terminationGracePeriodSeconds") or 0) < 0 and new.get("terminationGracePeriodSeconds") == 1:
+    grace = old.get("terminationGracePeriodSeconds")
+    if isinstance(grace, int) and grace < 0 and new.get("terminationGracePeriodSeconds") == 1:
         _restore(restored, old, "terminationGracePeriodSeconds")
     for field in _CONTAINER_LISTS:
         if new.get(field):
@@ -80,7 +81,7 @@ def _restore(target: Json, source: Json, field: str) -> None:
 def _deadline_errors(old: Json, new: Json) -> Errors:
     before, now = old.get("activeDeadlineSeconds"), new.get("activeDeadlineSeconds")
     path = "spec.activeDeadlineSeconds"
-    if before is None or before == now:
+    if not isinstance(before, int) or before == now:
         return []
     if now is None:
         return [invalid(path, now, "must not update from a positive integer to nil value")]
@@ -99,7 +100,7 @@ def _without_seconds(toleration: Json) -> Json:
 
 
 def _gate_errors(old: Json, new: Json) -> Errors:
-    before = {gate.get("name") for gate in dicts_in(old, "schedulingGates")}
+    before = [gate.get("name") for gate in dicts_in(old, "schedulingGates")]
     return [
         forbidden(
             "spec.schedulingGates", f"only deletion is allowed, but found new scheduling gate '{gate.get('name')}'"

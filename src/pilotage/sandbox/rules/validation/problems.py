@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from pilotage.sandbox.errors import FieldError
 
@@ -39,12 +39,3 @@ def not_found(path: str, value: object) -> FieldError:
 def not_supported(path: str, value: object, supported: Iterable[str]) -> FieldError:
     names = ", ".join(f'"{name}"' for name in supported)
     return FieldError(path, f"supported values: {names}", value, "FieldValueNotSupported")
-
-
-def one_of(path: str, value: str | None, supported: Sequence[str]) -> Errors:
-    """An optional choice: absent and empty are left to defaulting."""
-    return [] if not value or value in supported else [not_supported(path, value, supported)]
-
-
-def at_least(path: str, value: int | None, least: int, problem: str = NOT_NEGATIVE) -> Errors:
-    return [] if value is None or value >= least else [invalid(path, value, problem)]

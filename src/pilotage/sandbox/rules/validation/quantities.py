@@ -6,15 +6,15 @@ does the request stay within the limit.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Final
 
 from pilotage.model.quantity import parse_quantity
+from pilotage.sandbox.rules.json_fields import Json
+from pilotage.sandbox.rules.validation.field_rules import Rule, fields
 from pilotage.sandbox.rules.validation.names import qualified_name_problem
-from pilotage.sandbox.rules.validation.pod_shapes import Resources
 from pilotage.sandbox.rules.validation.problems import NOT_NEGATIVE, Errors, duplicate, forbidden, invalid, required
-from pilotage.sandbox.rules.validation.shapes import Quantities, Quantity
 
 _FORM: Final = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 _LONGEST_AMOUNT: Final = 100
@@ -22,6 +22,8 @@ _CONTAINER_RESOURCES: Final = frozenset({"cpu", "memory", "ephemeral-storage"})
 _STANDARD_RESOURCES: Final = _CONTAINER_RESOURCES | {"pods", "storage", "services", "secrets", "configmaps"}
 
 NameRule = Callable[[str], str]
+Quantity = str | int | float
+Quantities = dict[str, Quantity]
 
 
 def container_resource_problem(name: str) -> str:
@@ -46,30 +48,19 @@ def any_resource_problem(name: str) -> str:
     return "" if "/" in name else "must be a standard resource type or fully qualified"
 
 
-def resources_errors(resources: Resources, path: str, name_problem: NameRule = container_resource_problem) -> Errors:
-    """Requests, limits and claims of a container or a pod."""
-    errors: Errors = []
-    limits, requests = resources.limits, resources.requests
-    if limits:
-        errors += amounts_errors(limits, f"{path}.limits", name_problem)
-    if requests:
-        errors += amounts_errors(requests, f"{path}.requests", name_problem)
-        if not errors:
-            errors += _within_limits_errors(requests, limits or {}, path)
-    if not errors and (limits or requests):
-        errors += _huge_pages_errors({**(limits or {}), **(requests or {})}, path)
-    return errors + _claim_name_errors(resources, f"{path}.claims") if resources.claims else errors
-
-
-def amounts_errors(amounts: Quantities, path: str, name_problem: NameRule) -> Errors:
+def amounts(name_problem: NameRule) -> Rule:
     """Names and amounts of one list of resources."""
-    errors: Errors = []
-    for name, amount in amounts.items():
-        if problem := name_problem(name):
-            errors.append(invalid(f"{path}[{name}]", name, problem))
-        if problem := amount_problem(name, amount):
-            errors.append(invalid(f"{path}[{name}]", _shown(amount), problem))
-    return errors
+
+    def check(listed: Quantities, path: str) -> Errors:
+        errors: Errors = []
+        for name, amount in listed.items():
+            if problem := name_problem(name):
+                errors.append(invalid(f"{path}[{name}]", name, problem))
+            if problem := amount_problem(name, amount):
+                errors.append(invalid(f"{path}[{name}]", str(amount), problem))
+        return errors
+
+    return check
 
 
 def amount_problem(name: str, amount: Quantity) -> str:
@@ -99,7 +90,7 @@ def _within_limits_errors(requests: Quantities, limits: Quantities, path: str) -
                 errors.append(required(f"{path}.limits", "Limit must be set for non overcommitable resources"))
             continue
         if problem := _limit_problem(name, amount, limit):
-            errors.append(invalid(f"{path}.requests", _shown(amount), problem))
+            errors.append(invalid(f"{path}.requests", str(amount), problem))
     return errors
 
 
@@ -115,26 +106,6 @@ def may_overcommit(name: str) -> bool:
     return "/" not in name and not name.startswith("hugepages-")
 
 
-def _huge_pages_errors(amounts: Quantities, path: str) -> Errors:
-    huge = any(name.startswith("hugepages-") for name in amounts)
-    if huge and "cpu" not in amounts and "memory" not in amounts:
-        return [forbidden(path, "HugePages require cpu or memory")]
-    return []
-
-
-def _claim_name_errors(resources: Resources, path: str) -> Errors:
-    errors: Errors = []
-    seen: set[str] = set()
-    for index, claim in enumerate(resources.claims or ()):
-        if not claim.name:
-            errors.append(required(f"{path}[{index}].name"))
-        elif claim.name in seen:
-            errors.append(duplicate(f"{path}[{index}]", claim.name))
-        else:
-            seen.add(claim.name)
-    return errors
-
-
 @lru_cache(1 << 12)
 def _container_resource_problem(name: str) -> str:
     if problem := qualified_name_problem(name):
@@ -148,5 +119,41 @@ def _container_resource_problem(name: str) -> str:
     return ""
 
 
-def _shown(amount: Quantity) -> str:
-    return str(amount)
+def _requirements(name_problem: NameRule) -> Rule:
+    """Requests, limits and claims of a container or a pod."""
+    lists = fields(("limits", amounts(name_problem)), ("requests", amounts(name_problem)))
+
+    def check(resources: Json, path: str) -> Errors:
+        limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
+        # Amounts that are none cannot be compared.
+        errors = lists(resources, path) or _within_limits_errors(requests, limits, path)
+        if not errors and _lacks_company({*limits, *requests}):
+            errors = [forbidden(path, "HugePages require cpu or memory")]
+        return errors + _claims(resources.get("claims") or (), f"{path}.claims")
+
+    return check
+
+
+def _lacks_company(names: set[str]) -> bool:
+    """Huge pages are not asked for alone."""
+    return not names & {"cpu", "memory"} and any(name.startswith("hugepages-") for name in names)
+
+
+def _claims(claims: Sequence[Json], path: str) -> Errors:
+    errors: Errors = []
+    seen: set[str] = set()
+    for index, claim in enumerate(claims):
+        name = claim.get("name")
+        if not name:
+            errors.append(required(f"{path}[{index}].name"))
+        elif name in seen:
+            errors.append(duplicate(f"{path}[{index}]", name))
+        else:
+            seen.add(name)
+    return errors
+
+
+container_amounts: Final = amounts(container_resource_problem)
+node_amounts: Final = amounts(any_resource_problem)
+container_resources: Final = _requirements(container_resource_problem)
+pod_level_resources: Final = _requirements(pod_level_resource_problem)

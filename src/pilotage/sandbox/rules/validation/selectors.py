@@ -5,60 +5,33 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from pilotage.sandbox.rules.validation.names import label_value_problem, labels_errors, qualified_name_problem
-from pilotage.sandbox.rules.validation.pod_shapes import (
-    LabelSelector,
-    NodeSelector,
-    NodeSelectorTerm,
-    SelectorRequirement,
-)
+from pilotage.sandbox.rules.json_fields import Json
+from pilotage.sandbox.rules.validation.field_rules import each, fields
+from pilotage.sandbox.rules.validation.names import label_map, label_value, qualified_name
 from pilotage.sandbox.rules.validation.problems import Errors, forbidden, invalid, required
 
 _NEEDS_VALUES: Final = "must be specified when `operator` is 'In' or 'NotIn'"
 _NEEDS_NO_VALUES: Final = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+_NEEDS_ONE_VALUE: Final = "must be specified single value when `operator` is 'Lt' or 'Gt'"
+_NEEDS_ONE_NAME: Final = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
 _UNKNOWN_OPERATOR: Final = "not a valid selector operator"
 
 
-def label_selector_errors(selector: LabelSelector, path: str) -> Errors:
-    errors = labels_errors(f"{path}.matchLabels", selector.match_labels) if selector.match_labels else []
-    for index, requirement in enumerate(selector.match_expressions or ()):
-        errors += _requirement_errors(requirement, f"{path}.matchExpressions[{index}]", comparisons=False)
-    return errors
-
-
-def node_selector_errors(selector: NodeSelector, path: str) -> Errors:
-    if not selector.node_selector_terms:
-        return [required(f"{path}.nodeSelectorTerms", "must have at least one node selector term")]
-    errors: Errors = []
-    for index, term in enumerate(selector.node_selector_terms):
-        errors += node_selector_term_errors(term, f"{path}.nodeSelectorTerms[{index}]")
-    return errors
-
-
-def node_selector_term_errors(term: NodeSelectorTerm, path: str) -> Errors:
-    errors: Errors = []
-    for index, requirement in enumerate(term.match_expressions or ()):
-        errors += _requirement_errors(requirement, f"{path}.matchExpressions[{index}]", comparisons=True)
-    for index, requirement in enumerate(term.match_fields or ()):
-        errors += _field_requirement_errors(requirement, f"{path}.matchFields[{index}]")
-    return errors
-
-
-def selector_matches(selector: LabelSelector, labels: Mapping[str, str]) -> bool:
+def selector_matches(selector: Json, labels: Mapping[str, str]) -> bool:
     """Does a (valid) selector match these labels."""
-    wanted = selector.match_labels or {}
+    wanted = selector.get("matchLabels") or {}
     if any(labels.get(key) != value for key, value in wanted.items()):
         return False
-    return all(_holds(requirement, labels) for requirement in selector.match_expressions or ())
+    return all(_holds(requirement, labels) for requirement in selector.get("matchExpressions") or ())
 
 
-def is_empty(selector: LabelSelector) -> bool:
-    return not selector.match_labels and not selector.match_expressions
+def is_empty(selector: Json) -> bool:
+    return not selector.get("matchLabels") and not selector.get("matchExpressions")
 
 
-def _holds(requirement: SelectorRequirement, labels: Mapping[str, str]) -> bool:
-    key, values = requirement.key or "", requirement.values or []
-    match requirement.operator:
+def _holds(requirement: Json, labels: Mapping[str, str]) -> bool:
+    key, values = requirement.get("key") or "", requirement.get("values") or []
+    match requirement.get("operator"):
         case "In":
             return key in labels and labels[key] in values
         case "NotIn":
@@ -70,36 +43,46 @@ def _holds(requirement: SelectorRequirement, labels: Mapping[str, str]) -> bool:
     return False
 
 
-def _requirement_errors(requirement: SelectorRequirement, path: str, *, comparisons: bool) -> Errors:
-    errors: Errors = []
-    match requirement.operator:
+def _label_operator(requirement: Json, path: str) -> Errors:
+    operator, values = requirement.get("operator"), requirement.get("values")
+    match operator:
         case "In" | "NotIn":
-            if not requirement.values:
-                errors.append(required(f"{path}.values", _NEEDS_VALUES))
+            return [] if values else [required(f"{path}.values", _NEEDS_VALUES)]
         case "Exists" | "DoesNotExist":
-            if requirement.values:
-                errors.append(forbidden(f"{path}.values", _NEEDS_NO_VALUES))
-        case "Gt" | "Lt" if comparisons:
-            if len(requirement.values or ()) != 1:
-                problem = "must be specified single value when `operator` is 'Lt' or 'Gt'"
-                errors.append(required(f"{path}.values", problem))
-        case _:
-            errors.append(invalid(f"{path}.operator", requirement.operator or "", _UNKNOWN_OPERATOR))
-    if problem := qualified_name_problem(requirement.key or ""):
-        errors.append(invalid(f"{path}.key", requirement.key or "", problem))
-    for index, value in enumerate(requirement.values or ()):
-        if problem := label_value_problem(value):
-            errors.append(invalid(f"{path}.values[{index}]", value, problem))
-    return errors
+            return [forbidden(f"{path}.values", _NEEDS_NO_VALUES)] if values else []
+    return [invalid(f"{path}.operator", operator or "", _UNKNOWN_OPERATOR)]
 
 
-def _field_requirement_errors(requirement: SelectorRequirement, path: str) -> Errors:
-    errors: Errors = []
-    if requirement.operator not in ("In", "NotIn"):
-        errors.append(invalid(f"{path}.operator", requirement.operator or "", _UNKNOWN_OPERATOR))
-    elif len(requirement.values or ()) != 1:
-        problem = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
-        errors.append(required(f"{path}.values", problem))
-    if requirement.key != "metadata.name":
-        errors.append(invalid(f"{path}.key", requirement.key or "", "not a valid field selector key"))
-    return errors
+def _node_operator(requirement: Json, path: str) -> Errors:
+    if requirement.get("operator") not in ("Gt", "Lt"):
+        return _label_operator(requirement, path)
+    values = requirement.get("values") or ()
+    return [] if len(values) == 1 else [required(f"{path}.values", _NEEDS_ONE_VALUE)]
+
+
+def _field_operator(requirement: Json, path: str) -> Errors:
+    operator, values = requirement.get("operator"), requirement.get("values") or ()
+    if operator not in ("In", "NotIn"):
+        return [invalid(f"{path}.operator", operator or "", _UNKNOWN_OPERATOR)]
+    return [] if len(values) == 1 else [required(f"{path}.values", _NEEDS_ONE_NAME)]
+
+
+def _name_of_node(key: str, path: str) -> Errors:
+    return [] if key == "metadata.name" else [invalid(path, key, "not a valid field selector key")]
+
+
+def _terms(terms: list[Json], path: str) -> Errors:
+    return _EACH_TERM(terms, path) if terms else [required(path, "must have at least one node selector term")]
+
+
+_KEY_AND_VALUES: Final = fields(("key", qualified_name, ""), ("values", each(label_value)))
+_LABEL_REQUIREMENT: Final = fields(("", _label_operator), ("", _KEY_AND_VALUES))
+_NODE_REQUIREMENT: Final = fields(("", _node_operator), ("", _KEY_AND_VALUES))
+_FIELD_REQUIREMENT: Final = fields(("", _field_operator), ("key", _name_of_node, ""))
+
+label_selector: Final = fields(("matchLabels", label_map), ("matchExpressions", each(_LABEL_REQUIREMENT)))
+node_selector_term: Final = fields(
+    ("matchExpressions", each(_NODE_REQUIREMENT)), ("matchFields", each(_FIELD_REQUIREMENT))
+)
+_EACH_TERM: Final = each(node_selector_term)
+node_selector: Final = fields(("nodeSelectorTerms", _terms, ()))

@@ -2,109 +2,82 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
-from msgspec import field
-
-from pilotage.sandbox.rules.validation.kind_rules import KindRules, ObjectUpdate
-from pilotage.sandbox.rules.validation.metadata import AnyObject
-from pilotage.sandbox.rules.validation.names import label_problem, labels_errors, port_name_problem, port_problem
-from pilotage.sandbox.rules.validation.problems import Errors, duplicate, invalid, one_of, required
-from pilotage.sandbox.rules.validation.shapes import Int32, IntOrString, Labels, Shape
-
-_TYPES: Final = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
-_PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
+from pilotage.sandbox.rules.json_fields import Json, nested
+from pilotage.sandbox.rules.validation.field_rules import KindRules, fields, one_of, optional
+from pilotage.sandbox.rules.validation.names import label, label_map, port, port_name_problem
+from pilotage.sandbox.rules.validation.problems import Errors, duplicate, invalid, required
 
 
-class ServicePort(Shape):
-    name: str | None = None
-    port: Int32 | None = None
-    protocol: str | None = None
-    target_port: IntOrString | None = None
-    node_port: Int32 | None = None
+def _external_name(spec: Json, path: str) -> Errors:
+    is_missing = spec.get("type") == "ExternalName" and not spec.get("externalName")
+    return [required(f"{path}.externalName")] if is_missing else []
 
 
-class ServiceSpec(Shape):
-    type: str | None = None
-    selector: Labels | None = None
-    ports: list[ServicePort] | None = None
-    cluster_ip: str | None = field(default=None, name="clusterIP")
-    external_name: str | None = None
-    session_affinity: str | None = None
+def _ports(spec: Json, path: str) -> Errors:
+    path = f"{path}.ports"
+    if spec.get("ports"):
+        return _ports_errors(spec["ports"], path)
+    needs_none = spec.get("type") == "ExternalName" or spec.get("clusterIP") == "None"
+    return [] if needs_none else [required(path)]
 
 
-class Service(AnyObject):
-    spec: ServiceSpec | None = None
-
-
-def _state_errors(service: Service) -> Errors:
-    spec = service.spec
-    if spec is None:
-        return [required("spec")]
-    errors = one_of("spec.type", spec.type, _TYPES)
-    errors += one_of("spec.sessionAffinity", spec.session_affinity, ("ClientIP", "None"))
-    if spec.selector:
-        errors += labels_errors("spec.selector", spec.selector)
-    if spec.type == "ExternalName" and not spec.external_name:
-        errors.append(required("spec.externalName"))
-    if not spec.ports:
-        if spec.type != "ExternalName" and spec.cluster_ip != "None":
-            errors.append(required("spec.ports"))
-        return errors
-    return errors + _ports_errors(spec.ports)
-
-
-def _ports_errors(ports: list[ServicePort]) -> Errors:
+def _ports_errors(ports: Sequence[Json], path: str) -> Errors:
     errors: Errors = []
     names: set[str] = set()
-    numbers: set[tuple[int | None, str | None]] = set()
-    for index, port in enumerate(ports):
-        place = f"spec.ports[{index}]"
-        errors += _port_name_errors(port, place, names, alone=len(ports) == 1)
-        errors += _port_number_errors(port, place)
-        errors += one_of(f"{place}.protocol", port.protocol, _PROTOCOLS)
-        pair = (port.port, port.protocol)
+    numbers = set()
+    for index, one in enumerate(ports):
+        place = f"{path}[{index}]"
+        errors += _name_errors(one.get("name"), f"{place}.name", names, alone=len(ports) == 1)
+        errors += _PORT(one, place)
+        pair = (one.get("port"), one.get("protocol"))
         if pair in numbers:
-            errors.append(duplicate(place, f"{port.port}/{port.protocol}"))
+            errors.append(duplicate(place, f"{pair[0]}/{pair[1]}"))
         numbers.add(pair)
     return errors
 
 
-def _port_name_errors(port: ServicePort, path: str, seen: set[str], *, alone: bool) -> Errors:
-    if not port.name:
-        return [] if alone else [required(f"{path}.name")]
-    errors: Errors = []
-    if problem := label_problem(port.name):
-        errors.append(invalid(f"{path}.name", port.name, problem))
-    if port.name in seen:
-        errors.append(duplicate(f"{path}.name", port.name))
-    seen.add(port.name)
+def _name_errors(name: str | None, path: str, seen: set[str], *, alone: bool) -> Errors:
+    if not name:
+        return [] if alone else [required(path)]
+    errors = label(name, path)
+    if name in seen:
+        errors.append(duplicate(path, name))
+    seen.add(name)
     return errors
 
 
-def _port_number_errors(port: ServicePort, path: str) -> Errors:
-    errors: Errors = []
-    if problem := port_problem(port.port or 0):
-        errors.append(invalid(f"{path}.port", port.port or 0, problem))
-    if isinstance(port.target_port, int):
-        problem = port_problem(port.target_port)
-    else:
-        problem = port_name_problem(port.target_port) if port.target_port else ""
-    if problem:
-        errors.append(invalid(f"{path}.targetPort", port.target_port, problem))
-    if port.node_port and (problem := port_problem(port.node_port)):
-        errors.append(invalid(f"{path}.nodePort", port.node_port, problem))
-    return errors
+def _target_port(target: int | str, path: str) -> Errors:
+    if isinstance(target, int):
+        return port(target, path)
+    problem = port_name_problem(target) if target else ""
+    return [invalid(path, target, problem)] if problem else []
 
 
-def _update_errors(change: ObjectUpdate) -> Errors:
-    before, now = change.before.spec, change.after.spec
-    if before is None or now is None or "ExternalName" in (before.type, now.type):
+def _address_is_set_once(old: Json, new: Json) -> Errors:
+    before, now = nested(old, "spec", "clusterIP"), nested(new, "spec", "clusterIP")
+    is_external = "ExternalName" in (nested(old, "spec", "type"), nested(new, "spec", "type"))
+    if not before or before == now or is_external or new.get("spec") is None:
         return []
-    if before.cluster_ip and before.cluster_ip != now.cluster_ip:
-        return [invalid("spec.clusterIPs[0]", now.cluster_ip or "", "may not change once set")]
-    return []
+    return [invalid("spec.clusterIPs[0]", now or "", "may not change once set")]
 
 
-SERVICE_RULES: Final[Mapping[str, KindRules]] = {"Service": KindRules(Service, _state_errors, update=_update_errors)}
+_PORT: Final = fields(
+    ("port", port, 0),
+    ("targetPort", _target_port),
+    ("nodePort", optional(port)),
+    ("protocol", one_of("SCTP", "TCP", "UDP")),
+)
+_SPEC: Final = fields(
+    ("type", one_of("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")),
+    ("sessionAffinity", one_of("ClientIP", "None")),
+    ("selector", label_map),
+    ("", _external_name),
+    ("", _ports),
+)
+
+SERVICE_RULES: Final[Mapping[str, KindRules]] = {
+    "Service": KindRules(fields(("spec!", _SPEC)), update=_address_is_set_once)
+}
