@@ -20,3 +20,11 @@ def test_the_examples_run_one_after_another() -> None:
 def test_the_first_question_takes_ten_lines() -> None:
     lines = [line for line in EXAMPLES[0].splitlines() if line and not line.startswith("assert")]
     assert len(lines) <= 10
+
+
+def test_the_cluster_outside_of_pytest_does_what_its_page_says() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "testing.md").read_text()
+    [example] = [
+        text for text in re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL) if "import SandboxCluster" in text
+    ]
+    exec(compile(example, "docs/testing.md", "exec"), {})

@@ -40,7 +40,7 @@ def _field(name: str) -> dict[str, object]:
     return {"key": "metadata.name", "operator": "In", "values": [name]}
 
 
-def test_a_framework_that_nobody_needs_any_more_is_freed_with_its_cluster() -> None:
+def test_a_framework_that_no_one_needs_any_more_is_freed_with_its_cluster() -> None:
     """Programs ask many frameworks, one after the other; the pod's spec outlives them."""
     asked = pod("p").requests(cpu=1).build()
     framework = Framework(node("a").cpu(4).build(), pod("running").node("a").requests(cpu=1).build())

@@ -150,6 +150,6 @@ async def test_both_classes_load_the_plugin_files_of_the_configuration(tmp_path:
             serving.cancel()
 
 
-def test_a_cluster_that_cannot_be_found_is_told_at_once(tmp_path: Path) -> None:
+def test_a_cluster_that_cannot_be_found_is_reported_at_once(tmp_path: Path) -> None:
     with pytest.raises(KubeconfigError):
         Scheduler(kubeconfig=str(tmp_path / "none"))

@@ -10,13 +10,14 @@ from pilotage.simulate.scenario_run import AnyScenario, load_any, run_scenario
 
 DATA = Path(__file__).parents[1] / "data" / "kueue"
 SCENARIOS = load_any(DATA / "scenarios.yaml")
+DECISIONS = load_any(DATA / "decisions.yaml")
 OWN = load_any(DATA / "behaviour.yaml")
 
 
-@pytest.mark.parametrize("scenario", [*SCENARIOS, *OWN], ids=lambda scenario: scenario.id)
+@pytest.mark.parametrize("scenario", [*SCENARIOS, *DECISIONS, *OWN], ids=lambda scenario: scenario.id)
 def test_queueing(scenario: AnyScenario) -> None:
     assert run_scenario(scenario).difference == ""
 
 
 def test_nothing_was_left_out() -> None:
-    assert len(SCENARIOS) == 85
+    assert (len(SCENARIOS), len(DECISIONS)) == (85, 83)

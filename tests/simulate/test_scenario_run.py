@@ -70,7 +70,7 @@ async def test_every_expectation_can_fail(tmp_path: Path, expected: dict[str, An
     assert outcome.difference == f"step 2 (at 0 s): {difference}"
 
 
-async def test_only_the_first_difference_is_told(tmp_path: Path) -> None:
+async def test_only_the_first_difference_is_reported(tmp_path: Path) -> None:
     scenario = loaded(tmp_path, *SETTING, {"expect": {"at": 0}}, {"expect": {"at": 5}}, {"expect": {"at": 6}})
     assert (await play(scenario)).difference == "step 3 (at 0 s): at: expected 5, is 0"
 

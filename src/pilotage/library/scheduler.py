@@ -83,7 +83,7 @@ class Scheduler:
         self._client = KubeClient(self._transport())
         elector = self._elector()
         writer = None if elector is None else self._writer(elector)
-        # Only a leader asks extenders: what they are told they may act upon.
+        # Only a leader asks extenders: they may act upon what they hear.
         connect = partial(HttpExtender, fence=None if elector is None else fence(lambda: elector.is_leading))
         process = SchedulerProcess(self._client, self._clock, self._rng, self._options, writer, self._metrics, connect)
         delays_cache = self._configuration.scheduler.delay_cache_until_active
@@ -114,7 +114,7 @@ class Scheduler:
                         following.cancel()
 
     def stop(self) -> None:
-        """Come to an orderly end: pods that have a node are bound, what is to be told is written, plugins close, the
+        """Come to an orderly end: pods that have a node are bound, statuses and Events are written, plugins close, the
         lease is given back; `serve` or `run` returns then."""
         self._service.stop()
 
@@ -193,9 +193,9 @@ class Scheduler:
     async def _check_server(self) -> None:
         elector = self._service.elector
         lease = None if elector is None else elector.election.lease
-        server = await check_server(self._client, self._clock, self._options, lease, self._tell_waiting)
+        server = await check_server(self._client, self._clock, self._options, lease, self._log_waiting)
         log.info("scheduling: server=%s", server.git_version)
 
     @staticmethod
-    def _tell_waiting(problem: str, pause: float) -> None:
+    def _log_waiting(problem: str, pause: float) -> None:
         log.warning("waiting for the API server: %s; trying again in %g s", problem, pause)

@@ -23,7 +23,7 @@ from pilotage.simulate.stage import Stage
 _STEP_SECONDS: Final = 0.1
 _MOST_STEPS: Final = 600
 _SECONDS_AFTER_APPLY: Final = 2.5
-"""Backoff of a pod that was refused once is over by then."""
+"""Backoff of a pod that was rejected once is over by then."""
 
 
 @dataclass(frozen=True, slots=True)

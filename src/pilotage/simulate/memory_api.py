@@ -1,4 +1,4 @@
-"""An API server in memory for scenarios: objects as they are written, told to the scheduler at once.
+"""An API server in memory for scenarios: objects as they are written, sent to the scheduler at once.
 
 It has no admission and no validation, because a scenario may ask for changes that a real server would reject (a pod
 that shrinks while it waits). It enforces what scheduling depends on: the rules of binding, UIDs and resource versions,
@@ -81,7 +81,7 @@ class MemoryApi:
 
     def remove(self, key: Key) -> None:
         """The object is gone at once, whatever its grace period."""
-        self._tell("DELETED", self._stamped(self._known(key)))
+        self._send("DELETED", self._stamped(self._known(key)))
         self._gone[key] = self._objects.pop(key)
 
     def terminate(self, key: Key) -> None:
@@ -131,7 +131,7 @@ class MemoryApi:
             raise ApiStatusError(409, "Conflict", f"{kind.kind} {name} was changed meanwhile")
         wanted["metadata"] = {**known["metadata"], **wanted["metadata"]}
         self._save("MODIFIED", {**known, "status": wanted.get("status")} if subresource == "status" else wanted)
-        return msgspec.json.encode(self._objects[key])
+        return msgspec.json.encode(self._known(key))
 
     async def patch(
         self, kind: KindInfo, namespace: str, name: str, body: bytes, *, content_type: str = "", subresource: str = ""
@@ -144,7 +144,7 @@ class MemoryApi:
         if "strategic" in content_type:
             patch = _with_whole_lists(known, patch)
         self.merge(key, patch)
-        return msgspec.json.encode(self._objects[key])
+        return msgspec.json.encode(self._known(key))
 
     async def delete(self, kind: KindInfo, namespace: str, name: str, options: bytes | None = None) -> bytes:
         if kind.kind == "Pod":
@@ -186,7 +186,7 @@ class MemoryApi:
 
     def _save(self, change: str, obj: Json) -> None:
         stamped = self._objects[key_of(obj)] = self._stamped(obj)
-        self._tell(change, stamped)
+        self._send(change, stamped)
 
     def _stamped(self, obj: Json) -> Json:
         self._version += 1
@@ -195,7 +195,7 @@ class MemoryApi:
     def _key(self, kind: KindInfo, namespace: str, name: str) -> Key:
         return self._kinds.get(kind.kind, kind.kind), namespace if kind.namespaced else "", name
 
-    def _tell(self, change: str, obj: Json) -> None:
+    def _send(self, change: str, obj: Json) -> None:
         if self._intake is None:
             return
         for kind in self._cluster.kinds.of_manifest(obj):

@@ -169,7 +169,7 @@ def _patch(item: Json) -> Named:
 def _named(item: Json) -> Named:
     kinds = [kind for kind in item if kind in SHORTS]
     if len(kinds) != 1:
-        raise _Wrong(f"cannot tell which object is meant by {item}")
+        raise _Wrong(f"cannot find out which object is meant by {item}")
     return Named(kinds[0], item[kinds[0]], item.get("namespace", NAMESPACE), {})
 
 

@@ -1,4 +1,4 @@
-"""Where queueing scenarios are played: the engine, an API in memory, and jobs that do what they are told.
+"""The stage of queueing scenarios: the engine, an API in memory, and jobs that follow their workloads.
 
 A bare workload has an implied job: it starts when admitted, says that it is ready when the scenario says so, and its
 pods are gone as soon as it is evicted, or (`eviction: manual`) when the scenario says so.
@@ -16,6 +16,7 @@ from pilotage.clock import rfc3339
 from pilotage.jobs.configuration.kinds import QueueingConfiguration
 from pilotage.jobs.effects import Counted, Deactivate, Event, Labels, StatusChanged
 from pilotage.jobs.engine import JobQueueing, QueueingObject
+from pilotage.jobs.room_on_nodes import NodeRoom
 from pilotage.model.kueue import (
     AdmissionCheckState,
     ReclaimablePod,
@@ -39,11 +40,13 @@ class NeverSettles(Exception):
 
 
 class QueueingStage:
-    def __init__(self, configuration: QueueingConfiguration) -> None:
+    def __init__(self, configuration: QueueingConfiguration, room: NodeRoom | None = None) -> None:
+        """`room`: on the nodes of a cluster; without it nothing is known of nodes."""
         self.configuration = configuration
+        self._room = room
         self.clock = VirtualClock()
         self._start = self.clock.time()
-        self.engine = JobQueueing(self.clock, seeded(0), configuration)
+        self.engine = JobQueueing(self.clock, seeded(0), configuration, room)
         self.workloads: dict[str, Workload] = {}
         """The API, by key."""
         self.jobs: dict[str, QueuedJob] = {}
@@ -192,6 +195,9 @@ class QueueingStage:
         """Cycles and controllers, until nothing changes."""
         for _ in range(_TURNS_WITHOUT_END):
             has_more = self.engine.cycle()
+            if self._room is not None and self._room.take_changes()[0]:
+                self.engine.nodes_changed()
+                has_more = True
             if not self._perform() and not has_more:
                 return
         raise NeverSettles("the queues change for ever although no time passes")

@@ -213,7 +213,7 @@ def _key(item: Json) -> tuple[Key, str]:
         return (item["kind"], item.get("namespace", ""), item["name"]), item["kind"]
     shorts = [name for name in item if name in SHORTHANDS]
     if len(shorts) != 1:
-        raise _Wrong(f"cannot tell which object is meant by {item}")
+        raise _Wrong(f"cannot find out which object is meant by {item}")
     entry = SHORTHANDS[shorts[0]]
     return (entry.kind, NAMESPACE if entry.is_namespaced else "", item[shorts[0]]), shorts[0]
 

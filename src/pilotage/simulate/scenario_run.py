@@ -10,6 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from msgspec import structs
+
 from pilotage.assembly import SchedulerOptions, options_from_configuration, watched_kinds
 from pilotage.clock import Clock
 from pilotage.config.feature_gates import FeatureGateError, FeatureGates
@@ -59,7 +61,7 @@ def _options(scenario: Scenario) -> SchedulerOptions:
         configuration, [*scenario.plugins, *scenario.loaded], FeatureGates(scenario.gates)
     )
     # Scenarios say what kube-scheduler does: it leaves the status of gated pods alone.
-    options = replace(options, backoff=replace(options.backoff, **backoff), reports_gated_pods=False)
+    options = replace(options, backoff=structs.replace(options.backoff, **backoff), reports_gated_pods=False)
     # In virtual time nothing may depend on how fast the machine is.
     options = replace(options, cycle_budget_seconds=math.inf)
     watched_kinds(options)  # what plugins want kept must be watched

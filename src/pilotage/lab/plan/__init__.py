@@ -1,0 +1,1 @@
+"""Capacity: what still fits, how many nodes are needed, which nodes can go."""

@@ -1,0 +1,1 @@
+"""Traces of clusters: the format, and what makes and changes them."""

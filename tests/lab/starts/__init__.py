@@ -1,0 +1,1 @@
+"""When will it start?"""
