@@ -186,7 +186,7 @@ def test_longest_idle_connection_goes_first_and_busy_ones_stay() -> None:
     assert len(visitors) == 3
 
 
-def test_nobody_is_let_in_while_all_are_being_answered() -> None:
+def test_no_one_is_let_in_while_all_are_being_answered() -> None:
     closed, refused = [], Counter("reason")
     visitors = Visitors(ServerLimits(connections=2, per_address=1), refused)
     for address in ("a", "b"):
@@ -264,7 +264,7 @@ async def test_visitor_who_was_refused_too_often_is_not_asked_about_for_a_while(
     assert await status("1.1.1.1", "p") == 200
 
 
-async def test_tenant_who_is_refused_through_the_api_server_shuts_out_nobody_else() -> None:
+async def test_tenant_who_is_refused_through_the_api_server_shuts_out_no_one_else() -> None:
     """All users of an aggregated API come from one address, with one certificate."""
     visit, everybody = Visit(), ClientCertificates(ServerTls(TlsOptions()))
     authority = trustme.CA()

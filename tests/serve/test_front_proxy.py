@@ -58,7 +58,7 @@ async def test_cluster_that_publishes_nothing_is_no_mistake() -> None:
     ("status", "body"),
     [(403, {}), (200, b"<html>"), (200, {"data": {**PUBLISHED, "requestheader-allowed-names": "front-proxy-client"}})],
 )
-async def test_what_cannot_be_read_is_told(status: int, body: object) -> None:
+async def test_what_cannot_be_read_is_reported(status: int, body: object) -> None:
     with pytest.raises(LookupFailed):
         await looked_up(status, body)
 

@@ -56,7 +56,7 @@ def test_unknown_check_is_not_found() -> None:
     assert health(PageRequest("/readyz/nonsense")).status == 404
 
 
-def test_every_check_that_is_made_is_told() -> None:
+def test_every_check_that_is_made_is_reported() -> None:
     health, results = page(PING, UNSYNCED)
     health(PageRequest("/readyz"))
     assert results == [("readyz", "ping", True), ("readyz", "sched-handler-sync", False)]

@@ -138,7 +138,26 @@ async def test_queue_cache_and_reasons() -> None:
         service.replica.process.scheduler.cluster.check()
 
 
-async def test_resources_of_pods_are_told_by_the_leader_only() -> None:
+async def test_reasons_of_a_pod_group() -> None:
+    async with served() as service:
+        policy = {"schedulingPolicy": {"gang": {"minCount": 2}}}
+        service.cluster.cluster.api.create(
+            "podgroups.scheduling.k8s.io", "default", {"metadata": {"name": "g"}, "spec": policy}
+        )
+        await service.cluster.clock.advance(1.0)
+        for name in ("podgroup/g", "pg/g"):
+            report = service.json("/debug/explain", pod=name)
+            assert report["state"] == "NoPods" and report["podGroup"] == "default/g"
+        spec = {"containers": [{"name": "c", "image": "i"}], "schedulingGroup": {"podGroupName": "g"}}
+        service.cluster.cluster.api.create("pods", "default", {"metadata": {"name": "one"}, "spec": spec})
+        await service.cluster.clock.advance(1.0)
+        report = service.json("/debug/explain", pod="podgroup/g")
+        assert report["state"] == "Gated" and report["queue"]["place"] == "gated"
+        assert service.json("/debug/explain", pod="one")["podGroup"]["podGroup"] == "default/g"
+        assert service.get("/debug/explain", pod="podgroup/none").status == 404
+
+
+async def test_resources_of_pods_are_reported_by_the_leader_only() -> None:
     async with served() as service:
         standby, _ = await service.cluster.start("two")
         await service.cluster.create_pods("p", cpu="1500m", limits={"cpu": "2"})

@@ -84,13 +84,13 @@ async def test_place_that_was_made_by_a_scheduler_that_died_is_still_kept() -> N
     """It had evicted others for the pod and was killed: another pod must not take the room."""
     async with world(nodes=1) as cluster:
         cluster.api.create("priorityclasses.scheduling.k8s.io", "", {"metadata": {"name": "high"}, "value": 1000})
-        cluster.pod("promised", cpu="3", priorityClassName="high")
-        cluster.set_status("promised", nominatedNodeName="node-00001")
+        cluster.pod("nominated", cpu="3", priorityClassName="high")
+        cluster.set_status("nominated", nominatedNodeName="node-00001")
         cluster.pod("held", cpu="3", schedulingGates=[{"name": "x"}], priorityClassName="high")
         cluster.pod("greedy", cpu="3")
         async with cluster.scheduler():
             await cluster.clock.advance(5.0)
-            assert (cluster.node_of("promised"), cluster.node_of("greedy")) == ("node-00001", "")
+            assert (cluster.node_of("nominated"), cluster.node_of("greedy")) == ("node-00001", "")
 
 
 async def test_claims_that_were_reserved_for_an_unbound_pod_are_used() -> None:
@@ -148,7 +148,7 @@ async def test_killed_in_the_middle_of_many_bindings_the_next_one_binds_the_rest
         assert all(cluster.node_of(f"p{number}") for number in range(90))
 
 
-async def test_what_does_not_decode_is_skipped_and_told_once_and_the_rest_goes_on(
+async def test_what_does_not_decode_is_skipped_and_reported_once_and_the_rest_goes_on(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async with world() as cluster:

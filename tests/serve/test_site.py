@@ -66,7 +66,7 @@ class Visit:
         return (await self.site.answer(PageRequest(path, method, headers=headers), certificate)).status
 
 
-async def test_health_is_open_and_asks_nobody() -> None:
+async def test_health_is_open_and_asks_no_one() -> None:
     visit = Visit()
     assert await visit.status("/readyz") == 200
     assert visit.reviewer.asked == []
@@ -124,7 +124,7 @@ async def test_answers_are_remembered_for_a_while() -> None:
     assert len(visit.reviewer.asked) == 7
 
 
-async def test_nobody_is_let_in_while_the_api_server_cannot_be_asked() -> None:
+async def test_no_one_is_let_in_while_the_api_server_cannot_be_asked() -> None:
     visit = Visit()
     visit.reviewer.is_down = True
     assert await visit.status("/metrics", "p") == 401

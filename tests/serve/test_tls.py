@@ -113,7 +113,7 @@ def test_half_renewed_pair_leaves_the_old_one_in_use(tmp_path: Path) -> None:
     assert not tls.refresh()
 
 
-async def test_client_certificate_tells_who_asks() -> None:
+async def test_client_certificate_says_who_asks() -> None:
     clients = trustme.CA()
     tls = ServerTls(TlsOptions())
     site, everybody = guarded(tls)
@@ -149,7 +149,7 @@ class Proxied:
         self.everybody.certificates.trust_proxy(FrontProxy(self.proxies.cert_pem.bytes(), allowed_names=("proxy",)))
 
     async def visit(self, authority: trustme.CA | None, name: str, *headers: tuple[str, str]) -> User | int:
-        """Who the visitor was taken for, or the refusal."""
+        """Who the visitor was taken for, or the rejection."""
         context = unchecking()
         if authority is not None:
             authority.issue_cert(common_name=name, organization_name="org").configure_cert(context)
@@ -170,7 +170,7 @@ async def test_front_proxy_says_who_asks() -> None:
     assert user == User("alice", ("a,b", "staff", "system:authenticated"), "7", {"example.com/scopes": ("x", "y")})
 
 
-async def test_headers_of_anybody_else_mean_nothing() -> None:
+async def test_headers_of_anyone_else_mean_nothing() -> None:
     world = Proxied()
     ordinary = await world.visit(world.users, "bob", *ALICE)
     assert isinstance(ordinary, User) and (ordinary.name, ordinary.groups) == ("bob", ("org", "system:authenticated"))
@@ -180,7 +180,7 @@ async def test_headers_of_anybody_else_mean_nothing() -> None:
     assert isinstance(nobody, User) and nobody.name == "system:anonymous"
 
 
-async def test_certificate_of_a_proxy_is_nobodys_identity() -> None:
+async def test_certificate_of_a_proxy_is_no_ones_identity() -> None:
     world = Proxied()
     assert await world.visit(world.proxies, "system:admin") == 401
     assert await world.visit(world.proxies, "not-allowed", *ALICE) == 401
@@ -207,7 +207,7 @@ async def test_older_tls_is_refused() -> None:
         (TlsOptions(cipher_suites=["ROT13"]), "unknown cipher suite ROT13"),
     ],
 )
-def test_what_cannot_be_used_is_told(options: TlsOptions, problem: str) -> None:
+def test_what_cannot_be_used_is_reported(options: TlsOptions, problem: str) -> None:
     with pytest.raises(CertificateError, match=problem):
         ServerTls(options)
 
@@ -221,7 +221,7 @@ async def test_plain_http_is_for_this_machine_and_asks_nothing() -> None:
         assert (found.status, await found.text()) == (200, "ok")
 
 
-async def test_port_in_use_is_told() -> None:
+async def test_port_in_use_is_reported() -> None:
     async with loopback_http(SITE, 0, DOORS) as port:
         with pytest.raises(CannotListen, match=f"port {port} on 127.0.0.1 is in use"):
             async with loopback_http(SITE, port, DOORS):

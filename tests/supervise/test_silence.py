@@ -16,7 +16,7 @@ def test_silence_is_counted_from_the_last_sign_of_life() -> None:
     assert silence.look(2.0, 111.5) == 0.5
 
 
-def test_whoever_has_not_begun_is_not_silent() -> None:
+def test_who_has_not_begun_is_not_silent() -> None:
     assert looks(Silence(), None, 0.0, 100.0) == 0.0
 
 

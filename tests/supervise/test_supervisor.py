@@ -138,7 +138,7 @@ async def test_scheduler_leads_as_long_as_its_supervisor_renews() -> None:
         assert not made.lease.is_leading and (await made.world.spec())["holderIdentity"] == ""
 
 
-async def test_lost_lease_closes_the_fence_and_whoever_does_not_stop_is_killed_before_it_is_anybody_elses() -> None:
+async def test_lost_lease_closes_the_fence_and_who_does_not_stop_is_killed_before_it_is_anyone_elses() -> None:
     async with pair() as (made, running, tasks):
         tasks.create_task(made.lease.acquire())
         await passing(made, 3.0)

@@ -33,10 +33,10 @@ class CannotDecide(Exception):
 
 class Authorizer(Protocol):
     def is_open(self, path: str) -> bool:
-        """May everybody see this path?"""
+        """Whether everyone may see this path."""
 
     async def is_allowed(self, user: User, access: Access) -> bool:
-        """May this user? CannotDecide if nobody knows."""
+        """Whether this user may; CannotDecide if that cannot be found out."""
 
 
 class DelegatedAuthorizer:

@@ -1,7 +1,7 @@
 """Who shows a client certificate: a user, or a front proxy that speaks for one.
 
-TLS lets in whatever one of the authorities has signed, and does not tell which one it was. The two must not be mixed
-up: a user's certificate gives no right to speak for others, and a proxy's is nobody's identity. So as soon as there is
+TLS lets in whatever one of the authorities has signed, and does not say which one it was. The two must not be mixed
+up: a user's certificate gives no right to speak for others, and a proxy's is no user's identity. So as soon as there is
 a proxy to be trusted, a certificate counts for that authority only which has itself signed it.
 """
 

@@ -17,15 +17,15 @@ from pilotage.clock import Clock
 from pilotage.cluster.state import Cluster
 from pilotage.cycle.placement import ProfileEngine
 from pilotage.cycle.report import scheduler_report, selection_of
-from pilotage.cycle.scheduler import Scheduler
+from pilotage.cycle.scheduling_loop import SchedulingLoop
 from pilotage.explain.engine import thinking_engines
-from pilotage.explain.explainer import UnknownNode, explain
-from pilotage.explain.queue_place import with_queue
-from pilotage.explain.subject import UnknownSubject, find_siblings, find_subject
+from pilotage.explain.explainer import UnknownNode
+from pilotage.explain.inquiry import Inquiry, Witnesses, answered
+from pilotage.explain.subject import UnknownSubject
 from pilotage.observe.verbosity import level_of
 from pilotage.queue.report import Selection
 from pilotage.queue.timeline import timeline
-from pilotage.serve.page import Page, PageAnswer, PageRequest, json_answer, refusal, text_answer
+from pilotage.serve.page import Page, PageAnswer, PageRequest, error_answer, json_answer, text_answer
 
 _DEFAULT_LIMIT: Final = 500
 _WHOLE_QUEUE: Final = 1_000_000
@@ -35,7 +35,7 @@ _TOO_COSTLY: Final = (
 _RESOURCES: Final = ("cpu", "memory", "ephemeral-storage")
 
 
-def queue_page(scheduler: Scheduler) -> Page:
+def queue_page(scheduler: SchedulingLoop) -> Page:
     """The queue and the API calls on their way; `selection_of` has the parameters."""
 
     def answer(request: PageRequest) -> PageAnswer:
@@ -44,7 +44,7 @@ def queue_page(scheduler: Scheduler) -> Page:
     return answer
 
 
-def cache_page(scheduler: Scheduler) -> Page:
+def cache_page(scheduler: SchedulingLoop) -> Page:
     """What is believed about the cluster; `?limit=N` nodes."""
 
     def answer(request: PageRequest) -> PageAnswer:
@@ -53,31 +53,30 @@ def cache_page(scheduler: Scheduler) -> Page:
     return answer
 
 
-def explain_page(scheduler: Scheduler, clock: Clock, options: SchedulerOptions) -> Page:
+def explain_page(scheduler: SchedulingLoop, clock: Clock, options: SchedulerOptions) -> Page:
     """`?pod=NAME&namespace=NS&node=N`: the report of `pilotage explain -o json`, from the scheduler itself."""
     engines: dict[str, ProfileEngine] = {}
 
     def answer(request: PageRequest) -> PageAnswer:
         subject, namespace = request.first("pod"), request.first("namespace", "default")
         if not subject:
-            return refusal(400, "BadRequest", "say which pod: ?pod=NAME&namespace=NAMESPACE")
+            return error_answer(
+                400,
+                "BadRequest",
+                "say which pod: ?pod=NAME&namespace=NAMESPACE, or pod=podgroup/NAME",
+            )
         if not engines:
             engines.update(thinking_engines(scheduler.cluster, clock, options))
+        queue = scheduler_report(scheduler, Selection(_WHOLE_QUEUE))
+        has_own_policy = options.feature_gates["PodGroupPreemptionPolicy"]
+        witnesses = Witnesses(engines, queue, has_own_policy=has_own_policy, may_add_nodes=False)
+        inquiry = Inquiry(subject, namespace, request.first("node"))
         try:
-            pod = find_subject(scheduler.cluster, subject, namespace)
-        except UnknownSubject as error:
-            return refusal(404, "NotFound", str(error))
-        engine = engines.get(pod.spec.scheduler_name)
-        if engine is None:
-            return refusal(404, "NotFound", f'"{pod.spec.scheduler_name}" is no profile of this scheduler')
-        try:
-            report = explain(engine, pod, request.first("node") or None, Budget(options.cycle_budget_seconds))
-        except UnknownNode as error:
-            return refusal(404, "NotFound", str(error))
+            return json_answer(answered(inquiry, scheduler.cluster, witnesses, Budget(options.cycle_budget_seconds)))
+        except (UnknownSubject, UnknownNode) as error:
+            return error_answer(404, "NotFound", str(error))
         except BudgetExceeded:
-            return refusal(503, "ServiceUnavailable", _TOO_COSTLY)
-        siblings = find_siblings(scheduler.cluster, subject, pod)
-        return json_answer(with_queue(report, scheduler_report(scheduler, Selection(_WHOLE_QUEUE)), pod, *siblings))
+            return error_answer(503, "ServiceUnavailable", _TOO_COSTLY)
 
     return answer
 
@@ -88,7 +87,7 @@ def verbosity_page() -> Page:
     def answer(request: PageRequest) -> PageAnswer:
         text = request.body.decode("ascii", "replace").strip()
         if request.method != "PUT" or not text.isdigit():
-            return refusal(400, "BadRequest", "PUT the verbosity as a number, such as 4")
+            return error_answer(400, "BadRequest", "PUT the verbosity as a number, such as 4")
         logging.getLogger().setLevel(level_of(int(text)))
         return text_answer(f"successfully set klog.logging.verbosity to {text}")
 
@@ -126,13 +125,13 @@ def cluster_picture(cluster: Cluster, limit: int) -> dict[str, Any]:
     }
 
 
-def timeline_page(scheduler: Scheduler) -> Page:
+def timeline_page(scheduler: SchedulingLoop) -> Page:
     """`?pod=NAMESPACE/NAME`; null if nothing is remembered of it."""
 
     def answer(request: PageRequest) -> PageAnswer:
         key = request.first("pod")
         if not key:
-            return refusal(400, "BadRequest", "say which pod: ?pod=NAMESPACE/NAME")
+            return error_answer(400, "BadRequest", "say which pod: ?pod=NAMESPACE/NAME")
         return json_answer(timeline(scheduler.queue, key))
 
     return answer

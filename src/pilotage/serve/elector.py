@@ -1,4 +1,4 @@
-"""What a service asks of whoever stands for election for it: `LeaderElector` itself, or a process that runs one."""
+"""What a service asks of its elector: `LeaderElector` itself, or a process that runs one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pilotage.kube.election import ElectionTiming, LeaseName
 
 
 class ElectionFacts(Protocol):
-    """What is told of an election."""
+    """What pages and metrics show of an election."""
 
     @property
     def lease(self) -> LeaseName: ...

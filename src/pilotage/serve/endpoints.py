@@ -1,4 +1,4 @@
-"""The site on its ports, as the options say: HTTPS for everybody whom the API server lets in, HTTP for this machine."""
+"""The site on its ports, as the options say: HTTPS for everyone whom the API server lets in, HTTP for this machine."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 It shows a client certificate of an authority that signs for nothing else, and says in headers who its visitor is. Which
 authority, which names and which headers, every cluster publishes in the ConfigMap
-kube-system/extension-apiserver-authentication. Headers of anybody else mean nothing.
+kube-system/extension-apiserver-authentication. Headers of other clients mean nothing.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from urllib.parse import unquote
 import msgspec
 from msgspec import Struct
 
-from pilotage.serve.identity import User, with_everybody
+from pilotage.serve.identity import User, with_all_authenticated
 
 Lines = Sequence[tuple[str, str]]
 
@@ -41,7 +41,7 @@ class FrontProxy(Struct, frozen=True):
         if not name:
             return None
         groups = tuple(value for header in self.group_headers for key, value in lines if key == header)
-        return with_everybody(User(name, groups, _first(lines, self.uid_headers), self._extra(lines)))
+        return with_all_authenticated(User(name, groups, _first(lines, self.uid_headers), self._extra(lines)))
 
     def _extra(self, lines: Lines) -> dict[str, tuple[str, ...]]:
         found: dict[str, tuple[str, ...]] = {}

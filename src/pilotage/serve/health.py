@@ -10,20 +10,20 @@ from msgspec import Struct
 
 from pilotage.clock import Clock
 from pilotage.serve.elector import ElectionFacts
-from pilotage.serve.page import PageAnswer, PageRequest, refusal, text_answer
+from pilotage.serve.page import PageAnswer, PageRequest, error_answer, text_answer
 
 log = logging.getLogger(__name__)
 
 
 class HealthCheck(Struct, frozen=True):
-    """`problem` says what is wrong, "" if nothing is. Its words go to the log; the network is told yes or no."""
+    """`problem` says what is wrong, "" if nothing is. Its words go to the log; the network gets yes or no."""
 
     name: str
     problem: Callable[[], str]
 
 
 OnResult = Callable[[str, str, bool], None]
-"""Told of every check that was made: page, check, whether it passes."""
+"""Called for every check that was made: page, check, whether it passes."""
 
 PING = HealthCheck("ping", lambda: "")
 SHUTDOWN: Final = "shutdown"
@@ -59,7 +59,7 @@ class HealthPage:
             if check.name == name:
                 problem = self._problem(check)
                 return text_answer(f"internal server error: {problem}", 500) if problem else text_answer("ok")
-        return refusal(404, "NotFound", f"{self.name} has no check {name!r}")
+        return error_answer(404, "NotFound", f"{self.name} has no check {name!r}")
 
     def _all(self, request: PageRequest) -> PageAnswer:
         excluded = list(request.query.get("exclude", ()))

@@ -1,4 +1,4 @@
-"""HTTP/1.1 for visitors whom nobody knows: everything that they decide about has a bound.
+"""HTTP/1.1 for unknown clients: everything that they decide about has a bound.
 
 How many there are (`visitors.py`), how long a handshake, a request and the pause between two may take, how large a
 request may be. One request at a time is read, answered and forgotten; what is sent before the answer is not read.
@@ -21,7 +21,7 @@ import httptools
 from pilotage.clock import Clock
 from pilotage.observe.instruments import Counter
 from pilotage.serve.identity import ClientCertificate
-from pilotage.serve.page import PageAnswer, PageRequest, refusal
+from pilotage.serve.page import PageAnswer, PageRequest, error_answer
 from pilotage.serve.visitors import ServerLimits, Visitor, Visitors
 
 log = logging.getLogger(__name__)
@@ -31,8 +31,10 @@ Context = Callable[[], ssl.SSLContext | None]
 """What a connection is accepted with: the certificate and the authorities of this moment; None for plain HTTP."""
 
 _READ_BYTES: Final = 16 << 10
-_HEAR_OUT_SECONDS: Final = 1.0
-_HEAR_OUT_READS: Final = 64
+_DRAIN_SECONDS: Final = 1.0
+_DRAIN_READS: Final = 64
+_REVIEWS: Final = b"/admission/queued"
+"""The webhook of `admission_pages`; API servers add a query to its path."""
 _MOST_QUERY_FIELDS: Final = 100
 _NO_SOCKET_PAUSE_SECONDS: Final = 0.5
 _LAST: Final = "Connection: close\r\n"
@@ -44,7 +46,7 @@ class _BadRequest(Exception):
 
     def __init__(self, status: int, reason: str, message: str) -> None:
         super().__init__(message)
-        self.answer = refusal(status, reason, message)
+        self.answer = error_answer(status, reason, message)
 
 
 class HttpServer:
@@ -87,7 +89,7 @@ class HttpServer:
         try:
             await self._converse(await _Conversation.begin(accepted, self._context(), self._limits), visitor)
         except (OSError, TimeoutError, EOFError) as error:
-            # They have left, or were too slow: there is nobody to tell.
+            # They have left, or were too slow: there is no one to answer.
             log.debug("a visitor is gone: address=%s error=%s", visitor.address, error)
         except Exception:
             log.exception("a visitor could not be answered: address=%s", visitor.address)
@@ -100,15 +102,15 @@ class HttpServer:
                 try:
                     request = await conversation.request(visitor.address)
                 except _BadRequest as refused:
-                    await conversation.say(refused.answer, "GET", keeps_alive=False)
-                    await conversation.hear_out()
+                    await conversation.send(refused.answer, "GET", keeps_alive=False)
+                    await conversation.drain_input()
                     return
                 # What a client has shown was verified with authorities that may be trusted no more.
                 if conversation.context is not self._context():
                     return
                 visitor.is_busy = True
                 answer = await self._answer(request, conversation.certificate)
-                await conversation.say(answer, request.method, keeps_alive=conversation.keeps_alive)
+                await conversation.send(answer, request.method, keeps_alive=conversation.keeps_alive)
                 self._visitors.waits(visitor)
                 if not conversation.keeps_alive:
                     return
@@ -180,21 +182,22 @@ class _Conversation:
         self.keeps_alive = message.keeps_alive
         return message.request(address)
 
-    async def say(self, answer: PageAnswer, method: str, *, keeps_alive: bool) -> None:
+    async def send(self, answer: PageAnswer, method: str, *, keeps_alive: bool) -> None:
         phrase = HTTPStatus(answer.status).phrase
+        more = "".join(f"{name}: {value}\r\n" for name, value in answer.headers)
         head = (
             f"HTTP/1.1 {answer.status} {phrase}\r\nContent-Type: {answer.content_type}\r\n"
-            f"Content-Length: {len(answer.body)}\r\n{_SAFE}{'' if keeps_alive else _LAST}\r\n"
+            f"Content-Length: {len(answer.body)}\r\n{_SAFE}{more}{'' if keeps_alive else _LAST}\r\n"
         )
         self._writer.write(head.encode("latin-1") + (b"" if method == "HEAD" else answer.body))
         async with asyncio.timeout(self._limits.idle_seconds):
             await self._writer.drain()
 
-    async def hear_out(self) -> None:
+    async def drain_input(self) -> None:
         """Read some of what is still coming: closing at once would take the answer away from under the visitor."""
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_HEAR_OUT_SECONDS):
-                for _ in range(_HEAR_OUT_READS):
+            async with asyncio.timeout(_DRAIN_SECONDS):
+                for _ in range(_DRAIN_READS):
                     if not await self._reader.read(_READ_BYTES):
                         return
 
@@ -204,24 +207,25 @@ class _Conversation:
 
 
 class _RequestMessage:
-    """A request while it arrives, told by the parser."""
+    """A request while it arrives, filled in by the parser."""
 
     def __init__(self, limits: ServerLimits) -> None:
         self._limits = limits
         self._parser = httptools.HttpRequestParser(self)
         self._head_bytes = 0
         """What has arrived while the head was not complete."""
-        self._told_bytes = 0
-        """What the parser has made of it: it tells a header when all of it is there."""
+        self._reported_bytes = 0
+        """What the parser has made of it: it reports a header when all of it is there."""
         self._url = b""
         self._lines: list[tuple[str, str]] = []
         self._body = bytearray()
+        self._most_body = limits.body_bytes
         self._is_head_complete = False
         self._method = ""
         self.is_complete = False
         self.keeps_alive = False
         self.wants_word = False
-        """Does the visitor wait to be told to send the body?"""
+        """Whether the visitor waits for `100 Continue` before it sends the body."""
 
     def feed(self, data: bytes) -> None:
         try:
@@ -230,12 +234,12 @@ class _RequestMessage:
             raise _BadRequest(400, "BadRequest", "this is no request in HTTP/1.1") from error
         if not self._is_head_complete:
             self._head_bytes += len(data)
-        if max(self._head_bytes, self._told_bytes) > self._limits.head_bytes:
+        if max(self._head_bytes, self._reported_bytes) > self._limits.head_bytes:
             raise _BadRequest(
                 431, "RequestHeaderFieldsTooLarge", f"more than {self._limits.head_bytes} bytes of headers"
             )
-        if len(self._body) > self._limits.body_bytes:
-            raise _BadRequest(413, "RequestEntityTooLarge", f"more than {self._limits.body_bytes} bytes")
+        if len(self._body) > self._most_body:
+            raise _BadRequest(413, "RequestEntityTooLarge", f"more than {self._most_body} bytes")
 
     def request(self, address: str) -> PageRequest:
         try:
@@ -247,26 +251,28 @@ class _RequestMessage:
         path = unquote((url.path or b"/").decode("latin-1"))
         return PageRequest(path, self._method, fields, dict(self._lines), bytes(self._body), self._lines, address)
 
-    # --- what the parser tells; what follows the request is not looked at ------------------------------------------
+    # --- called by the parser; what follows the request is not looked at ------------------------------------------
 
     def on_url(self, url: bytes) -> None:
         if not self.is_complete:
             self._url += url
-            self._told_bytes += len(url)
+            self._reported_bytes += len(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if not self.is_complete:
             self._lines.append((name.decode("latin-1").lower(), value.decode("latin-1")))
-            self._told_bytes += len(name) + len(value)
+            self._reported_bytes += len(name) + len(value)
 
     def on_headers_complete(self) -> None:
         if not self.is_complete:
             self._is_head_complete = True
+            if self._url == _REVIEWS or self._url.startswith(_REVIEWS + b"?"):
+                self._most_body = self._limits.review_bytes
             self._method = self._parser.get_method().decode("ascii")
             self.wants_word = dict(self._lines).get("expect", "").lower() == "100-continue"
 
     def on_body(self, body: bytes) -> None:
-        if not self.is_complete and len(self._body) <= self._limits.body_bytes:
+        if not self.is_complete and len(self._body) <= self._most_body:
             self._body += body
 
     def on_message_complete(self) -> None:

@@ -1,4 +1,4 @@
-"""Who asks: by client certificate, by bearer token (the API server is asked whose it is), or nobody in particular."""
+"""Who asks: by client certificate, by bearer token (the API server is asked whose it is), or anonymous."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ log = logging.getLogger(__name__)
 _TOKEN_REVIEWS: Final = "/apis/authentication.k8s.io/v1/tokenreviews"
 _COMMON_NAME: Final = "commonName"
 _ORGANIZATION: Final = "organizationName"
+_SERVER_ERROR: Final = 500
 _AUTHENTICATED: Final = "system:authenticated"
 
 
@@ -35,10 +36,14 @@ ANONYMOUS: Final = User("system:anonymous", ("system:unauthenticated",))
 
 
 class NotAuthenticated(Exception):
-    """Credentials were given, and they are nobody's."""
+    """Credentials were given, and they are no user's."""
 
 
-def with_everybody(user: User) -> User:
+class CannotAuthenticate(NotAuthenticated):
+    """Credentials were given, and nobody can say now whose they are."""
+
+
+def with_all_authenticated(user: User) -> User:
     """The user as a member of the group of all whose identity is known."""
     if user.name == ANONYMOUS.name or _AUTHENTICATED in user.groups or ANONYMOUS.groups[0] in user.groups:
         return user
@@ -59,7 +64,7 @@ class ClientCertificate(msgspec.Struct, frozen=True):
         """Common name and organizations, as the API server reads them."""
         if not self.common_name:
             raise NotAuthenticated("the client certificate has no common name")
-        return with_everybody(User(self.common_name, tuple(self._subject(_ORGANIZATION))))
+        return with_all_authenticated(User(self.common_name, tuple(self._subject(_ORGANIZATION))))
 
     def _subject(self, name: str) -> Iterator[str]:
         return (value for part in self.fields.get("subject", ()) for key, value in part if key == name)
@@ -84,9 +89,9 @@ class _TokenReview(msgspec.Struct, frozen=True):
 
 class Authenticator(Protocol):
     def certain_user(self, request: PageRequest, certificate: ClientCertificate | None) -> User | None:
-        """Who asks, if nobody has to be asked about that: the owner of a client certificate, or for whom it speaks.
+        """The user, if that is certain without a request: the owner of a client certificate, or for whom it speaks.
 
-        NotAuthenticated if the certificate is nobody's."""
+        NotAuthenticated if the certificate is no user's."""
 
     async def user(self, request: PageRequest, certificate: ClientCertificate | None) -> User:
         """Who sends this request over a connection with this client certificate; NotAuthenticated if it is a lie."""
@@ -94,7 +99,7 @@ class Authenticator(Protocol):
 
 class CertificateReader(Protocol):
     def user(self, certificate: ClientCertificate, lines: Sequence[tuple[str, str]]) -> User:
-        """Whose a verified certificate is, or for whom its owner speaks in the headers; NotAuthenticated if nobody."""
+        """The user of a verified certificate, or for whom its owner speaks in the headers; else NotAuthenticated."""
 
 
 class DelegatedAuthenticator:
@@ -132,10 +137,11 @@ class DelegatedAuthenticator:
         try:
             answer = await self._reviews.review(_TOKEN_REVIEWS, msgspec.json.encode(review))
             if answer.status >= 300:
-                raise NotAuthenticated(f"the API server refuses to review tokens (HTTP {answer.status})")
+                refused = CannotAuthenticate if answer.status >= _SERVER_ERROR else NotAuthenticated
+                raise refused(f"the API server refuses to review tokens (HTTP {answer.status})")
             status = msgspec.json.decode(answer.body, type=_TokenReview).status
         except (TransportError, msgspec.DecodeError) as error:
-            raise NotAuthenticated(f"the token cannot be reviewed: {error}") from error
+            raise CannotAuthenticate(f"the token cannot be reviewed: {error}") from error
         if not status.authenticated:
             return None
         user = status.user

@@ -16,7 +16,7 @@ from pilotage.clock import Clock
 from pilotage.observe.instruments import Counter
 from pilotage.serve.http_server import Answerer, Context, HttpServer
 from pilotage.serve.identity import ClientCertificate
-from pilotage.serve.page import PageAnswer, PageRequest, refusal
+from pilotage.serve.page import PageAnswer, PageRequest, error_answer
 from pilotage.serve.site import GuardedSite, Pages
 from pilotage.serve.tls import ServerTls
 from pilotage.serve.visitors import ServerLimits
@@ -65,8 +65,8 @@ async def loopback_http(site: Pages, port: int, doors: Doors) -> AsyncIterator[i
     async def answer(request: PageRequest, certificate: ClientCertificate | None) -> PageAnswer:
         host = request.headers.get("host", "")
         if not _is_this_machine(host):
-            # A browser that was led here by a name of somebody else's.
-            return refusal(403, "Forbidden", "this port answers for localhost only; ask it under that name")
+            # A browser that was led here by a foreign name.
+            return error_answer(403, "Forbidden", "this port answers for localhost only; ask it under that name")
         return await site.reply(request)
 
     async with _listening(answer, "127.0.0.1", port, lambda: None, doors) as bound:

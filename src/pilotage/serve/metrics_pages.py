@@ -8,7 +8,7 @@ from pilotage.observe.declaration import MetricTable
 from pilotage.observe.declaration import Page as MetricPage
 from pilotage.observe.metrics import Metrics
 from pilotage.serve.health import HealthPage, OnResult
-from pilotage.serve.page import Page, PageAnswer, PageRequest, refusal, text_answer
+from pilotage.serve.page import Page, PageAnswer, PageRequest, error_answer, text_answer
 
 
 def metrics_page(tables: Sequence[MetricTable], page: MetricPage = "metrics") -> Page:
@@ -20,7 +20,7 @@ def metrics_page(tables: Sequence[MetricTable], page: MetricPage = "metrics") ->
                 table.clear()
             return text_answer("metrics reset\n")
         if request.method not in ("GET", "HEAD"):
-            return refusal(405, "MethodNotAllowed", f"{request.method} is not possible here")
+            return error_answer(405, "MethodNotAllowed", f"{request.method} is not possible here")
         from pilotage.observe.exposition import render
 
         body, content_type = render(request.headers.get("accept", ""), *tables, page=page)
@@ -30,7 +30,7 @@ def metrics_page(tables: Sequence[MetricTable], page: MetricPage = "metrics") ->
 
 
 def slis_page(metrics: Metrics, health: Sequence[HealthPage]) -> Page:
-    """The health checks as metrics: each is made once more when somebody scrapes."""
+    """The health checks as metrics: each is made once more on each scrape."""
     shown = metrics_page([metrics], "slis")
 
     def answer(request: PageRequest) -> PageAnswer:

@@ -47,6 +47,8 @@ class PageAnswer(Struct, frozen=True):
     status: int
     body: bytes
     content_type: str = TEXT
+    headers: tuple[tuple[str, str], ...] = ()
+    """More of them; none may hold a line break."""
 
 
 Page = Callable[[PageRequest], PageAnswer]
@@ -60,7 +62,7 @@ def json_answer(value: Any, status: int = 200) -> PageAnswer:
     return PageAnswer(status, visible_json(msgspec.json.encode(value).decode()).encode(), JSON)
 
 
-def refusal(status: int, reason: str, message: str) -> PageAnswer:
-    """A metav1.Status, as the API server would refuse."""
+def error_answer(status: int, reason: str, message: str) -> PageAnswer:
+    """A metav1.Status, as the API server would answer."""
     document = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
     return json_answer({**document, "message": message, "reason": reason, "code": status}, status)

@@ -33,7 +33,7 @@ from pilotage.serve.start_checks import FOLLOWED_VERSION
 
 
 class SiteFacts(Struct, frozen=True):
-    """What the pages tell that the scheduler does not know itself."""
+    """What the pages show that the scheduler does not know itself."""
 
     about: About
     configuration: SchedulerConfiguration
@@ -51,7 +51,7 @@ def site_facts(
     flags: Mapping[str, str],
     metrics: Metrics,
 ) -> SiteFacts:
-    """What there is to tell of a service; from now on its election is among the metrics."""
+    """What there is to show of a service; from now on its election is among the metrics."""
     elector = service.elector
     if elector is not None:
         name = elector.election.lease.name
@@ -62,8 +62,10 @@ def site_facts(
     return SiteFacts(about, configuration, options, flags, metrics, () if queueing is None else (queueing.metrics,))
 
 
-def build_site(service: SchedulerService, clock: Clock, facts: SiteFacts) -> Site:
-    """All pages of a service."""
+def build_site(
+    service: SchedulerService, clock: Clock, facts: SiteFacts, more: Mapping[str, Page] | None = None
+) -> Site:
+    """All pages of a service, and `more` that somebody else has made."""
     scheduler, gates = service.process.scheduler, facts.options.feature_gates
     health = health_pages(service, clock, count_checks(facts.metrics))
     pages: dict[str, Page] = {f"/{page.name}": page for page in health}
@@ -87,16 +89,19 @@ def build_site(service: SchedulerService, clock: Clock, facts: SiteFacts) -> Sit
             facts.about, clock, lambda: site.paths, facts.metrics.skipped, facts.options.origins
         )
     if service.process.queueing is not None:
+        from pilotage.serve.admission_pages import admission_pages
         from pilotage.serve.visibility_pages import visibility_pages
 
+        if facts.options.queueing is not None:
+            pages |= admission_pages(facts.options.queueing.admitted_frameworks)
         pages |= visibility_pages(service.process.queueing.visibility)
-    site = Site(pages)
+    site = Site({**pages, **(more or {})})
     return site
 
 
 def _resources_page(service: SchedulerService) -> Page:
     def answer(request: PageRequest) -> PageAnswer:
-        # As everything that writes metrics, only when somebody scrapes: prometheus_client brings HTTP servers along.
+        # As everything that writes metrics, only on a scrape: prometheus_client brings HTTP servers along.
         from pilotage.serve.pod_resources_page import pod_resources_page
 
         return pod_resources_page(service.process.scheduler.cluster, lambda: service.is_scheduling)(request)

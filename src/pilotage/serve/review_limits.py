@@ -1,9 +1,9 @@
 """How often visitors can make us ask the API server about them.
 
-Two bounds: few reviews are in flight at once, whoever asks; and a visitor who was refused again and again is not
+Two bounds: few reviews are in flight at once, for all visitors; and a visitor who was refused again and again is not
 asked about for a while. Those who may see the pages are never refused, so the second bound does not touch them. A
 visitor is the owner of a client certificate, or the user for whom the API server asks with its own; only those who show
-neither are told apart by their address. So a tenant who is refused through the API server shuts out nobody else.
+neither are known by their address. So a tenant who is refused through the API server shuts out no one else.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@
                                                           lease lost: everything stops at once, LeadershipLost
 
 A standby has the whole cluster in memory when its turn comes. Before it decides anything it lists anew what the leader
-before it may have written a moment ago. Whoever has lost the lease does not try again in the same
+before it may have written a moment ago. A process that has lost the lease does not try again in the same
 process: a fresh one has no half-done work in it.
 """
 

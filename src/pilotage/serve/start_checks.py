@@ -20,7 +20,7 @@ from pilotage.kube.preflight import (
     version_warning,
 )
 from pilotage.model import KINDS
-from pilotage.model.kinds import WATCHED_FOR_QUEUEING
+from pilotage.model.kinds import POD_GROUPS, WATCHED_FOR_QUEUEING
 
 BINDING: Final = Permission("create", "", "pods", "binding")
 WRITES: Final = (
@@ -36,6 +36,9 @@ WRITES: Final = (
     Permission("delete", "resource.k8s.io", "resourceclaims"),
     Permission("patch", "resource.k8s.io", "resourceclaims", "status"),
 )
+
+GROUP_WRITES: Final = (Permission("patch", "scheduling.k8s.io", "podgroups", "status"),)
+"""What pod groups (feature gate GenericWorkload) need besides, where the API server has them."""
 
 _KUEUE: Final = "kueue.x-k8s.io"
 QUEUEING_WRITES: Final = (
@@ -76,9 +79,9 @@ async def check_server(
     lease: LeaseName | None,
     on_problem: Callable[[str, float], None],
 ) -> ServerVersion:
-    """What answers there; waits for it, and warns of what it does not allow. Refused if nothing could be done there.
+    """Wait for the API server and return its version; warns of what it does not allow. Refused if it is of no use.
 
-    `lease` is the one to be held, if any; `on_problem` is told why and how long it waits.
+    `lease` is the one to be held, if any; `on_problem` hears why and how long it waits.
     """
     queueing = () if options.queueing is None else WATCHED_FOR_QUEUEING
     watched = watched_kinds(options)
@@ -94,8 +97,15 @@ async def check_server(
     return server
 
 
+async def _has_pod_groups(client: KubeClient) -> bool:
+    kind = KINDS[POD_GROUPS]
+    return await has_kind(client, kind) or await has_kind(client, kind.in_other_version())
+
+
 async def _check_writing(client: KubeClient, options: SchedulerOptions, lease: LeaseName | None) -> None:
     wanted = [*WRITES]
+    if options.feature_gates["GenericWorkload"] and await _has_pod_groups(client):
+        wanted += GROUP_WRITES
     if options.queueing is not None:
         wanted += QUEUEING_WRITES
     if lease is not None:

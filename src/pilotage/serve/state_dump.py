@@ -6,7 +6,7 @@ import logging
 from typing import Final
 
 from pilotage.cycle.report import scheduler_report
-from pilotage.cycle.scheduler import Scheduler
+from pilotage.cycle.scheduling_loop import SchedulingLoop
 from pilotage.queue.report import QueuedPodReport, Selection
 from pilotage.serve.debug_pages import cluster_picture
 
@@ -16,13 +16,13 @@ _MOST_LINES: Final = 1000
 """Of each part of the queue, and of the nodes."""
 
 
-def dump_state(scheduler: Scheduler) -> None:
+def dump_state(scheduler: SchedulingLoop) -> None:
     """One line for each pod in the queue, each node and each assumed pod; how many there are stands before them."""
     _dump_queue(scheduler)
     _dump_cache(scheduler)
 
 
-def _dump_queue(scheduler: Scheduler) -> None:
+def _dump_queue(scheduler: SchedulingLoop) -> None:
     report = scheduler_report(scheduler, Selection(_MOST_LINES))
     counts = report.counts
     log.info(
@@ -61,7 +61,7 @@ def _dump_pod(part: str, pod: QueuedPodReport) -> None:
     )
 
 
-def _dump_cache(scheduler: Scheduler) -> None:
+def _dump_cache(scheduler: SchedulingLoop) -> None:
     picture = cluster_picture(scheduler.cluster, _MOST_LINES)
     counts = picture["counts"]
     log.info("dump of the cache: nodes=%d pods=%d assumed=%d", counts["nodes"], counts["pods"], counts["assumed"])

@@ -179,4 +179,4 @@ def _marks(*paths: Path) -> tuple[int, ...]:
 
 def _refuse_password() -> str:
     # Without this OpenSSL would ask on the terminal and the process would hang.
-    raise ValueError("the key is encrypted; there is nobody to ask for its password")
+    raise ValueError("the key is encrypted; there is no one to ask for its password")

@@ -1,15 +1,15 @@
 """How many connections may be open, and which one has to go when there are too many.
 
-A connection on which nobody is being answered makes way for a new one: first the one that has been idle for the longest
-time among those of the same address, if that address has its share, then among all. So whoever opens a thousand of them
-and says nothing closes their own, and a probe always gets in. Only when all are being answered is a new one refused.
+A connection on which no request is being answered makes way for a new one: first the one that has been idle longest,
+among those of the same address, if that address has its share, then among all. So a client that opens a
+thousand and says nothing closes its own, and a probe always gets in. Only when all are being answered is a new one
+refused.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 from msgspec import Struct
 
@@ -24,14 +24,15 @@ class ServerLimits(Struct, frozen=True):
     head_bytes: int = 32 << 10
     """Of a request line and its headers."""
     body_bytes: int = 64 << 10
+    review_bytes: int = 3 << 20
+    """Of an AdmissionReview: objects may be large."""
     request_seconds: float = 10.0
     """For a TLS handshake; for a request to arrive; for an answer to be taken."""
     idle_seconds: float = 90.0
     """From one request to the next on the same connection."""
 
 
-@dataclass(slots=True, eq=False)
-class Visitor:
+class Visitor(Struct, eq=False):
     """An open connection."""
 
     address: str
@@ -46,7 +47,7 @@ class Visitors:
         self._limits = limits
         self._closed = closed
         self._open: dict[Visitor, None] = {}
-        """The longest idle ones first: whoever begins to wait goes to the end."""
+        """The longest idle ones first: one that begins to wait goes to the end."""
         self._by_address: Counter[str] = Counter()
 
     def __len__(self) -> int:

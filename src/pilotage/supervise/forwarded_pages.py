@@ -12,7 +12,7 @@ from typing import Final
 
 from pilotage.observe.transfer import Difference
 from pilotage.serve.health import HealthPage
-from pilotage.serve.page import PageAnswer, PageRequest, refusal
+from pilotage.serve.page import PageAnswer, PageRequest, error_answer
 from pilotage.serve.site import Site
 from pilotage.supervise.messages import PageAnswered, PageAsked
 
@@ -32,21 +32,21 @@ class ForwardedPages:
         self._waiting: dict[int, asyncio.Future[PageAnswer]] = {}
         self._asked = 0
         self.is_open = False
-        """Is there a scheduler that answers?"""
+        """Whether there is a scheduler that answers."""
 
     async def reply(self, request: PageRequest) -> PageAnswer:
         if request.path.split("/", 2)[1] in self._names:
             return self._health.answer(request)
         if not self.is_open:
-            return refusal(503, "ServiceUnavailable", "the scheduler is starting or ending")
+            return error_answer(503, "ServiceUnavailable", "the scheduler is starting or ending")
         if len(self._waiting) >= MOST_AT_ONCE:
-            return refusal(503, "ServiceUnavailable", f"{MOST_AT_ONCE} requests wait for the scheduler already")
+            return error_answer(503, "ServiceUnavailable", f"{MOST_AT_ONCE} requests wait for the scheduler already")
         return await self._forwarded(request)
 
     def answered(self, answer: PageAnswered) -> None:
         waiting = self._waiting.pop(answer.number, None)
         if waiting is not None and not waiting.done():
-            waiting.set_result(PageAnswer(answer.status, answer.body, answer.content_type))
+            waiting.set_result(PageAnswer(answer.status, answer.body, answer.content_type, answer.headers))
 
     async def _forwarded(self, request: PageRequest) -> PageAnswer:
         self._asked += 1
@@ -62,6 +62,6 @@ class ForwardedPages:
                 return answer
         except TimeoutError:
             problem = f"the scheduler is busy and has not answered within {PATIENCE_SECONDS:g} s; try again"
-            return refusal(504, "Timeout", problem)
+            return error_answer(504, "Timeout", problem)
         finally:
             self._waiting.pop(number, None)

@@ -96,4 +96,4 @@ class SupervisorLink:
 def _answered(site: Site, asked: PageAsked) -> PageAnswered:
     request = PageRequest(asked.path, asked.method, asked.query, asked.headers, asked.body)
     answer = site.answer(request)
-    return PageAnswered(asked.number, answer.status, answer.body, answer.content_type)
+    return PageAnswered(asked.number, answer.status, answer.body, answer.content_type, answer.headers)

@@ -42,7 +42,7 @@ class LeaseReleased(_Message, frozen=True):
 
 
 class PageAsked(_Message, frozen=True):
-    """To the scheduler: somebody who may see it wants this page."""
+    """To the scheduler: a user who may see this page asks for it."""
 
     number: int
     path: str
@@ -83,6 +83,7 @@ class PageAnswered(_Message, frozen=True):
     status: int
     body: bytes
     content_type: str
+    headers: tuple[tuple[str, str], ...] = ()
 
 
 ToScheduler = Begin | Leading | LeaseLost | LeaseReleased | PageAsked

@@ -113,7 +113,7 @@ def start(work: Callable[[OwnEnd], int]) -> SupervisedScheduler:
 
 
 def _end_with(parent: int) -> None:
-    """Let the kernel kill us when the parent is gone, however stuck we are; elsewhere the end of the socket tells."""
+    """Let the kernel kill us when the parent is gone, however stuck we are; elsewhere the end of the socket does."""
     if not sys.platform.startswith("linux"):
         return
     with contextlib.suppress(OSError, AttributeError):

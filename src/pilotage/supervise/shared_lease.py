@@ -1,6 +1,6 @@
 """The lease as the scheduler sees it: another process renews it, and both look at the same time of renewal.
 
-`is_leading` reads that time and the clock and asks nobody: it turns false by itself when renewals stop, whatever has
+`is_leading` reads that time and the clock and asks no one: it turns false by itself when renewals stop, whatever has
 become of the process that makes them.
 """
 
@@ -37,11 +37,11 @@ class SharedElection(Struct, frozen=True):
 class SharedLease:
     """A candidate whose requests another process makes."""
 
-    def __init__(self, election: SharedElection, clock: Clock, tell: Callable[[ToSupervisor], None]) -> None:
-        """`tell` sends to the supervisor."""
+    def __init__(self, election: SharedElection, clock: Clock, send: Callable[[ToSupervisor], None]) -> None:
+        """`send` sends to the supervisor."""
         self.election = election
         self._clock = clock
-        self._tell = tell
+        self._send = send
         self._is_ours = asyncio.Event()
         self._is_over = asyncio.Event()
         self._why = ""
@@ -56,7 +56,7 @@ class SharedLease:
 
     async def acquire(self) -> None:
         """Return when we lead."""
-        self._tell(AcquireLease())
+        self._send(AcquireLease())
         await self._is_ours.wait()
 
     async def hold(self) -> str:
@@ -72,7 +72,7 @@ class SharedLease:
 
     async def release(self) -> None:
         """Lead no more; returns when that is so, or when it would be anyway."""
-        self._tell(ReleaseLease())
+        self._send(ReleaseLease())
         async with asyncio.TaskGroup() as tasks:
             losing = tasks.create_task(self._is_over.wait(), name="lease released")
             deadline = tasks.create_task(
@@ -88,7 +88,7 @@ class SharedLease:
         self._is_ours.set()
 
     def ended(self, why: str) -> None:
-        """Lost, given back, or nobody is left who renews it."""
+        """Lost, given back, or no process is left that renews it."""
         self._why = self._why or why
         self._is_over.set()
 

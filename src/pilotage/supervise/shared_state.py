@@ -4,8 +4,8 @@
     scheduler writes    when it was last alive, what it works on   the supervisor reads it to find a stuck scheduler
 
 Times are those of CLOCK_MONOTONIC, which all processes of a machine share. Every number is an aligned double, written
-and read in one piece, with one writer each: no lock, and nobody can hold it while stuck. The text of the current work
-is longer than that, so a count before and after it tells a reader whether it was changed meanwhile.
+and read in one piece, with one writer each: no lock that a stuck process could hold. The text of the current work
+is longer than that, so a count before and after it shows a reader whether it was changed meanwhile.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class SharedState:
 
 
 class CurrentWork(SchedulerObserver):
-    """Tells the other process which pod is being scheduled, and with that, that somebody is alive."""
+    """Shows the other process which pod is being scheduled, and with that, that this one is alive."""
 
     def __init__(self, state: SharedState, clock: Clock) -> None:
         self._state = state

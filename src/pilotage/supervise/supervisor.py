@@ -4,7 +4,7 @@
 
     it ends by itself       the lease, if it still has it, is given back when what it sent last must have arrived
     it gives no sign of life for too long    its stack is logged, it is killed, its pod is marked, the lease given back
-    the lease is lost       it is told to stop, and killed before the lease is anybody else's if it does not
+    the lease is lost       it is asked to stop, and killed before another one can have the lease if it does not
 
 A cycle that takes long, or C code that does not let go of the interpreter, costs neither the lease nor the health
 pages. The fence is as before: the scheduler looks at the time of renewal for every write, and this process never renews
@@ -282,7 +282,7 @@ async def mark_ended(client: KubeClient, work: Work, seconds: float, clock: Cloc
 
 
 class Silence:
-    """How long the scheduler has given no sign of life, counted in steps of whoever watches.
+    """How long the scheduler has given no sign of life, counted in steps of the watcher.
 
     A machine that was asleep, or a pair of processes that was stopped together, must not look like a stuck scheduler:
     time counts only as far as the watcher itself was awake in it.
