@@ -63,5 +63,5 @@ def test_figures_as_json_have_the_documented_keys() -> None:
     assert (facts["workload"], facts["nodes"], facts["initPods"], facts["pods"]) == ("W", 3, 1, 2)
 
 
-def test_share_that_cannot_be_told_apart_is_null() -> None:
+def test_share_that_cannot_be_distinguished_is_null() -> None:
     assert figures(timeline((0.0, 1.0)), own=None).as_json()["schedulerMicrosPerPod"] is None

@@ -43,7 +43,7 @@ def bench(assets: Path, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int
     return call(["bench", "--server", "real", *arguments])
 
 
-def test_a_control_plane_that_does_not_start_is_told_with_its_last_words(
+def test_a_control_plane_that_does_not_start_is_reported_with_its_last_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assets = folder_of_programs(
@@ -53,14 +53,14 @@ def test_a_control_plane_that_does_not_start_is_told_with_its_last_words(
     assert "etcd ended with exit code 3: the disk is full" in capsys.readouterr().err
 
 
-def test_missing_programs_are_told_in_one_line(
+def test_missing_programs_are_reported_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert bench(tmp_path, monkeypatch) == 2
     assert f"no etcd and no kube-apiserver in {tmp_path}; correct KUBEBUILDER_ASSETS" in capsys.readouterr().err
 
 
-def test_a_workload_that_needs_controllers_is_refused(
+def test_a_workload_that_needs_controllers_is_rejected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert bench(tmp_path, monkeypatch, "--workload", "SchedulingWaitForFirstConsumer") == 2

@@ -1,6 +1,6 @@
 """The schedulers that can be measured against one control plane, each as a process with its usual settings.
 
-kube-scheduler limits its own requests to 50 a second unless it is told otherwise; as in its own benchmark it is told
+kube-scheduler limits its own requests to 50 a second unless configured otherwise; as in its own benchmark it is set
 so here, because that limit would be all that is measured.
 """
 
@@ -14,10 +14,11 @@ from typing import Protocol
 import yaml
 
 from pilotage.bench.child_process import Child
+from pilotage.bench.cluster_assets import gate_flags
 from pilotage.bench.control_plane import ControlPlane
 
 ALONE = ("--leader-elect=false", "--secure-port=0")
-"""No other instance, nobody who asks for metrics."""
+"""No other instance, no scrapes of metrics."""
 _UNLIMITED = 100_000
 
 
@@ -46,6 +47,7 @@ class KubeScheduler:
     """kube-scheduler."""
 
     program: Path
+    gates: Sequence[str] = ()
     name: str = "kube-scheduler"
 
     async def start(self, plane: ControlPlane, folder: Path) -> Child:
@@ -59,4 +61,5 @@ class KubeScheduler:
         file = folder / "kube-scheduler.yaml"
         file.write_text(yaml.safe_dump(configuration))
         log = folder / "kube-scheduler.log"
-        return await Child.start_program(self.program, f"--config={file}", "--secure-port=0", log=log)
+        flags = (f"--config={file}", "--secure-port=0", *gate_flags(self.gates))
+        return await Child.start_program(self.program, *flags, log=log)

@@ -1,6 +1,6 @@
 """A real control plane on loopback: etcd and kube-apiserver as processes, with TLS, certificates, tokens and RBAC.
 
-There are no kubelets and no controllers: nodes are objects that somebody creates, and nothing happens to a pod after
+There are no kubelets and no controllers: nodes are objects that the caller creates, and nothing happens to a pod after
 it was bound. For the same reason two admission plugins are off: one waits for service accounts that a controller would
 make, the other taints every new node until a controller finds it ready.
 
@@ -21,6 +21,7 @@ import socket
 import ssl
 import urllib.error
 import urllib.request
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,19 +54,20 @@ class KeyPair:
 class ControlPlane:
     """etcd and kube-apiserver. Constructed complete, started with `start()`."""
 
-    def __init__(self, assets: ClusterAssets, folder: Path) -> None:
+    def __init__(self, assets: ClusterAssets, folder: Path, api_server_flags: Sequence[str] = ()) -> None:
         self.assets = assets
         self.folder = folder
         self._authority = CertificateAuthority("Pilotage control plane")
         self.authority_file = self._written("ca.crt", self._authority.certificate)
         self._front_proxies = CertificateAuthority("Pilotage front proxy")
         self.front_proxy = self._client_pair(self._front_proxies, _FRONT_PROXY, "pilotage")
-        """With which the API server speaks to aggregated APIs for whoever asks."""
+        """With which the API server speaks to aggregated APIs for its users."""
         self.etcd_url = f"http://{HOST}:{free_port()}"
         port = free_port()
         self.url = f"https://{HOST}:{port}"
         self.etcd = ServerProgram(self._etcd_command(assets), folder / "etcd.log")
-        self.api_server = ServerProgram(self._api_server_command(assets, port), folder / "kube-apiserver.log")
+        command = [*self._api_server_command(assets, port), *api_server_flags]
+        self.api_server = ServerProgram(command, folder / "kube-apiserver.log")
         # By token: the API server verifies the chain of a client certificate anew for every request, which took a
         # twentieth of its time in benchmarks.
         self.admin = self.kubeconfig("admin", {"token": _ADMINISTRATOR_TOKEN})
@@ -122,8 +124,8 @@ class ControlPlane:
     def _ask_etcd(self, what: str, body: dict[str, Any]) -> dict[str, Any]:
         request = urllib.request.Request(f"{self.etcd_url}/v3/{what}", data=json.dumps(body).encode(), method="POST")
         with urllib.request.urlopen(request, timeout=_PROBE_SECONDS) as answer:
-            told: dict[str, Any] = json.loads(answer.read())
-            return told
+            answered: dict[str, Any] = json.loads(answer.read())
+            return answered
 
     def _etcd_command(self, assets: ClusterAssets) -> list[str | Path]:
         peers = f"http://{HOST}:{free_port()}"
@@ -191,7 +193,7 @@ def client_certificate_user(pair: KeyPair) -> dict[str, Any]:
 
 
 def free_port() -> int:
-    """A port that nobody used a moment ago."""
+    """Return a port that was not in use a moment ago."""
     with closing(socket.socket()) as probe:
         probe.bind((HOST, 0))
         port: int = probe.getsockname()[1]

@@ -1,6 +1,6 @@
 """What events cost the queue while many pods wait that they cannot help, and whether that depends on how many wait.
 
-    node events      pods of 50 signatures, refused by NodeAffinity; updates of nodes whose labels match none of them
+    node events      pods of 50 signatures, rejected by NodeAffinity; updates of nodes whose labels match none of them
     claim events     the same pods; updates of a resource claim that none of them uses
     own claims       as many pods that each wait for a claim of their own; updates of these claims
     gated pods       scheduling with and without 10,000 pods that wait at a gate
@@ -23,7 +23,7 @@ from pilotage.bench.workloads import Object, bench_node, bench_pod
 from pilotage.calls.no_api import NoApi
 from pilotage.clock import SystemClock, thread_cpu_seconds
 from pilotage.config.feature_gates import FeatureGates
-from pilotage.cycle.scheduler import Scheduler
+from pilotage.cycle.scheduling_loop import SchedulingLoop
 from pilotage.model import KINDS, WatchEvent
 from pilotage.queue.sub_queues import SubQueue
 from pilotage.rng import seeded
@@ -43,7 +43,7 @@ _CLAIM_UPDATED: Final = "resource.k8s.io/ResourceClaimUpdate"
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class MeasuredFigure:
     """One measured number and what it should be."""
 
     name: str
@@ -63,15 +63,15 @@ class _Costs:
     kept_when_idle: int
 
 
-def measure(waiting_pods: int, tell: Callable[[str], None]) -> Iterator[Figure]:
-    """All figures; `tell` hears what is being done."""
-    tell(f"{waiting_pods // 10:,} waiting pods")
+def measure(waiting_pods: int, report: Callable[[str], None]) -> Iterator[MeasuredFigure]:
+    """All figures; `report` hears what is being done."""
+    report(f"{waiting_pods // 10:,} waiting pods")
     few = _costs(waiting_pods // 10)
-    tell(f"{waiting_pods:,} waiting pods")
+    report(f"{waiting_pods:,} waiting pods")
     many = _costs(waiting_pods)
     rate = 1 / many.node
-    yield Figure("node events that help nobody", rate, "events/s", ">= 5,000", rate >= 5000)
-    yield _micros("resource claim event that helps nobody", many.claim)
+    yield MeasuredFigure("node events that help no pod", rate, "events/s", ">= 5,000", rate >= 5000)
+    yield _micros("resource claim event that helps no pod", many.claim)
     yield _micros("update of a claim that one pod waits for", many.own_claim)
     for name, dear, cheap in (
         ("node events", many.node, few.node),
@@ -79,18 +79,18 @@ def measure(waiting_pods: int, tell: Callable[[str], None]) -> Iterator[Figure]:
         ("own claims", many.own_claim, few.own_claim),
     ):
         ratio = dear / cheap
-        yield Figure(f"{name}: ten times as many waiting pods", ratio, "times as dear", "< 2", ratio < 2)
+        yield MeasuredFigure(f"{name}: ten times as many waiting pods", ratio, "times as dear", "< 2", ratio < 2)
     kept = few.kept_when_idle + many.kept_when_idle
-    yield Figure("events kept for pods in flight when idle", kept, "events", "0", kept == 0)
-    tell(f"{_GATED:,} gated pods")
+    yield MeasuredFigure("events kept for pods in flight when idle", kept, "events", "0", kept == 0)
+    report(f"{_GATED:,} gated pods")
     slower = _slowdown_by_gated_pods() * 100
-    yield Figure(f"scheduling beside {_GATED:,} gated pods", slower, "% slower", "<= 10", slower <= 10)
-    tell(f"{_NARROWED:,} waiting pods with and without SchedulerPreQueueingHints")
+    yield MeasuredFigure(f"scheduling beside {_GATED:,} gated pods", slower, "% slower", "<= 10", slower <= 10)
+    report(f"{_NARROWED:,} waiting pods with and without SchedulerPreQueueingHints")
     yield _narrowing_contrast()
 
 
-def _micros(name: str, seconds: float) -> Figure:
-    return Figure(name, seconds * 1e6, "us", "<= 100", seconds <= 100e-6)
+def _micros(name: str, seconds: float) -> MeasuredFigure:
+    return MeasuredFigure(name, seconds * 1e6, "us", "<= 100", seconds <= 100e-6)
 
 
 # --- events -----------------------------------------------------------------------------------------------------------
@@ -110,8 +110,8 @@ def _costs(pods: int) -> _Costs:
     return _Costs(node, claim, own_claim, kept + devices.queue.recorded_events)
 
 
-def _per_event(scheduler: Scheduler, kind: str, changes: Sequence[Any]) -> float:
-    """The best of a few runs; nobody may be woken."""
+def _per_event(scheduler: SchedulingLoop, kind: str, changes: Sequence[Any]) -> float:
+    """The best of a few runs; no pod may be requeued."""
     before = scheduler.queue.size(SubQueue.UNSCHEDULABLE)
     best = float("inf")
     for _ in range(_REPEATS):
@@ -119,14 +119,14 @@ def _per_event(scheduler: Scheduler, kind: str, changes: Sequence[Any]) -> float
             scheduler.intake.apply(kind, [WatchEvent("MODIFIED", obj)])
         gc.collect()
         began = thread_cpu_seconds()
-        _take_all_news(scheduler)
+        _drain_inbox(scheduler)
         best = min(best, (thread_cpu_seconds() - began) / len(changes))
-    assert scheduler.queue.size(SubQueue.UNSCHEDULABLE) == before, "the events were to help nobody"
+    assert scheduler.queue.size(SubQueue.UNSCHEDULABLE) == before, "the events were to help no pod"
     return best
 
 
-def _fill(scheduler: Scheduler, pods: Sequence[Object], rejector: str) -> None:
-    """Pods that were tried once and refused by this plugin, while something happened."""
+def _fill(scheduler: SchedulingLoop, pods: Sequence[Object], rejector: str) -> None:
+    """Pods that were tried once and rejected by this plugin, while something happened."""
     _put(scheduler, "Pod", [_decoded("pods", obj) for obj in pods])
     first = scheduler.queue.pop()
     _put(scheduler, "Node", [_node_update(0)])
@@ -140,12 +140,12 @@ def _fill(scheduler: Scheduler, pods: Sequence[Object], rejector: str) -> None:
 # --- narrowing --------------------------------------------------------------------------------------------------------
 
 
-def _narrowing_contrast() -> Figure:
+def _narrowing_contrast() -> MeasuredFigure:
     """Counts, not times: they are the same on every machine."""
     narrowed, all_pods = (_hints_asked(FeatureGates({"SchedulerPreQueueingHints": on})) for on in (True, False))
     ratio = all_pods / narrowed
     name = f"hints asked without pre-queueing hints, {_NARROWED:,} pods"
-    return Figure(name, ratio, "times as many", f">= {_NARROWED // 2:,}", ratio >= _NARROWED // 2)
+    return MeasuredFigure(name, ratio, "times as many", f">= {_NARROWED // 2:,}", ratio >= _NARROWED // 2)
 
 
 def _hints_asked(gates: FeatureGates) -> int:
@@ -157,7 +157,7 @@ def _hints_asked(gates: FeatureGates) -> int:
     durations = scheduler.metrics.queueing_hint_execution_duration_seconds
     before = durations.count("DynamicResources", _CLAIM_UPDATED, "QueueSkip")
     scheduler.intake.apply("ResourceClaim", [WatchEvent("MODIFIED", _claim(name, "changed")) for name in claims[:5]])
-    _take_all_news(scheduler)
+    _drain_inbox(scheduler)
     return durations.count("DynamicResources", _CLAIM_UPDATED, "QueueSkip") - before
 
 
@@ -178,7 +178,7 @@ def _slowdown_by_gated_pods() -> float:
     return best[id(beside)] / best[id(plain)] - 1
 
 
-def _scheduled(scheduler: Scheduler, batch: int) -> float:
+def _scheduled(scheduler: SchedulingLoop, batch: int) -> float:
     """CPU seconds to schedule a batch of pods, to see them bound, and to see them go."""
     names = [f"batch-{batch}-{number}" for number in range(_PODS_PER_BATCH)]
     pods = [_decoded("pods", _with_uid(bench_pod(name, {"cpu": "10m"}))) for name in names]
@@ -193,24 +193,24 @@ def _scheduled(scheduler: Scheduler, batch: int) -> float:
         bound.append(decision.pod)
     scheduler.intake.apply("Pod", [WatchEvent("MODIFIED", pod) for pod in bound])
     scheduler.intake.apply("Pod", [WatchEvent("DELETED", pod) for pod in bound])
-    _take_all_news(scheduler)
+    _drain_inbox(scheduler)
     return thread_cpu_seconds() - began
 
 
 # --- objects ----------------------------------------------------------------------------------------------------------
 
 
-def _scheduler(gates: FeatureGates | None = None) -> Scheduler:
+def _scheduler(gates: FeatureGates | None = None) -> SchedulingLoop:
     options = SchedulerOptions(feature_gates=gates or FeatureGates())
     return build_scheduler(NoApi(), SystemClock(), seeded(1), options)
 
 
-def _put(scheduler: Scheduler, kind: str, objects: Sequence[Any]) -> None:
+def _put(scheduler: SchedulingLoop, kind: str, objects: Sequence[Any]) -> None:
     scheduler.intake.apply(kind, [WatchEvent("ADDED", obj) for obj in objects])
-    _take_all_news(scheduler)
+    _drain_inbox(scheduler)
 
 
-def _take_all_news(scheduler: Scheduler) -> None:
+def _drain_inbox(scheduler: SchedulingLoop) -> None:
     """In as many turns as it takes: a turn is over after a slice of time."""
     while not scheduler.inbox.is_empty:
         scheduler.drain_inbox()

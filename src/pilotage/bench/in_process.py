@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeAlias
 
-from pilotage.assembly import SchedulerOptions
+from pilotage.assembly import SchedulerOptions, SchedulerProcess
 from pilotage.bench.measure import BindingTimeline, Figures, peak_memory_mib
 from pilotage.bench.stage import BenchStage
 from pilotage.bench.workloads import BenchWorkload
 from pilotage.clock import Clock, cpu_seconds
+
+Beside: TypeAlias = Callable[[SchedulerProcess], Coroutine[Any, Any, None]]
 
 
 class InProcessBench:
@@ -26,16 +31,23 @@ class InProcessBench:
         self._stage = BenchStage(workload, clock, rng, options, latency_seconds)
         self.api = self._stage.api
 
-    async def run(self) -> Figures:
+    async def run(self, beside: Beside | None = None) -> Figures:
+        """`beside`: what goes on while the pods are scheduled, until it is cancelled; its CPU counts."""
         async with self._stage.running():
-            return await self._measure()
+            if beside is None:
+                return await self._measure()
+            async with asyncio.TaskGroup() as tasks:
+                company = tasks.create_task(beside(self._stage.process), name="beside the benchmark")
+                figures = await self._measure()
+                company.cancel()
+            return figures
 
     async def _measure(self) -> Figures:
         workload, stage = self._workload, self._stage
         timeline = stage.timeline = BindingTimeline()
         own_before, cpu_before = stage.own_cpu_seconds(), cpu_seconds()
         pods = (workload.make_pod(number) for number in range(workload.pods))
-        await stage.schedule("pods", pods, at_once=workload.comes_at_once)
+        await stage.schedule("pods", pods, changes=True, at_once=workload.comes_at_once)
         stage.progress.finish(f"pods: {workload.pods:,} bound")
         await stage.all_written()
         cpu, own = cpu_seconds() - cpu_before, stage.own_cpu_seconds() - own_before

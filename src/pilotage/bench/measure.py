@@ -56,12 +56,12 @@ class Figures:
     cpu_seconds: float
     """CPU of the process that schedules, from the first creation until everything is written."""
     scheduler_cpu_seconds: float | None
-    """The scheduler's own share of it; None where it cannot be told apart."""
+    """The scheduler's own share of it; None where it is not known."""
     peak_memory_mib: float
     unschedulable: int = 0
     scheduler: str = "pilotage"
     events: int | None = None
-    """Events on the server at the end, those of the init pods included; None where nobody counted."""
+    """Events on the server at the end, those of the init pods included; None where they were not counted."""
     other_cpu_seconds: Mapping[str, float] = field(default_factory=dict)
     """CPU of the other processes from the first creation to the last binding, by name."""
 

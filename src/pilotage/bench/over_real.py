@@ -38,12 +38,15 @@ class OverRealBench:
         make_rng: Callable[[], random.Random],
         assets: ClusterAssets,
         contenders: Sequence[Contender],
+        server_flags: Sequence[str] = (),
     ) -> None:
+        """`server_flags` are what the API server is started with besides."""
         self._workload = workload
         self._clock = clock
         self._make_rng = make_rng
         self._assets = assets
         self._contenders = contenders
+        self._server_flags = server_flags
 
     async def run(self, rounds: int) -> list[Figures]:
         """In the order in which they were measured. Raises Stalled, ChildFailed or ProgramFailed."""
@@ -53,7 +56,7 @@ class OverRealBench:
         run = WorkloadRun(self._workload, self._clock, self._make_rng(), server="real", scheduler_name=contender.name)
         async with AsyncExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pilotage-bench-")))
-            plane = ControlPlane(self._assets, folder)
+            plane = ControlPlane(self._assets, folder, self._server_flags)
             stack.callback(plane.stop)
             await self._started(plane)
             client = KubeClient(HttpTransport(load_connection(str(plane.admin), clock=self._clock)))

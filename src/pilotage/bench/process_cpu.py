@@ -17,7 +17,7 @@ class CpuMeter:
     """What some processes use from now on."""
 
     def __init__(self, pids: Mapping[str, int]) -> None:
-        """Process ids by the name under which their share is told."""
+        """Process ids by the name under which their share is shown."""
         self._pids = dict(pids)
         self._before = self._now()
 

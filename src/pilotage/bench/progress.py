@@ -11,7 +11,7 @@ _TERMINAL_INTERVAL_SECONDS = 0.2
 _LOG_INTERVAL_SECONDS = 5.0
 
 
-class Progress:
+class ProgressLine:
     """One line that is rewritten on a terminal, and now and then a line in a log."""
 
     def __init__(self, clock: Clock, stream: TextIO | None = None) -> None:

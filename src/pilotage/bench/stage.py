@@ -17,9 +17,9 @@ from typing import Any
 import msgspec
 
 from pilotage.assembly import SchedulerOptions, SchedulerProcess
-from pilotage.bench.cluster_objects import create_object
+from pilotage.bench.cluster_objects import apply_change, create_object
 from pilotage.bench.measure import BindingTimeline
-from pilotage.bench.progress import Progress
+from pilotage.bench.progress import ProgressLine
 from pilotage.bench.workloads import NAMESPACE, OTHER_NAMESPACE, BenchWorkload, Object, priority_class
 from pilotage.clock import Clock, thread_cpu_seconds
 from pilotage.kube.client import KubeClient
@@ -74,14 +74,14 @@ class BenchStage:
         self._workload = workload
         self._clock = clock
         self._rng = rng
-        self.progress = Progress(clock)
+        self.progress = ProgressLine(clock)
         self.api = Api(Store(history=_HISTORY), clock=clock, rng=rng)
         self._server = ApiServer(self.api, token=None, clock=clock)
         self._creator = KubeClient(InProcessTransport(self._server))
         pods, self._pod_codec = metered(KINDS["pods"])
         # Only the scheduler is far away from the server: the creator of the pods is not what is measured.
         faults = Faults([FaultRule(FaultKind.SLOW, latency_seconds)], clock, rng) if latency_seconds else None
-        self._process = SchedulerProcess(
+        self.process = SchedulerProcess(
             KubeClient(InProcessTransport(self._server, faults)),
             clock,
             rng,
@@ -101,12 +101,12 @@ class BenchStage:
         self._make_cluster()
         await self._make_objects()
         async with unwrapped(Stalled), asyncio.TaskGroup() as tasks:
-            running = [tasks.create_task(self._process.run(), name="scheduler")]
+            running = [tasks.create_task(self.process.run(), name="scheduler")]
             running.append(tasks.create_task(self._server.run(), name="sandbox"))
             if workload.controllers:
                 life = Life(self.api, self._clock, self._rng, controllers=workload.controllers)
                 running.append(tasks.create_task(life.run(), name="sandbox life"))
-            for reflector in self._process.reflectors:
+            for reflector in self.process.reflectors:
                 await reflector.wait_synced()
             self._settled_by = _BOUND if workload.init_pods_fit else _TRIED
             await self.schedule("init pods", (workload.make_init_pod(number) for number in range(workload.init_pods)))
@@ -144,21 +144,35 @@ class BenchStage:
 
     def own_cpu_seconds(self) -> float:
         """CPU that the scheduler itself has taken so far."""
-        metrics = self._process.scheduler.metrics
+        metrics = self.process.scheduler.metrics
         cycles, intake = metrics.cycle_cpu_seconds_total.total(), metrics.intake_cpu_seconds_total.total()
         return cycles + intake + _seconds(self._pod_codec)
 
-    async def schedule(self, step: str, pods: Iterable[Object], *, at_once: bool = False) -> None:
-        """Create the pods, side by side with their scheduling or all at once, and wait until all are dealt with."""
+    async def schedule(
+        self, step: str, pods: Iterable[Object], *, changes: bool = False, at_once: bool = False
+    ) -> None:
+        """Create the pods, side by side with their scheduling or all at once, and wait until all are dealt with.
+
+        With the `changes` of the workload, if they are the measured ones.
+        """
         self._bound.clear()
         created = 0
         for pod in pods:
+            if changes:
+                for change in self._workload.make_changes(self._workload, created):
+                    await apply_change(self._creator, change)
             await self._create(pod)
             created += 1
             if created % _CREATIONS_PER_TURN == 1 and not at_once:
                 await self._clock.sleep(0)
                 self.progress.show(step, len(self._bound), created)
         await self._all_bound(step, created)
+
+    async def schedule_fitting(self, step: str, pods: Iterable[Object]) -> None:
+        """The same with pods that fit, whether the measured ones do or not."""
+        settled_by, self._settled_by = self._settled_by, _BOUND
+        await self.schedule(step, pods)
+        self._settled_by = settled_by
 
     async def _create(self, pod: Object) -> None:
         self._unbound.add(pod["metadata"]["name"])
@@ -181,7 +195,7 @@ class BenchStage:
         is_idle = False
         while not is_idle:
             await self._clock.sleep(_POLL_SECONDS)
-            is_idle = self._process.scheduler.dispatcher.is_idle
+            is_idle = self.process.scheduler.dispatcher.is_idle
 
     def _on_change(self, change: Change) -> None:
         if change.type != "MODIFIED" or self._settled_by not in change.record.body:

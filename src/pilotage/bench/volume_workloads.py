@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from pilotage.bench.workloads import NAMESPACE, BenchWorkload, Object, bench_node, bench_pod
 from pilotage.sandbox.life.controllers.provisioner import PROVISIONER
@@ -30,9 +30,10 @@ def _csi_nodes(workload: BenchWorkload) -> Iterator[Object]:
         }
 
 
-def _csi_objects(workload: BenchWorkload) -> Iterator[Object]:
+def csi_objects(workload: BenchWorkload, pods: Iterable[int]) -> Iterator[Object]:
+    """CSI nodes, and for each of these pods a claim that is bound."""
     yield from _csi_nodes(workload)
-    for number in range(workload.pods):
+    for number in pods:
         source = {"csi": {"driver": _CSI_DRIVER, "volumeHandle": f"vol-{number:06}"}}
         yield from _bound_pair(number, source)
 
@@ -92,7 +93,11 @@ def _waiting_objects(workload: BenchWorkload) -> Iterator[Object]:
 
 
 def _with_volume(number: int) -> Object:
-    pod = bench_pod(f"pod-{number:06}")
+    return with_claim(bench_pod(f"pod-{number:06}"), number)
+
+
+def with_claim(pod: Object, number: int) -> Object:
+    """The pod, with the claim of this number."""
     pod["spec"]["volumes"] = [{"name": "vol", "persistentVolumeClaim": {"claimName": f"pvc-{number:06}"}}]
     return pod
 
@@ -122,7 +127,7 @@ VOLUME_WORKLOADS = (
         make_node=bench_node,
         make_init_pod=_init,
         make_pod=_with_volume,
-        make_objects=_csi_objects,
+        make_objects=lambda workload: csi_objects(workload, range(workload.pods)),
     ),
     BenchWorkload(
         name="SchedulingWaitForFirstConsumer",

@@ -3,6 +3,9 @@
 15,000 workloads of five priorities are created in 30 ClusterQueues of six cohorts, faster than the quota can hold them;
 they are admitted, preempted by more important ones, admitted again, run for half a minute to five minutes, and finish.
 Workloads are objects in the API server of the sandbox; every status is written to it and comes back by a watch.
+
+With nodes, a workload is admitted only if its pods fit on them: each holds one large pod or several small ones. There
+are no pods: room is kept for all of them as long as the workload runs.
 """
 
 from __future__ import annotations
@@ -18,10 +21,11 @@ import msgspec
 from pilotage.assembly import SchedulerOptions, SchedulerProcess
 from pilotage.bench.cluster_objects import create_object
 from pilotage.bench.measure import peak_memory_mib
-from pilotage.bench.progress import Progress
+from pilotage.bench.progress import ProgressLine
 from pilotage.bench.queueing_jobs import NAMESPACE, JobRunner, QueueingTally
 from pilotage.bench.workloads import Object
 from pilotage.clock import SystemClock, cpu_seconds
+from pilotage.jobs.cluster_queue import NODE_AWARE
 from pilotage.jobs.configuration.kinds import QueueingConfiguration
 from pilotage.kube.client import KubeClient
 from pilotage.model import KINDS
@@ -36,7 +40,8 @@ COHORTS: Final = 6
 PRIORITIES: Final = (0, 10, 20, 50, 100)
 _KUEUE: Final = "kueue.x-k8s.io/v1beta2"
 _CPU_PER_QUEUE: Final = 200
-_PER_SECOND: Final = 20
+PER_SECOND: Final = 20
+_CPU_PER_NODE: Final = 8
 _PREEMPTION: Final = {
     "withinClusterQueue": "LowerPriority",
     "reclaimWithinCohort": "LowerPriority",
@@ -58,20 +63,32 @@ class QueueingFigures:
     peak_memory_mib: float
 
 
+@dataclass(frozen=True, slots=True)
+class QueueingLoad:
+    workloads: int = WORKLOADS
+    per_second: int = PER_SECOND
+    """How many are created."""
+    nodes: int = 0
+    is_node_aware: bool = True
+
+
 class QueueingBench:
     """One run."""
 
-    def __init__(self, workloads: int, seed: int) -> None:
-        self._workloads = workloads
+    def __init__(self, load: QueueingLoad, seed: int) -> None:
+        self._load = load
+        self._workloads = load.workloads
         self._clock = VirtualClock()
         self._rng = seeded(seed)
-        self._progress = Progress(SystemClock())
+        self._progress = ProgressLine(SystemClock())
 
     async def run(self) -> QueueingFigures:
         options = EmbeddedOptions(nodes=0, port=None)
         async with EmbeddedCluster.running(options, self._clock, seeded(0)) as cluster:
             client = KubeClient(cluster.transport())
-            for obj in queueing_objects():
+            for number in range(self._load.nodes):
+                await create_object(client, _node(number))
+            for obj in queueing_objects(is_node_aware=self._load.is_node_aware):
                 await create_object(client, obj)
             runner = self._runner(client)
             cluster.api.store.subscribe("workloads.kueue.x-k8s.io", runner.on_change)
@@ -100,7 +117,7 @@ class QueueingBench:
         begin, since = cpu_seconds(), self._clock.monotonic()
         made = 0
         while made < self._workloads:
-            for _ in range(min(_PER_SECOND, self._workloads - made)):
+            for _ in range(min(self._load.per_second, self._workloads - made)):
                 workload = self._workload(made)
                 await client.create(KINDS["workloads"], NAMESPACE, msgspec.json.encode(workload))
                 made += 1
@@ -140,7 +157,13 @@ def _cohort(number: int) -> str:
     return f"cohort-{number % COHORTS}"
 
 
-def queueing_objects() -> Iterator[Object]:
+def _node(number: int) -> Object:
+    amounts = {"cpu": str(_CPU_PER_NODE), "memory": f"{2 * _CPU_PER_NODE}Gi", "pods": "110"}
+    status = {"capacity": amounts, "allocatable": amounts}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": f"node-{number:05}"}, "status": status}
+
+
+def queueing_objects(*, is_node_aware: bool = True) -> Iterator[Object]:
     """The flavor, the ClusterQueues and the LocalQueues."""
     yield _object("ResourceFlavor", "std", {})
     memory = f"{4 * _CPU_PER_QUEUE}Gi"
@@ -153,7 +176,9 @@ def queueing_objects() -> Iterator[Object]:
             "resourceGroups": [group],
             "preemption": _PREEMPTION,
         }
-        yield _object("ClusterQueue", _queue(number), spec)
+        queue = _object("ClusterQueue", _queue(number), spec)
+        queue["metadata"]["annotations"] = {NODE_AWARE: str(is_node_aware).lower()}
+        yield queue
         yield _object("LocalQueue", f"lq-{_queue(number)}", {"clusterQueue": _queue(number)}, NAMESPACE)
 
 

@@ -13,15 +13,15 @@ from typing import Any
 import msgspec
 
 from pilotage.bench.child_process import Child, ChildFailed
-from pilotage.bench.cluster_objects import create_object
+from pilotage.bench.cluster_objects import apply_change, create_object
 from pilotage.bench.measure import BindingTimeline, Figures
 from pilotage.bench.process_cpu import CpuMeter
-from pilotage.bench.progress import Progress
+from pilotage.bench.progress import ProgressLine
 from pilotage.bench.stage import Stalled, unwrapped
 from pilotage.bench.workloads import NAMESPACE, OTHER_NAMESPACE, BenchWorkload, Object, priority_class
 from pilotage.clock import Clock
 from pilotage.kube.client import KubeClient, ListOptions
-from pilotage.kube.reflector import Reflector
+from pilotage.kube.reflector import Reflector, WatchedKind
 from pilotage.model import KINDS, Pod, WatchEvent
 
 _CONNECTIONS = 16
@@ -50,7 +50,7 @@ class WorkloadRun:
         self._rng = rng
         self._server = server
         self._scheduler_name = scheduler_name
-        self._progress = Progress(clock)
+        self._progress = ProgressLine(clock)
         self._unbound: set[str] = set()
         self._bound: set[str] = set()
         self._timeline: BindingTimeline | None = None
@@ -77,7 +77,7 @@ class WorkloadRun:
         workload = self._workload
         figures: Figures
         async with unwrapped(Stalled), unwrapped(ChildFailed), asyncio.TaskGroup() as tasks:
-            reflector = Reflector(client, KINDS["pods"], self, self._clock, self._rng)
+            reflector = Reflector(client, WatchedKind(KINDS["pods"]), self, self._clock, self._rng)
             watching = tasks.create_task(reflector.run(), name="watch pods")
             await reflector.wait_synced()
             self._is_settled = _is_bound if workload.init_pods_fit else _was_tried
@@ -137,13 +137,16 @@ class WorkloadRun:
         manifests = [make(number) for number in range(count)]
         self._unbound = {manifest["metadata"]["name"] for manifest in manifests}
 
-        async def create(pod: Object) -> None:
+        async def create(numbered: tuple[int, Object]) -> None:
+            number, pod = numbered
             if self._timeline is not None:
+                for change in self._workload.make_changes(self._workload, number):
+                    await apply_change(client, change)
                 self._timeline.created[pod["metadata"]["name"]] = self._clock.monotonic()
             await client.create(KINDS["pods"], pod["metadata"]["namespace"], msgspec.json.encode(pod))
             self._progress.show(step, len(self._bound), count)
 
-        await self._post_all(create, manifests)
+        await self._post_all(create, list(enumerate(manifests)))
         before, since = -1, self._clock.monotonic()
         while len(self._bound) < count:
             scheduler.check()

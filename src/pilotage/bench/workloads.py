@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from pilotage.sandbox.life.loop import ControllerFactory
 
@@ -16,6 +16,14 @@ Object = dict[str, Any]
 NAMESPACE = "bench"
 OTHER_NAMESPACE = "bench-other"
 DEFAULT_REQUESTS = {"cpu": "100m", "memory": "500Mi"}
+
+
+class ClusterChange(NamedTuple):
+    """Something that happens to the cluster while pods are scheduled."""
+
+    verb: Literal["create", "patch", "delete"]
+    manifest: Object
+    """Of a patch, what is patched: kind, name and metadata."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +46,17 @@ class BenchWorkload:
     """False: the measured pods are to be tried, not bound; each is done when its status says why it waits."""
     make_objects: Callable[[BenchWorkload], Iterable[Object]] = lambda workload: ()
     """What else is there before the first pod: classes, devices, claims, volumes; with their status."""
+    make_changes: Callable[[BenchWorkload, int], Iterable[ClusterChange]] = lambda workload, number: ()
+    """What happens to the cluster just before the measured pod with this number is created."""
     controllers: Sequence[ControllerFactory] = ()
     """Which of the sandbox's controllers take part; over HTTP all of them do."""
     comes_at_once: bool = False
     """All measured pods are created before the first is tried, instead of while others are scheduled."""
     contrast_gate: str = ""
     """A feature gate whose worth this workload shows: it is run a second time with the gate off."""
+
+    has_pod_groups: bool = False
+    """A real API server and kube-scheduler have to be started with pod groups."""
 
     def sized(self, nodes: int | None, init_pods: int | None, pods: int | None) -> BenchWorkload:
         """The same with other numbers; None leaves them as they are."""
@@ -65,7 +78,7 @@ def bench_node(number: int) -> Object:
         "metadata": {
             "name": name,
             "labels": {"kubernetes.io/hostname": name},
-            # As in scheduler_perf, nobody runs the pods: what is measured ends with the binding.
+            # As in scheduler_perf, no kubelet runs the pods: what is measured ends with the binding.
             "annotations": {"sandbox.pilotage.dev/simulated": "false"},
         },
         "status": {

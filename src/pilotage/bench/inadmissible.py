@@ -1,6 +1,6 @@
 """What workloads that cannot be admitted cost the others in the same BestEffortFIFO queue.
 
-Three engines side by side: an empty queue, one with 10,000 workloads put aside that are all alike, and one in which
+Three engines side by side: an empty queue, one with 10,000 inadmissible workloads that are all alike, and one in which
 each of them has a shape of its own. Small workloads are admitted and finished in all three, in batches in turn, so that
 a busy machine slows all of them; the best batch of each counts.
 """
@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from pilotage.bench.event_handling import Figure
+from pilotage.bench.event_handling import MeasuredFigure
 from pilotage.clock import rfc3339, thread_cpu_seconds
 from pilotage.jobs.configuration.kinds import QueueingConfiguration
 from pilotage.jobs.effects import StatusChanged
@@ -22,18 +22,18 @@ from pilotage.model.kueue import ClusterQueue, LocalQueue, ResourceFlavor, Workl
 from pilotage.rng import seeded
 from pilotage.testing.virtual_clock import VirtualClock
 
-PUT_ASIDE: Final = 10_000
+WORKLOADS: Final = 10_000
 _BATCHES: Final = 40
 _PER_BATCH: Final = 100
 _QUOTA: Final = 64
 _MOST_PERCENT: Final = 20.0
 
 
-def measure(put_aside: int) -> Iterator[Figure]:
+def measure(inadmissible: int) -> Iterator[MeasuredFigure]:
     """How much slower others are, in percent."""
     queues = [_Queue(), _Queue(), _Queue()]
-    queues[1].fill(put_aside, shapes=1)
-    queues[2].fill(put_aside, shapes=put_aside)
+    queues[1].fill(inadmissible, shapes=1)
+    queues[2].fill(inadmissible, shapes=inadmissible)
     best = [float("inf")] * len(queues)
     gc.collect()
     gc.freeze()
@@ -41,14 +41,14 @@ def measure(put_aside: int) -> Iterator[Figure]:
         for at, queue in enumerate(queues):
             best[at] = min(best[at], queue.batch(batch))
     gc.unfreeze()
-    for at, shapes in ((1, "one shape"), (2, f"{put_aside:,} shapes")):
+    for at, shapes in ((1, "one shape"), (2, f"{inadmissible:,} shapes")):
         slower = 100 * (best[at] / best[0] - 1)
-        name = f"admission beside {put_aside:,} put aside of {shapes}"
-        yield Figure(name, slower, "% slower", f"<= {_MOST_PERCENT:g}", slower <= _MOST_PERCENT)
+        name = f"admission beside {inadmissible:,} inadmissible of {shapes}"
+        yield MeasuredFigure(name, slower, "% slower", f"<= {_MOST_PERCENT:g}", slower <= _MOST_PERCENT)
 
 
 class _Queue:
-    """One ClusterQueue whose workloads end when they are told to; statuses come back as from a watch."""
+    """One ClusterQueue whose workloads end on request; statuses come back as from a watch."""
 
     def __init__(self) -> None:
         self._clock = VirtualClock()
@@ -69,7 +69,7 @@ class _Queue:
             self._submit(f"big-{number:05}", _QUOTA / 2 + 1 + number % shapes / 1000, 10)
         self._settle()
         queue = self._engine.cluster_queues()[0]
-        assert queue.inadmissible == count, "they were to be put aside"
+        assert queue.inadmissible == count, "they were to be inadmissible"
 
     def batch(self, batch: int) -> float:
         """CPU seconds to admit and finish small workloads one after the other."""
