@@ -94,6 +94,20 @@ def test_the_defaults_are_a_configuration_that_means_the_same_as_none(capsys: py
     assert options.backoff == SchedulerOptions().backoff
 
 
+def test_a_profile_that_does_not_wait_for_the_members_of_gangs_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        "profiles:\n- {schedulerName: d}\n"
+        "- {schedulerName: s, plugins: {multiPoint: {disabled: [{name: GangScheduling}]}}}\n"
+    )
+    assert call(["config", "check", str(file)]) == ExitCode.OK
+    (said,) = [line for line in capsys.readouterr().err.splitlines() if "GangScheduling" in line]
+    assert 'profile "s": GangScheduling is disabled: gangs are still placed all or nothing' in said
+
+
 def test_the_configuration_of_workload_queueing_is_checked_too(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

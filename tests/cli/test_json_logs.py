@@ -74,7 +74,7 @@ def test_errors_carry_what_went_wrong_and_details_the_stack(capsys: pytest.Captu
 
 
 @pytest.mark.parametrize("verbosity", [2, 4, 5])
-def test_an_object_tells_its_verbosity(verbosity: int, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_object_says_its_verbosity(verbosity: int, capsys: pytest.CaptureFixture[str]) -> None:
     set_up_logging(level_of(verbosity))
     log_as_json()
     log.log(level_of(verbosity), "pod bound: pod=%s", "d/p")

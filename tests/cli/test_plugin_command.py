@@ -121,7 +121,7 @@ def test_the_tests_of_a_new_plugin_pass(tmp_path: Path) -> None:
         ("NodeName", 'a plugin named "NodeName" already exists (built-in); choose another name'),
     ],
 )
-def test_a_name_that_cannot_be_is_refused(
+def test_a_name_that_cannot_be_is_rejected(
     name: str, problem: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert call(["plugin", "new", name, "--directory", str(tmp_path)]) == ExitCode.BAD_INPUT
@@ -161,7 +161,7 @@ HEAD = "from pilotage.api import Filter, Plugin\n"
         ),
     ],
 )
-def test_a_file_with_problems_is_refused(
+def test_a_file_with_problems_is_rejected(
     source: str, problem: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "x.py"
@@ -180,11 +180,13 @@ def test_arguments_of_the_configuration_are_used(tmp_path: Path, capsys: pytest.
     assert 'pluginConfig[0].args.lable: unknown field (did you mean "label"?)' in capsys.readouterr().err
 
 
-def test_a_plugin_that_breaks_its_promises_is_refused_with_the_evidence(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_plugin_that_does_not_meet_requirements_is_rejected_with_the_evidence(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     """This one believes that every label is a number from 0 to 100."""
     assert call(["plugin", "check", LIGHTS]) == ExitCode.BAD_INPUT
     err = capsys.readouterr().err
-    assert f"error: {LIGHTS}: BlinkingLights breaks its promises: exceptions" in err
+    assert f"error: {LIGHTS}: BlinkingLights does not meet requirements: exceptions" in err
     assert "ValueError: invalid literal for int()" in err and "return int(node.labels.get(self.label, 0))" in err
 
 

@@ -13,7 +13,7 @@ from pilotage.calls.report import CallReport, CallsReport, LaneReport
 from pilotage.cli.errors import CommandError, ExitCode
 from pilotage.cli.main import call
 from pilotage.cli.queue import render
-from pilotage.cli.sandbox import schedule
+from pilotage.cli.sandbox import embedded_scheduler
 from pilotage.cli.sandbox_pages import queue_document
 from pilotage.cli.scheduler_address import SANDBOX_QUEUE
 from pilotage.cli.scheduler_flags import SchedulerFlags
@@ -95,7 +95,7 @@ async def test_a_sandbox_serves_the_queue_of_its_scheduler() -> None:
         assert isinstance(refused, ServerResponse) and refused.status == 404
         cluster.api.create("pods", "default", pod("giant").requests(cpu="900").json())
         async with asyncio.TaskGroup() as tasks:
-            running = tasks.create_task(schedule(cluster, clock, rng, SchedulerFlags().options()))
+            running = tasks.create_task(embedded_scheduler(cluster, clock, rng, SchedulerFlags().options()).run())
             for _ in range(500):
                 await clock.sleep(0.01)
                 answer = cluster.server.dispatch(asked)

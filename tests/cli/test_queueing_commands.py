@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from pilotage.cli.main import call
-from tests.jobs.live.world import KUEUE, cluster_queue, flavor, local_queue
+from tests.jobs.live.world import KUEUE, cluster_queue, flavor, local_queue, node
+from tests.lab.starts.queue_world import START, manifests, runs
 
 NOW = "2026-01-01T00:00:00Z"
 
 
-def workload(name: str, cpu: int, *, queue: str = "lq", admitted: bool = False, **more: object) -> dict[str, object]:
+def workload(name: str, cpu: int, *, queue: str = "lq", admitted: bool = False, **more: object) -> dict[str, Any]:
     container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": str(cpu)}}}
     status: dict[str, object] = {}
     if admitted:
@@ -79,7 +81,7 @@ def test_jobs_show_the_order(file: str, capsys: pytest.CaptureFixture[str]) -> N
     assert call(["jobs", "-f", file, "-o", "json"]) == 0
     rows = {row["key"]: row for row in json.loads(capsys.readouterr().out)}
     assert list(rows) == ["default/running", "default/waiting", "default/huge", "default/lost"]
-    assert [row["position"] for row in rows.values()] == [None, 0, 1, None]
+    assert [row["position"] for row in rows.values()] == [None, 1, 2, None]
     assert rows["default/waiting"]["job"] == "waiting-job" and rows["default/waiting"]["priority"] == 5
     assert rows["default/lost"]["reason"] == "Misconfigured"
     assert call(["jobs", "-f", file, "--state", "admitted"]) == 0
@@ -91,14 +93,14 @@ def test_jobs_show_the_order(file: str, capsys: pytest.CaptureFixture[str]) -> N
 def test_explain_says_who_holds_what_is_missing(file: str, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert call(["explain", f"workload/{name}", "-f", file]) == 1
     text = capsys.readouterr().out
-    assert text.splitlines()[0] == "workload default/waiting waits, position 0 of cq: WaitingForQuota"
+    assert text.splitlines()[0] == "workload default/waiting waits, position 1 of cq: WaitingForQuota"
     assert "std: pod set main needs 2 cpu, 1 free" in text
     assert "default/running: 3 cpu of std" in text
     assert "untolerated taint spot" in text
     assert "when: quota released in the cohort tree" in text
 
 
-def test_explain_tells_what_can_never_fit_and_what_is_wrong(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_explain_says_what_can_never_fit_and_what_is_wrong(file: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert call(["explain", "workload/huge", "-f", file]) == 1
     assert "it could never have more than 4" in capsys.readouterr().out
     assert call(["explain", "workload/lost", "-f", file]) == 1
@@ -127,7 +129,7 @@ def test_explain_names_the_bound_of_the_limit_range(tmp_path: Path, capsys: pyte
     file.write_text(yaml.safe_dump_all(objects))
     assert call(["explain", "workload/wide", "-f", str(file)]) == 1
     text = capsys.readouterr().out
-    assert text.splitlines()[0] == "workload default/wide waits, position 0 of cq: Misconfigured"
+    assert text.splitlines()[0] == "workload default/wide waits, position 1 of cq: Misconfigured"
     refused = text.partition("The API server would reject its pods:")[2]
     assert "pod set main: container c requests 3 cpu, more than its limit of 2 (the default of LimitRange" in refused
     assert "pod set main: maximum cpu usage per Container is 2, but request is 3 (container c, LimitRange" in refused
@@ -158,7 +160,7 @@ def test_wrong_names(arguments: list[str], message: str, file: str, capsys: pyte
     assert message in capsys.readouterr().err
 
 
-def test_a_typo_in_the_configuration_is_told_before_anything_starts(
+def test_a_typo_in_the_configuration_is_reported_before_anything_starts(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "kueue.yaml"
@@ -167,3 +169,155 @@ def test_a_typo_in_the_configuration_is_told_before_anything_starts(
     assert 'waitForPodReady: unknown field (did you mean "waitForPodsReady"?)' in capsys.readouterr().err
     assert call(["sandbox", "--no-workload-queueing", "--queueing-config", str(path)]) == 2
     assert "needs --workload-queueing" in capsys.readouterr().err
+
+
+@pytest.fixture
+def busy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A queue with a past of an hour or two."""
+    all_runs = runs(1, 90)
+    now = all_runs[75].created
+    monkeypatch.setattr("pilotage.clock.SystemClock.time", lambda self: START + now)
+    path = tmp_path / "busy.yaml"
+    path.write_text(yaml.safe_dump_all(manifests(all_runs, now)))
+    return str(path)
+
+
+def test_jobs_say_when_they_start_and_how_good_that_is(busy: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call(["jobs", "-f", busy, "--state", "pending"]) == 0
+    table, _, trust = capsys.readouterr().out.partition("\n\n")
+    at = table.splitlines()[0].index("STARTS IN")
+    cells = [line[at : at + 20] for line in table.splitlines()[1:]]
+    assert cells and all(" to " in cell or "s " in cell for cell in cells)
+    assert "not guarantees: 80% are to lie within their range. Of " in trust
+
+
+def test_jobs_as_json_have_the_range_and_those_that_run_have_none(
+    busy: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(["jobs", "-f", busy, "-o", "json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert all((row["expected_start"] is not None) == (row["state"] == "pending") for row in rows)
+    start = next(row["expected_start"] for row in rows if row["position"] == 1)
+    assert 0 <= start["soonest"] <= start["latest"] and start["past"]["starts"] > 10
+    assert call(["jobs", "-f", busy, "-o", "json", "--no-when"]) == 0
+    assert all(row["expected_start"] is None for row in json.loads(capsys.readouterr().out))
+
+
+def test_queues_and_explain_say_when(busy: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call(["queues", "-f", busy]) == 0
+    text = capsys.readouterr().out
+    assert "NEXT STARTS IN" in text and "LAST STARTS IN" in text and "not guarantees" in text
+    assert call(["jobs", "-f", busy, "-o", "json", "--no-when", "--state", "pending"]) == 0
+    first = json.loads(capsys.readouterr().out)[0]["key"].partition("/")[2]
+    assert call(["explain", f"workload/{first}", "-f", busy, "-o", "json"]) == 1
+    assert json.loads(capsys.readouterr().out)["expected_start"]["fromHistory"] > 0
+
+
+# --- what would help: tried out --------------------------------------------------------------------------------------
+
+
+def explained(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, *objects: dict[str, Any]) -> str:
+    path = tmp_path / "cluster.yaml"
+    path.write_text(yaml.safe_dump_all(objects))
+    call(["explain", f"workload/{name}", "-f", str(path)])
+    return capsys.readouterr().out
+
+
+def test_explain_says_what_would_get_it_admitted(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    call(["explain", "workload/waiting", "-f", file, "--no-when"])
+    text = capsys.readouterr().out
+    helps = [line.strip() for line in text.partition("Would be admitted if:")[2].splitlines() if line.strip()]
+    assert helps == [
+        "ClusterQueue cq had 1 cpu more of flavor std",
+        "its pods asked for 1 cpu instead of 2 (flavor std)",
+        "its pods accepted the nodes of spot (untolerated taint spot=:NoSchedule in flavor spot)",
+        "default/running had finished",
+    ]
+
+
+def test_what_does_not_help_is_not_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One core more goes to those who come before it."""
+    queues = (flavor("std"), cluster_queue(flavors={"std": 4}), local_queue())
+    others = (workload("running", 4, admitted=True), workload("before", 1, priority=5), workload("waiting", 1))
+    text = explained(tmp_path, capsys, "waiting", *queues, *others)
+    assert "ClusterQueue cq had" not in text and "default/running had finished" in text
+
+
+def test_explain_judges_by_the_nodes_that_there_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    queues = (flavor("std"), cluster_queue(flavors={"std": 40}), local_queue(), node("a", cpu=2), node("b", cpu=2))
+    wide = workload("wide", 1)
+    wide["spec"]["podSets"][0]["count"] = 6
+    text = explained(tmp_path, capsys, "wide", *queues, wide)
+    assert text.startswith("workload default/wide waits, position 1 of cq: WaitingForNodes")
+    assert "no room on the nodes of flavor std: room for 4 of 6 pods, not for more: 0/2 nodes are available" in text
+    assert "it had 4 pods instead of 6" in text
+    assert "when: a pod leaves its node" in text
+
+
+def test_explain_says_which_check_is_waited_for_and_what_it_says(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    check = {
+        "apiVersion": KUEUE,
+        "kind": "AdmissionCheck",
+        "metadata": {"name": "budget"},
+        "spec": {"controllerName": "example.com/budget"},
+        "status": {
+            "conditions": [
+                {"type": "Active", "status": "True", "reason": "Active", "message": "", "lastTransitionTime": NOW}
+            ]
+        },
+    }
+    rules = {"admissionChecks": [{"name": "budget"}]}
+    reserved = workload("reserved", 1, admitted=True)
+    reserved["status"]["conditions"].pop()
+    reserved["status"]["admissionChecks"] = [
+        {"name": "budget", "state": "Pending", "message": "the committee meets on Monday", "lastTransitionTime": NOW}
+    ]
+    queues = (check, flavor("std"), cluster_queue(admissionChecksStrategy=rules), local_queue())
+    text = explained(tmp_path, capsys, "reserved", *queues, reserved)
+    assert text.splitlines()[0] == "workload default/reserved has quota in cq and waits for admission checks"
+    assert "budget (example.com/budget): Pending: the committee meets on Monday" in text
+    path = str(tmp_path / "cluster.yaml")
+    call(["jobs", "-f", path, "-o", "json"])
+    [row] = json.loads(capsys.readouterr().out)
+    assert (row["reason"], row["message"]) == (
+        "UnsatisfiedAdmissionChecks",
+        "Waits for admission checks: budget is Pending",
+    )
+
+
+def test_explain_says_why_a_workload_was_deactivated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    late = workload("late", 1, active=False)
+    late["status"] = {
+        "conditions": [
+            {
+                "type": "Evicted",
+                "status": "True",
+                "reason": "DeactivatedDueToRequeuingLimitExceeded",
+                "message": "Deactivated after 3 requeues: the pods were never ready in time",
+                "lastTransitionTime": NOW,
+            }
+        ]
+    }
+    text = explained(tmp_path, capsys, "late", flavor("std"), cluster_queue(), local_queue(), late)
+    assert text.splitlines()[0] == "workload default/late is inactive: DeactivatedDueToRequeuingLimitExceeded"
+    assert "after 3 requeues: the pods were never ready in time" in text
+
+
+def test_explain_says_what_the_scheduler_says_of_pods_without_a_node(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    running = workload("running", 1, admitted=True)
+    running["status"]["conditions"].append(
+        {
+            "type": "PodsReady",
+            "status": "False",
+            "reason": "WaitForStart",
+            "message": "Not all pods are ready; 1 pod has no node: 0/3 nodes are available: 3 Insufficient cpu.",
+            "lastTransitionTime": NOW,
+        }
+    )
+    text = explained(tmp_path, capsys, "running", flavor("std"), cluster_queue(), local_queue(), running)
+    assert text.splitlines()[0] == "workload default/running is admitted in cq, its pods are not ready"
+    assert "1 pod has no node: 0/3 nodes are available: 3 Insufficient cpu." in text

@@ -72,7 +72,7 @@ def test_flags_without_effect_are_named_with_the_reason() -> None:
         ({"tls-sni-cert-key": "a,b"}, "--tls-sni-cert-key: not supported: one certificate is served"),
     ],
 )
-def test_what_makes_no_sense_is_refused_with_the_name_of_the_flag(given: dict[str, str], problem: str) -> None:
+def test_what_makes_no_sense_is_rejected_with_the_name_of_the_flag(given: dict[str, str], problem: str) -> None:
     with pytest.raises(CommandError) as refused:
         settings(given)
     assert problem in str(refused.value)

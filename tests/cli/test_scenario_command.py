@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -28,12 +26,6 @@ scenarios:
   - apply: [{node: {name: n}}, {pod: {name: p}}]
   - expect: {pods: {p: {node: elsewhere}}}
 """
-
-
-@pytest.fixture(autouse=True)
-def logs_stay_on() -> Iterator[None]:
-    yield
-    logging.disable(logging.NOTSET)
 
 
 def test_scenarios_that_pass(capsys: pytest.CaptureFixture[str]) -> None:
@@ -112,7 +104,7 @@ def test_queueing_scenarios_are_played_by_the_same_command(tmp_path: Path, capsy
         ("title: Two", "config: {waitForPodsReady: {timeout: -1s}}\n  title: Two", "waitForPodsReady.timeout"),
     ],
 )
-def test_a_queueing_file_that_makes_no_sense_is_refused(
+def test_a_queueing_file_that_makes_no_sense_is_rejected(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], old: str, new: str, problem: str
 ) -> None:
     path = tmp_path / "queues.yaml"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,14 +12,22 @@ from pilotage.api import (
     Affected,
     CycleState,
     Filter,
+    GroupAttempt,
     Handle,
     Hint,
     Mask,
     NodeTable,
     NodeView,
+    NominateMembers,
     NormalizeScore,
     Permit,
+    Placement,
+    PlacementGenerate,
+    PlacementScore,
     Plugin,
+    PodGroup,
+    PodGroupPostFilter,
+    ProposedPlacement,
     QueuedPod,
     QueueSort,
     Reason,
@@ -30,6 +38,7 @@ from pilotage.api import (
     Score,
     Scores,
     VectorFilter,
+    VectorPlacementScore,
     VectorScore,
     Wait,
     narrows,
@@ -253,3 +262,70 @@ class ReadsAnnotations(_Sunny):
             return Hint.QUEUE
         wanted = pod.annotations.get("example.com/weather")
         return Hint.QUEUE if new.labels.get("example.com/weather") == wanted else Hint.SKIP
+
+
+class OffersNothing(Plugin, PlacementGenerate):
+    def generate_placements(self, state: CycleState, group: PodGroup, nodes: NodeTable) -> list[Placement]:
+        return [Placement("none", nodes.everywhere(False))]
+
+
+class OffersNames(Plugin, PlacementGenerate):
+    def generate_placements(self, state: CycleState, group: PodGroup, nodes: NodeTable) -> Any:
+        return list(nodes.names)
+
+
+class OffersTwice(Plugin, PlacementGenerate):
+    def generate_placements(self, state: CycleState, group: PodGroup, nodes: NodeTable) -> list[Placement]:
+        return [Placement("all", nodes.everywhere(True)), Placement("all", nodes.everywhere(True))]
+
+
+class OffersByNumbers(Plugin, PlacementGenerate):
+    def generate_placements(self, state: CycleState, group: PodGroup, nodes: NodeTable) -> list[Placement]:
+        return [Placement("first", np.array([0]))]
+
+
+class OffersInTurn(Plugin, PlacementGenerate):
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def generate_placements(self, state: CycleState, group: PodGroup, nodes: NodeTable) -> list[Placement]:
+        self.calls += 1
+        return [Placement(f"turn-{self.calls}", nodes.everywhere(True))]
+
+
+class PraisesPlacements(Plugin, PlacementScore):
+    def score_placement(self, state: CycleState, group: PodGroup, proposed: ProposedPlacement, nodes: NodeTable) -> int:
+        return 100 + proposed.member_count
+
+
+class TwoOpinionsOfPlacements(Plugin, PlacementScore, VectorPlacementScore):
+    def score_placement(self, state: CycleState, group: PodGroup, proposed: ProposedPlacement, nodes: NodeTable) -> int:
+        return 1
+
+    def score_placements(
+        self, state: CycleState, group: PodGroup, proposed: Sequence[ProposedPlacement], nodes: NodeTable
+    ) -> Scores:
+        return np.full(len(proposed), 2, dtype=np.int64)
+
+
+class HalfPointsForPlacements(Plugin, VectorPlacementScore):
+    def score_placements(
+        self, state: CycleState, group: PodGroup, proposed: Sequence[ProposedPlacement], nodes: NodeTable
+    ) -> Any:
+        return np.full(len(proposed), 0.5)
+
+
+class CrossesOut(Plugin, PlacementScore):
+    def score_placement(self, state: CycleState, group: PodGroup, proposed: ProposedPlacement, nodes: NodeTable) -> int:
+        proposed.placement.rows[:] = False
+        return 1
+
+
+class NominatesStrangers(Plugin, PodGroupPostFilter):
+    def pod_group_post_filter(self, attempt: GroupAttempt) -> NominateMembers:
+        return NominateMembers({"somebody": "somewhere"})
+
+
+class SaysNothingOfGroups(Plugin, PodGroupPostFilter):
+    def pod_group_post_filter(self, attempt: GroupAttempt) -> Any:
+        return None

@@ -1,4 +1,4 @@
-"""check_plugin: the default plugins keep their promises, and every defect is found and told."""
+"""check_plugin: the default plugins meet the requirements, and every defect is found and named."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.testing import stamp_plugins as stamps
 
 
 @pytest.mark.parametrize("cls", [cls for cls, _ in DEFAULT_PLUGINS], ids=lambda cls: cls.__name__)
-def test_a_default_plugin_keeps_its_promises(cls: type[Plugin]) -> None:
+def test_a_default_plugin_meets_the_requirements(cls: type[Plugin]) -> None:
     check_plugin(cls, worlds=20)
 
 
@@ -44,11 +44,22 @@ def test_a_default_plugin_keeps_its_promises(cls: type[Plugin]) -> None:
         (broken.AsksTheOldNode, "hints", "after_node_change says QueueSkip to NodeUpdateNodeLabel"),
         (broken.CountsItsCalls, "pure hints", "after_node_change looked at nothing but namespace, spec and labels"),
         (broken.ComparesTypes, "pure hints", "and said Hint.SKIP"),
+        (broken.OffersNothing, "placements", 'placement "none" of group default/group-0 has no node'),
+        (broken.OffersNames, "answers", "which is no Placement"),
+        (broken.OffersTwice, "answers", 'two placements named "all"'),
+        (broken.OffersByNumbers, "answers", 'the rows of placement "first" are an array of int64'),
+        (broken.OffersInTurn, "placements", "again   : {'turn-2'"),
+        (broken.PraisesPlacements, "placement scores", 'placement "p0" got 103'),
+        (broken.TwoOpinionsOfPlacements, "placement forms", "per placement: [1"),
+        (broken.HalfPointsForPlacements, "answers", "it must be one of int64"),
+        (broken.CrossesOut, "inputs", "proposed.placement.rows[:] = False"),
+        (broken.NominatesStrangers, "members", "it nominated {'somebody': 'somewhere'}"),
+        (broken.SaysNothingOfGroups, "answers", "pod_group_post_filter answered None"),
         (broken.NarrowsToNobody, "hints", "says QueueSkip to Node"),
     ],
     ids=lambda value: value.__name__ if isinstance(value, type) else "",
 )
-def test_a_defect_is_found_and_told(cls: type[Plugin], check: str, evidence: str) -> None:
+def test_a_defect_is_found_and_reported(cls: type[Plugin], check: str, evidence: str) -> None:
     with pytest.raises(PluginCheckFailed) as raised:
         check_plugin(cls)
     assert check in [finding.check for finding in raised.value.findings]

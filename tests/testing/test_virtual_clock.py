@@ -27,7 +27,7 @@ async def test_sleepers_wake_in_order_of_time_and_then_of_going_to_sleep() -> No
     assert log[-1] == ("late", 9)
 
 
-async def test_time_stands_still_while_nobody_advances_it() -> None:
+async def test_time_stands_still_while_no_one_advances_it() -> None:
     clock, log = VirtualClock(), []
     async with asyncio.TaskGroup() as group:
         sleeper = group.create_task(nap(clock, 0.001, "a", log))

@@ -11,7 +11,7 @@ import uvloop
 from rich.table import Table
 
 from pilotage.assembly import SchedulerOptions
-from pilotage.bench import event_handling, workload_queueing
+from pilotage.bench import event_handling, scaling, workload_queueing
 from pilotage.bench.catalog import WORKLOADS
 from pilotage.bench.child_process import ChildFailed
 from pilotage.bench.in_process import InProcessBench
@@ -19,26 +19,32 @@ from pilotage.bench.measure import Figures
 from pilotage.bench.over_http import OverHttpBench
 from pilotage.bench.stage import Stalled
 from pilotage.bench.workloads import BenchWorkload
-from pilotage.cli.bench_events import bench_events
-from pilotage.cli.bench_queueing import bench_queueing
+from pilotage.cli import bench_console
+from pilotage.cli.bench_goals import bench_events, bench_queueing, bench_scaling
 from pilotage.cli.bench_real import bench_real
-from pilotage.cli.console import PlainConsole
+from pilotage.cli.bench_versions import bench_versions
 from pilotage.cli.errors import ExitCode, bad_input
 from pilotage.cli.output import show, show_json
 from pilotage.cli.scheduler_flags import SchedulerFlags, scheduler_flags
+from pilotage.cli.terminal import PlainConsole
 from pilotage.clock import Clock, SystemClock
 from pilotage.framework.errors import ProfileError
 from pilotage.model.suggestions import suggestion
 from pilotage.rng import seeded
 
+_ROUNDS = 3
 _EPILOG = """\b
 Examples:
   pilotage bench --workload SchedulingBasic
   pilotage bench --nodes 500 --init-pods 500 --pods 1000 --server http -o json
   pilotage bench --workload Unschedulable --latency-ms 20 --compare-gate SchedulerAsyncAPICalls
   pilotage bench --server real --rounds 3
+  pilotage bench --workload SchedulingDistinct --compare main --rounds 5
   pilotage bench --workload EventHandling
-  pilotage bench --workload WorkloadQueueing
+  pilotage bench --workload WorkloadQueueing --nodes 1000
+  pilotage bench --viewer
+  pilotage bench --workload ConsolePages
+  pilotage bench --workload Scaling
 """
 
 
@@ -55,9 +61,18 @@ Examples:
     help="Sandbox in this process without HTTP, or in one of its own, or a real API server.",
 )
 @click.option("--latency-ms", type=click.FloatRange(min=0), default=0.0, help="Let every write take this much longer.")
-@click.option("--rounds", type=click.IntRange(min=1), default=1, help="How often to measure (--server real).")
+@click.option(
+    "--per-second",
+    type=click.IntRange(min=1),
+    default=workload_queueing.PER_SECOND,
+    show_default=True,
+    help="WorkloadQueueing: how many workloads come in a second.",
+)
+@click.option("--rounds", type=click.IntRange(min=1), help="How often to measure (--server real, --compare).")
+@click.option("--compare", metavar="REF", default="", help="Measure this version of the project and REF in turn.")
 @click.option("--compare-gate", metavar="G", default="", help="Run a second time with this feature gate off.")
 @click.option("--no-contrast", is_flag=True, help="Do not run a second time without the feature that is shown.")
+@click.option("--viewer", is_flag=True, help="Run a second time with one viewer of the console, and compare.")
 @scheduler_flags
 @click.option("--seed", type=int, default=1, show_default=True, help="Seed of everything random.")
 @click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
@@ -68,9 +83,12 @@ def bench(
     pods: int | None,
     server: str,
     latency_ms: float,
-    rounds: int,
+    per_second: int,
+    rounds: int | None,
+    compare: str,
     compare_gate: str,
     no_contrast: bool,
+    viewer: bool,
     seed: int,
     output: str,
     flags: SchedulerFlags,
@@ -79,36 +97,65 @@ def bench(
 
     In the sandbox or, with --server real, against a real API server (see `make cluster-assets`), there in turn with
     kube-scheduler if it is among the assets. The workload EventHandling measures what events cost while --pods wait
-    for something else; WorkloadQueueing what it costs to queue --pods workloads for quota, in virtual time. Both exit
-    with 1 if a goal is missed.
+    for something else; WorkloadQueueing what it costs to queue --pods workloads for quota, in virtual time, and with
+    --nodes what it costs to admit only those that fit there; ConsolePages what pages of the console cost while --pods
+    wait; Scaling what pods and events cost with --nodes, a tenth and a hundredth of them. All four exit with 1 if a
+    goal is missed.
     """
     if workload_name == event_handling.NAME:
         return bench_events(pods, output)
     if workload_name == workload_queueing.NAME:
-        return bench_queueing(pods, seed, output)
+        load = workload_queueing.QueueingLoad(pods or workload_queueing.WORKLOADS, per_second, nodes or 0)
+        return bench_queueing(load, seed, output)
+    if workload_name == scaling.NAME:
+        return bench_scaling(nodes, output)
+    if workload_name == bench_console.NAME:
+        return bench_console.bench_console(nodes, init_pods, pods, seed, output)
     workload = _workload(workload_name).sized(nodes, init_pods, pods)
     if latency_ms and server != "in-process":
         raise click.UsageError("--latency-ms needs --server in-process")
-    if rounds > 1 and server != "real":
-        raise click.UsageError("--rounds needs --server real")
+    if viewer and server != "in-process":
+        raise click.UsageError("--viewer needs --server in-process")
+    if rounds is not None and server != "real" and not compare:
+        raise click.UsageError("--rounds needs --server real or --compare")
+    if compare:
+        if server == "real" or compare_gate or viewer:
+            raise click.UsageError("--compare does not go with --server real, --compare-gate or --viewer")
+        arguments = _arguments(workload, server, latency_ms, seed, flags)
+        bench_versions(compare, workload, arguments, rounds=rounds or _ROUNDS, output=output)
+        return ExitCode.OK
     if server == "real":
-        bench_real(workload, flags, rounds=rounds, seed=seed, output=output)
+        bench_real(workload, flags, rounds=rounds or 1, seed=seed, output=output)
         return ExitCode.OK
     course = _Course(workload, server, latency_ms / 1000, seed)
     figures = course.run(flags)
     gate = compare_gate or ("" if no_contrast else workload.contrast_gate)
     contrast = course.run(_without(flags, gate)) if gate else None
+    viewed = bench_console.ViewedRun(SystemClock(), flags.options()) if viewer else None
+    with_viewer = course.run(flags, viewed) if viewed is not None else None
     if output == "json":
         facts = figures.as_json()
         if contrast is not None:
             facts["contrast"] = {"featureGates": f"{gate}=false", **contrast.as_json()}
+        if with_viewer is not None:
+            facts["withViewer"] = with_viewer.as_json()
         show_json(facts)
         return ExitCode.OK
     _print_table(figures)
+    if viewed is not None and with_viewer is not None:
+        _print_table(with_viewer, ", with a viewer")
+        bench_console.show_viewer(viewed, with_viewer, figures)
     if contrast is not None:
         _print_table(contrast, f", {gate}=false")
         _print_ratio(gate, figures, contrast)
     return ExitCode.OK
+
+
+def _arguments(workload: BenchWorkload, server: str, latency_ms: float, seed: int, flags: SchedulerFlags) -> list[str]:
+    """The same run as a command line."""
+    sizes = {"--nodes": workload.nodes, "--init-pods": workload.init_pods, "--pods": workload.pods, "--seed": seed}
+    options = {"--workload": workload.name, "--server": server, "--latency-ms": latency_ms, **sizes}
+    return ["--no-contrast", *(f"{name}={value}" for name, value in options.items()), *flags.arguments()]
 
 
 class _Course(msgspec.Struct, frozen=True):
@@ -119,16 +166,17 @@ class _Course(msgspec.Struct, frozen=True):
     latency_seconds: float
     seed: int
 
-    def run(self, flags: SchedulerFlags) -> Figures:
+    def run(self, flags: SchedulerFlags, viewed: bench_console.ViewedRun | None = None) -> Figures:
         clock, rng = SystemClock(), seeded(self.seed)
         options = flags.options()
         if self.server == "http":
-            runner: InProcessBench | OverHttpBench = OverHttpBench(self.workload, clock, rng, flags.arguments())
+            work = OverHttpBench(self.workload, clock, rng, flags.arguments()).run()
         else:
             runner = _in_process(self.workload, clock, rng, options, self.latency_seconds)
+            work = runner.run(None if viewed is None else viewed.beside)
         try:
             with asyncio.Runner(loop_factory=uvloop.new_event_loop) as loop:
-                return loop.run(runner.run())
+                return loop.run(work)
         except (Stalled, ChildFailed) as error:
             raise click.ClickException(str(error)) from error
 
@@ -151,7 +199,7 @@ def _in_process(
 def _workload(name: str) -> BenchWorkload:
     workload = WORKLOADS.get(name)
     if workload is None:
-        known = [*WORKLOADS, event_handling.NAME, workload_queueing.NAME]
+        known = [*WORKLOADS, event_handling.NAME, workload_queueing.NAME, bench_console.NAME, scaling.NAME]
         raise click.UsageError(f'unknown workload "{name}"{suggestion(name, known)}; there are: {", ".join(known)}')
     return workload
 

@@ -11,7 +11,7 @@ import uvloop
 from rich.table import Table
 
 from pilotage.bench.child_process import ChildFailed
-from pilotage.bench.cluster_assets import AssetsMissing, ClusterAssets, find_assets
+from pilotage.bench.cluster_assets import AssetsMissing, ClusterAssets, PodGroupRelease, find_assets, pod_group_release
 from pilotage.bench.comparison import Summary, ratios, schedulers_of, summary_of
 from pilotage.bench.contenders import Contender, KubeScheduler, Pilotage
 from pilotage.bench.measure import Figures
@@ -19,10 +19,10 @@ from pilotage.bench.over_real import OverRealBench
 from pilotage.bench.program import ProgramFailed
 from pilotage.bench.stage import Stalled
 from pilotage.bench.workloads import BenchWorkload
-from pilotage.cli.console import PlainConsole
 from pilotage.cli.errors import bad_input
 from pilotage.cli.output import show, show_json
 from pilotage.cli.scheduler_flags import SchedulerFlags
+from pilotage.cli.terminal import PlainConsole
 from pilotage.clock import SystemClock
 from pilotage.rng import seeded
 
@@ -36,7 +36,10 @@ def bench_real(workload: BenchWorkload, flags: SchedulerFlags, *, rounds: int, s
         assets = find_assets()
     except AssetsMissing as missing:
         raise bad_input(str(missing)) from missing
-    bench = OverRealBench(workload, SystemClock(), lambda: seeded(seed), assets, _contenders(assets, flags))
+    groups = _pod_groups(assets) if workload.has_pod_groups else None
+    contenders = _contenders(assets, flags, () if groups is None else groups.gates)
+    server_flags = () if groups is None else groups.server_flags()
+    bench = OverRealBench(workload, SystemClock(), lambda: seeded(seed), assets, contenders, server_flags)
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as loop:
             runs = loop.run(bench.run(rounds))
@@ -49,10 +52,17 @@ def bench_real(workload: BenchWorkload, flags: SchedulerFlags, *, rounds: int, s
         print_table(workload, runs, summaries)
 
 
-def _contenders(assets: ClusterAssets, flags: SchedulerFlags) -> list[Contender]:
+def _pod_groups(assets: ClusterAssets) -> PodGroupRelease:
+    found = pod_group_release(assets)
+    if found is None:
+        raise bad_input(f"the kube-apiserver in {assets.folder} has no pod groups: it must be 1.36 or newer")
+    return found
+
+
+def _contenders(assets: ClusterAssets, flags: SchedulerFlags, gates: Sequence[str]) -> list[Contender]:
     ours = Pilotage(flags.arguments())
     theirs = assets.kube_scheduler
-    return [ours] if theirs is None else [ours, KubeScheduler(theirs)]
+    return [ours] if theirs is None else [ours, KubeScheduler(theirs, gates)]
 
 
 def document_of(workload: BenchWorkload, runs: Sequence[Figures], summaries: Sequence[Summary]) -> dict[str, Any]:

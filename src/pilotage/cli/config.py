@@ -11,7 +11,7 @@ from pilotage.assembly import SchedulerOptions, catalog_for
 from pilotage.cli.errors import bad_input
 from pilotage.cli.options import common_options
 from pilotage.cli.output import show
-from pilotage.cli.scheduler_flags import SchedulerFlags
+from pilotage.cli.scheduler_flags import SchedulerFlags, profile_warnings
 from pilotage.config.feature_gates import FeatureGateError, FeatureGates
 from pilotage.config.kinds import SchedulerConfiguration
 from pilotage.config.load import default_configuration, examine_configuration, read_text
@@ -19,7 +19,7 @@ from pilotage.config.problems import ConfigError, Problem
 from pilotage.config.render import render
 from pilotage.framework.plugin_files import LoadedPlugin, installed_plugins
 from pilotage.framework.profile_spec import examine_profiles
-from pilotage.jobs.configuration.load import is_queueing_text, parse_queueing
+from pilotage.jobs.configuration.load import is_queueing_text, parse_queueing, unserved_queueing, without_effect
 from pilotage.model.durations import go_duration
 from pilotage.serve.complete_configuration import with_profiles
 
@@ -75,6 +75,10 @@ def check(file: Path, plugins: tuple[Path, ...]) -> None:
 
 def _check_queueing(file: Path, text: str) -> None:
     readiness = parse_queueing(text, str(file)).wait_for_pods_ready
+    if problems := unserved_queueing(text):
+        raise bad_input(ConfigError(str(file), problems).lines)
+    if idle := without_effect(text):
+        show(f"{file}: without effect, as only Kueue's own manager has a use for them: {', '.join(idle)}")
     waits = "off" if readiness is None else f"after {go_duration(readiness.timeout)}"
     show(f"{file} is valid: workload queueing, eviction of workloads that are not ready {waits}")
 
@@ -97,7 +101,8 @@ def _plugin_problems(configuration: SchedulerConfiguration, loaded: list[LoadedP
     except FeatureGateError as error:
         problems += [Problem(0, "featureGates", problem) for problem in error.problems]
         gates = FeatureGates()
-    for warning in gates.without_effect():
-        log.warning("%s", warning)
     catalog = catalog_for(configuration, loaded, gates, installed_plugins())
-    return [*problems, *examine_profiles(configuration, catalog)[1]]
+    recipes, found = examine_profiles(configuration, catalog)
+    for warning in (*gates.without_effect(), *profile_warnings(recipes, gates)):
+        log.warning("%s", warning)
+    return [*problems, *found]

@@ -13,10 +13,10 @@ import click
 import msgspec
 from rich.table import Table
 
-from pilotage.cli.console import PlainConsole
-from pilotage.conformance.cases import Case, CaseError, load_cases
+from pilotage.cli.terminal import PlainConsole
+from pilotage.conformance.cases import ConformanceCase, ConformanceCaseError, load_cases
 from pilotage.conformance.compare import shown
-from pilotage.conformance.replay import ANSWERERS, Result, replay
+from pilotage.conformance.replay import ANSWERERS, ConformanceResult, replay
 
 _SHOWN_CASES = 5
 _SHOWN_DIFFERENCES = 6
@@ -38,7 +38,7 @@ def conformance(files: tuple[Path, ...], answers: Path | None, themes: tuple[str
     Exits with 1 if any answer differs.
     """
     counts: Counter[tuple[str, bool]] = Counter()
-    different: list[Result] = []
+    different: list[ConformanceResult] = []
     unanswered: Counter[str] = Counter()
     try:
         with ExitStack() as stack:
@@ -50,14 +50,14 @@ def conformance(files: tuple[Path, ...], answers: Path | None, themes: tuple[str
                     different.append(result)
                     if stop_at_first:
                         break
-    except CaseError as error:
+    except ConformanceCaseError as error:
         raise click.UsageError(str(error)) from error
     _print(counts, different, unanswered)
     if different or unanswered:
         sys.exit(1)
 
 
-def _wanted(files: tuple[Path, ...], themes: tuple[str, ...], unanswered: Counter[str]) -> Iterator[Case]:
+def _wanted(files: tuple[Path, ...], themes: tuple[str, ...], unanswered: Counter[str]) -> Iterator[ConformanceCase]:
     for path in files:
         for case in load_cases(path):
             if themes and case.theme not in themes:
@@ -68,13 +68,13 @@ def _wanted(files: tuple[Path, ...], themes: tuple[str, ...], unanswered: Counte
                 unanswered[case.theme] += 1
 
 
-def _write(out: BinaryIO | None, result: Result) -> None:
+def _write(out: BinaryIO | None, result: ConformanceResult) -> None:
     if out is not None:
         line = {"name": result.case.name, "expected": result.answer}
         out.write(msgspec.json.encode(line) + b"\n")
 
 
-def _print(counts: Counter[tuple[str, bool]], different: list[Result], unanswered: Counter[str]) -> None:
+def _print(counts: Counter[tuple[str, bool]], different: list[ConformanceResult], unanswered: Counter[str]) -> None:
     console = PlainConsole()
     table = Table("THEME")
     for name in ("CASES", "EQUAL", "DIFFERENT"):

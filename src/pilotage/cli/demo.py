@@ -14,7 +14,7 @@ import click
 from rich.live import Live
 
 from pilotage.assembly import SchedulerOptions
-from pilotage.cli.console import PlainConsole
+from pilotage.cli.console import console_of
 from pilotage.cli.demo_picture import Camera
 from pilotage.cli.demo_view import DemoView, Moment
 from pilotage.cli.embedding import started
@@ -22,8 +22,9 @@ from pilotage.cli.errors import CommandError, ExitCode
 from pilotage.cli.event_loop import run, until_interrupted
 from pilotage.cli.logs import logs_held_back
 from pilotage.cli.options import common_options
-from pilotage.cli.sandbox import schedule
+from pilotage.cli.sandbox import embedded_scheduler
 from pilotage.cli.scheduler_flags import SchedulerFlags, scheduler_flags
+from pilotage.cli.terminal import PlainConsole
 from pilotage.clock import Clock, SystemClock
 from pilotage.rng import fresh_seed, seeded
 from pilotage.sandbox.embedded import EmbeddedCluster, EmbeddedOptions
@@ -86,15 +87,16 @@ class _Show:
         rng = seeded(fresh_seed())
         async with started(stage_options(nodes, is_served=self._is_live), self._clock, rng) as cluster:
             play = Play(cluster, self._clock)
-            async with asyncio.TaskGroup() as tasks:
-                scheduling = tasks.create_task(schedule(cluster, self._clock, rng, options), name="scheduler")
+            process = embedded_scheduler(cluster, self._clock, rng, options)
+            async with console_of(process, self._clock, options, "demo") as link, asyncio.TaskGroup() as tasks:
+                scheduling = tasks.create_task(process.run(), name="scheduler")
                 tasks.create_task(play.perform(), name="workloads")
-                await self._watch(cluster, play)
+                await self._watch(cluster, play, link)
                 scheduling.cancel()
 
-    async def _watch(self, cluster: EmbeddedCluster, play: Play) -> None:
+    async def _watch(self, cluster: EmbeddedCluster, play: Play, console: str) -> None:
         begin = self._clock.monotonic()
-        footer = _footer(cluster)
+        footer = _footer(cluster, console)
         with closing(Camera(cluster.api.store)) as camera, self._screen() as draw:
             while not (self.ends and play.is_still()):
                 elapsed = self._clock.monotonic() - begin
@@ -120,11 +122,11 @@ class _Show:
             yield lambda moment: live.update(self.view.frame(moment), refresh=True)
 
 
-def _footer(cluster: EmbeddedCluster) -> str:
+def _footer(cluster: EmbeddedCluster, console: str) -> str:
     if cluster.kubeconfig is None:
         return ""
     path = shlex.quote(str(cluster.kubeconfig))
-    return f"Play along from another shell: export KUBECONFIG={path}\nCtrl-C ends."
+    return f"Play along from another shell: export KUBECONFIG={path}\nConsole: {console}\nCtrl-C ends."
 
 
 def stage_options(nodes: int, *, is_served: bool) -> EmbeddedOptions:

@@ -19,7 +19,7 @@ _GIB: Final = 1 << 30
 
 
 class Painter:
-    """Draws for one terminal; `is_unicode` tells whether it can show more than ASCII."""
+    """Draws for one terminal; `is_unicode` says whether it can show more than ASCII."""
 
     def __init__(self, *, is_unicode: bool) -> None:
         self._is_unicode = is_unicode

@@ -8,9 +8,10 @@ from contextlib import asynccontextmanager
 
 from pilotage.cli.errors import bad_input, unreachable
 from pilotage.clock import Clock
-from pilotage.sandbox.embedded import EmbeddedCluster, EmbeddedOptions, KubeconfigPathError
+from pilotage.sandbox.embedded import EmbeddedCluster, EmbeddedOptions, OutputPathError
 from pilotage.sandbox.http.asgi import PortInUse
 from pilotage.sandbox.life.node_templates import TemplateError
+from pilotage.sandbox.life.pod_rules import PodRulesError
 from pilotage.sandbox.manifests import ManifestError
 from pilotage.sandbox.storage.data_dir import DataDirError
 from pilotage.sandbox.storage.journal import JournalError
@@ -24,7 +25,7 @@ async def started(options: EmbeddedOptions, clock: Clock, rng: random.Random) ->
             yield cluster
     except ManifestError as error:
         raise bad_input(error.problems) from error
-    except (TemplateError, KubeconfigPathError) as error:
+    except (TemplateError, PodRulesError, OutputPathError) as error:
         raise bad_input(str(error)) from error
     except (DataDirError, JournalError) as error:
         raise unreachable(str(error)) from error

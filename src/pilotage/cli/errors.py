@@ -1,7 +1,7 @@
 """What a command says and which code it exits with when it cannot do what it was asked.
 
 One line per problem on stderr, each naming the thing, the fact and the way out. The codes are the same for all commands
-(see docs/exit-codes.md), so that a script can tell a wrong file from a cluster that is not there.
+(see docs/exit-codes.md), so that a script can distinguish a wrong file from a cluster that is not there.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def exit_code_of(work: Callable[[], int]) -> int:
     except click.Abort:
         return ExitCode.FAILED
     except BrokenPipeError:
-        # Whoever read our output has seen enough; Python must not complain about it at exit.
+        # The reader of our output has seen enough; Python must not complain about it at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.OK
     except Exception as error:

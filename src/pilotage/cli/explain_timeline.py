@@ -8,24 +8,26 @@ from pilotage.cli.errors import CommandError, ExitCode, bad_input, unreachable
 from pilotage.cli.event_loop import run as run_loop
 from pilotage.cli.output import show, show_json, show_yaml
 from pilotage.cli.scheduler_address import SANDBOX_TIMELINE, TIMELINE_PAGE, SchedulerAddress
-from pilotage.clock import SystemClock
-from pilotage.explain.timeline_text import render_timeline
+from pilotage.clock import SystemClock, rfc3339_micro
+from pilotage.escaping import visible_lines
 from pilotage.kube.client import status_error
 from pilotage.kube.connection import Connection
 from pilotage.kube.errors import KubeconfigError
 from pilotage.kube.http_transport import HttpTransport
 from pilotage.kube.kubeconfig import load_connection
 from pilotage.kube.transport import Response, TransportError
-from pilotage.queue.timeline import Timeline
+from pilotage.queue.timeline import Timeline, TimelineItem
 
 _OK = 200
 _NOT_FOUND = 404
+_DATE_AND_T = len("2026-11-15T")
+_MILLISECONDS = len("20:19:00.123")
 
 
 def explain_timeline(
     subject: str, namespace: str, kubeconfig: str | None, context_name: str | None, address: SchedulerAddress
 ) -> Timeline:
-    """CommandError if it is no pod, if nobody answers, or if nobody remembers."""
+    """CommandError if it is no pod, if no scheduler answers, or if it does not remember the pod."""
     word, slash, name = subject.rpartition("/")
     if slash and word not in ("pod", "pods", "po"):
         raise bad_input(f"--timeline is about one pod: {subject} is a {word}; its pods are shown by kubectl get pods")
@@ -77,3 +79,52 @@ def _asked(connection: Connection, path: str, key: str) -> Response:
     if answer.status != _OK:
         raise unreachable(f"{status_error(answer)} ({connection.origin})")
     return answer
+
+
+def render_timeline(timeline: Timeline) -> str:
+    """Times of day are in UTC; the second column is the time since the first step."""
+    first = timeline.items[0].time
+    lines = [f"{timeline.pod}: {_state(timeline)}", ""]
+    for item in timeline.items:
+        lines.append(f"{_time_of_day(item.time)}  {item.time - first:>+10.3f}s  {_sentence(item)}")
+    return visible_lines(lines)
+
+
+def _state(timeline: Timeline) -> str:
+    attempts = sum(item.what == "tried" for item in timeline.items)
+    attempts_made = f"{attempts} attempt{'' if attempts == 1 else 's'}"
+    last = next(item for item in reversed(timeline.items) if item.what in ("moved", "tried", "bound", "left"))
+    match last.what:
+        case "bound":
+            return f"bound to {last.detail} after {attempts_made}"
+        case "left":
+            return f"left the queue after {attempts_made}"
+        case "tried":
+            return f"in its attempt number {last.detail}"
+        case _:
+            return f"{last.detail} after {attempts_made}"
+
+
+def _sentence(item: TimelineItem) -> str:
+    match item.what:
+        case "moved":
+            text = f"to {item.detail}: {item.why}"
+        case "tried":
+            text = f"attempt {item.detail}"
+        case "rejected":
+            text = f"rejected by {', '.join(item.detail.split(','))}"
+            text += f": {item.why}" if item.why else ""
+        case "failed":
+            text = f"failed: {item.why}"
+        case "asked":
+            plugin, _, answer = item.detail.partition(": ")
+            text = f"{item.why}: {plugin} says {answer}"
+        case "bound":
+            text = f"bound to {item.detail}"
+        case _:
+            text = "left the queue"
+    return text if item.times == 1 else f"{text} ({item.times} times within a second)"
+
+
+def _time_of_day(seconds: float) -> str:
+    return rfc3339_micro(seconds)[_DATE_AND_T:][:_MILLISECONDS]

@@ -62,6 +62,7 @@ _SERVING: Final = (
     Flag("bind-address", "0.0.0.0", "Address to serve HTTPS on."),
     Flag("secure-port", "10259", "Port for HTTPS; 0 for none."),
     Flag("insecure-port", "0", "Port for plain HTTP without authentication, on 127.0.0.1 only; 0 for none. (Ours.)"),
+    Flag("console", "false", "Serve the console at /console/ on the secure port. (Ours.)", is_bool=True),
     Flag("cert-dir", "", "Keep a certificate of our own here.  [default: a new one for every run]"),
     Flag("tls-cert-file", "", "Certificate to serve with, intermediates after it."),
     Flag("tls-private-key-file", "", "Its key."),
@@ -81,7 +82,7 @@ _ACCESS: Final = (
     Flag("authentication-token-webhook-cache-ttl", "10s", "How long to remember whose a token is."),
     Flag("client-ca-file", "", "Accept client certificates that one of these authorities signed."),
     Flag("authorization-kubeconfig", "", "Ask this API server who may see what.  [default: that of --kubeconfig]"),
-    Flag("authorization-always-allow-paths", "/healthz,/readyz,/livez", "Paths that are open to everybody."),
+    Flag("authorization-always-allow-paths", "/healthz,/readyz,/livez", "Paths that are open to everyone."),
     Flag("authorization-webhook-cache-authorized-ttl", "10s", "How long to remember a yes."),
     Flag("authorization-webhook-cache-unauthorized-ttl", "10s", "How long to remember a no."),
     Flag(
@@ -128,7 +129,7 @@ _BY_NAME: Final = {flag.name: flag for flag in FLAGS}
 
 
 class FlagValues:
-    """What was written, or the defaults; every reader refuses what makes no sense with the flag's name."""
+    """What was written, or the defaults; every reader rejects what makes no sense with the flag's name."""
 
     def __init__(self, given: Mapping[str, str]) -> None:
         """`given` has only the flags that were written on the command line."""

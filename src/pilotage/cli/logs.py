@@ -42,7 +42,7 @@ def logs_are_json() -> bool:
 
 
 def say(text: str) -> None:
-    """What the command tells about itself, on stderr; in the form of the log lines if they are objects."""
+    """What the command says about itself, on stderr; in the form of the log lines if they are objects."""
     if logs_are_json():
         log.info("%s", text)
     else:

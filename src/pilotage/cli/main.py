@@ -43,12 +43,23 @@ _COMMANDS: Final = {
     "run": _CommandEntry("pilotage.cli.run", "run", "Schedule the pods of any cluster."),
     "explain": _CommandEntry("pilotage.cli.explain", "explain", "Say why a pod is where it is, and what would help."),
     "queue": _CommandEntry("pilotage.cli.queue", "queue", "Show which pods wait in the scheduler, and for what."),
+    "console": _CommandEntry("pilotage.cli.console", "console", "Look at a cluster and its scheduler in a browser."),
+    "top": _CommandEntry("pilotage.cli.top", "top", "Watch queues, reasons and nodes of a cluster in the terminal."),
     "queues": _CommandEntry("pilotage.cli.queues", "queues", "Show the quota of cluster queues, and who uses it."),
     "jobs": _CommandEntry("pilotage.cli.jobs", "jobs", "Show queued workloads, their order, and what they wait for."),
     "bench": _CommandEntry("pilotage.cli.bench", "bench", "Measure pods per second, latency, CPU and memory."),
     "config": _CommandEntry("pilotage.cli.config", "config", "Check configuration files, or print the default one."),
     "plugin": _CommandEntry("pilotage.cli.plugin", "plugin", "List plugins, start a new one, check a plugin file."),
     "scenario": _CommandEntry("pilotage.cli.scenario", "scenario", "Play scenarios in virtual time, and compare."),
+    "record": _CommandEntry("pilotage.cli.record", "record", "Record what happens in a cluster into a trace."),
+    "trace": _CommandEntry("pilotage.cli.trace", "trace", "Show, cut, scale, merge, make and import traces."),
+    "simulate": _CommandEntry("pilotage.cli.simulate", "simulate", "Replay a trace of a cluster in virtual time."),
+    "sweep": _CommandEntry("pilotage.cli.sweep", "sweep", "Simulate many configurations, seeds and traces."),
+    "plan": _CommandEntry("pilotage.cli.plan", "plan", "Say what fits, how many nodes are needed, which can go."),
+    "capture": _CommandEntry("pilotage.cli.capture", "capture", "Keep one decision, with the cluster around it."),
+    "compare": _CommandEntry(
+        "pilotage.cli.compare", "compare_results", "Compare simulations: waiting, use, cost, fairness."
+    ),
     "conformance": _CommandEntry("pilotage.cli.conformance", "conformance", "Compare decisions with kube-scheduler's."),
 }
 

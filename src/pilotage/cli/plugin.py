@@ -149,7 +149,7 @@ def _try_out(found: LoadedPlugin, options: SchedulerOptions, worlds: int, seed: 
     except PluginCheckFailed as error:
         show(str(error), err=True)
         names = ", ".join(finding.check for finding in error.findings)
-        raise bad_input(f"{found.origin}: {found.name} breaks its promises: {names}") from error
+        raise bad_input(f"{found.origin}: {found.name} does not meet requirements: {names}") from error
 
 
 def _rows(flags: SchedulerFlags) -> list[tuple[str, ...]]:

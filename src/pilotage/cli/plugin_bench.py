@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import click
 import uvloop
+from msgspec.structs import replace
 from rich.table import Table
 
 from pilotage.bench.catalog import WORKLOADS
 from pilotage.bench.plugin_cost import DEFAULT_TURNS, PluginCost, PluginCostBench
 from pilotage.bench.stage import Stalled
 from pilotage.bench.workloads import SCHEDULING_BASIC
-from pilotage.cli.console import PlainConsole
 from pilotage.cli.errors import bad_input
 from pilotage.cli.options import common_options
 from pilotage.cli.output import show_json
 from pilotage.cli.scheduler_flags import SchedulerFlags
+from pilotage.cli.terminal import PlainConsole
 from pilotage.clock import SystemClock
 from pilotage.framework.errors import ProfileError
 from pilotage.framework.plugin_files import load_plugin_file

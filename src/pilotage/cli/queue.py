@@ -24,6 +24,7 @@ from pilotage.kube.http_transport import HttpTransport
 from pilotage.kube.kubeconfig import load_connection
 from pilotage.kube.transport import Transport, TransportError
 from pilotage.queue.report import QueuedPodReport, QueueReport
+from pilotage.queue.sub_queues import ASIDE
 
 _EPILOG = """\b
 Examples:
@@ -61,7 +62,8 @@ def queue(
 
     Asks the scheduler of `pilotage run` at --scheduler, or the one that runs inside `pilotage sandbox`. Unschedulable
     pods are shown with the plugins that rejected them: only an event that one of these is interested in brings a pod
-    back. Equal pods are one row; --all and JSON have each of them.
+    back. Equal pods are one row; --all and JSON have each of them. A pod group is one row with its members; pods whose
+    group does not exist are incomplete.
     """
     question = {"limit": str(limit), "namespace": namespace or ""}
     if output == "text" and not all_pods:
@@ -131,7 +133,9 @@ class _Viewer:
 
 def render(report: QueueReport) -> str:
     """The counts in the first line, then a row for each pod, or for each group of equal ones."""
-    counts = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in report.counts.items())
+    counts = ", ".join(
+        f"{count} {name.replace('_', ' ')}" for name, count in report.counts.items() if count or name not in ASIDE
+    )
     rows = [_row(part, pod) for part, pods in report.parts().items() for pod in pods]
     shown = [counts, *([columns(_HEADINGS, rows)] if rows else [])]
     if isinstance(report, SchedulerReport):
@@ -156,8 +160,8 @@ def _calls(report: CallsReport) -> list[str]:
 def _row(part: str, pod: QueuedPodReport) -> tuple[str, ...]:
     return (
         "error backoff" if pod.is_error else part,
-        f"{pod.namespace}/{pod.name}",
-        str(pod.count),
+        f"podgroup/{pod.namespace}/{pod.name}" if pod.kind == "PodGroup" else f"{pod.namespace}/{pod.name}",
+        f"{pod.count} (min {pod.min_count})" if pod.min_count else str(pod.count),
         str(pod.priority),
         str(pod.attempts),
         f"{pod.waiting_seconds:.0f}s",
@@ -170,8 +174,17 @@ def _row(part: str, pod: QueuedPodReport) -> tuple[str, ...]:
 def _awaited(part: str, pod: QueuedPodReport) -> str:
     if pod.held_by:
         return f"permit: {','.join(pod.held_by)}"
+    if pod.asked:
+        return f"extender: {','.join(pod.asked)}"
     if part == "in flight":
-        return "binding" if pod.is_binding else "scheduling"
+        group = f" of podgroup/{pod.pod_group}" if pod.pod_group else ""
+        return f"binding{group}" if pod.is_binding else f"scheduling{group}"
     if part == "gated":
         return pod.gated_by
+    if part == "incomplete":
+        return "its PodGroup"
+    if part == "pending":
+        return "its group's cycle"
+    if pod.kind == "PodGroup" and part != "active":
+        return "time"
     return ",".join(pod.rejectors) or "-"

@@ -39,6 +39,11 @@ def queueing_flags(*, is_on: bool) -> Callable[[Callable[..., Any]], Callable[..
     return decorate
 
 
+def admitted_frameworks(queueing: QueueingConfiguration | None) -> frozenset[str]:
+    """The integrations whose objects a sandbox admits to their queues."""
+    return frozenset() if queueing is None else queueing.admitted_frameworks
+
+
 def queueing_configuration(path: Path | None) -> QueueingConfiguration:
     """What a file says, or the defaults; CommandError if the file cannot be used."""
     # Nothing of workload queueing is imported by commands that do without it.

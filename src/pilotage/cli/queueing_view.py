@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import functools
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 
+from pilotage.assembly import SchedulerOptions
 from pilotage.cli.errors import bad_input, unreachable
 from pilotage.cli.event_loop import run as run_loop
 from pilotage.cli.queueing_flags import queueing_configuration
 from pilotage.clock import Clock, SystemClock
+from pilotage.cluster.state import Cluster
+from pilotage.config.problems import ConfigError
+from pilotage.explain.engine import cluster_of_manifests, cluster_of_server, thinking_engines
 from pilotage.explain.queueing import NoQueueing, QueueingView, view_of_manifests, view_of_server
+from pilotage.jobs.configuration.kinds import QueueingConfiguration
+from pilotage.jobs.configuration.load import queueing_of
+from pilotage.jobs.room_on_nodes import NodeRoom
+from pilotage.jobs.visibility import RUNNING_CONFIGURATION
 from pilotage.kube.client import KubeClient
 from pilotage.kube.errors import ApiStatusError, KubeconfigError
 from pilotage.kube.http_transport import HttpTransport
@@ -23,6 +33,10 @@ from pilotage.kube.transport import TransportError
 from pilotage.model import DecodeError
 from pilotage.sandbox.manifests import ManifestError, read_manifests
 
+log = logging.getLogger(__name__)
+
+_OK = 200
+_FORBIDDEN = 403
 _FILE = click.Path(path_type=Path)
 
 
@@ -35,14 +49,15 @@ class QueueingSource:
     files: tuple[Path, ...] = ()
     configuration: Path | None = None
 
-    def view(self, clock: Clock | None = None) -> QueueingView:
-        """The queues; CommandError if there is no way to them."""
+    def view(self, clock: Clock | None = None, *, with_nodes: bool = False) -> QueueingView:
+        """The queues; CommandError if there is no way to them. `with_nodes`: judged by nodes, too."""
         clock = clock or SystemClock()
-        configuration = queueing_configuration(self.configuration)
         if self.files:
+            configuration = queueing_configuration(self.configuration)
             try:
                 objects = [manifest.obj for manifest in read_manifests(self.files)]
-                return view_of_manifests(objects, clock, configuration)
+                room = _room(cluster_of_manifests(objects), clock) if with_nodes else None
+                return view_of_manifests(objects, clock, configuration, room)
             except ManifestError as error:
                 raise bad_input(error.problems) from error
             except DecodeError as error:
@@ -55,7 +70,11 @@ class QueueingSource:
         async def load() -> QueueingView:
             transport = HttpTransport(connection)
             try:
-                return await view_of_server(KubeClient(transport), clock, configuration)
+                given = queueing_configuration(self.configuration) if self.configuration is not None else None
+                configuration = given or await _running_configuration(transport) or QueueingConfiguration()
+                client = KubeClient(transport)
+                room = await _room_of_server(client, clock) if with_nodes else None
+                return await view_of_server(client, clock, configuration, room)
             finally:
                 await transport.close()
 
@@ -70,6 +89,33 @@ class QueueingSource:
             raise unreachable(f"{error} ({connection.origin})") from error
 
 
+def _room(cluster: Cluster, clock: Clock) -> NodeRoom:
+    return NodeRoom(cluster, lambda mirror: thinking_engines(mirror, clock, SchedulerOptions()))
+
+
+async def _room_of_server(client: KubeClient, clock: Clock) -> NodeRoom | None:
+    """None for users who may not look at nodes: quota is explained to them, too."""
+    try:
+        return _room(await cluster_of_server(client), clock)
+    except ApiStatusError as error:
+        if error.code != _FORBIDDEN:
+            raise
+        log.warning("judged by quota alone: nodes and pods cannot be looked at: %s", error)
+        return None
+
+
+async def _running_configuration(transport: HttpTransport) -> QueueingConfiguration | None:
+    """That of the controller itself; None if it cannot be asked."""
+    answer = await transport.request("GET", RUNNING_CONFIGURATION)
+    if answer.status == _OK:
+        try:
+            return queueing_of(msgspec.json.decode(answer.body))
+        except (msgspec.DecodeError, ConfigError) as error:
+            log.warning("the configuration of the running controller cannot be read: %s", error)
+    log.info("judged by Kueue's defaults: no visibility API (status %s); --queueing-config says more", answer.status)
+    return None
+
+
 def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options to a command, which gets them as one `source`."""
 
@@ -79,7 +125,11 @@ def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
     @click.option("--context", metavar="C", help="Context in it.  [default: its current context]")
     @click.option("-f", "files", multiple=True, type=_FILE, metavar="F", help="Look at manifests instead of a cluster.")
     @click.option(
-        "--queueing-config", "configuration", type=_FILE, metavar="F", help="Kueue's Configuration that applies there."
+        "--queueing-config",
+        "configuration",
+        type=_FILE,
+        metavar="F",
+        help="Kueue's Configuration that applies there.  [default: that of the running controller]",
     )
     @functools.wraps(command)
     def with_source(

@@ -113,7 +113,7 @@ def run(
         whole = _complete(settings, made, flags, kubeconfig)
         return Running(whole, made, connections.scheduler, clock, settings.flags(kubeconfig, flags))
 
-    # Until there is a loop that listens, and in what exec plugins start: whoever asks too early must not end them.
+    # Until there is a loop that listens, and in what exec plugins start: a signal that is too early must not end them.
     signal.signal(DUMP_SIGNAL, signal.SIG_IGN)
     with _explained(connections.scheduler.origin):
         if not settings.needs_supervisor:
@@ -145,8 +145,8 @@ def _explained(origin: str) -> Iterator[None]:
     try:
         yield
     except Refused as error:
-        told = (problem if origin in problem else f"{problem} ({origin})" for problem in error.problems)
-        raise CommandError(ExitCode.UNREACHABLE, *told) from error
+        problems = (problem if origin in problem else f"{problem} ({origin})" for problem in error.problems)
+        raise CommandError(ExitCode.UNREACHABLE, *problems) from error
     except LeadershipLost as error:
         raise CommandError(ExitCode.FAILED, f"leaderelection lost: {error}") from error
     except SchedulerEnded as error:

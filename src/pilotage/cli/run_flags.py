@@ -94,7 +94,7 @@ class RunSettings(Struct, frozen=True):
 
     @property
     def needs_supervisor(self) -> bool:
-        """Is there a lease to keep, or a port to answer on?"""
+        """Whether there is a lease to keep, or a port to answer on."""
         ports = (self.values.port("secure-port"), self.values.port("insecure-port"))
         return self.configuration.scheduler.leader_election.leader_elect or any(ports)
 

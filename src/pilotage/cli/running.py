@@ -8,7 +8,7 @@ import signal
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -38,6 +38,9 @@ from pilotage.supervise.scheduler_process import DUMP_SIGNAL, OwnEnd
 from pilotage.supervise.shared_lease import SharedElection
 from pilotage.supervise.shared_state import CurrentWork
 from pilotage.tasks import sole_error
+
+if TYPE_CHECKING:
+    from pilotage.console.site import ConsolePages
 
 log = logging.getLogger(__name__)
 
@@ -71,7 +74,7 @@ class Running:
         self._flags = flags
         self._rng = seeded(fresh_seed())
         self._metrics = metrics_for(options)
-        self._told = ""
+        self._last_problem = ""
 
     async def run_alone(self) -> None:
         """Without lease and pages, until SIGINT or SIGTERM. Raises Refused."""
@@ -92,11 +95,28 @@ class Running:
             facts = site_facts(
                 service, self._clock, self._settings.configuration, self._options, self._flags, self._metrics
             )
-            site = build_site(service, self._clock, facts)
+            console = self._console(service) if self._settings.values.boolean("console") else None
+            site = build_site(service, self._clock, facts, {} if console is None else console.pages())
             asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, service.stop)
             _dump_when_asked(service)
             with sole_error():
-                await link.serve(service, site, self._metrics)
+                async with asyncio.TaskGroup() as tasks:
+                    beside = None if console is None else tasks.create_task(console.source.run(), name="console")
+                    await link.serve(service, site, self._metrics)
+                    if beside is not None:
+                        beside.cancel()
+
+    def _console(self, service: SchedulerService) -> ConsolePages:
+        # Only for those who want it: templates and pages are a tenth of what a scheduler imports.
+        from pilotage.console.site import ConsolePages
+        from pilotage.console.source import ConsoleSource
+        from pilotage.serve.console_door import LOGOUT
+
+        def is_standby() -> bool:
+            return service.elector is not None and not service.elector.is_leading
+
+        source = ConsoleSource(service.process, self._clock, self._options, decides=True, is_standby=is_standby)
+        return ConsolePages(source, self._connection.shown, LOGOUT)
 
     # --- parts -------------------------------------------------------------------------------------------------
 
@@ -128,14 +148,14 @@ class Running:
 
     async def _check_server(self, client: KubeClient) -> None:
         lease = self._settings.lease if self._settings.configuration.scheduler.leader_election.leader_elect else None
-        server = await check_server(client, self._clock, self._options, lease, self._tell_waiting)
+        server = await check_server(client, self._clock, self._options, lease, self._show_waiting)
         address = urlsplit(self._connection.shown)
         say(f"scheduling at {address.netloc} ({server.git_version}); Ctrl-C ends it")
 
-    def _tell_waiting(self, problem: str, pause: float) -> None:
-        if problem != self._told:
+    def _show_waiting(self, problem: str, pause: float) -> None:
+        if problem != self._last_problem:
             say(f"waiting for the API server: {problem}")
-            self._told = problem
+            self._last_problem = problem
         log.debug("trying again in %g s", pause)
 
 

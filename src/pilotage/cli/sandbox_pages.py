@@ -11,7 +11,7 @@ import msgspec
 from pilotage.assembly import SchedulerProcess
 from pilotage.cli.scheduler_address import SANDBOX_QUEUE, SANDBOX_TIMELINE
 from pilotage.cycle.report import scheduler_report, selection_of
-from pilotage.cycle.scheduler import Scheduler
+from pilotage.cycle.scheduling_loop import SchedulingLoop
 from pilotage.escaping import visible_json
 from pilotage.jobs.visibility import VisibilityApi
 from pilotage.jobs.visibility_discovery import GROUP, aggregated_document, group_document
@@ -33,7 +33,7 @@ def add_pages(server: ApiServer, process: SchedulerProcess) -> None:
         server.add_group(visibility_group(process.queueing.visibility))
 
 
-def queue_document(scheduler: Scheduler) -> _Document:
+def queue_document(scheduler: SchedulingLoop) -> _Document:
     """Answers with the queue as it is at that moment, and the calls; `selection_of` has the parameters."""
 
     def answer(request: Request) -> ServerResponse:

@@ -1,11 +1,11 @@
-"""`--config`, `--plugin`, `--feature-gates` and more: how a command is told which scheduler to run."""
+"""`--config`, `--plugin`, `--feature-gates` and more: options that say which scheduler to run."""
 
 from __future__ import annotations
 
 import functools
 import logging
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -25,6 +25,7 @@ from pilotage.config.problems import ConfigError
 from pilotage.extenders.http_transport import HttpExtender
 from pilotage.framework.errors import ProfileError
 from pilotage.framework.plugin_files import LoadedPlugin, installed_plugins, load_plugin_files, named_files
+from pilotage.framework.profile_spec import ProfileRecipe
 from pilotage.kube.client import KubeClient
 from pilotage.kube.http_transport import Fence
 from pilotage.model.durations import parse_duration
@@ -65,10 +66,10 @@ class SchedulerFlags(Struct, frozen=True):
         """The scheduler that a configuration asks for, with the plugins of the files; CommandError."""
         try:
             gates = self.gates(configuration)
-            for warning in gates.without_effect():
-                log.warning("%s", warning)
             loaded = self.loaded(configuration)
             options = options_from_configuration(configuration, loaded, gates, installed_plugins())
+            for warning in (*gates.without_effect(), *profile_warnings(options.profiles, gates)):
+                log.warning("%s", warning)
             for one in options.origins:
                 log.info("plugin loaded: plugin=%s origin=%s sha256=%s", one.name, one.origin, one.sha256)
             return replace(options, max_wait_seconds=self.max_wait_seconds(options.max_wait_seconds))
@@ -150,3 +151,13 @@ def scheduler_flags(command: Callable[..., Any]) -> Callable[..., Any]:
         return command(flags=SchedulerFlags(config, plugins, feature_gates, max_wait), **others)
 
     return with_flags
+
+
+def profile_warnings(recipes: Mapping[str, ProfileRecipe], gates: FeatureGates) -> list[str]:
+    """A sentence for each profile that places groups of pods without the plugin that waits for their members."""
+    return [
+        f'profile "{name}": GangScheduling is disabled: gangs are still placed all or nothing, but are tried in vain '
+        "until minCount of their pods are there (the feature gate GenericWorkload=false switches groups off)"
+        for name, recipe in recipes.items()
+        if gates["GenericWorkload"] and not any(choice.name == "GangScheduling" for choice in recipe.plugins)
+    ]

@@ -13,12 +13,12 @@ import msgspec
 Object = dict[str, Any]
 
 
-class CaseError(ValueError):
+class ConformanceCaseError(ValueError):
     """A file or line that holds no case; names both."""
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class ConformanceCase:
     """One problem."""
 
     name: str
@@ -37,7 +37,7 @@ class Case:
         return self.name.rpartition("-")[0]
 
 
-def load_cases(path: Path) -> Iterator[Case]:
+def load_cases(path: Path) -> Iterator[ConformanceCase]:
     """The cases of a file, plain or compressed."""
     opener = gzip.open if path.suffix == ".gz" else open
     try:
@@ -45,13 +45,13 @@ def load_cases(path: Path) -> Iterator[Case]:
             for number, line in enumerate(lines, start=1):
                 yield _case(path, number, line)
     except OSError as error:
-        raise CaseError(f"{path}: {error.strerror or error}") from error
+        raise ConformanceCaseError(f"{path}: {error.strerror or error}") from error
 
 
-def _case(path: Path, number: int, line: bytes) -> Case:
+def _case(path: Path, number: int, line: bytes) -> ConformanceCase:
     try:
         raw = msgspec.json.decode(line)
-        return Case(
+        return ConformanceCase(
             name=raw["name"],
             kind=raw["kind"],
             objects=raw["objects"],
@@ -64,4 +64,4 @@ def _case(path: Path, number: int, line: bytes) -> Case:
             new_object=raw.get("newObject"),
         )
     except (msgspec.DecodeError, KeyError, TypeError) as error:
-        raise CaseError(f"{path}, line {number}: not a recorded case ({error})") from error
+        raise ConformanceCaseError(f"{path}, line {number}: not a recorded case ({error})") from error

@@ -11,7 +11,7 @@ from pilotage.api.plugin import Affected, Plugin, Registration
 from pilotage.assembly import SchedulerOptions, build_profiles
 from pilotage.clock import SystemClock
 from pilotage.cluster.changes import node_events, pod_events
-from pilotage.conformance.cases import Case, Object
+from pilotage.conformance.cases import ConformanceCase, Object
 from pilotage.conformance.world import LoadedCase, cluster_of
 from pilotage.cycle.handle import FrameworkHandle
 from pilotage.framework.profile import name_of
@@ -23,7 +23,7 @@ Answer = dict[str, Any]
 _BY_KIND = {resource.value.rpartition("/")[2]: resource for resource in Resource}
 
 
-def answer_hint(world: LoadedCase, case: Case) -> Answer:
+def answer_hint(world: LoadedCase, case: ConformanceCase) -> Answer:
     """The events of the change, whether the plugin listens to any of them, and what its hints say."""
     old, new = _decoded(case.event["resource"], case.old_object), _decoded(case.event["resource"], case.new_object)
     events = _events(case, old, new, world.pod)
@@ -46,7 +46,7 @@ def _decoded(kind_name: str, raw: Object | None) -> Any:
     return kind.decode(msgspec.json.encode(raw))
 
 
-def _events(case: Case, old: Any, new: Any, waiting: Pod) -> list[ClusterEvent]:
+def _events(case: ConformanceCase, old: Any, new: Any, waiting: Pod) -> list[ClusterEvent]:
     if isinstance(new, Node) and isinstance(old, Node):
         return list(node_events(old, new))
     if isinstance(new or old, Pod):
@@ -54,7 +54,7 @@ def _events(case: Case, old: Any, new: Any, waiting: Pod) -> list[ClusterEvent]:
     return [event_of(case)]
 
 
-def event_of(case: Case) -> ClusterEvent:
+def event_of(case: ConformanceCase) -> ClusterEvent:
     """The event of a case about an object that is neither node nor pod."""
     action = {"Add": Action.ADD, "Update": Action.UPDATE, "Delete": Action.DELETE}[case.event["action"]]
     return ClusterEvent(_BY_KIND[case.event["resource"]], action)
@@ -86,7 +86,7 @@ def _ask(registration: Registration, pod: Pod, old: Any, new: Any) -> Hint | Non
         return None
 
 
-def answer_prehint(case: Case, options: SchedulerOptions) -> Answer:
+def answer_prehint(case: ConformanceCase, options: SchedulerOptions) -> Answer:
     """What the plugin's narrowing methods for this event say together."""
     handle = FrameworkHandle(cluster_of(case), SystemClock(), seeded(0))
     profile = next(iter(build_profiles(options, handle).values()))
@@ -99,7 +99,7 @@ def answer_prehint(case: Case, options: SchedulerOptions) -> Answer:
     return {"allPods": False, "pods": sorted({key for affected in found for key in affected.keys or ()})}
 
 
-def _asked(registration: Registration, case: Case, old: Any, new: Any) -> list[Affected]:
+def _asked(registration: Registration, case: ConformanceCase, old: Any, new: Any) -> list[Affected]:
     event = event_of(case)
     if not registration.event.covers(event):
         return []

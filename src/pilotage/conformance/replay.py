@@ -8,7 +8,7 @@ from typing import Any
 
 from pilotage.assembly import SchedulerOptions, options_from_configuration
 from pilotage.config.load import configuration_of
-from pilotage.conformance.cases import Case
+from pilotage.conformance.cases import ConformanceCase
 from pilotage.conformance.compare import answer_differences
 from pilotage.conformance.filter_score import answer_filter_score
 from pilotage.conformance.hint import answer_hint, answer_prehint
@@ -19,10 +19,10 @@ Answer = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class ConformanceResult:
     """Our answer to one case, and where it differs from the recorded one."""
 
-    case: Case
+    case: ConformanceCase
     answer: Answer
     differences: list[tuple[str, Any, Any]]
 
@@ -31,33 +31,33 @@ class Result:
         return not self.differences
 
 
-def _options(case: Case) -> SchedulerOptions:
+def _options(case: ConformanceCase) -> SchedulerOptions:
     if case.config is None:
         return SchedulerOptions()
     return options_from_configuration(configuration_of(case.config, case.name))
 
 
-def load(case: Case) -> LoadedCase:
+def load(case: ConformanceCase) -> LoadedCase:
     return load_world(case, _options(case))
 
 
-def _filter_score(case: Case) -> Answer:
+def _filter_score(case: ConformanceCase) -> Answer:
     return answer_filter_score(load(case))
 
 
-def _preemption(case: Case) -> Answer:
+def _preemption(case: ConformanceCase) -> Answer:
     return answer_preemption(load(case))
 
 
-def _hint(case: Case) -> Answer:
+def _hint(case: ConformanceCase) -> Answer:
     return answer_hint(load(case), case)
 
 
-def _prehint(case: Case) -> Answer:
+def _prehint(case: ConformanceCase) -> Answer:
     return answer_prehint(case, _options(case))
 
 
-ANSWERERS: dict[str, Callable[[Case], Answer]] = {
+ANSWERERS: dict[str, Callable[[ConformanceCase], Answer]] = {
     "filter-score": _filter_score,
     "preemption": _preemption,
     "hint": _hint,
@@ -66,7 +66,7 @@ ANSWERERS: dict[str, Callable[[Case], Answer]] = {
 """By kind of case; a kind that is not here is not answered yet."""
 
 
-def replay(cases: Iterable[Case]) -> Iterator[Result]:
+def replay(cases: Iterable[ConformanceCase]) -> Iterator[ConformanceResult]:
     for case in cases:
         answer = ANSWERERS[case.kind](case)
-        yield Result(case, answer, answer_differences(case.expected, answer))
+        yield ConformanceResult(case, answer, answer_differences(case.expected, answer))

@@ -20,7 +20,7 @@ def status(rejection: Rejection) -> Answer:
 
 
 def node_statuses(diagnosis: Diagnosis) -> dict[str, Answer | None]:
-    """Who rejected each node; None where nobody did."""
+    """Return by node the answer of the plugin that rejected it; None where none did."""
     return {name: _node_status(diagnosis, name) for name in diagnosis.node_names}
 
 

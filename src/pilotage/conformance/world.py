@@ -9,7 +9,7 @@ import msgspec
 from pilotage.assembly import SchedulerOptions, build_profiles
 from pilotage.clock import SystemClock
 from pilotage.cluster.state import Cluster
-from pilotage.conformance.cases import Case, CaseError, Object
+from pilotage.conformance.cases import ConformanceCase, ConformanceCaseError, Object
 from pilotage.cycle.handle import FrameworkHandle
 from pilotage.cycle.placement import ProfileEngine
 from pilotage.model import DecodeError, Pod, kind_of
@@ -32,20 +32,20 @@ def load_cluster(objects: list[Object]) -> Cluster:
     for raw in objects:
         kind = kind_of(raw.get("kind", ""))
         if kind is None:
-            raise CaseError(f"an object of the unknown kind {raw.get('kind')!r}")
+            raise ConformanceCaseError(f"an object of the unknown kind {raw.get('kind')!r}")
         cluster.put(kind.kind, kind.decode(msgspec.json.encode(raw)))
     return cluster
 
 
-def cluster_of(case: Case) -> Cluster:
-    """The cluster of a case; CaseError names the case if an object cannot be read."""
+def cluster_of(case: ConformanceCase) -> Cluster:
+    """The cluster of a case; ConformanceCaseError names the case if an object cannot be read."""
     try:
         return load_cluster(case.objects)
-    except (CaseError, DecodeError) as error:
-        raise CaseError(f"{case.name}: {error}") from error
+    except (ConformanceCaseError, DecodeError) as error:
+        raise ConformanceCaseError(f"{case.name}: {error}") from error
 
 
-def load_world(case: Case, options: SchedulerOptions) -> LoadedCase:
+def load_world(case: ConformanceCase, options: SchedulerOptions) -> LoadedCase:
     cluster = cluster_of(case)
     clock, rng = SystemClock(), seeded(0)
     engines: dict[str, ProfileEngine] = {}
@@ -54,14 +54,14 @@ def load_world(case: Case, options: SchedulerOptions) -> LoadedCase:
     pod = _asked(case, cluster)
     profile = profiles.get(pod.spec.scheduler_name)
     if profile is None:
-        raise CaseError(f"{case.name}: no profile for scheduler name {pod.spec.scheduler_name}")
+        raise ConformanceCaseError(f"{case.name}: no profile for scheduler name {pod.spec.scheduler_name}")
     engine = engines[profile.scheduler_name] = ProfileEngine(profile, cluster)
     return LoadedCase(cluster, handle, engine, pod)
 
 
-def _asked(case: Case, cluster: Cluster) -> Pod:
+def _asked(case: ConformanceCase, cluster: Cluster) -> Pod:
     """The pod that the case is about."""
     pod: Pod | None = cluster.objects("Pod").get(case.pod)
     if pod is None:
-        raise CaseError(f"{case.name}: no pod {case.pod} among the objects that has not ended yet")
+        raise ConformanceCaseError(f"{case.name}: no pod {case.pod} among the objects that has not ended yet")
     return pod

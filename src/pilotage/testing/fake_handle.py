@@ -24,6 +24,7 @@ from pilotage.api.budget import UNLIMITED, Budget
 from pilotage.api.calls import ApiCall, ApiWriter, Ending, OnOutcome, Outcome
 from pilotage.api.conditions import PodCondition
 from pilotage.api.events import ClusterEvent
+from pilotage.api.group_members import PodGroups
 from pilotage.api.indexes import PodClass
 from pilotage.api.kinds import Kind, UnknownKind, WatchedKinds
 from pilotage.api.plugin import Plugin
@@ -39,6 +40,7 @@ from pilotage.cluster.state import Cluster
 from pilotage.framework.evaluation import Evaluator
 from pilotage.framework.preemption import Preemption
 from pilotage.framework.preemption.budgets import DisruptionBudgets
+from pilotage.framework.preemption.units import VictimUnits
 from pilotage.framework.profile import Profile
 from pilotage.framework.runner import Runner
 from pilotage.framework.waiting_pods import WaitingPods
@@ -112,7 +114,7 @@ class FakeHandle:
         self.is_view_stale = False
 
     def put(self, *objects: Any) -> None:
-        """Nodes, pods (on a node or pending) and other objects as the API server would tell of them.
+        """Nodes, pods (on a node or pending) and other objects as the API server would send them.
 
         Objects of a kind of `watches` are of its type, or dicts as they stand in files, with `apiVersion` and `kind`.
         """
@@ -195,7 +197,8 @@ class FakeHandle:
             return NoVictims()
         nodes, nominations = self.cluster.nodes, self.cluster.nominations
         dry_run = Evaluator(self._profile, nodes, nominations).dry_run
-        preemption = Preemption(self._profile, dry_run, nodes, nominations, self.cluster.index(DisruptionBudgets))
+        units = VictimUnits(self.cluster.index(DisruptionBudgets), self.cluster.index(PodGroups))
+        preemption = Preemption(self._profile, dry_run, nodes, nominations, units)
         return preemption.search(state, pod, rows, wanted, policy)
 
     def evict(self, eviction: Eviction, on_evicted: OnEvicted) -> None:
@@ -277,4 +280,4 @@ class _ByTime(Plugin, QueueSort):
 
 class _NoBinder(Plugin, Bind):
     async def bind(self, state: CycleState, pod: Pod, node_name: str) -> None:
-        """Nobody binds through a fake handle's own profile."""
+        """There are no bindings through a fake handle's own profile."""

@@ -1,10 +1,10 @@
-"""A clock whose time moves only when it is told to: a day of cluster life in milliseconds, the same every time.
+"""A clock whose time moves only on request: a day of cluster life in milliseconds, the same every time.
 
 Tasks that sleep on a `VirtualClock` are kept in a heap by (wake time, order of going to sleep). `advance` lets all
 other tasks run until every one of them waits, then moves the time to the next sleeper and wakes that one alone, and so
 on: sleepers wake one after the other in a fixed order, and each has had its say before the next one wakes.
 
-"Every one waits" is told by the event loop's own queue of ready callbacks. Work that comes from outside of the loop
+"Every one waits" shows in the event loop's own queue of ready callbacks. Work that comes from outside of the loop
 (threads, sockets, `loop.call_later`) is invisible to it: virtual time is for code that waits on the clock alone.
 """
 
@@ -69,7 +69,7 @@ class VirtualClock:
         self._now += seconds
 
     async def run_until_idle(self, limit_seconds: float = 86_400.0) -> float:
-        """Move the time until nobody sleeps any more; returns the seconds that this took.
+        """Move the time until no task sleeps any more; returns the seconds that this took.
 
         Raises NeverIdle, with the time moved by `limit_seconds`, if there are sleepers even then.
         """
@@ -90,15 +90,20 @@ class VirtualClock:
                 await _let_others_run_once()
             return
         for _ in range(_TURNS_WITHOUT_END):
-            await _let_others_run_once()
             if not ready:
                 return
+            await _let_others_run_once()
         raise NeverIdle("a task keeps running without ever waiting, so that virtual time cannot move")
 
     @property
     def sleepers(self) -> int:
         """How many tasks sleep on this clock."""
         return sum(1 for _, _, future in self._sleepers if not future.done())
+
+    @property
+    def next_wake(self) -> float | None:
+        """When the next sleeper wakes, by the clock that never goes backwards; None if nobody sleeps."""
+        return self._next_wake()
 
     def _next_wake(self) -> float | None:
         while self._sleepers and self._sleepers[0][2].done():  # a cancelled sleeper never wakes

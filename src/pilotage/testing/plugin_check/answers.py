@@ -23,11 +23,11 @@ from pilotage.cluster.node_view import RowView
 from pilotage.model import Pod
 from pilotage.testing.plugin_check.read_only import ReadOnlyTable, read_only
 
-Told = tuple[str, str, bool]
+Verdict = tuple[str, str, bool]
 """Code, message and `unresolvable` of a reason."""
-Verdicts = Mapping[str, tuple[Told, ...]]
+Verdicts = Mapping[str, tuple[Verdict, ...]]
 """Node name -> why the node is rejected; empty if it is not."""
-_LEFT_OUT: Told = ("NotInNodeSet", "PreFilter left the node out", True)
+_LEFT_OUT: Verdict = ("NotInNodeSet", "PreFilter left the node out", True)
 
 
 class OddAnswer(Exception):
@@ -54,11 +54,11 @@ class Asked:
         self.skips_score = self._pre_scored()
 
     def fits_somewhere(self) -> bool:
-        """Would this plugin alone let the pod go anywhere?"""
+        """Whether this plugin alone would let the pod go anywhere."""
         verdicts = self.per_node().filter or self.in_columns().filter
         if verdicts is None:
             verdicts = self._verdicts(dict.fromkeys(self._nodes.names, ()))
-        return any(not told for told in verdicts.values())
+        return any(not verdict for verdict in verdicts.values())
 
     def per_node(self) -> Answers:
         views = [(self._nodes.names[row], RowView(self._nodes, row)) for row in range(len(self._nodes))]
@@ -69,7 +69,7 @@ class Asked:
                 answer = self._plugin.filter(self.state, self._pod, view)
                 if not isinstance(answer, Reject | Pending | None):
                     raise OddAnswer(f"filter answered {answer!r} for node {name}; it may be None, Reject or Pending")
-                found[name] = () if answer is None else tuple(map(_told, answer.reasons)) or (("", "", False),)
+                found[name] = () if answer is None else tuple(map(_verdict_of, answer.reasons)) or (("", "", False),)
             verdicts = self._verdicts(found)
         if isinstance(self._plugin, points.Score) and not self.skips_score:
             scores = {name: _whole(self._plugin.score(self.state, self._pod, view), name) for name, view in views}
@@ -84,11 +84,11 @@ class Asked:
         if not isinstance(self._plugin, points.VectorFilter):
             return None
         table = self._part(rows)
-        found: dict[str, tuple[Told, ...]] = dict.fromkeys(table.names, ())
+        found: dict[str, tuple[Verdict, ...]] = dict.fromkeys(table.names, ())
         if not isinstance(self.pre_filter, Skip | Reject):
             for mask, reason in self._plugin.filter_all(self.state, self._pod, table):
                 for place in np.flatnonzero(_column(mask, np.bool_, len(rows), "filter_all")).tolist():
-                    found[table.names[place]] += (_told(reason),)
+                    found[table.names[place]] += (_verdict_of(reason),)
         return self._verdicts(found)
 
     def score_column(self, rows: Rows) -> Mapping[str, int] | None:
@@ -126,15 +126,15 @@ class Asked:
         """A table of these rows; of all of them it is the table itself, as in the framework."""
         return ReadOnlyTable(self._nodes if len(rows) == len(self._nodes) else NodeRows(self._nodes, rows))
 
-    def _verdicts(self, found: Mapping[str, tuple[Told, ...]]) -> Verdicts:
+    def _verdicts(self, found: Mapping[str, tuple[Verdict, ...]]) -> Verdicts:
         """With what PreFilter said before."""
         if isinstance(self.pre_filter, Reject):
-            why = tuple(map(_told, self.pre_filter.reasons)) or (("", "", False),)
+            why = tuple(map(_verdict_of, self.pre_filter.reasons)) or (("", "", False),)
             return dict.fromkeys(found or self._nodes.names, why)
         if isinstance(self.pre_filter, Skip):
             return dict.fromkeys(found or self._nodes.names, ())
         if isinstance(self.pre_filter, NodeNames):
-            return {name: told if name in self.pre_filter.names else (_LEFT_OUT,) for name, told in found.items()}
+            return {name: verdict if name in self.pre_filter.names else (_LEFT_OUT,) for name, verdict in found.items()}
         return found
 
 
@@ -153,7 +153,7 @@ def _said(answer: Any) -> str:
     return "fits" if not answer else "rejected: " + ", ".join(message or code for code, message, _ in answer)
 
 
-def _told(reason: object) -> Told:
+def _verdict_of(reason: object) -> Verdict:
     if not isinstance(reason, Reason):
         raise OddAnswer(f"{reason!r} is no Reason")
     return reason.code, reason.message, reason.unresolvable

@@ -1,11 +1,11 @@
 """`check_plugin`: one line in an author's own tests that tries a plugin out on random clusters.
 
-    def test_my_plugin_keeps_its_promises():
+    def test_my_plugin_meets_the_requirements():
         check_plugin(MyPlugin)
 
 The framework shares answers between equal pods, asks about changed nodes only, and wakes rejected pods by hints. All of
-that rests on promises that a plugin makes; each is a check here, and a failure tells what was promised, on which
-cluster it was broken, and the seed that repeats it. PreBind, Bind and PostBind talk to a server and are not called.
+that rests on requirements for plugins; each is a check here, and a failure says what was required, on which
+cluster that was not met, and the seed that repeats it. PreBind, Bind and PostBind talk to a server and are not called.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from pilotage.rng import seeded
 from pilotage.testing.builders import NodeBuilder, PodBuilder
 from pilotage.testing.fake_handle import FakeHandle
 from pilotage.testing.plugin_check.answers import OddAnswer
-from pilotage.testing.plugin_check.promises import PROMISES, Broken
 from pilotage.testing.plugin_check.random_kinds import RandomKinds
 from pilotage.testing.plugin_check.random_objects import RandomObjects
+from pilotage.testing.plugin_check.requirements import REQUIREMENTS, Broken
 from pilotage.testing.plugin_check.vocabulary import vocabulary_of
 from pilotage.testing.plugin_check.world import RandomCluster
 
@@ -37,18 +37,18 @@ CHECKS: Final = (
     "signatures",
     "exceptions",
     "answers",
-    *(promise.name for promise in PROMISES),
+    *(requirement.name for requirement in REQUIREMENTS),
 )
 """What is checked; names for `skip`."""
 DEFAULT_WORLDS: Final = 40
 
 
 class PluginCheckFailed(AssertionError):
-    """A plugin breaks its promises; the text tells which and how."""
+    """A plugin does not meet requirements; the text says which and how."""
 
     def __init__(self, plugin: str, findings: Sequence[Broken], seed: int) -> None:
         self.findings = tuple(findings)
-        heading = f"{plugin}: {len(findings)} of its promises {'is' if len(findings) == 1 else 'are'} broken"
+        heading = f"{plugin}: {len(findings)} requirement{' is' if len(findings) == 1 else 's are'} not met"
         super().__init__("\n".join([f"{heading} (seed {seed})", *(_paragraph(finding) for finding in findings)]))
 
 
@@ -117,7 +117,7 @@ class _Subject:
 
 @dataclass(slots=True)
 class _Trials:
-    """Random clusters until every promise was broken or the number of clusters is reached."""
+    """Random clusters until every requirement has failed or the number of clusters is reached."""
 
     subject: _Subject
     left_out: frozenset[str]
@@ -141,11 +141,11 @@ class _Trials:
         return [found[name] for name in CHECKS if name in found]
 
     def _try(self, world: RandomCluster, found: dict[str, Broken]) -> None:
-        for promise in PROMISES:
-            if promise.name in found or promise.name in self.left_out or not promise.concerns(world.plugin):
+        for requirement in REQUIREMENTS:
+            if requirement.name in found or requirement.name in self.left_out or not requirement.concerns(world.plugin):
                 continue
             try:
-                broken = promise.broken(world)
+                broken = requirement.broken(world)
             except OddAnswer as error:
                 broken = Broken("answers", "answers what its points know", [str(error)])
             except Exception as error:
@@ -155,7 +155,7 @@ class _Trials:
 
 
 def _raised(error: Exception) -> Broken:
-    """An exception that came out of the plugin; a write into a column is a promise of its own."""
+    """An exception that came out of the plugin; a write into a column breaks a requirement of its own."""
     frames = list(traceback.walk_tb(error.__traceback__))
     own = [(frame, line) for frame, line in frames if isinstance(frame.f_locals.get("self"), Plugin)]
     if not own:
@@ -168,4 +168,6 @@ def _raised(error: Exception) -> Broken:
 
 
 def _paragraph(finding: Broken) -> str:
-    return "\n".join([f"* {finding.check}: a plugin {finding.promise}", *(f"    {line}" for line in finding.evidence)])
+    return "\n".join(
+        [f"* {finding.check}: a plugin {finding.requirement}", *(f"    {line}" for line in finding.evidence)]
+    )

@@ -1,4 +1,4 @@
-"""Would the plugin let its pods be forgotten? Reject, let something happen that helps, and listen to the hints.
+"""An audit of hints: reject pods, let something happen that helps, and see if a hint requeues them.
 
 A pod that the plugin rejected waits until one of the plugin's hints says Queue. So whatever makes it fit must be an
 event that the plugin registered for, and a hint of it must say Queue then: otherwise the pod waits for minutes although
@@ -22,7 +22,7 @@ _CHANGES_PER_POD = 8
 
 
 def missed_chances(world: RandomCluster, pod: PodBuilder) -> Iterator[list[str]]:
-    """What happened, and what the hints said of it, for each change after which the pod fits and nobody says so."""
+    """What happened, and what the hints said of it, for each change after which the pod fits and no hint says so."""
     registrations = world.plugin.registrations()
     if not registrations and type(world.plugin).registrations is Plugin.registrations:
         return  # it hears of every event, which cannot be wrong
@@ -36,7 +36,7 @@ def missed_chances(world: RandomCluster, pod: PodBuilder) -> Iterator[list[str]]
             happening = world.something_happens()
         still = why_rejected(world, pod.build())
         if not still and happening.events:
-            yield from _unheard(happening, registrations, rejected, pod)
+            yield from _missed(happening, registrations, rejected, pod)
         rejected = still
 
 
@@ -79,7 +79,7 @@ def why_rejected(world: RandomCluster, pod: Pod) -> str:
     return "" if Asked(plugin, world.cluster.nodes, pod).fits_somewhere() else "it fits on no node"
 
 
-def _unheard(
+def _missed(
     happening: Happening, registrations: list[Registration], rejected: str, pod: PodBuilder
 ) -> Iterator[list[str]]:
     built, said = pod.build(), []

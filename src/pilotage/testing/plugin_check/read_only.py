@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import msgspec
@@ -72,6 +72,9 @@ class ReadOnlyTable:
 
     def pick(self, column: NDArray[Any]) -> NDArray[Any]:
         return read_only(self._table.pick(column))
+
+    def derived(self, key: Hashable, derive: Callable[[NodeTable], NDArray[Any]]) -> NDArray[Any]:
+        return read_only(self._table.derived(key, derive))
 
 
 def read_only(column: NDArray[Any]) -> NDArray[Any]:

@@ -1,6 +1,6 @@
 """Words that mean something to a plugin: what random nodes and pods must talk about to be of interest to it.
 
-A filter that wants the label `weather=sun` accepts no random node unless somebody puts that label on one. The words are
+A filter that wants the label `weather=sun` accepts no random node unless that label is put on one. The words are
 taken from where the author wrote them: the string constants of the plugin's methods and of its module, and the texts in
 its arguments and attributes.
 """

@@ -11,11 +11,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+import msgspec
+
 from pilotage.api.events import Action, ClusterEvent, Resource
 from pilotage.api.kinds import Kind
 from pilotage.api.plugin import Plugin
 from pilotage.cluster.changes import node_events, pod_events
-from pilotage.model import KINDS
+from pilotage.model import KINDS, Pod
+from pilotage.model.kinds import POD_GROUPS
+from pilotage.model.pod_group import PodGroup
 from pilotage.testing.builders import NodeBuilder, PodBuilder
 from pilotage.testing.fake_handle import FakeHandle
 from pilotage.testing.plugin_check.random_kinds import RandomKinds
@@ -25,6 +29,8 @@ _NODES: Final = (1, 1, 2, 5)
 """Few nodes, because a pod that fits nowhere is of interest too."""
 _PODS_PER_NODE: Final = 2
 _PENDING: Final = 4
+_GROUPS: Final = 2
+_MEMBERS: Final = 3
 
 _OBJECTS_PER_KIND: Final = 3
 
@@ -54,6 +60,7 @@ class RandomCluster:
         self._names = 0
         self.nodes: dict[str, NodeBuilder] = {}
         self.placed: dict[str, PodBuilder] = {}
+        self._groups: list[tuple[PodGroup, list[Pod]]] = []
         self.handle = FakeHandle(rng=rng, watches=kinds.kinds)
         self.cluster = self.handle.cluster
         self.handle.put(KINDS["namespaces"].decode(b'{"metadata":{"name":"default","uid":"uid-default"}}'))
@@ -95,6 +102,28 @@ class RandomCluster:
         pods = [self._objects.pod(self._new_name("pod")) for _ in range(count)]
         self.handle.put(*(builder.build() for builder in pods))
         return pods
+
+    def pod_groups(self) -> list[tuple[PodGroup, list[Pod]]]:
+        """Groups with members that wait; the same ones whenever it is asked, as nothing is shared with other checks."""
+        if not self._groups:
+            for number in range(_GROUPS):
+                self._groups.append(self._new_group(f"group-{number}"))
+        return self._groups
+
+    def _new_group(self, name: str) -> tuple[PodGroup, list[Pod]]:
+        key, _ = self._objects.label()
+        members = [pod.spec(schedulingGroup={"podGroupName": name}).priority(5) for pod in self.more_pods(_MEMBERS)]
+        spec: dict[str, Any] = {
+            "schedulingPolicy": {"gang": {"minCount": self._rng.randint(1, _MEMBERS)}},
+            "priority": 5,
+        }
+        if self.chance(0.7):
+            spec["schedulingConstraints"] = {"topology": [{"key": key}]}
+        made = {"metadata": {"name": name, "namespace": "default", "uid": f"uid-{name}"}, "spec": spec}
+        group: PodGroup = KINDS[POD_GROUPS].decode(msgspec.json.encode(made))
+        pods = [member.namespace("default").build() for member in members]
+        self.handle.put(group, *pods)
+        return group, pods
 
     def chance(self, likelihood: float) -> bool:
         return self._objects.chance(likelihood)

@@ -1,4 +1,4 @@
-"""The promises of a plugin, each with the experiment that would show that it is broken."""
+"""The requirements for plugins, each with the experiment that would show that one is not met."""
 
 from __future__ import annotations
 
@@ -17,28 +17,37 @@ from pilotage.framework.diagnosis import Diagnosis
 from pilotage.testing.builders import PodBuilder
 from pilotage.testing.plugin_check.answers import Answers, Asked, OddAnswer, difference
 from pilotage.testing.plugin_check.hint_audit import missed_chances, wrongly_shared
+from pilotage.testing.plugin_check.placements import (
+    members_on_nodes,
+    placement_scores_in_range,
+    same_placement_scores,
+    unchanged_by_placements,
+    usable_placements,
+)
 from pilotage.testing.plugin_check.read_only import contents
 from pilotage.testing.plugin_check.world import RandomCluster
 
 _LOWEST, _HIGHEST = 0, 100
-_PODS_TO_REFUSE: Final = 12
+_PODS_TO_REJECT: Final = 12
 _EVALUATING: Final = (points.PreFilter, points.Filter, points.VectorFilter, points.Score, points.VectorScore)
 _ANY: Final = tuple(points.ALL_POINTS)
+_PLACEMENT_SCORES: Final = (points.PlacementScore, points.VectorPlacementScore)
+_PLACEMENTS: Final = (points.PlacementGenerate, *_PLACEMENT_SCORES)
 _COLUMNS: Final = (points.VectorFilter, points.VectorScore)
 
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """A promise that was not kept, and what showed it."""
+    """A requirement that is not met, and what showed it."""
 
     check: str
-    promise: str
+    requirement: str
     evidence: list[str]
 
 
 @dataclass(frozen=True, slots=True)
-class Promise:
-    """What is promised, who promises it, and how to find out."""
+class Requirement:
+    """What is required, of which plugins, and how to find out."""
 
     name: str
     text: str
@@ -183,12 +192,12 @@ def _unreserve_gives_back(world: RandomCluster) -> Iterator[list[str]]:
 
 
 def _wakes_its_pods(world: RandomCluster) -> Iterator[list[str]]:
-    for builder in [*world.pending, *world.more_pods(_PODS_TO_REFUSE)]:
+    for builder in [*world.pending, *world.more_pods(_PODS_TO_REJECT)]:
         yield from missed_chances(world, builder)
 
 
 def _same_for_the_whole_class(world: RandomCluster) -> Iterator[list[str]]:
-    for builder in [*world.pending, *world.more_pods(_PODS_TO_REFUSE)]:
+    for builder in [*world.pending, *world.more_pods(_PODS_TO_REJECT)]:
         yield from wrongly_shared(world, builder)
 
 
@@ -232,16 +241,25 @@ def _changed_books(before: dict[str, Any], plugin: Plugin, what: str) -> Iterato
             return
 
 
-PROMISES: Final = (
-    Promise("points", "answers what its points know", _ANY, _known_answers),
-    Promise("inputs", "does not change what it is given", _EVALUATING, _unchanged_inputs),
-    Promise("score range", "gives scores from 0 to 100", (points.Score, points.VectorScore), _scores_in_range),
-    Promise("both forms", "says the same per node and in columns", _COLUMNS, _same_in_both_forms),
-    Promise("part of the nodes", "says the same of a part of the nodes", _COLUMNS, _same_on_part_of_the_nodes),
-    Promise("deterministic", "says the same when it is asked again", _EVALUATING, _same_when_asked_again),
-    Promise("sign", "says the same of pods with equal signatures", _EVALUATING, _same_for_equal_signatures),
-    Promise("one node", "that signs looks at one node at a time", _EVALUATING, _one_node_at_a_time),
-    Promise("unreserve", "gives back what it reserved, at any time", (points.Reserve,), _unreserve_gives_back),
-    Promise("pure hints", "with pure_hints answers by what its hints read", _ANY, _same_for_the_whole_class),
-    Promise("hints", "wakes the pods that it rejected", _ANY, _wakes_its_pods),
+REQUIREMENTS: Final = (
+    Requirement("points", "answers what its points know", _ANY, _known_answers),
+    Requirement("inputs", "does not change what it is given", _EVALUATING, _unchanged_inputs),
+    Requirement("score range", "gives scores from 0 to 100", (points.Score, points.VectorScore), _scores_in_range),
+    Requirement("both forms", "says the same per node and in columns", _COLUMNS, _same_in_both_forms),
+    Requirement("part of the nodes", "says the same of a part of the nodes", _COLUMNS, _same_on_part_of_the_nodes),
+    Requirement("deterministic", "says the same when it is asked again", _EVALUATING, _same_when_asked_again),
+    Requirement("sign", "says the same of pods with equal signatures", _EVALUATING, _same_for_equal_signatures),
+    Requirement("one node", "that signs looks at one node at a time", _EVALUATING, _one_node_at_a_time),
+    Requirement("unreserve", "gives back what it reserved, at any time", (points.Reserve,), _unreserve_gives_back),
+    Requirement("placements", "offers placements that can be used", (points.PlacementGenerate,), usable_placements),
+    Requirement(
+        "placement scores", "gives placements scores from 0 to 100", _PLACEMENT_SCORES, placement_scores_in_range
+    ),
+    Requirement(
+        "placement forms", "says the same of placements, each or all", _PLACEMENT_SCORES, same_placement_scores
+    ),
+    Requirement("placement inputs", "does not change what it is given", _PLACEMENTS, unchanged_by_placements),
+    Requirement("members", "nominates members of its group", (points.PodGroupPostFilter,), members_on_nodes),
+    Requirement("pure hints", "with pure_hints answers by what its hints read", _ANY, _same_for_the_whole_class),
+    Requirement("hints", "wakes the pods that it rejected", _ANY, _wakes_its_pods),
 )
