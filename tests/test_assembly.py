@@ -10,7 +10,7 @@ from pilotage.api import CycleState, Handle, Plugin, PostBind
 from pilotage.assembly import SchedulerOptions, SchedulerProcess
 from pilotage.kube.client import KubeClient
 from pilotage.model import KINDS, Pod
-from pilotage.model.kinds import WATCHED
+from pilotage.model.kinds import POD_GROUPS, WATCHED
 from pilotage.rng import seeded
 from pilotage.sandbox.embedded import EmbeddedCluster, EmbeddedOptions
 from pilotage.testing import VirtualClock, node, pod
@@ -51,6 +51,6 @@ async def test_the_age_of_the_last_contact_is_told_for_every_kind_that_is_watche
             for _ in range(60):
                 await clock.advance(5.0)
                 highest = max(highest, *ages.values().values())
-            assert {resource for (resource,) in ages.values()} == set(WATCHED)
+            assert {resource for (resource,) in ages.values()} == {*WATCHED, POD_GROUPS}
             assert highest <= 70.0, "a bookmark every minute"
             running.cancel()

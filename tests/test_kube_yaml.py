@@ -118,7 +118,7 @@ def test_documents_are_numbered_as_they_stand_in_the_file() -> None:
         ("[" * 200_000 + "]" * 200_000, "document 1: is nested too deeply"),
     ],
 )
-def test_what_makes_no_sense_is_refused_with_its_place(text: str | bytes, problem: str) -> None:
+def test_what_makes_no_sense_is_rejected_with_its_place(text: str | bytes, problem: str) -> None:
     with pytest.raises(YamlError) as refused:
         read(text)
     assert problem in str(refused.value)

@@ -84,7 +84,7 @@ async def test_who_does_not_name_the_kind_is_told_how() -> None:
     assert 'the JSON of Pod default/p is not kept; write raw_kinds = frozenset(["Pod"]) into Curious' in message
 
 
-def test_an_object_that_somebody_made_anew_has_the_json_of_the_one_that_was_received() -> None:
+def test_an_object_that_someone_made_anew_has_the_json_of_the_one_that_was_received() -> None:
     cluster = Cluster()
     handle = FrameworkHandle(cluster, VirtualClock(), seeded(1)).for_plugin("p", "Mine")
     document = pod("p").spec(hostname="h").json()
@@ -132,13 +132,13 @@ def test_plugin_check_names_a_kind_that_is_not_watched(tmp_path: Path, capsys: p
     assert 'the scheduler does not watch "Lease"' in capsys.readouterr().err
 
 
-def test_a_kind_that_is_not_watched_is_told_at_the_start() -> None:
+def test_a_kind_that_is_not_watched_is_reported_at_the_start() -> None:
     options = options_from_configuration(SchedulerConfiguration(), [Misspelt])
     with pytest.raises(ProfileError, match=r'"Misspelt": raw_kinds: the scheduler does not watch "Pods".*Pod'):
         watched_kinds(options)
 
 
-def test_nothing_is_kept_unless_somebody_asks() -> None:
+def test_nothing_is_kept_unless_someone_asks() -> None:
     options = options_from_configuration(SchedulerConfiguration(), [Curious])
     assert all(kind is KINDS[resource] for resource, kind in watched_kinds(options).own.items())
     kinds = watched_kinds(options_from_configuration(SchedulerConfiguration(), [SameCommand])).own

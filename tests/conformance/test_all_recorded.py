@@ -55,5 +55,6 @@ def test_plugins_listen_to_the_events_that_the_real_ones_listen_to() -> None:
         for plugin, events in recorded.items()
         if events
     }
+    del ours["GangScheduling"]  # recorded with GenericWorkload off
     added = {"InterPodAffinity": {("Namespace", action, True) for action in ("Add", "Update", "Delete")}}
     assert ours == {plugin: events | added.get(plugin, set()) for plugin, events in expected.items()}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pilotage.conformance.cases import Case
+from pilotage.conformance.cases import ConformanceCase
 from pilotage.conformance.preemption import answer_preemption
 from pilotage.conformance.replay import ANSWERERS, load
 from pilotage.testing import NodeBuilder, PodBuilder, node, pod
@@ -26,7 +26,7 @@ def case_of(*objects: NodeBuilder | PodBuilder | Json, kind: str = "filter-score
 
 
 def own(case: Json) -> Json:
-    given = Case(case["name"], case["kind"], case["objects"], case["pod"], {})
+    given = ConformanceCase(case["name"], case["kind"], case["objects"], case["pod"], {})
     if case["kind"] == "preemption":
         return answer_preemption(load(given), searched_before=False)
     return KINDS[case["kind"]](given)

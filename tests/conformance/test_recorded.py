@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from pilotage.conformance.cases import Case, load_cases
-from pilotage.conformance.replay import Result, replay
+from pilotage.conformance.cases import ConformanceCase, load_cases
+from pilotage.conformance.replay import ConformanceResult, replay
 from pilotage.testing import node, pod
 
 ROOT = Path(__file__).parents[2]
@@ -39,12 +39,12 @@ SCORED_AT_LEAST = {
 
 
 @lru_cache(maxsize=len(FILES))
-def cases(file: str) -> tuple[Case, ...]:
+def cases(file: str) -> tuple[ConformanceCase, ...]:
     where = _SHARED if _SHARED.is_dir() else _OWN
     return tuple(load_cases(where / f"{file}.jsonl.gz"))
 
 
-def differing(results: Iterator[Result]) -> list[tuple[str, str, Any, Any]]:
+def differing(results: Iterator[ConformanceResult]) -> list[tuple[str, str, Any, Any]]:
     return [(r.case.name, path, expected, ours) for r in results for path, expected, ours in r.differences]
 
 
@@ -60,7 +60,9 @@ def test_a_wrong_answer_would_be_found() -> None:
     scores = {name: dict(score) for name, score in case.expected["scores"].items()}
     first = min(scores)
     scores[first]["total"] += 1
-    spoilt = Case(case.name, case.kind, case.objects, case.pod, {**case.expected, "scores": scores}, case.config)
+    spoilt = ConformanceCase(
+        case.name, case.kind, case.objects, case.pod, {**case.expected, "scores": scores}, case.config
+    )
     assert [path for _, path, _, _ in differing(replay([spoilt]))] == [f"scores.{first}.total"]
 
 
@@ -86,6 +88,6 @@ def test_without_score_plugins_every_node_that_fits_has_a_total_of_one() -> None
         "profiles": [profile],
     }
     objects = [node("a").json(), node("b").unschedulable().json(), pod("p").json()]
-    (result,) = replay([Case("own-1", "filter-score", objects, "default/p", {}, config)])
+    (result,) = replay([ConformanceCase("own-1", "filter-score", objects, "default/p", {}, config)])
     assert result.answer["scores"] == {"a": {"total": 1, "plugins": {}, "raw": {}}}
     assert result.answer["choice"] == ["a"]

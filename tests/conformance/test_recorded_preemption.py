@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pilotage.api.state import CycleState
-from pilotage.conformance.cases import Case, load_cases
+from pilotage.conformance.cases import ConformanceCase, load_cases
 from pilotage.conformance.preemption import answer_preemption
 from pilotage.conformance.replay import load, replay
 from pilotage.cycle.placement import Unplaced, place
@@ -20,7 +20,7 @@ RECORDED = Path(__file__).parents[1] / "data" / "parity" / "preemption.jsonl.gz"
 
 
 @lru_cache(maxsize=1)
-def cases() -> tuple[Case, ...]:
+def cases() -> tuple[ConformanceCase, ...]:
     return tuple(load_cases(RECORDED))
 
 
@@ -89,7 +89,7 @@ def test_a_claim_is_not_freed_because_of_a_node_that_another_filter_rejected() -
     waiting = pod("p").label("app", "x").requests(cpu="1")
     waiting = waiting.spec(resourceClaims=[{"name": "c", "resourceClaimName": "c"}])
     objects = [node("a").json(), node("small").cpu("0").json(), shy.json(), waiting.json(), claim]
-    world = load(Case("own-1", "preemption", objects, "default/p", {}))
+    world = load(ConformanceCase("own-1", "preemption", objects, "default/p", {}))
     placed = place(world.engine, CycleState(), world.pod)
     assert isinstance(placed, Unplaced)
     assert placed.diagnosis.post_filter_message.startswith("preemption: 0/2 nodes are available")

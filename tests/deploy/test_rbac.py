@@ -11,6 +11,7 @@ import yaml
 
 from pilotage.assembly import SchedulerOptions, SchedulerProcess
 from pilotage.calls.fenced_writer import FencedWriter
+from pilotage.config.feature_gates import FeatureGates
 from pilotage.kube.client import KubeClient
 from pilotage.kube.election import Election, ElectionTiming, LeaseName
 from pilotage.kube.leader_election import LeaderElector
@@ -23,7 +24,7 @@ from pilotage.serve.identity import DelegatedAuthenticator
 from pilotage.serve.page import PageRequest
 from pilotage.serve.request_access import PathAccess
 from pilotage.serve.service import SchedulerService
-from pilotage.serve.start_checks import WRITES, lease_permissions
+from pilotage.serve.start_checks import GROUP_WRITES, WRITES, lease_permissions
 from pilotage.serve.tls import ServerTls, TlsOptions
 from pilotage.testing import VirtualClock
 
@@ -63,7 +64,8 @@ class Play:
         election = Election("me", LEASE, ElectionTiming())
         self.elector = LeaderElector(client, election, clock, seeded(1))
         writer = FencedWriter(client, lambda: self.elector.is_leading)
-        process = SchedulerProcess(client, clock, seeded(2), SchedulerOptions(), writer)
+        gates = FeatureGates({"GenericWorkload": True})
+        process = SchedulerProcess(client, clock, seeded(2), SchedulerOptions(feature_gates=gates), writer)
         self.service = SchedulerService(process, self.elector)
 
     async def perform(self) -> None:
@@ -77,6 +79,7 @@ class Play:
         self._pod("plain")
         self._pod("hopeless", cpu="999")
         self._pod("with-claim", resourceClaims=[{"name": "d", "resourceClaimName": "mine"}])
+        self._start_gang()
         self._pod("with-extended", **{EXTENDED: "1"})
         self._pod("static-volume", volumes=[_volume("static")])
         self._pod("new-volume", volumes=[_volume("dynamic")])
@@ -87,6 +90,12 @@ class Play:
         await self._visit_pages()
         await self._stand_by()
         await self._wake_hopeless_again()
+
+    def _start_gang(self) -> None:
+        spec = {"schedulingPolicy": {"gang": {"minCount": 2}}}
+        self.api.create("podgroups.scheduling.k8s.io", "default", {"metadata": {"name": "gang"}, "spec": spec})
+        for number in range(2):
+            self._pod(f"member-{number}", schedulingGroup={"podGroupName": "gang"})
 
     async def _preempt(self) -> None:
         self.api.create("priorityclasses.scheduling.k8s.io", "", {"metadata": {"name": "high"}, "value": 1000})
@@ -226,7 +235,7 @@ def test_what_is_asked_at_the_start_is_what_the_role_grants() -> None:
     """`pilotage run` warns of missing permissions by a list of its own."""
     wanted = {
         Access(one.verb, one.group, one.qualified, one.namespace or "default", one.name)
-        for one in (*WRITES, *lease_permissions(LEASE))
+        for one in (*WRITES, *GROUP_WRITES, *lease_permissions(LEASE))
     }
     rules = shipped_rules()
     assert {access for access in wanted if not any(grants(kind, rule, access) for kind, rule in rules)} == set()

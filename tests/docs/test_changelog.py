@@ -45,7 +45,7 @@ def test_entries_are_grouped_by_type_with_the_newest_first(root: Path) -> None:
     )
 
 
-def test_putting_together_twice_changes_nothing_and_check_tells_what_is_old(root: Path) -> None:
+def test_putting_together_twice_changes_nothing_and_check_says_what_is_old(root: Path) -> None:
     _write(root, n1_fix="mended\n")
     changelog.main([], root)
     first = (root / "CHANGELOG.md").read_text()

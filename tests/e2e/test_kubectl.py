@@ -100,7 +100,7 @@ def test_get_watch_follows_what_happens(kubectl: Kubectl, namespace: str) -> Non
         watching.terminate()
 
 
-def test_describe_tells_events(kubectl: Kubectl, namespace: str) -> None:
+def test_describe_says_events(kubectl: Kubectl, namespace: str) -> None:
     kubectl(f"create -n {namespace} -f -", pod("p"))
     uid = kubectl.json(f"get pod p -n {namespace}")["metadata"]["uid"]
     event = {
@@ -120,6 +120,7 @@ def test_describe_tells_events(kubectl: Kubectl, namespace: str) -> None:
     described = kubectl(f"describe pod p -n {namespace}")
     assert "FailedScheduling" in described and "0/0 nodes are available" in described
     assert "FailedScheduling" in kubectl(f"get events -n {namespace}")
+    assert "FailedScheduling" in kubectl(f"get events -n {namespace} --sort-by=.lastTimestamp")
 
 
 def test_patch_label_and_annotate(kubectl: Kubectl, namespace: str) -> None:
@@ -154,7 +155,7 @@ def test_nodes_are_tainted_and_cordoned(kubectl: Kubectl) -> None:
     assert "Capacity:" in kubectl("describe node n1")
 
 
-def test_generators_create_what_they_promise(kubectl: Kubectl, namespace: str) -> None:
+def test_generators_create_what_they_say(kubectl: Kubectl, namespace: str) -> None:
     """These commands send protobuf."""
     kubectl(f"create -n {namespace} deployment d --image=i --replicas=3")
     kubectl(f"create -n {namespace} configmap c --from-literal=a=b")
@@ -230,7 +231,6 @@ UNHEARD = {"apiVersion": "v1", "kind": "Unheard", "metadata": {"name": "x"}}
         ("create -f -", [pod("Not A Name")], "metadata.name: Invalid value"),
         ("create --validate=false -f -", [{**pod("shape"), "spec": {"containers": "none"}}], "spec.containers"),
         ("create -f -", [UNHEARD], 'no matches for kind "Unheard" in version "v1"'),
-        ("apply --server-side -f -", [pod("p")], "server-side apply is not supported"),
         ("get pods --field-selector spec.image=x", [], "field label not supported: spec.image"),
         ("delete namespace default", [], "this namespace may not be deleted"),
         ("create -f -", [config_map("huge", text="x" * 10_000_000)], "Request entity too large: limit is 3145728"),
@@ -240,9 +240,9 @@ def test_what_is_wrong_is_said_as_users_know_it(kubectl: Kubectl, command: str, 
     assert says in kubectl.refused(command, *objects)
 
 
-def test_logs_and_exec_say_that_pods_are_simulated(kubectl: Kubectl, namespace: str) -> None:
+def test_exec_says_that_pods_are_simulated(kubectl: Kubectl, namespace: str) -> None:
     kubectl(f"create -n {namespace} -f -", pod("p"))
-    assert "run no containers" in kubectl.refused(f"logs p -n {namespace}")
+    assert "is waiting to start: ContainerCreating" in kubectl.refused(f"logs p -n {namespace}")
     assert "run no containers" in kubectl.refused(f"exec p -n {namespace} -- ls")
 
 

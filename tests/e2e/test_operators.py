@@ -151,14 +151,14 @@ def test_queue_and_explain_name_who_holds_a_pod_and_count_equal_ones(sandbox: Sa
 
 
 def test_what_has_no_effect_is_said_to_operator_and_owner(sandbox: SandboxProcess) -> None:
-    gates = "--feature-gates=DRAListTypeAttributes=true,SchedulerPopFromBackoffQ=false"
+    gates = "--feature-gates=DRAListTypeAttributes=true,SchedulerPopFromBackoffQ=false,GenericWorkload=false"
     scheduler = Background("run", "--kubeconfig", sandbox.kubeconfig, "--secure-port=0", gates)
     group = '{"spec": {"schedulingGroup": {"podGroupName": "g"}}}'
     sandbox.kubectl("run", "member", "--image=x", "--overrides", group)
     eventually("it runs", lambda: sandbox.pods_are("Running", 1))
     events = sandbox.kubectl("get", "events", "--field-selector=reason=FieldNotServed").stdout
     assert 'spec.schedulingGroup has no effect: no plugin of profile "default-scheduler" serves it' in events
-    told = pilotage("explain", "member", "--kubeconfig", sandbox.kubeconfig)
+    told = pilotage("explain", "member", "--kubeconfig", sandbox.kubeconfig, "--feature-gates=GenericWorkload=false")
     assert "Not served:\n  spec.schedulingGroup" in told.stdout
     assert scheduler.end() == 0
     assert (

@@ -59,7 +59,7 @@ def test_a_plugin_named_in_a_configuration_runs_in_a_scheduler_of_its_own(tmp_pa
 
 
 @pytest.mark.parametrize("command", ["run", "sandbox", "demo", "bench"])
-def test_a_plugin_file_with_a_mistake_is_refused_before_anything_starts(command: str, tmp_path: Path) -> None:
+def test_a_plugin_file_with_a_mistake_is_rejected_before_anything_starts(command: str, tmp_path: Path) -> None:
     plugin = tmp_path / "broken.py"
     plugin.write_text("from pilotage.api import Filter, Plugin\nclass X(Plugin, Filter):\n    def fitler(self): ...\n")
     kubeconfig = tmp_path / "kubeconfig"

@@ -5,7 +5,6 @@ Nothing is admitted wrongly, nothing is lost: once the mistake is mended the job
 
 from __future__ import annotations
 
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -133,7 +132,7 @@ def test_a_configuration_has_a_typo(tmp_path: Path) -> None:
         assert f'{where} (did you mean "requeuingStrategy"?)' in ended.stderr
 
 
-def test_what_the_api_server_would_refuse_is_refused_with_the_field(sandbox: SandboxProcess) -> None:
+def test_what_the_api_server_would_reject_is_rejected_with_the_field(sandbox: SandboxProcess) -> None:
     apply(sandbox, local_queue("fixed"))
     for wrong, expected in (
         ('{"spec": {"clusterQueue": "other"}}', "spec.clusterQueue: Invalid value"),
@@ -143,7 +142,7 @@ def test_what_the_api_server_would_refuse_is_refused_with_the_field(sandbox: San
         assert told.returncode != 0 and expected in told.stderr
 
 
-def test_a_misspelt_field_is_refused(sandbox: SandboxProcess) -> None:
+def test_a_misspelt_field_is_rejected(sandbox: SandboxProcess) -> None:
     wrong = yaml.safe_dump(cluster_queue("misspelt", "std", cohrtName="ring"))
     told = sandbox.kubectl("apply", "-f", "-", stdin=wrong)
     assert told.returncode != 0 and 'unknown field "spec.cohrtName"' in told.stderr
@@ -182,11 +181,9 @@ def test_metrics_are_served_under_kueues_names(sandbox: SandboxProcess) -> None:
     apply(sandbox, obj("ResourceFlavor", "std"), cluster_queue("metered", "std"), local_queue("metered"))
     apply(sandbox, job("counted", "metered"))
     eventually("it runs", lambda: runs(sandbox, "counted"))
-    server = sandbox.kubectl("config", "view", "-o", "jsonpath={.clusters[0].cluster.server}").stdout
 
     def is_counted() -> bool:
-        with urllib.request.urlopen(f"{server}/metrics") as answer:
-            page = answer.read().decode()
+        page = sandbox.kubectl("get", "--raw", "/metrics").stdout
         of_local = 'kueue_local_queue_admission_wait_time_seconds_count{name="metered",namespace="default"'
         return 'kueue_admitted_workloads_total{cluster_queue="metered"' in page and of_local in page
 

@@ -104,7 +104,7 @@ def test_a_server_that_does_not_answer_is_waited_for(sandbox: SandboxProcess, tm
     assert str(tmp_path / "nowhere") in scheduler.stderr
 
 
-def test_a_server_that_does_not_let_us_in_is_told_at_the_start(sandbox: SandboxProcess, tmp_path: Path) -> None:
+def test_a_server_that_does_not_let_us_in_is_reported_at_the_start(sandbox: SandboxProcess, tmp_path: Path) -> None:
     content = yaml.safe_load(sandbox.kubeconfig.read_text())
     server = content["clusters"][0]["cluster"]["server"].partition("/t/")[0]
     stranger = changed(sandbox, tmp_path / "stranger", server=server, token="wrong")
@@ -149,7 +149,7 @@ def test_pages_are_for_those_whom_the_api_server_lets_in(sandbox: SandboxProcess
         ("apiVersion: v1\nkind: Config\ncurrent-context: x\n", "no context named 'x'"),
     ],
 )
-def test_a_wrong_kubeconfig_is_told(tmp_path: Path, content: str, problem: str) -> None:
+def test_a_wrong_kubeconfig_is_reported(tmp_path: Path, content: str, problem: str) -> None:
     file = tmp_path / "kubeconfig"
     file.write_text(content)
     done = pilotage("run", "--kubeconfig", file)
@@ -158,13 +158,13 @@ def test_a_wrong_kubeconfig_is_told(tmp_path: Path, content: str, problem: str) 
     assert done.stderr.startswith("error: ") and done.stderr.count("\n") == 1
 
 
-def test_an_unknown_context_is_told(sandbox: SandboxProcess) -> None:
+def test_an_unknown_context_is_reported(sandbox: SandboxProcess) -> None:
     done = pilotage("run", "--kubeconfig", sandbox.kubeconfig, "--context", "staging")
     assert done.returncode == 2
     assert "no context named 'staging', there is pilotage-sandbox" in done.stderr
 
 
-def test_nothing_to_connect_to_is_told(tmp_path: Path) -> None:
+def test_nothing_to_connect_to_is_reported(tmp_path: Path) -> None:
     done = pilotage("run", HOME=str(tmp_path))
     assert done.returncode == 2
     assert "no kubeconfig found" in done.stderr and "--kubeconfig FILE" in done.stderr

@@ -143,7 +143,7 @@ def test_the_standby_takes_over_from_a_stuck_leader_that_writes_nothing_more(
     assert second.end() == 0
 
 
-def test_nobody_renews_the_lease_of_a_scheduler_that_was_killed(sandbox: SandboxProcess) -> None:
+def test_no_one_renews_the_lease_of_a_scheduler_that_was_killed(sandbox: SandboxProcess) -> None:
     scheduler = Scheduler(sandbox)
     eventually("it leads", lambda: holder(sandbox) != "")
     (worker,) = scheduler.workers()
@@ -153,7 +153,7 @@ def test_nobody_renews_the_lease_of_a_scheduler_that_was_killed(sandbox: Sandbox
     assert holder(sandbox) == ""
 
 
-def test_nobody_schedules_without_a_supervisor(sandbox: SandboxProcess) -> None:
+def test_no_one_schedules_without_a_supervisor(sandbox: SandboxProcess) -> None:
     scheduler = Scheduler(sandbox)
     eventually("it leads", lambda: holder(sandbox) != "")
     (worker,) = scheduler.workers()

@@ -99,14 +99,14 @@ def test_jobs_run_one_after_the_other_and_the_commands_say_why(sandbox: SandboxP
     eventually("the second waits", lambda: "WaitingForQuota" in pilotage("jobs", *kubeconfig).stdout)
     jobs = pilotage("jobs", *kubeconfig).stdout
     assert re.search(r"^default +first +team +research +0 +admitted ", jobs, re.MULTILINE), jobs
-    assert re.search(r"^default +second +team +research +0 +pending +0 +WaitingForQuota ", jobs, re.MULTILINE), jobs
+    assert re.search(r"^default +second +team +research +0 +pending +1 +WaitingForQuota ", jobs, re.MULTILINE), jobs
     queues = pilotage("queues", *kubeconfig).stdout
     assert re.search(r"^research +std +cpu +2 +2 +0 +0 ", queues, re.MULTILINE), queues
     explained = pilotage("explain", "workload/second", *kubeconfig)
     assert explained.returncode == 1
     assert "std: pod set main needs 2 cpu, 0 free" in explained.stdout
     assert re.search(r"default/job-first-\w+: 2 cpu of std", explained.stdout)
-    shown = sandbox.kubectl("get", "workloads").stdout
+    shown = sandbox.kubectl("get", "workloads.kueue.x-k8s.io").stdout
     assert re.search(r"^job-first-\w+ +team +research +True ", shown, re.MULTILINE), shown
     eventually("the second runs when the first is done", lambda: not is_suspended(sandbox, "second"))
     told = json.loads(pilotage("queues", *kubeconfig, "-o", "json").stdout)
@@ -116,7 +116,7 @@ def test_jobs_run_one_after_the_other_and_the_commands_say_why(sandbox: SandboxP
         assert reason in events, reason
 
 
-def test_limits_of_a_namespace_count_for_its_jobs_and_are_told(sandbox: SandboxProcess) -> None:
+def test_limits_of_a_namespace_count_for_its_jobs_and_are_reported(sandbox: SandboxProcess) -> None:
     """What kubectl is told about a pod, the queue says about a job before its pods are tried."""
     sandbox.kubectl("apply", "-f", "-", stdin=LIMITED)
     pod = sandbox.kubectl("run", "p", "--image=i", "-n", "limited", "--overrides", OVER_THE_LIMIT)
@@ -170,5 +170,5 @@ def test_run_queues_workloads_of_a_cluster_that_has_no_scheduler(tmp_path: Path)
 
 
 def _finished(sandbox: SandboxProcess, prefix: str) -> str:
-    lines = sandbox.kubectl("get", "workloads").stdout.splitlines()
+    lines = sandbox.kubectl("get", "workloads.kueue.x-k8s.io").stdout.splitlines()
     return " ".join(line.split()[-2] for line in lines if line.startswith(prefix))

@@ -87,7 +87,7 @@ async def test_a_borrower_takes_from_its_own_namespace_by_priority_only() -> Non
         assert "urgent" in running(world, "team-a") and len(running(world, "team-a")) == 4
 
 
-async def test_a_pod_that_asks_for_more_than_max_disturbs_nobody() -> None:
+async def test_a_pod_that_asks_for_more_than_max_disturbs_no_one() -> None:
     async with cluster() as world:
         world.api.create("pods", "team-b", pod("whale", cpu="5"))
         await world.after(60)
@@ -108,7 +108,7 @@ async def test_pods_without_a_quota_are_neither_counted_nor_taken_from() -> None
         assert len(running(world, "default")) == 4 and running(world, "team-b") == []
 
 
-async def test_nobody_goes_where_another_filter_would_still_reject_the_pod() -> None:
+async def test_no_one_goes_where_another_filter_would_still_reject_the_pod() -> None:
     async with cluster() as world:
         port = {"name": "c", "image": "i", "ports": [{"containerPort": 80, "hostPort": 80}]}
         world.api.create("pods", "default", pod("web", containers=[port]))

@@ -164,7 +164,7 @@ async def test_in_the_sandbox_the_pod_goes_to_the_node_that_it_fills_best(monkey
         assert world.nodes_of("later") == {"later": "warm"}
 
 
-def test_it_keeps_its_promises_with_values() -> None:
+def test_it_meets_the_requirements_with_values() -> None:
     def make(handle: Any) -> Any:
         plugin: Any = LoadAware(handle, Args())  # type: ignore[call-arg]
         plugin._take(watched(handle.clock.time(), **dict.fromkeys(handle.nodes.names, 20)))

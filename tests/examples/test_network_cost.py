@@ -63,7 +63,7 @@ def test_costs_add_up_and_far_nodes_are_rejected() -> None:
     assert world.judged(part("p2-1", "p2").build())["n5"] == (12, False), "each direction has its own cost"
 
 
-def test_a_pod_without_dependencies_is_nobodys_business() -> None:
+def test_a_pod_without_dependencies_is_no_ones_business() -> None:
     world = World()
     for one in (pod("plain"), part("p3-0", "p3"), part("x", "p1", group="unknown")):
         assert world.plugin.pre_filter(CycleState(), one.build(), world.handle.nodes) == Skip()
@@ -125,7 +125,7 @@ def test_hints_are_about_what_the_pod_depends_on() -> None:
     assert Action.ADD in {action for one in plugin.registrations() for action in one.event.action}
 
 
-def test_it_keeps_its_promises_with_applications() -> None:
+def test_it_meets_the_requirements_with_applications() -> None:
     nodes = [node(f"s{at}").region(region).zone(zone) for at, (region, zone) in enumerate(list(PLACES.values())[:5])]
     pods = [part("s1", "p1"), part("s2", "p2"), part("s3", "p3")]
     check_plugin(NetworkCost, args=ARGS, nodes=nodes, pods=pods)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -67,6 +68,20 @@ async def test_of_two_groups_one_runs_and_the_other_follows_when_there_is_room()
         end(world, first)
         await world.after(60)
         assert state_of(world, second) == "all"
+
+
+@pytest.mark.parametrize("turns", range(12))
+async def test_the_other_group_follows_however_the_first_one_ends(turns: int) -> None:
+    """Room may be made while members give the places up that they took too early."""
+    async with cluster(manifest=True) as world:
+        await world.after(60)
+        first, second = ("ants", "bees") if state_of(world, "ants") == "all" else ("bees", "ants")
+        for one in world.nodes_of(f"{first}-"):
+            world.end("default", one)
+            for _ in range(turns):
+                await asyncio.sleep(0)
+        await world.after(60)
+        assert state_of(world, second) == "all" and held(world) == 0
 
 
 async def test_a_pod_waits_for_its_group_to_be_made() -> None:

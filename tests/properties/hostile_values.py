@@ -45,11 +45,13 @@ TIMES: Final = (
 _SCALARS: Final[Mapping[str, Sequence[Any]]] = {
     "string": STRINGS,
     "integer": INTEGERS,
+    "int32": INTEGERS,
     "boolean": (True, False),
     "number": (0, -1, 1e308, -1e308, 0.5, 2**64),
     "time": TIMES,
     "quantity": QUANTITIES,
     "int-or-string": (*INTEGERS, "50%", "-1%", "9" * 5000 + "%", "", "x"),
+    "object": ({}, {"a": 1}, [], None, "x"),
     "any": ({}, [], None, 0, "x", {"a": {"b": [1, None]}}, [[[[[]]]]]),
 }
 _DEEPEST: Final = 9

@@ -75,6 +75,8 @@ class Chaos:
         fails = {"fail": "true"} if number == 0 else {}
         mode = "Indexed" if choice % 2 else "NonIndexed"
         spec = {"completions": number, "parallelism": 1 + choice % 3, "completionMode": mode, "backoffLimit": 3}
+        if choice % 3 == 1:
+            spec["scheduling"] = {"schedulingPolicy": {"gang": {}} if number % 2 else {"basic": {}}}
         self.cluster.create(job(f"job-{self.jobs}", annotations=fails, **spec))
 
     async def suspend_job(self, choice: int, number: int) -> None:
@@ -131,10 +133,23 @@ def check_end(cluster: LivingCluster) -> None:
     for found in cluster.all("Job"):
         check_job(found, pods)
     uids = {found["metadata"]["uid"] for kind in ("ReplicaSet", "Job") for found in cluster.all(kind)}
+    check_groups(cluster, pods, uids)
     owners = {ref["uid"] for p in pods for ref in p["metadata"].get("ownerReferences") or ()}
     assert owners <= uids, "no pod outlives its owner"
     status = cluster.status("PodDisruptionBudget", "b")
     assert status["currentHealthy"] == sum(is_ready(p) for p in cluster.pods(app="web"))
+
+
+def check_groups(cluster: LivingCluster, pods: list[Object], uids: set[str]) -> None:
+    """Each Job that asks for one has one group, and its pods are in it; no group outlives its Job."""
+    groups = {found["metadata"]["ownerReferences"][0]["uid"]: found for found in cluster.all("PodGroup")}
+    assert set(groups) <= uids and len(groups) == len(cluster.all("PodGroup")) == len(cluster.all("Workload"))
+    assert set(groups) == {found["metadata"]["uid"] for found in cluster.all("Job") if "scheduling" in found["spec"]}
+    for found in pods:
+        owner = (found["metadata"].get("ownerReferences") or [{}])[0].get("uid", "")
+        named = found["spec"].get("schedulingGroup")
+        wanted = groups.get(owner)
+        assert named == (None if wanted is None else {"podGroupName": wanted["metadata"]["name"]})
 
 
 def living(pods: list[Object], owner: Object) -> list[Object]:

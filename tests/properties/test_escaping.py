@@ -24,18 +24,18 @@ from pilotage.api.conditions import PodCondition
 from pilotage.calls.event import shortened
 from pilotage.cli import queue as queue_command
 from pilotage.cli.columns import columns
-from pilotage.cli.console import PlainConsole
 from pilotage.cli.demo_view import DemoView
 from pilotage.cli.errors import report
+from pilotage.cli.explain_timeline import render_timeline
 from pilotage.cli.logs import log_as_json, set_up_logging
 from pilotage.cli.main import call
+from pilotage.cli.terminal import PlainConsole
 from pilotage.cycle.report import SchedulerReport
 from pilotage.escaping import visible, visible_json, visible_lines, visible_text
-from pilotage.explain.timeline_text import render_timeline
 from pilotage.jobs.conditions import Conditions
 from pilotage.queue.report import QueuedPodReport
 from pilotage.queue.timeline import Timeline, TimelineItem
-from pilotage.serve.page import json_answer, refusal, text_answer
+from pilotage.serve.page import error_answer, json_answer, text_answer
 from tests.cli.test_demo_view import moment
 from tests.cli.test_queueing_commands import workload
 from tests.jobs.live.world import cluster_queue, flavor, local_queue
@@ -277,7 +277,7 @@ def rendered_frame(reason: str) -> str:
 
 def test_every_command_writes_through_the_same_door() -> None:
     """A new command that prints by itself would print what objects say."""
-    doors = {"cli/output.py", "cli/console.py", "cli/main.py", "cli/logs.py", "cli/errors.py"}
+    doors = {*("cli/output.py", "cli/terminal.py", "cli/status_line.py", "cli/main.py", "cli/logs.py", "cli/errors.py")}
     forbidden = {"print", "click.echo", "click.secho", "Console", "rich.print", "sys.stdout.write", "sys.stderr.write"}
     found = [
         f"{module.path}:{node.lineno}"
@@ -328,7 +328,7 @@ def test_what_is_written_into_objects(hostile: str) -> None:
 
 @given(HOSTILE)
 def test_pages(hostile: str) -> None:
-    assert_harmless(refusal(404, "NotFound", hostile).body.decode())
+    assert_harmless(error_answer(404, "NotFound", hostile).body.decode())
     assert json.loads(json_answer({hostile: [hostile]}).body) == {hostile: [hostile]}
     assert_harmless(json_answer({hostile: [hostile]}).body.decode())
     shown = text_answer(f"Paths: {hostile}\n").body.decode()

@@ -16,7 +16,7 @@ from pilotage.api import CycleState
 from pilotage.cluster.state import Cluster
 from pilotage.cycle.placement import ProfileEngine
 from pilotage.framework.diagnosis import Diagnosis
-from pilotage.framework.shared_columns import REFUSED
+from pilotage.framework.shared_columns import INFEASIBLE
 from pilotage.plugins import (
     NodeAffinity,
     NodeName,
@@ -151,8 +151,8 @@ class Comparison:
         raw = raw_scores(built.json(), feasible)
         self._compare_scores(state, built, feasible, raw)
         totals = self.engine.evaluator.totals(state, waiting, None).tolist()
-        assert [total == REFUSED for total in totals] == [expected[node.name] is not None for node in naive]
-        kept = [total for total in totals if total != REFUSED]
+        assert [total == INFEASIBLE for total in totals] == [expected[node.name] is not None for node in naive]
+        kept = [total for total in totals if total != INFEASIBLE]
         sums = [sum(parts) for parts in zip(*weighted_scores(raw).values(), strict=True)]
         if len(kept) > 1:
             # What is the same for all nodes may be left out of the totals.

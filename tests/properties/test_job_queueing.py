@@ -211,7 +211,7 @@ def test_quota_is_never_exceeded_except_where_it_was_lowered(seed: int) -> None:
 
 @SETTINGS
 @given(st.integers(0, 2**32))
-def test_a_strict_queue_serves_nobody_before_the_first(seed: int) -> None:
+def test_a_strict_queue_serves_no_one_before_the_first(seed: int) -> None:
     history = History(seed)
     for _ in range(STEPS):
         waiting = history.pending()

@@ -72,7 +72,7 @@ class LimitedHistory(History):
 
 @SETTINGS
 @given(st.integers(0, 2**32))
-def test_nobody_gets_quota_against_the_limits_and_everybody_else_is_judged_by_quota(seed: int) -> None:
+def test_no_one_gets_quota_against_the_limits_and_everyone_else_is_judged_by_quota(seed: int) -> None:
     history = LimitedHistory(seed)
     for _ in range(STEPS):
         history.stage.reserved.clear()

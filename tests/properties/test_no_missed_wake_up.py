@@ -1,4 +1,4 @@
-"""No missed wake-up: with the sweep of leftovers off, every pod that could be scheduled is scheduled in the end.
+"""No missed wake-up: with the periodic flush off, every pod that could be scheduled is scheduled in the end.
 
 Random small clusters live for a while under the real scheduler with all default plugins: nodes, pods, volumes, claims,
 devices, namespaces and services come, change and go. When all is quiet, every pod that still waits is tried once more

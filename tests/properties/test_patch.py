@@ -97,7 +97,14 @@ def test_keyed_list_ends_with_every_patched_element_and_every_other_untouched(
     expected = {item["name"]: item for item in stored}
     for item in patch:
         expected[item["name"]] = expected.get(item["name"], {}) | item
-    assert patched["spec"]["containers"] == list(expected.values())
+    containers = patched["spec"]["containers"]
+    assert {item["name"]: item for item in containers} == expected and len(containers) == len(expected)
+    # Those of the patch come in its order, the others in theirs.
+    mentioned = list(dict.fromkeys(item["name"] for item in patch))
+    names = [item["name"] for item in containers]
+    assert [name for name in names if name in mentioned] == mentioned
+    others = [item["name"] for item in stored if item["name"] not in mentioned]
+    assert [name for name in names if name not in mentioned] == others
 
 
 @given(NAMED, st.permutations("abcde"))

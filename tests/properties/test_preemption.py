@@ -1,7 +1,7 @@
 """Preemption on random clusters.
 
 Never a victim of equal or higher priority, never one too many; what columns and memory say is what a look at each node
-says; and what is remembered of promised nodes is what a fresh look at them says, whatever happened in between.
+says; and what is remembered of nodes with nominated pods is what a fresh look says, whatever happened in between.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def running(draw: st.DrawFn, number: int) -> PodBuilder:
 
 
 @st.composite
-def promised(draw: st.DrawFn, number: int) -> PodBuilder:
+def nominated(draw: st.DrawFn, number: int) -> PodBuilder:
     return draw(pods(f"q{number}")).nominated(f"n{draw(st.integers(0, _NODES - 1))}")
 
 
@@ -91,7 +91,7 @@ def promised(draw: st.DrawFn, number: int) -> PodBuilder:
 def worlds(draw: st.DrawFn) -> PreemptionWorld:
     world = PreemptionWorld(*(draw(nodes(number)) for number in range(_NODES)))
     world.put(*(draw(running(number)) for number in range(draw(st.integers(4, 16)))))
-    world.put(*(draw(promised(number)) for number in range(draw(st.integers(0, 2)))))
+    world.put(*(draw(nominated(number)) for number in range(draw(st.integers(0, 2)))))
     if draw(st.booleans()):
         world.put(budget("b", draw(st.integers(0, 2)), app="web"))
     return world
@@ -100,10 +100,10 @@ def worlds(draw: st.DrawFn) -> PreemptionWorld:
 @st.composite
 def changes(draw: st.DrawFn, number: int) -> Any:
     """Something that happens to a cluster: a function of the world."""
-    what = draw(st.sampled_from(["come", "go", "promise", "withdraw", "node", "lose node", "budget", "start"]))
+    what = draw(st.sampled_from(["come", "go", "nominate", "withdraw", "node", "lose node", "budget", "start"]))
     new = draw(running(100 + number))
     old = f"uid-default-r{draw(st.integers(0, 15))}"
-    claim = draw(promised(draw(st.integers(0, 3))))
+    claim = draw(nominated(draw(st.integers(0, 3))))
     fresh_node = draw(nodes(draw(st.integers(0, _NODES))))
     allowed = draw(st.integers(0, 2))
 
@@ -113,7 +113,7 @@ def changes(draw: st.DrawFn, number: int) -> Any:
             world.put(new)
         elif what == "go":
             cluster.remove_pod(old)
-        elif what == "promise":
+        elif what == "nominate":
             world.put(claim)
         elif what == "withdraw":
             cluster.nominations.remove(claim.build().uid)
@@ -199,7 +199,7 @@ def test_a_walk_that_ends_early_is_the_beginning_of_a_whole_one(
 
 @given(worlds(), pods("pending"), st.data())
 @settings(max_examples=60, deadline=None)
-def test_promised_nodes_are_judged_as_if_for_the_first_time(
+def test_nominated_nodes_are_judged_as_if_for_the_first_time(
     world: PreemptionWorld, builder: PodBuilder, data: st.DataObject
 ) -> None:
     pending = builder.build()

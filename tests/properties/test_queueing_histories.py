@@ -37,7 +37,7 @@ def test_what_was_found_once(seed: int) -> None:
 
 
 @pytest.mark.parametrize(("seed", "steps"), [(854, 50), (1266, 31), (1764, 30)])
-def test_nobody_who_could_have_quota_is_put_aside(seed: int, steps: int) -> None:
+def test_no_one_who_could_have_quota_is_put_aside(seed: int, steps: int) -> None:
     """Workloads had lost their flavors to others, or were held back, and went on with the next ones: later they could
     have had the first ones, or were of another size, but their search counted as over."""
     history = WideHistory(seed)

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotage.kube.client import KubeClient
-from pilotage.kube.reflector import Reflector
+from pilotage.kube.reflector import Reflector, WatchedKind
 from pilotage.kube.transport import Response, StreamRefused, TransportError
 from pilotage.model.kinds import KINDS, WatchEvent
 
@@ -206,7 +206,11 @@ class ImpatientClock:
 async def play(server: NastyServer) -> CheckingSink:
     sink = CheckingSink()
     reflector = Reflector(
-        KubeClient(server), KINDS["nodes"], sink, ImpatientClock(), random.Random(server.rng.random()), page_size=3
+        KubeClient(server),
+        WatchedKind(KINDS["nodes"], page_size=3),
+        sink,
+        ImpatientClock(),
+        random.Random(server.rng.random()),
     )
     async with asyncio.timeout(20), asyncio.TaskGroup() as group:
         task = group.create_task(reflector.run())

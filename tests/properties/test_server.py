@@ -49,11 +49,13 @@ PLAIN_JSON = st.recursive(
 SCALAR_VALUES: dict[str, st.SearchStrategy[Any]] = {
     "string": TEXTS,
     "integer": NUMBERS,
+    "int32": NUMBERS,
     "boolean": st.booleans(),
     "number": NUMBERS,
     "time": st.sampled_from(["2026-01-01T00:00:00Z", "yesterday", ""]),
     "quantity": st.sampled_from(["1", "100m", "-1", "1.5Gi", "many", ""]) | NUMBERS,
     "int-or-string": NUMBERS | TEXTS,
+    "object": PLAIN_JSON,
     "any": PLAIN_JSON,
 }
 

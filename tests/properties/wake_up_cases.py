@@ -100,7 +100,18 @@ FULL_OF_VOLUMES = [
 ]
 DISK = [{"name": "disk", "gcePersistentDisk": {"pdName": "disk"}}]
 
+GANG = {"podGroup": {"name": "g", "min": 2}}
+
 CASES: dict[tuple[str, str], Case] = {
+    # --- groups of pods -------------------------------------------------------------------------------------------
+    ("GangScheduling", "AssignedPodAdd"): (
+        [node(), GANG, pod(group="g")],
+        put(pod("by-hand", node="n1", group="g")),
+    ),
+    ("GangScheduling", "scheduling.k8s.io/PodGroupUpdate"): (
+        [node(), GANG, pod(group="g")],
+        change("podGroup", "g", min=1),
+    ),
     # --- pods that come, change and go ----------------------------------------------------------------------------
     ("PodTopologySpread", "AssignedPodAdd"): (ONE_RED_IN_Z1, put(pod("third", node="n2", labels=RED))),
     ("InterPodAffinity", "AssignedPodAdd"): ([node(labels=IN_Z1), pod(affinity=LIKES_RED)], put(OCCUPIED)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import ssl
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode, urlsplit
@@ -26,12 +26,15 @@ class Refused(Exception):
         super().__init__(f"{code} {answer.get('message', answer)}")
         self.code = code
         self.reason = answer.get("reason", "")
+        self.causes: list[Json] = (answer.get("details") or {}).get("causes") or []
 
 
 class Client:
     """One connection, kept alive."""
 
-    def __init__(self, kubeconfig: Path) -> None:
+    def __init__(self, kubeconfig: Path, kinds: Mapping[str, KindInfo] = KINDS) -> None:
+        """`kinds` are those that the server has, in its versions."""
+        self.kinds = kinds
         content = yaml.safe_load(kubeconfig.read_text())
         cluster, user = content["clusters"][0]["cluster"], content["users"][0]["user"]
         self._trust = ssl.create_default_context(cafile=cluster["certificate-authority"])
@@ -62,7 +65,7 @@ class Client:
 
     def get(self, plural: str, name: str, namespace: str = "default") -> Json | None:
         try:
-            return self.request("GET", KINDS[plural].path(namespace, name))
+            return self.request("GET", self.kinds[plural].path(namespace, name))
         except Refused as refused:
             if refused.code == 404:
                 return None
@@ -70,26 +73,29 @@ class Client:
 
     def list(self, plural: str, **query: str) -> list[Json]:
         """All objects of a kind in all namespaces."""
-        path = KINDS[plural].path()
+        path = self.kinds[plural].path()
         found: list[Json] = self.request("GET", f"{path}?{urlencode(query)}" if query else path)["items"]
         return found
 
     def patch(self, plural: str, name: str, change: Json, *, subresource: str = "", namespace: str = "default") -> Json:
-        path = KINDS[plural].path(namespace, name)
+        path = self.kinds[plural].path(namespace, name)
         return self.request("PATCH", f"{path}/{subresource}" if subresource else path, change, MERGE)
 
     def delete(self, plural: str, name: str, *, grace: int | None = None, namespace: str = "default") -> Json:
         options = {} if grace is None else {"gracePeriodSeconds": grace}
-        return self.request("DELETE", KINDS[plural].path(namespace, name), options)
+        return self.request("DELETE", self.kinds[plural].path(namespace, name), options)
 
     def delete_all(self, plural: str, namespace: str | None = None) -> None:
-        self.request("DELETE", KINDS[plural].path(namespace), {"gracePeriodSeconds": 0})
+        self.request("DELETE", self.kinds[plural].path(namespace), {"gracePeriodSeconds": 0})
 
-    def request(self, method: str, path: str, body: Any = None, content_type: str = "application/json") -> Json:
+    def request(
+        self, method: str, path: str, body: Any = None, content_type: str = "application/json", accept: str = ""
+    ) -> Json:
         if method == "POST":
             self.created_in.add(path.rpartition("/")[2])
         data = None if body is None else json.dumps(body).encode()
         headers = self._headers | ({} if data is None else {"Content-Type": content_type})
+        headers |= {"Accept": accept} if accept else {}
         for attempt in (1, 2):
             connection = self._connected()
             try:

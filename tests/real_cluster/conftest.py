@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from pilotage.bench.cluster_assets import AssetsMissing, find_assets
+from pilotage.bench.cluster_assets import AssetsMissing, find_assets, pod_group_release
+from pilotage.model import KINDS
 
 from .servers import RealServer, SandboxServer, Server
 from .world import World
@@ -55,6 +56,12 @@ def real_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
     yield from _running(_real(_fast_folder(request) or tmp_path_factory.mktemp("real")))
 
 
+@pytest.fixture(scope="session")
+def grouped_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A real one that was told to have pod groups, with everything that belongs to them."""
+    yield from _running(_with_groups(_fast_folder(request) or tmp_path_factory.mktemp("grouped")))
+
+
 def _running(made: Server) -> Iterator[Server]:
     try:
         made.start()
@@ -77,6 +84,19 @@ def _real(folder: Path) -> RealServer:
         return RealServer(find_assets(), folder)
     except AssetsMissing as missing:
         pytest.skip(str(missing))
+
+
+def _with_groups(folder: Path) -> RealServer:
+    try:
+        assets = find_assets()
+    except AssetsMissing as missing:
+        pytest.skip(str(missing))
+    release = pod_group_release(assets)
+    if release is None:
+        pytest.skip(f"the kube-apiserver in {assets.folder} has no pod groups")
+    own = KINDS["podgroups"]
+    kind = own if own.version == release.version else own.in_other_version()
+    return RealServer(assets, folder, release.server_flags(everything=True), {**KINDS, "podgroups": kind})
 
 
 @pytest.fixture

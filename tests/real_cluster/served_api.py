@@ -39,6 +39,7 @@ class ServedApi(MemoryApi):
         super().__init__(clock)
         self._client = client
         self._known_classes: set[str] = set()
+        self._pod_groups = client.kinds["podgroups"]
 
     # --- what users and controllers do -------------------------------------------------------------------------
 
@@ -52,11 +53,11 @@ class ServedApi(MemoryApi):
         return {**known, "status": {**known["status"], "conditions": kept}}
 
     def add(self, obj: Json) -> None:
-        obj = self._with_priority_class(obj)
+        obj = self._with_priority_class(self._in_its_version(obj))
         stored = self._created(obj)
         status = obj.get("status")
         if status and obj["kind"] in _STATUS_APART_AT_CREATION:
-            stored = self._client.request("PATCH", f"{_path(key_of(stored))}/status", {"status": status}, MERGE)
+            stored = self._client.request("PATCH", f"{self._path(key_of(stored))}/status", {"status": status}, MERGE)
         self._keep("ADDED", stored)
 
     def merge(self, key: Key, patch: Json) -> None:
@@ -66,27 +67,27 @@ class ServedApi(MemoryApi):
         if key[0] == "Pod" and "spec" in parts:
             parts["spec"] = _with_tolerations_kept(stored, parts["spec"])
         if key[0] == "Pod" and "containers" in parts.get("spec", {}):
-            stored = self._client.request("PATCH", f"{_path(key)}/resize", _resize(parts), STRATEGIC)
+            stored = self._client.request("PATCH", f"{self._path(key)}/resize", _resize(parts), STRATEGIC)
         elif parts:
-            stored = self._client.request("PATCH", _path(key), parts, MERGE)
+            stored = self._client.request("PATCH", self._path(key), parts, MERGE)
         if status is not None:
-            stored = self._client.request("PATCH", f"{_path(key)}/status", {"status": status}, MERGE)
+            stored = self._client.request("PATCH", f"{self._path(key)}/status", {"status": status}, MERGE)
         self._keep("MODIFIED", stored)
 
     def remove(self, key: Key) -> None:
         known = self._known(key)
         if known["metadata"].get("finalizers"):
-            self._client.request("PATCH", _path(key), {"metadata": {"finalizers": None}}, MERGE)
-        self._client.request("DELETE", _path(key), {"gracePeriodSeconds": 0})
+            self._client.request("PATCH", self._path(key), {"metadata": {"finalizers": None}}, MERGE)
+        self._client.request("DELETE", self._path(key), {"gracePeriodSeconds": 0})
         self._gone_now(key)
 
     def terminate(self, key: Key) -> None:
         """As `kubectl delete` does it; a pod that is on no node needs a finalizer to remain."""
         if "deletionTimestamp" in self._known(key)["metadata"]:
             return
-        self._client.request("PATCH", _path(key), {"metadata": {"finalizers": ["example.com/remain"]}}, MERGE)
-        self._client.request("DELETE", _path(key), {})
-        self._keep("MODIFIED", self._client.request("GET", _path(key)))
+        self._client.request("PATCH", self._path(key), {"metadata": {"finalizers": ["example.com/remain"]}}, MERGE)
+        self._client.request("DELETE", self._path(key), {})
+        self._keep("MODIFIED", self._client.request("GET", self._path(key)))
 
     def assign(self, key: Key, node_name: str) -> None:
         self._bind(key, "", node_name)
@@ -143,7 +144,7 @@ class ServedApi(MemoryApi):
     def _created(self, obj: Json) -> Json:
         for _ in range(CLASS_KNOWN_WITHIN):
             try:
-                return self._client.request("POST", _collection(obj), obj)
+                return self._client.request("POST", self._collection(obj), obj)
             except Refused as refused:
                 # The admission of a real server hears of a new class a moment later.
                 if "no PriorityClass with name" not in str(refused):
@@ -155,8 +156,8 @@ class ServedApi(MemoryApi):
         metadata = {"name": key[2], **({"uid": uid} if uid else {})}
         target = {"apiVersion": "v1", "kind": "Node", "name": node_name}
         binding = {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target}
-        self._client.request("POST", f"{_path(key)}/binding", binding)
-        self._keep("MODIFIED", self._client.request("GET", _path(key)))
+        self._client.request("POST", f"{self._path(key)}/binding", binding)
+        self._keep("MODIFIED", self._client.request("GET", self._path(key)))
 
     def _written(
         self, method: str, kind: KindInfo, namespace: str, name: str, body: bytes, content_type: str, subresource: str
@@ -172,7 +173,7 @@ class ServedApi(MemoryApi):
         if change == "MODIFIED" and self._is_same(key, stored):
             return  # a write that changes nothing is told to nobody
         self._objects[key] = stored
-        self._tell(change, stored)
+        self._send(change, stored)
 
     def _is_same(self, key: Key, stored: Json) -> bool:
         known = self._objects.get(key)
@@ -181,13 +182,31 @@ class ServedApi(MemoryApi):
     def _gone_now(self, key: Key) -> None:
         known = self._objects.pop(key)
         self._gone[key] = known
-        self._tell("DELETED", known)
+        self._send("DELETED", known)
+
+    def _in_its_version(self, obj: Json) -> Json:
+        """Kubernetes 1.36 says the disruption mode of a group in a word."""
+        if obj["kind"] != "PodGroup" or self._pod_groups.version == "v1beta1":
+            return obj
+        mode = "PodGroup" if "all" in obj["spec"]["disruptionMode"] else "Pod"
+        return {**obj, "apiVersion": self._pod_groups.api_version, "spec": {**obj["spec"], "disruptionMode": mode}}
+
+    def _collection(self, obj: Json) -> str:
+        return self._kind(obj["kind"]).path(obj["metadata"].get("namespace"))
+
+    def _path(self, key: Key) -> str:
+        return self._kind(key[0]).path(key[1], quote(key[2]))
+
+    def _kind(self, name: str) -> KindInfo:
+        kind = self._pod_groups if name == "PodGroup" else kind_of(name)
+        assert kind is not None, name
+        return kind
 
     def _with_priority_class(self, obj: Json) -> Json:
-        """A real server takes the priority of a pod from a class only."""
+        """A real server takes the priority of a pod, and of a group, from a class only."""
         spec = obj.get("spec", {})
         value, policy = spec.get("priority", 0), spec.get("preemptionPolicy", "PreemptLowerPriority")
-        if obj["kind"] != "Pod" or (value, policy) == (0, "PreemptLowerPriority"):
+        if obj["kind"] not in ("Pod", "PodGroup") or (value, policy) == (0, "PreemptLowerPriority"):
             return obj
         name = f"p{value}-{policy.lower()}".replace("p-", "minus-")
         if name not in self._known_classes:
@@ -198,7 +217,7 @@ class ServedApi(MemoryApi):
 
 
 class _as_the_client_tells_it:
-    """A refusal becomes the error that the scheduler's own client would raise."""
+    """A rejection becomes the error that the scheduler's own client would raise."""
 
     def __enter__(self) -> None:
         return None
@@ -223,17 +242,3 @@ def _resize(patch: Json) -> Json:
 
 def _only(container: Json, *fields: str) -> Json:
     return {field: container[field] for field in fields if field in container}
-
-
-def _collection(obj: Json) -> str:
-    return _kind(obj["kind"]).path(obj["metadata"].get("namespace"))
-
-
-def _path(key: Key) -> str:
-    return _kind(key[0]).path(key[1], quote(key[2]))
-
-
-def _kind(name: str) -> KindInfo:
-    kind = kind_of(name)
-    assert kind is not None, name
-    return kind

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,12 +14,14 @@ import yaml
 from pilotage.bench.cluster_assets import ClusterAssets
 from pilotage.bench.control_plane import HOST, ControlPlane, free_port
 from pilotage.bench.program import ServerProgram
+from pilotage.model import KINDS
+from pilotage.model.kinds import KindInfo
 
 from .client import Client
 
 PATIENCE_SECONDS = 30.0
 REPOSITORY = Path(__file__).parents[2]
-_TOKEN = "token-of-everybody"
+TOKEN = "token-of-everybody"
 
 
 def eventually(what: str, is_so: Callable[[], Any], seconds: float = PATIENCE_SECONDS) -> Any:
@@ -40,6 +42,8 @@ class Server(Protocol):
     """The kubeconfig of somebody who may do everything."""
     scheduler: Path
     """The kubeconfig of a scheduler."""
+    kinds: Mapping[str, KindInfo]
+    """In the versions in which it serves them."""
 
     def start(self) -> None:
         """Serve; returns when it does."""
@@ -56,9 +60,13 @@ class Server(Protocol):
 class RealServer:
     name = "real"
 
-    def __init__(self, assets: ClusterAssets, folder: Path) -> None:
+    def __init__(
+        self, assets: ClusterAssets, folder: Path, flags: Sequence[str] = (), kinds: Mapping[str, KindInfo] = KINDS
+    ) -> None:
+        """`flags` are what the API server is started with besides."""
         self.folder = folder
-        self.plane = ControlPlane(assets, folder)
+        self.kinds = kinds
+        self.plane = ControlPlane(assets, folder, flags)
         self.admin = self.plane.admin
         self.scheduler = self.plane.scheduler
         self.plane.etcd.start()
@@ -79,6 +87,7 @@ class RealServer:
 
 class SandboxServer:
     name = "sandbox"
+    kinds: Mapping[str, KindInfo] = KINDS
 
     def __init__(self, folder: Path, module: str = "tests.real_cluster.sandbox_server") -> None:
         """`module` is the program that serves."""
@@ -91,7 +100,7 @@ class SandboxServer:
         issued.cert_chain_pems[0].write_to_path(folder / "server.crt")
         self._port = free_port()
         self.admin = self.scheduler = self.kubeconfig("admin")
-        command = [sys.executable, "-m", module, folder, str(self._port), _TOKEN]
+        command = [sys.executable, "-m", module, folder, str(self._port), TOKEN]
         self._program = ServerProgram(command, folder / "sandbox.log", REPOSITORY)
 
     def start(self) -> None:
@@ -120,7 +129,7 @@ class SandboxServer:
             "apiVersion": "v1",
             "kind": "Config",
             "clusters": [{"name": "sandbox", "cluster": cluster}],
-            "users": [{"name": "all", "user": {"token": _TOKEN}}],
+            "users": [{"name": "all", "user": {"token": TOKEN}}],
             "contexts": [{"name": "sandbox", "context": {"cluster": "sandbox", "user": "all"}}],
             "current-context": "sandbox",
         }

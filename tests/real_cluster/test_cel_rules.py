@@ -257,7 +257,7 @@ def _is_denied(client: Client) -> bool:
 
 
 @pytest.mark.parametrize("name", DENIED)
-def test_a_write_that_a_policy_refuses(policy: Client, name: str) -> None:
+def test_a_write_that_a_policy_rejects(policy: Client, name: str) -> None:
     data, expected, reason = DENIED[name]
     with pytest.raises(Refused) as refused:
         policy.request("POST", MAPS, _config(name, **data))

@@ -101,7 +101,7 @@ def test_an_exec_plugin(world: World, plane: ControlPlane, tmp_path: Path, versi
     assert calls.read_text().count("called") == 1
 
 
-def test_a_token_that_nobody_knows_is_told_at_the_start(world: World, plane: ControlPlane) -> None:
+def test_a_token_that_no_one_knows_is_reported_at_the_start(world: World, plane: ControlPlane) -> None:
     scheduler = world.start_scheduler(kubeconfig=plane.kubeconfig("stranger", {"token": "wrong"}))
     assert scheduler.wait() == 3
     assert "Unauthorized" in scheduler.said()
@@ -114,7 +114,7 @@ def test_a_missing_permission_is_named_with_the_rule_that_would_grant_it(world: 
     assert 'apiGroups: [""], resources: ["nodes"], verbs: ["list", "watch"]' in scheduler.said()
 
 
-def test_an_authority_that_did_not_sign_the_servers_certificate_is_told(
+def test_an_authority_that_did_not_sign_the_servers_certificate_is_reported(
     world: World, plane: ControlPlane, tmp_path: Path
 ) -> None:
     other = tmp_path / "other"
@@ -134,7 +134,7 @@ def test_an_authority_that_did_not_sign_the_servers_certificate_is_told(
         pytest.param({"token": "expired"}, "is the token or certificate expired?", id="expired"),
     ],
 )
-def test_credentials_that_do_not_help_are_told_in_one_line(
+def test_credentials_that_do_not_help_are_reported_in_one_line(
     world: World, plane: ControlPlane, user: dict[str, str], told: str
 ) -> None:
     if user:

@@ -92,7 +92,7 @@ def test_a_kind_that_is_installed_later_removed_and_installed_again(world: World
 
 
 @pytest.mark.real_server
-def test_a_missing_rule_is_told_at_the_start(world: World) -> None:
+def test_a_missing_rule_is_reported_at_the_start(world: World) -> None:
     kubectl(world.server, "apply", "-f", str(DEFINITION))
     try:
         scheduler = start(world)

@@ -38,7 +38,7 @@ def claim(namespace: str, storage: str) -> Json:
     return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
 
 
-def refusal(world: World, obj: Json) -> tuple[int, str]:
+def rejection(world: World, obj: Json) -> tuple[int, str]:
     with pytest.raises(Refused) as refused:
         world.api.create(obj)
     return refused.value.code, str(refused.value).partition(" ")[2]
@@ -142,17 +142,17 @@ BOTH = {"requests": {"cpu": "300m"}, "limits": {"cpu": "2"}}
     ],
     ids=["max", "min", "ratio", "no ratio", "pod max", "no limit", "no request", "pod min", "two"],
 )
-def test_pods_beyond_the_limits_are_refused_in_the_same_words(
+def test_pods_beyond_the_limits_are_rejected_in_the_same_words(
     world: World, item: Json, given: Json, problem: str
 ) -> None:
     namespace = limited(world, item)
-    told = refusal(world, pod(namespace, container("a", **given), container("b", **given)))
+    told = rejection(world, pod(namespace, container("a", **given), container("b", **given)))
     assert told == (403, f'pods "p" is forbidden: {problem}')
 
 
 def test_a_request_above_a_default_limit_is_an_invalid_pod(world: World) -> None:
     namespace = limited(world, {"type": "Container", "default": {"cpu": "1"}, "defaultRequest": {"cpu": "1"}})
-    code, message = refusal(world, pod(namespace, container(requests={"cpu": "2"})))
+    code, message = rejection(world, pod(namespace, container(requests={"cpu": "2"})))
     assert code == 422 and message.endswith("must be less than or equal to cpu limit of 1")
 
 
@@ -176,7 +176,7 @@ def test_claims_keep_to_the_limits(world: World, storage: str, problem: str) -> 
     item = {"type": "PersistentVolumeClaim", "min": {"storage": "1Gi"}, "max": {"storage": "4Gi"}}
     wanted = claim(limited(world, item), storage)
     if problem:
-        assert refusal(world, wanted) == (403, f'persistentvolumeclaims "claim" is forbidden: {problem}')
+        assert rejection(world, wanted) == (403, f'persistentvolumeclaims "claim" is forbidden: {problem}')
     else:
         assert world.api.create(wanted)["spec"]["resources"]["requests"] == {"storage": storage}
 
@@ -249,7 +249,7 @@ def test_a_limit_range_is_completed(world: World, item: Json, stored: Json) -> N
     ],
     ids=["min", "request", "default", "ratio", "max/min", "pod", "twice", "type", "claim", "devices", "resource"],
 )
-def test_limits_that_make_no_sense_are_refused(world: World, items: list[Json], problem: str) -> None:
+def test_limits_that_make_no_sense_are_rejected(world: World, items: list[Json], problem: str) -> None:
     with pytest.raises(Refused) as refused:
         limited(world, *items)
     assert refused.value.code == 422 and problem in str(refused.value)
@@ -297,8 +297,8 @@ def test_a_runtime_class_brings_overhead_and_placement(world: World) -> None:
     ],
     ids=["unknown", "other overhead", "no class", "class without overhead", "elsewhere"],
 )
-def test_a_pod_that_contradicts_its_runtime_class_is_refused(world: World, spec: Json, problem: str) -> None:
+def test_a_pod_that_contradicts_its_runtime_class_is_rejected(world: World, spec: Json, problem: str) -> None:
     scheduling = {"nodeSelector": {"boxed": "yes"}}
     world.create(runtime_class("kata", overhead={"podFixed": {"cpu": "250m"}}, scheduling=scheduling))
     world.create(runtime_class("plain"))
-    assert refusal(world, pod("default", container(), **spec)) == (403, f'pods "p" is forbidden: {problem}')
+    assert rejection(world, pod("default", container(), **spec)) == (403, f'pods "p" is forbidden: {problem}')

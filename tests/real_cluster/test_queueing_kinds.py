@@ -81,7 +81,7 @@ def test_all_other_kinds_can_be_created(api: Client) -> None:
     create(api, "admissionchecks", "AdmissionCheck", "check", spec={"controllerName": "example.com/c"})
 
 
-def test_nonsense_is_refused(api: Client) -> None:
+def test_nonsense_is_rejected(api: Client) -> None:
     for name, spec in {
         "policy": {"stopPolicy": "Sometimes"},
         "strategy": {"queueingStrategy": "LIFO"},

@@ -147,8 +147,8 @@ def test_a_cluster_full_of_pods_that_it_never_saw(world: World) -> None:
     world.start_scheduler()
     world.wait_bound("fits")
     world.create(pod("too-much", cpu="1"))
-    (refusal,) = world.wait_refused("too-much")
-    assert "1 Insufficient cpu" in refusal["message"]
+    (rejection,) = world.wait_refused("too-much")
+    assert "1 Insufficient cpu" in rejection["message"]
 
 
 def test_a_pod_that_another_scheduler_bound_meanwhile_is_left_where_it_is(world: World) -> None:

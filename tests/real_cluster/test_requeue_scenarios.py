@@ -24,8 +24,8 @@ REFUSED = {
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.id)
 async def test_requeueing(world: World, scenario: Scenario) -> None:
     outcome = await play(scenario, lambda clock: ServedApi(clock, world.api))
-    refusal = REFUSED.get((world.server.name, scenario.id))
-    if refusal is not None:
-        assert "Refused: 422" in outcome.difference and refusal in outcome.difference
+    rejection = REFUSED.get((world.server.name, scenario.id))
+    if rejection is not None:
+        assert "Refused: 422" in outcome.difference and rejection in outcome.difference
     else:
         assert outcome.difference == ""

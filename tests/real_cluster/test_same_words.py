@@ -46,7 +46,7 @@ REFUSED_PODS = {
 
 @pytest.mark.real_server
 @pytest.mark.parametrize("name", REFUSED_PODS)
-def test_refusals_are_told_in_the_words_of_kube_scheduler(world: World, tmp_path: Path, name: str) -> None:
+def test_rejections_are_reported_in_the_words_of_kube_scheduler(world: World, tmp_path: Path, name: str) -> None:
     theirs = program(world, tmp_path)
     try:
         wanted = outcome(world, name)
@@ -61,10 +61,10 @@ def outcome(world: World, name: str) -> dict[str, Any]:
     """The pod's condition and events when it has been tried."""
     world.create(node("a"), node("b", taints=[taint("dedicated", "db")]), device_class(), device_claim("wanted"))
     world.create(pod("resident", nodeName="a"), REFUSED_PODS[name])
-    refusal: Json = eventually(f"{name} is refused", lambda: _refusal(world, name))
+    rejection: Json = eventually(f"{name} is refused", lambda: _refusal(world, name))
     event = world.wait_event(name, "FailedScheduling")
     return {
-        "condition": {key: _current(value) for key, value in refusal.items() if key not in LEFT_OUT},
+        "condition": {key: _current(value) for key, value in rejection.items() if key not in LEFT_OUT},
         "event": {key: _current(event[key]) for key in EVENT_FIELDS},
         "fields": sorted(event.keys() - {"series"}),
     }

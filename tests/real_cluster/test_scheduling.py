@@ -37,13 +37,13 @@ def test_the_event_of_a_bound_pod(world: World) -> None:
 def test_a_pod_that_does_not_fit_is_told_why(world: World) -> None:
     world.create(node("small", cpu="1"), node("tainted", taints=[taint("dedicated", "db")]), pod("p", cpu="2"))
     world.start_scheduler()
-    (refusal,) = world.wait_refused("p")
+    (rejection,) = world.wait_refused("p")
     reasons = "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint(s)."
-    assert refusal["status"] == "False"
-    assert refusal["message"].startswith(reasons), refusal["message"]
-    assert refusal["lastTransitionTime"]
+    assert rejection["status"] == "False"
+    assert rejection["message"].startswith(reasons), rejection["message"]
+    assert rejection["lastTransitionTime"]
     event = world.wait_event("p", "FailedScheduling")
-    assert (event["type"], event["action"], event["note"]) == ("Warning", "Scheduling", refusal["message"])
+    assert (event["type"], event["action"], event["note"]) == ("Warning", "Scheduling", rejection["message"])
 
 
 def test_pods_of_other_schedulers_are_left_alone(world: World) -> None:
@@ -106,7 +106,7 @@ def test_many_pods_fill_the_nodes_exactly(world: World) -> None:
     world.start_scheduler()
     eventually("twenty are bound", lambda: sum(1 for p in world.api.list("pods") if p["spec"].get("nodeName")) == 20)
     (left,) = [p["metadata"]["name"] for p in world.api.list("pods") if not p["spec"].get("nodeName")]
-    (refusal,) = world.wait_refused(left)
-    assert "5 Insufficient cpu" in refusal["message"]
+    (rejection,) = world.wait_refused(left)
+    assert "5 Insufficient cpu" in rejection["message"]
     per_node = [p["spec"].get("nodeName") for p in world.api.list("pods")]
     assert all(per_node.count(f"n{number}") == 4 for number in range(5))

@@ -61,8 +61,8 @@ def test_a_device_that_is_taken_is_waited_for(world: World) -> None:
     world.start_scheduler()
     world.wait_bound("first")
     world.create(pod_with_device("second", "yours"))
-    (refusal,) = world.wait_refused("second")
-    assert "1 cannot allocate all claims" in refusal["message"]
+    (rejection,) = world.wait_refused("second")
+    assert "1 cannot allocate all claims" in rejection["message"]
     world.api.delete("pods", "first", grace=0)
     freed = {"status": {"allocation": None, "reservedFor": None}}
     world.api.patch("resourceclaims", "mine", freed, subresource="status")

@@ -20,7 +20,7 @@ class World:
 
     def __init__(self, server: Server, folder: Path) -> None:
         self.server = server
-        self.api = Client(server.admin)
+        self.api = Client(server.admin, server.kinds)
         self._folder = folder
         self._schedulers: list[SchedulerProcess] = []
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
+from pilotage.api.group_members import group_key
 from pilotage.api.state import CycleState
 from pilotage.assembly import SchedulerOptions
 from pilotage.clock import Clock
@@ -17,11 +18,11 @@ from pilotage.cycle.placement import NoNodes, Placed, place
 from pilotage.explain.engine import cluster_of_server, thinking_engines
 from pilotage.kube.client import KubeClient
 from pilotage.model import KINDS, Pod
-from pilotage.model.kinds import WATCHED
 from pilotage.queue.sub_queues import SubQueue
 from pilotage.sandbox.embedded import EmbeddedCluster
 from pilotage.sandbox.storage.records import Record
 from pilotage.sandbox.storage.store import Store
+from tests.simulation.gangs import groups_at_unrest
 from tests.simulation.replicas import Replica, Slot
 from tests.simulation.store_invariants import (
     CLAIMS,
@@ -33,11 +34,12 @@ from tests.simulation.store_invariants import (
     quota_used,
 )
 
+_ALL_BOUND = "everything that fits is bound"
 Finding = tuple[str, str]
-"""Which promise, and how it is broken."""
+"""Which invariant, and how it is broken."""
 
 
-async def unrest(cluster: EmbeddedCluster, clock: Clock, slots: list[Slot]) -> list[Finding]:
+async def unrest(cluster: EmbeddedCluster, clock: Clock, slots: list[Slot], options: SchedulerOptions) -> list[Finding]:
     """Everything that is not as it should be."""
     found = [*_leaders(slots)]
     for slot in slots:
@@ -45,7 +47,11 @@ async def unrest(cluster: EmbeddedCluster, clock: Clock, slots: list[Slot]) -> l
             found += _replica(slot.replica, cluster.api.store)
     found += _claims(cluster.api.store)
     found += _workloads(cluster.api.store)
-    found += await _pending(cluster, clock, slots[0].monitor.untold)
+    has_groups = options.feature_gates["GenericWorkload"]
+    found += await _pending(cluster, clock, slots[0].monitor.untold, has_groups)
+    if has_groups:
+        waiting = await groups_at_unrest(KubeClient(cluster.transport()), clock, options)
+        found += [(_ALL_BOUND, text) for text in waiting]
     return found
 
 
@@ -93,7 +99,9 @@ def _view(replica: Replica, store: Store) -> Iterator[Finding]:
             known = pods.get(pod.key)
             if known is None or known.uid != pod.uid or known.node_name:
                 yield "nothing stale", f"{node_name} is nominated for {pod.key}, which is not pending"
-    for resource in WATCHED:
+            elif group_key(pod):
+                yield "no partial gang", f"{node_name} is kept for {pod.key}, and nobody is leaving it"
+    for resource in cluster.kinds.own:
         kind = KINDS[resource]
         name = resource if not kind.group else f"{resource}.{kind.group}"
         stored = {record.uid: record.revision for record in store.list(name) if not _is_finished_pod(resource, record)}
@@ -139,8 +147,8 @@ def _workloads(store: Store) -> Iterator[Finding]:
             yield "quota is used", f"workload {record.key.name} waits for {needed}m cpu of {name}, {free}m are free"
 
 
-async def _pending(cluster: EmbeddedCluster, clock: Clock, untold: Collection[str]) -> list[Finding]:
-    """The naive scheduler: nothing remembered, one pod at a time, nothing is assumed."""
+async def _pending(cluster: EmbeddedCluster, clock: Clock, untold: Collection[str], has_groups: bool) -> list[Finding]:
+    """The naive scheduler: nothing remembered, one pod at a time, nothing is assumed. Of groups `gangs` thinks."""
     found: list[Finding] = []
     client = KubeClient(cluster.transport())
     known = await cluster_of_server(client)
@@ -150,9 +158,11 @@ async def _pending(cluster: EmbeddedCluster, clock: Clock, untold: Collection[st
         is_told = any(one.type == "PodScheduled" for one in pod.status.conditions)
         if not is_told and f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}" not in untold:
             found.append(("everybody knows why", f"pod {pod.key} is pending without a condition"))
+        if has_groups and group_key(pod):
+            continue
         answer = await _answer(client, clock, pod)
         if answer:
-            found.append(("everything that fits is bound", f"pod {pod.key} is pending: {answer}"))
+            found.append((_ALL_BOUND, f"pod {pod.key} is pending: {answer}"))
     return found
 
 

@@ -15,7 +15,7 @@ _TAIL_LINES = 60
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A promise that was broken: which one, when, and by what."""
+    """An invariant that was broken: which one, when, and by what."""
 
     invariant: str
     at: float

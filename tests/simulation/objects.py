@@ -109,6 +109,13 @@ def job(name: str, parallelism: int, spec: Json, *, queue: str, seconds: int, pr
     }
 
 
+def pod_group(name: str, least: int, priority_class: str, priority: int, mode: str) -> Json:
+    """A gang of at least so many pods; 0: pods that need not start together."""
+    policy: Json = {"gang": {"minCount": least}} if least else {"basic": {}}
+    spec = {"schedulingPolicy": policy, "disruptionMode": {mode: {}}}
+    return {"metadata": {"name": name}, "spec": {**spec, "priorityClassName": priority_class, "priority": priority}}
+
+
 def cluster_queue(name: str, cohort: str, cpu: int, preemption: Json) -> Json:
     amounts = [{"name": "cpu", "nominalQuota": str(cpu)}, {"name": "memory", "nominalQuota": "1Ti"}]
     quotas = [{"name": "std", "resources": amounts}]
@@ -119,4 +126,6 @@ def cluster_queue(name: str, cohort: str, cpu: int, preemption: Json) -> Json:
     }
     if cohort:
         spec["cohortName"] = cohort
-    return {"metadata": {"name": name}, "spec": spec}
+    # At rest it is asked whether quota lies idle; that no node has room is another reason to wait.
+    by_quota = {"queueing.pilotage.dev/node-aware-admission": "false"}
+    return {"metadata": {"name": name, "annotations": by_quota}, "spec": spec}

@@ -15,6 +15,8 @@ from unittest import mock
 
 from pilotage.calls import fenced_writer
 from pilotage.cluster.state import Cluster, Nominations
+from pilotage.cycle.group_conditions import KeptNodes
+from pilotage.cycle.group_placement import GroupPlacer, Quorum
 from pilotage.cycle.intake import Intake
 from pilotage.jobs.controller.release_order import ReleaseOrder
 from pilotage.jobs.controller.status_writes import StatusWrites
@@ -52,6 +54,15 @@ def _list_without_deletions(intake: Any, kind: str, objects: list[Any]) -> None:
         intake._upsert(kind, obj)
 
 
+def _group_is_over(queue: Any, ticket: Any, *_: Any, **__: Any) -> None:
+    ticket.is_open = False
+    queue._groups.in_cycle = ""
+
+
+def _group_is_noted(queue: Any, group: Any) -> None:
+    queue._groups.known[group.key] = group
+
+
 BUGS = (
     Bug("writes are not fenced", fenced_writer, "fence", lambda is_leading: lambda: None, 10),
     Bug(
@@ -65,11 +76,16 @@ BUGS = (
     Bug("a failed binding is not forgotten", Cluster, "forget", lambda self, uid: None, 5),
     Bug("a new list does not delete", Intake, "_replace", _list_without_deletions, 15),
     Bug("an expired watch does not list again", Reflector, "_must_relist", lambda *_: False, 7),
-    Bug("quota is given away before it is back", ReleaseOrder, "may_go", lambda *_: True, 119),
+    Bug("quota is given away before it is back", ReleaseOrder, "may_go", lambda *_: True, 9),
     Bug("allocated devices are not counted", DeviceLedger, "_count", lambda *_: None, 0),
     Bug("nominations are not cleared", Nominations, "remove", lambda *_: None, 0),
-    Bug("backoff never ends", SchedulingQueue, "release_backoff", lambda self: 0, 5),
-    Bug("what was written is written again until it is seen", StatusWrites, "_is_unseen", lambda *_: False, 29),
+    Bug("backoff never ends", SchedulingQueue, "release_backoff", lambda self: 0, 1),
+    Bug("a gang starts with too few", Quorum, "is_reached", property(lambda self: True), 5),
+    Bug("a group keeps what is not enough", GroupPlacer, "give_back", lambda *_: [], 5),
+    Bug("members that were not placed are lost", SchedulingQueue, "return_group", _group_is_over, 1),
+    Bug("a group that comes wakes nobody", SchedulingQueue, "put_group", _group_is_noted, 13),
+    Bug("nodes are kept for a group for ever", KeptNodes, "take_back", lambda *_: None, 15),
+    Bug("what was written is written again until it is seen", StatusWrites, "_is_unseen", lambda *_: False, 227),
 )
 
 

@@ -13,11 +13,12 @@ from pilotage.kube.client import KubeClient
 from pilotage.kube.election import Election, ElectionTiming, LeaseName
 from pilotage.kube.leader_election import LeaderElector
 from pilotage.model import Pod
-from pilotage.queue.scheduling_queue import LEFTOVER_SWEEP
+from pilotage.queue.scheduling_queue import UNSCHEDULABLE_FLUSH
 from pilotage.queue.sub_queues import QueuedPodInfo
 from pilotage.sandbox.http.exchange import Request
 from pilotage.serve.service import LeadershipLost, SchedulerService
 from tests.simulation.fault_plan import Call
+from tests.simulation.gangs import GangWatch
 from tests.simulation.monitor import Monitor
 from tests.simulation.network import Network, Wire
 from tests.simulation.process_clock import ProcessClock
@@ -38,6 +39,7 @@ class Replica(SchedulerObserver):
         writer = FencedWriter(client, lambda: elector.is_leading)
         self.process = SchedulerProcess(client, self.clock, rng, replace(slot.options, observer=self), writer)
         self.service = SchedulerService(self.process, elector)
+        self._gangs = GangWatch(self.process.scheduler.cluster)
         self.is_crashed = False
 
     @property
@@ -58,8 +60,12 @@ class Replica(SchedulerObserver):
     def searched(self, pod: Pod) -> None:
         self._slot.monitor.tried(self.identity, pod)
 
+    def idle(self) -> None:
+        for details in self._gangs.look():
+            self._slot.history.violated("no partial gang", f"{self.identity}: {details}")
+
     def pod_moved(self, entry: QueuedPodInfo, why: str) -> None:
-        if why == LEFTOVER_SWEEP.label:
+        if why == UNSCHEDULABLE_FLUSH.label:
             self._slot.history.violated("rescued by the sweep", f"{self.identity}: {entry.pod.key}")
 
     def _sent(self, call: Call, request: Request) -> None:

@@ -19,6 +19,7 @@ from tests.simulation.objects import Json
 
 CLAIMS, SLICES = "resourceclaims.resource.k8s.io", "resourceslices.resource.k8s.io"
 TEMPLATES = "resourceclaimtemplates.resource.k8s.io"
+POD_GROUPS = "podgroups.scheduling.k8s.io"
 MOST_PODS = 24
 PRIORITIES = {"low": 0, "mid": 100, "high": 1000}
 Later = Callable[[float, Callable[[], None]], None]
@@ -27,13 +28,14 @@ Later = Callable[[float, Callable[[], None]], None]
 class Script:
     """One world; `step` lets something happen."""
 
-    def __init__(self, api: Api, rng: random.Random, history: History, later: Later) -> None:
+    def __init__(self, api: Api, rng: random.Random, history: History, later: Later, *, has_groups: bool) -> None:
         self._api = api
         self._rng = rng
         self._history = history
         self._later = later
         self._born = 0
         self.has_queues = rng.random() < 0.6
+        self.has_groups = has_groups
         self._nodes: dict[str, Json] = {}
         self._slices: dict[str, Json] = {}
 
@@ -90,6 +92,7 @@ class Script:
 
     def _arrivals(self) -> dict[Callable[[], None], int]:
         queued = {self._new_queued_job: 3} if self.has_queues else {}
+        grouped = {self._new_gang: 4, self._new_member: 2} if self.has_groups else {}
         return {
             self._new_pod: 6,
             self._new_deployment: 2,
@@ -98,9 +101,11 @@ class Script:
             self._new_volume_pod: 3,
             self._new_shared_claim_pod: 1,
             **queued,
+            **grouped,
         }
 
     def _changes(self) -> dict[Callable[[], None], int]:
+        grouped = {self._change_minimum: 1, self._delete_group: 1, self._delete_member: 2} if self.has_groups else {}
         return {
             self._delete_pod: 4,
             self._recreate_pod: 2,
@@ -114,6 +119,7 @@ class Script:
             self._delete_claim: 1,
             self._delete_job: 1,
             self._toggle_budget: 1,
+            **grouped,
         }
 
     def _new_name(self, prefix: str) -> str:
@@ -174,6 +180,53 @@ class Script:
         claims = [{"name": "d", "resourceClaimName": name}]
         for number in range(self._rng.randint(1, 2)):
             self._create("pods", objects.pod(f"{name}-{number}", self._spec(resourceClaims=claims)))
+
+    def _new_gang(self) -> None:
+        """Its pods come before it, after it, or one by one; sometimes one too many or one too few."""
+        rng, name = self._rng, self._new_name("gang")
+        least, level = rng.choice([0, 2, 2, 3, 3, 4]), rng.choice(list(PRIORITIES))
+        group = objects.pod_group(name, least, level, PRIORITIES[level], rng.choice(["single", "single", "all"]))
+        spec = self._spec(priorityClassName=level, schedulingGroup={"podGroupName": name})
+        count = max(1, (least or 2) + rng.choice([0, 0, 0, 0, 1, -1]))
+        self._later(rng.choice([0.0, 0.0, 0.0, 0.5, 5.0]), lambda: self._create(POD_GROUPS, group))
+        for number in range(count):
+            pod = objects.pod(f"{name}-{number}", spec)
+            self._later(rng.choice([0.0, 0.0, 0.0, 1.0]), lambda pod=pod: self._create("pods", pod))
+
+    def _new_member(self) -> None:
+        """One more, or one in place of another that has gone."""
+        found = self._some_member()
+        if found is None:
+            return
+        group = found["spec"]["schedulingGroup"]["podGroupName"]
+        spec = {key: value for key, value in found["spec"].items() if key != "nodeName"}
+        self._create("pods", objects.pod(self._new_name(f"{group}-"), spec))
+
+    def _some_member(self) -> Json | None:
+        found = [one.object() for one in self._api.store.list("pods", "default")]
+        members = [pod for pod in found if "schedulingGroup" in pod["spec"]]
+        return self._rng.choice(members) if members else None
+
+    def _delete_member(self) -> None:
+        if (found := self._some_member()) is not None:
+            self._delete("pods", found["metadata"]["name"], self._rng.choice([{}, {"gracePeriodSeconds": 0}]))
+
+    def _change_minimum(self) -> None:
+        found = self._some(POD_GROUPS)
+        if found is not None and "gang" in found["spec"]["schedulingPolicy"]:
+            body = {"spec": {"schedulingPolicy": {"gang": {"minCount": self._rng.randint(1, 4)}}}}
+            self._patch(POD_GROUPS, found["metadata"]["name"], body)
+
+    def _delete_group(self) -> None:
+        """And, mostly, one of that name again: its pods waited for it."""
+        found = self._some(POD_GROUPS)
+        if found is None:
+            return
+        name, spec = found["metadata"]["name"], found["spec"]
+        self._delete(POD_GROUPS, name, {})
+        if self._rng.random() < 0.7:
+            body = {"metadata": {"name": name}, "spec": spec}
+            self._later(self._rng.choice([0.0, 0.5, 3.0]), lambda: self._create(POD_GROUPS, body))
 
     def _new_volume_pod(self) -> None:
         rng, name = self._rng, self._new_name("v")

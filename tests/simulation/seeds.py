@@ -35,7 +35,7 @@ KEPT: dict[int, str] = {
     1965: _COHORT,
     2281: "A condition that it was not allowed to write is not written again by itself (the simulation asked for it).",
     3034: "A status of a workload was rejected with 403, and what it held in the API server was given to another one.",
-    3197: "A pod that gave up its place took back the volume that another pod with the same claim was promised.",
+    3197: "A pod that gave up its place took back the volume that was assumed for another pod with the same claim.",
     3226: "With the clock set back, a workload had run for less than no time: the API server rejected its release.",
 }
 """Seeds above those that have found something once, and what that was; they are run with all other tests too."""

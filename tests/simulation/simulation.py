@@ -8,7 +8,9 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 
-from pilotage.assembly import SchedulerOptions
+from pilotage.assembly import options_from_configuration
+from pilotage.config.feature_gates import FeatureGates
+from pilotage.config.kinds import SchedulerConfiguration
 from pilotage.jobs.configuration.load import queueing_of
 from pilotage.kube.election import ElectionTiming
 from pilotage.sandbox.embedded import EmbeddedCluster, EmbeddedOptions
@@ -27,6 +29,8 @@ from tests.simulation.store_invariants import StoreInvariants
 REST_SECONDS = 120.0
 """Longer than any pause between two tries, shorter than what the sweep of forgotten pods waits for."""
 _STEP_SECONDS = 0.5
+GROUPED = 0.5
+"""The share of the worlds in which there are groups of pods."""
 
 
 def simulate(seed: int) -> Outcome:
@@ -85,10 +89,14 @@ class _Simulation:
         def later(seconds: float, act: Callable[[], None]) -> None:
             running.append(tasks.create_task(self._after(seconds, act)))
 
-        script = Script(cluster.api, self._rng, self._history, later)
+        # Not drawn from the world's own source: worlds without groups are what they would be if there were none.
+        has_groups = random.Random(f"{self._seed}/groups").random() < GROUPED
+        script = Script(cluster.api, self._rng, self._history, later, has_groups=has_groups)
         script.begin()
         await self._clock.settle()
-        options = replace(SchedulerOptions(), queueing=queueing_of({}) if script.has_queues else None)
+        gates = FeatureGates({"GenericWorkload": has_groups})
+        options = options_from_configuration(SchedulerConfiguration(), gates=gates)
+        options = replace(options, queueing=queueing_of({}) if script.has_queues else None)
         for name in "ab":
             slot = Slot(name, network, self._monitor, options, self._seed)
             self._slots.append(slot)
@@ -98,7 +106,7 @@ class _Simulation:
         if await self._advance(self._seconds):
             self._history.note("faults", "are over")
             if await self._advance(REST_SECONDS):
-                for invariant, details in await unrest(cluster, self._clock, self._slots):
+                for invariant, details in await unrest(cluster, self._clock, self._slots, options):
                     self._history.violated(invariant, details)
         return running
 

@@ -36,7 +36,7 @@ def test_percentiles_are_values_that_were_measured(part: float, value: float) ->
     assert percentile([10, 1, 9, 2, 8, 3, 7, 4, 6, 5], part) == value
 
 
-def test_growth_is_told_per_ten_thousand_pods_and_is_not_misled_by_steps() -> None:
+def test_growth_is_reported_per_ten_thousand_pods_and_is_not_misled_by_steps() -> None:
     assert growth([(n, 100.0 + n / 5000) for n in range(10_000, 30_000, 250)]) == pytest.approx(2.0)
     assert growth([(n, 100.0 + n % 500 / 250) for n in range(10_000, 30_000, 250)]) == pytest.approx(0.0, abs=0.1)
 
