@@ -8,7 +8,7 @@ SEEDS ?= 0-1999
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check format lint types unit bench soak cluster-assets cluster-test changelog api-surface lock sbom audit image-digest clean
+.PHONY: help install demo test check format lint types unit bench soak cluster-assets cluster-test client-test conformance changelog api-surface lock sbom audit image-digest clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -41,7 +41,7 @@ types:
 	$(BIN)/mypy
 
 unit:
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not e2e and not cluster"
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not e2e and not cluster and not clients"
 
 bench: install ## pods per second, latency, CPU and memory of the basic workload, in the sandbox
 	$(BIN)/pilotage bench --workload SchedulingBasic
@@ -57,6 +57,12 @@ cluster-assets: install ## build etcd, kube-apiserver and kube-scheduler from th
 
 cluster-test: install ## the scheduler as a process against a real API server (if there are assets) and the sandbox
 	$(BIN)/python -m pytest -m cluster -n 2 --dist loadfile -rs tests/real_cluster
+
+conformance: install ## Kubernetes' own conformance suite against the sandbox (SPECS=quick, all, or a regular expression; needs Go)
+	$(BIN)/python -m tools.kubernetes_suite $(SPECS)
+
+client-test: install ## real clients against the sandbox: Helm, Go, JavaScript, Java, Python, kubectl (those whose tools are there)
+	$(BIN)/python -m pytest -m clients -rs tests/clients
 
 changelog: install ## put CHANGELOG.md together from changes/ (VERSION=0.2.0 for a release: names the section, removes the fragments)
 	$(BIN)/python tools/changelog.py $(VERSION)

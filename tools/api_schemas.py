@@ -49,6 +49,39 @@ QUANTITIES = {
     "v1.CapacityRequestPolicy": ("default", "validValues"),
     "v1.CapacityRequestPolicyRange": ("max", "min", "step"),
 }
+# Groups of groups, which are not served: a template of one holds more of its kind.
+OPAQUE = frozenset({"compositePodGroupTemplates"})
+
+# Types without fields of their own, of which it counts that they are there.
+OBJECTS = frozenset({"basic", "single", "all"})
+# The models do not tell the width of integers. Those of 32 bits that the rules of a kind read:
+INT32 = {
+    "v1.ContainerPort": ("containerPort", "hostPort"),
+    "v1.CronJobSpec": ("failedJobsHistoryLimit", "successfulJobsHistoryLimit"),
+    "v1.DaemonSetSpec": ("minReadySeconds", "revisionHistoryLimit"),
+    "v1.DeploymentSpec": ("minReadySeconds", "progressDeadlineSeconds", "replicas", "revisionHistoryLimit"),
+    "v1.JobSpec": ("backoffLimit", "backoffLimitPerIndex", "completions", "parallelism", "ttlSecondsAfterFinished"),
+    "v1.LeaseSpec": ("leaseDurationSeconds", "leaseTransitions"),
+    "v1.PodDisruptionBudgetStatus": ("currentHealthy", "desiredHealthy", "disruptionsAllowed", "expectedPods"),
+    "v1.PodSpec": ("priority",),
+    "v1.PreferredSchedulingTerm": ("weight",),
+    "v1.PriorityClass": ("value",),
+    "v1.ReplicaSetSpec": ("minReadySeconds", "replicas"),
+    "v1.ReplicationControllerSpec": ("minReadySeconds", "replicas"),
+    "v1.RollingUpdateStatefulSetStrategy": ("partition",),
+    "v1.ServicePort": ("nodePort", "port"),
+    "v1.StatefulSetSpec": ("minReadySeconds", "replicas", "revisionHistoryLimit"),
+    "v1.TopologySpreadConstraint": ("maxSkew", "minDomains"),
+    "v1.VolumeNodeResources": ("count",),
+    "v1.WeightedPodAffinityTerm": ("weight",),
+    "v1alpha3.GangSchedulingPolicy": ("minCount",),
+    "v1alpha3.PodGroupSpec": ("priority",),
+    "v1alpha3.PodGroupTemplate": ("priority",),
+    "v1alpha3.WorkloadPodGroupGangSchedulingPolicy": ("minCount",),
+    "v1beta1.GangSchedulingPolicy": ("minCount",),
+    "v1beta1.PodGroupSpec": ("priority",),
+    "v1beta1.PodGroupTemplate": ("priority",),
+}
 
 
 def main() -> None:
@@ -61,7 +94,8 @@ def main() -> None:
             continue
         model = getattr(models, model_name)
         table[name] = fields_of(name, model)
-        waiting.extend(re.findall(r"\b[A-Z]\w*V\d\w*|\bV\d\w*", " ".join(model.openapi_types.values())))
+        reached = (code for field, code in model.openapi_types.items() if model.attribute_map[field] not in OPAQUE)
+        waiting.extend(re.findall(r"\b[A-Z]\w*V\d\w*|\bV\d\w*", " ".join(reached)))
     lines = [f"{json.dumps(name)}:{json.dumps(table[name], separators=(',', ':'))}" for name in sorted(table)]
     sys.stdout.write("{\n" + ",\n".join(lines) + "\n}\n")
 
@@ -89,11 +123,15 @@ def fields_of(name: str, model: Any) -> dict[str, str]:
     fields = {}
     for attribute, type_text in model.openapi_types.items():
         json_name = model.attribute_map[attribute]
-        code = type_code(type_text)
+        code = "[any]" if json_name in OPAQUE else type_code(type_text)
         if code == "any" and is_int_or_string(model, attribute):
             code = "int-or-string"
         if json_name in QUANTITIES.get(name, ()) or (code == "{string}" and json_name in QUANTITY_MAPS):
             code = code.replace("string", "quantity")
+        if code == "any" and json_name in OBJECTS:
+            code = "object"
+        if json_name in INT32.get(name, ()):
+            code = "int32"
         fields[json_name] = code + ("!" if attribute in required else "")
     return fields
 

@@ -1,8 +1,9 @@
 """Write the table of field numbers that the sandbox reads protobuf request bodies with.
 
-    go mod download k8s.io/api@v0.37.1 k8s.io/apimachinery@v0.37.1
+    go mod download k8s.io/{api,apimachinery,apiextensions-apiserver,kube-aggregator}@v0.37.1
     M=$(go env GOMODCACHE)/k8s.io
-    .venv/bin/python tools/api_wire.py $M/api@v0.37.1 $M/apimachinery@v0.37.1 > src/pilotage/sandbox/http/api_wire.json
+    .venv/bin/python tools/api_wire.py $M/{api,apimachinery,apiextensions-apiserver,kube-aggregator}@v0.37.1 \
+        > src/pilotage/sandbox/http/api_wire.json
 
 Numbers, names and types are facts of the Kubernetes API. They are read off its .proto files; the Go files beside them
 tell the JSON name of a field, whether it is inlined, and whether a zero in it means something (a pointer).
@@ -22,7 +23,8 @@ from pathlib import Path
 
 from pilotage.sandbox.kinds.builtin_kinds import BUILTIN_TYPES
 
-ALSO_NEEDED = ("policy.v1.Eviction", "autoscaling.v1.Scale", "meta.v1.DeleteOptions")
+ALSO_NEEDED = ("policy.v1.Eviction", "autoscaling.v1.Scale", "authentication.v1.TokenRequest", "meta.v1.DeleteOptions")
+STABLE = re.compile(r"\w+\.v\d+\.\w+")
 SCALARS = {
     "string": "string",
     "bytes": "bytes",
@@ -37,6 +39,7 @@ SPECIAL = {
     "meta.v1.FieldsV1": "raw",
     "runtime.RawExtension": "raw",
     "resource.Quantity": "quantity",
+    "apiextensions.v1.JSON": "raw",
     "intstr.IntOrString": "int-or-string",
 }
 FIELD = re.compile(r"^\s*(optional|repeated|required|map<string, ([\w.]+)>)\s+(?:([\w.]+)\s+)?(\w+)\s*=\s*(\d+);", re.M)
@@ -52,10 +55,10 @@ def main() -> None:
         for proto in sorted(Path(root).rglob("generated.proto")):
             package = short_package(proto.read_text())
             messages.update(messages_in(package, proto.read_text()))
-            for source in sorted(proto.parent.glob("*types.go")) + sorted(proto.parent.glob("meta.go")):
+            for source in sorted({*proto.parent.glob("*types*.go"), *proto.parent.glob("meta.go")}):
                 go_fields.update(structs_in(package, source.read_text()))
     table: dict[str, dict[str, str]] = {}
-    waiting = [*roots(), *ALSO_NEEDED]
+    waiting = [*roots(messages), *ALSO_NEEDED]
     while waiting:
         name = waiting.pop()
         if name in table or name not in messages:
@@ -69,7 +72,11 @@ def main() -> None:
     sys.stdout.write("{\n" + ",\n".join(lines) + "\n}\n")
 
 
-def roots() -> Iterator[str]:
+def roots(messages: dict[str, Fields]) -> Iterator[str]:
+    """The kinds that are served, and those of all stable versions."""
+    for name, fields in messages.items():
+        if STABLE.fullmatch(name) and fields.get(1) == ("metadata", "meta.v1.ObjectMeta"):
+            yield name
     for resource_type in BUILTIN_TYPES:
         if not resource_type.is_custom:
             yield f"{resource_type.group.partition('.')[0] or 'core'}.{resource_type.version}.{resource_type.kind}"
@@ -82,7 +89,13 @@ def short_package(text: str) -> str:
 
 def short_name(name: str) -> str:
     plain = name.lstrip(".")
-    for prefix in ("k8s.io.api.", "k8s.io.apimachinery.pkg.apis.", "k8s.io.apimachinery.pkg.api."):
+    for prefix in (
+        "k8s.io.api.",
+        "k8s.io.apimachinery.pkg.apis.",
+        "k8s.io.apimachinery.pkg.api.",
+        "k8s.io.apiextensions_apiserver.pkg.apis.",
+        "k8s.io.kube_aggregator.pkg.apis.",
+    ):
         plain = plain.removeprefix(prefix)
     return plain.removeprefix("k8s.io.apimachinery.pkg.util.").removeprefix("k8s.io.apimachinery.pkg.")
 
@@ -115,7 +128,9 @@ def field_text(messages: dict[str, Fields], go: tuple[str, str] | None, proto_na
     inner = code.strip("[]{}")
     if messages.get(inner) == {1: ("items", "[string]")}:
         code = code.replace(inner, "strings")
-    return f"{name}={'*' if go_type.startswith('*') else ''}{code}"
+    # Without a JSON name in Go, the message stands for one of its fields: an empty one counts.
+    is_pointer = go_type.startswith("*") or (go is None and code in messages)
+    return f"{name}={'*' if is_pointer else ''}{code}"
 
 
 if __name__ == "__main__":

@@ -19,15 +19,30 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pilotage.bench.cluster_assets import KUBERNETES_VERSION, NEEDED, VARIABLE, built_folder
 
-MAIN_PACKAGES = {
-    "etcd": "go.etcd.io/etcd/server/v3",
-    "kube-apiserver": "k8s.io/kubernetes/cmd/kube-apiserver",
-    "kube-scheduler": "k8s.io/kubernetes/cmd/kube-scheduler",
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A package to build: a command, or a package of tests."""
+
+    package: str
+    is_test: bool = False
+
+    @property
+    def verb(self) -> list[str]:
+        return ["test", "-c"] if self.is_test else ["build"]
+
+
+CONTROL_PLANE = {
+    "etcd": Program("go.etcd.io/etcd/server/v3"),
+    "kube-apiserver": Program("k8s.io/kubernetes/cmd/kube-apiserver"),
+    "kube-scheduler": Program("k8s.io/kubernetes/cmd/kube-scheduler"),
 }
 PROGRESS_SECONDS = 10.0
 POLITENESS = 10
@@ -44,11 +59,8 @@ def main() -> int:
         say(f"{VARIABLE}={given} is used")
         return 0
     folder = built_folder(version, os.environ)
-    missing = [name for name in MAIN_PACKAGES if not (folder / name).exists()]
-    if not missing:
-        say(f"{version} is in {folder}")
-        return 0
-    if shutil.which("go") is None:
+    missing = missing_programs(folder, CONTROL_PLANE)
+    if missing and shutil.which("go") is None:
         say(f"Go is not installed; install it (the version that Kubernetes {version} asks for) or set {VARIABLE}")
         return 3
     try:
@@ -64,22 +76,28 @@ def say(text: str) -> None:
     print(f"cluster-assets: {text}", file=sys.stderr, flush=True)
 
 
-def build(version: str, folder: Path, programs: list[str]) -> None:
+def missing_programs(folder: Path, programs: Mapping[str, Program]) -> dict[str, Program]:
+    return {name: program for name, program in programs.items() if not (folder / name).exists()}
+
+
+def build(version: str, folder: Path, programs: Mapping[str, Program]) -> None:
+    if not programs:
+        return
     os.nice(POLITENESS)
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="pilotage-cluster-assets-") as work:
         module = Path(work)
-        (module / "go.mod").write_text(go_mod(version))
-        for name in programs:
+        (module / "go.mod").write_text(go_mod(version, programs.values()))
+        for name, program in programs.items():
             made = module / name
             flags = ["-mod=mod", "-buildvcs=false", "-trimpath", "-v", f"-ldflags={linker_flags(version)}"]
-            follow(name, ["go", "build", *flags, "-o", str(made), MAIN_PACKAGES[name]], module)
+            follow(name, ["go", *program.verb, *flags, "-o", str(made), program.package], module)
             # In one step, so that a build that was cut off never leaves half a program.
             shutil.copy2(made, folder / f".{name}")
             os.replace(folder / f".{name}", folder / name)
 
 
-def go_mod(version: str) -> str:
+def go_mod(version: str, programs: Iterable[Program]) -> str:
     say(f"Kubernetes {version}: fetching the module")
     downloaded = go_json(["go", "mod", "download", "-json", f"k8s.io/kubernetes@{version}"])
     described = go_json(["go", "mod", "edit", "-json", downloaded["GoMod"]])
@@ -90,7 +108,7 @@ def go_mod(version: str) -> str:
         f"go {described['Go']}",
         f"require k8s.io/kubernetes {version}",
         *(f"replace {part} => {part} {published}" for part in parts),
-        *(f"tool {package}" for package in MAIN_PACKAGES.values()),
+        *(f"tool {program.package}" for program in programs if not program.is_test),
     ]
     return "\n".join(lines) + "\n"
 

@@ -28,11 +28,11 @@ from pathlib import Path
 
 from answer_differences import Answer, Difference, differences
 from case_alterations import Case, altered
-from cluster_assets import BuildFailed, follow, go_mod, say
+from cluster_assets import CONTROL_PLANE, BuildFailed, follow, go_mod, say
 from known_differences import known_reason
 
 from pilotage.bench.cluster_assets import KUBERNETES_VERSION, built_folder
-from pilotage.conformance.cases import Case as OwnCase
+from pilotage.conformance.cases import ConformanceCase
 from pilotage.conformance.preemption import answer_preemption
 from pilotage.conformance.replay import ANSWERERS, load
 from pilotage.framework.errors import PluginError
@@ -104,7 +104,7 @@ def built() -> Path:
     program.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="pilotage-fresh-cases-") as work:
         module = Path(work)
-        (module / "go.mod").write_text(go_mod(KUBERNETES_VERSION))
+        (module / "go.mod").write_text(go_mod(KUBERNETES_VERSION, CONTROL_PLANE.values()))
         (module / "main.go").write_text(SOURCE.read_text())
         # With the flags of `cluster_assets`: what was compiled for kube-scheduler is not compiled again.
         flags = ["-mod=mod", "-buildvcs=false", "-trimpath", "-v"]
@@ -183,7 +183,7 @@ def _as_released(case: Case) -> Case:
 
 def own_answer(case: Case) -> Answer:
     """What Pilotage says; whatever goes wrong there is a difference, and not the end."""
-    own = OwnCase(
+    own = ConformanceCase(
         name=case["name"],
         kind=case["kind"],
         objects=case["objects"],

@@ -193,7 +193,7 @@ def terminate(rng: random.Random, case: Case, other: Case) -> None:
 
 
 def nominate(rng: random.Random, case: Case, other: Case) -> None:
-    """A pod that waits is promised a node."""
+    """A pod that waits is nominated to a node."""
     waiting = [pod for pod in _of_kind(case, "Pod") if not pod["spec"].get("nodeName")]
     node = rng.choice(_of_kind(case, "Node"))["metadata"]["name"]
     rng.choice(waiting).setdefault("status", {})["nominatedNodeName"] = node

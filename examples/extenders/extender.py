@@ -1,4 +1,4 @@
-"""An extender on one page: keeps pods off nodes that are labelled `maintenance`, and prefers nodes with few pods.
+"""An extender on one page: keeps pods off nodes that are labelled `maintenance`, and prefers nodes that take many pods.
 
     python examples/extenders/extender.py 8888
     pilotage sandbox --config examples/extenders/scheduler.yaml

@@ -130,6 +130,8 @@ class Coscheduling(Plugin, QueueSort, PreFilter, PostFilter, Reserve, Permit, Po
         """The group that takes its places now."""
         self._turn_ends = 0.0
         self._reserved: set[str] = set()
+        self._leaving: dict[str, str] = {}
+        """UIDs of pods that were made to give their places up and still have them, and their groups."""
         self._gave_up: dict[str, int] = {}
         """Groups that gave their places up, with the room that there was when they last tried."""
         self._tried: dict[str, int] = {}
@@ -154,6 +156,9 @@ class Coscheduling(Plugin, QueueSort, PreFilter, PostFilter, Reserve, Permit, Po
             return _reject("NotEnoughSiblings", f"cannot find enough sibling pods, {facts}")
         if not self._has_news(key):
             return _reject("PodGroupWaitsForRoom", f'no room for all of pod group "{key}" yet')
+        if key in self._leaving.values():
+            # Their places would count, and the group would start without them.
+            return _reject("PodGroupWaitsForTurn", f'pod group "{key}" gives its places up')
         now = self._handle.clock.monotonic()
         if self._turn not in ("", key) and now < self._turn_ends:
             return _reject("PodGroupWaitsForTurn", "another pod group takes its places")
@@ -177,6 +182,7 @@ class Coscheduling(Plugin, QueueSort, PreFilter, PostFilter, Reserve, Permit, Po
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
         if pod.uid in self._reserved:
             self._reserved.discard(pod.uid)
+            self._leaving.pop(pod.uid, None)
             self._members.given_up.add(pod.uid)
             self._give_up(group_of(pod), f"{pod.name} lost its place")
 
@@ -201,6 +207,7 @@ class Coscheduling(Plugin, QueueSort, PreFilter, PostFilter, Reserve, Permit, Po
 
     async def post_bind(self, state: CycleState, pod: Pod, node_name: str) -> None:
         self._reserved.discard(pod.uid)
+        self._leaving.pop(pod.uid, None)
 
     @on_event(POD_GROUPS, Action.ADD | Action.UPDATE)
     def after_group(self, pod: Pod, old: PodGroup | None, new: PodGroup) -> Hint:
@@ -230,12 +237,17 @@ class Coscheduling(Plugin, QueueSort, PreFilter, PostFilter, Reserve, Permit, Po
 
     def _give_up(self, key: str, why: str) -> None:
         """Send the waiting pods back; each comes through `unreserve`, and the last one ends the turn."""
-        self._gave_up[key] = self._tried.get(key, self._members.room)
+        if key in self._tried:
+            self._gave_up[key] = self._tried[key]
         waiting = [held for held in self._handle.waiting_pods if group_of(held.pod) == key]
         for held in waiting:
+            self._leaving[held.pod.uid] = key
             held.reject(self.plugin_name(), why)
         if not waiting:
             self._end_turn(key)
+            if self._has_news(key):
+                # Room was made while they were leaving.
+                self._handle.activate(self._without_place(key))
 
     def _end_turn(self, key: str) -> None:
         """The pods of all other groups may try now."""

@@ -1,0 +1,17 @@
+"""BestFit: little is left afterwards."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from gpu_books import LARGEST_CPU, LARGEST_GPU, GpuPolicy, Wanted
+
+from pilotage.api import Scores
+
+
+class BestFit(GpuPolicy):
+    def points(self, rows: np.ndarray[Any, Any], free_cpu: Scores, wanted: Wanted) -> Scores:
+        cpu = (free_cpu - wanted.cpu) / LARGEST_CPU
+        gpu = (self._books.left[rows].sum(axis=1) - wanted.total) / LARGEST_GPU
+        return np.clip(100 * (1 - (cpu + gpu) / 2), 0, 100).astype(np.int64)
