@@ -30,6 +30,8 @@ class Cable:
         self._transport = transport
         self.is_cut = False
         self.hangs = False
+        self.loses_answers = False
+        """To what is written."""
         self.rejection: Response | None = None
         self.stream_refusal: Response | None = None
         self.requests: list[tuple[str, str]] = []
@@ -42,7 +44,10 @@ class Cable:
             raise TransportError("cut", sent=False)
         if self.rejection is not None:
             return self.rejection
-        return await self._transport.request(method, path, **options)
+        answer = await self._transport.request(method, path, **options)
+        if self.loses_answers and method != "GET":
+            await asyncio.get_running_loop().create_future()
+        return answer
 
     @asynccontextmanager
     async def stream(self, path: str, query: Mapping[str, str] | None = None) -> AsyncIterator[AsyncIterator[bytes]]:

@@ -101,14 +101,15 @@ def test_leadership_ends_when_another_one_is_seen_to_hold_the_lease() -> None:
     election.granted(stored(election.bid(0.0, 0.0)), 0.0)
     election.observe(held_by("b"), 1.0)
     assert not election.is_leading(1.0)
-    assert election.step_down(0.0) is None, "it is not ours to give away"
+    assert election.given_back(0.0) is None, "it is not ours to give away"
 
 
 def test_released_lease_is_free_at_once() -> None:
     leader, standby = candidate("a"), candidate("b")
     leader.observe(None, 0.0)
     leader.granted(stored(leader.bid(0.0, 0.0)), 0.0)
-    released = leader.step_down(5.0)
+    leader.step_down()
+    released = leader.given_back(5.0)
     assert released is not None
     assert (released["spec"]["holderIdentity"], released["spec"]["leaseDurationSeconds"]) == ("", 1)
     assert not leader.is_leading(5.0)
@@ -135,7 +136,8 @@ def test_never_two_leaders(played: list[tuple[str, str, float]]) -> None:
         election = candidates[name]
         now += pause
         if what == "release":
-            released = election.step_down(now)
+            election.step_down()
+            released = election.given_back(now)
             if released is not None and lease is not None:
                 seen = released["metadata"].get("resourceVersion")
                 if seen == lease["metadata"]["resourceVersion"]:

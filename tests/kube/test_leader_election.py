@@ -87,6 +87,45 @@ async def test_released_lease_is_taken_at_once() -> None:
         assert waiting.done() and second.is_leading
 
 
+async def test_lease_is_given_back_although_the_answer_to_the_bid_never_came() -> None:
+    world = LeaseWorld()
+    elector, cable = world.candidate("one")
+    cable.loses_answers = True
+    async with asyncio.TaskGroup() as tasks:
+        asking = tasks.create_task(elector.acquire())
+        await world.clock.advance(0.1)
+        assert not elector.is_leading and (await world.spec())["holderIdentity"] == "one"
+        asking.cancel()
+    cable.loses_answers = False
+    await elector.release()
+    assert (await world.spec())["holderIdentity"] == ""
+
+
+async def test_lease_is_given_back_although_the_answer_to_the_last_renewal_never_came() -> None:
+    world = LeaseWorld()
+    elector, cable = world.candidate("one")
+    async with asyncio.TaskGroup() as tasks:
+        await elector.acquire()
+        holding = tasks.create_task(elector.hold())
+        cable.loses_answers = True
+        await world.clock.advance(2.5)
+        holding.cancel()
+    cable.loses_answers = False
+    await elector.release()
+    assert (await world.spec())["holderIdentity"] == ""
+
+
+async def test_lease_that_another_one_wrote_to_meanwhile_is_given_back_after_a_second_look() -> None:
+    world = LeaseWorld()
+    elector, _ = world.candidate("one")
+    await elector.acquire()
+    label = b'{"metadata": {"labels": {"a": "b"}}}'
+    await world.plain.request("PATCH", LEASE_PATH, body=label, content_type="application/merge-patch+json")
+    await elector.release()
+    lease = await world.lease()
+    assert (lease["spec"]["holderIdentity"], lease["metadata"]["labels"]) == ("", {"a": "b"})
+
+
 async def test_events_tell_of_the_beginning_and_the_end_of_leading() -> None:
     world = LeaseWorld()
     elector, _ = world.candidate("one")

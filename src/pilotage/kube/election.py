@@ -122,11 +122,13 @@ class Election:
         self.observe(document, asked_at)
         self._set_renewed_at(asked_at)
 
-    def step_down(self, wall_time: float) -> dict[str, Any] | None:
-        """Lead no more. Returns the lease that lets others in at once; None if it is not ours to give away."""
-        was_leading = self._renewed_at is not None
+    def step_down(self) -> None:
+        """Lead no more."""
         self._set_renewed_at(None)
-        if not was_leading or self.holder != self.identity:
+
+    def given_back(self, wall_time: float) -> dict[str, Any] | None:
+        """The lease that lets others in at once; None if it is not ours to give away."""
+        if self.holder != self.identity:
             return None
         written = rfc3339_micro(wall_time)
         return self._with_spec(

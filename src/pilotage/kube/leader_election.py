@@ -57,6 +57,8 @@ class LeaderElector:
         self._clock = clock
         self._rng = rng
         self._last_problem = ""
+        self._is_bid_unanswered = False
+        """Whether a bid was sent of which nobody knows what became of it: its connection broke, or it was cancelled."""
         self.slow_paths = 0
         """Renewals that had to read the lease again: another client has written to it."""
 
@@ -88,17 +90,34 @@ class LeaderElector:
 
     async def release(self) -> None:
         """Lead no more, and let a standby know if there is time for that."""
-        given_back = self._election.step_down(self._clock.time())
-        if given_back is None:
-            return
-        lease = self._election.lease
+        self._election.step_down()
         try:
-            body = msgspec.json.encode(given_back)
-            await self._timely(self._client.update(_LEASES, lease.namespace, lease.name, body))
+            if not await self._timely(self._give_back()):
+                return
             log.info("released the lease: lease=%s", self._lease_text())
             await self._record("stopped leading")
-        except (ApiStatusError, TransportError, TimeoutError) as error:
+        except (ApiStatusError, TransportError, TimeoutError, msgspec.DecodeError) as error:
             log.warning("the lease could not be released, it runs out by itself: %s", error)
+
+    async def _give_back(self) -> bool:
+        """Write that no one holds the lease; False if it is not ours to give away."""
+        lease, election = self._election.lease, self._election
+        if self._is_bid_unanswered:
+            await self._look()
+        for is_last in (False, True):
+            given_back = election.given_back(self._clock.time())
+            if given_back is None:
+                return False
+            try:
+                answer = await self._client.update(_LEASES, lease.namespace, lease.name, msgspec.json.encode(given_back))
+            except ApiStatusError as error:
+                if is_last or error.code not in (404, 409):
+                    raise
+                await self._look()
+            else:
+                election.observe(msgspec.json.decode(answer), self._clock.monotonic())
+                return True
+        return False
 
     async def _stand_by(self) -> None:
         """Return when the holder's lease has run out, or was given back, and is ours."""
@@ -162,6 +181,7 @@ class LeaderElector:
             bid = election.bid(asked_at, self._clock.time())
             if bid is None:
                 return False
+            self._is_bid_unanswered = True
             try:
                 body = msgspec.json.encode(bid)
                 if "resourceVersion" in bid["metadata"]:
@@ -169,11 +189,13 @@ class LeaderElector:
                 else:
                     answer = await self._client.create(_LEASES, lease.namespace, body)
             except ApiStatusError as error:
+                self._is_bid_unanswered = False
                 if is_last or error.code not in (404, 409):
                     raise
                 self.slow_paths += 1
                 await self._look()
             else:
+                self._is_bid_unanswered = False
                 election.granted(msgspec.json.decode(answer), asked_at)
                 return True
         return False
