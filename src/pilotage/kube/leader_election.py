@@ -109,7 +109,9 @@ class LeaderElector:
             if given_back is None:
                 return False
             try:
-                answer = await self._client.update(_LEASES, lease.namespace, lease.name, msgspec.json.encode(given_back))
+                answer = await self._client.update(
+                    _LEASES, lease.namespace, lease.name, msgspec.json.encode(given_back)
+                )
             except ApiStatusError as error:
                 if is_last or error.code not in (404, 409):
                     raise
