@@ -16,7 +16,14 @@ POLICIES = CRDS.parent / "workload-queueing" / "admission-policy.yaml"
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 GROUP = "/apis/kueue.x-k8s.io/v1beta2"
-_BINDINGS = "validatingadmissionpolicybindings"
+QUEUE_ADMISSION = POLICIES.parent / "queue-admission.yaml"
+_JOBS = "/apis/batch/v1/namespaces/default/jobs?dryRun=All"
+BARE_JOB: Json = {
+    "apiVersion": "batch/v1",
+    "kind": "Job",
+    "metadata": {"name": "probe", "labels": {"kueue.x-k8s.io/queue-name": "lq"}},
+    "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}},
+}
 
 BAD_QUEUE: Json = {
     # Only a policy can say what is wrong with it: it lends more than it has.
@@ -62,9 +69,22 @@ def queueing_kinds(server: Server) -> Iterator[Client]:
         eventually("the kinds are gone", lambda: not definitions or not any(_is_served(client, one) for one in plurals))
 
 
+@contextmanager
+def queue_admission(client: Client) -> Iterator[None]:
+    """What names a queue is held back inside of the block, by the policies that are shipped: at both servers."""
+    policies = list(yaml.safe_load_all(QUEUE_ADMISSION.read_text()))
+    for policy in policies:
+        client.request("POST", _collection(policy), policy)
+    try:
+        eventually("the policies are in force", lambda: client.request("POST", _JOBS, BARE_JOB)["spec"]["suspend"])
+        yield
+    finally:
+        for policy in policies:
+            client.request("DELETE", f"{_collection(policy)}/{policy['metadata']['name']}", {})
+
+
 def _collection(policy: Json) -> str:
-    plural = "validatingadmissionpolicies" if policy["kind"] == "ValidatingAdmissionPolicy" else _BINDINGS
-    return f"{ADMISSION}/{plural}"
+    return f"{ADMISSION}/{policy['kind'].lower().removesuffix('y')}{'ies' if policy['kind'].endswith('y') else 's'}"
 
 
 def _is_refused(client: Client, queue: Json) -> bool:

@@ -14,7 +14,8 @@ from pilotage.jobs.adapters.pod_set_info import PodSetConflict, pod_set_infos
 from pilotage.jobs.adapters.workload_draft import workload_name
 from pilotage.model.kueue import ResourceFlavor, Workload, WorkloadPriorityClass
 from pilotage.model.workloads import Job
-from pilotage.simulate.queueing_objects import NAMESPACE, pod_spec
+from pilotage.simulate.queueing_api import QueueingApi
+from pilotage.simulate.queueing_objects import API_VERSION, NAMESPACE, pod_spec
 
 Json = dict[str, Any]
 
@@ -34,17 +35,18 @@ def job_object(s: Json) -> Json:
         "labels": labels,
         "annotations": annotations,
     }
-    return {"metadata": metadata, "spec": spec, "status": {}}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec, "status": {}}
 
 
 class QueuedJob:
     """A Job and what is done to it."""
 
-    def __init__(self, fields: Json) -> None:
-        self._json = job_object(fields)
+    def __init__(self, fields: Json, api: QueueingApi) -> None:
+        self._api = api
+        self._json = api.create(job_object(fields))
         self.name: str = fields["name"]
         self.is_queued = "queue" in fields
-        if self.is_queued:
+        if self.is_queued and not self.job.spec.suspend:
             self._patch(batch_job.suspend_patch(self.job))
 
     @property
@@ -55,7 +57,11 @@ class QueuedJob:
     def workload_key(self) -> str:
         return f"{NAMESPACE}/{workload_name(batch_job.KIND, self.name, self.name)}"
 
-    def workload(self, classes: dict[str, WorkloadPriorityClass], created: str) -> Workload:
+    @property
+    def stored(self) -> Json:
+        return self._json
+
+    def workload(self, classes: dict[str, WorkloadPriorityClass], created: str) -> Json:
         job = self.job
         found = classes.get(job.labels.get(marks.PRIORITY_CLASS, ""))
         name = self.workload_key.partition("/")[2]
@@ -65,7 +71,7 @@ class QueuedJob:
             "podSets": msgspec.to_builtins(batch_job.pod_sets(job)),
         }
         metadata = {"name": name, "namespace": NAMESPACE, "uid": name, "creationTimestamp": created}
-        return msgspec.convert({"metadata": metadata, "spec": spec}, Workload)
+        return {"apiVersion": API_VERSION, "kind": "Workload", "metadata": metadata, "spec": spec}
 
     def start(self, workload: Workload, flavors: dict[str, ResourceFlavor]) -> None:
         infos = pod_set_infos(workload, flavors)
@@ -82,21 +88,7 @@ class QueuedJob:
 
     def report(self, status: Json) -> None:
         """What the Job controller says."""
-        self._json["status"] = {**self._json["status"], **status}
+        self._json = self._api.patch(self._json, {"status": status}, "status")
 
     def _patch(self, patch: Json) -> None:
-        self._json = _merged(self._json, {key: value for key, value in patch.items() if key != "metadata"})
-
-
-def _merged(base: Json, patch: Json) -> Json:
-    """JSON merge patch."""
-    result = dict(base)
-    for key, value in patch.items():
-        if value is None:
-            result.pop(key, None)
-        elif isinstance(value, dict):
-            known = result.get(key)
-            result[key] = _merged(known if isinstance(known, dict) else {}, value)
-        else:
-            result[key] = value
-    return result
+        self._json = self._api.patch(self._json, patch)

@@ -25,6 +25,7 @@ from pilotage.model.kueue import (
 
 Json = dict[str, Any]
 NAMESPACE: Final = "ns"
+API_VERSION: Final = "kueue.x-k8s.io/v1beta2"
 _NEVER: Final = {"withinClusterQueue": "Never", "reclaimWithinCohort": "Never"}
 
 
@@ -35,8 +36,10 @@ class QueueingShorthandError(ValueError):
 @dataclass(frozen=True, slots=True)
 class QueueingShorthand:
     fields: frozenset[str]
-    make: Callable[[Json], QueueingObject | WorkloadPriorityClass] | None
+    model: type[QueueingObject | WorkloadPriorityClass] | None = None
     """None for what is no object of queueing: namespaces and jobs."""
+    make: Callable[[Json], Json] = dict
+    """The rest of the object besides its metadata."""
     is_namespaced: bool = False
 
 
@@ -66,13 +69,13 @@ def _quota(name: str, amount: Any) -> Json:
     return made
 
 
-def _flavor(s: Json) -> ResourceFlavor:
+def _flavor(s: Json) -> Json:
     spec = {
         "nodeLabels": s.get("labels", {}),
         "nodeTaints": [_taint(text) for text in s.get("taints", ())],
         "tolerations": [toleration(text) for text in s.get("tolerations", ())],
     }
-    return msgspec.convert({"metadata": _metadata(s), "spec": spec}, ResourceFlavor)
+    return {"spec": spec}
 
 
 def _taint(text: str) -> Json:
@@ -90,13 +93,13 @@ def toleration(text: str) -> Json:
     return {"key": key, "effect": effect, **rest}
 
 
-def _cohort(s: Json) -> Cohort:
+def _cohort(s: Json) -> Json:
     spec: Json = {"parentName": s.get("parent", ""), "resourceGroups": resource_groups(s.get("groups", []))}
     spec["fairSharing"] = {"weight": str(s.get("fairWeight", 1))}
-    return msgspec.convert({"metadata": _metadata(s), "spec": spec}, Cohort)
+    return {"spec": spec}
 
 
-def _cluster_queue(s: Json) -> ClusterQueue:
+def _cluster_queue(s: Json) -> Json:
     checks = [{"name": one["name"], "onFlavors": one.get("onFlavors", [])} for one in s.get("checks", ())]
     fungibility = s.get("fungibility", {})
     spec: Json = {
@@ -116,25 +119,28 @@ def _cluster_queue(s: Json) -> ClusterQueue:
     }
     if "admissionMode" in s:
         spec["admissionScope"] = {"admissionMode": s["admissionMode"]}
-    return msgspec.convert({"metadata": _metadata(s), "spec": spec}, ClusterQueue)
+    return {"spec": spec}
 
 
-def _local_queue(s: Json) -> LocalQueue:
+def _local_queue(s: Json) -> Json:
     spec: Json = {"clusterQueue": s["clusterQueue"], "stopPolicy": s.get("stopPolicy", "None")}
     spec["fairSharing"] = {"weight": str(s.get("fairWeight", 1))}
-    return msgspec.convert({"metadata": _metadata(s, namespaced=True), "spec": spec}, LocalQueue)
+    return {"spec": spec}
 
 
-def _admission_check(s: Json) -> AdmissionCheck:
-    active = {"type": "Active", "status": "True", "reason": "Active"}
-    return msgspec.convert({"metadata": _metadata(s), "status": {"conditions": [active]}}, AdmissionCheck)
+def _admission_check(s: Json) -> Json:
+    active = {"type": "Active", "status": "True", "reason": "Active", "message": ""}
+    return {
+        "spec": {"controllerName": "example.com/scenario"},
+        "status": {"conditions": [{**active, "lastTransitionTime": rfc3339(0)}]},
+    }
 
 
-def _priority_class(s: Json) -> WorkloadPriorityClass:
-    return msgspec.convert({"metadata": _metadata(s), "value": s["value"]}, WorkloadPriorityClass)
+def _priority_class(s: Json) -> Json:
+    return {"value": s["value"]}
 
 
-def _workload(s: Json) -> Workload:
+def _workload(s: Json) -> Json:
     sets = s.get("podSets") or [{**s, "name": "main"}]
     spec: Json = {
         "queueName": s.get("queue", ""),
@@ -151,9 +157,7 @@ def _workload(s: Json) -> Workload:
             for one in sets
         ],
     }
-    metadata = _metadata(s, namespaced=True)
-    metadata["creationTimestamp"] = rfc3339(s["createdEpoch"])
-    return msgspec.convert({"metadata": metadata, "spec": spec}, Workload)
+    return {"spec": spec}
 
 
 def pod_spec(s: Json) -> Json:
@@ -175,50 +179,65 @@ def _expression(s: Json) -> Json:
     return {"key": s["key"], "operator": s["op"], "values": s.get("values", [])}
 
 
-def _metadata(s: Json, *, namespaced: bool = False) -> Json:
-    metadata: Json = {"name": s["name"], "uid": s["name"]}
-    if namespaced:
-        metadata["namespace"] = s.get("namespace", NAMESPACE)
-    return metadata
-
-
 def _fields(text: str) -> frozenset[str]:
     return frozenset(["name", *text.split()])
 
 
 _POD_FIELDS: Final = "requests nodeSelector tolerations"
 SHORTS: Final[Mapping[str, QueueingShorthand]] = {
-    "namespace": QueueingShorthand(_fields("labels"), None),
-    "flavor": QueueingShorthand(_fields("labels taints tolerations"), _flavor),
-    "cohort": QueueingShorthand(_fields("parent groups fairWeight"), _cohort),
+    "namespace": QueueingShorthand(_fields("labels")),
+    "flavor": QueueingShorthand(_fields("labels taints tolerations"), ResourceFlavor, _flavor),
+    "cohort": QueueingShorthand(_fields("parent groups fairWeight"), Cohort, _cohort),
     "clusterQueue": QueueingShorthand(
         _fields(
             "cohort strategy groups namespaceSelector preemption fungibility checks stopPolicy fairWeight admissionMode"
         ),
+        ClusterQueue,
         _cluster_queue,
     ),
-    "localQueue": QueueingShorthand(_fields("clusterQueue namespace stopPolicy fairWeight"), _local_queue, True),
-    "admissionCheck": QueueingShorthand(_fields(""), _admission_check),
-    "priorityClass": QueueingShorthand(_fields("value"), _priority_class),
+    "localQueue": QueueingShorthand(
+        _fields("clusterQueue namespace stopPolicy fairWeight"), LocalQueue, _local_queue, True
+    ),
+    "admissionCheck": QueueingShorthand(_fields(""), AdmissionCheck, _admission_check),
+    "priorityClass": QueueingShorthand(_fields("value"), WorkloadPriorityClass, _priority_class),
     "workload": QueueingShorthand(
         _fields(
             f"queue namespace priority createdAt eviction maxExecutionSeconds active podSets count minCount affinity"
             f" createdEpoch {_POD_FIELDS}"
         ),
+        Workload,
         _workload,
         True,
     ),
     "job": QueueingShorthand(
-        _fields(f"queue parallelism completions minParallelism priorityClass eviction {_POD_FIELDS}"), None, True
+        _fields(f"queue parallelism completions minParallelism priorityClass eviction {_POD_FIELDS}"),
+        is_namespaced=True,
     ),
 }
 
 
+def manifest(kind: str, fields: Json) -> Json:
+    """The object that a short form stands for, as it is written."""
+    short = SHORTS[kind]
+    assert short.model is not None
+    metadata: Json = {"name": fields["name"], "uid": fields["name"]}
+    if short.is_namespaced:
+        metadata["namespace"] = fields.get("namespace", NAMESPACE)
+    if "createdEpoch" in fields:
+        metadata["creationTimestamp"] = rfc3339(fields["createdEpoch"])
+    return {"apiVersion": API_VERSION, "kind": short.model.__name__, "metadata": metadata, **short.make(fields)}
+
+
+def read(kind: str, written: Json) -> QueueingObject | WorkloadPriorityClass:
+    """The object as the engine knows it."""
+    model = SHORTS[kind].model
+    assert model is not None
+    return msgspec.convert(written, model)
+
+
 def made(kind: str, fields: Json) -> QueueingObject | WorkloadPriorityClass:
     """The object that a short form stands for."""
-    make = SHORTS[kind].make
-    assert make is not None
-    return make(fields)
+    return read(kind, manifest(kind, fields))
 
 
 def checked(kind: str, fields: Any) -> Json:
@@ -239,7 +258,7 @@ def complete(kind: str, fields: Json) -> Json:
     checked(kind, fields)
     if not isinstance(fields.get("name"), str):
         raise QueueingShorthandError(f"{kind} without a name")
-    if SHORTS[kind].make is not None:
+    if SHORTS[kind].model is not None:
         try:
             made(kind, {"createdEpoch": 0, **fields} if kind == "workload" else fields)
         except (KeyError, TypeError, AttributeError, ValueError) as error:

@@ -8,17 +8,18 @@ from pilotage.config.problems import ConfigError
 from pilotage.jobs.adapters import batch_job
 from pilotage.jobs.configuration.kinds import QueueingConfiguration
 from pilotage.jobs.configuration.load import queueing_of
+from pilotage.simulate.queueing_api import QueueingApi
 from pilotage.simulate.queueing_expectations import first_queueing_difference
 from pilotage.simulate.queueing_file import ConfigScenario, QueueingScenario
 from pilotage.simulate.queueing_stage import QueueingStage
 from pilotage.simulate.scenario_file import Step
 
 
-def queueing_difference(scenario: QueueingScenario | ConfigScenario) -> str:
+def queueing_difference(scenario: QueueingScenario | ConfigScenario, api: QueueingApi | None = None) -> str:
     """The first thing that is not as expected, and at which step; "" if all is."""
     if isinstance(scenario, ConfigScenario):
         return _config_difference(scenario)
-    stage = QueueingStage(scenario.configuration)
+    stage = QueueingStage(scenario.configuration, api=api)
     for step in scenario.steps:
         if step.name == "expect":
             difference = first_queueing_difference(stage, step.value)

@@ -7,7 +7,7 @@ pods are gone as soon as it is evicted, or (`eviction: manual`) when the scenari
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import msgspec
@@ -26,9 +26,10 @@ from pilotage.model.kueue import (
     WorkloadStatus,
 )
 from pilotage.rng import seeded
+from pilotage.simulate.queueing_api import QueueingApi
 from pilotage.simulate.queueing_file import Named
 from pilotage.simulate.queueing_jobs import QueuedJob
-from pilotage.simulate.queueing_objects import NAMESPACE, made
+from pilotage.simulate.queueing_objects import NAMESPACE, made, manifest, read
 from pilotage.testing.virtual_clock import VirtualClock
 
 Json = dict[str, Any]
@@ -40,15 +41,18 @@ class NeverSettles(Exception):
 
 
 class QueueingStage:
-    def __init__(self, configuration: QueueingConfiguration, room: NodeRoom | None = None) -> None:
+    def __init__(
+        self, configuration: QueueingConfiguration, room: NodeRoom | None = None, api: QueueingApi | None = None
+    ) -> None:
         """`room`: on the nodes of a cluster; without it nothing is known of nodes."""
         self.configuration = configuration
         self._room = room
+        self._api = api or QueueingApi()
         self.clock = VirtualClock()
         self._start = self.clock.time()
         self.engine = JobQueueing(self.clock, seeded(0), configuration, room)
         self.workloads: dict[str, Workload] = {}
-        """The API, by key."""
+        """As the API has them, by key."""
         self.jobs: dict[str, QueuedJob] = {}
         self.events: set[tuple[str, str]] = set()
         self.counts: Counter[tuple[str, Labels]] = Counter()
@@ -101,20 +105,20 @@ class QueueingStage:
             if fields.get("eviction") == "manual":
                 self._is_manual.add(f"{item.namespace}/{item.name}")
         self._fields[item.kind, item.name] = fields
-        self._put(item.kind, item.name)
+        self._put(item.kind, item.name, self._api.create)
 
     def patch(self, item: Named) -> None:
         self._fields[item.kind, item.name] |= item.fields
-        self._put(item.kind, item.name)
+        self._put(item.kind, item.name, self._api.update)
 
-    def _put(self, kind: str, name: str) -> None:
+    def _put(self, kind: str, name: str, write: Callable[[Json], Json]) -> None:
         fields = self._fields[kind, name]
         if kind == "namespace":
             self.engine.set_namespace(name, fields.get("labels", {}))
         elif kind == "job":
             self._add_job(fields)
         else:
-            obj = made(kind, fields)
+            obj = read(kind, write(manifest(kind, fields)))
             if isinstance(obj, WorkloadPriorityClass):
                 self._classes[name] = obj
                 return
@@ -127,9 +131,10 @@ class QueueingStage:
             self.engine.upsert(obj)
 
     def _add_job(self, fields: Json) -> None:
-        job = self.jobs[fields["name"]] = QueuedJob(fields)
+        job = self.jobs[fields["name"]] = QueuedJob(fields, self._api)
         if job.is_queued:
-            workload = job.workload(self._classes, rfc3339(self.clock.time()))
+            made = self._api.create(job.workload(self._classes, rfc3339(self.clock.time())))
+            workload = msgspec.convert(made, Workload)
             self.workloads[workload.key] = workload
             self._job_of[workload.key] = job
             if fields.get("eviction") == "manual":
@@ -139,18 +144,25 @@ class QueueingStage:
 
     def delete(self, item: Named) -> None:
         fields = self._fields.pop((item.kind, item.name))
-        if item.kind == "workload":
-            self.engine.delete(self.workloads.pop(f"{item.namespace}/{item.name}"))
-        elif item.kind == "job":
+        if item.kind == "job":
             job = self.jobs.pop(item.name)
+            self._api.delete("Job", NAMESPACE, item.name)
             if job.is_queued:
-                self.engine.delete(self.workloads.pop(job.workload_key))
+                self._delete_workload(job.workload_key)
+        elif item.kind == "workload":
+            self._delete_workload(f"{item.namespace}/{item.name}")
         elif item.kind == "namespace":
             self.engine.delete_namespace(item.name)
-        elif item.kind != "priorityClass":
+        else:
             obj = made(item.kind, fields)
-            assert not isinstance(obj, WorkloadPriorityClass)
-            self.engine.delete(obj)
+            self._api.delete(type(obj).__name__, obj.namespace, obj.name)
+            if not isinstance(obj, WorkloadPriorityClass):
+                self.engine.delete(obj)
+
+    def _delete_workload(self, key: str) -> None:
+        workload = self.workloads.pop(key)
+        self._api.delete("Workload", workload.namespace, workload.name)
+        self.engine.delete(workload)
 
     # --- what other components do -------------------------------------------------------------------------------------
 
@@ -177,7 +189,7 @@ class QueueingStage:
         self._write(workload, msgspec.structs.replace(workload.status, reclaimable_pods=pods))
 
     def _write(self, workload: Workload, status: WorkloadStatus) -> None:
-        changed = msgspec.structs.replace(workload, status=status)
+        changed = self._api.write_status(workload, status)
         self.workloads[workload.key] = changed
         self.engine.upsert(changed)
 
@@ -222,7 +234,7 @@ class QueueingStage:
 
     def _status_written(self, workload: Workload) -> bool:
         key = workload.key
-        written = msgspec.structs.replace(self.workloads[key], status=workload.status)
+        written = self._api.write_status(self.workloads[key], workload.status)
         self.workloads[key] = written
         self.engine.upsert(written)
         job = self._job_of.get(key)
@@ -246,8 +258,7 @@ class QueueingStage:
 
     def _deactivate(self, key: str) -> None:
         workload = self.workloads[key]
-        changed = msgspec.structs.replace(workload, spec=msgspec.structs.replace(workload.spec, active=False))
-        self.workloads[key] = changed
+        changed = self.workloads[key] = self._api.deactivate(workload)
         fields = self._fields.get(("workload", workload.name))
         if fields is not None:
             fields["active"] = False
