@@ -51,7 +51,7 @@ def write(path: Path, nodes: int, pods: int, seconds: float) -> None:
 
 
 class Course:
-    """CPU time over the course of a run: does the cost of an event stay what it is?"""
+    """CPU time over the course of a run, said as it goes: does the cost of an event stay what it is?"""
 
     def __init__(self, steps: int) -> None:
         self._steps = steps
@@ -59,11 +59,10 @@ class Course:
 
     def note(self, progress: Progress) -> None:
         if progress.pods >= len(self._marks) * self._steps:
-            self._marks.append((progress.pods, cpu_seconds()))
-
-    def lines(self) -> list[str]:
-        pairs = zip(self._marks, self._marks[1:], strict=False)
-        return [f"  pods {a:>9,} to {b:>9,}: {1e6 * (t - s) / (b - a):6.0f} us per pod" for (a, s), (b, t) in pairs]
+            (before, then), (pods, now) = self._marks[-1], (progress.pods, cpu_seconds())
+            self._marks.append((pods, now))
+            cost = 1e6 * (now - then) / (pods - before)
+            print(f"  pods {before:>9,} to {pods:>9,}: {cost:6.0f} us per pod", flush=True)
 
 
 def main() -> None:
@@ -86,7 +85,6 @@ def main() -> None:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"{given.nodes:,} nodes, {pods['pods']:,} pods ({pods['ended']:,} ended), {mean['used_cpu']:.0%} CPU used")
     print(f"CPU {seconds:.1f} s, {1e6 * seconds / pods['pods']:.0f} us per pod, peak memory {peak:.0f} MiB")
-    print("\n".join(course.lines()))
 
 
 if __name__ == "__main__":

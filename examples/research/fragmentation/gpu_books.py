@@ -81,6 +81,8 @@ class GpuBooks(ClusterIndex):
         self.left = np.zeros((0, MOST), dtype=np.int64)
         self.count = np.zeros(0, dtype=np.int64)
         self.models: list[str] = []
+        self.model = np.zeros(0, dtype=np.int64)
+        """Which of the models each node has."""
         self.kinds = np.zeros((0, len(KINDS_OF_PODS)), dtype=np.int64)
         """How many pods of each kind are on the node."""
         self.row_of: dict[str, int] = {}
@@ -94,8 +96,11 @@ class GpuBooks(ClusterIndex):
         if new.name in self.row_of:
             return  # GPUs do not change while a node is there
         count = int(new.status.allocatable.get(GPUS, 0))
-        self.row_of[new.name] = len(self.models)
-        self.models.append(new.labels.get(MODEL, ""))
+        self.row_of[new.name] = len(self.count)
+        model = new.labels.get(MODEL, "")
+        if model not in self.models:
+            self.models.append(model)
+        self.model = np.append(self.model, self.models.index(model))
         self.left = np.vstack([self.left, np.where(np.arange(MOST) < count, WHOLE, 0)])
         self.kinds = np.vstack([self.kinds, np.zeros((1, len(KINDS_OF_PODS)), dtype=np.int64)])
         self.count = np.append(self.count, count)

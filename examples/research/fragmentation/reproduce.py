@@ -68,7 +68,7 @@ class Fragmentation:
 
     def __call__(self, cluster: Cluster) -> dict[str, float]:
         books, nodes = cluster.index(GpuBooks), cluster.nodes
-        rows = np.arange(len(books.models))
+        rows = np.arange(len(books.count))
         if len(self._of_node) != len(rows):
             self._of_node = np.zeros(len(rows))
             self._of_node[:] = self._measure(books, nodes, rows)
@@ -86,9 +86,9 @@ class Fragmentation:
         return np.array(sorted(touched | books.changed), dtype=np.int64)
 
     def _measure(self, books: GpuBooks, nodes: Any, rows: Any) -> Any:
-        free = np.zeros(len(books.models), dtype=np.int64)
+        free = np.zeros(len(books.count), dtype=np.int64)
         free[books.rows(nodes, nodes)] = nodes.free("cpu")
-        return self._typical.fragments(books, rows, free[rows])
+        return self._typical.fragments(books.left[rows], free[rows], books.model[rows], books.models)
 
 
 def perform(run: Run) -> Result:
