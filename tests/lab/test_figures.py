@@ -22,7 +22,16 @@ def busy(tmp_path_factory: pytest.TempPathFactory) -> Result:
 
 def test_all_that_there_is_to_show(busy: Result) -> None:
     drawn = figures(busy)
-    assert list(drawn) == ["utilisation", "fragmentation", "queues", "waiting", "reasons", "nodes", "jobs"]
+    assert list(drawn) == [
+        "utilisation",
+        "fragmentation",
+        "queues",
+        "waiting",
+        "reasons",
+        "rejections",
+        "nodes",
+        "jobs",
+    ]
     for figure in drawn.values():
         assert ElementTree.fromstring(str(figure.picture)).attrib["role"] == "img"
         assert figure.rows and all(len(row) == len(figure.headings) for row in figure.rows)
@@ -33,7 +42,24 @@ def test_the_numbers_are_those_of_the_result(busy: Result) -> None:
     assert drawn["waiting"].rows[0][:2] == ["all pods", str(busy.totals["pods"]["pods"])]
     assert [row[0] for row in drawn["nodes"].rows] == [f"n{number}" for number in range(6)]
     assert drawn["jobs"].rows[0][0] == "default/j"
-    assert any("Insufficient cpu" in row[0] for row in drawn["reasons"].rows)
+    assert drawn["reasons"].headings == drawn["rejections"].headings == ["time", "Insufficient cpu"]
+
+
+def test_what_was_rejected_and_why_over_time(tmp_path: Path) -> None:
+    result = played(
+        tmp_path, put(0, node("a").cpu("4")), put(5, pod("p").requests(cpu="8")), put(5, pod("q").requests(cpu="8")),
+        put(95, node("b").cpu("8").unschedulable()), put(195, node("c").cpu("8")), put(395, node("d").cpu("4")),
+    )  # fmt: skip
+    rejected = result.rejections
+    rows = list(zip(*(column.tolist() for column in rejected.values()), strict=True))
+    both, cpu = "Insufficient cpu, node(s) were unschedulable", "Insufficient cpu"
+    assert rows[:3] == [(10.0, cpu, 2, 2), (100.0, cpu, 0, 0), (100.0, both, 2, 2)]
+    assert rows[3] == (200.0, both, 1, 1), "the other one has a node"
+    pods = result.totals["pods"]
+    assert sum(rejected["attempts"].tolist()) == pods["attempts"] - pods["bound"]
+    drawn = figures(result)
+    assert drawn["reasons"].headings == drawn["rejections"].headings == ["time", both, cpu]
+    assert [row[1:] for row in drawn["reasons"].rows[:3]] == [["0", "1"], ["0", "2"], ["0", "2"]]
 
 
 def test_how_full_a_node_was(tmp_path: Path) -> None:

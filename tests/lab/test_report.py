@@ -12,6 +12,7 @@ import pytest
 
 from pilotage.lab.comparison import Group, compare
 from pilotage.lab.divergence import divergence
+from pilotage.lab.figures import figures
 from pilotage.lab.report import report, write_report
 from pilotage.lab.results import Result, ResultError
 from tests.lab.test_simulation import busy_day
@@ -66,7 +67,7 @@ def test_one_run(busy: list[Result]) -> None:
     page = _Parsed(report(compare([Group("monday", busy[:1])])))
     assert page.text["h1"] == ["monday"]
     assert page.text["h2"] == [
-        "Measures", "Utilisation", "Fragmentation: stranded capacity", "Pods", "Waiting times", "Why pods waited",
+        "Measures", "Utilisation", "Fragmentation: stranded capacity", "Pods", "Waiting times", "What was rejected",
         "Nodes by cpu", "Gangs and Jobs", "Never placed",
     ]  # fmt: skip
     assert page.tags["svg"] == page.tags["details"] == 7, "behind each picture, its numbers"
@@ -77,7 +78,7 @@ def test_two_runs_side_by_side_and_pod_by_pod(busy: list[Result]) -> None:
     comparison = compare([Group("a", busy[:1]), Group("b", busy[1:])])
     found = divergence(busy[0], busy[1], most=3)
     page = _Parsed(report(comparison, [("a, b", found)], title="Two seeds"))
-    assert page.text["h1"] == ["Two seeds"] and page.tags["svg"] == 14
+    assert page.text["h1"] == ["Two seeds"] and page.tags["svg"] == sum(len(figures(one)) for one in busy)
     assert {"difference", "p", "a (n=1)", "b (n=1)"} <= set(page.text["th"])
     assert page.text["h2"][-1] == "Pod by pod: a, b" and f"And {found.left_out} more." in page.text["p"]
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any, Final, TextIO
 
 from pilotage.cli.columns import columns
 from pilotage.clock import Clock
+from pilotage.escaping import visible
 from pilotage.lab.results import Result
 from pilotage.lab.simulation import Progress
 
@@ -18,6 +20,7 @@ _INTERVALS: Final = (5.0, 0.2)
 _BAR: Final = 24
 _TICKS: Final = "▁▂▃▄▅▆▇█"
 _WIDTH: Final = 40
+_LONGEST_REASON: Final = 60
 
 
 class SimulationProgress:
@@ -86,6 +89,8 @@ def summary(result: Result) -> str:
     if "workloads" in totals:
         rows += _workload_rows(totals["workloads"])
     lines += [columns(["", "", ""], rows), "", _pictures(result), ""]
+    if rejected := _rejected(result):
+        lines += [columns(["REJECTED: WHY", "ATTEMPTS", "MOST WAIT", "OVER TIME"], rejected), ""]
     lines += [f"ties: {totals['ties']}    seed: {totals['seed']}", *_warnings(totals)]
     for reason, count in list(totals["reasons"].items())[:_MOST_REASONS]:
         lines.append(f"never placed: {count:,} pods: {reason}")
@@ -114,6 +119,23 @@ def _pictures(result: Result) -> str:
         mean, most = result.totals["mean"][name], result.totals["most"][name]
         rows.append([name, form(mean), form(most), sparkline(column.tolist())])
     return columns(["SERIES", "MEAN", "MOST", "OVER TIME"], rows)
+
+
+def _rejected(result: Result) -> list[list[str]]:
+    """Of the most frequent reasons: attempts in vain, the most pods that waited at once, and attempts over time."""
+    rejected, times = result.rejections, result.series.get("time", ())
+    attempts: Counter[str] = Counter()
+    for reason, count in zip(rejected["reason"].tolist(), rejected["attempts"].tolist(), strict=True):
+        attempts[reason] += count
+    rows = []
+    for reason, count in attempts.most_common(_MOST_REASONS):
+        chosen = rejected["reason"] == reason
+        over_time = dict.fromkeys(list(times), 0.0) | dict(
+            zip(rejected["time"][chosen].tolist(), rejected["attempts"][chosen].tolist(), strict=True)
+        )
+        course = sparkline([over_time[time] for time in sorted(over_time)])
+        rows.append([visible(reason)[:_LONGEST_REASON], f"{count:,}", f"{rejected['waiting'][chosen].max():,}", course])
+    return rows
 
 
 def _warnings(totals: dict[str, Any]) -> list[str]:

@@ -266,6 +266,7 @@ class CycleResults:
     def fail(self, ticket: Ticket, failure: Failure) -> None:
         """The ticket goes back to the queue when the cycle is over."""
         self.attempts.failed(ticket, failure)
+        self.observer.attempt_failed(ticket.pod, failure.message)
         self._failed[ticket.uid] = ticket, failure
 
     def has_failed(self, ticket: Ticket) -> bool:

@@ -21,6 +21,9 @@ class SchedulerObserver:
     def searched(self, pod: Pod) -> None:
         """A node was found or not, and nothing has followed from it yet."""
 
+    def attempt_failed(self, pod: Pod, why: str) -> None:
+        """An attempt was in vain: the pod goes back to the queue when its cycle is over."""
+
     def idle(self) -> None:
         """There is nothing more to do for now."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final
@@ -10,6 +9,7 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
+from pilotage.lab.measures import reason_kind
 from pilotage.lab.results import Result
 
 SAME, LATER, SOONER, ELSEWHERE = "same node and time", "same node, later", "same node, sooner", "another node"
@@ -107,15 +107,3 @@ def _kind(first: PodInRun, second: PodInRun) -> str:
     if abs(first.bound - second.bound) <= _INSTANT:
         return SAME
     return LATER if second.bound > first.bound else SOONER
-
-
-_LEAD: Final = re.compile(r"^\d+/\d+ nodes are available: ")
-_PREEMPTION: Final = re.compile(r"\.? preemption: .*$", re.DOTALL)
-_COUNT: Final = re.compile(r"(^|, )\d+ ")
-
-
-def reason_kind(message: str) -> str:
-    """What a message says without how many nodes it says it of, so that alike ones can be counted."""
-    without = _PREEMPTION.sub("", _LEAD.sub("", message[:4096]))
-    parts = _COUNT.sub(r"\1", without.rstrip(".")).split(", ")
-    return ", ".join(sorted(set(parts)))[:200]

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from pilotage.lab.divergence import reason_kind
 from pilotage.lab.results import Result
 from pilotage.lab.run_measures import classes, waits
 from pilotage.pictures import Span, amount, duration, heat_map, lanes, lines, percent
@@ -43,6 +42,7 @@ def figures(result: Result) -> dict[str, Figure]:
         "queues": _queues,
         "waiting": _waiting,
         "reasons": _reasons,
+        "rejections": _rejections,
         "nodes": _nodes,
         "jobs": _jobs,
     }
@@ -132,32 +132,38 @@ def _waiting(result: Result) -> Figure | None:
 
 
 def _reasons(result: Result) -> Figure | None:
-    """How many pods waited at each time, by what their last attempt in vain said."""
-    tried, waited = waits(result)
-    pods = result.pods
-    chosen = np.flatnonzero(tried & (waited > 0) & (pods["reason"] != ""))
-    if not len(chosen) or len(result.series["time"]) < 2:
-        return None
-    messages, inverse = np.unique(pods["reason"][chosen], return_inverse=True)
-    kinds = np.array([reason_kind(message) for message in messages.tolist()], dtype=np.str_)[inverse]
-    names, counts = np.unique(kinds, return_counts=True)
-    names = names[np.argsort(-counts, kind="stable")]
-    times = np.linspace(0, result.totals["seconds"], _POINTS)
-    series: dict[str, list[float]] = {}
-    rows = []
-    for name in names[: 2 * _MOST_LINES].tolist():
-        members = chosen[kinds == name]
-        begins = np.sort(pods["arrived"][members])
-        ends = np.sort(pods["arrived"][members] + waited[members])
-        waiting = np.searchsorted(begins, times, side="right") - np.searchsorted(ends, times, side="right")
-        if len(series) < _MOST_LINES:
-            series[name] = waiting.astype(float).tolist()
-        seconds = float(waited[members].sum())
-        rows.append([name, f"{len(members):,}", f"{int(waiting.max()):,}", duration(seconds / len(members))])
-    title = "Why pods waited"
-    picture = lines(title, times.tolist(), series, ends=_ends(result))
-    hint = "Pods that wait, by what their last attempt in vain said."
-    return Figure(title, hint, picture, ["reason", "pods", "most at once", "mean wait"], rows)
+    """How many pods waited at each time, by what their last attempt by then had said."""
+    rejected = result.rejections
+    times = result.series["time"]
+    waiting: dict[str, Numbers] = {}
+    for name in _frequent(rejected):
+        rows = rejected["reason"] == name
+        at = np.searchsorted(rejected["time"][rows], times, side="right")
+        waiting[name] = np.concatenate([[0.0], rejected["waiting"][rows]])[at]
+    hint = "Pods that wait, by what their last attempt until then had said."
+    return _drawn(result, "Why pods waited", hint, waiting, amount)
+
+
+def _rejections(result: Result) -> Figure | None:
+    """How many attempts were in vain, by reason."""
+    rejected = result.rejections
+    times = result.series["time"]
+    attempts: dict[str, Numbers] = {}
+    for name in _frequent(rejected):
+        rows = rejected["reason"] == name
+        at = np.searchsorted(times, rejected["time"][rows])
+        attempts[name] = np.bincount(at, rejected["attempts"][rows], len(times)).astype(np.float64)
+    step = duration(float(times[1] - times[0])) if len(times) > 1 else ""
+    hint = f"Attempts in vain, by what each said, in steps of {step}."
+    return _drawn(result, "What was rejected", hint, attempts, amount)
+
+
+def _frequent(rejected: Mapping[str, NDArray[Any]]) -> list[str]:
+    """The reasons for which most attempts were in vain."""
+    names, inverse = np.unique(rejected["reason"], return_inverse=True)
+    counts = np.bincount(inverse, rejected["attempts"], len(names))
+    found: list[str] = names[np.argsort(-counts, kind="stable")[:_MOST_LINES]].tolist()
+    return found
 
 
 # --- nodes and jobs ---------------------------------------------------------------------------------------------------

@@ -7,9 +7,10 @@ stranded   what is free where it is of no use, as a part of what the nodes offer
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -20,6 +21,9 @@ from pilotage.model.pod_resources import assigned_requests
 
 _MOST_SHAPES: Final = 32
 _COVERED: Final = 0.95
+_MOST_REASONS: Final = 200
+_MOST_MESSAGES: Final = 4096
+OTHER_REASONS: Final = "other reasons"
 _NOT_MEASURED: Final = frozenset({"pods"})
 
 Shape = tuple[tuple[str, int], ...]
@@ -59,6 +63,77 @@ class Shapes:
                 covered += count
             self._chosen = [(shape, count / covered) for shape, count in chosen]
         return self._chosen
+
+
+_LEAD: Final = re.compile(r"^\d+/\d+ nodes are available: ")
+_PREEMPTION: Final = re.compile(r"\.? preemption: .*$", re.DOTALL)
+_COUNT: Final = re.compile(r"(^|, )\d+ ")
+
+
+def reason_kind(message: str) -> str:
+    """What a message says without how many nodes it says it of, so that alike ones can be counted."""
+    without = _PREEMPTION.sub("", _LEAD.sub("", message[:4096]))
+    parts = _COUNT.sub(r"\1", without.rstrip(".")).split(", ")
+    return ", ".join(sorted(set(parts)))[:200]
+
+
+class RejectedFor(NamedTuple):
+    """One reason, since the sample before."""
+
+    reason: str
+    attempts: int
+    """How many attempts were in vain for it."""
+    waiting: int
+    """How many pods wait whose last attempt said so."""
+
+
+class RejectionCounts:
+    """Why pods are rejected, from sample to sample."""
+
+    def __init__(self) -> None:
+        self._reason_of: dict[str, str] = {}
+        """By UID: of pods that wait, what their last attempt said."""
+        self._waiting: Counter[str] = Counter()
+        self._attempts: Counter[str] = Counter()
+        self._kinds: dict[str, str] = {}
+        self._told: dict[str, int] = {}
+
+    def rejected(self, uid: str, message: str) -> None:
+        """An attempt was in vain."""
+        reason = self._kind(message)
+        self._attempts[reason] += 1
+        before = self._reason_of.get(uid)
+        if before != reason:
+            self.settled(uid)
+            self._reason_of[uid] = reason
+            self._waiting[reason] += 1
+
+    def settled(self, uid: str) -> None:
+        """The pod has a node, or is gone."""
+        reason = self._reason_of.pop(uid, None)
+        if reason is not None:
+            self._waiting[reason] -= 1
+
+    def take(self) -> list[RejectedFor]:
+        """What has changed since this was asked last."""
+        names = sorted(
+            self._attempts.keys() | {name for name, n in self._waiting.items() if n != self._told.get(name, 0)}
+        )
+        found = [RejectedFor(name, self._attempts[name], self._waiting[name]) for name in names]
+        self._attempts.clear()
+        self._told = dict(+self._waiting)
+        return found
+
+    def _kind(self, message: str) -> str:
+        known = self._kinds.get(message)
+        if known is None:
+            if len(self._kinds) > _MOST_MESSAGES:
+                self._kinds.clear()
+            known = reason_kind(message)
+            if known not in self._waiting and len(self._waiting) >= _MOST_REASONS:
+                known = OTHER_REASONS
+            self._kinds[message] = known
+        return known
 
 
 class Measures:

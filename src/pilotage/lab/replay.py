@@ -27,7 +27,7 @@ from pilotage.framework.ties import OrderedTies, RandomTies
 from pilotage.lab.controllers import release_claims
 from pilotage.lab.live_cluster import LiveCluster
 from pilotage.lab.lives import LivePod, Lives, NodeLives, NodeStory, PodStory
-from pilotage.lab.measures import Measures, Shapes
+from pilotage.lab.measures import Measures, RejectedFor, RejectionCounts, Shapes
 from pilotage.lab.queued_workloads import KINDS as QUEUEING_KINDS
 from pilotage.lab.queued_workloads import QueuedWorkloads, WorkloadStory
 from pilotage.lab.trace.format import ObjectName, TraceHeader, TraceRecord
@@ -87,8 +87,8 @@ class ReplaySink(Protocol):
     def workload(self, story: WorkloadStory) -> None:
         """The story of a workload has ended."""
 
-    def sample(self, time: float, values: Mapping[str, float]) -> None:
-        """A row of the series."""
+    def sample(self, time: float, values: Mapping[str, float], rejections: Sequence[RejectedFor] = ()) -> None:
+        """A row of the series, and why pods were rejected since the row before."""
 
 
 class _Ended(Exception):
@@ -122,6 +122,7 @@ class Replay(SchedulerObserver):
         self.api.connect(self.scheduler.intake, self.scheduler.cluster)
         self._shapes = Shapes()
         self._measures = Measures(self.scheduler.cluster.nodes, self._shapes)
+        self._rejections = RejectionCounts()
         self._resources: list[str] | None = None
         self._samples = 0
         self._heirs: dict[Key, Key] = {}
@@ -274,6 +275,7 @@ class Replay(SchedulerObserver):
         raw = self.api.raw_of(key)
         self.api.remove_pod(key)
         life = self.lives.end(pod.uid, how)
+        self._rejections.settled(pod.uid)
         self._heirs.pop(life.origin, None)
         if pod.spec.resource_claims or pod.status.extended_resource_claim_status is not None:
             release_claims(self.api, pod)
@@ -336,10 +338,14 @@ class Replay(SchedulerObserver):
     def pod_bound(self, pod: Pod, node_name: str) -> None:
         self.bound += 1
         self.lives.bound(pod.uid, node_name)
+        self._rejections.settled(pod.uid)
         self.queued.pod_bound(self.lives[pod.uid].origin)
 
     def pod_rejected(self, pod: Pod, message: str) -> None:
         self.lives.rejected(pod.uid, message)
+
+    def attempt_failed(self, pod: Pod, why: str) -> None:
+        self._rejections.rejected(pod.uid, why)
 
     def pod_stopping(self, pod: Pod, seconds: float) -> None:
         self.lives.evicted(pod.uid, seconds)
@@ -360,7 +366,7 @@ class Replay(SchedulerObserver):
         while (time := self._samples * every) < before:
             values = self._measured() if values is None else values
             self._samples += 1
-            self._sink.sample(time, values)
+            self._sink.sample(time, values, self._rejections.take())
 
     def _measured(self) -> Mapping[str, float]:
         cluster, queue = self.scheduler.cluster, self.scheduler.queue

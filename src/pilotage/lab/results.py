@@ -4,6 +4,7 @@
     nodes.jsonl       one line per node: from when to when it was there, and what it offered
     workloads.jsonl   one line per workload that was queued; not there if there is none
     series.csv        utilisation, queues and stranded capacity, at equal steps of time
+    rejections.csv      at the same steps, why attempts were in vain and what pods wait for; if anything was rejected
     totals.json       everything in a few numbers, and what they were made from
 
 The same inputs and the same seed give the same bytes. A simulation that was interrupted leaves what it had; its totals
@@ -25,11 +26,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pilotage.lab.lives import NodeStory, PodStory
+from pilotage.lab.measures import RejectedFor
 from pilotage.lab.queued_workloads import WorkloadStory
 
 VERSION: Final = 1
 DECISIONS, NODES, SERIES, TOTALS = "decisions.jsonl", "nodes.jsonl", "series.csv", "totals.json"
-WORKLOADS: Final = "workloads.jsonl"
+WORKLOADS, REJECTIONS = "workloads.jsonl", "rejections.csv"
 _BUFFER: Final = 2**20
 _COUNTS: Final = (
     *(
@@ -61,7 +63,7 @@ class ResultWriter:
         self.directory = directory
         try:
             directory.mkdir(parents=True, exist_ok=True)
-            for name in (TOTALS, WORKLOADS):
+            for name in (TOTALS, WORKLOADS, REJECTIONS):
                 (directory / name).unlink(missing_ok=True)
             self._decisions = (directory / DECISIONS).open("wb", _BUFFER)
             self._nodes = (directory / NODES).open("wb", _BUFFER)
@@ -77,6 +79,7 @@ class ResultWriter:
         self._waits = array("d")
         self._counts: Counter[str] = Counter()
         self._reasons: Counter[str] = Counter()
+        self._rejections: IO[str] | None = None
         self._workloads: IO[bytes] | None = None
         self._workload_counts: Counter[str] = Counter()
         self._workload_waits = array("d")
@@ -110,7 +113,9 @@ class ResultWriter:
             counts["admitted"] += 1
             self._workload_waits.append(story.admitted - story.arrived)
 
-    def sample(self, time: float, values: Mapping[str, float]) -> None:
+    def sample(self, time: float, values: Mapping[str, float], rejections: Sequence[RejectedFor] = ()) -> None:
+        if rejections:
+            self._reject(time, rejections)
         if not self._has_header:
             self._has_header = True
             self._rows.writerow(["time", *values])
@@ -121,11 +126,19 @@ class ResultWriter:
             if value > self._most.get(name, -np.inf):
                 self._most[name] = value
 
+    def _reject(self, time: float, rejections: Sequence[RejectedFor]) -> None:
+        if self._rejections is None:
+            self._rejections = (self.directory / REJECTIONS).open("w", _BUFFER, newline="")
+            csv.writer(self._rejections, lineterminator="\n").writerow(["time", *RejectedFor._fields])
+        csv.writer(self._rejections, lineterminator="\n").writerows([_short(time), *row] for row in rejections)
+
     def close(self, facts: Mapping[str, Any], *, complete: bool) -> dict[str, Any]:
         """Write the totals; returns them."""
         self._decisions.close()
         self._nodes.close()
         self._series.close()
+        if self._rejections is not None:
+            self._rejections.close()
         if self._workloads is not None:
             self._workloads.close()
             counts = {name: self._workload_counts[name] for name in _WORKLOAD_COUNTS}
@@ -227,3 +240,16 @@ class Result:
         header, rows = (lines[0], lines[1:]) if lines else ([], [])
         table = np.array(rows, dtype=np.float64).reshape(len(rows), len(header))
         return {name: table[:, at] for at, name in enumerate(header)}
+
+    @cached_property
+    def rejections(self) -> dict[str, NDArray[Any]]:
+        """Columns `time`, `reason`, `attempts` (in vain since the sample before) and `waiting` (pods, from then on)."""
+        path = self.directory / REJECTIONS
+        if not path.exists():
+            rows: list[list[str]] = []
+        else:
+            with path.open(newline="") as file:
+                rows = list(csv.reader(file))[1:]
+        types = {"time": np.float64, "reason": np.str_, "attempts": np.int64, "waiting": np.int64}
+        columns = list(zip(*rows, strict=True)) or [()] * len(types)
+        return {name: np.array(column, dtype=kind) for (name, kind), column in zip(types.items(), columns, strict=True)}

@@ -18,6 +18,7 @@ import msgspec
 from pilotage.assembly import SchedulerOptions
 from pilotage.explain.expected_start import ExpectedStart, PastStarts
 from pilotage.lab.lives import NodeStory, PodStory
+from pilotage.lab.measures import RejectedFor
 from pilotage.lab.queued_workloads import WorkloadStory
 from pilotage.lab.replay import Replay, ReplaySettings
 from pilotage.lab.starts.pod_history import KnownPod, PodHistory
@@ -63,7 +64,7 @@ class _Nobody:
     def workload(self, story: WorkloadStory) -> None:
         """It is not needed."""
 
-    def sample(self, time: float, values: Mapping[str, float]) -> None:
+    def sample(self, time: float, values: Mapping[str, float], rejections: Sequence[RejectedFor] = ()) -> None:
         """It is not needed."""
 
 
