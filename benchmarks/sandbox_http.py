@@ -1,10 +1,11 @@
 """How fast the sandbox's server takes objects over HTTP, and how much memory a large cluster in it takes.
 
-    .venv/bin/python benchmarks/sandbox_http.py [--nodes 5000] [--pods 100000] [--connections 8] [--data-dir D]
+    .venv/bin/python benchmarks/sandbox_http.py [--https] [--nodes 5000] [--pods 100000] [--connections 8] [--data-dir D]
 
 The server runs in a process of its own; this one is the client: several keep-alive connections that create pods one
 after the other, and one watch. Printed are creations per second for small pods and for pods of 4 KB, watch events per
-second (read from the history and live, while pods are created), and the server's memory with everything in it.
+second (read from the history and live, while pods are created), the CPU time that the server takes for a creation, and
+its memory with everything in it. `--https` is what users have: TLS, and a token with every request.
 """
 
 from __future__ import annotations
@@ -12,9 +13,13 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
+import ssl
 import sys
-from collections.abc import Callable, Iterable, Iterator
+import tempfile
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -27,10 +32,12 @@ from pilotage.rng import seeded
 from pilotage.sandbox.api import Api
 from pilotage.sandbox.http.asgi import serve
 from pilotage.sandbox.http.server import ApiServer
+from pilotage.sandbox.http.tls import Tls, make_tls
 from pilotage.sandbox.storage.journal import open_journal
 from pilotage.sandbox.storage.store import Store
 
 PODS = "/api/v1/namespaces/default/pods"
+TOKEN = "a-token-of-the-usual-length-0123456789abcdef"
 HISTORY = 100_000
 POD_BYTES = 4096
 
@@ -41,19 +48,25 @@ def main() -> None:
     parser.add_argument("--pods", type=int, default=100_000)
     parser.add_argument("--connections", type=int, default=8)
     parser.add_argument("--data-dir", type=Path, help="a new directory: every write is then on disk before its answer")
+    parser.add_argument("--https", action="store_true")
     options = parser.parse_args()
-    with server_process(options.data_dir) as (port, memory):
-        uvloop.run(measure(options, port, memory))
+    with tempfile.TemporaryDirectory() as directory:
+        tls = make_tls(Path(directory)) if options.https else None
+        with server_process(options.data_dir, tls) as server:
+            uvloop.run(measure(options, server, Client(server.port, options.connections, tls)))
 
 
-async def measure(options: argparse.Namespace, port: int, memory: Callable[[], int]) -> None:
-    client = Client(port, options.connections)
+async def measure(options: argparse.Namespace, server: Server, client: Client) -> None:
     print(f"connections: {options.connections}")
     rate = await client.create("/api/v1/nodes", (node(at) for at in range(options.nodes)))
     print(f"nodes: {options.nodes:,} created, {rate:,.0f}/s")
     small = min(20_000, options.pods)
+    before = server.cpu_seconds()
     rate = await client.create(PODS, (pod(f"small-{at}") for at in range(small)))
-    print(f"small pods ({len(pod('small-0')):,} bytes): {small:,} created, {rate:,.0f}/s")
+    each = (server.cpu_seconds() - before) / small * 1e6
+    print(
+        f"small pods ({len(pod('small-0')):,} bytes): {small:,} created, {rate:,.0f}/s, {each:.1f} us of server CPU each"
+    )
     start = await client.revision()
     large = options.pods - small
     live, rate = await asyncio.gather(
@@ -63,15 +76,20 @@ async def measure(options: argparse.Namespace, port: int, memory: Callable[[], i
     recent = min(large, HISTORY // 2)
     past = await client.watch(start + large - recent, recent)
     print(f"watch of the past: {recent:,} events of 4 KB, {past:,.0f}/s")
-    print(f"memory of the server: {memory() / 2**20:,.0f} MiB")
+    print(f"memory of the server: {server.memory() / 2**20:,.0f} MiB")
 
 
 class Client:
     """Bare HTTP/1.1, so that the client is cheaper than the server that is measured."""
 
-    def __init__(self, port: int, connections: int) -> None:
+    def __init__(self, port: int, connections: int, tls: Tls | None) -> None:
         self._port = port
         self._connections = connections
+        self._tls = None if tls is None else ssl.create_default_context(cadata=tls.authority.decode())
+        self._token = b"" if tls is None else f"Authorization: Bearer {TOKEN}\r\n".encode()
+
+    async def _open(self, limit: int = 2**16) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        return await asyncio.open_connection("127.0.0.1", self._port, ssl=self._tls, limit=limit)
 
     async def create(self, path: str, bodies: Iterable[bytes]) -> float:
         """Objects per second."""
@@ -81,11 +99,11 @@ class Client:
 
         async def work() -> None:
             nonlocal count
-            reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
+            reader, writer = await self._open()
             for body in waiting:
                 head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n"
-                head += f"Content-Type: application/json\r\nContent-Length: {len(body)}"
-                writer.write(head.encode() + b"\r\n\r\n" + body)
+                head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+                writer.write(head.encode() + self._token + b"\r\n" + body)
                 status, _ = await _answer(reader)
                 if status != 201:
                     sys.exit(f"the server answered {status}")
@@ -98,17 +116,17 @@ class Client:
         return count / (perf_seconds() - start)
 
     async def revision(self) -> int:
-        reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
-        writer.write(f"GET {PODS}?limit=1 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
+        reader, writer = await self._open()
+        writer.write(f"GET {PODS}?limit=1 HTTP/1.1\r\nHost: 127.0.0.1\r\n".encode() + self._token + b"\r\n")
         _, body = await _answer(reader)
         writer.close()
         return int(json.loads(body)["metadata"]["resourceVersion"])
 
     async def watch(self, since: int, count: int) -> float:
         """Events per second from the first to the last of `count`."""
-        reader, writer = await asyncio.open_connection("127.0.0.1", self._port, limit=2**24)
+        reader, writer = await self._open(limit=2**24)
         query = f"watch=1&resourceVersion={since}"
-        writer.write(f"GET {PODS}?{query} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
+        writer.write(f"GET {PODS}?{query} HTTP/1.1\r\nHost: 127.0.0.1\r\n".encode() + self._token + b"\r\n")
         await reader.readuntil(b"\r\n\r\n")
         seen, start = 0, perf_seconds()
         while seen < count:
@@ -151,32 +169,43 @@ def node(at: int) -> bytes:
     return json.dumps({"metadata": {"name": f"node-{at:05}", "labels": labels}, "status": status}).encode()
 
 
-@contextmanager
-def server_process(data_dir: Path | None) -> Iterator[tuple[int, Callable[[], int]]]:
-    """Port of a new server, and how to ask for its resident memory in bytes."""
-    context = get_context("spawn")
-    here, there = context.Pipe()
-    process = context.Process(target=run_server, args=(there, data_dir), daemon=True)
-    process.start()
-    port = here.recv()
+@dataclass(frozen=True)
+class Server:
+    """A process of its own."""
 
-    def memory() -> int:
-        status = Path(f"/proc/{process.pid}/status").read_text()
+    port: int
+    pid: int
+
+    def memory(self) -> int:
+        """Resident bytes."""
+        status = Path(f"/proc/{self.pid}/status").read_text()
         return int(status.partition("VmRSS:")[2].split()[0]) * 1024
 
+    def cpu_seconds(self) -> float:
+        ticks = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+        return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
+
+
+@contextmanager
+def server_process(data_dir: Path | None, tls: Tls | None) -> Iterator[Server]:
+    context = get_context("spawn")
+    here, there = context.Pipe()
+    process = context.Process(target=run_server, args=(there, data_dir, tls), daemon=True)
+    process.start()
+    assert process.pid is not None
     try:
-        yield port, memory
+        yield Server(here.recv(), process.pid)
     finally:
         process.terminate()
         process.join()
 
 
-def run_server(parent: Connection, data_dir: Path | None) -> None:
+def run_server(parent: Connection, data_dir: Path | None, tls: Tls | None) -> None:
     async def serving() -> None:
         clock = SystemClock()
         store = Store(history=HISTORY, journal=open_journal(data_dir) if data_dir else None)
-        server = ApiServer(Api(store, clock=clock, rng=seeded(1)), token=None, clock=clock)
-        async with serve(server) as running:
+        server = ApiServer(Api(store, clock=clock, rng=seeded(1)), token=TOKEN if tls else None, clock=clock)
+        async with serve(server, tls=tls) as running:
             parent.send(running.port)
             await asyncio.Event().wait()
 

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from pilotage.sandbox.errors import ApiError
+from pilotage.sandbox.operations.field_management import SYSTEM, Author
 from tests.sandbox.api_world import World
 
+_EACH_ITS_OWN = ("uid", "resourceVersion")
 _LIMITED = {"resources": {"limits": {"cpu": "100m", "memory": "1Gi"}}}
 _MOUNT = {"volumeMounts": [{"name": "data", "mountPath": "/data"}]}
 
@@ -122,6 +124,42 @@ def test_selectors_are_completed_from_the_labels_of_each_pod() -> None:
         assert stored["matchExpressions"] == [{"key": "version", "operator": "In", "values": [version]}]
 
 
+@pytest.mark.parametrize("author", [SYSTEM, Author("kubectl", "v1")])
+@pytest.mark.parametrize(
+    "said",
+    [
+        {},
+        {"labels": {"app": "web"}, "annotations": {"a": "b"}, "finalizers": ["example.com/hold"]},
+        {"labels": {}, "annotations": None},
+        {"labels": {"app": "web"}, "annotations": {"long": "x" * 2000}},
+        {"generateName": "p-", "namespace": "default", "uid": "mine", "creationTimestamp": None},
+    ],
+)
+def test_pods_with_the_same_metadata_differ_in_their_names_alone(said: dict[str, Any], author: Author) -> None:
+    world = World()
+    pods = world.api.registry.of("pods")
+    made = []
+    for number in range(4):
+        pod = _pod(f"p{number}")
+        pod["metadata"] |= copy.deepcopy(said)
+        obj = world.api.verbs.create(pods, "default", pod, author=author).object()
+        assert obj["metadata"].pop("name") == f"p{number}"
+        made.append({**obj, "metadata": {k: v for k, v in obj["metadata"].items() if k not in _EACH_ITS_OWN}})
+    assert made[1:] == made[:1] * 3
+    assert ("managedFields" in made[0]["metadata"]) == bool(author.name)
+    assert made[0]["metadata"].get("labels", {"app": "web"}) == {"app": "web"}
+
+
+def test_a_pod_without_an_author_has_no_managers_after_one_with_an_author() -> None:
+    world = World()
+    pods = world.api.registry.of("pods")
+    authors = [Author("kubectl", "v1"), SYSTEM, Author("helm", "v1")] * 2
+    made = [world.api.verbs.create(pods, "default", _pod(f"p{at}"), author=by) for at, by in enumerate(authors)]
+    managers = [[one["manager"] for one in pod.object()["metadata"].get("managedFields", [])] for pod in made]
+    assert managers == [["kubectl"], [], ["helm"]] * 2
+
+
+@pytest.mark.parametrize("seen", [1, 3])
 @pytest.mark.parametrize(
     ("metadata", "code"),
     [
@@ -130,11 +168,15 @@ def test_selectors_are_completed_from_the_labels_of_each_pod() -> None:
         ({"name": "q", "labels": {"a": 1}}, 400),
         ({"name": "p"}, 409),
         ({}, 422),
+        ({"name": 5}, 400),
+        ({"name": "q", "namespace": 5}, 400),
+        ({"name": "q", "namespace": "other"}, 400),
     ],
 )
-def test_metadata_is_judged_also_when_the_spec_is_known(metadata: dict[str, Any], code: int) -> None:
+def test_metadata_is_judged_also_when_the_spec_is_known(metadata: dict[str, Any], code: int, seen: int) -> None:
     world = World()
-    world.api.create("pods", "default", _pod("p"))
+    for number in range(seen):
+        world.api.create("pods", "default", _pod("p" * (number + 1)))
     with pytest.raises(ApiError) as rejection:
         world.api.create("pods", "default", {**_pod("p"), "metadata": metadata})
     assert rejection.value.code == code

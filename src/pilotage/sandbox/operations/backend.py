@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +11,6 @@ import msgspec
 from pilotage.clock import Clock, rfc3339
 from pilotage.sandbox.errors import not_found
 from pilotage.sandbox.kinds.resources import ResourceRegistry, ResourceType
-from pilotage.sandbox.operations.field_management import SYSTEM, Author
 from pilotage.sandbox.storage.records import NO_LABELS, Key, Record
 from pilotage.sandbox.storage.store import Store
 
@@ -32,8 +29,6 @@ class Backend:
     rng: random.Random
     queued: frozenset[str] = frozenset()
     """Integrations of workload queueing: of their kinds nothing that names a queue starts by itself."""
-    author: Author = SYSTEM
-    """Of the write that is being carried out; see `take_author`."""
     _second: int = field(default=-1, init=False)
     _second_text: str = field(default="", init=False)
 
@@ -44,20 +39,6 @@ class Backend:
             self._second = second
             self._second_text = rfc3339(second)
         return self._second_text
-
-    @contextmanager
-    def written_by(self, author: Author) -> Iterator[None]:
-        """The verb that is called within writes for this author."""
-        self.author = author
-        try:
-            yield
-        finally:
-            self.author = SYSTEM
-
-    def take_author(self) -> Author:
-        """Who the write is for; what it sets off in turn is our own."""
-        author, self.author = self.author, SYSTEM
-        return author
 
     def find(self, resource_type: ResourceType, namespace: str, name: str) -> Record | None:
         scope = namespace if resource_type.namespaced else ""

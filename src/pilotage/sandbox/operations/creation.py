@@ -23,7 +23,7 @@ from pilotage.sandbox.operations.field_management import (
     manage_new,
     metadata_shape,
 )
-from pilotage.sandbox.operations.known_specs import REMEMBERED, KnownSpecs
+from pilotage.sandbox.operations.known_specs import REMEMBERED, KnownObject, KnownSpecs, SentSpec
 from pilotage.sandbox.operations.lookup import CachedLookup
 from pilotage.sandbox.operations.policies import (
     BINDINGS,
@@ -45,7 +45,7 @@ from pilotage.sandbox.rules.nulls import drop_empty_metadata, drop_nulls
 from pilotage.sandbox.rules.object_meta import check_type, choose_name, metadata_of, place_in_namespace, stamp_new
 from pilotage.sandbox.rules.pod_defaults import merge_label_keys
 from pilotage.sandbox.rules.resource_quota import QUOTAS
-from pilotage.sandbox.rules.validation import validate_create, validate_metadata
+from pilotage.sandbox.rules.validation import validate_create, validate_metadata, validate_name
 from pilotage.sandbox.rules.webhooks import webhook_configuration_errors
 from pilotage.sandbox.storage.records import Key, Record
 
@@ -96,45 +96,48 @@ class Creation:
         self._quotas = Quotas(backend, self._lookup)
         self._known_specs = KnownSpecs(backend.store)
 
-    def create(self, resource_type: ResourceType, namespace: str, obj: Object, *, dry_run: bool = False) -> Record:
+    def create(
+        self, resource_type: ResourceType, namespace: str, obj: Object, author: Author, *, dry_run: bool = False
+    ) -> Record:
         """Store `obj` (which is taken over and altered); ApiError when it is rejected."""
         self._queue(obj)
-        author = self._backend.take_author()
-        has_author = bool(author.name) and not author.has_managers
-        storage = resource_type.storage
-        is_read = any(self._lookup.list(readers, namespace) for readers in (LIMIT_RANGES, QUOTAS))
-        is_plain = storage in REMEMBERED and not is_read and not self._policies.mutates(resource_type, "CREATE")
-        sent = self._known_specs.read(storage, obj) if is_plain else None
-        owned = self._known_specs.owned(sent, obj) if sent is not None and has_author else None
-        may_be_known = owned is not None or not has_author
-        is_known = sent is not None and may_be_known and self._known_specs.complete(sent, obj)
-        if is_known:
-            check_metadata_shape(resource_type, obj)
-        else:
+        sent = self._read(resource_type, namespace, obj, author)
+        known = None if sent is None else self._known_specs.complete(sent, obj)
+        if known is None:
             check_shape(resource_type, obj)
+        elif not known.is_whole:
+            check_metadata_shape(resource_type, obj)
         key = self._identify(resource_type, namespace, obj)
-        if is_known:
-            self._complete_metadata(resource_type, obj)
-            if owned is not None:
-                manage_alike(obj, author, self._backend.now(), owned)
-        else:
+        if sent is None or known is None:
             shape = metadata_shape(obj["metadata"])
             self._complete(resource_type, obj, author, dry_run=dry_run)
             if sent is not None:
                 self._known_specs.remember(sent, obj)
-                if has_author:
+                if sent.is_managed:
                     self._known_specs.remember_owned(sent, shape, fields_of_author(obj))
+        else:
+            self._complete_known(resource_type, obj, sent, known)
+            if known.owned is not None:
+                manage_alike(obj, author, self._backend.now(), known.owned)
         return self._store(resource_type, key, obj, dry_run=dry_run)
 
     def create_converted(
-        self, resource_type: ResourceType, namespace: str, obj: Object, *, dry_run: bool = False
+        self, resource_type: ResourceType, namespace: str, obj: Object, author: Author, *, dry_run: bool = False
     ) -> Record:
         """The same for an object whose shape was checked in the version in which it came."""
         self._queue(obj)
-        author = self._backend.take_author()
         key = self._identify(resource_type, namespace, obj)
         self._complete(resource_type, obj, author, dry_run=dry_run)
         return self._store(resource_type, key, obj, dry_run=dry_run)
+
+    def _read(self, resource_type: ResourceType, namespace: str, obj: Object, author: Author) -> SentSpec | None:
+        """What is asked for, if nothing but the object itself has a say in what becomes of it."""
+        if resource_type.storage not in REMEMBERED or self._policies.mutates(resource_type, "CREATE"):
+            return None
+        if self._lookup.list(LIMIT_RANGES, namespace) or self._lookup.list(QUOTAS, namespace):
+            return None
+        is_managed = bool(author.name) and not author.has_managers
+        return self._known_specs.read(resource_type.storage, obj, is_managed=is_managed)
 
     def _queue(self, obj: Object) -> None:
         if self._backend.queued:
@@ -195,13 +198,18 @@ class Creation:
         if resource_type.storage == "pods":
             merge_label_keys(obj)
 
-    def _complete_metadata(self, resource_type: ResourceType, obj: Object) -> None:
-        """The same for an object of which the rest is complete and accepted already."""
-        drop_nulls(obj["metadata"])
-        drop_empty_metadata(obj["metadata"])
-        errors = validate_metadata(resource_type.kind, obj)
+    def _complete_known(self, resource_type: ResourceType, obj: Object, sent: SentSpec, known: KnownObject) -> None:
+        """The same for an object of which the rest, at least, is complete and accepted already."""
+        if known.is_whole:
+            errors = validate_name(resource_type.kind, obj)
+        else:
+            drop_nulls(obj["metadata"])
+            drop_empty_metadata(obj["metadata"])
+            errors = validate_metadata(resource_type.kind, obj)
         if errors:
             raise invalid(resource_type.kind, resource_type.group, obj["metadata"]["name"], errors)
+        if not known.is_whole:
+            self._known_specs.remember_metadata(sent, obj, known)
 
     def _mutate(self, resource_type: ResourceType, obj: Object, *, dry_run: bool) -> None:
         """What MutatingAdmissionPolicies change."""

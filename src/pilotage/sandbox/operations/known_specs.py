@@ -8,11 +8,13 @@ the claims of their volumes; the names of claims are therefore left out of what 
 Remembered is only what depends on nothing but the spec and the classes that admission looks up (when one of those
 changes, everything is forgotten): not a gated pod, whose status has the time, not selectors that are completed from
 the pod's labels, and nothing in a namespace with LimitRanges, which have a say in the spec and the annotations.
+
+Of a spec it is remembered, too, which metadata it came with that needed no completion: then only the name is new.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -27,8 +29,12 @@ REMEMBERED: Final = frozenset({"pods", "resourceclaims.resource.k8s.io"})
 """The resources of which this makes sense."""
 _MOST_SPECS: Final = 512
 _MOST_SHAPES: Final = 64
+_MOST_METADATA: Final = 64
 _LONGEST_SPEC: Final = 64 * 1024
+_LONGEST_METADATA: Final = 1024
 _SENT_FIELDS: Final = frozenset({"apiVersion", "kind", "metadata", "spec"})
+_SAID: Final = frozenset({"generateName", "labels", "annotations", "finalizers", "ownerReferences"})
+_METADATA: Final = frozenset({"name", "namespace", *_SAID})
 _LABEL_KEYS: Final = b'atchLabelKeys"'
 _GATES: Final = b'"schedulingGates"'
 _ANY_CLAIM: Final = "x"
@@ -43,6 +49,19 @@ class SentSpec(msgspec.Struct, frozen=True):
     content: tuple[str, bytes]
     """Of which resource, and the JSON."""
     claims: tuple[str, ...]
+    metadata: bytes | None
+    """The metadata apart from the name; None if it is not remembered."""
+    is_managed: bool
+    """Whether it has an author, who owns something."""
+
+
+class KnownObject(NamedTuple):
+    """What is known of an object that was completed."""
+
+    is_whole: bool
+    """Its metadata was accepted before as it is, apart from the name."""
+    owned: msgspec.Raw | None
+    """What its author owns, if it has one."""
 
 
 class _Outcome(msgspec.Struct):
@@ -50,6 +69,8 @@ class _Outcome(msgspec.Struct):
     status: msgspec.Raw | None
     owned: dict[MetadataShape, msgspec.Raw] = {}
     """What the authors of such objects own, by the shape of their metadata."""
+    whole: dict[tuple[bytes, bool], KnownObject] = {}
+    """By metadata that was accepted as it came, and whether the object has an author."""
     fields: dict[str, Any] | None = None
     """The same spec by field, made on first use; the volumes are objects, for the names of claims to be put into."""
 
@@ -61,14 +82,17 @@ class _Outcome(msgspec.Struct):
 
 
 class KnownSpecs:
-    """Outcomes by what was sent. `read` before anything is changed, then `complete`, or else `remember`."""
+    """Outcomes by what was sent. `read` before anything is changed, then `complete`, or else `remember`.
+
+    Of an object that was completed but is not whole, `remember_metadata` once its metadata is accepted.
+    """
 
     def __init__(self, store: Store) -> None:
         self._outcomes: dict[tuple[str, bytes], _Outcome] = {}
         for resource in (PRIORITY_CLASSES, RUNTIME_CLASSES):
             store.subscribe(resource, self._forget)
 
-    def read(self, resource: str, obj: Object) -> SentSpec | None:
+    def read(self, resource: str, obj: Object, *, is_managed: bool) -> SentSpec | None:
         """What the object asks for; None if that says too much about this one, or nothing that could be compared."""
         spec = obj.get("spec")
         if type(spec) is not dict or not obj.keys() <= _SENT_FIELDS:
@@ -78,26 +102,37 @@ class KnownSpecs:
             if "volumes" in spec:
                 claims, spec = _without_claims(spec)
             content = _encode(spec)
+            metadata = _said_in(obj.get("metadata"))
         except (TypeError, ValueError, RecursionError):
             return None
         if len(content) > _LONGEST_SPEC or _LABEL_KEYS in content or _GATES in content:
             return None
-        return SentSpec((resource, content), claims)
+        return SentSpec((resource, content), claims, metadata, is_managed)
 
-    def complete(self, sent: SentSpec, obj: Object) -> bool:
-        """Give the object the spec and the status that it would get; False if this was not sent before."""
+    def complete(self, sent: SentSpec, obj: Object) -> KnownObject | None:
+        """Give the object the spec and the status that it would get; None if this was not sent before."""
         outcome = self._outcomes.get(sent.content)
         if outcome is None:
-            return False
+            return None
+        known = None if sent.metadata is None else outcome.whole.get((sent.metadata, sent.is_managed))
+        if known is None:
+            shape = metadata_shape(obj.get("metadata") or {}) if sent.is_managed else None
+            known = KnownObject(False, None if shape is None else outcome.owned.get(shape))
+            if sent.is_managed and known.owned is None:
+                return None
         obj["spec"] = outcome.with_claims(sent.claims) if sent.claims else outcome.spec
         if outcome.status is not None:
             obj["status"] = outcome.status
-        return True
+        return known
 
-    def owned(self, sent: SentSpec, obj: Object) -> msgspec.Raw | None:
-        """What the author of a new object owns; None if that is not known of one like it."""
-        outcome, shape = self._outcomes.get(sent.content), metadata_shape(obj.get("metadata") or {})
-        return None if outcome is None or shape is None else outcome.owned.get(shape)
+    def remember_metadata(self, sent: SentSpec, obj: Object, known: KnownObject) -> None:
+        """The metadata of an object that was completed is accepted as it is now."""
+        outcome = self._outcomes.get(sent.content)
+        if outcome is None or sent.metadata is None or _said_in(obj["metadata"], is_new=False) != sent.metadata:
+            return
+        if len(outcome.whole) >= _MOST_METADATA:
+            outcome.whole.clear()
+        outcome.whole[sent.metadata, sent.is_managed] = known._replace(is_whole=True)
 
     def remember_owned(self, sent: SentSpec, shape: MetadataShape | None, owned: msgspec.Raw | None) -> None:
         """The author of an accepted object with metadata of this shape owns that."""
@@ -114,11 +149,27 @@ class KnownSpecs:
             self._outcomes.clear()
         spec: Object = obj["spec"]
         status = _raw(obj["status"]) if "status" in obj else None
-        known = self._outcomes.get(sent.content)
-        self._outcomes[sent.content] = _Outcome(_raw(spec), status, {} if known is None else known.owned)
+        outcome, known = _Outcome(_raw(spec), status), self._outcomes.get(sent.content)
+        if known is not None:
+            outcome.owned, outcome.whole = known.owned, known.whole
+        self._outcomes[sent.content] = outcome
 
     def _forget(self, change: Change) -> None:
         self._outcomes.clear()
+
+
+def _said_in(metadata: Any, *, is_new: bool = True) -> bytes | None:
+    """What metadata says of an object whatever its name; None if it is long, or says what it should not."""
+    if type(metadata) is not dict:
+        return None
+    if is_new and not (
+        metadata.keys() <= _METADATA
+        and type(metadata.get("name", "")) is str
+        and type(metadata.get("namespace", "")) is str
+    ):
+        return None
+    said = _encode({field: value for field, value in metadata.items() if field in _SAID})
+    return said if len(said) <= _LONGEST_METADATA else None
 
 
 def _raw(value: Any) -> msgspec.Raw:

@@ -79,17 +79,17 @@ class Updates:
         self,
         resource_type: ResourceType,
         record: Record,
-        old: Object,
-        new: Object,
+        change: tuple[Object, Object],
+        author: Author,
         *,
         subresource: str = "",
         dry_run: bool = False,
     ) -> Record:
-        """Replace the record's object `old` by what `new` may change of it; both are taken over and may be altered.
+        """Replace the record's object by what a new one may change of it; both are taken over and may be altered.
 
-        A write to the status reads no spec: of a kind that has a separate one, `old` may be an outline.
+        A write to the status reads no spec: of a kind that has a separate one, the old object may be an outline.
         """
-        author = self._backend.take_author()
+        old, new = change
         check_shape(resource_type, new)
         _identify(resource_type, record, old, new)
         new = self._merged(resource_type, old, new, subresource, author, dry_run=dry_run)
@@ -102,13 +102,19 @@ class Updates:
         return self.store(resource_type, record, old, new, dry_run=dry_run)
 
     def update_metadata(
-        self, resource_type: ResourceType, record: Record, old: Object, new: Object, *, dry_run: bool = False
+        self,
+        resource_type: ResourceType,
+        record: Record,
+        change: tuple[Object, Object],
+        author: Author,
+        *,
+        dry_run: bool = False,
     ) -> Record:
-        """Replace only the metadata of `old`, an outline of an object of a kind with a separate spec.
+        """Replace only the metadata of the old object, which may be an outline: its kind has a separate spec.
 
         What was accepted once stays acceptable, so that nothing but the metadata is judged.
         """
-        author = self._backend.take_author()
+        old, new = change
         check_metadata_shape(resource_type, new)
         _identify(resource_type, record, old, new)
         drop_nulls(new["metadata"])

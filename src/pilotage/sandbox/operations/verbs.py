@@ -8,7 +8,7 @@ here, at the border, and everything behind it knows one form only.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from typing import Any, Final
 
 from pilotage.model import queue_admission
@@ -21,6 +21,7 @@ from pilotage.sandbox.operations.creation import Creation
 from pilotage.sandbox.operations.deletion import Deleted, Deletion
 from pilotage.sandbox.operations.eviction import PodEviction
 from pilotage.sandbox.operations.field_management import (
+    SYSTEM,
     ApplyRequest,
     Author,
     apply_config,
@@ -58,16 +59,9 @@ class Verbs:
         """Of admission policies about the last write."""
         return self._policies.warnings
 
-    def written_by(self, author: Author) -> AbstractContextManager[None]:
-        """The verb that is called within writes for this author."""
-        return self._backend.written_by(author)
-
     @contextmanager
-    def asked_by(self, user: Mapping[str, Any] | None) -> Iterator[None]:
-        """The verbs that are called within are this user's; None: the administrator's."""
-        if user is None:
-            yield
-            return
+    def asked_by(self, user: Mapping[str, Any]) -> Iterator[None]:
+        """The verbs that are called within are this user's, and not the administrator's."""
         self._policies.user = dict(user)
         try:
             yield
@@ -90,34 +84,54 @@ class Verbs:
             records = store.list(served.storage, namespace if served.namespaced else None)
         return list(records) if selection.is_everything else [r for r in records if selection.matches(r)]
 
-    def create(self, served: ResourceType, namespace: str, obj: Object, *, dry_run: bool = False) -> Record:
+    def create(
+        self, served: ResourceType, namespace: str, obj: Object, *, author: Author = SYSTEM, dry_run: bool = False
+    ) -> Record:
         if served.is_stored_as_served:
-            return self._creation.create(served, namespace, obj, dry_run=dry_run)
+            return self._creation.create(served, namespace, obj, author, dry_run=dry_run)
         check_shape(served, obj)
         stored = self._backend.registry.of(served.storage)
-        return self._creation.create_converted(stored, namespace, to_storage(served, obj), dry_run=dry_run)
+        return self._creation.create_converted(stored, namespace, to_storage(served, obj), author, dry_run=dry_run)
 
     def update(
-        self, served: ResourceType, record: Record, obj: Object, *, subresource: str = "", dry_run: bool = False
+        self,
+        served: ResourceType,
+        record: Record,
+        obj: Object,
+        *,
+        author: Author = SYSTEM,
+        subresource: str = "",
+        dry_run: bool = False,
     ) -> Record:
         is_about_status = subresource == "status" and has_separate_spec(served)
         old = record.outline() if is_about_status else record.object()
-        return self._update(served, record, old, obj, subresource=subresource, dry_run=dry_run)
+        return self._update(served, record, (old, obj), author, subresource=subresource, dry_run=dry_run)
 
     def update_metadata(self, served: ResourceType, record: Record, obj: Object) -> Record:
         """Replace the metadata and leave the rest alone, whatever `obj` says about it."""
         if not has_separate_spec(served):
             return self.update(served, record, obj)
-        return self._updates.update_metadata(served, record, record.outline(), obj)
+        return self._updates.update_metadata(served, record, (record.outline(), obj), SYSTEM)
 
     def _update(
-        self, served: ResourceType, record: Record, old: Object, obj: Object, *, subresource: str, dry_run: bool
+        self,
+        served: ResourceType,
+        record: Record,
+        change: tuple[Object, Object],
+        author: Author,
+        *,
+        subresource: str,
+        dry_run: bool,
     ) -> Record:
-        """`old` is the record's object as it is stored."""
+        """The change is from the record's object as it is stored to what a client wants it to be."""
+        old, obj = change
         if not served.is_stored_as_served:
             check_shape(served, obj)
             obj = to_storage(served, obj)
-        return self._updates.update(self._stored(served), record, old, obj, subresource=subresource, dry_run=dry_run)
+        change = (old, obj)
+        return self._updates.update(
+            self._stored(served), record, change, author, subresource=subresource, dry_run=dry_run
+        )
 
     def patch(
         self,
@@ -125,6 +139,7 @@ class Verbs:
         record: Record,
         patch: tuple[str, bytes],
         *,
+        author: Author = SYSTEM,
         subresource: str = "",
         dry_run: bool = False,
     ) -> Record:
@@ -132,18 +147,18 @@ class Verbs:
         change = Patch(*patch)
         if has_separate_spec(served):
             if subresource == "status" and change.is_only_about(_ABOVE_SPEC):
-                old, obj = _patched_above_spec(served, record, change)
-                return self._updates.update(served, record, old, obj, subresource=subresource, dry_run=dry_run)
+                patched = _patched_above_spec(served, record, change)
+                return self._updates.update(served, record, patched, author, subresource=subresource, dry_run=dry_run)
             is_followed = bool(self._backend.queued) and queue_admission.is_followed(served.group, served.kind)
             is_about_metadata = not subresource and not is_followed and change.is_only_about(_METADATA)
             if is_about_metadata and not self._policies.mutates(served, "UPDATE"):
-                old, obj = _patched_above_spec(served, record, change)
-                return self._updates.update_metadata(served, record, old, obj, dry_run=dry_run)
+                patched = _patched_above_spec(served, record, change)
+                return self._updates.update_metadata(served, record, patched, author, dry_run=dry_run)
         old = record.object()
         current = old if served.is_stored_as_served else from_storage(served, record.object())
         obj = change.applied_to(served.kind, current)
         _keep_version(obj, current)
-        return self._update(served, record, old, obj, subresource=subresource, dry_run=dry_run)
+        return self._update(served, record, (old, obj), author, subresource=subresource, dry_run=dry_run)
 
     def apply(
         self, served: ResourceType, namespace: str, name: str, request: ApplyRequest, *, dry_run: bool = False
@@ -166,18 +181,14 @@ class Verbs:
                 problem = f"Precondition failed: UID in precondition: {metadata['uid']}, UID in object meta: "
                 raise conflict(served.qualified, name, problem)
             obj = apply_config(served, None, request, now)
-            with self._backend.written_by(author):
-                return self.create(served, namespace, obj, dry_run=dry_run), True
+            return self.create(served, namespace, obj, author=author, dry_run=dry_run), True
         live = from_storage(served, record.object())
         obj = apply_config(served, live, request, now)
         _keep_version(obj, live)
         if _differ_in_times_only(live, obj):
             return record, False
-        with self._backend.written_by(author):
-            updated = self._update(
-                served, record, record.object(), obj, subresource=request.subresource, dry_run=dry_run
-            )
-        return updated, False
+        change = (record.object(), obj)
+        return self._update(served, record, change, author, subresource=request.subresource, dry_run=dry_run), False
 
     def delete(
         self, served: ResourceType, record: Record, options: Mapping[str, Any], *, dry_run: bool = False
@@ -190,9 +201,10 @@ class Verbs:
     def scale(self, served: ResourceType, record: Record) -> Object:
         return scale_of(served, record.object())
 
-    def set_scale(self, served: ResourceType, record: Record, scale: Object, *, dry_run: bool = False) -> Object:
+    def set_scale(
+        self, served: ResourceType, record: Record, scale: Object, *, author: Author = SYSTEM, dry_run: bool = False
+    ) -> Object:
         """Set the replicas; returns the Scale as it is then."""
-        author = self._backend.take_author()
         before = scale_of(served, record.object())
         obj = scaled(served, record.object(), scale)
         managers = manage_scale(served, obj, (before, scale_of(served, obj)), author, self._backend.now())
@@ -213,15 +225,21 @@ class Verbs:
         obj["metadata"].pop("managedFields", None)
         if managers:
             obj["metadata"]["managedFields"] = managers
-        with self._backend.written_by(Author(has_managers=True)):
-            written = self._updates.update(self._stored(served), record, record.object(), obj, dry_run=dry_run)
+        change, author = (record.object(), obj), Author(has_managers=True)
+        written = self._updates.update(self._stored(served), record, change, author, dry_run=dry_run)
         return scale_of(served, written.object())
 
     def patch_scale(
-        self, served: ResourceType, record: Record, patch: tuple[str, bytes], *, dry_run: bool = False
+        self,
+        served: ResourceType,
+        record: Record,
+        patch: tuple[str, bytes],
+        *,
+        author: Author = SYSTEM,
+        dry_run: bool = False,
     ) -> Object:
-        current = scale_of(served, record.object())
-        return self.set_scale(served, record, apply_patch(patch[0], "Scale", current, patch[1]), dry_run=dry_run)
+        scale = apply_patch(patch[0], "Scale", scale_of(served, record.object()), patch[1])
+        return self.set_scale(served, record, scale, author=author, dry_run=dry_run)
 
     def bind(self, namespace: str, pod: str, node_name: str, *, uid: str | None, dry_run: bool = False) -> None:
         bind_pod(self._backend, namespace, pod, node_name, uid=uid, dry_run=dry_run)

@@ -85,14 +85,14 @@ class Subresources:
             case "GET":
                 return json_response(verbs.scale(resource_type, record))
             case "PUT":
-                with verbs.written_by(author_in(request, resource_type)):
-                    scale = verbs.set_scale(resource_type, record, object_in(request), dry_run=is_dry_run(request))
+                author, wanted = author_in(request, resource_type), object_in(request)
+                scale = verbs.set_scale(resource_type, record, wanted, author=author, dry_run=is_dry_run(request))
             case "PATCH" if is_apply(request):
-                wanted = apply_request_in(request, resource_type, "scale")
-                scale = verbs.apply_scale(resource_type, record, wanted, dry_run=is_dry_run(request))
+                applied = apply_request_in(request, resource_type, "scale")
+                scale = verbs.apply_scale(resource_type, record, applied, dry_run=is_dry_run(request))
             case "PATCH":
-                with verbs.written_by(author_in(request, resource_type)):
-                    scale = verbs.patch_scale(resource_type, record, patch_in(request), dry_run=is_dry_run(request))
+                author, patch = author_in(request, resource_type), patch_in(request)
+                scale = verbs.patch_scale(resource_type, record, patch, author=author, dry_run=is_dry_run(request))
             case _:
                 raise method_not_allowed(request.method.lower(), f"{resource_type.plural}/scale")
         return json_response(scale)

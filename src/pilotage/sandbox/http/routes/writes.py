@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
 from typing import Any
 
 from pilotage.sandbox.api import Api
@@ -41,23 +40,21 @@ class Writes:
     def create(self, request: Request, target: Target) -> ServerResponse:
         obj = object_in(request)
         warnings = _warnings(request, target, obj)
-        with self._by(request, target):
-            record = self._api.verbs.create(
-                target.resource_type, target.own_namespace, obj, dry_run=is_dry_run(request)
-            )
+        author, dry_run = author_in(request, target.resource_type), is_dry_run(request)
+        record = self._api.verbs.create(target.resource_type, target.own_namespace, obj, author=author, dry_run=dry_run)
         return self._answer(request, target, record, 201, warnings)
 
     def update(self, request: Request, target: Target) -> ServerResponse:
         obj = object_in(request)
         warnings = _warnings(request, target, obj)
-        with self._by(request, target):
-            record = self._api.verbs.update(
-                target.resource_type,
-                self._record(target),
-                obj,
-                subresource=target.subresource,
-                dry_run=is_dry_run(request),
-            )
+        record = self._api.verbs.update(
+            target.resource_type,
+            self._record(target),
+            obj,
+            author=author_in(request, target.resource_type),
+            subresource=target.subresource,
+            dry_run=is_dry_run(request),
+        )
         return self._answer(request, target, record, 200, warnings)
 
     def apply(self, request: Request, target: Target) -> ServerResponse:
@@ -81,10 +78,14 @@ class Writes:
                 target.resource_type, before, patch, subresource=target.subresource, dry_run=True
             )
             warnings += field_warnings(request, target.resource_type, tried.object(), before.object())
-        with self._by(request, target):
-            record = self._api.verbs.patch(
-                target.resource_type, before, patch, subresource=target.subresource, dry_run=is_dry_run(request)
-            )
+        record = self._api.verbs.patch(
+            target.resource_type,
+            before,
+            patch,
+            author=author_in(request, target.resource_type),
+            subresource=target.subresource,
+            dry_run=is_dry_run(request),
+        )
         return self._answer(request, target, record, 200, warnings)
 
     def delete(self, request: Request, target: Target) -> ServerResponse:
@@ -113,9 +114,6 @@ class Writes:
             deleted.append(outcome.record)
         presentation = presentation_for(request, target.resource_type, self._api.clock.time())
         return ServerResponse(200, presentation.many(Page(deleted, self._api.store.revision), tells_remaining=False))
-
-    def _by(self, request: Request, target: Target) -> AbstractContextManager[None]:
-        return self._api.verbs.written_by(author_in(request, target.resource_type))
 
     def _record(self, target: Target) -> Record:
         return self._api.verbs.read(target.resource_type, target.own_namespace, target.name)

@@ -3,14 +3,15 @@
 The rules of a kind are tables of fields (`field_rules`); `rules` knows which kind has which. They read JSON of which
 `kinds/shapes.py` has checked the types, and return errors, they never raise. `validate_create` judges a new object,
 `validate_update` a changed one against the stored one, `validate_state` one whatever it was before, `validate_status`
-what is written to the status subresource; `validate_metadata` and `validate_metadata_update` what is left to judge of
-an object whose other parts have been judged before.
+what is written to the status subresource; `validate_metadata`, `validate_name` and `validate_metadata_update` what is
+left to judge of an object whose other parts have been judged before.
 """
 
 from pilotage.sandbox.rules.validation.rules import (
     validate_create,
     validate_metadata,
     validate_metadata_update,
+    validate_name,
     validate_state,
     validate_status,
     validate_update,
@@ -20,6 +21,7 @@ __all__ = [
     "validate_create",
     "validate_metadata",
     "validate_metadata_update",
+    "validate_name",
     "validate_state",
     "validate_status",
     "validate_update",

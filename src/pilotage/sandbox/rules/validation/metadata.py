@@ -35,7 +35,11 @@ def metadata_errors(kind: str, metadata: Json | None) -> Errors:
         # The generated name has been filled in by now, if one was asked for.
         missing = [required("metadata.name", "name or generateName is required")]
         return missing if metadata is None else missing + _common_errors(metadata)
-    return _NAME_RULES.get(kind, subdomain)(name, "metadata.name") + _common_errors(metadata)
+    return name_errors(kind, name) + _common_errors(metadata)
+
+
+def name_errors(kind: str, name: str) -> Errors:
+    return _NAME_RULES.get(kind, subdomain)(name, "metadata.name")
 
 
 def _common_errors(metadata: Json) -> Errors:

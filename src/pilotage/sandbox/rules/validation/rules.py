@@ -20,6 +20,7 @@ from pilotage.sandbox.rules.validation.metadata import (
     changed_metadata_errors,
     metadata_errors,
     metadata_update_errors,
+    name_errors,
 )
 from pilotage.sandbox.rules.validation.nodes import NODE_RULES
 from pilotage.sandbox.rules.validation.pod_groups import POD_GROUP_RULES
@@ -55,6 +56,11 @@ def validate_create(kind: str, obj: Json) -> Errors:
 def validate_metadata(kind: str, obj: Json) -> Errors:
     """What is wrong with the metadata of a new object whose other parts are known to be right."""
     return metadata_errors(kind, obj.get("metadata"))
+
+
+def validate_name(kind: str, obj: Json) -> Errors:
+    """What is wrong with the name of a new object of which everything else is known to be right."""
+    return name_errors(kind, obj["metadata"]["name"])
 
 
 def validate_update(kind: str, old: Json, new: Json) -> Errors:
