@@ -48,6 +48,7 @@ def test_on_a_terminal_it_is_live_until_ctrl_c() -> None:
         try:
             seen = _read_until(master, "26 of 27 pods placed, 1 pending")
             assert "export KUBECONFIG=" in seen
+            _read_until(master, "Insufficient")
             process.send_signal(signal.SIGINT)
             summary = " ".join(_read_until(master, "").split())
             assert REASON in summary

@@ -90,8 +90,13 @@ def is_suspended(sandbox: SandboxProcess, name: str) -> bool:
     return bool(found[name]["spec"].get("suspend"))
 
 
+def running(sandbox: SandboxProcess, job: str, namespace: str = "default") -> list[Any]:
+    shown = sandbox.kubectl("get", "pods", "-n", namespace, "-l", f"job-name={job}", "-o", "json").stdout
+    return [one for one in json.loads(shown)["items"] if one["status"]["phase"] == "Running"]
+
+
 def test_jobs_run_one_after_the_other_and_the_commands_say_why(sandbox: SandboxProcess) -> None:
-    made = sandbox.kubectl("apply", "-f", "-", stdin=JOB % {"name": "first", "seconds": 8})
+    made = sandbox.kubectl("apply", "-f", "-", stdin=JOB % {"name": "first", "seconds": 3600})
     assert made.stdout == "job.batch/first created\n", made.stderr
     eventually("the first job runs", lambda: not is_suspended(sandbox, "first"))
     sandbox.kubectl("apply", "-f", "-", stdin=JOB % {"name": "second", "seconds": 1})
@@ -108,6 +113,9 @@ def test_jobs_run_one_after_the_other_and_the_commands_say_why(sandbox: SandboxP
     assert re.search(r"default/job-first-\w+: 2 cpu of std", explained.stdout)
     shown = sandbox.kubectl("get", "workloads.kueue.x-k8s.io").stdout
     assert re.search(r"^job-first-\w+ +team +research +True ", shown, re.MULTILINE), shown
+    done = ("--subresource=status", "-p", '{"status": {"phase": "Succeeded"}}')
+    for pod in running(sandbox, "first"):
+        sandbox.kubectl("patch", "pod", pod["metadata"]["name"], *done)
     eventually("the second runs when the first is done", lambda: not is_suspended(sandbox, "second"))
     told = json.loads(pilotage("queues", *kubeconfig, "-o", "json").stdout)
     assert told["clusterQueues"][0]["quotas"][0]["used"] == 2000
@@ -130,17 +138,13 @@ def test_limits_of_a_namespace_count_for_its_jobs_and_are_reported(sandbox: Sand
     assert explained.returncode == 1
     bound = "maximum cpu usage per Container is 500m, but request is 1 (container c, LimitRange bounds)"
     assert f"pod set main: {bound}" in explained.stdout
-    eventually("the bare one runs", lambda: len(_running(sandbox)) == 2)
-    assert [one["spec"]["containers"][0]["resources"]["requests"] for one in _running(sandbox)] == [{"cpu": "250m"}] * 2
+    eventually("the bare one runs", lambda: len(running(sandbox, "bare", "limited")) == 2)
+    requests = [one["spec"]["containers"][0]["resources"]["requests"] for one in running(sandbox, "bare", "limited")]
+    assert requests == [{"cpu": "250m"}] * 2
     queues = json.loads(pilotage("queues", "small", *place[2:], "-o", "json").stdout)
     assert queues["clusterQueues"][0]["quotas"][0]["used"] == 500
     sandbox.kubectl("delete", "limitrange", "bounds", "-n", "limited")
     eventually("the wide one is queued for quota", lambda: "WaitingForQuota" in pilotage("jobs", *place).stdout)
-
-
-def _running(sandbox: SandboxProcess) -> list[Any]:
-    told = sandbox.kubectl("get", "pods", "-n", "limited", "-l", "job-name=bare", "-o", "json").stdout
-    return [one for one in json.loads(told)["items"] if one["status"]["phase"] == "Running"]
 
 
 def test_run_queues_workloads_of_a_cluster_that_has_no_scheduler(tmp_path: Path) -> None:
