@@ -19,7 +19,7 @@ from typing import Any
 BIN = Path(sys.executable).parent
 PILOTAGE = str(BIN / "pilotage")
 KUBECTL = str(BIN / "kubectl")
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 60.0
 _NOT_INHERITED = ("COLUMNS", "FORCE_COLOR", "KUBECONFIG", "LINES", "NO_COLOR")
 
 

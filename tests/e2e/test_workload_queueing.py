@@ -130,7 +130,7 @@ def test_limits_of_a_namespace_count_for_its_jobs_and_are_reported(sandbox: Sand
     pod = sandbox.kubectl("run", "p", "--image=i", "-n", "limited", "--overrides", OVER_THE_LIMIT)
     assert 'pods "p" is forbidden: maximum cpu usage per Container is 500m, but limit is 1' in pod.stderr
     sandbox.kubectl("apply", "-n", "limited", "-f", "-", stdin=JOB % {"name": "wide", "seconds": 1})
-    bare = (JOB % {"name": "bare", "seconds": 60}).replace(", resources: {requests: {cpu: 1}}", "")
+    bare = (JOB % {"name": "bare", "seconds": 3600}).replace(", resources: {requests: {cpu: 1}}", "")
     sandbox.kubectl("apply", "-n", "limited", "-f", "-", stdin=bare)
     place = ["-n", "limited", "--kubeconfig", str(sandbox.kubeconfig)]
     eventually("the wide one is told", lambda: "Misconfigured" in pilotage("jobs", *place).stdout)

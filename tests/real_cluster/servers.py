@@ -19,7 +19,7 @@ from pilotage.model.kinds import KindInfo
 
 from .client import Client
 
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 60.0
 REPOSITORY = Path(__file__).parents[2]
 TOKEN = "token-of-everybody"
 
