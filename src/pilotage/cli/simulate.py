@@ -36,6 +36,7 @@ from pilotage.lab.case import (
     is_case,
     opened,
 )
+from pilotage.lab.checkpoint import CHECKPOINT
 from pilotage.lab.comparison import Group, compare
 from pilotage.lab.replay import TIES, ReplaySettings
 from pilotage.lab.report import write_report
@@ -79,7 +80,9 @@ _FILE = click.Path(path_type=Path)
 )
 @click.option("--queueing-config", type=_FILE, metavar="F", help="Kueue's Configuration for workloads that queue.")
 @click.option("--allow-cut", is_flag=True, help="Take the whole lines of a trace that is cut off.")
-@click.option("--resume", is_flag=True, help="Keep a complete result of the same inputs; do others anew.")
+@click.option(
+    "--resume", is_flag=True, help="Keep a complete result of the same inputs; go on with an unfinished one."
+)
 @click.option("--report", "page", type=_FILE, metavar="F", help="Write a page with pictures.")
 @click.option("--json", "as_json", is_flag=True, help="Show the totals as JSON.")
 @common_options
@@ -125,7 +128,8 @@ def simulate(
         _check_plugins(case, options)
         result = _usable(directory, resume=resume, inputs=inputs, settings=settings, trace=trace)
         if result is None:
-            result = _simulated(TraceInput(trace, others, allow_cut), options, settings, directory, inputs)
+            given = TraceInput(trace, others, allow_cut)
+            result = _simulated(given, options, settings, directory, inputs, resume=resume)
     if page is not None:
         _write_page(page, result)
     if as_json:
@@ -166,19 +170,27 @@ def _case_text(case: Case, now: Decision | None) -> str:
 
 
 def _simulated(
-    given: TraceInput, options: SchedulerOptions, settings: ReplaySettings, directory: Path, inputs: dict[str, Any]
+    given: TraceInput,
+    options: SchedulerOptions,
+    settings: ReplaySettings,
+    directory: Path,
+    inputs: dict[str, Any],
+    *,
+    resume: bool,
 ) -> Result:
     if not is_verbose():
         # What the scheduler would log of pods that wait is in the result.
         logging.getLogger("pilotage").setLevel(logging.ERROR)
     progress = SimulationProgress(SystemClock())
     try:
-        result = replay(given, options, settings, directory, facts={"inputs": inputs}, on_progress=progress.show)
+        facts = {"inputs": inputs}
+        result = replay(given, options, settings, directory, facts=facts, on_progress=progress.show, resume=resume)
     except (TraceError, ResultError, ProfileError) as error:
         raise bad_input(str(error)) from error
     except KeyboardInterrupt:
         progress.finish()
-        show(f"interrupted; what was computed is in {directory}", err=True)
+        way_on = "goes on with it" if (directory / CHECKPOINT).exists() else "begins anew, as it was not far"
+        show(f"interrupted; what was computed is in {directory}; --resume {way_on}", err=True)
         raise CommandError(ExitCode.FAILED) from None
     progress.finish()
     return result

@@ -108,12 +108,12 @@ class ProfileEngines(Mapping[str, ProfileEngine]):
         self._clock = clock
         self._errors = PluginErrors(metrics)
         self._outsiders = outsiders
-        self._walk = walk or NodeSampling(cluster.nodes)
+        self.walk = walk or NodeSampling(cluster.nodes)
 
     def add(self, profile: Profile) -> None:
         """One more profile; the first one orders the queue."""
         name = profile.scheduler_name
-        self._engines[name] = ProfileEngine(profile, self.cluster, self._walk)
+        self._engines[name] = ProfileEngine(profile, self.cluster, self.walk)
         self.meters[name] = PluginMeter(profile, self._metrics, self._clock)
         self._hints.add(name, profile.plugins, self._outsiders)
         if len(self._engines) == 1:

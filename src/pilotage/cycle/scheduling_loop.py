@@ -251,15 +251,20 @@ class Ticks:
     def __init__(self, ticks: Sequence[Tick], errors: TaskErrors) -> None:
         self._ticks = ticks
         self._errors = errors
-        self._last = 0
+        self.last = 0
+        """The second in which something was done last."""
 
     def run(self, second: int) -> None:
         """Do what is due in this second since the start."""
-        self._last = second
+        self.last = second
         for tick in self._ticks:
             if second % tick.every == 0:
                 with self._errors.contained(tick.name):
                     tick.work()
+
+    def waiting(self) -> set[str]:
+        """The names of those that will have something to do, for what is known now."""
+        return {tick.name for tick in self._ticks if tick.wait() != math.inf}
 
     def next(self, now: float) -> float:
         """The first second that has something to do, for what is known now; infinite if none has."""
@@ -267,7 +272,7 @@ class Ticks:
         for tick in self._ticks:
             wait = tick.wait()
             if wait != math.inf:
-                second = max(self._last // tick.every + 1, math.ceil((now + wait) / tick.every))
+                second = max(self.last // tick.every + 1, math.ceil((now + wait) / tick.every))
                 found = min(found, tick.every * second)
         return found
 

@@ -34,7 +34,7 @@ class OrderedTies:
 
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng
-        self._lots: dict[str, float] = {}
+        self.drawn: dict[str, float] = {}
         """Of nodes by name: a node that comes later finds its place between the others."""
         self._structure = -1
         self._places: Scores = np.zeros(0, dtype=np.int64)
@@ -51,7 +51,7 @@ class OrderedTies:
         return int(tied[self.places(totals != INFEASIBLE, nodes)[tied].argmax()])
 
     def _lot(self, name: str) -> float:
-        known = self._lots.get(name)
+        known = self.drawn.get(name)
         if known is None:
-            known = self._lots[name] = self._rng.random()
+            known = self.drawn[name] = self._rng.random()
         return known

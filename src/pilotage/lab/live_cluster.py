@@ -7,7 +7,7 @@ for those who write anything else into it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 import msgspec
@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from pilotage.api.conditions import POD_SCHEDULED
 from pilotage.clock import Clock
 from pilotage.kube.errors import ApiStatusError
+from pilotage.lab.checkpoint import SavedCluster
 from pilotage.lab.controllers import bind_volumes
 from pilotage.model import Condition, Pod, WatchEvent
 from pilotage.model.frozen_map import FrozenMap
@@ -85,6 +86,29 @@ class LiveCluster(MemoryApi):
         super().__init__(clock)
         self._listener = listener
         self._pods: dict[Key, _Kept] = {}
+
+    # --- points at which a simulation can go on ---------------------------------------------------------------
+
+    def saved(self, bound_at: Callable[[str], float]) -> SavedCluster:
+        """Everything that is there, as JSON: pods by UID in the order in which they were bound."""
+        objects = [msgspec.json.encode(obj) for obj in self._objects.values()]
+        pods = [
+            msgspec.json.encode(_document(kept))
+            for kept in sorted(self._pods.values(), key=lambda kept: bound_at(kept.pod.uid))
+        ]
+        return SavedCluster(self._version, self.bindings, objects, pods)
+
+    def restore(self, saved: SavedCluster) -> list[Json]:
+        """All of it comes at once; returns the objects that are no pods."""
+        objects = [msgspec.json.decode(body) for body in saved.objects]
+        for obj in objects:
+            self._objects[key_of(obj)] = obj
+            self._send("ADDED", obj)
+        for body in saved.pods:
+            raw = msgspec.Raw(body)
+            self._keep("ADDED", self.decode_pod(raw), raw)
+        self._version, self.bindings = saved.version, saved.bindings
+        return objects
 
     # --- what happens to the cluster ---------------------------------------------------------------------------
 

@@ -93,6 +93,7 @@ class Lives:
         """By UID."""
         self._due: list[PodEnd] = []
         self._order = 0
+        self._evicted = 0
 
     def __getitem__(self, uid: str) -> LivePod:
         return self._lives[uid]
@@ -136,11 +137,13 @@ class Lives:
     def evicted(self, uid: str, seconds: float) -> None:
         """It is asked to go, and will be gone after so many seconds."""
         self._lives[uid].is_evicted = True
+        self._evicted += 1
         self._plan(uid, seconds)
 
     def end(self, uid: str, how: str) -> LivePod:
         """It is gone."""
         life = self._lives.pop(uid)
+        self._evicted -= life.is_evicted
         life.story.ended, life.story.end = self._now(), how
         self._tell(life.story)
         return life
@@ -149,6 +152,23 @@ class Lives:
         """Tell of those who are there to the last."""
         for life in self._lives.values():
             self._tell(life.story)
+
+    def saved(self) -> tuple[dict[str, LivePod], list[PodEnd], int]:
+        """Everything that is known: the pods by UID, when they will be gone, and how often that was planned."""
+        return self._lives, self._due, self._order
+
+    def restore(self, lives: dict[str, LivePod], due: list[PodEnd], order: int) -> None:
+        self._lives, self._due, self._order = lives, due, order
+
+    def bound_at(self, uid: str) -> float:
+        """When a pod was bound; infinite if it was not."""
+        bound = self._lives[uid].story.bound
+        return math.inf if bound is None else bound
+
+    @property
+    def are_evicted(self) -> bool:
+        """Whether any pod is asked to go."""
+        return self._evicted > 0
 
     # --- time --------------------------------------------------------------------------------------------------
 
@@ -183,6 +203,16 @@ class NodeLives:
         story = self._lives.setdefault(metadata["name"], NodeStory(metadata["name"], self._now()))
         story.labels = metadata.get("labels") or {}
         story.allocatable = _amounts((node.get("status") or {}).get("allocatable") or {})
+
+    def __len__(self) -> int:
+        return len(self._lives)
+
+    def saved(self) -> dict[str, NodeStory]:
+        """The nodes that are there, by name."""
+        return self._lives
+
+    def restore(self, lives: dict[str, NodeStory]) -> None:
+        self._lives = lives
 
     def end(self, name: str) -> None:
         """It is gone."""

@@ -51,6 +51,15 @@ class Shapes:
         self._counts[known[1]] += 1
         self._seen += 1
 
+    def saved(self) -> tuple[list[tuple[Shape, int]], int, list[tuple[Shape, float]]]:
+        """What is known: counts, when shapes were chosen, and these."""
+        return list(self._counts.items()), self._chosen_at, self._chosen
+
+    def restore(self, counts: list[tuple[Shape, int]], chosen_at: int, chosen: list[tuple[Shape, float]]) -> None:
+        self._counts = Counter(dict(counts))
+        self._seen = self._counts.total()
+        self._chosen_at, self._chosen = chosen_at, chosen
+
     def typical(self) -> list[tuple[Shape, float]]:
         """Shapes with their share; chosen anew whenever a tenth more pods have come."""
         if self._seen > self._chosen_at * 1.1:
@@ -96,7 +105,7 @@ class RejectionCounts:
         self._waiting: Counter[str] = Counter()
         self._attempts: Counter[str] = Counter()
         self._kinds: dict[str, str] = {}
-        self._told: dict[str, int] = {}
+        self._reported: dict[str, int] = {}
 
     def rejected(self, uid: str, message: str) -> None:
         """An attempt was in vain."""
@@ -117,12 +126,22 @@ class RejectionCounts:
     def take(self) -> list[RejectedFor]:
         """What has changed since this was asked last."""
         names = sorted(
-            self._attempts.keys() | {name for name, n in self._waiting.items() if n != self._told.get(name, 0)}
+            self._attempts.keys() | {name for name, n in self._waiting.items() if n != self._reported.get(name, 0)}
         )
         found = [RejectedFor(name, self._attempts[name], self._waiting[name]) for name in names]
         self._attempts.clear()
-        self._told = dict(+self._waiting)
+        self._reported = dict(+self._waiting)
         return found
+
+    def saved(self) -> tuple[dict[str, str], dict[str, int], dict[str, int], dict[str, int]]:
+        """Reasons by UID, pods that wait and attempts by reason, and how many waited when that was asked last."""
+        return self._reason_of, self._waiting, self._attempts, self._reported
+
+    def restore(
+        self, reasons: dict[str, str], waiting: dict[str, int], attempts: dict[str, int], reported: dict[str, int]
+    ) -> None:
+        self._reason_of, self._reported = reasons, reported
+        self._waiting, self._attempts = Counter(waiting), Counter(attempts)
 
     def _kind(self, message: str) -> str:
         known = self._kinds.get(message)

@@ -178,6 +178,11 @@ class QueuedWorkloads:
         self._queued[key] = _Queued(story, runs, owner)
         self._engine.upsert(replace(workload, status=WorkloadStatus()))
 
+    @property
+    def is_untouched(self) -> bool:
+        """Whether nothing was seen so far that has to do with queueing."""
+        return not (self._is_used or self._templates or {kind for kind, _ in self._objects} & _ALONE)
+
     # --- what becomes of pods ----------------------------------------------------------------------------------
 
     def pod_bound(self, origin: Key) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -22,8 +23,18 @@ from msgspec import structs
 from pilotage.assembly import SchedulerOptions, build_scheduler
 from pilotage.cluster.state import Cluster
 from pilotage.cycle.observer import SchedulerObserver
+from pilotage.cycle.scheduling_loop import Ticks
 from pilotage.framework.shared_columns import HEAP, Ties
 from pilotage.framework.ties import OrderedTies, RandomTies
+from pilotage.lab.checkpoint import (
+    SavedChance,
+    SavedEntry,
+    SavedLives,
+    SavedMeasures,
+    SavedRejections,
+    SavedReplay,
+    SavedShapes,
+)
 from pilotage.lab.controllers import release_claims
 from pilotage.lab.live_cluster import LiveCluster
 from pilotage.lab.lives import LivePod, Lives, NodeLives, NodeStory, PodStory
@@ -34,7 +45,7 @@ from pilotage.lab.trace.format import ObjectName, TraceHeader, TraceRecord
 from pilotage.model import Pod
 from pilotage.model.pod_group import PodGroup
 from pilotage.model.pod_status import PodStatus
-from pilotage.queue.sub_queues import SubQueue
+from pilotage.queue.sub_queues import ASIDE, SubQueue
 from pilotage.rng import seeded
 from pilotage.simulate.memory_api import Json, Key
 from pilotage.tasks import sole_error
@@ -44,6 +55,9 @@ _AFTERMATH: Final = 600.0
 """Seconds that a replay goes on after the last thing that happens, so that pods that wait are tried once more."""
 _MOST_TURNS: Final = 10_000
 _BUSY_SECONDS: Final = 0.1
+_EVENTS_PER_OBJECT: Final = 8
+_SURVIVE: Final = {"backoff", "flush of unschedulable pods"}
+"""What is done every second or so for the pods that wait, and for nobody else."""
 TIES: Final = ("scheduler", "random", "first")
 
 _WAITING: Final = (SubQueue.ACTIVE, SubQueue.BACKOFF, SubQueue.ERROR_BACKOFF, SubQueue.UNSCHEDULABLE)
@@ -62,15 +76,17 @@ class ReplaySettings(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds between two samples of the series."""
     ties: str = "scheduler"
     """Which of equally good nodes is taken: one of `TIES`."""
+    leg: int = 100_000
+    """After so many events at least it goes on with a new scheduler, see `pilotage.lab.checkpoint`; 0: never."""
     resumes_evicted: bool = False
     """A pod that comes again after an eviction runs for what was left of its lifetime, not for all of it."""
 
-    def tie_rule(self) -> Ties:
+    def tie_rule(self, rng: random.Random) -> Ties:
         match self.ties:
             case "random":
-                return RandomTies(seeded(self.seed + 1))
+                return RandomTies(rng)
             case "first":
-                return OrderedTies(seeded(self.seed + 1))
+                return OrderedTies(rng)
             case _:
                 return HEAP
 
@@ -96,7 +112,7 @@ class _Ended(Exception):
 
 
 class Replay(SchedulerObserver):
-    """One run of one trace. It runs once."""
+    """One run of one trace, or a leg of it. It runs once."""
 
     def __init__(
         self,
@@ -115,10 +131,10 @@ class Replay(SchedulerObserver):
         self.lives = Lives(self.clock.monotonic, sink.decision)
         self._nodes = NodeLives(self.clock.monotonic, sink.node)
         self.queued = QueuedWorkloads(self.clock, options.queueing, self, sink.workload, settings.seed)
-        options = replace(
-            options, observer=self, is_simulation=True, ties=settings.tie_rule(), cycle_budget_seconds=math.inf
-        )
-        self.scheduler = build_scheduler(self.api, self.clock, seeded(settings.seed), options)
+        self._rng, self._rng_of_ties = seeded(settings.seed), seeded(settings.seed + 1)
+        self._ties = settings.tie_rule(self._rng_of_ties)
+        options = replace(options, observer=self, is_simulation=True, ties=self._ties, cycle_budget_seconds=math.inf)
+        self.scheduler = build_scheduler(self.api, self.clock, self._rng, options)
         self.api.connect(self.scheduler.intake, self.scheduler.cluster)
         self._shapes = Shapes()
         self._measures = Measures(self.scheduler.cluster.nodes, self._shapes)
@@ -134,54 +150,69 @@ class Replay(SchedulerObserver):
         self.busy_instants = 0
         self.ignored: dict[str, int] = {}
         """Objects that scheduling does not read, by kind."""
+        self._last = 0.0
+        """When something happened last."""
+        self._second = 0
+        self._restored: SavedReplay | None = None
+        self._events_before = 0
+        self.paused_at: TraceRecord | None = None
+        """Set if it stopped to go on as another one: the next thing that happens."""
 
     # --- playing -----------------------------------------------------------------------------------------------
 
     async def run(self, records: Iterable[TraceRecord], nodes: Sequence[Json] | None = None) -> None:
-        """Play all of it. With `nodes`, those of the trace are left out and these are there from the start."""
+        """Play all of it, or until it is `paused_at` something.
+
+        With `nodes`, those of the trace are left out and these are there from the start.
+        """
         with suppress(_Ended), sole_error():
             async with asyncio.TaskGroup() as tasks:
                 ticks = self.scheduler.start_by_hand(tasks)
-                for node in nodes or ():
-                    self._put_node_or_object(node)
-                await self._play(iter(records), ticks.next, ticks.run, tasks, keeps_nodes=nodes is None)
+                if self._restored is not None:
+                    ticks.last = self._restored.second
+                    self._fill(self._restored)
+                else:
+                    for node in nodes or ():
+                        self._put_node_or_object(node)
+                await self._play(iter(records), ticks, tasks, keeps_nodes=nodes is None)
                 # Ends what is left in the group: calls, pods that wait for permission, the tasks of plugins.
                 raise _Ended
 
     async def _play(
         self,
         records: Iterator[TraceRecord],
-        next_tick: Callable[[float], float],
-        run_ticks: Callable[[int], None],
+        ticks: Ticks,
         tasks: asyncio.TaskGroup,
         *,
         keeps_nodes: bool,
     ) -> None:
         clock, lives = self.clock, self.lives
         record = next(records, None)
-        last = 0.0
         while True:
+            if record is not None and self._is_at_rest(ticks):
+                self._second, self.paused_at = ticks.last, record
+                return
             now = clock.monotonic()
             happens = min(math.inf if record is None else record.at, lives.next_due)
-            tick = next_tick(now)
+            tick = ticks.next(now)
             timer = min(self.queued.next_due, math.inf if (wake := clock.next_wake) is None else wake)
             at = max(now, min(happens, tick, timer))
             if at > self._until:
                 end = now if at == math.inf else self._until
                 break
-            if happens == math.inf and at > last + _AFTERMATH:
+            if happens == math.inf and at > self._last + _AFTERMATH:
                 end = now
                 break
             self._take_samples(at)
             await self._move(at)
             if happens <= at:
-                last = at
+                self._last = at
                 self._end_due()
                 while record is not None and record.at <= at:
                     self._happen(record, keeps_nodes=keeps_nodes)
                     record = next(records, None)
             if tick <= at:
-                run_ticks(int(tick))
+                ticks.run(int(tick))
             await self._settle(tasks)
         clock.step(end - clock.monotonic())
         self._take_samples(math.nextafter(end, math.inf))
@@ -213,6 +244,82 @@ class Replay(SchedulerObserver):
         # Something goes on and on although no time passes; on a real cluster, time would pass.
         self.busy_instants += 1
         self.clock.step(_BUSY_SECONDS)
+
+    # --- legs --------------------------------------------------------------------------------------------------
+
+    def _is_at_rest(self, ticks: Ticks) -> bool:
+        """Whether it is time for a new leg, and nothing goes on that would not survive."""
+        leg, queue, cluster = self._settings.leg, self.scheduler.queue, self.scheduler.cluster
+        size = len(self.lives) + len(self._nodes)
+        if (
+            not leg
+            or self._probe is not None
+            or self.events - self._events_before < max(leg, _EVENTS_PER_OBJECT * size)
+        ):
+            return False
+        is_quiet = self.clock.next_wake is None and self.scheduler.inbox.is_empty and self.scheduler.dispatcher.is_idle
+        has_groups = any(True for _ in queue.groups()) or any(queue.size(home) for home in ASIDE)
+        return (
+            is_quiet
+            and not (has_groups or queue.has_next or queue.size(SubQueue.IN_FLIGHT) or len(cluster.nominations))
+            and not self.lives.are_evicted
+            and self.queued.is_untouched
+            and ticks.waiting() <= _SURVIVE
+        )
+
+    def saved(self) -> SavedReplay:
+        """All that a later leg needs of one that is paused."""
+        queue, lives = self.scheduler.queue, SavedLives(*self.lives.saved(), self._nodes.saved())
+        names = SavedEntry.__struct_fields__
+        waiting = {one.pod.uid: SavedEntry(*(getattr(one, name) for name in names)) for one in queue.entries()}
+        shapes, rejections = SavedShapes(*self._shapes.saved()), SavedRejections(*self._rejections.saved())
+        counted = self.events, self.bound, self.gap_seconds, self.busy_instants, self.ignored
+        measures = SavedMeasures(self._samples, *counted, self._resources, shapes, rejections)
+        drawn = self._ties.drawn if isinstance(self._ties, OrderedTies) else {}
+        walk = self.scheduler.cycle.engines.walk.start
+        chance = SavedChance(self._rng.getstate(), self._rng_of_ties.getstate(), drawn, walk)
+        heirs = list(self._heirs.items())
+        now = self.clock.monotonic()
+        cluster = self.api.saved(self.lives.bound_at)
+        return SavedReplay(now, self._last, self._second, chance, cluster, lives, heirs, waiting, measures)
+
+    def restore(self, saved: SavedReplay) -> None:
+        """Go on, when it is run, where another one was paused."""
+        self._restored = saved
+        self.clock.step(saved.now)
+        self._last = saved.last
+        self._rng.setstate(saved.chance.rng)
+        self._rng_of_ties.setstate(saved.chance.ties)
+        if isinstance(self._ties, OrderedTies):
+            self._ties.drawn.update(saved.chance.drawn)
+        self.scheduler.cycle.engines.walk.start = saved.chance.walk
+        self.lives.restore(saved.lives.pods, saved.lives.due, saved.lives.order)
+        self._nodes.restore(saved.lives.nodes)
+        self._heirs = dict(saved.heirs)
+        was = saved.measures
+        self._samples, self._resources = was.samples, was.resources
+        self.events = self._events_before = was.events
+        self.bound, self.gap_seconds, self.busy_instants = was.bound, was.gap_seconds, was.busy_instants
+        self.ignored = was.ignored
+        self._shapes.restore(was.shapes.counts, was.shapes.chosen_at, was.shapes.chosen)
+        counted = was.rejections
+        self._rejections.restore(counted.reasons, counted.waiting, counted.attempts, counted.reported)
+
+    def _fill(self, saved: SavedReplay) -> None:
+        """The cluster comes, and the queue."""
+        for obj in self.api.restore(saved.cluster):
+            if obj["kind"] in QUEUEING_KINDS:
+                metadata = obj["metadata"]
+                name = ObjectName(obj["apiVersion"], obj["kind"], metadata["name"], metadata.get("namespace", ""))
+                self.queued.put(name, obj, None)
+        scheduler = self.scheduler
+        scheduler.drain_inbox()
+        for uid, one in saved.waiting.items():
+            entry = scheduler.queue.entry(uid)
+            assert entry is not None, "all pods that waited have come"
+            values = {name: getattr(one, name) for name in SavedEntry.__struct_fields__}
+            scheduler.queue.restore(structs.replace(entry, **values))
+        self._restored = None
 
     # --- what happens ------------------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ say that they are not complete.
 from __future__ import annotations
 
 import csv
+import os
 from array import array
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -32,6 +33,7 @@ from pilotage.lab.queued_workloads import WorkloadStory
 VERSION: Final = 1
 DECISIONS, NODES, SERIES, TOTALS = "decisions.jsonl", "nodes.jsonl", "series.csv", "totals.json"
 WORKLOADS, REJECTIONS = "workloads.jsonl", "rejections.csv"
+_FILES: Final = (DECISIONS, NODES, SERIES, WORKLOADS, REJECTIONS)
 _BUFFER: Final = 2**20
 _COUNTS: Final = (
     *(
@@ -55,19 +57,29 @@ class ResultError(Exception):
     """A directory that holds no result, or none that this program can read."""
 
 
+class SavedResult(msgspec.Struct):
+    """What is needed to go on with a result that was begun."""
+
+    sizes: dict[str, int]
+    """In bytes, of the files; what is behind that is thrown away."""
+    samples: int
+    sums: dict[str, float]
+    most: dict[str, float]
+
+
 class ResultWriter:
     """Writes a result as it comes about."""
 
-    def __init__(self, directory: Path) -> None:
-        """ResultError if the directory cannot be made."""
+    def __init__(self, directory: Path, saved: SavedResult | None = None) -> None:
+        """ResultError if the directory cannot be made. With `saved`, what was written until then stays."""
         self.directory = directory
         try:
             directory.mkdir(parents=True, exist_ok=True)
-            for name in (TOTALS, WORKLOADS, REJECTIONS):
-                (directory / name).unlink(missing_ok=True)
-            self._decisions = (directory / DECISIONS).open("wb", _BUFFER)
-            self._nodes = (directory / NODES).open("wb", _BUFFER)
-            self._series = (directory / SERIES).open("w", _BUFFER, newline="")
+            for name in (TOTALS, *_FILES):
+                self._cut(name, 0 if saved is None else saved.sizes.get(name, 0))
+            self._decisions = (directory / DECISIONS).open("ab", _BUFFER)
+            self._nodes = (directory / NODES).open("ab", _BUFFER)
+            self._series = (directory / SERIES).open("a", _BUFFER, newline="")
         except OSError as error:
             raise ResultError(f"{directory}: cannot be written: {error.strerror or error}") from error
         self._encode = msgspec.json.Encoder().encode
@@ -83,9 +95,41 @@ class ResultWriter:
         self._workloads: IO[bytes] | None = None
         self._workload_counts: Counter[str] = Counter()
         self._workload_waits = array("d")
+        if saved is not None:
+            self._go_on(saved)
+
+    def _cut(self, name: str, size: int) -> None:
+        """Leave so much of a file; without anything in it, it goes."""
+        path = self.directory / name
+        if size:
+            os.truncate(path, size)
+        else:
+            path.unlink(missing_ok=True)
+
+    def _go_on(self, saved: SavedResult) -> None:
+        self._has_header, self._samples = saved.samples > 0, saved.samples
+        self._sums, self._most = Counter(saved.sums), saved.most
+        if REJECTIONS in saved.sizes:
+            self._rejections = (self.directory / REJECTIONS).open("a", _BUFFER, newline="")
+        decode = msgspec.json.Decoder(PodStory).decode
+        with (self.directory / DECISIONS).open("rb") as lines:
+            for line in lines:
+                self._count(decode(line))
+
+    def saved(self) -> SavedResult:
+        """Write out what is still in memory, and say what is needed to go on from here."""
+        opened: dict[str, IO[Any] | None] = {DECISIONS: self._decisions, NODES: self._nodes, SERIES: self._series}
+        opened[REJECTIONS] = self._rejections
+        for file in filter(None, opened.values()):
+            file.flush()
+        sizes = {name: (self.directory / name).stat().st_size for name, file in opened.items() if file is not None}
+        return SavedResult(sizes, self._samples, dict(self._sums), dict(self._most))
 
     def decision(self, story: PodStory) -> None:
         self._decisions.write(self._encode(story) + b"\n")
+        self._count(story)
+
+    def _count(self, story: PodStory) -> None:
         counts = self._counts
         counts["pods"] += 1
         counts["attempts"] += story.attempts

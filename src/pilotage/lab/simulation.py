@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import sha256
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec import structs
 
+from pilotage import __version__
 from pilotage.assembly import SchedulerOptions, watched_kinds
+from pilotage.lab.checkpoint import CHECKPOINT, Checkpoint, read_checkpoint, write_checkpoint
 from pilotage.lab.replay import Probe, Replay, ReplaySettings
 from pilotage.lab.results import Result, ResultWriter
 from pilotage.lab.trace.finishing import FoldedRecords, open_trace
-from pilotage.lab.trace.format import Records, TraceError, TraceRecord, is_built_in
+from pilotage.lab.trace.format import Records, TraceError, TraceHeader, TraceRecord, is_built_in
 from pilotage.model import DecodeError
 from pilotage.simulate.memory_api import Json
 
@@ -53,11 +58,13 @@ def simulate(
     facts: Mapping[str, Any] | None = None,
     probe: Probe | None = None,
     on_progress: OnProgress | None = None,
+    resume: bool = False,
 ) -> Result:
     """Replay a trace and leave the result in a directory; `facts` are written into its totals.
 
     TraceError if the trace cannot be read, ResultError if the result cannot be written, ProfileError if the scheduler
-    cannot be made. What was computed is left there, also when it is interrupted or the trace turns out to be broken.
+    cannot be made. What was computed is left there, also when it is interrupted or the trace turns out to be broken;
+    with `resume`, the same simulation goes on from the last of its checkpoints.
     """
     kinds = watched_kinds(options)
 
@@ -65,17 +72,24 @@ def simulate(
         return is_built_in(api_version, kind) or bool(kinds.of_manifest({"apiVersion": api_version, "kind": kind}))
 
     header, records = open_trace(given.trace, known=is_known, allow_cut=given.allow_cut)
-    writer = ResultWriter(directory)
-    replay = Replay(header, options, settings, writer, probe)
+    trace = {"source": header.source, "start": header.start, "sha256": _digest(given.trace)}
+    inputs = {"version": __version__, "trace": trace["sha256"], **_chosen(settings), **(facts or {})}
+    inputs = msgspec.json.decode(msgspec.json.encode(inputs))
+    checkpoint = read_checkpoint(directory, inputs) if resume else None
+    if checkpoint is None:
+        (directory / CHECKPOINT).unlink(missing_ok=True)
+    writer = ResultWriter(directory, None if checkpoint is None else checkpoint.result)
+    legs = _Legs(given, options, settings, writer, probe)
     is_complete = False
     try:
-        asyncio.run(replay.run(_watched(records, replay, on_progress), given.nodes))
+        legs.play(header, _Watched(records, legs, on_progress), checkpoint, inputs)
         is_complete = True
     except DecodeError as error:
         raise TraceError(given.trace, records.line, f"put: {error}") from error
     finally:
+        replay = legs.replay
         found = {
-            "trace": {"source": header.source, "start": header.start, "sha256": _digest(given.trace)},
+            "trace": trace,
             "seed": settings.seed,
             "ties": settings.ties,
             **(facts or {}),
@@ -88,15 +102,79 @@ def simulate(
         if replay.queued.left_out:
             found["podsOfQueuedJobs"] = replay.queued.left_out
         writer.close(found, complete=is_complete)
+    (directory / CHECKPOINT).unlink(missing_ok=True)
     return Result(directory)
 
 
-def _watched(records: Records | FoldedRecords, replay: Replay, on_progress: OnProgress | None) -> Iterator[TraceRecord]:
+def _chosen(settings: ReplaySettings) -> dict[str, Any]:
+    return {f"setting {name}": str(value) for name, value in structs.asdict(settings).items()}
+
+
+class _Legs:
+    """The legs of one simulation, one after the other: each but the first goes on from a checkpoint."""
+
+    replay: Replay
+    """The one that is played."""
+
+    def __init__(
+        self,
+        given: TraceInput,
+        options: SchedulerOptions,
+        settings: ReplaySettings,
+        writer: ResultWriter,
+        probe: Probe | None,
+    ) -> None:
+        self._given = given
+        self._options = options
+        self._settings = settings
+        self._writer = writer
+        self._probe = probe
+
+    def play(
+        self, header: TraceHeader, records: _Watched, checkpoint: Checkpoint | None, inputs: dict[str, Any]
+    ) -> None:
+        rest: Iterator[TraceRecord] = records
+        while True:
+            replay = self.replay = Replay(header, self._options, self._settings, self._writer, self._probe)
+            if checkpoint is not None:
+                replay.restore(checkpoint.replay)
+                records.pass_over(checkpoint.records)
+                checkpoint = None
+            asyncio.run(replay.run(rest, self._given.nodes))
+            if replay.paused_at is None:
+                return
+            rest = chain([replay.paused_at], records)
+            checkpoint = Checkpoint(inputs, records.number - 1, replay.saved(), self._writer.saved())
+            write_checkpoint(self._writer.directory, checkpoint)
+            # Nothing of the scheduler stays but what was written.
+            checkpoint = read_checkpoint(self._writer.directory, inputs)
+            assert checkpoint is not None, "it was written just now"
+            checkpoint.records = 0
+            del replay, self.replay
+            gc.collect()
+
+
+class _Watched(Iterator[TraceRecord]):
     """The records, and now and then a look at how far it is."""
-    for number, record in enumerate(records):
-        if on_progress is not None and number % _EVENTS_PER_LOOK == 0:
-            on_progress(Progress(records.fraction_read, record.at, replay.bound))
-        yield record
+
+    def __init__(self, records: Records | FoldedRecords, legs: _Legs, on_progress: OnProgress | None) -> None:
+        self._records = records
+        self._legs = legs
+        self._on_progress = on_progress
+        self.number = 0
+        """How many were read."""
+
+    def __next__(self) -> TraceRecord:
+        record = next(self._records)
+        if self._on_progress is not None and self.number % _EVENTS_PER_LOOK == 0:
+            self._on_progress(Progress(self._records.fraction_read, record.at, self._legs.replay.bound))
+        self.number += 1
+        return record
+
+    def pass_over(self, count: int) -> None:
+        """So many were played before."""
+        for _ in islice(self._records, count):
+            self.number += 1
 
 
 def _digest(path: Path) -> str:

@@ -70,6 +70,7 @@ ATTEMPT_FAILED = "ScheduleAttemptFailure"
 GATES_RECHECKED = "GatesRechecked"
 POD_DELETED = "UnscheduledPodDelete"
 ACTION_FAILED = "FollowUpFailure"
+RESTORED = "Restored"
 
 _POD_DELETED = ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE)
 
@@ -203,6 +204,13 @@ class SchedulingQueue:
             self._settle(entry, SubQueue.ERROR_BACKOFF, POD_ADDED.label)
         else:
             self._settle(entry, SubQueue.ACTIVE, POD_ADDED.label)
+
+    def restore(self, entry: QueuedPodInfo) -> None:
+        """The pod of this entry, which came a moment ago, waits as the entry says: it did so in another queue."""
+        known = self._entries.pop(entry.pod.uid)
+        self._unfile(known)
+        self._entries[entry.pod.uid] = entry
+        self._place(entry, entry.home, RESTORED)
 
     def update(self, new: Pod, events: Iterable[ClusterEvent], old: Pod) -> None:
         """The pod itself changed: that may be what it was waiting for."""

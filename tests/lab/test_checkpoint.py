@@ -1,0 +1,101 @@
+"""A simulation that was interrupted goes on, and is the same in the end as one that never stopped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pilotage.assembly import SchedulerOptions
+from pilotage.lab import replay
+from pilotage.lab.checkpoint import CHECKPOINT, read_checkpoint
+from pilotage.lab.replay import ReplaySettings
+from pilotage.lab.results import Result, ResultError
+from pilotage.lab.simulation import Progress, TraceInput, simulate
+from tests.lab.test_simulation import busy_day
+from tests.lab.worlds import Change, node, pod, put, write
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replay, "_EVENTS_PER_OBJECT", 0)
+
+
+def contents(directory: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in directory.iterdir()}
+
+
+def interrupted(trace: Path, settings: ReplaySettings, directory: Path, after: int) -> None:
+    """Ctrl-C when so many looks at the progress were taken, of one every 256 records."""
+    looks = 0
+
+    def look(progress: Progress) -> None:
+        nonlocal looks
+        looks += 1
+        if looks > after:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        simulate(TraceInput(trace), SchedulerOptions(), settings, directory, on_progress=look)
+
+
+@pytest.mark.parametrize("ties", ["scheduler", "random", "first"])
+def test_one_that_was_interrupted_goes_on_with_the_same_bytes(tmp_path: Path, ties: str) -> None:
+    trace = write(tmp_path / "t.jsonl.gz", busy_day(400))
+    settings = ReplaySettings(seed=3, ties=ties, leg=60)
+    simulate(TraceInput(trace), SchedulerOptions(), settings, tmp_path / "whole")
+    interrupted(trace, settings, tmp_path / "again", after=1)
+    assert not Result(tmp_path / "again").totals["complete"]
+    assert (tmp_path / "again" / CHECKPOINT).exists() and not (tmp_path / "whole" / CHECKPOINT).exists()
+    seen: list[Progress] = []
+    simulate(TraceInput(trace), SchedulerOptions(), settings, tmp_path / "again", on_progress=seen.append, resume=True)
+    assert contents(tmp_path / "again") == contents(tmp_path / "whole")
+    assert Result(tmp_path / "again").totals["pods"]["evicted"], "something happened in it"
+
+
+def test_what_was_computed_is_not_computed_again(tmp_path: Path) -> None:
+    trace = write(tmp_path / "t.jsonl", busy_day(700))
+    settings = ReplaySettings(leg=60)
+    interrupted(trace, settings, tmp_path / "r", after=2)
+    seen: list[Progress] = []
+    simulate(TraceInput(trace), SchedulerOptions(), settings, tmp_path / "r", on_progress=seen.append, resume=True)
+    assert seen and seen[0].pods > 300, "its first record is one of the later ones"
+
+
+def restless_day() -> list[Change]:
+    """Pods that wait for room and for nodes with a label, and one that is gated; nobody is evicted."""
+    changes = [put(0, node(f"n{number}").cpu("4")) for number in range(3)]
+    changes += [put(number, pod(f"p{number}").requests(cpu="2"), 37.0) for number in range(1, 120, 4)]
+    changes += [
+        put(9.5, pod("picky").node_selector({"disk": "ssd"})),
+        put(10.5, pod("gated").gate("g")),
+    ]
+    changes += [put(70.5, node("ssd").cpu("1").label("disk", "ssd")), put(90.25, pod("gated"))]
+    return sorted(changes, key=lambda change: change[0])
+
+
+def test_pods_that_wait_do_not_notice(tmp_path: Path) -> None:
+    trace = write(tmp_path / "t.jsonl", restless_day())
+    never = simulate(TraceInput(trace), SchedulerOptions(), ReplaySettings(leg=0, every=5), tmp_path / "never")
+    often = simulate(TraceInput(trace), SchedulerOptions(), ReplaySettings(leg=1, every=5), tmp_path / "often")
+    assert contents(often.directory) == contents(never.directory)
+    assert never.totals["pods"]["attempts"] > never.totals["pods"]["bound"] and never.totals["waited"]["max"] > 20
+
+
+def test_other_inputs_do_not_go_on_with_it(tmp_path: Path) -> None:
+    trace = write(tmp_path / "t.jsonl", busy_day(400))
+    interrupted(trace, ReplaySettings(leg=60), tmp_path / "r", after=1)
+    with pytest.raises(ResultError, match="was computed with another setting seed; choose another with -o"):
+        simulate(TraceInput(trace), SchedulerOptions(), ReplaySettings(leg=60, seed=1), tmp_path / "r", resume=True)
+    simulate(TraceInput(trace), SchedulerOptions(), ReplaySettings(leg=60, seed=1), tmp_path / "r")
+    assert Result(tmp_path / "r").totals["seed"] == 1, "without --resume it begins anew"
+
+
+@pytest.mark.parametrize("content", [b"", b"\x01what", b"\xff"])
+def test_one_without_a_usable_checkpoint_begins_anew(tmp_path: Path, content: bytes) -> None:
+    trace = write(tmp_path / "t.jsonl", busy_day(60))
+    (tmp_path / "r").mkdir()
+    (tmp_path / "r" / CHECKPOINT).write_bytes(content)
+    assert read_checkpoint(tmp_path / "r", {}) is None
+    result = simulate(TraceInput(trace), SchedulerOptions(), ReplaySettings(), tmp_path / "r", resume=True)
+    assert result.totals["complete"] and not (tmp_path / "r" / CHECKPOINT).exists()
