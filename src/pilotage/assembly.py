@@ -141,6 +141,8 @@ class SchedulerOptions:
     calls_per_second: float = 0.0
     """Client-side limit of API calls; 0 for none."""
     call_burst: int = 1
+    gather_seconds: float = 0.0
+    """How long an Event waits for others that are then sent with it in one piece."""
     cycle_budget_seconds: float = math.inf
     """CPU time that one scheduling cycle may take. In virtual time there is no limit: results must not depend on it."""
     group_reservation: ReservationSettings = field(default_factory=ReservationSettings)
@@ -503,6 +505,7 @@ def _dispatcher(
         policies=DEFAULT_POLICIES if is_async else SYNCHRONOUS_POLICIES,
         calls_per_second=options.calls_per_second,
         burst=options.call_burst,
+        gather_seconds=options.gather_seconds,
     )
     # Its own copy: that a call was tried again must not change what is decided.
     own = seeded(0)

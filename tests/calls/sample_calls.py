@@ -6,7 +6,8 @@ import asyncio
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from pilotage.api.calls import ApiCall, Lane, Relevance, Seen
+from pilotage.api.calls import ApiCall, Lane, NewObject, Relevance, Seen
+from pilotage.model import KINDS
 
 
 class SampleCall(ApiCall):
@@ -38,6 +39,16 @@ class SampleCall(ApiCall):
 class Event(SampleCall):
     __slots__ = ()
     kind, lane, relevance = "event", Lane.EVENT, Relevance.EVENT
+
+
+class Creating(Event):
+    """Does nothing but create something."""
+
+    __slots__ = ()
+    kind, is_repeatable = "creating", True
+
+    def creation(self) -> NewObject | None:
+        return NewObject(KINDS["events"], "default", self.text.encode())
 
 
 class Status(SampleCall):

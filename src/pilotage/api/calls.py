@@ -132,6 +132,14 @@ class Seen(Struct, frozen=True):
     """The object as the API server has it, if it was read: others may see it, before the watch brings it."""
 
 
+class NewObject(Struct, frozen=True):
+    """An object that is to be created, encoded."""
+
+    kind: KindInfo
+    namespace: str
+    body: bytes
+
+
 class ApiWriter(Protocol):
     """What a call needs of the API server; implemented by `pilotage.kube.client.KubeClient`."""
 
@@ -184,6 +192,11 @@ class ApiCall(ABC):
     @abstractmethod
     def object_key(self) -> str:
         """What the call writes to: the UID of the object, if it exists. Calls with the same key never overlap."""
+
+    def creation(self) -> NewObject | None:
+        """What the call creates, if that is all that it does. A lane may then send several such calls in one piece, one
+        answered after the other; `perform` is for those that are sent alone, as all later tries are."""
+        return None
 
     @property
     def goes_first(self) -> bool:

@@ -247,6 +247,10 @@ class CallQueue:
         self._in_flight[key] = slot
         return slot
 
+    def peek(self, lane: Lane) -> CallSlot | None:
+        """The call that `next` would return."""
+        return next(iter(self._ready[lane].values()), None)
+
     def is_in_doubt(self, slot: CallSlot) -> bool:
         """Whether an earlier try of such a call may have taken effect. Then the object is read first."""
         return self._doubts.get(slot.key) == slot.call.kind

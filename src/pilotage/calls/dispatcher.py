@@ -3,7 +3,8 @@
 Lanes do not wait for each other: a thousand status patches cannot hold up a binding. Only Events make way: while a
 binding or an eviction waits for a worker they are sent one at a time, because all share the API server. If a
 client-side limit is set, it is shared in the order of the lanes. Failed tries that may succeed later rest in the queue,
-not in a worker, so that a newer call can take their place meanwhile. An answer that was lost, or does not come for too
+not in a worker, so that a newer call can take their place meanwhile. Events that wait are sent in one piece, some at a
+time, and answered one after the other. An answer that was lost, or does not come for too
 long, is made up for by looking at the object, before anything else is sent for it.
 
     submit -> CallQueue -> worker of the lane -> perform -> done | failed | retry (rest, look, again)
@@ -15,14 +16,15 @@ import asyncio
 import logging
 import random
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 import msgspec
 
-from pilotage.api.calls import ApiCall, ApiWriter, CallDropped, Ending, Lane, OnOutcome, Outcome
-from pilotage.calls.call_queue import CallQueue, CallSlot
+from pilotage.api.calls import ApiCall, ApiWriter, CallDropped, Ending, Lane, NewObject, OnOutcome, Outcome
+from pilotage.calls.call_queue import CallQueue, CallSlot, Place
+from pilotage.calls.creating import create_all
 from pilotage.calls.report import CallsReport, calls_report
 from pilotage.calls.retry import (
     DEFAULT_POLICIES,
@@ -65,6 +67,9 @@ class DispatcherSettings:
     calls_per_second: float = 0.0
     """0: no limit but those of the lanes."""
     burst: int = 1
+    gather_seconds: float = 0.0
+    """How long a call that can be sent together with others waits for them. A server in this process answers at once,
+    and nothing is gained."""
 
 
 class EndedCall(msgspec.Struct, frozen=True):
@@ -110,6 +115,7 @@ class Dispatcher:
             if settings.calls_per_second > 0
             else None
         )
+        self._gather_seconds = settings.gather_seconds
         self._on_executed = on_executed
         self._ended: deque[tuple[float, str, tuple[str, str, float]]] = deque(maxlen=_KEPT_CALLS)
         """Of the last tries: when they ended, the object, and kind, error and seconds."""
@@ -208,20 +214,32 @@ class Dispatcher:
         """Send calls of the lane until none is left, or no more may be sent for now."""
         worker = asyncio.current_task()
         try:
+            await self._gather(lane)
             while (slot := self._next(lane)) is not None:
                 self._busy[lane] += 1
                 try:
                     # Before it waits: one worker calls the next, as long as there is work. Calls that are answered at
                     # once, as by a server in this process, need no more than two.
+                    together = self._together(lane, slot)
                     self._start_worker(lane)
-                    waiting = await self._send(lane, slot, worker)
+                    if together:
+                        waiting = await self._send_together(lane, together, worker)
+                    else:
+                        waiting = {await self._send(lane, slot, worker)}
                 finally:
                     self._busy[lane] -= 1
-                if waiting is not None and waiting is not lane:
-                    # Its workers found nothing to do and went home.
-                    self._start_worker(waiting)
+                await self._gather(lane)
+                for other in waiting:
+                    if other is not None and other is not lane:
+                        # Its workers found nothing to do and went home.
+                        self._start_worker(other)
         finally:
             self._workers[lane] -= 1
+
+    async def _gather(self, lane: Lane) -> None:
+        """Wait a moment for calls that can be sent in one piece with those that wait."""
+        if self._gather_seconds and 0 < self.queue.ready(lane) < self._policies[lane].together:
+            await self._clock.sleep(self._gather_seconds)
 
     def _next(self, lane: Lane) -> CallSlot | None:
         """The call to send now, None if there is none or none may be sent; then an alarm brings the worker back."""
@@ -269,17 +287,73 @@ class Dispatcher:
         except asyncio.CancelledError:
             if not this.is_overdue or this.task is None or this.task.uncancel():
                 raise
-            patience = self._policies[lane].try_seconds
-            return self._failed(lane, slot, TimeoutError(f"no answer after {patience:g} s"), started)
+            return self._failed(lane, slot, self._overdue(lane), started)
         finally:
             del self._tries[key]
         now = monotonic()
-        seconds = now - started
-        self._limits[lane].answered(seconds, now)
+        self._limits[lane].answered(now - started, now)
+        return self._done(slot, now - started, version)
+
+    def _done(self, slot: CallSlot, seconds: float, version: str | None) -> Lane | None:
         if self._on_executed is not None:
-            self._on_executed(call.kind, True, seconds)
-        self._ended.append((self._clock.time(), key, (call.kind, "", seconds)))
-        return queue.done(slot, version)
+            self._on_executed(slot.call.kind, True, seconds)
+        self._ended.append((self._clock.time(), slot.key, (slot.call.kind, "", seconds)))
+        return self.queue.done(slot, version)
+
+    def _together(self, lane: Lane, first: CallSlot) -> list[tuple[CallSlot, NewObject]]:
+        """Calls that are sent in one piece, this one first; none if it has to be sent alone."""
+        most = self._policies[lane].together
+        if most == 1 or self._bucket is not None or self._limits[lane].is_troubled or not self.queue.ready(lane):
+            return []
+        found: list[tuple[CallSlot, NewObject]] = []
+        slot: CallSlot | None = first
+        while slot is not None and len(found) < most and (creation := self._creation(slot)) is not None:
+            if slot is not first:
+                self.queue.next(lane)
+            found.append((slot, creation))
+            slot = self.queue.peek(lane)
+        return found if len(found) > 1 else []
+
+    def _creation(self, slot: CallSlot) -> NewObject | None:
+        is_first_try = slot.tries == (slot.place is Place.IN_FLIGHT)
+        if not is_first_try or self.queue.is_in_doubt(slot):
+            return None
+        try:
+            return slot.call.creation()
+        except Exception:
+            # As if it had been raised by `perform`, which is asked next.
+            return None
+
+    async def _send_together(
+        self, lane: Lane, batch: Sequence[tuple[CallSlot, NewObject]], worker: asyncio.Task[object] | None
+    ) -> set[Lane | None]:
+        """One try of each; returns the lanes of calls that waited for them."""
+        started = self._clock.monotonic()
+        this = _Try(lane, started, worker)
+        self._tries.update(dict.fromkeys((slot.key for slot, _ in batch), this))
+        errors: Sequence[Exception | None]
+        try:
+            errors = await create_all(self.writer, [(made.kind, made.namespace, made.body) for _, made in batch])
+        except Exception as error:
+            errors = [error] * len(batch)
+        except asyncio.CancelledError:
+            if not this.is_overdue or this.task is None or this.task.uncancel():
+                raise
+            errors = [self._overdue(lane)] * len(batch)
+        finally:
+            for slot, _ in batch:
+                del self._tries[slot.key]
+        now = self._clock.monotonic()
+        seconds = (now - started) / len(batch)
+        if None in errors:
+            self._limits[lane].answered(seconds, now)
+        return {
+            self._done(slot, seconds, None) if error is None else self._failed(lane, slot, error, started)
+            for (slot, _), error in zip(batch, errors, strict=True)
+        }
+
+    def _overdue(self, lane: Lane) -> TimeoutError:
+        return TimeoutError(f"no answer after {self._policies[lane].try_seconds:g} s")
 
     async def _perform(self, lane: Lane, slot: CallSlot) -> str | None:
         """Perform a call and stay in flight until it is known whether it took effect, so that nothing overtakes it.

@@ -8,7 +8,16 @@ from typing import Any, ClassVar, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from pilotage.api.calls import ApiCall, ApiWriter, Lane, ObjectReference, Relevance, is_conflict, is_not_found
+from pilotage.api.calls import (
+    ApiCall,
+    ApiWriter,
+    Lane,
+    NewObject,
+    ObjectReference,
+    Relevance,
+    is_conflict,
+    is_not_found,
+)
 from pilotage.escaping import visible
 from pilotage.model import KINDS, Pod, kind_of
 from pilotage.model.custom_jobs import CustomJob
@@ -79,6 +88,9 @@ class EventCreation(ApiCall):
         """What was in flight has created the event."""
         self._is_new = False
 
+    def creation(self) -> NewObject | None:
+        return NewObject(KINDS["events"], self._namespace, self._body()) if self._is_new else None
+
     async def perform(self, writer: ApiWriter) -> None:
         try:
             await (self._create(writer) if self._is_new or self._series is None else self._write_series(writer))
@@ -106,6 +118,9 @@ class EventCreation(ApiCall):
         return self._subject.namespace or _NO_NAMESPACE
 
     async def _create(self, writer: ApiWriter) -> None:
+        await writer.create(KINDS["events"], self._namespace, self._body())
+
+    def _body(self) -> bytes:
         facts = self._facts
         body = {
             "apiVersion": "events.k8s.io/v1",
@@ -124,7 +139,7 @@ class EventCreation(ApiCall):
             body["related"] = _reference(facts.related)
         if self._series is not None:
             body["series"] = self._series.document()
-        await writer.create(KINDS["events"], self._namespace, msgspec.json.encode(body))
+        return msgspec.json.encode(body)
 
 
 def subject_of(obj: Any) -> Subject:

@@ -7,9 +7,10 @@ the transport (`fence`), when it has waited for a connection and its bytes go ou
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from pilotage.api.calls import ApiWriter
+from pilotage.calls.creating import create_all
 from pilotage.model.kinds import KindInfo
 
 
@@ -45,6 +46,10 @@ class FencedWriter:
     async def create(self, kind: KindInfo, namespace: str, body: bytes) -> bytes:
         self._check()
         return await self._writer.create(kind, namespace, body)
+
+    async def create_all(self, objects: Sequence[tuple[KindInfo, str, bytes]]) -> Sequence[Exception | None]:
+        self._check()
+        return await create_all(self._writer, objects)
 
     async def update(self, kind: KindInfo, namespace: str, name: str, body: bytes, *, subresource: str = "") -> bytes:
         self._check()

@@ -87,7 +87,13 @@ class EventRecorder:
         """Send what waits: everything or, while the scheduler is busy, what has waited for long enough."""
         self._is_busy = is_busy
         waiting = self._waiting
-        latest = self._clock.monotonic() - LONGEST_WAIT_SECONDS if is_busy and waiting else math.inf
+        latest = math.inf
+        if is_busy and waiting:
+            now = self._clock.monotonic()
+            if waiting[0][0] > now - LONGEST_WAIT_SECONDS:
+                return
+            # Whatever can be sent with the oldest in one piece need not be sent by itself.
+            latest = now - LONGEST_WAIT_SECONDS / 2
         while waiting and waiting[0][0] <= latest:
             self._calls.submit(waiting.popleft()[1])
 

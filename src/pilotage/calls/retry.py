@@ -82,6 +82,8 @@ class LanePolicy(Struct, frozen=True):
     """A try without an answer for so long is given up; whether it took effect is then looked up."""
     makes_way: bool = False
     """One call at a time is sent while a binding or an eviction waits for a worker."""
+    together: int = 1
+    """So many calls that only create something are sent in one piece, at most."""
 
     def pause(self, tries: int, error: Exception, rng: random.Random) -> float | None:
         """Seconds until the next try; None if there shall be none."""
@@ -98,7 +100,7 @@ DEFAULT_POLICIES: Final[Mapping[Lane, LanePolicy]] = {
     Lane.EVICT: LanePolicy(workers=64, tries=8, longest_pause=2.0, queue_seconds=60.0),
     Lane.VOLUME: LanePolicy(workers=16, tries=5, longest_pause=1.0, queue_seconds=60.0),
     Lane.STATUS: LanePolicy(workers=32, tries=0, longest_pause=10.0, queue_seconds=600.0),
-    Lane.EVENT: LanePolicy(workers=16, tries=4, longest_pause=5.0, queue_seconds=60.0, makes_way=True),
+    Lane.EVENT: LanePolicy(16, tries=4, longest_pause=5.0, queue_seconds=60.0, makes_way=True, together=16),
 }
 # The loop waits for a status that is awaited in place: not for ever.
 SYNCHRONOUS_POLICIES: Final[Mapping[Lane, LanePolicy]] = {

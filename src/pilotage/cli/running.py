@@ -47,6 +47,9 @@ log = logging.getLogger(__name__)
 SCHEDULER_HTTP: Final = HttpSettings(connections=sum(policy.workers for policy in DEFAULT_POLICIES.values()))
 """A connection for every call that may be in flight: bindings must not wait for connections that Events hold."""
 
+EVENTS_GATHER_SECONDS: Final = 0.05
+"""A scheduler that keeps up records one Event at a time; those of a moment go in one piece."""
+
 
 class Connections(Struct, frozen=True):
     """Where the scheduler works, and whom the endpoints ask about their visitors."""
@@ -133,7 +136,7 @@ class Running:
         if elector is not None:
             may_write = fence(lambda: elector.is_leading)
             writer = FencedWriter(self._client(stack, may_write), lambda: elector.is_leading)
-        options = replace(self._options, observer=observer)
+        options = replace(self._options, observer=observer, gather_seconds=EVENTS_GATHER_SECONDS)
         process = scheduler_process(client, self._clock, self._rng, options, writer, self._metrics, may_write)
         delays_cache = self._settings.configuration.scheduler.delay_cache_until_active
 

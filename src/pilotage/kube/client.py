@@ -6,7 +6,7 @@ and what to do about a conflict belong to the callers, who alone know whether do
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Coroutine, Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, TypeAlias
 
@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from pilotage.kube.errors import ApiStatusError
-from pilotage.kube.transport import Response, StreamRefused, Transport
+from pilotage.kube.transport import Response, StreamRefused, Transport, TransportError, WireRequest, send_all
 from pilotage.model.kinds import KINDS, KindInfo, ListPage
 
 __all__ = ["ApiStatusError", "KubeClient", "ListOptions", "ServerVersion"]
@@ -99,6 +99,16 @@ class KubeClient:
 
     def create(self, kind: KindInfo, namespace: str, body: bytes) -> Answer:
         return self._call("POST", kind.path(namespace), body=body)
+
+    async def create_all(
+        self, objects: Sequence[tuple[KindInfo, str, bytes]]
+    ) -> list[ApiStatusError | TransportError | None]:
+        """Create objects (kind, namespace, body) that can wait for each other; returns what went wrong with each."""
+        requests = [WireRequest("POST", kind.path(namespace), body) for kind, namespace, body in objects]
+        return [
+            answer if isinstance(answer, TransportError) else None if answer.status < 300 else status_error(answer)
+            for answer in await send_all(self._transport, requests)
+        ]
 
     def update(self, kind: KindInfo, namespace: str, name: str, body: bytes, *, subresource: str = "") -> Answer:
         return self._call("PUT", _object_path(kind, namespace, name, subresource), body=body)

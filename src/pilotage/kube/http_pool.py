@@ -51,23 +51,36 @@ class HttpPool:
     def __init__(self, endpoint: Endpoint, *, connections: int, idle_seconds: float) -> None:
         self._endpoint = endpoint
         self._idle_seconds = idle_seconds
-        self._free = asyncio.Semaphore(connections)
+        self._free = connections
+        """How many more may be lent."""
+        self._waiting: deque[asyncio.Future[None]] = deque()
         self._idle: deque[tuple[HttpConnection, ssl.SSLContext | None]] = deque()
         """The one used last at the right."""
         self._closing: asyncio.TimerHandle | None = None
         self._lent: set[HttpConnection] = set()
         self._buffer = memoryview(bytearray(READ_BYTES))
+        self._loop = asyncio.get_running_loop()
+
+    def take(self, context: ssl.SSLContext | None) -> HttpConnection | None:
+        """A connection that was used before, if there is one at once."""
+        if not self._free:
+            return None
+        connection = self._reusable(context)
+        if connection is not None:
+            self._free -= 1
+            self._lent.add(connection)
+        return connection
 
     async def borrow(self, context: ssl.SSLContext | None, server_name: str | None) -> tuple[HttpConnection, bool]:
         """A connection, and whether it was used before. Raises OSError or ssl.SSLError if there is none to be had."""
-        await self._free.acquire()
+        await self._turn()
         try:
             connection = self._reusable(context)
             was_used = connection is not None
             if connection is None:
                 connection = await self.connect(context, server_name)
         except BaseException:
-            self._free.release()
+            self._let_next()
             raise
         self._lent.add(connection)
         return connection, was_used
@@ -75,13 +88,36 @@ class HttpPool:
     def give_back(self, connection: HttpConnection, context: ssl.SSLContext | None) -> None:
         self._lent.discard(connection)
         if connection.can_be_reused:
-            connection.idle_since = asyncio.get_running_loop().time()
+            connection.idle_since = self._loop.time()
             self._idle.append((connection, context))
             if self._closing is None:
                 self._close_old()
         else:
             connection.close()
-        self._free.release()
+        self._let_next()
+
+    async def _turn(self) -> None:
+        """Wait until one more may be lent; it is the caller's then."""
+        if self._free:
+            self._free -= 1
+            return
+        turn: asyncio.Future[None] = self._loop.create_future()
+        self._waiting.append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self._let_next()
+            raise
+
+    def _let_next(self) -> None:
+        """Whoever waits longest is next; nobody who comes later overtakes."""
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self._free += 1
 
     def close(self) -> None:
         for connection in (*(idle for idle, _ in self._idle), *self._lent):
@@ -92,7 +128,7 @@ class HttpPool:
 
     def _reusable(self, context: ssl.SSLContext | None) -> HttpConnection | None:
         """The one used last, so that those beyond the usual need grow old and are closed."""
-        now = asyncio.get_running_loop().time()
+        now = self._loop.time()
         while self._idle:
             connection, made_with = self._idle.pop()
             # Another context means another identity: connections are never shared between the two.
@@ -103,7 +139,7 @@ class HttpPool:
 
     def _close_old(self) -> None:
         """Close what has idled for too long, and come back when the next one will have: each takes 300 KB with TLS."""
-        loop = asyncio.get_running_loop()
+        loop = self._loop
         while self._idle and loop.time() - self._idle[0][0].idle_since >= self._idle_seconds:
             self._idle.popleft()[0].close()
         due = self._idle[0][0].idle_since + self._idle_seconds if self._idle else None

@@ -18,9 +18,10 @@ from __future__ import annotations
 import asyncio
 import base64
 import os
+import re
 import socket
 import ssl
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from urllib.parse import quote, unquote, urlencode, urlsplit
 
@@ -32,9 +33,19 @@ from pilotage.kube.errors import CredentialsError
 from pilotage.kube.http_connection import ConnectionBroken, HttpConnection
 from pilotage.kube.http_pool import Endpoint, HttpPool
 from pilotage.kube.tls import TlsContexts
-from pilotage.kube.transport import NoIdentity, NotTrusted, Response, StreamRefused, TransportError
+from pilotage.kube.transport import (
+    Answered,
+    NoIdentity,
+    NotTrusted,
+    Response,
+    StreamRefused,
+    TransportError,
+    WireRequest,
+)
 
 _PATH_SAFE = "/%:@!$&'()*+,;=~"
+_PLAIN_PATH = re.compile(r"[a-z0-9/.-]*", re.ASCII).fullmatch
+"""Of a path in which nothing is to be quoted, as nearly all are."""
 _REFUSAL_BODY_LIMIT = 1 << 20
 _OTHER_NAME = frozenset({62, 64})
 """OpenSSL's X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_IP_ADDRESS_MISMATCH."""
@@ -109,6 +120,27 @@ class HttpTransport:
         message = self._message(method, target, fresh, body, content_type)
         return await self._exchange(method, message, fresh, seconds, most_bytes)
 
+    async def send_all(self, requests: Sequence[WireRequest]) -> list[Answered]:
+        """In one piece on one connection (HTTP pipelining): the server answers one after the other."""
+        try:
+            identity = await self._identity()
+            answers = await self._exchange_all(requests, identity)
+            if not any(isinstance(answer, Response) and answer.status == 401 for answer in answers):
+                return answers
+            fresh = await self._fresher(identity)
+        except TransportError as error:
+            return [error] * len(requests)
+        if fresh is None:
+            return answers
+        refused = [at for at, one in enumerate(answers) if isinstance(one, Response) and one.status == 401]
+        try:
+            again = await self._exchange_all([requests[at] for at in refused], fresh)
+        except TransportError as error:
+            again = [error] * len(refused)
+        for at, answer in zip(refused, again, strict=True):
+            answers[at] = answer
+        return answers
+
     @asynccontextmanager
     async def stream(self, path: str, query: Mapping[str, str] | None = None) -> AsyncIterator[AsyncIterator[bytes]]:
         target = self._target(path, query)
@@ -137,18 +169,19 @@ class HttpTransport:
     async def _exchange(
         self, method: str, message: bytes, identity: Identity, seconds: float, most_bytes: int | None
     ) -> Response:
-        context = self._context(identity)
-        connection, was_used = await self._borrow(context, seconds)
+        context, pool = self._context(identity), self._requests()
+        connection, was_used = pool.take(context), True
+        if connection is None:
+            connection, was_used = await self._borrow(context, seconds)
         try:
-            async with asyncio.timeout(seconds):
-                if self._fence is not None and method != "GET":
-                    self._fence()
-                try:
-                    return await connection.exchange(message, most_bytes)
-                except ConnectionBroken as broken:
-                    # The server may close a connection that idled just when it is used again.
-                    if not was_used or broken.was_answering or method not in _REPEATABLE:
-                        raise
+            if self._fence is not None and method != "GET":
+                self._fence()
+            try:
+                return await connection.exchange(message, seconds, most_bytes)
+            except ConnectionBroken as broken:
+                # The server may close a connection that idled just when it is used again.
+                if not was_used or broken.was_answering or method not in _REPEATABLE:
+                    raise
             connection.close()
         except (ConnectionBroken, TimeoutError, OSError) as error:
             connection.close()
@@ -157,8 +190,31 @@ class HttpTransport:
             connection.close()
             raise
         finally:
-            self._requests().give_back(connection, context)
+            pool.give_back(connection, context)
         return await self._exchange(method, message, identity, seconds, most_bytes)
+
+    async def _exchange_all(self, requests: Sequence[WireRequest], identity: Identity) -> list[Answered]:
+        messages = [
+            self._message(one.method, self._target(one.path, None), identity, one.body, one.content_type)
+            for one in requests
+        ]
+        context, pool, seconds = self._context(identity), self._requests(), self._settings.request_seconds
+        connection = pool.take(context)
+        if connection is None:
+            connection, _ = await self._borrow(context, seconds)
+        try:
+            if self._fence is not None:
+                self._fence()
+            answers, error = await connection.exchange_all(messages, seconds)
+        except BaseException:
+            connection.close()
+            raise
+        finally:
+            pool.give_back(connection, context)
+        if error is None:
+            return [*answers]
+        connection.close()
+        return [*answers, *[self._failure(error)] * (len(requests) - len(answers))]
 
     async def _borrow(self, context: ssl.SSLContext | None, seconds: float) -> tuple[HttpConnection, bool]:
         # Connecting gets less than the whole, so that its time-out is known as such: the request was then not sent.
@@ -195,7 +251,7 @@ class HttpTransport:
     async def _refusal(self, connection: HttpConnection) -> Response:
         try:
             async with asyncio.timeout(self._settings.request_seconds):
-                return await connection.rest(_REFUSAL_BODY_LIMIT)
+                return await connection.rest(_REFUSAL_BODY_LIMIT, self._settings.request_seconds)
         except (ConnectionBroken, TimeoutError, OSError) as error:
             raise self._failure(error) from error
 
@@ -232,7 +288,8 @@ class HttpTransport:
     # --- messages ----------------------------------------------------------------------------------------------
 
     def _target(self, path: str, query: Mapping[str, str] | None) -> str:
-        target = self._prefix + quote(path, safe=_PATH_SAFE)
+        is_plain = _PLAIN_PATH(path) is not None
+        target = self._prefix + (path if is_plain else quote(path, safe=_PATH_SAFE))
         return f"{target}?{urlencode(query)}" if query else target
 
     def _message(self, method: str, target: str, identity: Identity, body: bytes | None, content_type: str) -> bytes:
@@ -284,8 +341,7 @@ class _Chunks:
 
     async def __anext__(self) -> bytes:
         try:
-            async with asyncio.timeout(self._stale_seconds):
-                chunk = await self._connection.chunk()
+            chunk = await self._connection.chunk(self._stale_seconds)
         except (ConnectionBroken, TimeoutError, OSError) as error:
             raise self._failure(error) from error
         if not chunk:

@@ -5,14 +5,22 @@ What a stream costs is no duration: it is counted when it is opened. Writes that
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
 from urllib.parse import urlsplit
 
 from pilotage.clock import Clock
 from pilotage.kube.refused_writes import RefusedWrites
-from pilotage.kube.transport import Response, StreamRefused, Transport, TransportError
+from pilotage.kube.transport import (
+    Answered,
+    Response,
+    StreamRefused,
+    Transport,
+    TransportError,
+    WireRequest,
+    send_all,
+)
 from pilotage.observe.metrics import Metrics
 
 _NO_ANSWER: Final = "<error>"
@@ -47,10 +55,25 @@ class MeasuredTransport:
         except TransportError:
             self._requests.add(_NO_ANSWER, method, self._host)
             raise
-        self._requests.add(str(answer.status), method, self._host)
-        self._durations.observe(self._clock.monotonic() - started, method, self._host)
-        self._refused.note(method, path, answer)
+        self._note(method, path, answer, self._clock.monotonic() - started)
         return answer
+
+    async def send_all(self, requests: Sequence[WireRequest]) -> list[Answered]:
+        """Each has taken its part of the whole."""
+        started = self._clock.monotonic()
+        answers = await send_all(self._transport, requests)
+        seconds = (self._clock.monotonic() - started) / len(requests)
+        for request, answer in zip(requests, answers, strict=True):
+            if isinstance(answer, TransportError):
+                self._requests.add(_NO_ANSWER, request.method, self._host)
+            else:
+                self._note(request.method, request.path, answer, seconds)
+        return answers
+
+    def _note(self, method: str, path: str, answer: Response, seconds: float) -> None:
+        self._requests.add(str(answer.status), method, self._host)
+        self._durations.observe(seconds, method, self._host)
+        self._refused.note(method, path, answer)
 
     @asynccontextmanager
     async def stream(self, path: str, query: Mapping[str, str] | None = None) -> AsyncIterator[AsyncIterator[bytes]]:

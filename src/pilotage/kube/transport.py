@@ -12,9 +12,9 @@ Outcomes differ by what the caller can do about them:
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import msgspec
 
@@ -25,6 +25,15 @@ class Response(msgspec.Struct, frozen=True):
     status: int
     headers: Mapping[str, str]
     body: bytes
+
+
+class WireRequest(msgspec.Struct, frozen=True):
+    """A request that can wait for the one before it."""
+
+    method: str
+    path: str
+    body: bytes
+    content_type: str = "application/json"
 
 
 class TransportError(Exception):
@@ -86,3 +95,25 @@ class Transport(Protocol):
 
     async def close(self) -> None:
         """Release every connection; the transport cannot be used afterwards. Safe to call twice."""
+
+
+Answered: TypeAlias = Response | TransportError
+
+
+async def send_all(transport: Transport, requests: Sequence[WireRequest]) -> list[Answered]:
+    """Send requests that can wait for each other, in one piece if the transport has a `send_all` that can do that.
+
+    Returns what each came to, in order. Raises no TransportError.
+    """
+    together = getattr(transport, "send_all", None)
+    if together is not None:
+        answers: list[Answered] = await together(requests)
+        return answers
+    return [await _answered(transport, one) for one in requests]
+
+
+async def _answered(transport: Transport, one: WireRequest) -> Answered:
+    try:
+        return await transport.request(one.method, one.path, body=one.body, content_type=one.content_type)
+    except TransportError as error:
+        return error
