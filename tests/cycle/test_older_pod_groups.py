@@ -6,6 +6,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import msgspec
+import pytest
 
 from pilotage.kube.transport import Response
 from pilotage.model import KINDS
@@ -27,6 +28,16 @@ class OlderServer(PassingTransport):
         return super().stream(_translated(path), *args, **options)
 
 
+class WithoutGroups(PassingTransport):
+    """Has them in no version."""
+
+    async def request(self, method: str, path: str, **options: Any) -> Response:
+        answer = await super().request(method, f"{path}/".replace(OURS, "/no/").replace(OLDER, "/no/")[:-1], **options)
+        if "podgroups" in path:
+            return answer
+        return Response(answer.status, answer.headers, answer.body.replace(b"v1beta1", b"v9"))
+
+
 def _translated(path: str) -> str:
     return path.replace(OURS, "/scheduling.k8s.io/v0/").replace(OLDER, OURS)
 
@@ -43,6 +54,13 @@ async def test_a_gang_is_scheduled_and_its_status_written() -> None:
         (condition,) = cluster.api.get(GROUPS, "default", "g")["status"]["conditions"]
         assert (condition["type"], condition["status"]) == (POD_GROUP_SCHEDULED, "True")
         assert not condition["message"], "what it waited for before is over"
+
+
+async def test_that_a_server_has_no_pod_groups_is_said_once_of_each_version(caplog: pytest.LogCaptureFixture) -> None:
+    async with live(transport=WithoutGroups) as cluster:
+        await cluster.after(300)
+    said = [record.message for record in caplog.records if record.message.startswith("PodGroup: ")]
+    assert len(said) == len(set(said)) == 2
 
 
 def test_the_disruption_mode_is_a_word_there() -> None:

@@ -112,7 +112,8 @@ class Reflector:
         self._relist_backoff = Backoff(rng)
         self._fruitless = 0
         self._absences = 0
-        self._is_absence_known = False
+        self._absence_told: dict[str, str] = {}
+        """By version of the kind: what was said of its absence."""
         self._failures = 0
         self._warned = ""
         self._on_contact = on_contact
@@ -211,7 +212,7 @@ class Reflector:
         self._position = listing.resource_version
         self._listing = Listing(self._page_size)
         self._absences = 0
-        self._is_absence_known = False
+        self._absence_told.clear()
         if not self.is_served and self._explains_absence:
             _log.info("%s: the API server has this kind now; %d objects", self._kind.kind, len(listing.items))
         self.is_served = True
@@ -362,10 +363,10 @@ class Reflector:
         if not self._explains_absence or not isinstance(error, ApiStatusError) or error.code != 404:
             return False
         problem = await why_not_served(self._client, self._kind)
-        # Asked for in one version after the other: that is one piece of news.
-        if problem and not self._is_absence_known:
+        # Asked for in one version after the other, each has its own answer: news is what was not said of it before.
+        if problem and problem != self._absence_told.get(self._kind.api_version):
             _log.warning("%s", problem)
-            self._is_absence_known = True
+            self._absence_told[self._kind.api_version] = problem
         return bool(problem)
 
     def _report(self, error: Exception) -> None:
