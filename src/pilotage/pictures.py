@@ -182,10 +182,12 @@ def percent(share: float) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """5 s, 3 min, 2.5 h, 4 d."""
+    """4 d, 2.5 h, 3 min, 5 s, 64 ms, 20 us."""
     if seconds is None:
         return "-"
     for unit, name in ((86400.0, "d"), (3600.0, "h"), (60.0, "min")):
         if seconds >= 2 * unit:
             return f"{seconds / unit:.3g} {name}"
-    return f"{seconds:.3g} s" if seconds >= 0.001 or seconds == 0 else f"{seconds * 1e6:.0f} us"
+    if seconds >= 0.1 or seconds == 0:
+        return f"{seconds:.3g} s"
+    return f"{seconds * 1e3:.3g} ms" if seconds >= 0.001 else f"{seconds * 1e6:.3g} us"

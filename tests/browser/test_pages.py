@@ -124,6 +124,23 @@ def test_the_heat_map_answers_to_the_keyboard(visitor: Visitor) -> None:
     assert page.inner_text("h1") == f"Node {second.partition(':')[0]}"
 
 
+def test_a_chart_says_the_values_below_the_mouse(visitor: Visitor) -> None:
+    page = visitor.page
+    chart = page.locator("figure.chart", has_text="on nodes")
+    chart.wait_for(timeout=30_000)
+    now = chart.locator("b").inner_text()
+    picture = chart.locator("svg[role=img]")
+    picture.scroll_into_view_if_needed()
+    box = picture.bounding_box()
+    assert box is not None and int(now) > 0
+    page.mouse.move(box["x"] + box["width"] - 1, box["y"] + box["height"] / 2)
+    chart.locator(".when", has_text="at ").wait_for()
+    assert chart.locator("b").inner_text() == now and picture.locator(".cursor").count() == 1
+    page.mouse.move(box["x"], box["y"] - 40)
+    chart.locator(".when", has_text="at ").wait_for(state="hidden")
+    assert picture.locator(".cursor").count() == 0
+
+
 def test_every_node_has_a_cell(visitor: Visitor) -> None:
     page = visitor.page
     seen = {page.inner_text("#fleet-cell")}

@@ -16,16 +16,5 @@ def test_every_page_is_measured_and_meets_its_goals() -> None:
     assert done.exit_code == 0, done.output
     facts = json.loads(done.stdout.splitlines()[-1])
     figures = {one["name"]: one["value"] for one in facts["figures"]}
-    assert {name.partition(":")[0] for name in figures} == {"overview", "waiting", "pods", "nodes", "inside"}
+    assert {name.partition(":")[0] for name in figures} == {"overview", "waiting", "a pod", "a node", "inside"}
     assert all(value > 0 for value in figures.values()) and facts["pods"] == 60
-
-
-def test_a_viewer_is_compared_with_none() -> None:
-    done = CliRunner().invoke(cli, ["bench", "--viewer", *SMALL, "100"])
-    assert done.exit_code == 0, done.output
-    assert "with a viewer" in done.stdout and "With one viewer of the console a pod costs" in done.stdout
-
-
-def test_a_viewer_needs_the_scheduler_in_this_process() -> None:
-    done = CliRunner().invoke(cli, ["bench", "--viewer", "--server", "http"])
-    assert done.exit_code == 2 and "--viewer needs --server in-process" in done.output

@@ -14,6 +14,7 @@ import pytest
 from pilotage.api.budget import Budget
 from pilotage.clock import StoppedClock
 from pilotage.config.kinds import ExtenderConfiguration, ExtenderTLSConfig
+from pilotage.console.node import colour_of
 from pilotage.console.preemption import preemption
 from pilotage.console.site import PREFIX
 from pilotage.console.story import _timeline
@@ -24,8 +25,9 @@ from pilotage.framework.profile_spec import PluginChoice, ProfileRecipe
 from pilotage.queue.timeline import TimelineItem
 from pilotage.serve.console_door import Sight
 from pilotage.serve.page import PageRequest
+from pilotage.testing.builders import pod
 
-from .looked_at import LookedAt, looked_at
+from .looked_at import EVERYTHING, LookedAt, looked_at
 
 TENANT = Sight(frozenset({"default"}), nodes=False)
 PICKY: dict[str, object] = {
@@ -111,6 +113,53 @@ async def test_page_of_a_bound_pod_and_of_its_node_name_each_other() -> None:
         assert f"/console/nodes/{node}" in checked(seen.text("pods/default/web"))
         page = checked(seen.text(f"nodes/{node}"))
         assert "/console/pods/default/web" in page and "No pod waits" in page
+
+
+async def test_charts_are_drawn_anew_when_there_is_another_sample() -> None:
+    async with looked_at() as seen:
+        await seen.pass_seconds(5.0)
+        known = re.search(r'data-known="([^"]*)"', seen.text())
+        assert known is not None
+        await seen.cluster.create_pods("web")
+        await seen.cluster.clock.advance(3.0)
+        answers = [seen.get("live", known=known[1], view=f"{PREFIX}/").body.decode()]
+        seen.source.take_sample()
+        answers.append(seen.get("live", known=known[1], view=f"{PREFIX}/").body.decode())
+        assert ["event: flow" in answer for answer in answers] == [False, True]
+
+
+async def test_pods_of_one_owner_that_were_tried_at_different_moments_stand_in_one_row() -> None:
+    async with looked_at() as seen:
+        resources, labels = {"requests": {"cpu": "999"}}, {"app": "web"}
+        containers = [{"name": "c", "image": "i", "resources": resources}]
+        template = {"metadata": {"labels": labels}, "spec": {"containers": containers}}
+        path = "/apis/apps/v1/namespaces/default/replicasets"
+        web = {"metadata": {"name": "web"}, "spec": {"selector": {"matchLabels": labels}, "template": template}}
+        await post(seen, path, web)
+        await seen.pass_seconds(3.0)
+        await post(
+            seen, "/api/v1/nodes", {"metadata": {"name": "late"}, "status": {"allocatable": {"cpu": "1", "pods": "9"}}}
+        )
+        merge, two = "application/merge-patch+json", b'{"spec":{"replicas":2}}'
+        await seen.cluster.cluster.transport().request("PATCH", f"{path}/web", body=two, content_type=merge)
+        await seen.pass_seconds(3.0)
+        (row,) = seen.source.waiting(EVERYTHING)
+        assert (row.owner, row.pods) == ("ReplicaSet/web", 2) and "0/4 nodes are available" in row.message
+        assert checked(seen.text("waiting")).count("nodes are available") == 1
+
+
+async def test_pod_says_what_it_asks_for_and_how_old_it_is() -> None:
+    async with looked_at() as seen:
+        await seen.cluster.create_pods("giant", cpu="999")
+        await seen.pass_seconds(65.0)
+        page = checked(seen.text("pods/default/giant"))
+        assert re.search(r"<dt>Asks for</dt><dd>999 cpu(,|<)", page)
+        assert "<dt>Created</dt><dd>65 s ago</dd>" in page
+
+
+def test_no_pod_has_the_colour_of_what_is_free() -> None:
+    owners = [pod(f"pod-{number}").build() for number in range(200)]
+    assert {colour_of(one) for one in owners} == {f"s{number}" for number in range(10)} - {"s5"}
 
 
 async def test_inside_says_how_late_the_event_loop_was() -> None:

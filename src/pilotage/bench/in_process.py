@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
-from collections.abc import Callable, Coroutine
-from typing import Any, TypeAlias
 
-from pilotage.assembly import SchedulerOptions, SchedulerProcess
+from pilotage.assembly import SchedulerOptions
 from pilotage.bench.measure import BindingTimeline, Figures, peak_memory_mib
 from pilotage.bench.stage import BenchStage
 from pilotage.bench.workloads import BenchWorkload
 from pilotage.clock import Clock, cpu_seconds
-
-Beside: TypeAlias = Callable[[SchedulerProcess], Coroutine[Any, Any, None]]
 
 
 class InProcessBench:
@@ -31,16 +26,9 @@ class InProcessBench:
         self._stage = BenchStage(workload, clock, rng, options, latency_seconds)
         self.api = self._stage.api
 
-    async def run(self, beside: Beside | None = None) -> Figures:
-        """`beside`: what goes on while the pods are scheduled, until it is cancelled; its CPU counts."""
+    async def run(self) -> Figures:
         async with self._stage.running():
-            if beside is None:
-                return await self._measure()
-            async with asyncio.TaskGroup() as tasks:
-                company = tasks.create_task(beside(self._stage.process), name="beside the benchmark")
-                figures = await self._measure()
-                company.cancel()
-            return figures
+            return await self._measure()
 
     async def _measure(self) -> Figures:
         workload, stage = self._workload, self._stage

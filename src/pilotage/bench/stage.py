@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import random
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
@@ -47,10 +47,12 @@ async def unwrapped(wanted: type[Exception]) -> AsyncIterator[None]:
     try:
         yield
     except BaseExceptionGroup as group:
-        found = group.subgroup(wanted)
+        found: BaseException | None = group.subgroup(wanted)
         if found is None:
             raise
-        raise next(error for error in found.exceptions if isinstance(error, wanted)) from group
+        while isinstance(found, BaseExceptionGroup):
+            found = found.exceptions[0]
+        raise found from group
 
 
 class Stalled(Exception):
@@ -173,6 +175,15 @@ class BenchStage:
         settled_by, self._settled_by = self._settled_by, _BOUND
         await self.schedule(step, pods)
         self._settled_by = settled_by
+
+    async def delete(self, step: str, names: Sequence[str]) -> None:
+        """Delete measured pods, and wait until nothing is left to write."""
+        for number, name in enumerate(names):
+            await self._creator.delete(KINDS["pods"], NAMESPACE, name)
+            if number % _CREATIONS_PER_TURN == 0:
+                await self._clock.sleep(0)
+                self.progress.show(step, number, len(names))
+        await self.all_written()
 
     async def _create(self, pod: Object) -> None:
         self._unbound.add(pod["metadata"]["name"])

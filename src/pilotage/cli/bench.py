@@ -18,11 +18,13 @@ from pilotage.bench.in_process import InProcessBench
 from pilotage.bench.measure import Figures
 from pilotage.bench.over_http import OverHttpBench
 from pilotage.bench.stage import Stalled
-from pilotage.bench.workloads import BenchWorkload
-from pilotage.cli import bench_console
+from pilotage.bench.workloads import SCHEDULING_BASIC, BenchWorkload
+from pilotage.cli.bench_console import NAME as CONSOLE_PAGES
+from pilotage.cli.bench_console import bench_console, console_workload
 from pilotage.cli.bench_goals import bench_events, bench_queueing, bench_scaling
 from pilotage.cli.bench_real import bench_real
 from pilotage.cli.bench_versions import bench_versions
+from pilotage.cli.bench_viewer import ROUNDS, bench_viewer
 from pilotage.cli.errors import ExitCode, bad_input
 from pilotage.cli.output import show, show_json
 from pilotage.cli.scheduler_flags import SchedulerFlags, scheduler_flags
@@ -68,11 +70,11 @@ Examples:
     show_default=True,
     help="WorkloadQueueing: how many workloads come in a second.",
 )
-@click.option("--rounds", type=click.IntRange(min=1), help="How often to measure (--server real, --compare).")
+@click.option("--rounds", type=click.IntRange(min=1), help="How often to measure (--server real, --compare, --viewer).")
 @click.option("--compare", metavar="REF", default="", help="Measure this version of the project and REF in turn.")
 @click.option("--compare-gate", metavar="G", default="", help="Run a second time with this feature gate off.")
 @click.option("--no-contrast", is_flag=True, help="Do not run a second time without the feature that is shown.")
-@click.option("--viewer", is_flag=True, help="Run a second time with one viewer of the console, and compare.")
+@click.option("--viewer", is_flag=True, help="Measure what one viewer of the console takes from scheduling.")
 @scheduler_flags
 @click.option("--seed", type=int, default=1, show_default=True, help="Seed of everything random.")
 @click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
@@ -100,7 +102,7 @@ def bench(
     for something else; WorkloadQueueing what it costs to queue --pods workloads for quota, in virtual time, and with
     --nodes what it costs to admit only those that fit there; ConsolePages what pages of the console cost while --pods
     wait; Scaling what pods and events cost with --nodes, a tenth and a hundredth of them. All four exit with 1 if a
-    goal is missed.
+    goal is missed, and so does --viewer.
     """
     if workload_name == event_handling.NAME:
         return bench_events(pods, output)
@@ -109,18 +111,21 @@ def bench(
         return bench_queueing(load, seed, output)
     if workload_name == scaling.NAME:
         return bench_scaling(nodes, output)
-    if workload_name == bench_console.NAME:
-        return bench_console.bench_console(nodes, init_pods, pods, seed, output)
+    if workload_name == CONSOLE_PAGES:
+        return bench_console(nodes, init_pods, pods, seed, output)
     workload = _workload(workload_name).sized(nodes, init_pods, pods)
     if latency_ms and server != "in-process":
         raise click.UsageError("--latency-ms needs --server in-process")
-    if viewer and server != "in-process":
-        raise click.UsageError("--viewer needs --server in-process")
-    if rounds is not None and server != "real" and not compare:
-        raise click.UsageError("--rounds needs --server real or --compare")
+    if rounds is not None and server != "real" and not compare and not viewer:
+        raise click.UsageError("--rounds needs --server real, --compare or --viewer")
+    if viewer:
+        if server != "in-process" or compare or compare_gate or workload_name != SCHEDULING_BASIC.name:
+            raise click.UsageError("--viewer has a cluster of its own, without --workload, --server and --compare")
+        sized = console_workload(nodes, init_pods, pods)
+        return bench_viewer(sized, flags.options(), rounds=rounds or ROUNDS, seed=seed, output=output)
     if compare:
-        if server == "real" or compare_gate or viewer:
-            raise click.UsageError("--compare does not go with --server real, --compare-gate or --viewer")
+        if server == "real" or compare_gate:
+            raise click.UsageError("--compare does not go with --server real or --compare-gate")
         arguments = _arguments(workload, server, latency_ms, seed, flags)
         bench_versions(compare, workload, arguments, rounds=rounds or _ROUNDS, output=output)
         return ExitCode.OK
@@ -131,20 +136,13 @@ def bench(
     figures = course.run(flags)
     gate = compare_gate or ("" if no_contrast else workload.contrast_gate)
     contrast = course.run(_without(flags, gate)) if gate else None
-    viewed = bench_console.ViewedRun(SystemClock(), flags.options()) if viewer else None
-    with_viewer = course.run(flags, viewed) if viewed is not None else None
     if output == "json":
         facts = figures.as_json()
         if contrast is not None:
             facts["contrast"] = {"featureGates": f"{gate}=false", **contrast.as_json()}
-        if with_viewer is not None:
-            facts["withViewer"] = with_viewer.as_json()
         show_json(facts)
         return ExitCode.OK
     _print_table(figures)
-    if viewed is not None and with_viewer is not None:
-        _print_table(with_viewer, ", with a viewer")
-        bench_console.show_viewer(viewed, with_viewer, figures)
     if contrast is not None:
         _print_table(contrast, f", {gate}=false")
         _print_ratio(gate, figures, contrast)
@@ -166,14 +164,13 @@ class _Course(msgspec.Struct, frozen=True):
     latency_seconds: float
     seed: int
 
-    def run(self, flags: SchedulerFlags, viewed: bench_console.ViewedRun | None = None) -> Figures:
+    def run(self, flags: SchedulerFlags) -> Figures:
         clock, rng = SystemClock(), seeded(self.seed)
         options = flags.options()
         if self.server == "http":
             work = OverHttpBench(self.workload, clock, rng, flags.arguments()).run()
         else:
-            runner = _in_process(self.workload, clock, rng, options, self.latency_seconds)
-            work = runner.run(None if viewed is None else viewed.beside)
+            work = _in_process(self.workload, clock, rng, options, self.latency_seconds).run()
         try:
             with asyncio.Runner(loop_factory=uvloop.new_event_loop) as loop:
                 return loop.run(work)
@@ -199,7 +196,7 @@ def _in_process(
 def _workload(name: str) -> BenchWorkload:
     workload = WORKLOADS.get(name)
     if workload is None:
-        known = [*WORKLOADS, event_handling.NAME, workload_queueing.NAME, bench_console.NAME, scaling.NAME]
+        known = [*WORKLOADS, event_handling.NAME, workload_queueing.NAME, CONSOLE_PAGES, scaling.NAME]
         raise click.UsageError(f'unknown workload "{name}"{suggestion(name, known)}; there are: {", ".join(known)}')
     return workload
 

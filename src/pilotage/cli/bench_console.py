@@ -1,26 +1,28 @@
-"""What the console costs: a viewer beside a benchmark, and `pilotage bench --workload ConsolePages`."""
+"""What pages of the console cost: `pilotage bench --workload ConsolePages`."""
 
 from __future__ import annotations
 
 import asyncio
 import re
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Final
 
 import uvloop
+from msgspec.structs import replace
 
-from pilotage.assembly import SchedulerOptions, SchedulerProcess
+from pilotage.assembly import SchedulerOptions
 from pilotage.bench.event_handling import MeasuredFigure
-from pilotage.bench.measure import Figures
 from pilotage.bench.stage import BenchStage
-from pilotage.bench.workloads import BenchWorkload, Object, bench_node, bench_pod
+from pilotage.bench.workloads import DEFAULT_REQUESTS, NAMESPACE, BenchWorkload, Object, bench_node, bench_pod
 from pilotage.cli.bench_goals import print_figures
 from pilotage.cli.errors import ExitCode
-from pilotage.cli.output import show, show_json
-from pilotage.clock import Clock, SystemClock, thread_cpu_seconds
+from pilotage.cli.output import show_json
+from pilotage.clock import SystemClock, thread_cpu_seconds
 from pilotage.console.site import PREFIX, ConsolePages
-from pilotage.console.source import ConsoleSource
+from pilotage.console.source import KEPT_SAMPLES, SAMPLE_SECONDS, ConsoleSource
 from pilotage.console.view import LOOK_AGAIN_MILLISECONDS
+from pilotage.model.quantity import parse_quantity
 from pilotage.rng import seeded
 from pilotage.serve.console_door import LIVE, Sight
 from pilotage.serve.page import PageRequest
@@ -31,13 +33,22 @@ _PODS_ON_NODES: Final = 50_000
 _WAITING: Final = 5_000
 _PODS_PER_OWNER: Final = 50
 _KINDS: Final = 20
+_FIRST: Final = "waiting-000000"
 _LOOK_AGAIN_SECONDS: Final = LOOK_AGAIN_MILLISECONDS / 1000
 _LOOKS: Final = 10
 _MOST_SECONDS: Final = 1.0
 _MOST_KB: Final = 500
 _MOST_KB_PER_SECOND: Final = 50
-_MOST_SHARE: Final = 0.03
+MOST_SHARE: Final = 0.03
 """Of the time of the scheduler, for one viewer."""
+PAGES: Final = {
+    "overview": "",
+    "waiting": "waiting",
+    "a pod": f"pods/{NAMESPACE}/{_FIRST}",
+    "a node": "nodes/node-00000",
+    "inside": "inside",
+}
+"""What is looked at: paths by name."""
 _EVERYTHING: Final = Sight()
 _ID: Final = re.compile(rb"^id: (.*)$", re.MULTILINE)
 _AGAIN: Final = re.compile(rb"^retry: (\d+)$", re.MULTILINE)
@@ -77,53 +88,9 @@ class Viewer:
         return len(answer.body)
 
 
-class ViewedRun:
-    """Goes on beside a benchmark: a console, and one viewer of the overview."""
-
-    def __init__(self, clock: Clock, options: SchedulerOptions) -> None:
-        self._clock = clock
-        self._options = options
-        self.viewer: Viewer | None = None
-
-    async def beside(self, process: SchedulerProcess) -> None:
-        """Look again and again, until cancelled."""
-        source = ConsoleSource(process, self._clock, self._options, decides=True)
-        self.viewer = Viewer(ConsolePages(source, "benchmark"), "")
-        self.viewer.open()
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(source.keep_time(), name="console samples")
-            while True:
-                await self._clock.sleep(self.viewer.again_seconds)
-                self.viewer.look()
-
-
-def show_viewer(viewed: ViewedRun, with_viewer: Figures, without: Figures) -> None:
-    """What the viewer cost: as a ratio of two runs, and by itself."""
-    viewer = viewed.viewer
-    assert viewer is not None, "the viewer came with the first pod"
-    pods = max(with_viewer.pods, 1)
-    cost, plain = (run.cpu_seconds / pods * 1e3 for run in (with_viewer, without))
-    ratio = with_viewer.pods_per_second / max(without.pods_per_second, 1e-9)
-    show(
-        f"With one viewer of the console a pod costs {cost:.3f} ms of CPU instead of {plain:.3f} ms, and {ratio:.1%} "
-        f"as many pods per second are bound. The viewer itself took {viewer.cpu_seconds:.3f} s of CPU for one page and "
-        f"{viewer.looks} updates: {viewer.cpu_seconds / max(with_viewer.cpu_seconds, 1e-9):.1%} of all."
-    )
-
-
 def bench_console(nodes: int | None, init_pods: int | None, pods: int | None, seed: int, output: str) -> int:
     """Measure every page of a large cluster; FAILED if a goal is missed."""
-    workload = BenchWorkload(
-        name=NAME,
-        about="pages of the console",
-        nodes=nodes or _NODES,
-        init_pods=_PODS_ON_NODES if init_pods is None else init_pods,
-        pods=pods or _WAITING,
-        make_node=bench_node,
-        make_init_pod=lambda number: bench_pod(f"init-{number:06}"),
-        make_pod=_waiting_pod,
-        pods_fit=False,
-    )
+    workload = console_workload(nodes, init_pods, pods)
 
     async def collected() -> list[MeasuredFigure]:
         return [figure async for figure in _measured(workload, seed)]
@@ -139,6 +106,28 @@ def bench_console(nodes: int | None, init_pods: int | None, pods: int | None, se
     return ExitCode.OK if all(figure.is_met for figure in figures) else ExitCode.FAILED
 
 
+def console_workload(nodes: int | None, init_pods: int | None, waiting: int | None) -> BenchWorkload:
+    """The cluster that is looked at; the measured pods are those that wait."""
+    return BenchWorkload(
+        name=NAME,
+        about="pages of the console",
+        nodes=_NODES if nodes is None else nodes,
+        init_pods=_PODS_ON_NODES if init_pods is None else init_pods,
+        pods=_WAITING if waiting is None else waiting,
+        make_node=bench_node,
+        make_init_pod=lambda number: bench_pod(f"init-{number:06}"),
+        make_pod=_waiting_pod,
+        pods_fit=False,
+    )
+
+
+def room_of(workload: BenchWorkload) -> int:
+    """How many more pods fit beside those that are on its nodes from the start."""
+    node, pod = bench_node(0)["status"]["allocatable"], DEFAULT_REQUESTS
+    each = min(parse_quantity(node[resource]) // parse_quantity(amount) for resource, amount in pod.items())
+    return workload.nodes * int(each) - workload.init_pods
+
+
 def _waiting_pod(number: int) -> Object:
     """Of a ReplicaSet with fifty pods; each twentieth of them asks for as much."""
     owner = number // _PODS_PER_OWNER
@@ -148,51 +137,83 @@ def _waiting_pod(number: int) -> Object:
     return pod
 
 
-async def _measured(workload: BenchWorkload, seed: int) -> AsyncIterator[MeasuredFigure]:
-    clock, options = SystemClock(), SchedulerOptions()
+@asynccontextmanager
+async def looked_at(
+    workload: BenchWorkload, options: SchedulerOptions, seed: int
+) -> AsyncIterator[tuple[BenchStage, ConsoleSource]]:
+    """The cluster with all its waiting pods, and its console after an hour in which nobody has looked."""
+    clock = SystemClock()
     stage = BenchStage(workload, clock, seeded(seed), options, 0.0)
     async with stage.running():
         await stage.schedule("waiting pods", (workload.make_pod(number) for number in range(workload.pods)))
         await stage.all_written()
         stage.progress.finish(f"waiting pods: {workload.pods:,}")
         source = ConsoleSource(stage.process, clock, options, decides=True)
-        source.take_sample()
+        _remember_an_hour(source)
+        yield stage, source
+
+
+def _remember_an_hour(source: ConsoleSource) -> None:
+    """As if the pods had been bound steadily for as long as samples are kept."""
+    source.take_sample()
+    last = source.samples.pop()
+    for number in range(1, KEPT_SAMPLES + 1):
+        share = number / KEPT_SAMPLES
+        then = replace(
+            last,
+            time=last.time - (KEPT_SAMPLES - number) * SAMPLE_SECONDS,
+            bound=int(last.bound * share),
+            on_nodes=int(last.on_nodes * share),
+            durations=tuple((bound, int(count * share)) for bound, count in last.durations),
+        )
+        source.samples.append(then)
+
+
+async def _measured(workload: BenchWorkload, seed: int) -> AsyncIterator[MeasuredFigure]:
+    async with looked_at(workload, SchedulerOptions(), seed) as (stage, source):
         console = ConsolePages(source, "benchmark")
-        waiting = workload.make_pod(0)["metadata"]
-        for path in ("", "waiting", f"pods/{waiting['namespace']}/{waiting['name']}", "nodes/node-00000", "inside"):
-            for figure in _page(console, path):
+        for name, path in PAGES.items():
+            for figure in _page(console, name, path):
                 yield figure
         yield await _updates(console, stage)
 
 
-def _page(console: ConsolePages, path: str) -> list[MeasuredFigure]:
+def _page(console: ConsolePages, name: str, path: str) -> list[MeasuredFigure]:
     # The first page of all loads the templates and the engine that judges pods, as it does for its first viewer.
     viewer = Viewer(console, path)
-    size, name = viewer.open() / 1000, path.partition("/")[0] or "overview"
+    size = viewer.open() / 1000
     cpu, update = viewer.cpu_seconds, Viewer(console, path)
     rate = update.look() / 1000 / update.again_seconds
     once = update.cpu_seconds
     update.look()
     again = update.cpu_seconds - once
     share, most = again / update.again_seconds, f"< {_MOST_SECONDS * 1000:,.0f} ms"
-    return [
+    figures = [
         MeasuredFigure(f"{name}: page", cpu * 1000, "ms", most, cpu < _MOST_SECONDS),
         MeasuredFigure(f"{name}: size", size, "kB", f"< {_MOST_KB} kB", size < _MOST_KB),
         MeasuredFigure(f"{name}: update", again * 1000, "ms", most, again < _MOST_SECONDS),
-        MeasuredFigure(f"{name}: CPU", 100 * share, "%", f"< {_MOST_SHARE:.0%}", share < _MOST_SHARE),
-        MeasuredFigure(f"{name}: all anew", rate, "kB/s", f"< {_MOST_KB_PER_SECOND} kB/s", rate < _MOST_KB_PER_SECOND),
+        MeasuredFigure(f"{name}: CPU", 100 * share, "%", f"< {MOST_SHARE:.0%}", share < MOST_SHARE),
     ]
+    if path:
+        # On any other page, everything may have changed each time.
+        figures.append(_rate(f"{name}: all anew", rate))
+    return figures
+
+
+def _rate(name: str, kilobytes: float) -> MeasuredFigure:
+    return MeasuredFigure(name, kilobytes, "kB/s", f"< {_MOST_KB_PER_SECOND} kB/s", kilobytes < _MOST_KB_PER_SECOND)
 
 
 async def _updates(console: ConsolePages, stage: BenchStage) -> MeasuredFigure:
-    """Of the overview, while pods are bound between any two looks."""
+    """Of the overview, while pods are bound between any two looks and samples are taken as often as they are."""
     viewer = Viewer(console, "")
-    viewer.look()
-    size = 0
+    viewer.open()
+    size, sampled = 0, 0.0
     for number in range(_LOOKS):
         await stage.schedule_fitting(f"more {number}", [bench_pod(f"more-{number:03}-{at}") for at in range(10)])
+        sampled += _LOOK_AGAIN_SECONDS
+        if sampled >= SAMPLE_SECONDS:
+            console.source.take_sample()
+            sampled -= SAMPLE_SECONDS
         size += viewer.look()
-    rate = size / 1000 / (_LOOKS * _LOOK_AGAIN_SECONDS)
-    return MeasuredFigure(
-        "overview: updates", rate, "kB/s", f"< {_MOST_KB_PER_SECOND} kB/s", rate < _MOST_KB_PER_SECOND
-    )
+    return _rate("overview: updates", size / 1000 / (_LOOKS * _LOOK_AGAIN_SECONDS))

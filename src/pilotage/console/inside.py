@@ -8,11 +8,14 @@ from dataclasses import replace
 from typing import Any, Final
 
 import msgspec
+from markupsafe import Markup
 
+from pilotage.console import pictures
 from pilotage.console.source import ConsoleSource
 from pilotage.console.view import PageView
 from pilotage.framework.profile_spec import ProfileRecipe
 from pilotage.observe.instruments import Distribution
+from pilotage.pictures import duration
 from pilotage.serve.console_door import Sight
 from pilotage.serve.page import PageRequest
 
@@ -44,6 +47,7 @@ def _mean(total: float, count: int) -> float:
 
 
 def _plugins(source: ConsoleSource) -> dict[str, Any]:
+    """Extension points by the time that went into them, plugins by how long they take each time."""
     points = [
         (labels[0], labels[2], line.count, line.sum, _mean(line.sum, line.count))
         for labels, line in source.metrics.framework_extension_point_duration_seconds.lines().items()
@@ -55,9 +59,17 @@ def _plugins(source: ConsoleSource) -> dict[str, Any]:
     for (plugin, point), found in sums.items():
         count, total = sum(line.count for line in found), sum(line.sum for line in found)
         plugins.append((plugin, point, count, total, _mean(total, count)))
+    whole, slowest = sum(row[3] for row in points), max((row[4] for row in plugins), default=0.0)
     points.sort(key=lambda row: -row[3])
     plugins.sort(key=lambda row: -row[4])
-    return {"points": points[:_MOST_ROWS], "plugins": plugins[:_MOST_ROWS]}
+    return {
+        "points": [(*row, _part(row[0], row[3], whole)) for row in points[:_MOST_ROWS]],
+        "plugins": [(*row, _part(f"{row[0]} {row[1]}", row[4], slowest)) for row in plugins[:_MOST_ROWS]],
+    }
+
+
+def _part(name: str, seconds: float, whole: float) -> Markup:
+    return pictures.bar(name, whole, [("time", "used", seconds)], duration)
 
 
 def _hints(source: ConsoleSource) -> dict[str, Any]:

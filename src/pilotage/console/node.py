@@ -26,6 +26,8 @@ _MOST_WAITING: Final = 60
 _MOST_PODS: Final = 500
 _PODS: Final = "pods"
 _HIDDEN: Final = "a pod of another namespace"
+_COLOURS: Final = ("s0", "s1", "s2", "s3", "s4", "s6", "s7", "s8", "s9")
+"""Without grey, which is what is free."""
 
 
 class NodeVerdict(Struct, frozen=True):
@@ -123,7 +125,7 @@ def _cpu(amount: float) -> str:
 
 def colour_of(pod: Pod) -> str:
     """The same for all pods of one owner, in every process."""
-    return f"s{sum(ord(sign) * (at + 1) for at, sign in enumerate(owner_of(pod))) % 6}"
+    return _COLOURS[sum(ord(sign) * (at + 1) for at, sign in enumerate(owner_of(pod))) % len(_COLOURS)]
 
 
 def _member(source: ConsoleSource, one: Waiting) -> Pod | None:

@@ -26,7 +26,7 @@ def overview(source: ConsoleSource, sight: Sight, request: PageRequest) -> PageV
     resource, group = request.first("resource", "cpu"), request.first("group", ZONE)
     regions: dict[str, tuple[str, Mapping[str, Any]]] = {
         "numbers": ("overview_numbers.html", _numbers(source, sight)),
-        "flow": ("overview_flow.html", _flow(source)),
+        "flow": ("overview_flow.html", source.of_samples("flow", lambda: _flow(source))),
         "reasons": ("overview_reasons.html", {"reasons": source.reasons(sight)[:_MOST_REASONS]}),
         "calls": ("overview_calls.html", _calls(source)),
     }

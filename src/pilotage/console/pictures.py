@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
 
@@ -9,8 +10,11 @@ from markupsafe import Markup, escape
 
 from pilotage.pictures import amount, duration
 
-_WIDTH, _HEIGHT = 640, 140
-_LEFT, _BOTTOM = 58, 18
+_WIDTH, _HEIGHT = 640, 160
+_LEFT, _RIGHT, _TOP, _BOTTOM = 58, 4, 8, 20
+_UNITS = (86400.0, 3600.0, 60.0)
+_STEPS = (1, 2, 4, 6, 10)
+"""Halves of them read well too."""
 _MOST_LISTED = 8
 """Parts of a bar that are read aloud."""
 
@@ -21,54 +25,92 @@ def lines(
     series: Mapping[str, Sequence[float | None]],
     form: Callable[[float], str] = amount,
 ) -> Markup:
-    """Values over time, one line per name, with a gap where there is None; the scale begins at 0."""
+    """Values over time, one line per name, with a gap where there is None; the scale begins at 0.
+
+    What `charts.js` needs to say the values below the mouse stands beside them.
+    """
     if len(times) < 2:
         return Markup("<p class=hint>{}</p>").format("Two samples are needed for a picture: look again in ten seconds.")
     most = {name: max((value for value in values if value is not None), default=0.0) for name, values in series.items()}
-    top = max(most.values(), default=0.0) or 1.0
-    begin, end = times[0], times[-1]
-    span = (end - begin) or 1.0
+    top, span = _round_top(max(most.values(), default=0.0), form), (times[-1] - times[0]) or 1.0
+    base = _HEIGHT - _BOTTOM
 
-    def at(time: float, value: float) -> str:
-        x = _LEFT + (time - begin) / span * (_WIDTH - _LEFT - 4)
-        y = 6 + (1 - value / top) * (_HEIGHT - _BOTTOM - 6)
-        return f"{x:.1f},{y:.1f}"
+    def at(time: float, value: float) -> tuple[str, str]:
+        x = _LEFT + (time - times[0]) / span * (_WIDTH - _LEFT - _RIGHT)
+        return f"{x:.1f}", f"{_TOP + (1 - value / top) * (base - _TOP):.1f}"
 
     def now(values: Sequence[float | None]) -> str:
         return "-" if values[-1] is None else form(values[-1])
 
     drawn = Markup("").join(
-        Markup('<polyline class="line s{}" points="{}"><title>{}</title></polyline>').format(number % 6, points, name)
+        Markup('<polyline class="line s{}{}" data-name="{}" points="{}"><title>{}</title></polyline>').format(
+            number % 6, "" if " " in points else " dot", name, points if " " in points else f"{points} {points}", name
+        )
         for number, (name, values) in enumerate(series.items())
         for points in _pieces(times, values, at)
     )
     legend = Markup("").join(
         Markup(
-            '<li><svg class=key viewBox="0 0 10 10" aria-hidden=true><rect class="s{}" width=10 height=10 /></svg>'
-        ).format(number % 6)
+            '<li data-name="{}"><svg class=key viewBox="0 0 10 10" aria-hidden=true>'
+            '<rect class="s{}" width=10 height=10 /></svg>'
+        ).format(name, number % 6)
         + Markup("{} <b>{}</b>, most {}</li>").format(name, now(values), form(most[name]))
         for number, (name, values) in enumerate(series.items())
     )
     summary = "; ".join(f"{name}: now {now(values)}, most {form(most[name])}" for name, values in series.items())
     return Markup(
-        '<figure class=chart><svg viewBox="0 0 {w} {h}" role=img aria-label="{label}: {summary}">'
-        '<line class=axis x1={left} x2={w} y1={base} y2={base} /><text class=tick x={lab} y=14>{top}</text>'
-        "<text class=tick x={lab} y={base}>0</text><text class=tick x={left} y={h} dy=-3>{ago} ago</text>"
-        '<text class="tick end" x={w} y={h} dy=-3>now</text>{drawn}</svg><ul class=legend>{legend}</ul></figure>'
+        '<figure class=chart data-top="{top}" data-form="{form}" data-begin="{begin}" data-end="{end}">'
+        '<svg viewBox="0 0 {w} {h}" role=img aria-label="{label}: {summary}">{grid}{ticks}{drawn}</svg>'
+        "<ul class=legend>{legend}<li class=when></li></ul></figure>"
     ).format(
-        w=_WIDTH, h=_HEIGHT, label=label, summary=summary, left=_LEFT, base=_HEIGHT - _BOTTOM, lab=_LEFT - 6,
-        top=form(top), ago=duration(span), drawn=drawn, legend=legend,
+        top=top, form="duration" if form is duration else "amount", begin=times[0], end=times[-1], w=_WIDTH, h=_HEIGHT,
+        label=label, summary=summary, grid=_grid(top, form), ticks=_ticks(span), drawn=drawn, legend=legend,
     )  # fmt: skip
 
 
-def _pieces(times: Sequence[float], values: Sequence[float | None], at: Callable[[float, float], str]) -> Iterator[str]:
-    """The points of each unbroken piece of a line; one alone is a short line."""
-    known = [(time, value) for time, value in zip(times, values, strict=True)]
+def _round_top(most: float, form: Callable[[float], str]) -> float:
+    """Where the scale ends: the next number that people count in."""
+    if most <= 0:
+        return 1.0
+    unit = next((one for one in _UNITS if form is duration and most >= 2 * one), 1.0)
+    power = 10.0 ** math.floor(math.log10(most / unit))
+    return unit * next(step * power for step in _STEPS if step * power >= most / unit * (1 - 1e-9))
+
+
+def _grid(top: float, form: Callable[[float], str]) -> Markup:
+    base = _HEIGHT - _BOTTOM
+    return Markup("").join(
+        Markup(
+            '<line class=axis x1={left} x2={w} y1="{y}" y2="{y}" />'
+            '<text class="tick end" x={at} y="{y}" dy=4>{n}</text>'
+        ).format(left=_LEFT, w=_WIDTH, y=f"{base - share * (base - _TOP):g}", at=_LEFT - 6, n=form(share * top))
+        for share in (0.0, 0.5, 1.0)
+    )
+
+
+def _ticks(span: float) -> Markup:
+    """How long ago: at the begin, after a third, after two thirds; and now."""
+    texts = []
+    for part, css in enumerate(("", " middle", " middle")):
+        ago = duration(float(round(span * (3 - part) / 3)))
+        texts.append((_LEFT + (_WIDTH - _LEFT - _RIGHT) * part / 3, css, f"{ago} ago"))
+    return Markup("").join(
+        Markup('<text class="tick{}" x="{:g}" y={} dy=-3>{}</text>').format(css, x, _HEIGHT, text)
+        for x, css, text in [*texts, (float(_WIDTH), " end", "now")]
+    )
+
+
+def _pieces(
+    times: Sequence[float], values: Sequence[float | None], at: Callable[[float, float], tuple[str, str]]
+) -> Iterator[str]:
+    """The points of each unbroken piece of a line; of those that stand at one height, only the first and the last."""
+    known = zip(times, values, strict=True)
     for is_there, piece in groupby(known, key=lambda one: one[1] is not None):
-        found = [(time, value) for time, value in piece if value is not None]
-        if is_there:
-            alone = (times[-1] - times[0]) / _WIDTH * 4 if len(found) == 1 else 0.0
-            yield " ".join([*(at(*one) for one in found), *(at(time + alone, value) for time, value in found if alone)])
+        if not is_there:
+            continue
+        points = [at(time, value) for time, value in piece if value is not None]
+        level = [[*same] for _, same in groupby(points, key=lambda point: point[1])]
+        yield " ".join(f"{x},{y}" for same in level for x, y in (same[:1] if len(same) == 1 else (same[0], same[-1])))
 
 
 def bar(

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from pilotage.api.budget import Budget, BudgetExceeded
 from pilotage.api.group_members import group_key
+from pilotage.clock import parse_rfc3339
 from pilotage.console import pictures
 from pilotage.console.preemption import preemption
 from pilotage.console.seen import as_seen
@@ -18,11 +19,13 @@ from pilotage.console.story import ended_story, pod_story
 from pilotage.console.verdict import grid
 from pilotage.console.view import PageView
 from pilotage.cycle.placement import ProfileEngine
+from pilotage.explain.amounts import readable
 from pilotage.explain.explainer import explain
 from pilotage.explain.render import render as as_text
 from pilotage.explain.report import Report
 from pilotage.framework.errors import PluginError
 from pilotage.model import Pod
+from pilotage.model.pod_resources import assigned_requests
 from pilotage.serve.console_door import Sight
 from pilotage.serve.page import PageRequest
 
@@ -38,6 +41,8 @@ def pod_page(source: ConsoleSource, sight: Sight, request: PageRequest, namespac
     title = f"Pod {namespace}/{name}"
     facts = {
         "pod": pod,
+        "requests": [(resource, readable(resource, size)) for resource, size in assigned_requests(pod).items() if size],
+        "age": _age(source, pod),
         "owner": owner_of(pod),
         "group": group_key(pod),
         "nominated": source.cluster.nominations.node_of(pod.uid),
@@ -112,6 +117,15 @@ def _another(sight: Sight, engine: ProfileEngine, pod: Pod, budget: Budget) -> d
     except (PluginError, BudgetExceeded) as error:
         return {"another": ("note.html", {"note": f"Not tried with another pod like it: {error}"})}
     return regions
+
+
+def _age(source: ConsoleSource, pod: Pod) -> float | None:
+    """In whole seconds below a minute, then in minutes: a page that says nothing new is not sent again."""
+    try:
+        seconds = max(0.0, source.clock.time() - parse_rfc3339(pod.creation_timestamp or ""))
+    except ValueError:
+        return None
+    return float(int(seconds) if seconds < 120 else seconds // 60 * 60)
 
 
 def _workload(source: ConsoleSource, pod: Pod) -> str:

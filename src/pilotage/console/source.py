@@ -7,11 +7,13 @@ or one that only follows a cluster (`pilotage console`). The pages are the same 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -33,9 +35,10 @@ from pilotage.queue.sub_queues import QueuedPodInfo, SubQueue
 from pilotage.serve.console_door import Sight
 
 SAMPLE_SECONDS: Final = 5.0
-_KEPT_SAMPLES: Final = 720
+KEPT_SAMPLES: Final = 720
 _WHOLE_QUEUE: Final = 1_000_000
 _POD_SCHEDULED: Final = "PodScheduled"
+_NUMBER: Final = re.compile(r"\b\d+\b")
 
 
 class Sample(Struct, frozen=True):
@@ -53,7 +56,10 @@ class Sample(Struct, frozen=True):
 
 
 class Waiting(Struct, frozen=True):
-    """Pods of one owner that wait in the same part of the queue for the same reason."""
+    """Pods of one owner that wait in the same part of the queue for the same reason.
+
+    On how many nodes, may differ: it was another moment when each of them was tried.
+    """
 
     owner: str
     namespace: str
@@ -64,6 +70,7 @@ class Waiting(Struct, frozen=True):
     home: str
     plugins: tuple[str, ...]
     message: str
+    """Of the pod that was tried last."""
     pods: int
     seconds: float
     """That the oldest of them has waited."""
@@ -100,10 +107,11 @@ class ConsoleSource:
         self.reports = reports
         self.starts = ExpectedStarts(process, options.queueing, clock)
         self.started = clock.time()
-        self.samples: deque[Sample] = deque(maxlen=_KEPT_SAMPLES)
-        self.delays: deque[float] = deque(maxlen=_KEPT_SAMPLES)
+        self.samples: deque[Sample] = deque(maxlen=KEPT_SAMPLES)
+        self.delays: deque[float] = deque(maxlen=KEPT_SAMPLES)
         """How late the event loop woke the sampling each time: so long had others kept it."""
         self._engines: dict[str, ProfileEngine] = {}
+        self._made: dict[str, tuple[Sample | None, Any]] = {}
 
     @property
     def decides(self) -> bool:
@@ -122,11 +130,19 @@ class ConsoleSource:
             self.take_sample()
             due = self.clock.monotonic() + SAMPLE_SECONDS
             await self.clock.sleep(SAMPLE_SECONDS)
-            self.delays.append(self.clock.monotonic() - due)
+            self.delays.append(max(0.0, self.clock.monotonic() - due))
 
     def take_sample(self) -> None:
         totals = (self.bound(), self.cluster.placed_count, self.counts(), self._durations())
         self.samples.append(Sample(self.clock.time(), *totals))
+
+    def of_samples(self, name: str, make: Callable[[], Any]) -> Any:
+        """What is made of the samples; made anew, for all who look, when there is another one."""
+        newest = self.samples[-1] if self.samples else None
+        found = self._made.get(name)
+        if found is None or found[0] is not newest:
+            found = self._made[name] = (newest, make())
+        return found[1]
 
     def counts(self) -> dict[str, int]:
         """Pods in each part of the queue."""
@@ -175,9 +191,9 @@ class ConsoleSource:
         for entry in self._entries(sight):
             if entry.pod.uid not in grouped:
                 plugins, message = reason_of(entry)
-                key = (entry.pod.namespace, owner_of(entry.pod), _home_of(entry, self.decides), plugins, message)
-                alike.setdefault(key, []).append(entry)
-        found = [self._waiting_pods(*key, entries, now) for key, entries in alike.items()]
+                home, kind = _home_of(entry, self.decides), without_numbers(message)
+                alike.setdefault((entry.pod.namespace, owner_of(entry.pod), home, plugins, kind), []).append(entry)
+        found = [self._waiting_pods(*key[:-1], entries, now) for key, entries in alike.items()]
         found += [self._waiting_group(one, now) for one in self.queue.groups() if sight.sees(one.pod.namespace)]
         return sorted(found, key=lambda one: (-one.seconds, one.namespace, one.owner, one.message))
 
@@ -187,11 +203,10 @@ class ConsoleSource:
         owner: str,
         home: str,
         plugins: tuple[str, ...],
-        message: str,
         entries: list[QueuedPodInfo],
         now: float,
     ) -> Waiting:
-        oldest = min(entries, key=self._since)
+        oldest, tried_last = min(entries, key=self._since), max(entries, key=lambda entry: entry.timestamp)
         return Waiting(
             owner=owner,
             namespace=namespace,
@@ -199,7 +214,7 @@ class ConsoleSource:
             example=oldest.pod.name,
             home=home,
             plugins=plugins,
-            message=message,
+            message=reason_of(tried_last)[1],
             pods=len(entries),
             seconds=max(0.0, now - self._since(oldest)),
             priority=max(entry.pod.priority for entry in entries),
@@ -260,16 +275,23 @@ class ConsoleSource:
 
 
 def _home_of(entry: QueuedPodInfo, decides: bool) -> str:
+    """The part of the queue, by its name in the counts."""
     if not decides and entry.home is SubQueue.ACTIVE:
         # Nobody takes pods out of the queue of a process that only follows.
         return SubQueue.UNSCHEDULABLE.value if _scheduler_said(entry.pod) else SubQueue.ACTIVE.value
-    return str(entry.home.value)
+    return "backoff" if entry.home is SubQueue.ERROR_BACKOFF else str(entry.home.value)
 
 
 def reason_of(entry: QueuedPodInfo) -> tuple[tuple[str, ...], str]:
     """The plugins that the pod waits for, and the message; from its own status if another scheduler decides."""
     plugins = tuple(sorted(entry.rejectors)) or ((entry.gated_by,) if entry.gated_by else ())
     return plugins, entry.gate_message or entry.message or _scheduler_said(entry.pod)
+
+
+@lru_cache(maxsize=10_000)
+def without_numbers(message: str) -> str:
+    """What messages have in common that were written at different moments."""
+    return _NUMBER.sub("", message)
 
 
 def _scheduler_said(pod: Pod) -> str:

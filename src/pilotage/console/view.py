@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 LOOK_AGAIN_MILLISECONDS: Final = 2000
 _MOST_MILLISECONDS: Final = 60_000
-_SHARE: Final = 0.02
+_SHARE: Final = 0.01
 """Of the time of the scheduler that one viewer takes at most: what was costly to make is made less often."""
 HTML: Final = "text/html; charset=utf-8"
 CSS: Final = "text/css; charset=utf-8"

@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from pilotage.api.budget import Budget, BudgetExceeded
-from pilotage.console.source import ConsoleSource, Waiting
+from pilotage.console.source import ConsoleSource, Waiting, without_numbers
 from pilotage.console.view import PageView
 from pilotage.explain.subject import UnknownSubject
 from pilotage.serve.console_door import Sight
@@ -35,7 +35,7 @@ class WaitingReason(Struct, frozen=True):
     hidden: int
     """Rows that are left out."""
     message: str = ""
-    """What is said of all of them; "" if it differs."""
+    """What is said of all of them; "" if it differs in more than numbers."""
     helps: str | None = None
     """A change that was tried out; None if that was not looked for."""
 
@@ -82,8 +82,8 @@ def _grouped(rows: list[Waiting], by: str) -> list[tuple[str, list[Waiting]]]:
         if one.plugins:
             return ", ".join(one.plugins)
         if one.home in ("active", "in flight"):
-            return "waits for its turn"
-        return "its members do not fit together" if one.kind == "PodGroup" and one.message else one.home
+            return "Waits for its turn"
+        return "Its members do not fit together" if one.kind == "PodGroup" and one.message else one.home.capitalize()
 
     groups: dict[str, list[Waiting]] = {}
     for one in rows:
@@ -93,14 +93,14 @@ def _grouped(rows: list[Waiting], by: str) -> list[tuple[str, list[Waiting]]]:
 
 def _shown(source: ConsoleSource, sight: Sight, at: int, title: str, rows: list[Waiting], room: int) -> WaitingReason:
     rows = [replace(one, message=one.message.partition(_OF_PREEMPTION)[0]) for one in rows]
-    messages = {one.message for one in rows}
+    is_same = len({without_numbers(one.message) for one in rows}) == 1
     return WaitingReason(
         title=title,
         pods=sum(one.pods for one in rows),
         seconds=rows[0].seconds,
         rows=tuple(rows[:room]),
         hidden=max(0, len(rows) - room),
-        message=messages.pop() if len(messages) == 1 else "",
+        message=rows[0].message if is_same else "",
         helps=what_helps(source, sight, rows[0]) if at < _ADVISED_REASONS else None,
     )
 

@@ -8,7 +8,7 @@ placing it again, on a node by asking the filters about the node as it would be.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, zip_longest
+from itertools import zip_longest
 from typing import Any
 
 import msgspec
@@ -115,7 +115,9 @@ class Advisor:
     def _another_priority(self) -> Iterator[Advice]:
         """The lowest priority above its own with which preemption would make room."""
         nodes = self._engine.nodes
-        others = {pod.priority for row in range(len(nodes)) for pod in nodes.pods_on(row).values()}
+        # Pods of one template share their spec, so that few are left to be asked.
+        by_spec = {id(pod.spec): pod for row in range(len(nodes)) for pod in nodes.pods_on(row).values()}
+        others = {pod.priority for pod in by_spec.values()}
         for priority in sorted(p for p in others if p >= self._pod.priority)[:_TRIED_PRIORITIES]:
             candidate = candidate_for(self._engine, with_spec(self._pod, priority=priority + 1), self._budget)
             if candidate is not None:
@@ -167,14 +169,11 @@ def one_row_per_kind(nodes: ClusterNodeTable, resources: Iterable[str], first: I
 
     Those that are to come `first` stand for their kind.
     """
-    kinds: dict[tuple[object, ...], int] = {}
-    columns = [nodes.allocatable(resource) for resource in resources]
     codes, _ = nodes.taint_sets()
-    for row in chain(first, range(len(nodes))):
-        kinds.setdefault((int(codes[row]), *(int(column[row]) for column in columns)), row)
-        if len(kinds) >= _TRIED_NODES:
-            break
-    return list(kinds.values())
+    kinds = np.stack([codes, *(nodes.allocatable(resource) for resource in resources)], axis=1)
+    rows = np.concatenate([np.fromiter(first, dtype=np.int64), np.arange(len(nodes))])
+    _, found = np.unique(kinds[rows], axis=0, return_index=True)
+    return [int(row) for row in rows[np.sort(found)[:_TRIED_NODES]]]
 
 
 def while_it_lasts(kind: Iterator[Advice]) -> Iterator[Advice]:

@@ -1,5 +1,6 @@
 // Keeps the regions of a page up to date. Everything readable is in the page already.
 
+import "./charts.js";
 import { drawFleet } from "./fleet.js";
 
 const body = document.body;
@@ -16,6 +17,7 @@ let source = null;
 function say(text, isAway) {
   if (state.textContent !== text) state.textContent = text;
   state.classList.toggle("away", isAway);
+  state.classList.toggle("live", !isAway);
 }
 
 function notify(text) {

@@ -4,6 +4,7 @@ const NOTHING = 255;
 const FULL = 95;
 const SMALLEST = 4;
 const LARGEST = 96;
+const LARGEST_FIT = 40;
 const NUMBERED = 26;
 const HEADING = 22;
 const GAP = 8;
@@ -19,13 +20,26 @@ function parts(colour) {
   return [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
 }
 
-// By percent: from the colour of an empty node to that of a used one; full ones stand out.
+// As WCAG has it: how much light a colour gives, and how far two of them are apart.
+function luminance(colour) {
+  const [red, green, blue] = colour.map((part) => (part <= 10 ? part / 255 / 12.92 : ((part / 255 + 0.055) / 1.055) ** 2.4));
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+}
+
+function contrast(one, other) {
+  const [less, more] = [luminance(one), luminance(other)].sort((a, b) => a - b);
+  return (more + 0.05) / (less + 0.05);
+}
+
+// By percent: from the colour of an empty node to that of a used one; full ones stand out. Numbers are readable on each.
 function palette() {
-  const low = parts(variable("--heat-low")), high = parts(variable("--heat-high"));
-  const mix = (share) => `rgb(${low.map((from, at) => Math.round(from + (high[at] - from) * share)).join(" ")})`;
-  const found = Array.from({ length: 256 }, (_, percent) => (percent < FULL ? mix(percent / FULL) : variable("--heat-full")));
-  found[NOTHING] = variable("--heat-none");
-  return { cells: found, text: variable("--text"), dark: variable("--heat-on-low"), bright: variable("--heat-on-high") };
+  const [low, high, full] = ["--heat-low", "--heat-high", "--heat-full"].map((name) => parts(variable(name)));
+  const mix = (share) => low.map((from, at) => Math.round(from + (high[at] - from) * share));
+  const colours = Array.from({ length: NOTHING }, (_, percent) => (percent < FULL ? mix(percent / FULL) : full));
+  const inks = ["--heat-on-low", "--heat-on-high"].map(variable);
+  const ink = (colour) => inks[contrast(colour, parts(inks[0])) >= contrast(colour, parts(inks[1])) ? 0 : 1];
+  const cells = [...colours.map((colour) => `rgb(${colour.join(" ")})`), variable("--heat-none")];
+  return { cells, inks: colours.map(ink), text: variable("--text") };
 }
 
 function read() {
@@ -57,7 +71,7 @@ function lay() {
 function fit() {
   const room = 300 - fleet.groups.length * (HEADING + GAP);
   const size = Math.floor(Math.sqrt((fleet.width * Math.max(room, 160)) / (fleet.names.length || 1)));
-  fleet.size = Math.max(SMALLEST, Math.min(28, size));
+  fleet.size = Math.max(SMALLEST, Math.min(LARGEST_FIT, size));
 }
 
 export function drawFleet() {
@@ -107,7 +121,7 @@ function cell(pen, group, at) {
   if (size < NUMBERED || value === NOTHING) return;
   pen.font = `${Math.min(14, Math.floor(size / 2.6))}px system-ui, sans-serif`;
   pen.textAlign = "center";
-  pen.fillStyle = value > 50 ? colours.bright : colours.dark;
+  pen.fillStyle = colours.inks[value];
   pen.fillText(String(value), x + size / 2, y + size / 2 + 4);
 }
 
