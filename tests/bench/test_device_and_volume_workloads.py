@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from pilotage.assembly import SchedulerOptions
 from pilotage.bench.catalog import WORKLOADS
-from pilotage.bench.in_process import InProcessBench
+from pilotage.bench.stage import InProcessBench
 from pilotage.bench.workloads import NAMESPACE
 from pilotage.cli.main import cli
 from pilotage.clock import SystemClock

@@ -9,8 +9,8 @@ import pytest
 
 from pilotage.assembly import SchedulerOptions
 from pilotage.bench.fleet_workloads import CHURN, LARGE_CLUSTER, SCHEDULING_DISTINCT, shaped_node
-from pilotage.bench.in_process import InProcessBench
 from pilotage.bench.mixed_fleet import MIXED_FLEET, kind_of_pod
+from pilotage.bench.stage import InProcessBench
 from pilotage.bench.workloads import BenchWorkload
 from pilotage.clock import SystemClock
 from pilotage.rng import seeded

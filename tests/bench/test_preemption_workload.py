@@ -3,7 +3,7 @@
 import dataclasses
 
 from pilotage.assembly import SchedulerOptions
-from pilotage.bench.in_process import InProcessBench
+from pilotage.bench.stage import InProcessBench
 from pilotage.bench.workloads import PREEMPTION_BASIC
 from pilotage.clock import SystemClock
 from pilotage.rng import seeded

@@ -14,10 +14,9 @@ from pilotage.assembly import SchedulerOptions
 from pilotage.bench import event_handling, scaling, workload_queueing
 from pilotage.bench.catalog import WORKLOADS
 from pilotage.bench.child_process import ChildFailed
-from pilotage.bench.in_process import InProcessBench
 from pilotage.bench.measure import Figures
 from pilotage.bench.over_http import OverHttpBench
-from pilotage.bench.stage import Stalled
+from pilotage.bench.stage import InProcessBench, Stalled
 from pilotage.bench.workloads import SCHEDULING_BASIC, BenchWorkload
 from pilotage.cli.bench_console import NAME as CONSOLE_PAGES
 from pilotage.cli.bench_console import bench_console, console_workload

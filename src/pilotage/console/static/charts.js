@@ -32,15 +32,20 @@ function heightAt(line, x) {
   return null;
 }
 
+// As exactly as a height in pixels says it: to a hundredth of the scale.
+function valueAt(share, top) {
+  return Number((Math.round(Math.max(0, share) * 100) * (top / 100)).toPrecision(6));
+}
+
 function show(figure, x) {
   const svg = figure.querySelector("svg"), box = svg.viewBox.baseVal, base = box.height - BOTTOM;
   const { top, form, begin, end } = figure.dataset;
   const share = (x - LEFT) / (box.width - LEFT - RIGHT);
-  const form_of = form === "duration" ? duration : amount;
+  const written = form === "duration" ? duration : amount;
   const heights = new Map();
   for (const line of svg.querySelectorAll("polyline")) {
     const y = heightAt(line, x);
-    if (y !== null) heights.set(line.dataset.name, form_of(Math.max(0, ((base - y) / (base - TOP)) * Number(top))));
+    if (y !== null) heights.set(line.dataset.name, written(valueAt((base - y) / (base - TOP), Number(top))));
   }
   for (const item of figure.querySelectorAll(".legend li[data-name]")) {
     const value = item.querySelector("b");

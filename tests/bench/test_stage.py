@@ -6,8 +6,7 @@ import pytest
 
 from pilotage.assembly import SchedulerOptions
 from pilotage.bench import stage
-from pilotage.bench.in_process import InProcessBench
-from pilotage.bench.stage import Stalled
+from pilotage.bench.stage import InProcessBench, Stalled
 from pilotage.bench.workloads import SCHEDULING_BASIC, UNSCHEDULABLE, BenchWorkload, bench_pod
 from pilotage.clock import SystemClock
 from pilotage.config.feature_gates import FeatureGates
