@@ -76,3 +76,22 @@ def test_a_version_is_compared_with_another() -> None:
 def test_versions_are_compared_by_themselves(option: list[str]) -> None:
     done = CliRunner().invoke(cli, ["bench", "--compare", "HEAD", *option])
     assert done.exit_code == 2 and "--compare does not go with" in done.output
+
+
+def test_figures_with_goals_are_compared_if_they_say_how_much_it_took() -> None:
+    def said(seconds: float, us: float) -> dict[str, Any]:
+        figures = [
+            {"name": "CPU", "value": seconds, "unit": "s"},
+            {"name": "slower", "value": 3.0, "unit": "% slower"},
+        ]
+        return {"figures": figures, "nodes": [10, 1000], "micros": [{"name": "W", "micros": [1.0, us]}]}
+
+    found = ratios_of([ComparedRound(said(10.0, 30.0), said(20.0, 20.0))])
+    assert [(one.figure, one.median) for one in found] == [("CPU", 0.5), ("W, 10 nodes", 1.0), ("W, 1,000 nodes", 1.5)]
+
+
+def test_a_workload_with_goals_is_compared_too() -> None:
+    words = ["bench", "--workload", "WorkloadQueueing", "--pods", "4", "--compare", "HEAD", "--rounds", "1"]
+    done = CliRunner().invoke(cli, words)
+    assert done.exit_code == 0, done.output
+    assert "WorkloadQueueing in 1 rounds" in done.stdout and "CPU time of everything" in done.stdout

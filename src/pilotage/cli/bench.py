@@ -34,6 +34,7 @@ from pilotage.model.suggestions import suggestion
 from pilotage.rng import seeded
 
 _ROUNDS = 3
+_WITH_GOALS = (event_handling.NAME, workload_queueing.NAME, CONSOLE_PAGES, scaling.NAME)
 _EPILOG = """\b
 Examples:
   pilotage bench --workload SchedulingBasic
@@ -103,6 +104,21 @@ def bench(
     wait; Scaling what pods and events cost with --nodes, a tenth and a hundredth of them. All four exit with 1 if a
     goal is missed, and so does --viewer.
     """
+    if compare and (server == "real" or compare_gate or viewer):
+        raise click.UsageError("--compare does not go with --server real, --compare-gate or --viewer")
+    if compare and workload_name in _WITH_GOALS:
+        chosen = {
+            "--nodes": nodes,
+            "--init-pods": init_pods,
+            "--pods": pods,
+            "--per-second": per_second,
+            "--seed": seed,
+        }
+        defaults = {"--per-second": workload_queueing.PER_SECOND, "--seed": 1}
+        words = [f"{name}={value}" for name, value in chosen.items() if value != defaults.get(name)]
+        named = [f"--workload={workload_name}", *words]
+        bench_versions(compare, workload_name, named, rounds=rounds or _ROUNDS, output=output)
+        return ExitCode.OK
     if workload_name == event_handling.NAME:
         return bench_events(pods, output)
     if workload_name == workload_queueing.NAME:
@@ -123,10 +139,9 @@ def bench(
         sized = console_workload(nodes, init_pods, pods)
         return bench_viewer(sized, flags.options(), rounds=rounds or ROUNDS, seed=seed, output=output)
     if compare:
-        if server == "real" or compare_gate:
-            raise click.UsageError("--compare does not go with --server real or --compare-gate")
         arguments = _arguments(workload, server, latency_ms, seed, flags)
-        bench_versions(compare, workload, arguments, rounds=rounds or _ROUNDS, output=output)
+        sizes = f"{workload.nodes:,} nodes, {workload.init_pods:,} pods before, {workload.pods:,} measured"
+        bench_versions(compare, workload.name, arguments, rounds=rounds or _ROUNDS, output=output, sizes=sizes)
         return ExitCode.OK
     if server == "real":
         bench_real(workload, flags, rounds=rounds or 1, seed=seed, output=output)
@@ -195,7 +210,7 @@ def _in_process(
 def _workload(name: str) -> BenchWorkload:
     workload = WORKLOADS.get(name)
     if workload is None:
-        known = [*WORKLOADS, event_handling.NAME, workload_queueing.NAME, CONSOLE_PAGES, scaling.NAME]
+        known = [*WORKLOADS, *_WITH_GOALS]
         raise click.UsageError(f'unknown workload "{name}"{suggestion(name, known)}; there are: {", ".join(known)}')
     return workload
 

@@ -20,13 +20,14 @@ from pilotage.bench.checkouts import (
     unpack,
 )
 from pilotage.bench.progress import ProgressLine
-from pilotage.bench.workloads import BenchWorkload
 from pilotage.cli.output import show, show_json
 from pilotage.cli.terminal import PlainConsole
 from pilotage.clock import SystemClock
 
 
-def bench_versions(ref: str, workload: BenchWorkload, arguments: Sequence[str], *, rounds: int, output: str) -> None:
+def bench_versions(
+    ref: str, workload: str, arguments: Sequence[str], *, rounds: int, output: str, sizes: str = ""
+) -> None:
     """Measure and print; the JSON object is the last line of stdout."""
     progress, done = ProgressLine(SystemClock()), list[ComparedRound]()
     with TemporaryDirectory(prefix="pilotage-bench-") as folder:
@@ -42,24 +43,23 @@ def bench_versions(ref: str, workload: BenchWorkload, arguments: Sequence[str], 
     if output == "json":
         show_json(
             {
-                "workload": workload.name,
+                "workload": workload,
                 "comparedWith": ref,
                 "rounds": [{"ours": one.ours, "theirs": one.theirs} for one in done],
                 "ratios": {ratio.figure: ratio.as_json() for ratio in found},
             }
         )
         return
-    _print_table(ref, workload, found, rounds)
+    _print_table(ref, f"{workload} in {rounds} rounds{sizes and f': {sizes}'}", found)
 
 
-def _print_table(ref: str, workload: BenchWorkload, found: Sequence[Ratio], rounds: int) -> None:
-    sizes = f"{workload.nodes:,} nodes, {workload.init_pods:,} pods before, {workload.pods:,} measured"
-    table = Table(title=f"{workload.name} in {rounds} rounds: {sizes}", title_justify="left")
+def _print_table(ref: str, title: str, found: Sequence[Ratio]) -> None:
+    table = Table(title=title, title_justify="left")
     for heading in ("FIGURE", "HERE", ref, "RATIO", "LEAST", "MOST"):
         table.add_column(heading, justify="left" if heading == "FIGURE" else "right", no_wrap=True)
     for ratio in found:
         table.add_row(
-            FIGURES[ratio.figure],
+            FIGURES.get(ratio.figure, ratio.figure),
             f"{ratio.ours:,.3f}" if ratio.ours < 10 else f"{ratio.ours:,.0f}",
             f"{ratio.theirs:,.3f}" if ratio.theirs < 10 else f"{ratio.theirs:,.0f}",
             f"{ratio.median:.3f}",
