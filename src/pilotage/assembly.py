@@ -6,6 +6,7 @@ import asyncio
 import logging
 import math
 import random
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -66,6 +67,7 @@ from pilotage.kube.reflector import Reflector, WatchedKind
 from pilotage.model import KINDS, Node, Pod
 from pilotage.model.kinds import POD_GROUPS, WATCHED, KindInfo
 from pilotage.model.suggestions import suggestion
+from pilotage.observe.instruments import Labels
 from pilotage.observe.metrics import Metrics
 from pilotage.observe.plugin_errors import PluginErrors
 from pilotage.plugins import DEFAULT_PLUGINS, GATED_PLUGINS, NOT_BUILT_YET
@@ -395,7 +397,9 @@ def build_scheduler(
     walk = NodeSampling(cluster.nodes, is_filtered_by_extenders=extenders.may_filter, ties=options.ties)
     measured_by = StoppedClock() if options.is_simulation else clock
     engines = ProfileEngines(cluster, hints, metrics, measured_by, walk, [EXTENDER] if extenders else [])
-    listeners: list[OnMove] = [_count_moves(metrics, has_groups=gates["GenericWorkload"]), options.observer.pod_moved]
+    listeners: list[OnMove] = [_count_moves(metrics, has_groups=gates["GenericWorkload"])]
+    if type(options.observer).pod_moved is not SchedulerObserver.pod_moved:
+        listeners.append(options.observer.pod_moved)
     kept_nodes = KeptNodes(cluster) if gates["GenericWorkload"] else None
     if kept_nodes is not None:
         listeners.append(kept_nodes.on_move)
@@ -485,15 +489,27 @@ def _extenders(
 
 def _count_moves(metrics: Metrics, *, has_groups: bool) -> OnMove:
     """Pods are counted one by one, and a group with all of its members is one entity."""
+    incoming, entities = metrics.queue_incoming_pods_total, metrics.queue_incoming_entities_total
+    of_groups: Counter[Labels] = Counter()
+    """Of these pods, those that came to their group, which is what waits."""
 
     def count(entry: QueuedPodInfo, why: str) -> None:
         part = INCOMING_NAMES[entry.home]
-        metrics.queue_incoming_pods_total.add(part, why, amount=entry.size)
-        if not isinstance(entry, QueuedGroup) and has_groups and group_key(entry.pod):
-            return  # it came to its group, which is what waits
-        kind = "podgroup" if isinstance(entry, QueuedGroup) else "pod"
-        metrics.queue_incoming_entities_total.add(part, why, kind)
+        if isinstance(entry, QueuedGroup):
+            incoming.add(part, why, amount=entry.size)
+            entities.add(part, why, "podgroup")
+            of_groups[part, why] += entry.size
+            return
+        incoming.add(part, why)
+        if has_groups and entry.pod.spec.scheduling_group is not None and group_key(entry.pod):
+            of_groups[part, why] += 1
 
+    def pods_by_themselves() -> dict[Labels, float]:
+        """As entities; counted when asked for."""
+        alone = {labels: value - of_groups[labels] for labels, value in incoming.values().items()}
+        return {(*labels, "pod"): value for labels, value in alone.items() if value}
+
+    entities.read_from(pods_by_themselves)
     return count
 
 

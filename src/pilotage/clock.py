@@ -44,13 +44,11 @@ class SteadyClock:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
+        self.monotonic = clock.monotonic
         self._offset = clock.time() - clock.monotonic()
 
     def time(self) -> float:
-        return self._clock.monotonic() + self._offset
-
-    def monotonic(self) -> float:
-        return self._clock.monotonic()
+        return self.monotonic() + self._offset
 
     async def sleep(self, seconds: float) -> None:
         await self._clock.sleep(seconds)

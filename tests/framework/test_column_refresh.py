@@ -21,6 +21,7 @@ from pilotage.api import (
     Rejection,
     Score,
     Scores,
+    Sees,
     VectorFilter,
     VectorScore,
 )
@@ -75,6 +76,35 @@ class NodeScoreNormalized(_Signed, Score, NormalizeScore):
         return scores * 100 // scores.max() if scores.max() else scores
 
 
+ZONE = "topology.kubernetes.io/zone"
+
+
+class SteadyFilter(_Signed, Filter):
+    """Looks at nothing but the Node object, as the next two do."""
+
+    filter_sees = Sees.NODE
+
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Rejection | None:
+        return Reject(FULL) if node.labels[ZONE] == "b" else None
+
+
+class SteadyScore(_Signed, Score):
+    score_sees = Sees.NODE
+
+    def score(self, state: CycleState, pod: Pod, node: NodeView) -> int:
+        return {"a": 0, "c": 9, "d": 30}.get(node.labels[ZONE], 20)
+
+
+class SteadyScoreNormalized(_Signed, Score, NormalizeScore):
+    score_sees = Sees.NODE
+
+    def score(self, state: CycleState, pod: Pod, node: NodeView) -> int:
+        return ord(node.labels[ZONE])
+
+    def normalize(self, state: CycleState, pod: Pod, scores: Scores) -> Scores:
+        return scores * 100 // scores.max() if scores.max() else scores
+
+
 class UnsignedScore(Plugin, VectorScore):
     """Looks at the pod's name, which nobody signs: asked for every pod."""
 
@@ -111,6 +141,8 @@ MIXES = [
     (StubbornFilter, NodeFilter, NodeScore),
     (StubbornFilter, ColumnFilter, ColumnScore, UnsignedScore),
     (StubbornFilter, NodeFilter, NodeScoreNormalized, ColumnScore),
+    (SteadyFilter, NodeFilter, SteadyScore, NodeScore, ColumnScore),
+    (SteadyFilter, ColumnFilter, SteadyScoreNormalized, NodeScore, SteadyScore),
 ]
 
 
@@ -135,3 +167,35 @@ def test_refreshed_columns_equal_fresh_ones(mix: tuple[type[Plugin], ...], seed:
         best = kept.best(CycleState(), asked, None)
         row = choose(totals, cluster.nodes)
         assert best == (None if row is None else (row, totals[row]))
+
+
+class Asked(_Signed, Filter, Score):
+    """Notes which nodes it is asked about."""
+
+    filter_sees = score_sees = Sees.NODE
+
+    def __init__(self) -> None:
+        self.nodes: list[str] = []
+
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Rejection | None:
+        self.nodes.append(node.name)
+        return None
+
+    def score(self, state: CycleState, pod: Pod, node: NodeView) -> int:
+        self.nodes.append(node.name)
+        return 1
+
+
+def test_who_sees_nodes_only_is_asked_again_when_a_node_changes_and_not_when_its_pods_do() -> None:
+    asked, cluster = Asked(), Cluster()
+    for number in range(40):
+        cluster.put_node(node(f"n{number}").build())
+    evaluator = Evaluator(profile_of(asked, NodeScore()), cluster.nodes, cluster.nominations)
+    evaluator.best(CycleState(), pod("first").build(), None)
+    asked.nodes.clear()
+    cluster.put_pod(pod("p").node("n7").build())
+    evaluator.best(CycleState(), pod("second").build(), None)
+    assert asked.nodes == []
+    cluster.put_node(node("n9").label("new", "label").build())
+    evaluator.best(CycleState(), pod("third").build(), None)
+    assert asked.nodes == ["n9", "n9"]

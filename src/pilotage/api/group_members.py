@@ -77,7 +77,7 @@ class PodGroups(ClusterIndex):
             return
         if old is not None and old.spec.scheduling_group is not None:
             self.object_removed(kind, old)
-        if (key := group_key(new)) and not new.node_name:
+        if new.spec.scheduling_group is not None and (key := group_key(new)) and not new.node_name:
             self._waiting.setdefault(key, {})[new.uid] = new
             if new.uid not in self.scheduled(key):
                 self._unscheduled.setdefault((key, new.spec.scheduler_name), {})[new.uid] = new

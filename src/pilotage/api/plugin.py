@@ -32,7 +32,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 class Sees(IntEnum):
-    """How much of a node a filter looks at; each answer includes those before it."""
+    """How much of a node a filter or a score looks at; each answer includes those before it."""
 
     NODE = 0
     """The Node object: labels, taints, capacity."""
@@ -118,8 +118,11 @@ class Plugin:
     """What of a node this plugin's Filter looks at; `Sees.PODS`, the default, is always right.
 
     A narrower answer makes preemption faster: filters that see no pods need not be asked again for every pod that may
-    stay or go.
+    stay or go. Of a pod that is signed they are not asked again either about a node on which only pods have changed.
     """
+
+    score_sees: ClassVar[Sees] = Sees.PODS
+    """The same of its Score: one of a signed pod that sees no more than the Node object is asked once per node."""
 
     watches: ClassVar[tuple[Kind, ...]] = ()
     """Further kinds that are watched for this plugin while it is enabled in a profile."""
@@ -155,6 +158,17 @@ class Plugin:
         anything but the pod and one node: the framework then asks this plugin anew for every pod.
         """
         return None
+
+    def may_filter(self, pod: Pod) -> bool:
+        """False if PreFilter would answer Skip for this pod, whatever is in the cluster: it is then not asked.
+
+        Asked once for all pods that are equal in what this method reads of them.
+        """
+        return True
+
+    def may_score(self, pod: Pod) -> bool:
+        """The same of PreScore."""
+        return True
 
     def facts_version(self) -> Hashable:
         """What the signed answers depend on besides the pod and one node, e.g. a counter of changes.

@@ -37,6 +37,13 @@ class PreFilter(ABC):
         """Prepare the filter, restrict the nodes, skip this plugin's filter, or reject the pod altogether."""
 
 
+class NothingBeforeFilter(PreFilter):
+    """Serves PreFilter, as a configuration may name the plugin there, and has nothing to prepare: it is not asked."""
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> None:
+        return None
+
+
 class PreFilterExtensions(ABC):
     """For filters whose state depends on the pods on the nodes: keep it right when pods come and go in a dry run."""
 
@@ -83,6 +90,13 @@ class PreScore(ABC):
     @abstractmethod
     def pre_score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Skip | None:
         """Prepare the score, or skip it for this pod."""
+
+
+class NothingBeforeScore(PreScore):
+    """The same of PreScore."""
+
+    def pre_score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> None:
+        return None
 
 
 class Score(ABC):

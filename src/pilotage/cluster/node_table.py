@@ -31,7 +31,7 @@ from pilotage.cluster.lower_priority import LowerPriority
 from pilotage.cluster.node_resources import node_allocatable
 from pilotage.model import Node, Pod
 from pilotage.model.node import Taint
-from pilotage.model.pod_resources import assigned_non_zero_requests, assigned_requests, count_alike
+from pilotage.model.pod_resources import assigned_requests, count_alike, requests_on_node
 
 _REGION_LABELS = ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region")
 _ZONE_LABELS = ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone")
@@ -96,6 +96,8 @@ class ClusterNodeTable:
         self._labels = LabelColumns(self._capacity)
         self._derived = DerivedColumns()
         self._log: ChangeLog[int] = ChangeLog()
+        self.replaced: ChangeLog[int] = ChangeLog()
+        """Those of the touched rows whose Node object is another one."""
         self.renewals: ChangeLog[int] = ChangeLog()
         """Rows on which a newer version of a pod counts the same, but is another one to a search for victims."""
         self._below: OrderedDict[int, LowerPriority] = OrderedDict()
@@ -166,9 +168,6 @@ class ClusterNodeTable:
     def node(self, row: int) -> Node:
         return self._nodes[row]
 
-    def scored_request_at(self, row: int, resource: str) -> int:
-        return (self._scored if resource in _SCORED else self._requested).at(row, resource)
-
     def pods_on(self, row: int) -> dict[str, Pod]:
         """Pods of a row by UID; not to be changed by the caller."""
         return self._pods[row]
@@ -226,6 +225,7 @@ class ClusterNodeTable:
         self._nodes[row] = node
         self._write_node_facts(row, old, node)
         self._log.touch(row)
+        self.replaced.touch(row)
 
     def remove_node(self, name: str) -> list[Pod]:
         """Drop a node and return the pods that were on it."""
@@ -304,23 +304,28 @@ class ClusterNodeTable:
             return
         if count_alike(old, new):
             self._pods[row][new.uid] = new
-            if _victim_facts(old) != _victim_facts(new):
+            if (
+                old.status.start_time != new.status.start_time
+                or old.is_terminating != new.is_terminating
+                or (old.labels is not new.labels and old.labels != new.labels)
+            ):
                 self.renewals.touch(row)
             return
         self.remove_pod(node_name, old)
         self.add_pod(node_name, new)
 
     def _account(self, row: int, pod: Pod, sign: int) -> None:
-        requested = assigned_requests(pod)
+        requests = requested, scored = requests_on_node(pod)
+        add = self._requested.add
         for resource, amount in requested.items():
-            self._requested.add(row, resource, sign * amount)
-        scored = assigned_non_zero_requests(pod)
-        self._scored.add(row, "cpu", sign * scored[0])
-        self._scored.add(row, "memory", sign * scored[1])
+            add(row, resource, sign * amount)
+        add = self._scored.add
+        add(row, "cpu", sign * scored[0])
+        add(row, "memory", sign * scored[1])
         self._pod_count.add(row, sign)
         for below in self._below.values():
             if pod.priority < below.priority:
-                below.account(row, (requested, scored), sign)
+                below.account(row, requests, sign)
         self._log.touch(row)
 
     def below(self, priority: int) -> LowerPriority:
@@ -367,6 +372,7 @@ class ClusterNodeTable:
         self._requested, self._scored, self._pod_count = requested, scored, pod_count
         # Asked by per-node plugins several times for every pod: the shortest way.
         self.requested_at = requested.at
+        self.scored_at = scored.at
 
     # --- columns -----------------------------------------------------------------------------------------------
 
@@ -399,7 +405,3 @@ class ClusterNodeTable:
 
 def _taints_of(node: Node) -> tuple[Taint, ...]:
     return tuple([Taint(taint.key, taint.value, taint.effect) for taint in node.spec.taints])
-
-
-def _victim_facts(pod: Pod) -> tuple[object, ...]:
-    return pod.status.start_time, pod.is_terminating, pod.labels

@@ -65,7 +65,8 @@ class RowView:
         return self._table.requested_at(self._row, resource)
 
     def non_zero_requested(self, resource: str) -> int:
-        return self._table.scored_request_at(self._row, resource)
+        table = self._table
+        return (table.scored_at if resource in _SCORED_WITH_DEFAULTS else table.requested_at)(self._row, resource)
 
 
 class DerivedNode:

@@ -52,10 +52,11 @@ class Consultation:
         """By UID of the pod that is asked about: the numbers of the extenders that others wait for."""
         self._asking: dict[str, tuple[Ticket, asyncio.Task[None]]] = {}
         self._answered: deque[Answered | GroupAnswered] = deque()
+        self._are_there = bool(extenders)
 
     def council(self, pod: Pod, advice: ExtenderAdvice) -> Council | None:
         """The extenders to ask about the pod; None if there are none."""
-        if not self._extenders or not any(one.is_interested(pod) for one in self._extenders.all):
+        if not self._are_there or not any(one.is_interested(pod) for one in self._extenders.all):
             return None
         return Council(self._extenders, self._cluster.objects("Node"), self._rng, advice)
 

@@ -152,7 +152,12 @@ class Evaluator:
 
     def _shared(self, state: CycleState, pod: Pod, plan: Plan) -> SharedColumns:
         # Plugins that sign look at one node at a time, so which nodes are feasible cannot matter to them.
-        self._questions.pre_score(state, pod, plan.shared_pre_scores, self._nodes)
+        if state.timer is not None:
+            self._questions.pre_score(state, pod, plan.shared_pre_scores, self._nodes)
+        else:
+            state.skip_score |= plan.skip_score
+            if plan.asked_pre_scores:
+                self._questions.pre_score(state, pod, plan.asked_pre_scores, self._nodes)
         return self._cache.columns(state, pod, plan)
 
     def _feasible(self, state: CycleState, pod: Pod, plan: Plan, shared: SharedColumns, allowed: Mask | None) -> Mask:

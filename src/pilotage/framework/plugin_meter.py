@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Set
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 from msgspec import Struct
@@ -64,9 +64,6 @@ class _Searches(Struct):
     skip_score: frozenset[str]
     is_placed: bool
     times: int = 1
-
-    def is_like(self, skip_filter: Set[str], skip_score: Set[str], is_placed: bool) -> bool:
-        return self.is_placed is is_placed and self.skip_filter == skip_filter and self.skip_score == skip_score
 
 
 class CycleTimer:
@@ -201,7 +198,7 @@ class PluginMeter:
         """A cycle has searched for a node; its state says which plugins had nothing to say."""
         skip_filter, skip_score = state.skip_filter, state.skip_score
         for search in self._searches:
-            if search.is_like(skip_filter, skip_score, is_placed):
+            if search.is_placed is is_placed and search.skip_filter == skip_filter and search.skip_score == skip_score:
                 search.times += 1
                 return
         self._searches.append(_Searches(frozenset(skip_filter), frozenset(skip_score), is_placed))

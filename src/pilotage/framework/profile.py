@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from pilotage.api import points
-from pilotage.api.plugin import RAISED, Plugin
+from pilotage.api.plugin import RAISED, Plugin, Sees
 from pilotage.api.results import Rejection
 from pilotage.api.state import CallTimer, CycleState
 from pilotage.api.table import NodeTable, Scores
@@ -36,6 +36,7 @@ Named = tuple[tuple[str, Plugin], ...]
 """Plugins with their names."""
 
 _KEPT_PLANS = 64
+_KEPT_RECENT = 1024
 _SIGNED_BY_VALUE = frozenset(["name", "uid", "annotations", "owner_references"])
 """Fields that can be compared quickly."""
 
@@ -47,15 +48,17 @@ class PlanMemory:
     are invisible to the garbage collector. A spec that referred to a plan would keep all of it alive for ever.
     """
 
-    __slots__ = ("by_spec", "evaluating", "splits")
+    __slots__ = ("by_spec", "questions", "recent", "splits")
 
     def __init__(self) -> None:
         self.by_spec: WeakKeyDictionary[PodSpec, dict[Hashable, Plan | Further]] = WeakKeyDictionary()
         """By what else of a pod is signed."""
-        self.splits: dict[frozenset[str], Plan] = {}
-        """By the names of the plugins that do not sign; still without a signature."""
-        self.evaluating: Named | None = None
-        """All that filter or score."""
+        self.splits: dict[tuple[frozenset[str], frozenset[str], frozenset[str]], Plan] = {}
+        """By the names of the plugins that do not sign, or skip in PreFilter or PreScore; without a signature."""
+        self.questions: _ClassQuestions | None = None
+        """What plugins are asked about each class."""
+        self.recent: dict[tuple[int, int, str, str], tuple[Pod, Plan]] = {}
+        """By the identity of spec and labels, which equal pods share, namespace and node: found without comparing."""
 
 
 class Profile:
@@ -172,6 +175,15 @@ def _arguments(choice: PluginChoice, cls: type[Plugin]) -> Any:
     return arguments_of(choice.name, cls.args_type, choice.args)
 
 
+class PreFilterCall(NamedTuple):
+    """A plugin's PreFilter, ready to be asked."""
+
+    name: str
+    ask: Callable[[CycleState, Pod, NodeTable], object]
+    skipped: frozenset[str] = frozenset()
+    """Those before it that are not asked, because they would skip."""
+
+
 class NodeFilter(NamedTuple):
     """A shared filter, ready to be asked about a single node."""
 
@@ -202,10 +214,18 @@ class Plan(Struct, frozen=True, eq=False):
     """How to evaluate the nodes for a class of pods."""
 
     signature: Hashable
+    pre_filters: tuple[PreFilterCall, ...]
+    """Those that have something to prepare."""
+    skip_filter: frozenset[str]
+    """Plugins that skip all pods of the class in PreFilter."""
     shared_filters: Named
     fresh_filters: Named
     fresh_filter_names: frozenset[str]
     shared_pre_scores: Named
+    asked_pre_scores: Named
+    """Those of them that have something to prepare."""
+    skip_score: frozenset[str]
+    """Those of them that skip all pods of the class."""
     fresh_pre_scores: Named
     shared_scores: Named
     fresh_scores: Named
@@ -213,11 +233,15 @@ class Plan(Struct, frozen=True, eq=False):
     """Shared plugins whose answers also depend on facts that have a version."""
     node_filters: tuple[NodeFilter, ...]
     """Shared filters that may be asked about single nodes, which is cheaper than columns of a few rows."""
+    moving_filters: tuple[NodeFilter, ...]
+    """Those of them that see more than the Node object: what they say changes with the pods there."""
     column_filters: Named
     """Shared filters that can be asked in columns only."""
-    node_scores: tuple[NodeScore, ...]
+    moving_scores: tuple[NodeScore, ...]
+    """The same of shared scores that may be asked about single nodes."""
+    steady_scores: tuple[NodeScore, ...]
+    """The other ones of these."""
     column_scores: tuple[ColumnScore, ...]
-    """The same of shared scores."""
 
     @property
     def asks_fresh_scores(self) -> bool:
@@ -229,12 +253,22 @@ def timed_plan(plan: Plan, timer: CallTimer) -> Plan:
     """The same plan for a cycle that is measured: what is asked about single nodes notes how long it takes."""
     return replace(
         plan,
-        node_filters=tuple(one._replace(ask=timer.timed(one.name, "filter", one.ask)) for one in plan.node_filters),
-        node_scores=tuple(one._replace(ask=timer.timed(one.name, "score", one.ask)) for one in plan.node_scores),
+        node_filters=_timed_filters(plan.node_filters, timer),
+        moving_filters=_timed_filters(plan.moving_filters, timer),
+        moving_scores=_timed_scores(plan.moving_scores, timer),
+        steady_scores=_timed_scores(plan.steady_scores, timer),
         column_scores=tuple(
             one._replace(ask=timer.timed(one.name, "score_all", one.ask)) for one in plan.column_scores
         ),
     )
+
+
+def _timed_filters(filters: tuple[NodeFilter, ...], timer: CallTimer) -> tuple[NodeFilter, ...]:
+    return tuple(one._replace(ask=timer.timed(one.name, "filter", one.ask)) for one in filters)
+
+
+def _timed_scores(scores: tuple[NodeScore, ...], timer: CallTimer) -> tuple[NodeScore, ...]:
+    return tuple(one._replace(ask=timer.timed(one.name, "score", one.ask)) for one in scores)
 
 
 class SharedClass(NamedTuple):
@@ -255,6 +289,10 @@ def class_of(profile: Profile, state: CycleState, pod: Pod) -> SharedClass | Non
 
 def plan_for(profile: Profile, pod: Pod) -> Plan:
     """The plan of the pod's class; remembered for the pod's (shared) spec."""
+    recent, alike = profile.plans.recent, (id(pod.spec), id(pod.labels), pod.namespace, pod.node_name)
+    found = recent.get(alike)
+    if found is not None:
+        return found[1]
     by_spec = profile.plans.by_spec
     plans = by_spec.get(pod.spec)
     if plans is None:
@@ -263,6 +301,7 @@ def plan_for(profile: Profile, pod: Pod) -> Plan:
     key = (pod.namespace, pod.labels, pod.node_name)
     plan = plans.get(key)
     if isinstance(plan, Plan):
+        _keep(recent, alike, pod, plan)
         return plan
     if plan is not None:
         known = plans.get((key, plan.of(pod)))
@@ -277,7 +316,17 @@ def plan_for(profile: Profile, pod: Pod) -> Plan:
         plans[key, further.of(pod)] = made
     else:
         plans[key] = made
+        _keep(recent, alike, pod, made)
     return made
+
+
+def _keep(
+    recent: dict[tuple[int, int, str, str], tuple[Pod, Plan]], alike: tuple[int, int, str, str], pod: Pod, plan: Plan
+) -> None:
+    """With the pod: as long as it is there, nothing else has the identity of its spec and labels."""
+    if len(recent) >= _KEPT_RECENT:
+        recent.clear()
+    recent[alike] = pod, plan
 
 
 class Further(NamedTuple):
@@ -292,39 +341,77 @@ class Further(NamedTuple):
         return tuple([getattr(pod, name) for name in self.fields])
 
 
-def _fragment(plugin: Plugin, pod: Pod) -> Hashable | None:
-    name = name_of(plugin)
+def _make_plan(profile: Profile, pod: Pod) -> tuple[Plan, Further]:
+    """The plan of a pod, and what plugins looked at beyond what `plan_for` goes by."""
+    memory, seen = profile.plans, stand_in(pod)
+    if memory.questions is None:
+        memory.questions = _class_questions(profile)
+    asked = memory.questions
+    fragments = [(name, _fragment(name, sign, seen)) for name, sign in asked.signs]
+    parts = (
+        frozenset([*asked.never_signs, *(name for name, part in fragments if part is None)]),
+        frozenset([name for name, may_filter in asked.may_filter if not _says(name, "PreFilter", may_filter, seen)]),
+        frozenset([name for name, may_score in asked.may_score if not _says(name, "PreScore", may_score, seen)]),
+    )
+    further = Further(tuple(sorted(seen.noted - {"node_name"})))
+    split = memory.splits.get(parts)
+    if split is None:
+        split = memory.splits[parts] = _split(profile, *parts)
+    return replace(split, signature=tuple([pair for pair in fragments if pair[1] is not None])), further
+
+
+class _ClassQuestions(NamedTuple):
+    """What plugins are asked about a class of pods; left out is who has nothing of its own to say."""
+
+    signs: tuple[tuple[str, Callable[[Pod], Hashable | None]], ...]
+    """Of those that filter or score."""
+    never_signs: tuple[str, ...]
+    may_filter: tuple[tuple[str, Callable[[Pod], bool]], ...]
+    may_score: tuple[tuple[str, Callable[[Pod], bool]], ...]
+
+
+def _class_questions(profile: Profile) -> _ClassQuestions:
+    every: tuple[Any, ...] = tuple(dict.fromkeys((*profile.filters, *profile.pre_score, *profile.scores)))
+    pre_filters: tuple[Any, ...] = profile.pre_filter
+    pre_scores: tuple[Any, ...] = profile.pre_score
+    return _ClassQuestions(
+        tuple((name_of(one), one.sign) for one in every if type(one).sign is not Plugin.sign),
+        tuple(name_of(one) for one in every if type(one).sign is Plugin.sign),
+        tuple((name_of(one), one.may_filter) for one in pre_filters if type(one).may_filter is not Plugin.may_filter),
+        tuple((name_of(one), one.may_score) for one in pre_scores if type(one).may_score is not Plugin.may_score),
+    )
+
+
+def _fragment(name: str, sign: Callable[[Pod], Hashable | None], pod: Pod) -> Hashable | None:
     try:
-        fragment = plugin.sign(pod)
+        fragment = sign(pod)
         hash(fragment)
     except RAISED as error:
         raise PluginError(name, "Sign", f'running Sign plugin "{name}": {error_text(error)}') from error
     return fragment
 
 
-def _make_plan(profile: Profile, pod: Pod) -> tuple[Plan, Further]:
-    """The plan of a pod, and what plugins looked at beyond what `plan_for` goes by."""
-    seen = stand_in(pod)
-    fragments = {name: _fragment(plugin, seen) for name, plugin in _evaluating(profile)}
-    further = Further(tuple(sorted(seen.noted - {"node_name"})))
-    signature = tuple((name, part) for name, part in fragments.items() if part is not None)
-    unsigned = frozenset(name for name, part in fragments.items() if part is None)
-    splits = profile.plans.splits
-    if unsigned not in splits:
-        splits[unsigned] = _split(profile, unsigned)
-    return replace(splits[unsigned], signature=signature), further
+def _says(name: str, point: str, ask: Callable[[Pod], bool], pod: Pod) -> bool:
+    try:
+        return ask(pod)
+    except RAISED as error:
+        raise PluginError(name, point, f'running {point} plugin "{name}": {error_text(error)}') from error
 
 
-def _evaluating(profile: Profile) -> Named:
-    plans = profile.plans
-    if plans.evaluating is None:
-        plugins: tuple[Any, ...] = tuple(dict.fromkeys((*profile.filters, *profile.pre_score, *profile.scores)))
-        plans.evaluating = tuple((name_of(plugin), plugin) for plugin in plugins)
-    return plans.evaluating
+def _pre_filters(profile: Profile, skipped: frozenset[str]) -> Iterator[PreFilterCall]:
+    before: frozenset[str] = frozenset()
+    plugins: tuple[Any, ...] = profile.pre_filter
+    for plugin in plugins:
+        name = name_of(plugin)
+        if name in skipped:
+            before |= {name}
+        elif type(plugin).pre_filter is not points.NothingBeforeFilter.pre_filter:
+            yield PreFilterCall(name, plugin.pre_filter, before)
 
 
-def _split(profile: Profile, unsigned: frozenset[str]) -> Plan:
-    """The plan, still without a signature, of pods that these plugins do not sign."""
+def _split(profile: Profile, unsigned: frozenset[str], skipped: frozenset[str], silent: frozenset[str]) -> Plan:
+    """The plan, still without a signature, of pods that plugins do not sign, or that they skip in PreFilter or PreScore
+    whatever the cluster is like."""
 
     def split(plugins: tuple[Any, ...]) -> tuple[Named, Named]:
         named = [(name_of(plugin), plugin) for plugin in plugins]
@@ -337,21 +424,41 @@ def _split(profile: Profile, unsigned: frozenset[str]) -> Plan:
     shared_scores, fresh_scores = split(profile.scores)
     shared = dict.fromkeys(plugin for _, plugin in (*shared_filters, *shared_pre_scores, *shared_scores))
     versioned = tuple(plugin for plugin in shared if type(plugin).facts_version is not Plugin.facts_version)
+    node_filters = [
+        NodeFilter(name, plugin.filter)
+        for name, plugin in shared_filters
+        if isinstance(plugin, points.Filter) and name not in skipped
+    ]
+    node_scores = [one for one in _node_scores(profile, shared_scores) if one.name not in silent]
+    steady_filters = {name for name, plugin in shared_filters if plugin.filter_sees is Sees.NODE}
+    steady_scores = {name for name, plugin in shared_scores if plugin.score_sees is Sees.NODE}
     return Plan(
-        None,
-        shared_filters,
-        fresh_filters,
-        frozenset(name for name, _ in fresh_filters),
-        shared_pre_scores,
-        fresh_pre_scores,
-        shared_scores,
-        fresh_scores,
-        versioned,
-        node_filters=tuple(NodeFilter(name, p.filter) for name, p in shared_filters if isinstance(p, points.Filter)),
+        signature=None,
+        pre_filters=tuple(_pre_filters(profile, skipped)),
+        skip_filter=skipped,
+        shared_filters=shared_filters,
+        fresh_filters=fresh_filters,
+        fresh_filter_names=frozenset(name for name, _ in fresh_filters),
+        shared_pre_scores=shared_pre_scores,
+        asked_pre_scores=tuple(
+            pair for pair in shared_pre_scores if pair[0] not in silent and _prepares_scores(pair[1])
+        ),
+        skip_score=frozenset(name for name, _ in shared_pre_scores if name in silent),
+        fresh_pre_scores=fresh_pre_scores,
+        shared_scores=shared_scores,
+        fresh_scores=fresh_scores,
+        versioned=versioned,
+        node_filters=tuple(node_filters),
+        moving_filters=tuple(one for one in node_filters if one.name not in steady_filters),
         column_filters=tuple(pair for pair in shared_filters if not isinstance(pair[1], points.Filter)),
-        node_scores=tuple(_node_scores(profile, shared_scores)),
+        moving_scores=tuple(one for one in node_scores if one.name not in steady_scores),
+        steady_scores=tuple(one for one in node_scores if one.name in steady_scores),
         column_scores=tuple(_column_scores(profile, shared_scores)),
     )
+
+
+def _prepares_scores(plugin: Plugin) -> bool:
+    return getattr(type(plugin), "pre_score", None) is not points.NothingBeforeScore.pre_score
 
 
 def _node_scores(profile: Profile, scores: Named) -> Iterator[NodeScore]:

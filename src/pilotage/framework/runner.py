@@ -18,12 +18,12 @@ from pilotage.api import points
 from pilotage.api.plugin import RAISED
 from pilotage.api.pod_groups import GroupAttempt, NominateMembers, Placement, ProposedPlacement
 from pilotage.api.results import NodeNames, Nominate, Pending, PreFlight, Reason, Reject, Rejection, Skip, Wait
-from pilotage.api.state import CycleState
+from pilotage.api.state import CallTimer, CycleState
 from pilotage.api.table import Mask, Scores
 from pilotage.cluster.node_table import ClusterNodeTable
 from pilotage.framework.diagnosis import ABSENT_PLUGIN, Diagnosis, Rejected, RejectedRows, rejection_text
 from pilotage.framework.errors import PluginError, error_text, shown
-from pilotage.framework.profile import Profile, name_of
+from pilotage.framework.profile import PreFilterCall, Profile, name_of, plan_for
 from pilotage.model import Pod
 from pilotage.model.pod_group import PodGroup
 
@@ -68,7 +68,6 @@ class Runner:
         self._nodes = nodes
         # Asked for every pod: names and methods are looked up once.
         self._pre_enqueues = tuple((name_of(plugin), plugin.pre_enqueue) for plugin in profile.pre_enqueue)
-        self._pre_filters = tuple((name_of(plugin), plugin.pre_filter) for plugin in profile.pre_filter)
 
     def pre_enqueue(self, pod: Pod) -> Rejected | None:
         """The first plugin that gates the pod; PluginError if one fails, which gates it too."""
@@ -88,12 +87,11 @@ class Runner:
         """An unresolvable rejection stops at once; a resolvable one lets the others go on, and the last one counts."""
         outcome = PreFilterOutcome()
         names: frozenset[str] | None = None
-        pre_filters, timer = self._pre_filters, state.timer
-        if timer is not None:
-            pre_filters = tuple((name, timer.timed(name, "pre_filter", method)) for name, method in pre_filters)
-        for name, pre_filter in pre_filters:
+        plan = plan_for(self.profile, pod)
+        nodes, pre_filters = self._nodes, plan.pre_filters if state.timer is None else self._timed(state.timer)
+        for name, pre_filter, skipped in pre_filters:
             try:
-                answer: object = pre_filter(state, pod, self._nodes)
+                answer = pre_filter(state, pod, nodes)
             except RAISED as error:
                 raise _failed(name, "PreFilter", error) from error
             if answer is None:
@@ -104,20 +102,28 @@ class Runner:
                 names = answer.names if names is None else names & answer.names
                 outcome.restricting.append(name)
                 if not names:
+                    state.skip_filter |= skipped
                     outcome.rejected = Rejected(ABSENT_PLUGIN, no_node_left(outcome.restricting))
                     return outcome
             elif isinstance(answer, Reject):
                 outcome.rejected = Rejected(name, answer)
                 if answer.unresolvable:
+                    state.skip_filter |= skipped
                     return outcome
             else:
                 raise _unexpected(name, "PreFilter", answer)
+        state.skip_filter |= plan.skip_filter
         # Plugins that loop ask by themselves; this is for those that do not.
-        state.budget.spend(_STEPS_PER_PLUGIN * len(self._pre_filters))
+        state.budget.spend(_STEPS_PER_PLUGIN * len(pre_filters))
         if names is not None:
             outcome.names = names
             outcome.allowed = self._nodes.rows_of(names)
         return outcome
+
+    def _timed(self, timer: CallTimer) -> tuple[PreFilterCall, ...]:
+        """For a cycle that is measured: those too of whom it is known that they skip."""
+        plugins = [(name_of(plugin), plugin.pre_filter) for plugin in self.profile.pre_filter]
+        return tuple(PreFilterCall(name, timer.timed(name, "pre_filter", method)) for name, method in plugins)
 
     def note_restriction(self, diagnosis: Diagnosis, outcome: PreFilterOutcome, judged: Mapping[int, Rejected]) -> None:
         """Nodes that PreFilter left out have a status of their own, and their plugins count as rejectors.

@@ -32,7 +32,7 @@ from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from pilotage.api import points, table
-from pilotage.api.plugin import RAISED
+from pilotage.api.plugin import RAISED, Sees
 from pilotage.api.state import CycleState
 from pilotage.api.table import Mask, Rows, Scores
 from pilotage.cluster.node_rows import NodeRows
@@ -40,7 +40,7 @@ from pilotage.cluster.node_table import ClusterNodeTable
 from pilotage.cluster.node_view import RowView
 from pilotage.framework.dry_run import filter_error
 from pilotage.framework.node_questions import NodeQuestions, checked, checked_one, column_of, score_error, whole
-from pilotage.framework.profile import Named, Plan, Profile, timed_plan
+from pilotage.framework.profile import NodeFilter, NodeScore, Plan, Profile, timed_plan
 from pilotage.model import Pod
 
 INFEASIBLE = -1
@@ -227,9 +227,13 @@ class SharedColumns(Struct, eq=False):
     structure: int
     versions: tuple[Hashable, ...]
     mark: int
+    replaced: int
+    """The mark of the nodes that are replaced."""
     feasible: Mask
     fixed: Scores
     """Weighted sum of the scores that are final per node."""
+    steady: Scores | None
+    """The part of it that does not change with the pods on a node; None where it is 0 everywhere."""
     raw: dict[str, Scores]
     """Scores that are normalised over the feasible nodes, by plugin."""
     scored: set[str] = field(default_factory=set)
@@ -282,6 +286,19 @@ class SharedColumns(Struct, eq=False):
         if self._narrowed is not None:
             self._narrowed.set_totals(rows, totals)
 
+    def set_steady(self, row: int, total: int) -> None:
+        if self.steady is not None:
+            self.steady[row] = total
+        elif total:
+            self.steady = np.zeros_like(self.fixed)
+            self.steady[row] = total
+
+    def set_steadies(self, rows: Rows, totals: Scores) -> None:
+        if self.steady is None and totals.any():
+            self.steady = np.zeros_like(self.fixed)
+        if self.steady is not None:
+            self.steady[rows] = totals
+
     def set_raw(self, name: str, row: int, score: int) -> None:
         if score or name in self.scored:
             self._raw_column(name)[row] = score
@@ -321,7 +338,7 @@ class ColumnCache:
                     self._refresh_one_by_one(state, pod, plan, columns, changed)
                 elif changed:
                     self._refresh(state, pod, plan, columns, np.array(changed, dtype=np.int64))
-                columns.mark = nodes.mark
+                columns.mark, columns.replaced = nodes.mark, nodes.replaced.mark
                 columns.is_new = False
                 return columns
         columns = self._columns[plan.signature] = self._compute(state, pod, plan, versions)
@@ -333,32 +350,46 @@ class ColumnCache:
         nodes = self._nodes
         rows = np.arange(len(nodes))
         feasible = self._questions.passing(state, pod, plan.shared_filters, nodes, rows)
-        fixed, raw = self._sums(state, pod, plan.shared_scores, nodes, rows)
+        fixed, steady, raw = self._sums(state, pod, plan, nodes, rows)
         scored = {name for name, scores in raw.items() if scores.any()}
-        return SharedColumns(nodes.structure, versions, nodes.mark, feasible, fixed, raw, scored)
+        marks = nodes.mark, nodes.replaced.mark
+        return SharedColumns(nodes.structure, versions, *marks, feasible, fixed, steady, raw, scored)
 
     def _refresh(self, state: CycleState, pod: Pod, plan: Plan, columns: SharedColumns, rows: Rows) -> None:
         some = NodeRows(self._nodes, rows)
         feasible = self._questions.passing(state, pod, plan.shared_filters, some, rows)
-        fixed, raw = self._sums(state, pod, plan.shared_scores, some, rows)
+        fixed, steady, raw = self._sums(state, pod, plan, some, rows)
         columns.set_rows(rows, feasible, fixed)
+        if steady is not None or columns.steady is not None:
+            columns.set_steadies(rows, np.zeros_like(fixed) if steady is None else steady)
         for name, scores in raw.items():
             columns.set_raws(name, rows, scores)
 
     def _refresh_one_by_one(
         self, state: CycleState, pod: Pod, plan: Plan, columns: SharedColumns, rows: list[int]
     ) -> None:
-        """The same for a few rows; who knows columns only is asked first, about all of them at once."""
+        """The same for a few rows; who knows columns only is asked first, about all of them at once.
+
+        About a node that was feasible, and on which nothing but pods has changed, those are not asked again who see
+        nothing but the Node object.
+        """
         if state.timer is not None:
             plan = timed_plan(plan, state.timer)
         passing, sums = [True] * len(rows), [0] * len(rows)
         if plan.column_filters or plan.column_scores:
             passing, sums = self._said_in_columns(state, pod, plan, columns, rows)
-        views = self._questions.views()
+        views, replaced = self._questions.views(), self._nodes.replaced.changed_since(columns.replaced)
         for row, passes, total in zip(rows, passing, sums, strict=True):
             node = views[row]
-            is_feasible = passes and _fits(state, pod, plan, node)
-            columns.set_row(row, is_feasible, total + _score(state, pod, plan, columns, row, node))
+            if replaced is not None and row not in replaced and columns.feasible.item(row):
+                is_feasible = passes and _fits(state, pod, plan.moving_filters, node)
+                steady = 0 if columns.steady is None else columns.steady.item(row)
+            else:
+                is_feasible = passes and _fits(state, pod, plan.node_filters, node)
+                steady = _score(state, pod, plan.steady_scores, columns, row, node)
+                columns.set_steady(row, steady)
+            moving = _score(state, pod, plan.moving_scores, columns, row, node)
+            columns.set_row(row, is_feasible, total + steady + moving)
 
     def _said_in_columns(
         self, state: CycleState, pod: Pod, plan: Plan, columns: SharedColumns, rows: list[int]
@@ -386,12 +417,12 @@ class ColumnCache:
         return passing, sums
 
     def _sums(
-        self, state: CycleState, pod: Pod, plugins: Named, nodes: table.NodeTable, rows: Rows
-    ) -> tuple[Scores, dict[str, Scores]]:
-        """The weighted sum of scores that are final per node, and the others one by one."""
-        fixed = np.zeros(len(rows), dtype=np.int64)
+        self, state: CycleState, pod: Pod, plan: Plan, nodes: table.NodeTable, rows: Rows
+    ) -> tuple[Scores, Scores | None, dict[str, Scores]]:
+        """The weighted sum of scores that are final per node, the steady part of it, and the others one by one."""
+        fixed, steady = np.zeros(len(rows), dtype=np.int64), None
         raw: dict[str, Scores] = {}
-        for name, plugin in plugins:
+        for name, plugin in plan.shared_scores:
             if name in state.skip_score:
                 continue
             scores = self._questions.raw_scores(state, pod, plugin, nodes, rows)
@@ -399,14 +430,17 @@ class ColumnCache:
                 raw[name] = np.array(scores)  # ours to keep: a plugin may answer a column of the table itself
             else:
                 weight = self._profile.weights[name]
-                fixed += checked(name, scores) if weight == 1 else checked(name, scores) * weight
-        return fixed, raw
+                weighted = checked(name, scores) if weight == 1 else checked(name, scores) * weight
+                fixed += weighted
+                if plugin.score_sees is Sees.NODE and isinstance(plugin, points.Score) and weighted.any():
+                    steady = weighted.copy() if steady is None else steady + weighted
+        return fixed, steady, raw
 
 
-def _fits(state: CycleState, pod: Pod, plan: Plan, node: RowView) -> bool:
+def _fits(state: CycleState, pod: Pod, filters: tuple[NodeFilter, ...], node: RowView) -> bool:
     skipped, name = state.skip_filter, ""
     try:
-        for name, ask in plan.node_filters:
+        for name, ask in filters:
             if name not in skipped and ask(state, pod, node) is not None:
                 return False
     except RAISED as error:
@@ -414,10 +448,12 @@ def _fits(state: CycleState, pod: Pod, plan: Plan, node: RowView) -> bool:
     return True
 
 
-def _score(state: CycleState, pod: Pod, plan: Plan, columns: SharedColumns, row: int, node: RowView) -> int:
+def _score(
+    state: CycleState, pod: Pod, scores: tuple[NodeScore, ...], columns: SharedColumns, row: int, node: RowView
+) -> int:
     """The weighted sum of the scores that are final; the others are noted."""
     total, skipped = 0, state.skip_score
-    for name, ask, weight, is_final in plan.node_scores:
+    for name, ask, weight, is_final in scores:
         if name in skipped:
             continue
         try:

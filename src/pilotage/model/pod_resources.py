@@ -84,9 +84,15 @@ def assigned_non_zero_requests(pod: Pod) -> tuple[int, int]:
     return _assigned(pod)[1]
 
 
+def requests_on_node(pod: Pod) -> tuple[Mapping[str, int], tuple[int, int]]:
+    """Both at once."""
+    return _assigned(pod)
+
+
 def count_alike(pod: Pod, other: Pod) -> bool:
     """Do both count the same on a node? Only the status says whether a resize goes on."""
-    return _assigned(pod) == _assigned(other)
+    one, another = _assigned(pod), _assigned(other)
+    return one is another or one == another
 
 
 def _spec_totals(spec: PodSpec, defaults: ResourceList) -> _Totals:

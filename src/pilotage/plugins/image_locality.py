@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterator, Mapping
 
 import numpy as np
 
-from pilotage.api import ClusterIndex, CycleState, Handle, NodeTable, NodeView, Plugin, Score, Scores, VectorScore
+from pilotage.api import ClusterIndex, CycleState, Handle, NodeTable, NodeView, Plugin, Score, Scores, Sees, VectorScore
 from pilotage.model import Node, Pod, PodSpec
 from pilotage.plugins.fragments import fragment_of
 
@@ -22,6 +22,7 @@ _MOST_PER_CONTAINER = 1000 * _MIB
 
 class ImageLocality(Plugin, Score, VectorScore):
     name = "ImageLocality"
+    score_sees = Sees.NODE
 
     def __init__(self, handle: Handle) -> None:
         self._handle = handle

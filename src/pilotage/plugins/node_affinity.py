@@ -53,6 +53,7 @@ _CONFLICT = Reason("NodeAffinityConflict", "pod affinity terms conflict", unreso
 class NodeAffinity(Plugin, PreFilter, Filter, VectorFilter, PreScore, Score, VectorScore, NormalizeScore):
     name = "NodeAffinity"
     filter_sees = Sees.NODE
+    score_sees = Sees.NODE
     pure_hints = True
     args_type = NodeAffinityArgs
 
@@ -62,10 +63,13 @@ class NodeAffinity(Plugin, PreFilter, Filter, VectorFilter, PreScore, Score, Vec
         self._enforced = None if required is None else Terms(required.node_selector_terms)
         self._added_preferred = () if added is None else _weighted(added.preferred)
 
+    def may_filter(self, pod: Pod) -> bool:
+        return required_terms(pod) is not None or bool(pod.spec.node_selector) or self._enforced is not None
+
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> NodeNames | Skip | Rejection | None:
         required = required_terms(pod)
         if required is None:
-            return None if pod.spec.node_selector or self._enforced is not None else SKIP
+            return None if self.may_filter(pod) else SKIP
         names = _names_of(pod, required)
         if names is None:
             return None
@@ -87,8 +91,11 @@ class NodeAffinity(Plugin, PreFilter, Filter, VectorFilter, PreScore, Score, Vec
         yield ~enforced, _ENFORCED
         yield enforced & ~fitting, _MISMATCH
 
+    def may_score(self, pod: Pod) -> bool:
+        return bool(_asked_preferred(pod) or self._added_preferred)
+
     def pre_score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Skip | None:
-        return None if _asked_preferred(pod) or self._added_preferred else SKIP
+        return None if self.may_score(pod) else SKIP
 
     def score(self, state: CycleState, pod: Pod, node: NodeView) -> int:
         labels, name = node.labels, node.name

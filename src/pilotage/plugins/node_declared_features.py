@@ -40,9 +40,12 @@ class NodeDeclaredFeatures(Plugin, PreFilter, Filter, VectorFilter):
     def __init__(self, handle: Handle) -> None:
         self._handle = handle
 
+    def may_filter(self, pod: Pod) -> bool:
+        return bool(required_features(pod.spec))
+
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> NodeNames | Skip | Rejection | None:
         # Without required features the filter is not asked at all.
-        return None if required_features(pod.spec) else SKIP
+        return None if self.may_filter(pod) else SKIP
 
     def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Rejection | None:
         return None if required_features(pod.spec) <= set(node.node.status.declared_features) else Reject(_MISSING)

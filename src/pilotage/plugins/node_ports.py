@@ -46,8 +46,11 @@ class NodePorts(Plugin, PreFilter, Filter, VectorFilter):
     def __init__(self, handle: Handle) -> None:
         self._handle = handle
 
+    def may_filter(self, pod: Pod) -> bool:
+        return bool(host_ports(pod.spec))
+
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> NodeNames | Skip | Rejection | None:
-        return None if host_ports(pod.spec) else SKIP
+        return None if self.may_filter(pod) else SKIP
 
     def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Rejection | None:
         for other in node.pods:

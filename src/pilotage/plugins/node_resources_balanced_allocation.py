@@ -32,22 +32,25 @@ class NodeResourcesBalancedAllocation(Plugin, PreScore, Score, VectorScore):
         self._devices = DeviceSupply(handle)
         self._resources = tuple(spec.name for spec in args.resources)
         self._native = tuple(resource for resource in self._resources if resource in NATIVE)
+        self._memo_key = f"requests that are to be balanced: {self._resources}"
+
+    def may_score(self, pod: Pod) -> bool:
+        return any(pod_requests(pod.spec).get(resource) for resource in self._resources)
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Skip | None:
-        wanted = pod_requests(pod.spec)
-        for resource in self._resources:
-            if wanted.get(resource):
-                return None
-        return SKIP
+        return None if self.may_score(pod) else SKIP
 
     def score(self, state: CycleState, pod: Pod, node: NodeView) -> int:
-        wanted = pod_requests(pod.spec)
         before, after = [], []
-        for resource in self._counted(wanted):
-            capacity, used = self._devices.on(state.budget, node, resource, node.requested(resource))
-            if capacity:
-                before.append(min(used / capacity, 1.0))
-                after.append(min((used + wanted.get(resource, 0)) / capacity, 1.0))
+        for resource, wanted in self._wanted(pod):
+            capacity, used = node.allocatable(resource), node.requested(resource)
+            if not capacity:
+                capacity, used = self._devices.on(state.budget, node, resource, used)
+                if not capacity:
+                    continue
+            before.append(used / capacity if used < capacity else 1.0)
+            used += wanted
+            after.append(used / capacity if used < capacity else 1.0)
         return 50 + (50 + _balance(after) - _balance(before)) // 2
 
     def score_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Scores:
@@ -66,6 +69,15 @@ class NodeResourcesBalancedAllocation(Plugin, PreScore, Score, VectorScore):
             before[place] = np.minimum(used / most, 1.0)
             after[place] = np.minimum(plus(used, wanted.get(resource, 0)) / most, 1.0)
         return 50 + (50 + _balances(offered, after) - _balances(offered, before)) // 2
+
+    def _wanted(self, pod: Pod) -> tuple[tuple[str, int], ...]:
+        """The resources that count, with what the pod wants of them; worked out once per spec."""
+        known: tuple[tuple[str, int], ...] | None = pod.spec.memo.get(self._memo_key)
+        if known is None:
+            wanted = pod_requests(pod.spec)
+            known = tuple((resource, wanted.get(resource, 0)) for resource in self._counted(wanted))
+            pod.spec.memo[self._memo_key] = known
+        return known
 
     def _counted(self, wanted: Mapping[str, int]) -> list[str]:
         """Extended resources take part only if the pod wants them."""

@@ -32,6 +32,7 @@ from pilotage.api import (
     VectorScore,
     on_event,
 )
+from pilotage.api.points import NothingBeforeFilter, NothingBeforeScore
 from pilotage.model import Node, Pod
 from pilotage.model.names import is_extended_resource
 from pilotage.model.pod_group import PodGroup
@@ -48,7 +49,6 @@ from pilotage.plugins.device_classes import IMPLICIT_PREFIX, DeviceClassIndex
 from pilotage.plugins.device_supply import DeviceSupply
 from pilotage.plugins.exact_amounts import ExactAmounts, Floats, exact_amounts, percent_of_exact
 from pilotage.plugins.fragments import fragment_of
-from pilotage.plugins.nothing_to_prepare import NothingBeforeFilter, NothingBeforeScore
 from pilotage.plugins.resource_names import NATIVE, is_scalar, is_scheduled
 from pilotage.plugins.resource_scoring import MostAllocated, ShareStrategy, plus, strategy_of
 
@@ -82,8 +82,9 @@ class NodeResourcesFit(
         self._strategy = strategy_of(args.scoring_strategy)
         self._fullest = MostAllocated()
         # Not the plugin itself: a spec that referred to it would keep it, and all its cluster, for ever.
-        self._memo_key = ("requests that must fit", args.ignored_resources, args.ignored_resource_groups)
+        self._memo_key = f"requests that must fit, but {args.ignored_resources}, {args.ignored_resource_groups}"
         self._scored = tuple((spec.name, spec.weight) for spec in args.scoring_strategy.resources)
+        self._scored_key = f"requests that are scored: {self._scored}"
         self._native = tuple(resource for resource, _ in self._scored if resource in NATIVE)
 
     # --- filter ------------------------------------------------------------------------------------------------
@@ -199,17 +200,19 @@ class NodeResourcesFit(
         total = weights = 0
         strategy = self._strategy
         for resource, weight, wanted in self._counted(pod):
-            capacity, used = self._devices.on(state.budget, node, resource, node.non_zero_requested(resource))
+            capacity, used = node.allocatable(resource), node.non_zero_requested(resource)
             if not capacity:
-                continue
+                capacity, used = self._devices.on(state.budget, node, resource, used)
+                if not capacity:
+                    continue
             score = strategy.score(used + wanted, capacity)
-            if strategy.counts(score):
+            if score or strategy.counts_zero:
                 total += weight * score
                 weights += weight
         return strategy.join(total, weights)
 
     def score_all(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Scores:
-        counted = tuple(self._counted(pod))
+        counted = self._counted(pod)
         if isinstance(self._strategy, ShareStrategy) and all(resource in NATIVE for resource, _, _ in counted):
             amounts = exact_amounts(nodes, self._native, [wanted for _, _, wanted in counted])
             if amounts is not None:
@@ -224,13 +227,15 @@ class NodeResourcesFit(
             weights += weight * counting
         return self._strategy.join_all(totals, weights)
 
-    def _counted(self, pod: Pod) -> Iterator[tuple[str, int, int]]:
+    def _counted(self, pod: Pod) -> tuple[tuple[str, int, int], ...]:
         """(resource, weight, amount) that the score looks at: extended resources only if the pod wants them."""
-        wanted = container_requests(pod.spec)
-        for resource, weight in self._scored:
-            amount = wanted.get(resource, 0)
-            if resource in NATIVE or (amount and is_scalar(resource)):
-                yield resource, weight, amount
+        known: tuple[tuple[str, int, int], ...] | None = pod.spec.memo.get(self._scored_key)
+        if known is None:
+            requests = container_requests(pod.spec)
+            each = ((resource, weight, requests.get(resource, 0)) for resource, weight in self._scored)
+            known = tuple(one for one in each if one[0] in NATIVE or (one[2] and is_scalar(one[0])))
+            pod.spec.memo[self._scored_key] = known
+        return known
 
     def sign(self, pod: Pod) -> Hashable | None:
         if self._devices.may_serve([resource for resource, _, _ in self._counted(pod)]):

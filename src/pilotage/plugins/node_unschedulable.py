@@ -21,9 +21,9 @@ from pilotage.api import (
     VectorFilter,
     on_event,
 )
+from pilotage.api.points import NothingBeforeFilter
 from pilotage.model import Node, Pod
 from pilotage.model.node import Taint
-from pilotage.plugins.nothing_to_prepare import NothingBeforeFilter
 from pilotage.plugins.tolerations import is_tolerated
 
 _CORDON = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,9 @@ _LARGEST_PART = _LARGEST // 100
 class Strategy(ABC):
     """Scores one resource; `join` averages several."""
 
+    counts_zero: ClassVar[bool] = True
+    """Whether a resource that scores 0 takes part in the average."""
+
     @abstractmethod
     def score(self, requested: int, capacity: int) -> int:
         """For one node; capacity is not 0."""
@@ -33,10 +36,6 @@ class Strategy(ABC):
     @abstractmethod
     def score_all(self, requested: Scores, capacity: Scores) -> Scores:
         """For a column of nodes; whatever it gives where the capacity is 0 is not used."""
-
-    def counts(self, score: int) -> bool:
-        """Whether a resource with this score takes part in the average."""
-        return True
 
     def join(self, total: int, weights: int) -> int:
         return total // weights if weights else 0
@@ -83,7 +82,9 @@ class MostAllocated(ShareStrategy):
 
 
 class RequestedToCapacityRatio(Strategy):
-    """A broken line over the used share. Resources that score 0 do not take part."""
+    """A broken line over the used share."""
+
+    counts_zero = False
 
     def __init__(self, shape: Sequence[UtilizationShapePoint]) -> None:
         self._by_percent = np.array([broken_line(shape, percent) for percent in range(101)], dtype=np.int64)
@@ -95,9 +96,6 @@ class RequestedToCapacityRatio(Strategy):
         used = percent(np.minimum(requested, capacity), capacity)
         score: Scores = self._by_percent[np.where(requested > capacity, 100, np.clip(used, 0, 100))]
         return score
-
-    def counts(self, score: int) -> bool:
-        return score > 0
 
     def join(self, total: int, weights: int) -> int:
         return (2 * total + weights) // (2 * weights) if weights else 0

@@ -30,9 +30,9 @@ from pilotage.api import (
     VectorScore,
     on_event,
 )
+from pilotage.api.points import NothingBeforeFilter, NothingBeforeScore
 from pilotage.model import Node, Pod
 from pilotage.plugins.normalize import by_maximum
-from pilotage.plugins.nothing_to_prepare import NothingBeforeFilter, NothingBeforeScore
 from pilotage.plugins.tolerations import first_untolerated, toleration_fragment, untolerated_preferences
 
 _UNTOLERATED = Reason("UntoleratedTaint", "node(s) had untolerated taint(s)", unresolvable=True)
@@ -43,6 +43,7 @@ class TaintToleration(
 ):
     name = "TaintToleration"
     filter_sees = Sees.NODE
+    score_sees = Sees.NODE
     pure_hints = True
 
     def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Rejection | None:

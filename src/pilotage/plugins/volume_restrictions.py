@@ -72,8 +72,11 @@ class VolumeRestrictions(Plugin, PreFilter, PreFilterExtensions, Filter, VectorF
     def sign(self, pod: Pod) -> Hashable | None:
         return None if pod.spec.volumes else _NO_VOLUMES
 
+    def may_filter(self, pod: Pod) -> bool:
+        return bool(pod.spec.volumes)
+
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Skip | Rejection | None:
-        if not pod.spec.volumes:
+        if not self.may_filter(pod):
             return SKIP
         known = self._handle.objects("PersistentVolumeClaim")
         exclusive = []

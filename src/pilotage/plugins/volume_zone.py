@@ -63,8 +63,11 @@ class VolumeZone(Plugin, PreFilter, Filter, VectorFilter):
     def sign(self, pod: Pod) -> Hashable | None:
         return None if pod.spec.volumes else _NO_VOLUMES
 
+    def may_filter(self, pod: Pod) -> bool:
+        return bool(pod.spec.volumes)
+
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Skip | Rejection | None:
-        if not pod.spec.volumes:
+        if not self.may_filter(pod):
             return SKIP
         zones: dict[tuple[str, frozenset[str]], None] = {}
         for claim in claims_of(pod):

@@ -192,19 +192,27 @@ class HintTable:
 
         Each plugin speaks for itself only. Several narrowings of one plugin add up, and "all" of one of them is all.
         """
-        keys: dict[str, Keys] = dict.fromkeys(route.judges)
+        return {**dict.fromkeys(route.judges), **self.narrowed(route, event, old, new)}
+
+    def narrowed(self, route: Route, event: ClusterEvent, old: Any, new: Any) -> dict[str, Keys]:
+        """The same of those plugins only that narrow the event down."""
+        keys: dict[str, Keys] = {}
         if old is not None or new is not None:
-            for plugin, (first, *others) in route.narrowed.items():
-                named = self._narrowed(plugin, first, event, old, new)
-                for narrow in others:
+            for plugin, narrows in route.narrowed.items():
+                for narrow in narrows:
                     more = self._narrowed(plugin, narrow, event, old, new)
-                    named = None if named is None or more is None else named | more
-                keys[plugin] = named
+                    if plugin in keys:
+                        before = keys[plugin]
+                        more = None if before is None or more is None else before | more
+                    keys[plugin] = more
         return keys
 
     def _narrowed(self, plugin: str, narrow: NarrowFunction, event: ClusterEvent, old: Any, new: Any) -> Keys:
         try:
-            keys = _keys_of(narrow(old, new))
+            affected: object = narrow(old, new)
+            keys = affected.keys if type(affected) is Affected else None
+            if type(keys) is not frozenset:
+                keys = _keys_of(affected)
         except RAISED as error:
             self.metrics.queueing_hint_errors_total.add(plugin)
             self._errors.note(plugin, "PreQueueingHint", error)
@@ -282,10 +290,11 @@ class WakeUp:
             rejecting = self._pool.rejecting(route.scheduler)
             if not rejecting and not route.narrowed:
                 continue
-            # Narrowings are asked, and counted, even if no pod waits: they may keep books of their own.
-            keys = self._hints.concerned(route, event, old, new)
             if not rejecting:
+                # Narrowings are asked, and counted, even if no pod waits: they may keep books of their own.
+                self._hints.narrowed(route, event, old, new)
                 continue
+            keys = self._hints.concerned(route, event, old, new)
             for plugin, entry in self._queued(route, rejecting, keys, event, old, new):
                 if _is_itself(entry, event, old, new):
                     continue

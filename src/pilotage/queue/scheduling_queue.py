@@ -654,14 +654,13 @@ class SchedulingQueue:
         if isinstance(entry, QueuedGroup) and was_at is not home:
             for member in entry.members.values():
                 member.home = home
-        now = self._clock.time()
-        if entry.history is not None:
-            entry.history.append((now, "moved", home, why))
-        elif home is not SubQueue.ACTIVE:
-            entry.history = [(now, "moved", home, why)]
+        if entry.history is not None or home is not SubQueue.ACTIVE:
+            if entry.history is None:
+                entry.history = []
+            entry.history.append((self._clock.time(), "moved", home, why))
         if home in HEAPS:
             if home is SubQueue.ACTIVE and entry.first_attempt_at is None:
-                entry.first_attempt_at = now
+                entry.first_attempt_at = self._clock.time()
             self._heaps.push(entry)
         else:
             self._pool.add(entry)

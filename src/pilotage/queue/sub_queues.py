@@ -195,7 +195,8 @@ class Heaps:
         """The first pod of a home that stands in no line that is held."""
         first: _Place | None = None
         for line, heap in self._lines[home].items():
-            if heap and not is_held(line):
+            # Those who ask no extenders wait for nobody.
+            if heap and not (line and is_held(line)):
                 _drop_void(heap, home)
                 if heap and (first is None or heap[0] < first):
                     first = heap[0]

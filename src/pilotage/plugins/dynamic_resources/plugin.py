@@ -90,6 +90,7 @@ class DynamicResources(
 ):
     name = "DynamicResources"
     filter_sees = Sees.NODE
+    score_sees = Sees.NODE
     pure_hints = True
     always_queue_on = (
         ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE | Action.UPDATE_NODE_LABEL),

@@ -57,8 +57,11 @@ class NodeVolumeLimits(Plugin, PreFilter, Filter, VectorFilter):
     def sign(self, pod: Pod) -> Hashable | None:
         return None if pod.spec.volumes else _NO_VOLUMES
 
+    def may_filter(self, pod: Pod) -> bool:
+        return has_attachable_volumes(pod)
+
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Skip | Rejection | None:
-        return None if has_attachable_volumes(pod) else SKIP
+        return None if self.may_filter(pod) else SKIP
 
     def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Rejection | None:
         state.budget.spend(len(pod.spec.volumes))

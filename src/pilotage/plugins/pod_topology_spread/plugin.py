@@ -94,6 +94,9 @@ class PodTopologySpread(
 
     # --- hard constraints --------------------------------------------------------------------------------------
 
+    def may_filter(self, pod: Pod) -> bool:
+        return bool(pod.spec.topology_spread_constraints) or self._constraints.has_hard_defaults
+
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Skip | None:
         hard = self._constraints.of(pod, HARD, state.budget)
         if not hard:

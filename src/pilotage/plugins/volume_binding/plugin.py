@@ -108,6 +108,7 @@ _RESERVATION = StateKey[AssumedVolumes]("VolumeBinding/reservation")
 class VolumeBinding(VolumeHints, PreFilter, Filter, VectorFilter, PreScore, Score, VectorScore, Reserve, PreBind):
     name = "VolumeBinding"
     filter_sees = Sees.NODE
+    score_sees = Sees.NODE
     args_type: ClassVar[type | None] = VolumeBindingArgs
 
     def __init__(self, handle: Handle, args: VolumeBindingArgs) -> None:
@@ -119,8 +120,11 @@ class VolumeBinding(VolumeHints, PreFilter, Filter, VectorFilter, PreScore, Scor
     def sign(self, pod: Pod) -> Hashable | None:
         return None if has_claims(pod) else _NO_CLAIMS
 
+    def may_filter(self, pod: Pod) -> bool:
+        return has_claims(pod)
+
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Skip | Rejection | None:
-        if not has_claims(pod):
+        if not self.may_filter(pod):
             return SKIP
         catalog = self._handle.index(VolumeCatalog)
         claims = sorted_claims(self._handle, catalog, pod)
@@ -144,8 +148,11 @@ class VolumeBinding(VolumeHints, PreFilter, Filter, VectorFilter, PreScore, Scor
         if missing is not None:
             yield missing, NO_VOLUME
 
+    def may_score(self, pod: Pod) -> bool:
+        return self._score_of is not None
+
     def pre_score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Skip | None:
-        return SKIP if self._score_of is None else None
+        return None if self.may_score(pod) else SKIP
 
     def score(self, state: CycleState, pod: Pod, node: NodeView) -> int:
         finder = state.get(_FINDER)

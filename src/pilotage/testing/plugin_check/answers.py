@@ -112,6 +112,8 @@ class Asked:
         answer: object = self._plugin.pre_filter(self.state, self._pod, ReadOnlyTable(self._nodes))
         if not isinstance(answer, NodeNames | Skip | Reject | None):
             raise OddAnswer(f"pre_filter answered {answer!r}; it may be None, NodeNames, Skip or Reject")
+        if not isinstance(answer, Skip) and not self._may("may_filter"):
+            raise OddAnswer(f"pre_filter answered {answer!r} for a pod that may_filter ruled out; it must be Skip")
         return answer
 
     def _pre_scored(self) -> bool:
@@ -120,7 +122,12 @@ class Asked:
         answer: object = self._plugin.pre_score(self.state, self._pod, ReadOnlyTable(self._nodes))
         if not isinstance(answer, Skip | None):
             raise OddAnswer(f"pre_score answered {answer!r}; it may be None or Skip")
+        if answer is None and not self._may("may_score"):
+            raise OddAnswer("pre_score answered None for a pod that may_score ruled out; it must be Skip")
         return isinstance(answer, Skip)
+
+    def _may(self, method: str) -> bool:
+        return bool(getattr(self._plugin, method)(self._pod))
 
     def _part(self, rows: Rows) -> NodeTable:
         """A table of these rows; of all of them it is the table itself, as in the framework."""
