@@ -34,6 +34,26 @@ def test_events_are_sorted(sandbox: Sandbox) -> None:
         assert "Scheduled" in sandbox.run([KUBECTL, "get", "events", f"--sort-by={field}"])
 
 
+def test_a_command_is_carried_out_in_a_container(sandbox: Sandbox) -> None:
+    sandbox.run([KUBECTL, "run", "p", "--image=i", "--env=A=1", "--annotations=sandbox.pilotage.dev/logs=ready"])
+    sandbox.run([KUBECTL, "wait", "--for=condition=Ready", "pod/p", "--timeout=60s"])
+    assert sandbox.run([KUBECTL, "exec", "p", "--", "sh", "-c", "echo got $A"]) == "got 1\n"
+    failed = sandbox.attempt([KUBECTL, "exec", "p", "--", "sh", "-c", "echo out; exit 7"])
+    assert (failed.returncode, failed.stdout) == (7, "out\n")
+    unknown = sandbox.attempt([KUBECTL, "exec", "p", "--", "nginx", "-v"])
+    assert unknown.returncode == 127 and "nginx cannot be run in it" in unknown.stderr
+    assert sandbox.run([KUBECTL, "logs", "-f", "p"]) == "ready\n"
+
+
+def test_a_pod_is_debugged_by_an_ephemeral_container(sandbox: Sandbox) -> None:
+    sandbox.run([KUBECTL, "run", "p", "--image=i"])
+    sandbox.run([KUBECTL, "wait", "--for=condition=Ready", "pod/p", "--timeout=60s"])
+    sandbox.run([KUBECTL, "debug", "p", "--image=busybox", "-c", "look", "--", "sleep", "infinity"])
+    running = "--for=jsonpath={.status.ephemeralContainerStatuses[0].state.running}"
+    sandbox.run([KUBECTL, "wait", running, "pod/p", "--timeout=60s"])
+    assert sandbox.run([KUBECTL, "exec", "p", "-c", "look", "--", "echo", "here"]) == "here\n"
+
+
 def test_what_is_no_longer_in_a_manifest_is_pruned(sandbox: Sandbox) -> None:
     prune = [KUBECTL, "apply", "-f", "-", "-l", "app=x", "--prune", "--prune-allowlist=core/v1/ConfigMap"]
     sandbox.run(prune, stdin=f"{MAP % ('a', 1)}---\n{MAP % ('b', 1)}")

@@ -240,10 +240,10 @@ def test_what_is_wrong_is_said_as_users_know_it(kubectl: Kubectl, command: str, 
     assert says in kubectl.refused(command, *objects)
 
 
-def test_exec_says_that_pods_are_simulated(kubectl: Kubectl, namespace: str) -> None:
+def test_a_pod_that_does_not_run_has_no_logs_and_carries_out_no_commands(kubectl: Kubectl, namespace: str) -> None:
     kubectl(f"create -n {namespace} -f -", pod("p"))
     assert "is waiting to start: ContainerCreating" in kubectl.refused(f"logs p -n {namespace}")
-    assert "run no containers" in kubectl.refused(f"exec p -n {namespace} -- ls")
+    assert "it is not running" in kubectl.refused(f"exec p -n {namespace} -- true")
 
 
 def test_kubectl_trusts_the_sandbox_over_tls(tmp_path: Path) -> None:

@@ -33,12 +33,20 @@ from pilotage.sandbox.errors import ApiError
 from pilotage.sandbox.faults import ConnectionReset, Faults
 from pilotage.sandbox.http.access import IMPERSONATE
 from pilotage.sandbox.http.bodies import MOST_BYTES, check_size
-from pilotage.sandbox.http.exchange import error_response
+from pilotage.sandbox.http.exchange import RemoteCommand, error_response
 from pilotage.sandbox.http.guarded_protocol import GuardedProtocol
 from pilotage.sandbox.http.kubeconfig import token_path
+from pilotage.sandbox.http.routes.commands import SEPARATOR
 from pilotage.sandbox.http.server import ApiServer, Request, ServerResponse, Watch
 from pilotage.sandbox.http.tls import Tls
-from pilotage.sandbox.http.web_socket import send_plain, send_watch, token_among, web_socket_protocol
+from pilotage.sandbox.http.web_socket import (
+    send_command,
+    send_log,
+    send_plain,
+    send_watch,
+    token_among,
+    web_socket_protocol,
+)
 from pilotage.tasks import sole_error
 
 Scope = MutableMapping[str, Any]
@@ -58,6 +66,8 @@ _ONE_USER: Final = (
     "the sandbox has one user and lets no one act as another: leave out the Impersonate- headers (kubectl: --as, "
     "--as-group, --as-uid), or start it with --rbac"
 )
+_COMMAND: Final = "command"
+"""A query parameter that is a list: every word of a command."""
 _MOST_DISCARDED: Final = 64 * 1024 * 1024
 _BACKLOG: Final = 2048
 _KEEP_ALIVE_SECONDS: Final = 75
@@ -138,6 +148,10 @@ class AsgiApp:
             return
         if isinstance(answer, Watch):
             await send_watch(receive, send, answer, subprotocols)
+        elif isinstance(answer, RemoteCommand):
+            await send_command(receive, send, answer, subprotocols, self._server.api.clock)
+        elif answer.status == 200 and scope["path"].endswith("/log"):
+            await send_log(send, answer, subprotocols)
         else:
             await send_plain(send, answer)
 
@@ -306,7 +320,10 @@ def _query(raw: bytes) -> dict[str, str]:
     if not raw:
         return query
     for name, value in parse_qsl(raw.decode("latin-1"), keep_blank_values=True):
-        query.setdefault(name, value)
+        if name == _COMMAND and name in query:
+            query[name] += SEPARATOR + value
+        else:
+            query.setdefault(name, value)
     return query
 
 

@@ -45,6 +45,18 @@ class ServerResponse(msgspec.Struct, frozen=True):
     headers: tuple[tuple[str, str], ...] = _NO_HEADERS
 
 
+class RemoteCommand(ServerResponse, frozen=True, kw_only=True):
+    """What a command in a container does, for who has upgraded the connection; the answer is for who has not."""
+
+    seconds: float
+    """How long it takes."""
+    exit_code: int
+    printed: tuple[tuple[float, str], ...] = ()
+    """To standard output, and after how many seconds."""
+    problem: str = ""
+    """To standard error."""
+
+
 def json_response(value: Any, status: int = 200, headers: tuple[tuple[str, str], ...] = _NO_HEADERS) -> ServerResponse:
     return ServerResponse(status, encode_json(value), JSON, headers)
 

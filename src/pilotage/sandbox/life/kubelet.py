@@ -23,13 +23,14 @@ import msgspec
 
 from pilotage.clock import parse_rfc3339
 from pilotage.sandbox.life import pod_status
+from pilotage.sandbox.life.container_env import container_env
 from pilotage.sandbox.life.controllers.controller import ControllerContext, Due, Interest, Object
 from pilotage.sandbox.life.facts import NO_ANNOTATIONS, NodeObjectFacts, PodAnnotations, PodFacts
 from pilotage.sandbox.life.object_index import ObservedChange
 from pilotage.sandbox.life.pod_plan import PlanError, PodPlan, read_plan
 from pilotage.sandbox.life.pod_rules import PodRule, asked_of
 from pilotage.sandbox.life.pod_run import ContainerPlan, PodMoment, PodRun, PodRunTimes
-from pilotage.sandbox.life.programs import FOREVER, outcome_of
+from pilotage.sandbox.life.programs import FOREVER, ProgramOutcome, outcome_of
 from pilotage.sandbox.storage.store import Key
 
 _TICK_SECONDS: Final = 0.01
@@ -190,7 +191,12 @@ class Kubelet:
         if not (obj.get("status") or {}).get("startTime"):
             care.times.admitted_at = now
         moment = PodMoment(now, self._transition(pod), self._monotonic)
-        run = PodRun(obj, care.times, moment, lambda kind, container: self._container_plan(pod, plan, kind, container))
+
+        def plan_of(kind: str, container: Object) -> ContainerPlan:
+            outcome = outcome_of(container, container_env(obj, container, self._context.api))
+            return self._container_plan(pod, plan, kind, container, outcome)
+
+        run = PodRun(obj, care.times, moment, plan_of)
         run.advance()
         if msgspec.json.encode(obj["status"]) != before:
             self._context.write_status(pod.key, obj)
@@ -200,16 +206,17 @@ class Kubelet:
             self._cares.pop(pod.uid, None)
         return None
 
-    def _container_plan(self, pod: PodFacts, plan: PodPlan, kind: str, container: Object) -> ContainerPlan:
+    def _container_plan(
+        self, pod: PodFacts, plan: PodPlan, kind: str, container: Object, outcome: ProgramOutcome | None
+    ) -> ContainerPlan:
         """Annotations first, then what the command does, then the settings."""
-        outcome = outcome_of(container)
         ready_after = None if plan.is_never_ready else plan.ready_after
         if kind == "main" and plan.run_for is not None:
             return ContainerPlan(plan.run_for, plan.exit_code, ready_after)
         if outcome is not None:
             seconds = None if outcome.seconds == FOREVER else outcome.seconds
             code = plan.exit_code if kind == "main" and plan.exit_code else outcome.exit_code
-            return ContainerPlan(seconds, code, ready_after)
+            return ContainerPlan(seconds, code, ready_after, outcome.termination_message(container))
         if kind == "init":
             return ContainerPlan(0.0)
         if kind == "main":

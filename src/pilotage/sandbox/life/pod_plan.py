@@ -51,7 +51,7 @@ def read_plan(annotations: PodAnnotations) -> PodPlan:
     return PodPlan(
         start_delay=_duration("start-delay", annotations.start_delay),
         run_for=0.0 if fails else _duration("run-for", annotations.run_for),
-        exit_code=_exit_code(annotations.exit_code, default=1 if fails else 0),
+        exit_code=_or(exit_code_in("exit-code", annotations.exit_code), 1 if fails else 0),
         is_never_ready=_flag("never-ready", annotations.never_ready),
         ready_after=_duration("ready-after", annotations.ready_after) or 0.0,
     )
@@ -81,9 +81,14 @@ def _flag(name: str, text: str | None) -> bool:
     return text == "true"
 
 
-def _exit_code(text: str | None, default: int) -> int:
+def exit_code_in(name: str, text: str | None) -> int | None:
+    """The exit code that the annotation of this name says, or PlanError."""
     if text is None:
-        return default
+        return None
     if not text.isascii() or not text.isdigit() or int(text) > 255:
-        raise PlanError(f'annotation {PREFIX}exit-code: "{text}" is no exit code (0 to 255)')
+        raise PlanError(f'annotation {PREFIX}{name}: "{text}" is no exit code (0 to 255)')
     return int(text)
+
+
+def _or(value: int | None, default: int) -> int:
+    return default if value is None else value

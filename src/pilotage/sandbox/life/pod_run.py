@@ -51,6 +51,8 @@ class ContainerPlan:
     exit_code: int = 0
     ready_after: float | None = 0.0
     """None: never."""
+    message: str = ""
+    """What it leaves behind for those who ask why it ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +175,7 @@ class PodRun:
         if now < times.started_at + plan.run_seconds:
             self._look_again_at(times.started_at + plan.run_seconds)
             return "running", 0
-        pod_status.terminate(status, self._moment.transition.now, plan.exit_code)
+        pod_status.terminate(status, self._moment.transition.now, plan.exit_code, plan.message)
         return self._after_exit(kind, status, times)
 
     def _after_exit(self, kind: str, status: Object, times: ContainerTimes) -> tuple[Progress, int]:

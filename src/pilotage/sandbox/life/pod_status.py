@@ -78,10 +78,12 @@ def restart(status: Object, now: str) -> None:
     run(status, now)
 
 
-def terminate(status: Object, now: str, exit_code: int) -> None:
+def terminate(status: Object, now: str, exit_code: int, message: str = "") -> None:
     started = (status["state"].get("running") or {}).get("startedAt", now)
     reason = "Error" if exit_code else "Completed"
     ended = {"exitCode": exit_code, "reason": reason, "startedAt": started, "finishedAt": now}
+    if message:
+        ended["message"] = message
     status.update(state={"terminated": ended}, started=False, ready=False)
 
 

@@ -1,30 +1,33 @@
 """What a simulated container does by its command: a handful of programs whose outcome is known without running them.
 
-    true   false   sleep SECONDS   exit CODE   echo TEXT   sh -c "sleep 5; echo done; exit 3"   an image called pause
+    true  false  sleep SECONDS  echo TEXT  printf TEXT  env  printenv NAME  expr A + B  cat FILE  touch FILE  date
+    sh -c SCRIPT    lists, if, while, for, variables, redirections: see `shell`
+    an image called pause
 
-`sh -c` takes a list of these, joined by `;`, `&&`, `||` or new lines. Everything else (pipes, variables, other
-programs) is unknown: the container then does what annotations or settings say.
+Everything else is unknown: the container then does what annotations or settings say.
 """
 
 from __future__ import annotations
 
 import re
-import shlex
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
-Object: TypeAlias = dict[str, Any]
+from pilotage.sandbox.life.shell import FOREVER, Shell, Unknown, Words, calculated, environment_lines
 
-FOREVER: Final = float("inf")
-_LONGEST_SCRIPT: Final = 4_096
-_MOST_STEPS: Final = 100
-_SHELLS: Final = frozenset({"sh", "bash", "ash"})
+__all__ = ["FOREVER", "ProgramOutcome", "command_of", "outcome_of", "run_command"]
+
+Object: TypeAlias = dict[str, Any]
+Environment: TypeAlias = Callable[[], Mapping[str, str]]
+
+_SHELLS: Final = frozenset({"sh", "bash", "ash", "dash"})
 _UNITS: Final = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 _SLEEP: Final = re.compile(r"(\d+(?:\.\d+)?)([smhd]?)")
-_SEPARATOR: Final = re.compile(r"(\s*(?:;|&&|\|\||\n)\s*)")
-# Beyond these a shell would do more than the table knows.
-_UNKNOWN: Final = re.compile(r"[$`|&<>(){}\[\]*?~\\#!]")
+_REFERENCE: Final = re.compile(r"\$(\$|\(([^()\s]+)\))")
+_ESCAPES: Final = {"\\n": "\n", "\\t": "\t", "\\\\": "\\", "%%": "%"}
+TERMINATION_LOG: Final = "/dev/termination-log"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,76 +36,135 @@ class ProgramOutcome:
 
     seconds: float
     exit_code: int = 0
-    output: str = ""
+    printed: tuple[tuple[float, str], ...] = ()
+    """What it prints, and how many seconds after its start."""
+    files: tuple[tuple[str, str], ...] = ()
+    """What it has written to files."""
+
+    @property
+    def output(self) -> str:
+        return self.output_until(FOREVER)
+
+    def output_until(self, seconds: float) -> str:
+        return "".join(text for at, text in self.printed if at <= seconds)
+
+    def termination_message(self, container: Mapping[str, Any]) -> str:
+        """What the container leaves behind for those who ask why it ended."""
+        path = container.get("terminationMessagePath") or TERMINATION_LOG
+        message = dict(self.files).get(path, "")
+        if not message and self.exit_code and container.get("terminationMessagePolicy") == "FallbackToLogsOnError":
+            message = "".join(self.output.splitlines(keepends=True)[-_MOST_LINES:])[-_LONGEST_FALLBACK:]
+        return message[:_LONGEST_MESSAGE]
 
 
-def outcome_of(container: Object) -> ProgramOutcome | None:
-    """What the container's command does; None if that is not known."""
-    command = [*(container.get("command") or ()), *(container.get("args") or ())]
+_MOST_LINES: Final = 80
+_LONGEST_FALLBACK: Final = 2048
+_LONGEST_MESSAGE: Final = 4096
+
+
+def command_of(container: Mapping[str, Any], env: Environment) -> Words:
+    """Its command with the references to variables, `$(NAME)`, replaced."""
+    words = tuple(map(str, [*(container.get("command") or ()), *(container.get("args") or ())]))
+    if not any("$" in word for word in words):
+        return words
+    known = env()
+
+    def value(match: re.Match[str]) -> str:
+        return "$" if match[1] == "$" else known.get(match[2], match[0])
+
+    return tuple(_REFERENCE.sub(value, word) for word in words)
+
+
+def outcome_of(container: Mapping[str, Any], env: Environment = dict) -> ProgramOutcome | None:
+    """What the container's command does; None if that is not known. `env` is asked if it matters."""
+    command = command_of(container, env)
     if not command:
         name = str(container.get("image") or "").partition("@")[0].rpartition("/")[2].partition(":")[0]
         return ProgramOutcome(FOREVER) if name == "pause" else None
-    return _outcome(tuple(map(str, command)))
+    return run_command(command, env)
+
+
+def run_command(command: Words, env: Environment = dict) -> ProgramOutcome | None:
+    """What a command does; None if that is not known."""
+    needs_env = any("$" in word or "env" in word for word in command)
+    return _outcome(command, tuple(env().items()) if needs_env else ())
 
 
 @lru_cache(maxsize=1024)
-def _outcome(command: tuple[str, ...]) -> ProgramOutcome | None:
-    name = command[0].rpartition("/")[2]
-    if name in _SHELLS and len(command) >= 3 and command[1] == "-c":
-        return _script(command[2])
-    return _program(command)
+def _outcome(command: Words, env: tuple[tuple[str, str], ...]) -> ProgramOutcome | None:
+    shell = Shell(dict(env), _program)
+    try:
+        script = _script_of(command)
+        if script is None:
+            shell.run(" ".join(map(_quoted, command)))
+        else:
+            shell.run(script)
+    except (Unknown, RecursionError):
+        return None
+    return ProgramOutcome(shell.seconds, shell.code, tuple(shell.printed), tuple(shell.files.items()))
 
 
-def _program(command: tuple[str, ...]) -> ProgramOutcome | None:
-    name, arguments = command[0].rpartition("/")[2], command[1:]
+def _quoted(word: str) -> str:
+    return "'" + word.replace("'", "'\\''") + "'"
+
+
+def _script_of(command: Sequence[str]) -> str | None:
+    """The script of `sh -c`, if the command is one."""
+    is_shell = command[0].rpartition("/")[2] in _SHELLS
+    return command[2] if is_shell and len(command) >= 3 and command[1] in ("-c", "-ec", "-xc") else None
+
+
+def _program(shell: Shell, words: Words) -> int:
+    """Run a program inside of a script; its exit code."""
+    name, arguments = words[0].rpartition("/")[2], words[1:]
     match name:
         case "true" | ":":
-            return ProgramOutcome(0.0)
+            return 0
         case "false":
-            return ProgramOutcome(0.0, 1)
+            return 1
         case "pause":
-            return ProgramOutcome(FOREVER)
+            shell.sleep(FOREVER)
         case "echo":
-            return ProgramOutcome(0.0, 0, " ".join(arguments) + "\n")
+            ends = "" if arguments[:1] == ("-n",) else "\n"
+            shell.print(" ".join(arguments if ends else arguments[1:]) + ends)
+        case "printf" if len(arguments) == 1:
+            shell.print(re.sub(r"\\n|\\t|\\\\|%%", lambda match: _ESCAPES[match[0]], _without_formats(arguments[0])))
+        case "env" if not arguments:
+            shell.print(environment_lines(shell.env))
+        case "printenv" if len(arguments) == 1:
+            if arguments[0] not in shell.env:
+                return 1
+            shell.print(shell.env[arguments[0]] + "\n")
+        case "expr":
+            number = calculated(arguments)
+            shell.print(f"{number}\n")
+            return 0 if number else 1
+        case "touch" if arguments:
+            shell.files.update({path: shell.files.get(path, "") for path in arguments})
+        case "cat" if arguments and all(path in shell.files for path in arguments):
+            shell.print("".join(shell.files[path] for path in arguments))
         case "sleep" if arguments:
-            parts = [_SLEEP.fullmatch(text) for text in arguments]
-            if arguments == ("infinity",):
-                return ProgramOutcome(FOREVER)
-            known = [part for part in parts if part is not None]
-            return ProgramOutcome(sum(float(p[1]) * _UNITS[p[2]] for p in known)) if len(known) == len(parts) else None
+            shell.sleep(_seconds(arguments))
+        case _ if _script_of(words) is not None:
+            script = _script_of(words)
+            assert script is not None
+            return shell.inside(script)
         case _:
-            return None
+            raise Unknown
+    return 0
 
 
-def _script(text: str) -> ProgramOutcome | None:
-    text = text.strip()
-    pieces = _SEPARATOR.split(text)
-    if len(text) > _LONGEST_SCRIPT or len(pieces) > 2 * _MOST_STEPS:
-        return None
-    seconds, code, output = 0.0, 0, ""
-    for index in range(0, len(pieces), 2):
-        before = pieces[index - 1].strip() if index else ";"
-        if _UNKNOWN.search(pieces[index]):
-            return None
-        if not pieces[index] or (before == "&&" and code) or (before == "||" and not code):
-            continue
-        try:
-            words = tuple(shlex.split(pieces[index]))
-        except ValueError:
-            return None
-        if words[0] == "exit":
-            return _exit(words[1:], seconds, code, output)
-        step = _program(words[1:] if words[0] == "exec" and len(words) > 1 else words)
-        if step is None:
-            return None
-        seconds, code, output = seconds + step.seconds, step.exit_code, output + step.output
-        if seconds == FOREVER:
-            break
-    return ProgramOutcome(seconds, code, output)
+def _without_formats(text: str) -> str:
+    if "%" in text.replace("%%", ""):
+        raise Unknown
+    return text
 
 
-def _exit(arguments: tuple[str, ...], seconds: float, code: int, output: str) -> ProgramOutcome | None:
-    if not arguments:
-        return ProgramOutcome(seconds, code, output)
-    number = arguments[0]
-    return ProgramOutcome(seconds, int(number) & 0xFF, output) if number.isdecimal() and len(number) < 6 else None
+def _seconds(arguments: Words) -> float:
+    if arguments in (("infinity",), ("inf",)):
+        return FOREVER
+    parts = [_SLEEP.fullmatch(text) for text in arguments]
+    known = [part for part in parts if part is not None]
+    if len(known) < len(parts):
+        raise Unknown
+    return sum(float(part[1]) * _UNITS[part[2]] for part in known)

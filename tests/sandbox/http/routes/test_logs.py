@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from pilotage.clock import parse_rfc3339, rfc3339
 from pilotage.sandbox.errors import ApiError
 from pilotage.sandbox.http.routes.logs import pod_log
+from tests.sandbox.api_world import World
 
 Object = dict[str, Any]
 RUNNING = {"running": {"startedAt": "2026-01-01T00:00:01Z"}}
@@ -42,7 +44,7 @@ A, B = {"name": "a", "image": "i"}, {"name": "b", "image": "i", "command": ["ech
     ],
 )
 def test_log_of_a_container(pod: Object, query: dict[str, str], text: str) -> None:
-    assert pod_log(pod, query) == text
+    assert pod_log(pod, query, World().api) == text
 
 
 @pytest.mark.parametrize(
@@ -56,5 +58,18 @@ def test_log_of_a_container(pod: Object, query: dict[str, str], text: str) -> No
 )
 def test_log_that_there_is_not(pod: Object, query: dict[str, str], problem: str) -> None:
     with pytest.raises(ApiError) as caught:
-        pod_log(pod, query)
+        pod_log(pod, query, World().api)
     assert (caught.value.code, caught.value.message) == (400, problem)
+
+
+async def test_a_log_has_what_was_printed_by_now() -> None:
+    world = World()
+    begin = rfc3339(int(world.clock.time()))
+    loop = {"name": "a", "image": "i", "command": ["sh", "-c", "while true; do echo tick; sleep 5; done"]}
+    pod = a_pod(loop, state={"running": {"startedAt": begin}})
+    await world.clock.advance(11)
+    assert pod_log(pod, {}, world.api) == "tick\n" * 3
+    later = rfc3339(int(parse_rfc3339(begin)) + 10)
+    assert pod_log(pod, {"timestamps": "true", "tailLines": "1"}, world.api) == f"{later} tick\n"
+    ended = {"terminated": {"startedAt": begin, "finishedAt": begin, "exitCode": 0}}
+    assert pod_log(a_pod(loop, state=ended), {}, world.api) == "tick\n"

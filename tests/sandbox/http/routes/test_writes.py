@@ -127,7 +127,7 @@ def test_a_collection_is_deleted_by_selector(world: World) -> None:
     assert [item["metadata"]["name"] for item in world.ok("GET", MAPS)["items"]] == ["b"]
 
 
-@pytest.mark.parametrize("subresource", ["exec", "attach", "portforward", "proxy"])
+@pytest.mark.parametrize("subresource", ["attach", "portforward", "proxy"])
 def test_containers_are_simulated_and_that_is_said(world: World, subresource: str) -> None:
     world.ok("POST", PODS, pod())
     status = world.refused("GET", f"{PODS}/p/{subresource}")

@@ -1,17 +1,20 @@
-"""What `kubectl logs` shows of a simulated container: an annotation, what its command prints, or one short line.
+"""What `kubectl logs` shows of a simulated container: an annotation, what its command has printed, or one short line.
 
     sandbox.pilotage.dev/logs: "ready\nlistening on :8080"         of all containers of the pod
     sandbox.pilotage.dev/logs.proxy: "..."                         of the one called proxy
 
-The log is complete at once: `--follow` ends where it ends. Times are those at which the container started.
+There is nothing to follow: `--follow` ends where the log ends. Times are those at which a line was printed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from pilotage.clock import parse_rfc3339, rfc3339
+from pilotage.sandbox.api import Api
 from pilotage.sandbox.errors import bad_request
+from pilotage.sandbox.life.container_env import container_env
 from pilotage.sandbox.life.pod_plan import PREFIX
 from pilotage.sandbox.life.programs import outcome_of
 
@@ -24,10 +27,10 @@ _LISTS: Final = (
 )
 
 
-def pod_log(pod: Object, query: Mapping[str, str]) -> str:
+def pod_log(pod: Object, query: Mapping[str, str], api: Api) -> str:
     """The log of one container; ApiError 400 if there is no such container, or if it has not started."""
     name = pod["metadata"]["name"]
-    container, status = _find(pod, name, query.get("container", ""))
+    container, status = find_container(pod, query.get("container", ""))
     is_previous = query.get("previous", "") in ("true", "1")
     state = status.get("lastState" if is_previous else "state") or {}
     if is_previous and "terminated" not in state:
@@ -37,9 +40,15 @@ def pod_log(pod: Object, query: Mapping[str, str]) -> str:
         reason = (state.get("waiting") or {}).get("reason") or "ContainerCreating"
         problem = f'container "{container["name"]}" in pod "{name}" is waiting to start: {reason}'
         raise bad_request(problem)
-    lines = _text(pod, container).splitlines(keepends=True)
-    if query.get("timestamps", "") in ("true", "1"):
-        lines = [f"{running.get('startedAt', '')} {line}" for line in lines]
+    begin = parse_rfc3339(running.get("startedAt") or rfc3339(0))
+    end = parse_rfc3339(running["finishedAt"]) if running.get("finishedAt") else api.clock.time()
+    has_times = query.get("timestamps", "") in ("true", "1")
+    lines = [
+        f"{rfc3339(int(begin + at))} {line}" if has_times else line
+        for at, text in _printed(pod, container, api)
+        if at <= max(end - begin, 0.0)
+        for line in text.splitlines(keepends=True)
+    ]
     tail = query.get("tailLines", "")
     if tail.isdecimal():
         lines = lines[len(lines) - min(int(tail), len(lines)) :]
@@ -48,8 +57,9 @@ def pod_log(pod: Object, query: Mapping[str, str]) -> str:
     return text.encode()[: int(limit)].decode(errors="ignore") if limit.isdecimal() else text
 
 
-def _find(pod: Object, name: str, wanted: str) -> tuple[Object, Object]:
-    spec, statuses = pod["spec"], pod.get("status") or {}
+def find_container(pod: Object, wanted: str) -> tuple[Object, Object]:
+    """The container of this name (none given: the default one) and its status; ApiError 400 if there is none."""
+    name, spec, statuses = pod["metadata"]["name"], pod["spec"], pod.get("status") or {}
     if not wanted:
         names = [one["name"] for one in spec["containers"]]
         annotations = pod["metadata"].get("annotations") or {}
@@ -66,13 +76,23 @@ def _find(pod: Object, name: str, wanted: str) -> tuple[Object, Object]:
     raise bad_request(f"container {wanted} is not valid for pod {name}")
 
 
-def _text(pod: Object, container: Object) -> str:
+def written_text(pod: Object, container: Object, name: str) -> str | None:
+    """What an annotation says for a container, or for all of them; with a new line at its end."""
     annotations = pod["metadata"].get("annotations") or {}
-    for name in (f"logs.{container['name']}", "logs"):
-        written = annotations.get(PREFIX + name)
-        if written is not None:
-            return written if written.endswith("\n") or not written else f"{written}\n"
-    outcome = outcome_of(container)
+    for key in (f"{PREFIX}{name}.{container['name']}", PREFIX + name):
+        text: str | None = annotations.get(key)
+        if text is not None:
+            return text if text.endswith("\n") or not text else f"{text}\n"
+    return None
+
+
+def _printed(pod: Object, container: Object, api: Api) -> Sequence[tuple[float, str]]:
+    """Lines, and how many seconds after its start the container printed them."""
+    written = written_text(pod, container, "logs")
+    if written is not None:
+        return [(0.0, written)]
+    outcome = outcome_of(container, container_env(pod, container, api))
     if outcome is not None:
-        return outcome.output
-    return f"container {container['name']} is simulated: nothing runs, nothing is logged (see {PREFIX}logs)\n"
+        return outcome.printed
+    line = f"container {container['name']} is simulated: nothing runs, nothing is logged (see {PREFIX}logs)\n"
+    return [(0.0, line)]

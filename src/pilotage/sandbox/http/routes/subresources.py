@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from pilotage.sandbox.api import Api
 from pilotage.sandbox.errors import ApiError, FieldError, bad_request, invalid, method_not_allowed, not_implemented
@@ -16,12 +16,13 @@ from pilotage.sandbox.http.bodies import (
     patch_in,
 )
 from pilotage.sandbox.http.exchange import Request, ServerResponse, json_response, success_status
+from pilotage.sandbox.http.routes.commands import pod_command
 from pilotage.sandbox.http.routes.logs import pod_log
 from pilotage.sandbox.http.routes.paths import Target
 from pilotage.sandbox.kinds.shapes import check_options_shape
 from pilotage.sandbox.operations.binding import target_of
 
-_NO_CONTAINERS: Final = frozenset({"attach", "exec", "portforward", "proxy"})
+_NO_CONTAINERS: Final = frozenset({"attach", "portforward", "proxy"})
 _BOUND: Final = json_response(success_status(), 201)
 
 
@@ -33,7 +34,7 @@ class Subresources:
         self._accounts = accounts
 
     def handles(self, subresource: str) -> bool:
-        return subresource in ("binding", "eviction", "log", "scale", "token") or subresource in _NO_CONTAINERS
+        return subresource in ("binding", "eviction", "exec", "log", "scale", "token") or subresource in _NO_CONTAINERS
 
     def handle(self, request: Request, target: Target) -> ServerResponse:
         subresource = target.subresource
@@ -43,6 +44,8 @@ class Subresources:
             return self._scale(request, target)
         if subresource == "log":
             return self._log(request, target)
+        if subresource == "exec":
+            return pod_command(self._pod(target), request.query, self._api)
         if request.method != "POST":
             raise method_not_allowed(request.method.lower(), f"{target.resource_type.plural}/{subresource}")
         if subresource == "token":
@@ -100,8 +103,10 @@ class Subresources:
     def _log(self, request: Request, target: Target) -> ServerResponse:
         if request.method != "GET":
             raise method_not_allowed(request.method.lower(), f"{target.resource_type.plural}/log")
-        record = self._api.verbs.read(target.resource_type, target.own_namespace, target.name)
-        return ServerResponse(200, pod_log(record.object(), request.query).encode(), "text/plain")
+        return ServerResponse(200, pod_log(self._pod(target), request.query, self._api).encode(), "text/plain")
+
+    def _pod(self, target: Target) -> dict[str, Any]:
+        return self._api.verbs.read(target.resource_type, target.own_namespace, target.name).object()
 
     def _no_containers(self, target: Target) -> ServerResponse:
         self._api.verbs.read(target.resource_type, target.own_namespace, target.name)
