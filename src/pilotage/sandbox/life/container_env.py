@@ -23,7 +23,7 @@ _REFERENCE: Final = re.compile(r"\$(\$|\(([^()\s]+)\))")
 _SUBSCRIPT: Final = re.compile(r"metadata\.(labels|annotations)\['(.+)'\]")
 
 
-class Surroundings(Protocol):
+class EnvSources(Protocol):
     """What is read of the cluster around the pod."""
 
     def find(self, resource: str, namespace: str, name: str) -> Object | None: ...
@@ -31,12 +31,12 @@ class Surroundings(Protocol):
     def list(self, resource: str, namespace: str | None = None) -> Sequence[Object]: ...
 
 
-def container_env(pod: Object, container: Object, around: Surroundings) -> Callable[[], Mapping[str, str]]:
+def container_env(pod: Object, container: Object, around: EnvSources) -> Callable[[], Mapping[str, str]]:
     """The environment, put together when it is asked for."""
     return lambda: _environment(pod, container, around)
 
 
-def _environment(pod: Object, container: Object, around: Surroundings) -> dict[str, str]:
+def _environment(pod: Object, container: Object, around: EnvSources) -> dict[str, str]:
     env = {"PATH": _PATH, "HOSTNAME": str(pod["spec"].get("hostname") or pod["metadata"]["name"])[:63]}
     env.update(_of_services(pod, around))
     namespace = pod["metadata"].get("namespace", "")
@@ -57,7 +57,7 @@ def _referred(match: re.Match[str], env: Mapping[str, str]) -> str:
     return "$" if match[1] == "$" else env.get(match[2], match[0])
 
 
-def _value(pod: Object, container: Object, variable: Object, around: Surroundings) -> str | None:
+def _value(pod: Object, container: Object, variable: Object, around: EnvSources) -> str | None:
     source = variable.get("valueFrom")
     if not source:
         return str(variable.get("value") or "")
@@ -83,7 +83,7 @@ def field_value(pod: Object, path: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _data(around: Surroundings, resource: str, namespace: str, name: str) -> dict[str, str]:
+def _data(around: EnvSources, resource: str, namespace: str, name: str) -> dict[str, str]:
     """What a ConfigMap or a Secret holds, as text."""
     found = around.find(resource, namespace, name) or {}
     data = {key: str(value) for key, value in dict_or_empty(found.get("data")).items()}
@@ -97,7 +97,7 @@ def _decoded(text: str) -> str:
         return ""
 
 
-def _resource(pod: Object, container: Object, reference: Object, around: Surroundings) -> str | None:
+def _resource(pod: Object, container: Object, reference: Object, around: EnvSources) -> str | None:
     """An amount of the container or, of a limit that it does not have, of its node; in units of the divisor."""
     of = reference.get("containerName")
     if of:
@@ -112,7 +112,7 @@ def _resource(pod: Object, container: Object, reference: Object, around: Surroun
     return str(-(-parse_quantity(amount or 0) // divisor))
 
 
-def _of_services(pod: Object, around: Surroundings) -> Iterator[tuple[str, str]]:
+def _of_services(pod: Object, around: EnvSources) -> Iterator[tuple[str, str]]:
     namespace = pod["metadata"].get("namespace", "")
     has_links = pod["spec"].get("enableServiceLinks") is not False
     services = [*(around.list("services", namespace) if has_links else ())]
