@@ -151,6 +151,7 @@ def sandbox(
         fault_seed=fault_seed,
         most_pods=max_pods,
         queued=admitted_frameworks(queueing if not no_scheduler else None),
+        mounts_tokens=True,
         kubelet=_kubelet(run_for),
         pod_rules=pod_rules,
     )

@@ -273,6 +273,7 @@ class SandboxCluster:
             port=0 if options.https else None,
             tls=options.https,
             queued=FRAMEWORKS if options.queueing and options.scheduler else frozenset(),
+            mounts_tokens=True,
             faults=[parse_fault(text) for text in options.faults],
         )
         async with EmbeddedCluster.running(embedded, clock, rng) as cluster, asyncio.TaskGroup() as tasks:

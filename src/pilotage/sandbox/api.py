@@ -39,14 +39,18 @@ class Api:
         rng: random.Random,
         registry: ResourceRegistry | None = None,
         queued: frozenset[str] = frozenset(),
+        mounts_tokens: bool = False,
     ) -> None:
-        """`queued`: the integrations whose objects wait for their queue (`model.queue_admission`)."""
+        """`queued`: the integrations whose objects wait for their queue (`model.queue_admission`).
+
+        `mounts_tokens`: pods get a volume with a token of their ServiceAccount, as in every cluster.
+        """
         self.store = store
         self.clock = clock
         self.rng = rng
         self.registry = registry or builtin_registry()
         follow_definitions(store, self.registry)
-        self.verbs = Verbs(Backend(store, self.registry, clock, rng, queued))
+        self.verbs = Verbs(Backend(store, self.registry, clock, rng, queued, mounts_tokens))
         self._make_namespaces()
 
     def get(self, resource: str, namespace: str, name: str) -> Object:

@@ -86,6 +86,8 @@ class EmbeddedOptions:
     """Of faults by chance; None: from the source of chance of the cluster."""
     queued: frozenset[str] = frozenset()
     """Integrations of workload queueing: Jobs that name a queue are created suspended, pods gated, and so on."""
+    mounts_tokens: bool = False
+    """Pods get a volume with a token of their ServiceAccount."""
     users: Sequence[NamedUser] | None = None
     """Who may come beside the administrator; they may do what roles allow. None: no roles are asked."""
     audit_log: Path | None = None
@@ -124,7 +126,7 @@ class EmbeddedCluster:
             async with AsyncExitStack() as stack:
                 store = _open_store(options, stack)
                 objects = list(blueprint.objects(rfc3339(clock.time()), is_new=store.revision == 0))
-                api = Api(store, clock=clock, rng=rng, queued=options.queued)
+                api = Api(store, clock=clock, rng=rng, queued=options.queued, mounts_tokens=options.mounts_tokens)
                 if options.data_dir is not None:
                     dry_run(api, objects, clock)
                 seeded = seed(api, objects)

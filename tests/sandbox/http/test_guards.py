@@ -49,15 +49,26 @@ def head(*headers: str, path: str = MAPS) -> bytes:
 # --- impersonation and names ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("header", ["Impersonate-User", "impersonate-group", "Impersonate-Uid", "Impersonate-Extra-x"])
-async def test_no_one_acts_as_another(server: ApiServer, header: str) -> None:
+async def test_who_acts_as_another_is_warned_that_nobody_asks_what_that_one_may_do(server: ApiServer) -> None:
+    reviews = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
     async with serve(server) as serving, aiohttp.ClientSession(serving.url, headers=TOKEN) as client:
-        async with client.get(MAPS, headers={header: "system:masters"}) as answer:
-            told = await answer.json()
-            assert (answer.status, told["kind"], told["reason"]) == (403, "Status", "Forbidden")
-            assert "lets no one act as another" in told["message"] and "--as" in told["message"]
-        async with client.get(MAPS) as answer:
-            assert answer.status == 200
+        another = {"Impersonate-User": "ann", "Impersonate-Group": "staff"}
+        async with client.post(reviews, json={}, headers=another) as answer:
+            user = (await answer.json())["status"]["userInfo"]
+            assert (user["username"], user["groups"]) == ("ann", ["staff", "system:authenticated"])
+            assert "everybody may do everything" in answer.headers["warning"]
+        async with client.post(reviews, json={}) as answer:
+            assert (await answer.json())["status"]["userInfo"]["username"] == "sandbox-admin"
+            assert "warning" not in answer.headers
+
+
+@pytest.mark.parametrize("header", ["impersonate-group", "Impersonate-Uid", "Impersonate-Extra-x"])
+async def test_nobody_in_particular_cannot_be_impersonated(server: ApiServer, header: str) -> None:
+    headers = {**TOKEN, header: "system:masters"}
+    async with serve(server) as serving, aiohttp.ClientSession(serving.url, headers=headers) as client:
+        answer = await client.get(MAPS)
+        status = await answer.json()
+        assert (answer.status, status["kind"]) == (400, "Status") and "without a user" in status["message"]
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,9 @@
 """Who asks, and whether they may: authentication by token, impersonation, and roles where `--rbac` asks for them.
 
-Without roles there is one user, the holder of the sandbox's token, who may do everything. With them every other user
-(tokens of `--user`, of ServiceAccounts, or whoever an administrator impersonates) may do what roles allow. Questions
-about this (SubjectAccessReview and its like) get the answer that a request would get.
+Without roles everybody who has a token may do everything, and who acts as another one is warned that nobody asks what
+that one may do. With them all but the administrator (tokens of `--user`, of ServiceAccounts, or whoever an
+administrator impersonates) may do what roles allow. Questions about this (SubjectAccessReview and its like) get the
+answer that a request would get.
 """
 
 from __future__ import annotations
@@ -11,13 +12,16 @@ import hmac
 from collections.abc import Mapping
 from typing import Any, Final
 
+import msgspec
+
 from pilotage.sandbox.api import Api
-from pilotage.sandbox.errors import ApiError, forbidden
+from pilotage.sandbox.errors import ApiError, bad_request, forbidden
 from pilotage.sandbox.http.account_tokens import AccountTokens
-from pilotage.sandbox.http.bodies import object_in
-from pilotage.sandbox.http.exchange import Request
+from pilotage.sandbox.http.bodies import object_in, warning_headers
+from pilotage.sandbox.http.exchange import Request, ServerResponse
 from pilotage.sandbox.http.routes.documents import HEALTH_PATHS
 from pilotage.sandbox.http.routes.paths import Paths, Target
+from pilotage.sandbox.http.watch import Watch
 from pilotage.sandbox.kinds.resources import ResourceType
 from pilotage.sandbox.operations.lookup import CachedLookup
 from pilotage.sandbox.operations.policies import USER
@@ -37,6 +41,9 @@ AUTHENTICATED: Final = "system:authenticated"
 IMPERSONATE: Final = "impersonate-"
 _SEPARATOR: Final = "\n"
 _VERBS: Final[Mapping[str, str]] = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+_CONNECTED: Final = frozenset({"attach", "exec", "portforward"})
+"""Whoever connects to a container must be allowed to create that, whatever the method."""
+_EVERYBODY_MAY: Final = "without --rbac this sandbox asks no roles: everybody may do everything, whoever they act as"
 _VERBS_THAT_GRANT: Final = frozenset({"create", "patch", "update"})
 _GRANTING: Final = frozenset({ROLES, CLUSTER_ROLES, ROLE_BINDINGS, CLUSTER_ROLE_BINDINGS})
 
@@ -59,13 +66,11 @@ class Access:
     def user_of(self, request: Request) -> Json | None:
         """Who asks; None if nobody who is known does. ApiError if they may not act as whom they want to be."""
         user = self.user_by_token(_bearer(request))
-        if user is None:
+        wanted = None if user is None else _impersonated(request)
+        if user is None or wanted is None:
             return user
         if not self.is_on:
-            return USER
-        wanted = _impersonated(request)
-        if wanted is None:
-            return user
+            return wanted
         for resource, names in (("users", [wanted["username"]]), ("groups", wanted["groups"])):
             for name in names:
                 attempt = AccessAttempt("impersonate", "", resource, name)
@@ -97,6 +102,12 @@ class Access:
             raise _forbidden(attempt, user)
         if target is not None and target.resource_type.storage in _GRANTING and attempt.verb in _VERBS_THAT_GRANT:
             self._check_grant(request, target, user)
+
+    def warned(self, request: Request, answer: ServerResponse | Watch) -> ServerResponse | Watch:
+        """The answer, with a warning for who acts as another one where nobody asks what that one may do."""
+        if self.is_on or request.user is None or not isinstance(answer, ServerResponse) or not _wants_another(request):
+            return answer
+        return msgspec.structs.replace(answer, headers=(*answer.headers, *warning_headers([_EVERYBODY_MAY])))
 
     def allows(self, user: Mapping[str, Any], attempt: AccessAttempt) -> bool:
         """The answer to a review."""
@@ -165,7 +176,7 @@ def attempt_of(request: Request, paths: Paths) -> AccessAttempt:
         return AccessAttempt(request.method.lower() if request.method != "HEAD" else "get", path=request.path)
     resource_type: ResourceType = target.resource_type
     resource = f"{resource_type.plural}/{target.subresource}" if target.subresource else resource_type.plural
-    verb = _VERBS.get(request.method, "get")
+    verb = "create" if target.subresource in _CONNECTED else _VERBS.get(request.method, "get")
     if not target.name:
         if verb == "get":
             verb = "watch" if request.flag("watch") else "list"
@@ -191,9 +202,15 @@ def _bearer(request: Request) -> str:
     return token if scheme == "Bearer" else ""
 
 
+def _wants_another(request: Request) -> bool:
+    return any(name.startswith(IMPERSONATE) for name in request.headers)
+
+
 def _impersonated(request: Request) -> Json | None:
     name = request.headers.get(f"{IMPERSONATE}user")
     if not name:
+        if _wants_another(request):
+            raise bad_request("requested impersonation without a user: only groups, a uid or extra fields are named")
         return None
     groups = [one for one in request.headers.get(f"{IMPERSONATE}group", "").split(_SEPARATOR) if one]
     if name.startswith("system:serviceaccount:") and not groups:

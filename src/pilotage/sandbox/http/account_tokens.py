@@ -1,8 +1,9 @@
 """Tokens of ServiceAccounts: issued by TokenRequest, known again by TokenReview and by the server's door.
 
 A token is a JSON Web Token that names the account by name and uid, for whom it is (audiences) and when it ends. It is
-signed with a secret of this server (HS256), so that tokens of a sandbox are worth nothing in another one, nor after a
-restart. It is good only while the account, and the pod or secret that it is bound to, exist with the same uid.
+signed with a key of this server (ES256), so that tokens of a sandbox are worth nothing in another one, nor after a
+restart. It is good only while the account, and the pod or secret that it is bound to, exist with the same uid. Others
+can verify tokens by themselves: the public key is served, and where it is found (OpenID Connect discovery).
 """
 
 from __future__ import annotations
@@ -10,16 +11,21 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-import hmac
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from pilotage.clock import rfc3339
 from pilotage.sandbox.api import Api
 from pilotage.sandbox.errors import FieldError, invalid, not_found
+from pilotage.sandbox.http.exchange import Request, ServerResponse, encode_json
+from pilotage.sandbox.rules.json_fields import dicts_in
 from pilotage.sandbox.storage.records import Key
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
 ISSUER: Final = "https://kubernetes.default.svc.cluster.local"
 
@@ -28,6 +34,10 @@ _SHORTEST_SECONDS: Final = 600
 _LONGEST_SECONDS: Final = 2**32
 _BOUND_TO: Final = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
 _LONGEST_TOKEN: Final = 16_384
+_CONFIGURATION: Final = "/.well-known/openid-configuration"
+_KEYS: Final = "/openid/v1/jwks"
+_NUMBER_BYTES: Final = 32
+"""Of a coordinate of the key, and of each half of a signature."""
 
 Object = dict[str, Any]
 
@@ -35,9 +45,13 @@ Object = dict[str, Any]
 class AccountTokens:
     """The tokens of one server."""
 
-    def __init__(self, api: Api, secret: str) -> None:
+    def __init__(self, api: Api) -> None:
         self._api = api
-        self._secret = hashlib.sha256(f"service account tokens {secret}".encode()).digest()
+
+    @property
+    def documents(self) -> Mapping[str, Callable[[Request], ServerResponse]]:
+        """What is served for those who verify tokens, by path."""
+        return {_CONFIGURATION: self._configuration, _KEYS: self._key_set}
 
     def issue(self, namespace: str, name: str, request: Object) -> Object:
         """The TokenRequest with its status; ApiError if it asks for what cannot be."""
@@ -120,27 +134,83 @@ class AccountTokens:
         record = self._api.store.get(Key(resource, namespace, wanted["name"]))
         return record is not None and record.uid == wanted["uid"]
 
+    def _configuration(self, _: Request) -> ServerResponse:
+        document = {
+            "issuer": ISSUER,
+            "jwks_uri": f"{self._address()}{_KEYS}",
+            "response_types_supported": ["id_token"],
+            "subject_types_supported": ["public"],
+            "id_token_signing_alg_values_supported": ["ES256"],
+        }
+        return ServerResponse(200, encode_json(document))
+
+    def _address(self) -> str:
+        """Where this server is, as the Service `kubernetes` says."""
+        for subset in dicts_in(self._api.find("endpoints", "default", "kubernetes") or {}, "subsets"):
+            for address in dicts_in(subset, "addresses"):
+                for port in dicts_in(subset, "ports"):
+                    return f"{port.get('name') or 'https'}://{address['ip']}:{port['port']}"
+        return ISSUER
+
+    def _key_set(self, _: Request) -> ServerResponse:
+        numbers = self._key.public_key().public_numbers()
+        x, y = (_encoded(number.to_bytes(_NUMBER_BYTES, "big")) for number in (numbers.x, numbers.y))
+        head = {"use": "sig", "kty": "EC", "kid": self._key_id, "crv": "P-256", "alg": "ES256"}
+        return ServerResponse(200, encode_json({"keys": [{**head, "x": x, "y": y}]}), "application/jwk-set+json")
+
+    @cached_property
+    def _key(self) -> EllipticCurvePrivateKey:
+        # Made, and what makes it imported, when the first token is: most sandboxes never see one.
+        from cryptography.hazmat.primitives.asymmetric import ec
+
+        return ec.generate_private_key(ec.SECP256R1())
+
+    @cached_property
+    def _key_id(self) -> str:
+        from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+        form = self._key.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+        return _encoded(hashlib.sha256(form).digest())
+
     def _sign(self, claims: Object) -> str:
-        parts = [_encoded(msgspec.json.encode(part)) for part in ({"alg": "HS256", "typ": "JWT"}, claims)]
-        signed = ".".join(parts)
-        return f"{signed}.{_encoded(self._mac(signed))}"
+        from cryptography.hazmat.primitives.asymmetric import ec, utils
+        from cryptography.hazmat.primitives.hashes import SHA256
+
+        head = {"alg": "ES256", "kid": self._key_id}
+        signed = ".".join(_encoded(msgspec.json.encode(part)) for part in (head, claims))
+        halves = utils.decode_dss_signature(self._key.sign(signed.encode(), ec.ECDSA(SHA256())))
+        return f"{signed}.{_encoded(b''.join(half.to_bytes(_NUMBER_BYTES, 'big') for half in halves))}"
 
     def _verified(self, token: str) -> Object | None:
         """The claims of a token that this server has signed and that has not ended."""
         signed, dot, signature = token.rpartition(".")
         if not dot or len(token) > _LONGEST_TOKEN or not token.isascii():
             return None
-        if not hmac.compare_digest(_encoded(self._mac(signed)), signature):
-            return None
         try:
-            body = signed.partition(".")[2]
-            claims: Object = msgspec.json.decode(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
+            if not self._is_ours(signed, _decoded(signature)):
+                return None
+            claims: Object = msgspec.json.decode(_decoded(signed.partition(".")[2]))
         except (binascii.Error, msgspec.DecodeError):
             return None
         return claims if claims["exp"] > self._api.clock.time() else None
 
-    def _mac(self, text: str) -> bytes:
-        return hmac.digest(self._secret, text.encode(), "sha256")
+    def _is_ours(self, signed: str, signature: bytes) -> bool:
+        from cryptography.exceptions import InvalidSignature
+        from cryptography.hazmat.primitives.asymmetric import ec, utils
+        from cryptography.hazmat.primitives.hashes import SHA256
+
+        if len(signature) != 2 * _NUMBER_BYTES:
+            return False
+        r, s = (int.from_bytes(half, "big") for half in (signature[:_NUMBER_BYTES], signature[_NUMBER_BYTES:]))
+        try:
+            self._key.public_key().verify(utils.encode_dss_signature(r, s), signed.encode(), ec.ECDSA(SHA256()))
+        except InvalidSignature:
+            return False
+        return True
+
+
+def _decoded(text: str) -> bytes:
+    return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
 
 
 def _encoded(data: bytes) -> str:

@@ -5,10 +5,9 @@
 
 Only loopback addresses are served, and over plain HTTP only under their own names: a page in a browser may be led here
 by a domain name of its own. The token comes as a header or, because kubectl sends no token over plain HTTP, as the
-first part of the path (see `kubeconfig`). Watches may come over WebSockets (`web_socket`). There is one user, so a
-request to act as another one is rejected instead of being carried out as that one. A body is read no further than the
-limit for objects (heads: see `guarded_protocol`); a watch ends when its client is gone. uvicorn is used as a library:
-no signal handlers, no access log, no lifespan.
+first part of the path (see `kubeconfig`). Watches, logs and commands may come over WebSockets (`web_socket`). A body
+is read no further than the limit for objects (heads: see `guarded_protocol`); a watch ends when its client is gone.
+uvicorn is used as a library: no signal handlers, no access log, no lifespan.
 """
 
 from __future__ import annotations
@@ -62,10 +61,6 @@ _HEADERS_READ: Final = {
 }
 _UNKNOWN_AGENT: Final = "unknown"
 _IMPERSONATE: Final = IMPERSONATE.encode()
-_ONE_USER: Final = (
-    "the sandbox has one user and lets no one act as another: leave out the Impersonate- headers (kubectl: --as, "
-    "--as-group, --as-uid), or start it with --rbac"
-)
 _COMMAND: Final = "command"
 """A query parameter that is a list: every word of a command."""
 _MOST_DISCARDED: Final = 64 * 1024 * 1024
@@ -112,7 +107,7 @@ class AsgiApp:
         if scope["type"] != "http":
             return
         try:
-            headers = self._headers(scope)
+            headers = _headers(scope)
             body = await _body(scope["method"], headers, receive)
         except ApiError as error:
             await _send(send, error_response(error), closes=True)
@@ -127,14 +122,11 @@ class AsgiApp:
         else:
             await _send(send, answer)
 
-    def _headers(self, scope: Scope) -> dict[str, str]:
-        return _headers(scope, may_impersonate=self._server.access.is_on)
-
     async def _over_web_socket(self, scope: Scope, receive: Receive, send: Send) -> None:
         await receive()
         subprotocols = scope["subprotocols"]
         try:
-            headers = self._headers(scope)
+            headers = _headers(scope)
         except ApiError as error:
             await send_plain(send, error_response(error))
             return
@@ -261,7 +253,7 @@ def _listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def _headers(scope: Scope, *, may_impersonate: bool) -> dict[str, str]:
+def _headers(scope: Scope) -> dict[str, str]:
     """Those that mean something here; ApiError for those that would mean something else than the client thinks."""
     headers = {"user-agent": _UNKNOWN_AGENT}
     for name, value in scope["headers"]:
@@ -273,8 +265,6 @@ def _headers(scope: Scope, *, may_impersonate: bool) -> dict[str, str]:
                     403, "Forbidden", "this sandbox is called 127.0.0.1, [::1] or localhost: use one of these"
                 )
         elif name.startswith(_IMPERSONATE):
-            if not may_impersonate:
-                raise ApiError(403, "Forbidden", _ONE_USER)
             key, text = name.decode("latin-1"), value.decode("latin-1")
             headers[key] = f"{headers[key]}\n{text}" if key in headers else text
     return headers

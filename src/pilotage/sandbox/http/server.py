@@ -16,7 +16,6 @@ from typing import Any, Final
 import msgspec
 
 from pilotage.clock import Clock
-from pilotage.rng import fresh_token
 from pilotage.sandbox.api import Api
 from pilotage.sandbox.errors import ApiError, internal_error, method_not_allowed, no_such_path, unauthorized
 from pilotage.sandbox.http.access import Access
@@ -33,6 +32,7 @@ from pilotage.sandbox.http.routes.reviews import Reviews
 from pilotage.sandbox.http.routes.subresources import Subresources
 from pilotage.sandbox.http.routes.writes import Writes
 from pilotage.sandbox.http.watch import Watch, WatchHub
+from pilotage.sandbox.operations.policies import USER
 from pilotage.sandbox.storage.records import Change, Key, Record
 from pilotage.sandbox.storage.store import JournalError, Store
 
@@ -75,13 +75,13 @@ class ApiServer:
         self._paths = Paths(api.registry)
         self._reads = Reads(api, self.watches, on_read)
         self._writes = Writes(api)
-        self._accounts = AccountTokens(api, token or fresh_token())
+        self._accounts = AccountTokens(api)
         self._subresources = Subresources(api, self._accounts)
         self.access = Access(api, token, self._accounts, self._paths, users)
         self._reviews = Reviews(self.access, self._accounts)
         self._extensions = Extensions()
         self._documents = Documents(api.registry, self._extensions)
-        self._added: dict[str, Answer] = {}
+        self._added: dict[str, Answer] = dict(self._accounts.documents)
         self.webhooks = webhooks or AdmissionWebhooks(api)
 
     def add_document(self, path: str, answer: Answer) -> None:
@@ -98,7 +98,7 @@ class ApiServer:
         try:
             request = self._identified(request)
             self.access.check(request)
-            return self.dispatch(request)
+            return self.access.warned(request, self.dispatch(request))
         except ApiError as error:
             return error_response(error)
 
@@ -108,7 +108,7 @@ class ApiServer:
         try:
             request = self._identified(request)
             self.access.check(request)
-            answer = await self.respond_trusted(request)
+            answer = self.access.warned(request, await self.respond_trusted(request))
         except ApiError as error:
             answer = error_response(error)
         if self._audit is not None:
@@ -179,8 +179,9 @@ class ApiServer:
         user = self.access.user_of(request)
         if user is None:
             raise unauthorized()
-        # Who asks matters only where somebody looks at it.
-        return msgspec.structs.replace(request, user=user) if self.access.is_on or self._audit is not None else request
+        # That it is the administrator matters only where somebody looks at it.
+        is_of_interest = user is not USER or self.access.is_on or self._audit is not None
+        return msgspec.structs.replace(request, user=user) if is_of_interest else request
 
     def _route(self, request: Request) -> ServerResponse | Watch:
         if request.path.startswith(self._extensions.paths):

@@ -29,6 +29,8 @@ class Backend:
     rng: random.Random
     queued: frozenset[str] = frozenset()
     """Integrations of workload queueing: of their kinds nothing that names a queue starts by itself."""
+    mounts_tokens: bool = False
+    """Pods get a token of their ServiceAccount."""
     _second: int = field(default=-1, init=False)
     _second_text: str = field(default="", init=False)
 

@@ -45,6 +45,7 @@ from pilotage.sandbox.rules.nulls import drop_empty_metadata, drop_nulls
 from pilotage.sandbox.rules.object_meta import check_type, choose_name, metadata_of, place_in_namespace, stamp_new
 from pilotage.sandbox.rules.pod_defaults import merge_label_keys
 from pilotage.sandbox.rules.resource_quota import QUOTAS
+from pilotage.sandbox.rules.token_mounts import mount_token
 from pilotage.sandbox.rules.validation import validate_create, validate_metadata, validate_name
 from pilotage.sandbox.rules.webhooks import webhook_configuration_errors
 from pilotage.sandbox.storage.records import Key, Record
@@ -137,7 +138,9 @@ class Creation:
         if self._lookup.list(LIMIT_RANGES, namespace) or self._lookup.list(QUOTAS, namespace):
             return None
         is_managed = bool(author.name) and not author.has_managers
-        return self._known_specs.read(resource_type.storage, obj, is_managed=is_managed)
+        # What an account wants its pods to have depends on the namespace.
+        scope = namespace if self._backend.mounts_tokens else ""
+        return self._known_specs.read((resource_type.storage, scope), obj, is_managed=is_managed)
 
     def _queue(self, obj: Object) -> None:
         if self._backend.queued:
@@ -189,6 +192,8 @@ class Creation:
         manage_new(resource_type, obj, author, self._backend.now())
         _begin_status(resource_type, obj, self._backend.now())
         admit_create(resource_type.kind, obj, self._lookup)
+        if self._backend.mounts_tokens and resource_type.storage == "pods":
+            mount_token(obj, self._lookup, self._backend.rng)
         self._mutate(resource_type, obj, dry_run=dry_run)
         errors = validate_create(resource_type.kind, obj) or own_errors(self._backend.registry, resource_type, obj)
         if errors:

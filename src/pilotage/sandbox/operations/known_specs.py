@@ -5,9 +5,9 @@ that has been completed and judged before. So the outcome is remembered by what 
 the server's decisions, as JSON, and the status that an object with it begins with. Pods of one template may differ in
 the claims of their volumes; the names of claims are therefore left out of what is compared, and put back.
 
-Remembered is only what depends on nothing but the spec and the classes that admission looks up (when one of those
-changes, everything is forgotten): not a gated pod, whose status has the time, not selectors that are completed from
-the pod's labels, and nothing in a namespace with LimitRanges, which have a say in the spec and the annotations.
+Remembered is only what depends on nothing but the spec and the classes and accounts that admission looks up (when one
+of those changes, everything is forgotten): not a gated pod, whose status has the time, not selectors that are completed
+from the pod's labels, and nothing in a namespace with LimitRanges, which have a say in the spec and the annotations.
 
 Of a spec it is remembered, too, which metadata it came with that needed no completion: then only the name is new.
 """
@@ -22,6 +22,7 @@ from pilotage.sandbox.operations.backend import Object
 from pilotage.sandbox.operations.field_management import MetadataShape, metadata_shape
 from pilotage.sandbox.rules.admission import PRIORITY_CLASSES
 from pilotage.sandbox.rules.runtime_class import RUNTIME_CLASSES
+from pilotage.sandbox.rules.token_mounts import ACCOUNTS
 from pilotage.sandbox.storage.records import Change
 from pilotage.sandbox.storage.store import Store
 
@@ -46,8 +47,8 @@ _encode = msgspec.json.Encoder().encode
 class SentSpec(msgspec.Struct, frozen=True):
     """A spec as a client sent it, apart from the names of its claims."""
 
-    content: tuple[str, bytes]
-    """Of which resource, and the JSON."""
+    content: tuple[tuple[str, str], bytes]
+    """Of which resource and, where that matters, in which namespace; and the JSON."""
     claims: tuple[str, ...]
     metadata: bytes | None
     """The metadata apart from the name; None if it is not remembered."""
@@ -88,11 +89,11 @@ class KnownSpecs:
     """
 
     def __init__(self, store: Store) -> None:
-        self._outcomes: dict[tuple[str, bytes], _Outcome] = {}
-        for resource in (PRIORITY_CLASSES, RUNTIME_CLASSES):
+        self._outcomes: dict[tuple[tuple[str, str], bytes], _Outcome] = {}
+        for resource in (PRIORITY_CLASSES, RUNTIME_CLASSES, ACCOUNTS):
             store.subscribe(resource, self._forget)
 
-    def read(self, resource: str, obj: Object, *, is_managed: bool) -> SentSpec | None:
+    def read(self, where: tuple[str, str], obj: Object, *, is_managed: bool) -> SentSpec | None:
         """What the object asks for; None if that says too much about this one, or nothing that could be compared."""
         spec = obj.get("spec")
         if type(spec) is not dict or not obj.keys() <= _SENT_FIELDS:
@@ -107,7 +108,7 @@ class KnownSpecs:
             return None
         if len(content) > _LONGEST_SPEC or _LABEL_KEYS in content or _GATES in content:
             return None
-        return SentSpec((resource, content), claims, metadata, is_managed)
+        return SentSpec((where, content), claims, metadata, is_managed)
 
     def complete(self, sent: SentSpec, obj: Object) -> KnownObject | None:
         """Give the object the spec and the status that it would get; None if this was not sent before."""

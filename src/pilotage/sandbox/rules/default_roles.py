@@ -58,6 +58,7 @@ _NOT_VIEWED: Final = frozenset(
 )
 _DOCUMENTS: Final = ("/api", "/api/*", "/apis", "/apis/*", "/healthz", "/livez", "/openapi", "/openapi/*", "/readyz")
 _VERSION: Final = ("/healthz", "/livez", "/readyz", "/version", "/version/")
+_ISSUER: Final = ("/.well-known/openid-configuration", "/openid/v1/jwks")
 
 
 def default_roles() -> Iterator[tuple[str, dict[str, Any]]]:
@@ -66,6 +67,7 @@ def default_roles() -> Iterator[tuple[str, dict[str, Any]]]:
         ("cluster-admin", [_rule(_ALL, _ALL, _ALL), {"verbs": ["*"], "nonResourceURLs": ["*"]}]),
         ("system:discovery", [{"verbs": ["get"], "nonResourceURLs": [*_DOCUMENTS, *_VERSION]}]),
         ("system:public-info-viewer", [{"verbs": ["get"], "nonResourceURLs": list(_VERSION)}]),
+        ("system:service-account-issuer-discovery", [{"verbs": ["get"], "nonResourceURLs": list(_ISSUER)}]),
         ("system:basic-user", list(_reviews())),
         ("system:aggregate-to-view", list(_viewed())),
         ("system:aggregate-to-edit", list(_edited())),
@@ -84,6 +86,7 @@ def default_roles() -> Iterator[tuple[str, dict[str, Any]]]:
         ("system:basic-user", "system:authenticated"),
         ("system:discovery", "system:authenticated"),
         ("system:public-info-viewer", "system:authenticated"),
+        ("system:service-account-issuer-discovery", "system:serviceaccounts"),
     ):
         yield CLUSTER_ROLE_BINDINGS, _binding(name, group)
 
