@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from pilotage.assembly import SchedulerOptions
-from pilotage.lab import replay
+from pilotage.config.feature_gates import FeatureGates
+from pilotage.lab import replay as module
 from pilotage.lab.checkpoint import CHECKPOINT, read_checkpoint
 from pilotage.lab.replay import ReplaySettings
 from pilotage.lab.results import Result, ResultError
@@ -18,7 +21,7 @@ from tests.lab.worlds import Change, node, pod, put, write
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replay, "_EVENTS_PER_OBJECT", 0)
+    monkeypatch.setattr(module, "_EVENTS_PER_OBJECT", 0)
 
 
 def contents(directory: Path) -> dict[str, bytes]:
@@ -74,12 +77,37 @@ def restless_day() -> list[Change]:
     return sorted(changes, key=lambda change: change[0])
 
 
-def test_pods_that_wait_do_not_notice(tmp_path: Path) -> None:
-    trace = write(tmp_path / "t.jsonl", restless_day())
-    never = simulate(TraceInput(trace), SchedulerOptions(), ReplaySettings(leg=0, every=5), tmp_path / "never")
-    often = simulate(TraceInput(trace), SchedulerOptions(), ReplaySettings(leg=1, every=5), tmp_path / "often")
+def gangs_day() -> list[Change]:
+    """Gangs that wait for room, one that is not complete for long, and pods of a group that comes late."""
+
+    def group(name: str, count: int) -> dict[str, object]:
+        gang = {"gang": {"minCount": count}}
+        metadata, version = {"name": name, "namespace": "default"}, "scheduling.k8s.io/v1beta1"
+        return {"apiVersion": version, "kind": "PodGroup", "metadata": metadata, "spec": {"schedulingPolicy": gang}}
+
+    def members(name: str, times: list[float]) -> list[Change]:
+        return [
+            put(at, pod(f"{name}-{number}").requests(cpu="2").spec(schedulingGroup={"podGroupName": name}), 25.0)
+            for number, at in enumerate(times)
+        ]
+
+    changes = [put(0, node(f"n{number}").cpu("4")) for number in range(2)]
+    for number in range(12):
+        changes += [put(number * 5, group(f"g{number}", 3)), *members(f"g{number}", [number * 5.0 + 0.5] * 3)]
+    changes += [put(1, group("slow", 2)), *members("slow", [1.5, 333.0])]
+    changes += [*members("late", [2.5, 2.75]), put(301, group("late", 2))]
+    return sorted(changes, key=lambda change: change[0])
+
+
+@pytest.mark.parametrize("day", [restless_day, gangs_day])
+def test_pods_and_groups_that_wait_do_not_notice(tmp_path: Path, day: Callable[[], list[Change]]) -> None:
+    trace = write(tmp_path / "t.jsonl", day())
+    options = replace(SchedulerOptions(), feature_gates=FeatureGates({"GenericWorkload": True}))
+    never = simulate(TraceInput(trace), options, ReplaySettings(leg=0, every=5), tmp_path / "never")
+    often = simulate(TraceInput(trace), options, ReplaySettings(leg=1, every=5), tmp_path / "often")
     assert contents(often.directory) == contents(never.directory)
     assert never.totals["pods"]["attempts"] > never.totals["pods"]["bound"] and never.totals["waited"]["max"] > 20
+    assert not never.totals["pods"]["waiting"] or day is restless_day
 
 
 def test_other_inputs_do_not_go_on_with_it(tmp_path: Path) -> None:

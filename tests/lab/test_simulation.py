@@ -38,7 +38,8 @@ from pathlib import Path
 from pilotage.assembly import SchedulerOptions
 from pilotage.lab.replay import ReplaySettings
 from pilotage.lab.simulation import TraceInput, simulate
-simulate(TraceInput(Path(sys.argv[1])), SchedulerOptions(), ReplaySettings(seed=3, ties=sys.argv[3], leg=50), Path(sys.argv[2]))
+settings = ReplaySettings(seed=3, ties=sys.argv[3], leg=50)
+simulate(TraceInput(Path(sys.argv[1])), SchedulerOptions(), settings, Path(sys.argv[2]))
 """
 
 

@@ -45,7 +45,7 @@ from pilotage.lab.trace.format import ObjectName, TraceHeader, TraceRecord
 from pilotage.model import Pod
 from pilotage.model.pod_group import PodGroup
 from pilotage.model.pod_status import PodStatus
-from pilotage.queue.sub_queues import ASIDE, SubQueue
+from pilotage.queue.sub_queues import QueuedPodInfo, SubQueue
 from pilotage.rng import seeded
 from pilotage.simulate.memory_api import Json, Key
 from pilotage.tasks import sole_error
@@ -56,8 +56,8 @@ _AFTERMATH: Final = 600.0
 _MOST_TURNS: Final = 10_000
 _BUSY_SECONDS: Final = 0.1
 _EVENTS_PER_OBJECT: Final = 8
-_SURVIVE: Final = {"backoff", "flush of unschedulable pods"}
-"""What is done every second or so for the pods that wait, and for nobody else."""
+_SURVIVE: Final = {"backoff", "flush of unschedulable pods", "gated groups", "nodes kept for groups"}
+"""What is done every second or so for those who wait. Nodes that are kept for a group are so after its next attempt."""
 TIES: Final = ("scheduler", "random", "first")
 
 _WAITING: Final = (SubQueue.ACTIVE, SubQueue.BACKOFF, SubQueue.ERROR_BACKOFF, SubQueue.UNSCHEDULABLE)
@@ -77,7 +77,7 @@ class ReplaySettings(msgspec.Struct, frozen=True, kw_only=True):
     ties: str = "scheduler"
     """Which of equally good nodes is taken: one of `TIES`."""
     leg: int = 100_000
-    """After so many events at least it goes on with a new scheduler, see `pilotage.lab.checkpoint`; 0: never."""
+    """After so many events and attempts it goes on with a new scheduler, see `pilotage.lab.checkpoint`; 0: never."""
     resumes_evicted: bool = False
     """A pod that comes again after an eviction runs for what was left of its lifetime, not for all of it."""
 
@@ -154,7 +154,8 @@ class Replay(SchedulerObserver):
         """When something happened last."""
         self._second = 0
         self._restored: SavedReplay | None = None
-        self._events_before = 0
+        self._done = 0
+        """Events and attempts, in this leg."""
         self.paused_at: TraceRecord | None = None
         """Set if it stopped to go on as another one: the next thing that happens."""
 
@@ -251,17 +252,12 @@ class Replay(SchedulerObserver):
         """Whether it is time for a new leg, and nothing goes on that would not survive."""
         leg, queue, cluster = self._settings.leg, self.scheduler.queue, self.scheduler.cluster
         size = len(self.lives) + len(self._nodes)
-        if (
-            not leg
-            or self._probe is not None
-            or self.events - self._events_before < max(leg, _EVENTS_PER_OBJECT * size)
-        ):
+        if not leg or self._probe is not None or self._done < max(leg, _EVENTS_PER_OBJECT * size):
             return False
         is_quiet = self.clock.next_wake is None and self.scheduler.inbox.is_empty and self.scheduler.dispatcher.is_idle
-        has_groups = any(True for _ in queue.groups()) or any(queue.size(home) for home in ASIDE)
         return (
             is_quiet
-            and not (has_groups or queue.has_next or queue.size(SubQueue.IN_FLIGHT) or len(cluster.nominations))
+            and not (queue.has_next or queue.size(SubQueue.IN_FLIGHT) or len(cluster.nominations))
             and not self.lives.are_evicted
             and self.queued.is_untouched
             and ticks.waiting() <= _SURVIVE
@@ -270,8 +266,8 @@ class Replay(SchedulerObserver):
     def saved(self) -> SavedReplay:
         """All that a later leg needs of one that is paused."""
         queue, lives = self.scheduler.queue, SavedLives(*self.lives.saved(), self._nodes.saved())
-        names = SavedEntry.__struct_fields__
-        waiting = {one.pod.uid: SavedEntry(*(getattr(one, name) for name in names)) for one in queue.entries()}
+        waiting = {one.pod.uid: _saved_entry(one) for one in queue.entries()}
+        groups = {one.key: _saved_entry(one) for one in queue.groups()}
         shapes, rejections = SavedShapes(*self._shapes.saved()), SavedRejections(*self._rejections.saved())
         counted = self.events, self.bound, self.gap_seconds, self.busy_instants, self.ignored
         measures = SavedMeasures(self._samples, *counted, self._resources, shapes, rejections)
@@ -281,7 +277,7 @@ class Replay(SchedulerObserver):
         heirs = list(self._heirs.items())
         now = self.clock.monotonic()
         cluster = self.api.saved(self.lives.bound_at)
-        return SavedReplay(now, self._last, self._second, chance, cluster, lives, heirs, waiting, measures)
+        return SavedReplay(now, self._last, self._second, chance, cluster, lives, heirs, waiting, groups, measures)
 
     def restore(self, saved: SavedReplay) -> None:
         """Go on, when it is run, where another one was paused."""
@@ -298,7 +294,7 @@ class Replay(SchedulerObserver):
         self._heirs = dict(saved.heirs)
         was = saved.measures
         self._samples, self._resources = was.samples, was.resources
-        self.events = self._events_before = was.events
+        self.events = was.events
         self.bound, self.gap_seconds, self.busy_instants = was.bound, was.gap_seconds, was.busy_instants
         self.ignored = was.ignored
         self._shapes.restore(was.shapes.counts, was.shapes.chosen_at, was.shapes.chosen)
@@ -317,14 +313,18 @@ class Replay(SchedulerObserver):
         for uid, one in saved.waiting.items():
             entry = scheduler.queue.entry(uid)
             assert entry is not None, "all pods that waited have come"
-            values = {name: getattr(one, name) for name in SavedEntry.__struct_fields__}
-            scheduler.queue.restore(structs.replace(entry, **values))
+            scheduler.queue.restore(entry, structs.asdict(one))
+        for key, one in saved.groups.items():
+            group = scheduler.queue.group(key)
+            assert group is not None, "all members that waited have come"
+            scheduler.queue.restore(group, structs.asdict(one))
         self._restored = None
 
     # --- what happens ------------------------------------------------------------------------------------------
 
     def _happen(self, record: TraceRecord, *, keeps_nodes: bool) -> None:
         self.events += 1
+        self._done += 1
         if record.gap is not None:
             self.gap_seconds += record.gap.seconds
             return
@@ -413,6 +413,7 @@ class Replay(SchedulerObserver):
     def _end_due(self) -> None:
         for life in self.lives.due():
             self.events += 1
+            self._done += 1
             self._remove_pod(life.key, "evicted" if life.is_evicted else "ended")
 
     def _lose_pods(self, node_name: str) -> None:
@@ -458,9 +459,11 @@ class Replay(SchedulerObserver):
         self.lives.evicted(pod.uid, seconds)
 
     def cycle_began(self, pod: Pod) -> None:
+        self._done += 1
         self.lives.tried(pod.uid)
 
     def group_cycle_began(self, group: PodGroup, pods: Sequence[Pod]) -> None:
+        self._done += len(pods)
         for pod in pods:
             self.lives.tried(pod.uid)
 
@@ -486,3 +489,7 @@ class Replay(SchedulerObserver):
         found["waiting"] = float(sum(map(queue.size, _WAITING)))
         found["gated"] = float(queue.size(SubQueue.GATED))
         return found
+
+
+def _saved_entry(entry: QueuedPodInfo) -> SavedEntry:
+    return SavedEntry(*(getattr(entry, name) for name in SavedEntry.__struct_fields__))

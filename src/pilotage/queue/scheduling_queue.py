@@ -20,7 +20,7 @@ from __future__ import annotations
 import logging
 import math
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -205,11 +205,25 @@ class SchedulingQueue:
         else:
             self._settle(entry, SubQueue.ACTIVE, POD_ADDED.label)
 
-    def restore(self, entry: QueuedPodInfo) -> None:
-        """The pod of this entry, which came a moment ago, waits as the entry says: it did so in another queue."""
-        known = self._entries.pop(entry.pod.uid)
-        self._unfile(known)
-        self._entries[entry.pod.uid] = entry
+    def restore(self, entry: QueuedPodInfo, fields: Mapping[str, Any]) -> None:
+        """A pod or a group that came a moment ago waits as these fields say: it did so in another queue.
+
+        Of a member of a group, only the member's own memory changes.
+        """
+        is_filed = not isinstance(self._entries.get(entry.pod.uid), QueuedGroup) or isinstance(entry, QueuedGroup)
+        if entry.home in ASIDE or not is_filed:
+            _set(entry, {**fields, "home": entry.home})
+            return
+        self._unfile(entry)
+        # Those that are restored later stand behind it, as they did there.
+        if isinstance(entry, QueuedGroup):
+            entry.is_in_order = False
+            entry.put_in_order()
+            entry.pod = entry.first.pod
+            self._groups.queued[entry.key] = self._groups.queued.pop(entry.key)
+        else:
+            self._entries[entry.pod.uid] = self._entries.pop(entry.pod.uid)
+        _set(entry, fields)
         self._place(entry, entry.home, RESTORED)
 
     def update(self, new: Pod, events: Iterable[ClusterEvent], old: Pod) -> None:
@@ -696,6 +710,11 @@ class SchedulingQueue:
             if isinstance(entry, QueuedGroup):
                 assert uid in entry.members and self._groups.queued[entry.key] is entry
                 assert all(member.home is entry.home for member in entry.members.values())
+
+
+def _set(entry: QueuedPodInfo, fields: Mapping[str, Any]) -> None:
+    for name, value in fields.items():
+        setattr(entry, name, value)
 
 
 def _asked(entry: QueuedGroup) -> Iterator[QueuedPodInfo]:

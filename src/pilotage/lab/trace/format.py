@@ -35,6 +35,8 @@ MAX_LINE: Final = 16 * 2**20
 _EXAMPLE: Final = '{"pilotageTrace": 1, "start": "2026-11-16T00:00:00Z"}'
 _COMPRESSION: Final = 6
 _CHUNK: Final = 2**16
+_PACKED: Final = 2**13
+"""What is read at once of a compressed file: how far it is shall be known in small steps."""
 _GZIP: Final = 16 + zlib.MAX_WBITS
 _RUNNING: Final = ("Pod", "Workload")
 NOTHING: Final = msgspec.Raw()
@@ -319,7 +321,7 @@ def _unpacked(file: IO[bytes]) -> Iterator[bytes]:
     """What the members of a gzip file say, as far as they go; _CutOff if the last one has no end."""
     unpacker = zlib.decompressobj(_GZIP)
     data = b""
-    while data or (data := file.read(_CHUNK)):
+    while data or (data := file.read(_PACKED)):
         if unpacker.eof:
             unpacker = zlib.decompressobj(_GZIP)
         yield unpacker.decompress(data, _CHUNK)
