@@ -7,13 +7,29 @@ who catch by type need that error itself:
         async with asyncio.TaskGroup() as tasks:
             ...
 
-Several different errors stay a group: none of them may hide the others.
+Several different errors stay a group: none of them may hide the others. Work of which the first error says enough is
+done `side_by_side`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Coroutine, Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+async def side_by_side(works: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """What each comes to, in order; raises the first error, and ends the others."""
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            doing = [tasks.create_task(work) for work in works]
+    except* Exception as group:
+        first = next(_leaves(group))
+        raise first from first.__cause__
+    return [done.result() for done in doing]
 
 
 @contextmanager

@@ -80,9 +80,7 @@ _FILE = click.Path(path_type=Path)
 )
 @click.option("--queueing-config", type=_FILE, metavar="F", help="Kueue's Configuration for workloads that queue.")
 @click.option("--allow-cut", is_flag=True, help="Take the whole lines of a trace that is cut off.")
-@click.option(
-    "--resume", is_flag=True, help="Keep a complete result of the same inputs; go on with an unfinished one."
-)
+@click.option("--resume", is_flag=True, help="Keep a complete result of the same inputs; go on with an unfinished one.")
 @click.option("--report", "page", type=_FILE, metavar="F", help="Write a page with pictures.")
 @click.option("--json", "as_json", is_flag=True, help="Show the totals as JSON.")
 @common_options

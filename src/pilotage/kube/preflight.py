@@ -20,6 +20,7 @@ from pilotage.kube.permissions import rbac_rule, way_out
 from pilotage.kube.transport import NoIdentity, NotTrusted, TransportError
 from pilotage.model.errors import DecodeError
 from pilotage.model.kinds import KindInfo
+from pilotage.tasks import side_by_side
 
 KNOWN_MINORS: Final = range(34, 38)
 """Minors of Kubernetes 1 that have the API that we read; which of them were tested is in docs/operations.md."""
@@ -113,37 +114,37 @@ async def has_kind(client: KubeClient, kind: KindInfo) -> bool:
 async def _check_reading(
     client: KubeClient, kinds: Collection[KindInfo], wanted_by: Mapping[str, Collection[str]]
 ) -> None:
-    problems = []
-    for kind in kinds:
-        try:
-            await client.list_page(kind, ListOptions(limit=1))
-        except ApiStatusError as error:
-            if error.code == 403 and _ANONYMOUS in error.message:
-                raise Refused([_NOT_AUTHENTICATED]) from error
-            if error.code == 403:
-                plugins = ", ".join(wanted_by.get(kind.kind, ()))
-                wish = f" (plugin {plugins} wants to watch {kind.kind})" if plugins else ""
-                problems.append(f"{error.message}{wish}; {way_out(kind, ('list', 'watch'))}")
-            # A kind that this server does not have (an older one, say) has no objects; the reflector waits for it.
-            elif error.code != 404:
-                raise
-        except DecodeError as error:
-            problems.append(f"the list of {kind.plural} is none: {error}; is it a Kubernetes API server?")
-    if problems:
-        raise Refused(problems)
+    problems = await side_by_side(_reading_problem(client, kind, wanted_by.get(kind.kind, ())) for kind in kinds)
+    if any(problems):
+        raise Refused(filter(None, problems))
+
+
+async def _reading_problem(client: KubeClient, kind: KindInfo, plugins: Collection[str]) -> str:
+    """Why the kind cannot be read; "" if it can. Raises what concerns all kinds."""
+    try:
+        await client.list_page(kind, ListOptions(limit=1))
+    except ApiStatusError as error:
+        if error.code == 403 and _ANONYMOUS in error.message:
+            raise Refused([_NOT_AUTHENTICATED]) from error
+        if error.code == 403:
+            wish = f" (plugin {', '.join(plugins)} wants to watch {kind.kind})" if plugins else ""
+            return f"{error.message}{wish}; {way_out(kind, ('list', 'watch'))}"
+        # A kind that this server does not have (an older one, say) has no objects; the reflector waits for it.
+        if error.code != 404:
+            raise
+    except DecodeError as error:
+        return f"the list of {kind.plural} is none: {error}; is it a Kubernetes API server?"
+    return ""
 
 
 async def missing_permissions(client: KubeClient, wanted: Iterable[Permission]) -> list[Permission]:
     """Return those that the server would reject, by its own word; none if it does not answer such questions."""
-    found = []
-    for permission in wanted:
-        try:
-            is_allowed = await _is_allowed(client, permission)
-        except (ApiStatusError, TransportError, msgspec.DecodeError):
-            return []
-        if not is_allowed:
-            found.append(permission)
-    return found
+    wanted = list(wanted)
+    try:
+        allowed = await side_by_side(_is_allowed(client, permission) for permission in wanted)
+    except (ApiStatusError, TransportError, msgspec.DecodeError):
+        return []
+    return [permission for permission, is_allowed in zip(wanted, allowed, strict=True) if not is_allowed]
 
 
 def missing(permission: Permission) -> str:
