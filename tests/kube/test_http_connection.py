@@ -98,3 +98,27 @@ async def test_a_request_that_was_given_up_does_not_leave_its_answer_to_the_next
             async with asyncio.timeout(0.05):
                 await it.request("GET", "/")
         assert (await it.request("GET", "/")).body == b"mine"
+
+
+@pytest.mark.parametrize("gathers", [False, True])
+async def test_pieces_of_a_stream_that_come_close_together_are_handed_over_together(gathers: bool) -> None:
+    pieces = [b"%03d\n" % number for number in range(50)]
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(CHUNKED)
+        for piece in pieces:
+            writer.write(b"%x\r\n%s\r\n" % (len(piece), piece))
+            await writer.drain()
+            for _ in range(5):
+                await asyncio.sleep(0)
+        writer.write(b"0\r\n\r\n")
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    settings = HttpSettings(gather_seconds=0.2 if gathers else 0.0)
+    async with server, transport_to(f"http://127.0.0.1:{port}", settings=settings) as it, it.stream("/") as chunks:
+        arrived = [chunk async for chunk in chunks]
+    assert b"".join(arrived) == b"".join(pieces)
+    assert arrived[0] == pieces[0], "the first does not wait for others"
+    assert (len(arrived) < 10) is gathers

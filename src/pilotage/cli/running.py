@@ -44,7 +44,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-SCHEDULER_HTTP: Final = HttpSettings(connections=sum(policy.workers for policy in DEFAULT_POLICIES.values()))
+SCHEDULER_HTTP: Final = HttpSettings(
+    connections=sum(policy.workers for policy in DEFAULT_POLICIES.values()), gather_seconds=0.01
+)
 """A connection for every call that may be in flight: bindings must not wait for connections that Events hold."""
 
 EVENTS_GATHER_SECONDS: Final = 0.05

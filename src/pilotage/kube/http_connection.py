@@ -136,8 +136,11 @@ class HttpConnection(asyncio.BufferedProtocol):
             await self._progress()
         return self._status
 
-    async def chunk(self, stale_seconds: float) -> bytes:
-        """What has arrived since; b"" at the end of the answer. TimeoutError if nothing has for so long."""
+    async def chunk(self, stale_seconds: float, gather_seconds: float = 0.0) -> bytes:
+        """What has arrived since; b"" at the end of the answer. TimeoutError if nothing has for so long.
+
+        Nothing more is read for `gather_seconds`: what comes meanwhile is decrypted, parsed and handed over together.
+        """
         while not self._body and not self._is_complete:
             if self._silence is None:
                 self._look_for_life(stale_seconds)
@@ -145,10 +148,22 @@ class HttpConnection(asyncio.BufferedProtocol):
         arrived = b"".join(self._body) if len(self._body) != 1 else self._body[0]
         self._body.clear()
         self._unread_bytes = 0
+        if gather_seconds and not self._is_complete:
+            self._pause()
+            self._loop.call_later(gather_seconds, self._read_on)
+        else:
+            self._read_on()
+        return arrived
+
+    def _pause(self) -> None:
+        if not self._is_paused and self._transport is not None:
+            self._is_paused = True
+            self._transport.pause_reading()
+
+    def _read_on(self) -> None:
         if self._is_paused and self._transport is not None:
             self._is_paused = False
             self._transport.resume_reading()
-        return arrived
 
     def _look_for_life(self, stale_seconds: float) -> None:
         """One timer for all pieces of a stream: it comes back when the last one will be too old."""
@@ -264,9 +279,8 @@ class HttpConnection(asyncio.BufferedProtocol):
         self._body.append(body)
         if not self._wants_stream:
             return
-        if self._unread_bytes > HIGH_WATER_BYTES and not self._is_paused and self._transport is not None:
-            self._is_paused = True
-            self._transport.pause_reading()
+        if self._unread_bytes > HIGH_WATER_BYTES:
+            self._pause()
         self._wake()
 
     def on_message_complete(self) -> None:

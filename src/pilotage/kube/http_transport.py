@@ -64,6 +64,8 @@ class HttpSettings(Struct, frozen=True):
     stale_seconds: float = 270.0
     """A stream on which nothing arrives for so long is dead: longer than any watch lasts (see `reflector`)."""
     idle_seconds: float = 60.0
+    gather_seconds: float = 0.0
+    """After a piece of a stream no other is read for so long: what comes meanwhile costs little more than one."""
     user_agent: str = "pilotage"
     peer: str = "API server"
     """What the server is, for messages."""
@@ -152,7 +154,7 @@ class HttpTransport:
         try:
             if not 200 <= status < 300:
                 raise StreamRefused(await self._refusal(connection))
-            yield _Chunks(connection, self._settings.stale_seconds, self._failure)
+            yield _Chunks(connection, self._settings, self._failure)
         finally:
             # Closed, not reused: what a stream left unread must not reach the next user of the connection.
             self._end_stream(connection)
@@ -330,10 +332,11 @@ class _Chunks:
     """What has arrived, as it arrives."""
 
     def __init__(
-        self, connection: HttpConnection, stale_seconds: float, failure: Callable[[Exception], TransportError]
+        self, connection: HttpConnection, settings: HttpSettings, failure: Callable[[Exception], TransportError]
     ) -> None:
         self._connection = connection
-        self._stale_seconds = stale_seconds
+        self._stale_seconds = settings.stale_seconds
+        self._gather_seconds = settings.gather_seconds
         self._failure = failure
 
     def __aiter__(self) -> AsyncIterator[bytes]:
@@ -341,7 +344,7 @@ class _Chunks:
 
     async def __anext__(self) -> bytes:
         try:
-            chunk = await self._connection.chunk(self._stale_seconds)
+            chunk = await self._connection.chunk(self._stale_seconds, self._gather_seconds)
         except (ConnectionBroken, TimeoutError, OSError) as error:
             raise self._failure(error) from error
         if not chunk:
