@@ -85,7 +85,7 @@ def test_fragments_by_hand() -> None:
     books.node_put(None, node("n").cpu("4").allocatable(openb.GPUS, 2).build())
     books.left[0, :2] = 300, 1000
     typical = Typical({"1000 1 500": 0.5, "1000 0 0": 0.25, "9000 1 100": 0.25})
-    found = typical.fragments(books, np.array([0]), np.array([4000]))
+    found = typical.fragments(books.left, np.array([4000]), books.model, books.models)
     # Half a GPU: the 300 are too little. No GPU, and too much CPU: all 1,300 are of no use.
     assert found.tolist() == [0.5 * 300 + 0.5 * 1300]
 
@@ -102,8 +102,38 @@ def test_the_empty_cluster_has_the_fragmentation_that_was_published() -> None:
         free.append(int(amounts["cpu"].removesuffix("m")))
         assert books.row_of[built.name] == number
     typical = Typical(openb.typical(openb.workload(Path(DATA), "default")))
-    fragments = typical.fragments(books, np.arange(len(free)), np.array(free)).sum()
+    fragments = typical.fragments(books.left, np.array(free), books.model, books.models).sum()
     assert 100 * fragments / (books.count.sum() * WHOLE) == pytest.approx(13.94, abs=0.005)
+
+
+def test_the_report_says_what_is_near_and_what_is_not() -> None:
+    ours = {("a", "FGD", 100): (5.0, 4.0, 3.0), ("b", "FGD", 100): (7.0, 4.0, 3.0), ("c", "FGD", 100): (1.0, 1.0, 1.0)}
+    theirs = {("a", "FGD", 100): (5.2, 4.0, 3.0), ("b", "FGD", 100): (6.0, 4.0, 3.0)}
+    lines = list(reproduce.report(ours, theirs, {("a", "FGD"): 10, ("b", "FGD"): 10, ("c", "FGD"): 3}))
+    assert lines[-2:] == [
+        "at 100 %, unallocated: 1 of 2 published cells within 0.3 points, worst +1.00 (b, FGD)",
+        "not ten seeds: c FGD (3)",
+    ]
+
+
+def test_a_policy_that_fails_is_no_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "broken.py").write_text(
+        "from gpu_books import GpuPolicy\n"
+        "class BestFit(GpuPolicy):\n"
+        "    def points(self, rows, free_cpu, wanted):\n"
+        "        raise ValueError('what')\n"
+    )
+    monkeypatch.setitem(reproduce.FILES, "BestFit", str(tmp_path / "broken.py"))
+    result = simulate_one(tmp_path)
+    with pytest.raises(SystemExit, match=r"BestFit.*what"):
+        reproduce.checked(result)
+
+
+def simulate_one(folder: Path) -> Result:
+    trace, config = folder / "t.jsonl", folder / "scheduler.yaml"
+    openb.write_trace(trace, [gpu_node("a", 2)], [PART])
+    config.write_text(reproduce.configuration("BestFit", {}))
+    return simulate(trace, folder / "r", config=config, until=1, every=0.25)
 
 
 @needs_data
