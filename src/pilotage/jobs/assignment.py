@@ -89,6 +89,11 @@ class Nodes(Protocol):
         """Why the nodes of a flavor do not take so many pods of a pod set."""
 
 
+class _Anywhere:
+    def obstacle(self, record: WorkloadRecord, queue: QueueState, index: int, flavor: str, count: int) -> None:
+        return None
+
+
 class Assigner:
     def __init__(self, flavors: Mapping[str, Flavor], oracle: Oracle, nodes: Nodes, *, is_fair: bool) -> None:
         """`is_fair`: with fair sharing."""
@@ -96,6 +101,10 @@ class Assigner:
         self.oracle = oracle
         self.nodes = nodes
         self.is_fair = is_fair
+
+    def by_quota_alone(self) -> Assigner:
+        """The same, whatever room there is on nodes."""
+        return Assigner(self.flavors, self.oracle, _Anywhere(), is_fair=self.is_fair)
 
     def assign(
         self, record: WorkloadRecord, queue: QueueState, counts: Sequence[int], resumption: Resumption | None = None

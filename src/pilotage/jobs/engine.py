@@ -155,7 +155,7 @@ class JobQueueing:
         """The stopped job of an evicted workload has no pods left: the eviction is complete. May be said again."""
         with self._inspecting(key) as record:
             if record is not None:
-                self._workloads.complete(record)
+                self._evictions.pods_gone(record)
 
     def pods_troubled(self, key: str) -> None:
         """Other pods of the workload than before fit on no node."""
@@ -165,7 +165,7 @@ class JobQueueing:
 
     def nodes_changed(self) -> None:
         """Something has become free on nodes, or they are others."""
-        self._current().queues.nodes_changed(self._workloads.node_fit.room.may_fit)
+        self._current().queues.nodes_changed(self._workloads.node_fit.may_fit)
 
     def finished(self, key: str, reason: str, message: str) -> None:
         """The job ended: Succeeded, Failed, OutOfSync, OwnerNotFound or FailedToStart."""

@@ -18,6 +18,8 @@ _DRAIN = "HoldAndDrain"
 
 
 _WITHDRAWN: Final = "The admission was taken out of the workload's status"
+_LONGEST_LEAVING_SECONDS: Final = 60
+"""A pod whose node does not answer never goes."""
 
 
 class Evictions:
@@ -27,6 +29,8 @@ class Evictions:
         self._timers = workloads.timers
         self._outbox = workloads.outbox
         self._rng = rng
+        self._leaving: dict[str, WorkloadRecord] = {}
+        """Evicted workloads whose jobs have stopped, and whose last pods are still on nodes, by UID."""
 
     # --- begin in the middle ------------------------------------------------------------------------------------------
 
@@ -53,6 +57,9 @@ class Evictions:
             self._queues.place(record)
             return
         if record.place is not WorkloadPlace.QUOTA_RESERVED:
+            return
+        if record.uid in self._leaving:
+            self._complete(record)
             return
         limit = record.execution_deadline
         if limit is not None and limit <= now:
@@ -150,6 +157,28 @@ class Evictions:
         if not record.has_reservation:
             self._queues.place(record)
 
+    # --- the end of an eviction ---------------------------------------------------------------------------------------
+
+    def pods_gone(self, record: WorkloadRecord) -> None:
+        """Its job counts no pods any more. Where nodes are asked, quota comes back with the room: else those for whom
+        it had to go would find no room, and it would take its quota back."""
+        queue = self._workloads.tree.queues.get(record.cluster_queue)
+        evicted = record.conditions.get(c.EVICTED)
+        if queue is None or evicted is None or not record.is_evicted or not self._workloads.node_fit.asks(queue):
+            self._workloads.complete(record)
+            return
+        until = evicted.since + _LONGEST_LEAVING_SECONDS
+        if self._workloads.node_fit.room.is_on_nodes(record.key) and self._timers.now() < until:
+            self._leaving = {uid: one for uid, one in self._leaving.items() if one.has_reservation}
+            self._leaving[record.uid] = record
+            self._timers.set(record, until)
+        else:
+            self._complete(record)
+
+    def _complete(self, record: WorkloadRecord) -> None:
+        self._leaving.pop(record.uid, None)
+        self._workloads.complete(record)
+
     # --- readiness ----------------------------------------------------------------------------------------------------
 
     def note_readiness(self, record: WorkloadRecord, is_ready: bool) -> None:
@@ -160,7 +189,10 @@ class Evictions:
         self._workloads.set_timer(record)
 
     def note_trouble(self, record: WorkloadRecord) -> None:
-        """Some of its pods fit on no node, or do again."""
+        """Some of its pods fit on no node, or do again, or the last one has left its node."""
+        if record.uid in self._leaving:
+            self.pods_gone(record)
+            return
         if record.place is not WorkloadPlace.QUOTA_RESERVED or record.is_evicted:
             return
         self._see_trouble(record)

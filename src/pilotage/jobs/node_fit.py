@@ -115,9 +115,11 @@ class NodeFit:
             return None
         wanted, flavors = self._all_wanted(record, assignment), _flavors_of(assignment)
         if (found := self.room.rejection(record.key, wanted)) is not None:
-            with self.room.without([victim.key for victim in victims]):
-                if self.room.fits_now(record.key, wanted):
-                    return None
+            keys = [victim.key for victim in victims]
+            if self.room.may_fit_without(keys, wanted):
+                with self.room.without(keys):
+                    if self.room.fits_now(record.key, wanted):
+                        return None
             return self._noted(record, queue, wanted[0].pod_set, found, flavors)
         return None
 
@@ -160,6 +162,12 @@ class NodeFit:
         if one is not None and one is self._first:
             self._keep_nodes_for(None)
 
+    def may_fit(self, rejection: NoRoom) -> bool:
+        """Whether enough has become free to ask again for what did not fit."""
+        avoided = rejection.wanted[0].avoid if rejection.wanted else frozenset()
+        are_kept = self._first is not None and self._first.nodes is avoided
+        return self.room.may_fit(rejection, avoided if are_kept else frozenset())
+
     # --- whose turn it is ---------------------------------------------------------------------------------------
 
     def _kept_from(self, record: WorkloadRecord) -> frozenset[str]:
@@ -187,15 +195,17 @@ class NodeFit:
 
     def _has_nodes(self, one: _Waiting, now: int) -> bool:
         if not one.looked_at or now - one.looked_at >= _SECONDS_BETWEEN_LOOKS:
-            one.looked_at = now
+            one.looked_at, before = now, one.nodes
             asked = [replace(pods, avoid=frozenset()) for pods in one.wanted]
             one.nodes = self.room.nodes_to_keep(asked)
+            if one is self._first:
+                self.room.free(before - one.nodes)
         return bool(one.nodes)
 
     def _keep_nodes_for(self, one: _Waiting | None) -> None:
         before, self._first = self._first, one
-        if before is not None:
-            self.room.free(before.nodes - (frozenset() if one is None else one.nodes))
+        if before is not None and before is not one:
+            self.room.free(before.nodes)
 
     # --- with quota ---------------------------------------------------------------------------------------------
 

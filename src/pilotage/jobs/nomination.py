@@ -25,13 +25,14 @@ class Nominator:
     def __init__(self, tree: QuotaTree, assigner: Assigner, preemption: ClassicalPreemption) -> None:
         self._tree = tree
         self._assigner = assigner
+        self._by_quota = assigner.by_quota_alone()
         self._preemption = preemption
 
     def nominate(self, record: WorkloadRecord, queue: QueueState) -> tuple[Assignment, list[Victim]]:
         """The best assignment under the present usage, and the victims that it needs."""
         if record.attempt.chosen is not None:
             # At its full size it might borrow, and those it made way for would go before it again.
-            if (found := self._as_chosen(record, queue, record.attempt.chosen)) is not None:
+            if (found := self._as_chosen(self._assigner, record, queue, record.attempt.chosen)) is not None:
                 return found, []
             if (waiting := self._still_waiting(record, queue, record.attempt.chosen)) is not None:
                 return waiting
@@ -42,32 +43,34 @@ class Nominator:
             return assignment, victims
         return self._shrunk(record, queue, counts) or (assignment, victims)
 
-    def _as_chosen(self, record: WorkloadRecord, queue: QueueState, chosen: Chosen) -> Assignment | None:
+    def _as_chosen(
+        self, assigner: Assigner, record: WorkloadRecord, queue: QueueState, chosen: Chosen
+    ) -> Assignment | None:
         """What fits at the size for which victims were chosen: with the first flavors if they do, else with those."""
-        assignment = self._assigner.assign(record, queue, chosen.counts)
+        assignment = assigner.assign(record, queue, chosen.counts)
         if assignment.mode is not Mode.FIT and chosen.resumption is not AFRESH:
-            assignment = self._assigner.assign(record, queue, chosen.counts, chosen.resumption)
+            assignment = assigner.assign(record, queue, chosen.counts, chosen.resumption)
         return assignment if assignment.mode is Mode.FIT else None
 
     def _still_waiting(
         self, record: WorkloadRecord, queue: QueueState, chosen: Chosen
     ) -> tuple[Assignment, list[Victim]] | None:
         """Victims that are on their way out count as gone, whatever their queue uses by now: if that is enough, no
-        other has to go, and the preemptor does not lose its place."""
+        other has to go, and the preemptor does not lose its place. Their room on nodes is free when they are gone."""
         reserving = [(other, one) for other in self._tree.tree_of(queue) for one in other.reserving.values()]
         waits_for = record.attempt.waits_for
         leaving = [(other, one) for other, one in reserving if one.uid in waits_for and one.is_evicted]
         if not leaving:
             return None
         with removed(leaving):
-            assignment = self._as_chosen(record, queue, chosen)
+            assignment = self._as_chosen(self._by_quota, record, queue, chosen)
         if assignment is None:
             # Others may have got what they left, because victims of others are going to make room for all.
             evicted = [(other, one) for other, one in reserving if one.is_evicted]
             if len(evicted) > len(leaving):
                 leaving = evicted
                 with removed(leaving):
-                    assignment = self._as_chosen(record, queue, chosen)
+                    assignment = self._as_chosen(self._by_quota, record, queue, chosen)
         if assignment is None:
             return None
         assignment.mode = Mode.PREEMPT

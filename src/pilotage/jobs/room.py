@@ -84,6 +84,9 @@ class Room(Protocol):
     def fits_now(self, key: str, wanted: Sequence[PodsToPlace]) -> bool:
         """The same, tried out whatever is remembered: while others are imagined away."""
 
+    def may_fit_without(self, keys: Iterable[str], wanted: Sequence[PodsToPlace]) -> bool:
+        """Whether it is worth a try once these workloads are gone; False only if the amounts alone forbid it."""
+
     def take(self, key: str, wanted: Sequence[PodsToPlace]) -> TopologyDomains | NoRoom:
         """Try them out together, and keep their places if they fit."""
 
@@ -102,14 +105,17 @@ class Room(Protocol):
     def nodes_to_keep(self, wanted: Sequence[PodsToPlace]) -> frozenset[str]:
         """Nodes that would take them if no workload had any pods, free soonest; none if they do not fit."""
 
-    def may_fit(self, rejection: NoRoom) -> bool:
-        """Whether enough has become free since to ask again."""
+    def may_fit(self, rejection: NoRoom, kept: frozenset[str]) -> bool:
+        """Whether enough has become free since to ask again; `kept`: nodes that are kept for others still."""
 
     def free(self, nodes: Iterable[str]) -> None:
         """These are not kept for anyone any more."""
 
     def follow_pods(self) -> None:
         """From now on `trouble` is known, whether room is asked for or not."""
+
+    def is_on_nodes(self, key: str) -> bool:
+        """Whether pods of the workload are on nodes still."""
 
     def trouble(self, key: str) -> PodTrouble | None:
         """What the scheduler says of the workload's pods that fit nowhere."""
@@ -129,6 +135,9 @@ class Anywhere:
     def fits_now(self, key: str, wanted: Sequence[PodsToPlace]) -> bool:
         return True
 
+    def may_fit_without(self, keys: Iterable[str], wanted: Sequence[PodsToPlace]) -> bool:
+        return True
+
     def take(self, key: str, wanted: Sequence[PodsToPlace]) -> TopologyDomains | NoRoom:
         return {}
 
@@ -142,12 +151,15 @@ class Anywhere:
     def nodes_to_keep(self, wanted: Sequence[PodsToPlace]) -> frozenset[str]:
         return frozenset()
 
-    def may_fit(self, rejection: NoRoom) -> bool:
+    def may_fit(self, rejection: NoRoom, kept: frozenset[str]) -> bool:
         return True
 
     def free(self, nodes: Iterable[str]) -> None: ...
 
     def follow_pods(self) -> None: ...
+
+    def is_on_nodes(self, key: str) -> bool:
+        return False
 
     def trouble(self, key: str) -> PodTrouble | None:
         return None

@@ -34,12 +34,13 @@ from pilotage.jobs.room import NoRoom, PodsToPlace, PodTrouble, TopologyDomain, 
 from pilotage.model import Pod
 from pilotage.model.frozen_map import FrozenMap
 from pilotage.model.pod import PodSpec
-from pilotage.model.pod_resources import pod_requests
+from pilotage.model.pod_resources import assigned_requests, pod_requests
 
 _MOST_REMEMBERED: Final = 8192
 _MOST_CAPACITIES: Final = 256
+_NONE: Final[frozenset[str]] = frozenset()
 _MANY_NODES: Final = 64
-"""If more have changed, it is simply tried."""
+"""If more have changed, what is free is counted on all of them."""
 
 EnginesOver = Callable[[Cluster], Mapping[str, ProfileEngine]]
 """The profiles of the scheduler over another cluster, by its names."""
@@ -50,6 +51,18 @@ class KeptPlaces(Struct, eq=False):
 
     wanted: PodsToPlace
     stand_ins: list[Pod] = msgspec.field(default_factory=list)
+
+
+class _Capacity(Struct, eq=False):
+    """How many pods of a kind fit on each node."""
+
+    structure: int
+    mark: int
+    """Of the nodes, when it was counted."""
+    by_row: NDArray[np.int64]
+    unchanged_until: int
+    on_unchanged: NDArray[np.int64]
+    """The same, without the nodes that have changed since."""
 
 
 class _Trial(Struct):
@@ -76,8 +89,8 @@ class NodeRoom:
         """Names of the nodes that have changed, or that something has left."""
         self._most: dict[str, dict[PodSpec, int]] = {}
         """By node: an upper bound of how many pods of a kind fit there."""
-        self._capacities: dict[object, tuple[tuple[int, int], NDArray[np.int64]]] = {}
-        """By kind of pod: the state of the nodes, and how many fit on each of them then."""
+        self._capacities: dict[object, _Capacity] = {}
+        """By kind of pod."""
         self._short: dict[str, None] = {}
         """Workloads for which fewer places are kept than they have pods to come."""
         self._made_up_at = 0
@@ -117,7 +130,8 @@ class NodeRoom:
     # --- news ----------------------------------------------------------------------------------------------------
 
     def take_changes(self) -> tuple[bool, Sequence[str]]:
-        """Whether something has become free since the last time; workloads whose pods fit nowhere, or do again."""
+        """Whether something has become free since the last time; workloads whose pods fit nowhere, or do again, or have
+        all left their nodes."""
         has_room, troubled = self._news, list(self._troubled)
         self._news = False
         self._troubled.clear()
@@ -162,6 +176,28 @@ class NodeRoom:
         self._forget(pod for trial in found for pod in trial.pods)
         return True
 
+    def may_fit_without(self, keys: Iterable[str], wanted: Sequence[PodsToPlace]) -> bool:
+        asked = self._asked(wanted)
+        if len(asked) != 1 or not _amounts_decide(asked[0]) or self._may_preempt(asked[0].spec):
+            return True
+        [one], nodes = asked, self._mirror.cluster.nodes
+        most, freed = self._most_by_amounts(one.spec, one.avoid), dict[int, list[Pod]]()
+        for key in keys:
+            for pod in self._held_by(key):
+                if pod.node_name not in one.avoid and (row := nodes.row(pod.node_name)) is not None:
+                    freed.setdefault(row, []).append(pod)
+        selector = one.spec.node_selector
+        for row, pods in freed.items():
+            if all(nodes.node(row).labels.get(label) == value for label, value in selector.items()):
+                most[row] = self._most_on_row(row, one.spec, pods)
+        return int(most.sum()) >= one.count
+
+    def _held_by(self, key: str) -> Iterator[Pod]:
+        """The pods of a workload that are on nodes, and those to come."""
+        yield from self._mirror.on_nodes(key).values()
+        for own in self._kept.get(key, {}).values():
+            yield from own.stand_ins
+
     def nodes_to_keep(self, wanted: Sequence[PodsToPlace]) -> frozenset[str]:
         asked, table = self._asked(wanted), self._mirror.cluster.nodes
         everyone = dict.fromkeys([*self._kept, *self._mirror.workloads_on_nodes()])
@@ -180,19 +216,27 @@ class NodeRoom:
                     return frozenset()
                 size *= 2
 
-    def may_fit(self, rejection: NoRoom) -> bool:
+    def may_fit(self, rejection: NoRoom, kept: frozenset[str] = _NONE) -> bool:
         nodes = self._freed.changed_since(rejection.version)
-        if nodes is None or len(nodes) > _MANY_NODES:
-            return True
         if len(rejection.wanted) != 1 or not _amounts_decide(rejection.wanted[0]):
-            return bool(nodes)
+            return nodes is None or bool(nodes)
         one = rejection.wanted[0]
         rejection.version = self._freed.mark
-        rejection.possible += sum(self._most_on(name, one.spec) for name in nodes)
+        if nodes is not None and len(nodes) <= _MANY_NODES:
+            rejection.possible += sum(self._most_on(name, one.spec) for name in nodes if name not in kept)
+            if rejection.possible < one.count:
+                return False
+        if self._may_preempt(one.spec):
+            return True
+        # Of what has become free others may have taken: count what is left.
+        rejection.possible = int(self._most_by_amounts(one.spec, kept).sum())
         return rejection.possible >= one.count
 
     def follow_pods(self) -> None:
         assert self._mirror is not None
+
+    def is_on_nodes(self, key: str) -> bool:
+        return bool(self._mirror.on_nodes(key))
 
     def trouble(self, key: str) -> PodTrouble | None:
         pods = self._mirror.troubled(key)
@@ -259,8 +303,7 @@ class NodeRoom:
         table = self._mirror.cluster.nodes
         gone: list[Pod] = []
         for key in keys:
-            gone += self._mirror.on_nodes(key).values()
-            gone += (pod for own in self._kept.get(key, {}).values() for pod in own.stand_ins)
+            gone += self._held_by(key)
         gone = [pod for pod in gone if (row := table.row(pod.node_name)) is not None and pod.uid in table.pods_on(row)]
         for pod in gone:
             table.remove_pod(pod.node_name, pod)
@@ -291,6 +334,8 @@ class NodeRoom:
     def _pod_left(self, pod: Pod) -> None:
         """If its workload still has quota another pod will take its place, which is kept for that."""
         key = workload_of(pod)
+        if key and not self._mirror.on_nodes(key):
+            self._note_trouble(key)
         own = self._kept.get(key, {}).get(_pod_set(pod)) if key else None
         if own is not None and len(own.stand_ins) < self._owed(key, own):
             if self._mirror.cluster.nodes.row(pod.node_name) is not None:
@@ -325,7 +370,7 @@ class NodeRoom:
 
     def _remembered(self, asked: tuple[PodsToPlace, ...]) -> NoRoom | None:
         known = self._rejected.get(asked)
-        return known if known is not None and not self.may_fit(known) else None
+        return known if known is not None and not self.may_fit(known, _kept_from(asked)) else None
 
     def _remember(self, asked: tuple[PodsToPlace, ...], found: NoRoom) -> NoRoom:
         if len(self._rejected) >= _MOST_REMEMBERED:
@@ -342,14 +387,18 @@ class NodeRoom:
         return most
 
     def _count_most_on(self, node_name: str, spec: PodSpec) -> int:
+        row = self._mirror.cluster.nodes.row(node_name)
+        return 0 if row is None else self._most_on_row(row, spec, ())
+
+    def _most_on_row(self, row: int, spec: PodSpec, gone: Sequence[Pod]) -> int:
+        """The same once these pods are gone."""
         table = self._mirror.cluster.nodes
-        row = table.row(node_name)
-        if row is None:
-            return 0
-        most = table.allocatable_at(row, "pods") - len(table.pods_on(row))
+        left = [assigned_requests(pod) for pod in gone]
+        most = table.allocatable_at(row, "pods") - len(table.pods_on(row)) + len(gone)
         for resource, amount in pod_requests(spec).items():
             if amount:
-                most = min(most, (table.allocatable_at(row, resource) - table.requested_at(row, resource)) // amount)
+                free = table.allocatable_at(row, resource) - table.requested_at(row, resource)
+                most = min(most, (free + sum(one.get(resource, 0) for one in left)) // amount)
         return max(0, most)
 
     def _counted(self, asked: Sequence[PodsToPlace]) -> bool:
@@ -357,22 +406,39 @@ class NodeRoom:
         return len(asked) == 1 and _amounts_decide(asked[0]) and self._has_capacity(asked[0])
 
     def _has_capacity(self, one: PodsToPlace) -> bool:
+        if not one.required and self._surely_has(one):
+            return True
+        if int(self._most_by_amounts(one.spec, one.avoid).sum()) < one.count:
+            return False
         capacity = self._capacity(one)
         if not one.required:
             return int(capacity.sum()) >= one.count
         return any(total >= one.count for total, _, _ in self._domains(one.required, capacity))
 
+    def _surely_has(self, one: PodsToPlace) -> bool:
+        """Whether they fit on the nodes that have not changed since that was counted."""
+        nodes = self._mirror.cluster.nodes
+        known = self._capacities.get((one.spec, one.labels, one.avoid))
+        if known is None or known.structure != nodes.structure:
+            return False
+        if (changed := nodes.changed_since(known.unchanged_until)) is None:
+            return False
+        known.unchanged_until = nodes.mark
+        if changed:
+            known.on_unchanged[changed] = 0
+        return int(known.on_unchanged.sum()) >= one.count
+
     def _capacity(self, one: PodsToPlace) -> NDArray[np.int64]:
         """By row, how many of the pods fit; counted once for all of a kind as long as nothing changes."""
         self._mirror.cluster.settle()
         nodes, kind = self._mirror.cluster.nodes, (one.spec, one.labels, one.avoid)
-        state = (nodes.structure, nodes.mark)
         known = self._capacities.get(kind)
-        if known is None or known[0] != state:
+        if known is None or (known.structure, known.mark) != (nodes.structure, nodes.mark):
             if len(self._capacities) >= _MOST_CAPACITIES:
                 self._capacities.clear()
-            known = self._capacities[kind] = state, self._count_capacity(one)
-        return known[1]
+            counted, mark = self._count_capacity(one), nodes.mark
+            known = self._capacities[kind] = _Capacity(nodes.structure, mark, counted, mark, counted.copy())
+        return known.by_row
 
     def _count_capacity(self, one: PodsToPlace) -> NDArray[np.int64]:
         engine, state = self._engines[one.spec.scheduler_name], CycleState()
@@ -392,6 +458,21 @@ class NodeRoom:
         # What the configuration makes the filter ignore may be short where it fits.
         capacity: NDArray[np.int64] = np.where(feasible, np.maximum(most, 1), 0)
         return capacity
+
+    def _most_by_amounts(self, spec: PodSpec, avoid: frozenset[str]) -> NDArray[np.int64]:
+        """By row, an upper bound of how many such pods fit: what is free, on the nodes that the pods select."""
+        nodes = self._mirror.cluster.nodes
+        most = nodes.allocatable("pods") - nodes.pod_count
+        for resource, amount in pod_requests(spec).items():
+            if amount:
+                most = np.minimum(most, nodes.free(resource) // amount)
+        for key, value in spec.node_selector.items():
+            codes, values = nodes.labels(key)
+            most = np.where(codes == _place_of(value, values), most, 0)
+        bound: NDArray[np.int64] = np.maximum(most, 0)
+        if avoid:
+            bound[nodes.rows_of(avoid)] = 0
+        return bound
 
     def _domains(self, key: str, capacity: NDArray[np.int64]) -> list[tuple[int, str, Mask]]:
         """Capacity, value and rows of each value of a label of nodes; those with least first."""
@@ -505,6 +586,18 @@ class NodeRoom:
         labels = FrozenMap({**dict(one.labels), marks.POD_SET: one.pod_set})
         name = f"{key.rpartition('/')[2]}-{one.pod_set}-to-come-{self._names}"
         return Pod(name=name, namespace=one.namespace, uid=f"to-come/{self._names}", labels=labels, spec=one.spec)
+
+
+def _kept_from(asked: Sequence[PodsToPlace]) -> frozenset[str]:
+    return asked[0].avoid if asked else _NONE
+
+
+def _place_of(value: str, values: Sequence[str]) -> int:
+    """Its code; one that no row has if it is none of them."""
+    try:
+        return values.index(value)
+    except ValueError:
+        return len(values)
 
 
 def _pod_set(pod: Pod) -> str:

@@ -204,6 +204,7 @@ async def test_no_one_is_preempted_for_a_job_that_would_not_fit_then_either() ->
         cluster.create(job("right", cpu=4, parallelism=2, priority="high"))
         await cluster.run(60)
         assert cluster.is_suspended("low") and nodes_of(cluster, "right") == ["a", "b"]
+        assert cluster.events("low").count("Stopped") == 1, "it does not come back as long as its pods hold the room"
 
 
 async def test_a_workload_that_has_waited_long_enough_is_not_passed_any_more() -> None:
