@@ -10,7 +10,7 @@ from pilotage.jobs.adapters.kinds.registry import JobKinds
 from pilotage.model import KINDS
 from pilotage.model.custom_jobs import plural_of
 from pilotage.model.kinds import WATCHED, WATCHED_FOR_QUEUEING
-from pilotage.model.queue_admission import LABELLED, SUSPENDED
+from pilotage.model.queue_admission import LABELLED, REFUSED, SUSPENDED
 from pilotage.serve.start_checks import QUEUEING_WRITES
 
 RBAC = Path(__file__).parents[2] / "deploy" / "workload-queueing" / "rbac.yaml"
@@ -45,10 +45,10 @@ def test_every_kind_of_jobs_can_be_suspended_and_deleted_and_own_workloads() -> 
 
 
 def test_policies_and_webhook_know_the_kinds_that_admission_knows() -> None:
-    wanted = {(group, plural_of(kind)) for group, kind in [("", "Pod"), *SUSPENDED, *LABELLED]}
+    wanted = {(group, plural_of(kind)) for group, kind in [("", "Pod"), *SUSPENDED, *LABELLED, *REFUSED]}
     folder = RBAC.parent
     policies = list(yaml.safe_load_all((folder / "queue-admission.yaml").read_text()))
-    constraints = [one["spec"]["matchConstraints"] for one in policies if one["kind"] == "MutatingAdmissionPolicy"]
+    constraints = [one["spec"]["matchConstraints"] for one in policies if not one["kind"].endswith("Binding")]
     [webhook] = yaml.safe_load((folder / "webhook.yaml").read_text())["webhooks"]
     for rules in ([rule for one in constraints for rule in one["resourceRules"]], webhook["rules"]):
         known = {(group, name) for rule in rules for group in rule["apiGroups"] for name in rule["resources"]}

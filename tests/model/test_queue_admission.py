@@ -9,7 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotage.model.queue_admission import FRAMEWORKS, GATE, HELD, LABELLED, QUEUE_NAME, SUSPENDED, admit, differences
+from pilotage.model.queue_admission import (
+    FRAMEWORKS,
+    GATE,
+    HELD,
+    LABELLED,
+    QUEUE_NAME,
+    SUSPENDED,
+    admit,
+    differences,
+    refusal,
+)
 from pilotage.sandbox.rules.json_patch import apply_operations
 
 Json = dict[str, Any]
@@ -50,6 +60,31 @@ def test_a_job_that_belongs_to_a_job_is_marked() -> None:
     by_cron = of(("batch", "Job"), {}, ownerReferences=[{**owner, "apiVersion": "batch/v1", "kind": "CronJob"}])
     admit(by_cron)
     assert "annotations" not in by_cron["metadata"]
+
+
+@pytest.mark.parametrize("template", [{}, {"metadata": {"labels": {"a": "b"}}, "spec": {"suspend": False}}])
+def test_the_jobs_of_a_cron_job_get_its_queue(template: Json) -> None:
+    cron_job = of(("batch", "CronJob"), {"schedule": "* * * * *", "jobTemplate": deepcopy(template)})
+    assert admit(cron_job)
+    made = cron_job["spec"]["jobTemplate"]
+    assert made["metadata"]["labels"] == {**template.get("metadata", {}).get("labels", {}), QUEUE_NAME: "lq"}
+    assert made.get("spec") == template.get("spec"), "each Job is held back when it is created"
+    assert admit(of(("batch", "CronJob"), {"jobTemplate": {}}), is_new=False), "a label may be written later"
+    assert not admit(of(("batch", "CronJob"), {"jobTemplate": {}}), FRAMEWORKS - {"batch/job"})
+
+
+def test_the_clusters_of_a_ray_service_are_queued_by_the_label_that_it_hands_them() -> None:
+    owner = {"apiVersion": "ray.io/v1", "kind": "RayService", "name": "a", "controller": True}
+    cluster = of(("ray.io", "RayCluster"), {}, ownerReferences=[owner])
+    assert admit(cluster) and cluster["spec"]["suspend"] is True
+    assert "annotations" not in cluster["metadata"], "it waits for its own turn"
+
+
+def test_what_cannot_be_queued_is_refused_if_it_names_a_queue() -> None:
+    job = of(("trainer.kubeflow.org", "TrainJob"), {"runtimeRef": {"name": "torch-distributed"}})
+    assert "TrainJobs are not queued" in refusal(job)
+    job["metadata"]["labels"] = {}
+    assert refusal(job) == refusal(of(("batch", "Job"), {})) == ""
 
 
 def test_a_job_without_labels_takes_those_of_its_pods() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from pilotage.model import queue_admission
 from tests.jobs.kinds import definitions
+from tests.jobs.live.test_creation import TRAIN_JOBS
 
 from .client import Client, Json, Refused
 from .servers import Server, eventually
@@ -97,6 +98,42 @@ def test_what_makes_pods_hands_them_its_queue(admin: Client, kind: str, labels: 
     queue_admission.admit(ours)
     answer = _admitted(admin, obj)
     assert answer["spec"]["template"]["metadata"]["labels"] == ours["spec"]["template"]["metadata"]["labels"]
+
+
+@pytest.mark.parametrize("metadata", [{}, {"metadata": {"labels": {"a": "b"}}}])
+def test_the_jobs_of_a_cron_job_get_its_queue(admin: Client, metadata: Json) -> None:
+    template = {**metadata, "spec": {"template": {"spec": {**POD, "restartPolicy": "Never"}}}}
+    obj = _of(
+        "batch/v1",
+        "CronJob",
+        {**QUEUED, "kueue.x-k8s.io/priority-class": "high"},
+        schedule="* * * * *",
+        jobTemplate=template,
+    )
+    ours = deepcopy(obj)
+    queue_admission.admit(ours)
+    answer = _admitted(admin, obj)
+    assert answer["spec"]["jobTemplate"]["metadata"]["labels"] == ours["spec"]["jobTemplate"]["metadata"]["labels"]
+
+
+def test_a_train_job_with_a_queue_is_refused_in_our_words(admin: Client) -> None:
+    definitions_path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    admin.request("POST", definitions_path, TRAIN_JOBS)
+    job = _of("trainer.kubeflow.org/v1alpha1", "TrainJob")
+
+    def refused() -> str:
+        try:
+            _admitted(admin, job)
+        except Refused as refused:
+            return str(refused) if refused.code == 403 else ""
+        return ""
+
+    try:
+        assert queue_admission.refusal(job) in eventually("it is refused", refused)
+        job["metadata"]["labels"] = {}
+        assert _admitted(admin, job)["kind"] == "TrainJob"
+    finally:
+        admin.request("DELETE", f"{definitions_path}/{TRAIN_JOBS['metadata']['name']}")
 
 
 @pytest.mark.parametrize("leader", [None, {"spec": POD}, TEMPLATE])

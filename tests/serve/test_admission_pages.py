@@ -48,6 +48,14 @@ def test_what_is_not_its_business_is_allowed_as_it_is(obj: Json, operation: str)
     assert review(obj, operation) == {"uid": "1", "allowed": True}
 
 
+def test_what_cannot_be_queued_is_refused_with_the_reason() -> None:
+    job = {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "metadata": {"labels": QUEUED}}
+    found = review(job)
+    assert not found["allowed"] and found["status"]["code"] == 403
+    assert "TrainJobs are not queued" in found["status"]["message"]
+    assert review(job, "UPDATE")["allowed"], "it is there already"
+
+
 def test_kinds_that_are_not_configured_are_left_alone() -> None:
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"labels": QUEUED}, "spec": {}}
     assert "patch" not in review(pod, frameworks=frozenset({"batch/job"}))

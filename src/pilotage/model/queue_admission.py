@@ -2,7 +2,8 @@
 
     a job with a switch that suspends it    is suspended
     a Pod                                   gets the scheduling gate of admission
-    what makes pods by a template           gives its pods the labels of its queue and priority, by its template
+    what makes pods or Jobs by a template   gives them the labels of its queue and priority, by its template
+    a job that cannot be queued             is refused: it would run without quota
 
 The same rules are served in three ways, which must agree: by the sandbox, by a webhook, and by the
 MutatingAdmissionPolicies in `deploy/workload-queueing`. Objects are JSON that nobody has checked: a wrong type is left
@@ -41,20 +42,30 @@ SUSPENDED: Final[Mapping[tuple[str, str], tuple[str, Path]]] = {
 }
 """By group and kind: the name of the integration, and the switch that keeps pods from being made."""
 
-LABELLED: Final[Mapping[tuple[str, str], tuple[str, tuple[Path, ...]]]] = {
-    ("apps", "Deployment"): ("deployment", (("spec", "template"),)),
-    ("apps", "ReplicaSet"): ("replicaset", (("spec", "template"),)),
-    ("apps", "StatefulSet"): ("statefulset", (("spec", "template"),)),
+POD: Final = "pod"
+_JOB: Final = "batch/job"
+
+LABELLED: Final[Mapping[tuple[str, str], tuple[frozenset[str], tuple[Path, ...]]]] = {
+    ("apps", "Deployment"): (frozenset({"deployment", POD}), (("spec", "template"),)),
+    ("apps", "ReplicaSet"): (frozenset({"replicaset", POD}), (("spec", "template"),)),
+    ("apps", "StatefulSet"): (frozenset({"statefulset", POD}), (("spec", "template"),)),
+    ("batch", "CronJob"): (frozenset({_JOB}), (("spec", "jobTemplate"),)),
     ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): (
-        "leaderworkerset.x-k8s.io/leaderworkerset",
+        frozenset({"leaderworkerset.x-k8s.io/leaderworkerset", POD}),
         ((*_LEADER_WORKERS, "leaderTemplate"), (*_LEADER_WORKERS, "workerTemplate")),
     ),
 }
-"""By group and kind: the name of the integration, and where the templates of its pods are."""
+"""By group and kind: the integrations that it takes, and where the templates of what it makes are."""
 
-POD: Final = "pod"
-FRAMEWORKS: Final[frozenset[str]] = frozenset(
-    {POD, *(name for name, _ in SUSPENDED.values()), *(name for name, _ in LABELLED.values())}
+REFUSED: Final[Mapping[tuple[str, str], str]] = {
+    ("trainer.kubeflow.org", "TrainJob"): (
+        "TrainJobs are not queued: what their pods ask for stands elsewhere, in a runtime"
+    ),
+}
+"""By group and kind: what would run without quota although it names a queue, and why."""
+
+FRAMEWORKS: Final[frozenset[str]] = frozenset(name for name, _ in SUSPENDED.values()).union(
+    *(names for names, _ in LABELLED.values())
 )
 """The integrations that admission knows."""
 
@@ -66,9 +77,8 @@ def admit(obj: Json, frameworks: frozenset[str] = FRAMEWORKS, *, is_new: bool = 
     if _label(obj, QUEUE_NAME) is None and not _takes_labels_of_pods(obj, kind):
         return False
     if kind in LABELLED:
-        framework, paths = LABELLED[kind]
-        # Its pods are queued as pods are.
-        return {framework, POD} <= frameworks and sum(_label_template(obj, path) for path in paths) > 0
+        needed, paths = LABELLED[kind]
+        return needed <= frameworks and sum(_label_template(obj, path) for path in paths) > 0
     if not is_new:
         return False
     if kind == ("", "Pod"):
@@ -79,8 +89,17 @@ def admit(obj: Json, frameworks: frozenset[str] = FRAMEWORKS, *, is_new: bool = 
     return False
 
 
+def refusal(obj: Json) -> str:
+    """Why it must not be created with a queue; "" if it may be."""
+    group, _, _ = str(obj.get("apiVersion", "")).rpartition("/")
+    why = REFUSED.get((group, str(obj.get("kind", ""))))
+    if why is None or _label(obj, QUEUE_NAME) is None:
+        return ""
+    return f"{why}; without the label {QUEUE_NAME} it runs, and takes no quota"
+
+
 def is_followed(group: str, kind: str) -> bool:
-    """Whether what makes pods follows when only its labels change."""
+    """Whether what makes others follows when only its labels change."""
     return (group, kind) in LABELLED
 
 

@@ -31,6 +31,9 @@ def admission_pages(frameworks: frozenset[str]) -> dict[str, Page]:
                 raise TypeError("request.object must be an object and request.uid a text")
         except (msgspec.DecodeError, KeyError, TypeError) as error:
             return error_answer(400, "BadRequest", f"this is no AdmissionReview: {type(error).__name__}: {error}")
+        if operation == "CREATE" and (why := queue_admission.refusal(obj)):
+            refused = {"uid": uid, "allowed": False, "status": {"code": 403, "reason": "Forbidden", "message": why}}
+            return json_answer({**_REVIEW, "response": refused})
         return json_answer({**_REVIEW, "response": {"uid": uid, "allowed": True, **_patch(obj, operation, frameworks)}})
 
     return {PATH: answer}

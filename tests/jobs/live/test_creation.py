@@ -7,9 +7,29 @@ from typing import Any
 import pytest
 
 from pilotage.jobs.adapters import marks
+from pilotage.sandbox.errors import ApiError
 from tests.jobs.live.world import QueueingWorld, job, living, queue
 
 Json = dict[str, Any]
+
+TRAIN_JOBS: Json = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "trainjobs.trainer.kubeflow.org"},
+    "spec": {
+        "group": "trainer.kubeflow.org",
+        "names": {"kind": "TrainJob", "plural": "trainjobs", "singular": "trainjob", "listKind": "TrainJobList"},
+        "scope": "Namespaced",
+        "versions": [
+            {
+                "name": "v1alpha1",
+                "served": True,
+                "storage": True,
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+            }
+        ],
+    },
+}
 
 
 def pod(name: str, cpu: int = 1, **labels: str) -> Json:
@@ -75,6 +95,30 @@ async def test_the_queue_of_a_deployment_is_followed_when_its_label_is_written_l
         await cluster.run(60)
         template = cluster.get("Deployment", "web")["spec"]["template"]
         assert template["metadata"]["labels"] == {"app": "web", marks.QUEUE_NAME: "lq"}
+
+
+async def test_the_jobs_of_a_cron_job_wait_in_its_queue() -> None:
+    async with living(nodes=4, admits=True) as cluster:
+        spec = {"schedule": "* * * * *", "jobTemplate": {"spec": job("x", cpu=2, queue="")["spec"]}}
+        metadata = {"name": "nightly", "labels": {marks.QUEUE_NAME: "lq"}}
+        made = {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": metadata, "spec": spec}
+        cluster.create(*queue(cpu=3))
+        cluster.cluster.api.create("cronjobs.batch", "default", made)
+        await cluster.run(190)
+        jobs = cluster.objects("Job")
+        assert len(jobs) >= 3 and len(cluster.objects("Workload")) == len(jobs)
+        assert bound(cluster) == 1, "there is quota for one of them"
+
+
+async def test_a_train_job_that_names_a_queue_is_refused_aloud() -> None:
+    async with living(nodes=1, admits=True) as cluster:
+        api = cluster.cluster.api
+        api.create("customresourcedefinitions.apiextensions.k8s.io", "", TRAIN_JOBS)
+        metadata = {"name": "train", "labels": {marks.QUEUE_NAME: "lq"}}
+        made = {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "metadata": metadata, "spec": {}}
+        with pytest.raises(ApiError, match=r"TrainJobs are not queued.*without the label"):
+            api.create("trainjobs.trainer.kubeflow.org", "default", made)
+        api.create("trainjobs.trainer.kubeflow.org", "default", {**made, "metadata": {"name": "train"}})
 
 
 async def test_a_child_of_a_queued_job_starts_with_it() -> None:

@@ -144,6 +144,8 @@ class Creation:
 
     def _queue(self, obj: Object) -> None:
         if self._backend.queued:
+            if why := queue_admission.refusal(obj):
+                raise ApiError(403, "Forbidden", f"admission of queued jobs denied the request: {why}")
             queue_admission.admit(obj, self._backend.queued)
 
     def _identify(self, resource_type: ResourceType, namespace: str, obj: Object) -> Key:
