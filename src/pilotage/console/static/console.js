@@ -53,20 +53,20 @@ async function renew() {
 }
 
 // What the scheduler says of itself: that it was restarted, or that its part has changed, stays to be read.
-function heard(told) {
+function heard(alive) {
   lastAlive = Date.now();
-  dueAt = lastAlive + told.again_milliseconds;
-  say(told.text, told.is_away);
+  dueAt = lastAlive + alive.again_milliseconds;
+  say(alive.text, alive.is_away);
   const at = new Date().toLocaleTimeString();
-  const decides = String(told.decides);
-  if (Number(body.dataset.started) !== told.started) {
+  const decides = String(alive.decides);
+  if (Number(body.dataset.started) !== alive.started) {
     notify(`As of ${at}, a scheduler answers that was started anew, or another one: counts and stories begin with it.`);
   } else if (body.dataset.decides !== decides) {
-    notify(`As of ${at}, ${told.decides ? "this scheduler decides: it leads now" : "another scheduler decides"}.`);
+    notify(`As of ${at}, ${alive.decides ? "this scheduler decides: it leads now" : "another scheduler decides"}.`);
   }
-  body.dataset.started = told.started;
+  body.dataset.started = alive.started;
   body.dataset.decides = decides;
-  document.getElementById("follows").hidden = told.decides;
+  document.getElementById("follows").hidden = alive.decides;
 }
 
 function loggedOut(answer) {

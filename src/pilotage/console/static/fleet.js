@@ -43,12 +43,12 @@ function palette() {
 }
 
 function read() {
-  const told = document.getElementById("fleet-names");
+  const element = document.getElementById("fleet-names");
   const data = document.getElementById("fleet-data");
-  if (!canvas() || !told || !data) return false;
-  if (fleet.told !== told) {
-    const { names, groups } = JSON.parse(told.textContent);
-    Object.assign(fleet, { told, names, groups });
+  if (!canvas() || !element || !data) return false;
+  if (fleet.element !== element) {
+    const { names, groups } = JSON.parse(element.textContent);
+    Object.assign(fleet, { element, names, groups });
   }
   fleet.values = Uint8Array.from(atob(data.dataset.values), (sign) => sign.charCodeAt(0));
   return true;
@@ -148,8 +148,8 @@ function later() {
 function choose(number) {
   if (number < 0 || number >= fleet.names.length) return;
   fleet.chosen = number;
-  const value = fleet.values[number], told = document.getElementById("fleet-cell");
-  if (told) told.textContent = `${fleet.names[number]}: ${value === NOTHING ? "has none" : `${value} %`}`;
+  const value = fleet.values[number], cell = document.getElementById("fleet-cell");
+  if (cell) cell.textContent = `${fleet.names[number]}: ${value === NOTHING ? "has none" : `${value} %`}`;
   later();
 }
 

@@ -179,10 +179,6 @@ def manage_change(
         metadata["managedFields"] = write_managers(managers)
 
 
-def _is_owned(entries: Any, part: str) -> bool:
-    return any(part in (entry.get("fieldsV1") or ()) for entry in entries or ())
-
-
 def _managers_before(stored: Any, sent: Any) -> Managers:
     """Those that the client has sent, if it has sent any; none when it asks for that by an empty list."""
     if sent in ([], [{}]):

@@ -35,7 +35,7 @@ from pilotage.sandbox.rules.admission_policies import (
 from pilotage.sandbox.rules.json_fields import Json
 from pilotage.sandbox.rules.patch import JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, apply_patch
 
-MUTATING_POLICY, MUTATING_BINDING = "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"
+MUTATING_POLICY = "MutatingAdmissionPolicy"
 _PATCH_TYPES: Final = ("ApplyConfiguration", "JSONPatch")
 _REINVOCATIONS: Final = ("IfNeeded", "Never")
 _SERVERS_OWN: Final = ("apiVersion", "kind", "status")
