@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 NODES = 12
 HOSTILE = "<img src=x onerror=document.title='owned'>\x1b[31m\u202e"
 SCREENSHOTS = Path(__file__).parents[2] / "build" / "browser"
+_MILLISECONDS = 60_000.0
+"""Of patience: a machine on which everything is tested at once is slow."""
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 _CLUSTER = """
 apiVersion: v1
@@ -171,6 +173,7 @@ class Visitor:
         self.link = link
         self.root = link.partition("?")[0]
         self.errors: list[str] = []
+        page.set_default_timeout(_MILLISECONDS)
         page.on("pageerror", lambda error: self.errors.append(str(error)))
         page.on("console", self._note)
         page.goto(link)
@@ -187,7 +190,7 @@ class Visitor:
         return self.page.inner_text("#state")
 
     def wait_for(self, selector: str, text: str) -> None:
-        self.page.locator(selector, has_text=text).first.wait_for(timeout=30_000)
+        self.page.locator(selector, has_text=text).first.wait_for()
 
     def keep_picture(self, name: str) -> None:
         """For whoever wants to know what a test saw."""

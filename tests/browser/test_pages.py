@@ -127,7 +127,7 @@ def test_the_heat_map_answers_to_the_keyboard(visitor: Visitor) -> None:
 def test_a_chart_says_the_values_below_the_mouse(visitor: Visitor) -> None:
     page = visitor.page
     chart = page.locator("figure.chart", has_text="on nodes")
-    chart.wait_for(timeout=30_000)
+    chart.wait_for()
     now = chart.locator("b").inner_text()
     picture = chart.locator("svg[role=img]")
     picture.scroll_into_view_if_needed()

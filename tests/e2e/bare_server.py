@@ -47,7 +47,7 @@ def bare_server(directory: Path, *arguments: str) -> Iterator[Path]:
             yield kubeconfig
         finally:
             process.stdin.close()
-            assert process.wait(timeout=20) == 0
+            assert process.wait(timeout=60) == 0
 
 
 if __name__ == "__main__":

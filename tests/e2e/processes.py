@@ -68,7 +68,7 @@ def status(port: int, path: str, *, scheme: str = "http", token: str = "") -> in
 
 def body(port: int, path: str) -> str:
     """What stands on a page of the port for this machine."""
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=PATIENCE_SECONDS) as answer:
         text: str = answer.read().decode()
         return text
 

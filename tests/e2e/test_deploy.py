@@ -36,7 +36,7 @@ def test_overlay_would_be_accepted(sandbox: SandboxProcess, overlay: str) -> Non
 def test_second_scheduler_comes_up_with_two_replicas(sandbox: SandboxProcess) -> None:
     done = sandbox.kubectl("apply", "-k", OVERLAYS / "second-scheduler")
     assert done.returncode == 0, done.stderr
-    rollout = sandbox.kubectl("-n", "kube-system", "rollout", "status", "deployment/pilotage", "--timeout=20s")
+    rollout = sandbox.kubectl("-n", "kube-system", "rollout", "status", "deployment/pilotage", "--timeout=50s")
     assert "successfully rolled out" in rollout.stdout
     eventually(
         "one may be taken away",

@@ -179,7 +179,7 @@ def test_delete_waits_and_cascades(kubectl: Kubectl, namespace: str) -> None:
     assert kubectl.json(f"get deployment web -n {namespace}")["metadata"]["finalizers"] == ["orphan"]
     patch = '{"metadata":{"finalizers":null}}'
     kubectl(f"patch deployment web -n {namespace} --type=merge -p {patch}")
-    kubectl(f"wait --for=delete deployment/web -n {namespace} --timeout=5s")
+    kubectl(f"wait --for=delete deployment/web -n {namespace} --timeout=50s")
     kubectl(f"delete configmaps --all -n {namespace}")
     kubectl(f"delete namespace {namespace}")
     assert "not found" in kubectl.refused(f"get namespace {namespace}")
@@ -192,10 +192,10 @@ def test_a_dry_run_stores_nothing(kubectl: Kubectl, namespace: str) -> None:
 
 def test_wait_sees_a_condition_come(kubectl: Kubectl, namespace: str) -> None:
     kubectl(f"create -n {namespace} -f -", pod("p"))
-    with kubectl.start(f"wait --for=condition=Ready pod/p -n {namespace} --timeout=20s") as waiting:
+    with kubectl.start(f"wait --for=condition=Ready pod/p -n {namespace} --timeout=50s") as waiting:
         patch = '{"status":{"conditions":[{"type":"Ready","status":"True"}]}}'
         kubectl(f"patch pod p -n {namespace} --subresource=status -p {patch}")
-        assert waiting.wait(timeout=20) == 0
+        assert waiting.wait(timeout=60) == 0
 
 
 def test_custom_kinds_are_served_like_any_other(kubectl: Kubectl, namespace: str) -> None:
@@ -204,7 +204,7 @@ def test_custom_kinds_are_served_like_any_other(kubectl: Kubectl, namespace: str
     column = {"name": "Size", "type": "integer", "jsonPath": ".spec.size"}
     widgets = definition(schema={"openAPIV3Schema": schema}, additionalPrinterColumns=[column])
     kubectl("apply -f -", widgets)
-    kubectl("wait --for=condition=Established crd/widgets.example.com --timeout=5s")
+    kubectl("wait --for=condition=Established crd/widgets.example.com --timeout=50s")
     widget = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}}
     kubectl(f"apply -n {namespace} -f -", widget)
     table = kubectl(f"get wi -n {namespace}")

@@ -39,7 +39,7 @@ def apply(sandbox: SandboxProcess, *objects: dict[str, Any]) -> None:
 
 
 def rolled_out(sandbox: SandboxProcess, name: str) -> bool:
-    return sandbox.kubectl("rollout", "status", name, "--timeout=30s").returncode == 0
+    return sandbox.kubectl("rollout", "status", name, "--timeout=50s").returncode == 0
 
 
 def test_stateful_set_rolls_out_is_updated_and_rolled_back(sandbox: SandboxProcess) -> None:
@@ -63,7 +63,7 @@ def test_stateful_set_rolls_out_is_updated_and_rolled_back(sandbox: SandboxProce
 def test_daemon_set_runs_on_every_node_and_a_drain_leaves_it(sandbox: SandboxProcess) -> None:
     apply(sandbox, daemon_set("agent"))
     assert rolled_out(sandbox, "ds/agent")
-    drained = sandbox.kubectl("drain", "node-00002", "--ignore-daemonsets", "--timeout=30s")
+    drained = sandbox.kubectl("drain", "node-00002", "--ignore-daemonsets", "--timeout=50s")
     assert drained.returncode == 0, drained.stderr
     assert len(sandbox.kubectl("get", "pods", "-l", "app=agent", "-o", "name").stdout.split()) == 3
     sandbox.kubectl("uncordon", "node-00002")
@@ -74,7 +74,7 @@ def test_job_by_its_command_and_its_log(sandbox: SandboxProcess) -> None:
     work = job("greeter")
     work["spec"]["template"]["spec"]["containers"][0]["command"] = ["sh", "-c", "echo hello; sleep 1"]
     apply(sandbox, work)
-    assert sandbox.kubectl("wait", "--for=condition=complete", "job/greeter", "--timeout=30s").returncode == 0
+    assert sandbox.kubectl("wait", "--for=condition=complete", "job/greeter", "--timeout=50s").returncode == 0
     assert sandbox.kubectl("logs", "job/greeter").stdout == "hello\n"
     assert sandbox.kubectl("logs", "-f", "job/greeter").stdout == "hello\n"
 
@@ -83,7 +83,7 @@ def test_cron_job_makes_a_job_on_request(sandbox: SandboxProcess) -> None:
     made = sandbox.kubectl("create", "cronjob", "tick", "--image=i", "--schedule=@yearly", "--", "true")
     assert made.returncode == 0, made.stderr
     sandbox.kubectl("create", "job", "now", "--from=cronjob/tick")
-    assert sandbox.kubectl("wait", "--for=condition=complete", "job/now", "--timeout=30s").returncode == 0
+    assert sandbox.kubectl("wait", "--for=condition=complete", "job/now", "--timeout=50s").returncode == 0
     wrong = sandbox.kubectl("create", "cronjob", "never", "--image=i", "--schedule=61 * * * *")
     assert "spec.schedule: Invalid value" in wrong.stderr
 
@@ -94,7 +94,7 @@ def test_quota_rejects_and_describes(sandbox: SandboxProcess) -> None:
     rejected = sandbox.kubectl("-n", "small", "create", "secret", "generic", "s")
     assert "exceeded quota: q, requested: secrets=1, used: secrets=0, limited: secrets=0" in rejected.stderr
     assert sandbox.kubectl("-n", "small", "get", "sa", "default").returncode == 0
-    assert sandbox.kubectl("delete", "namespace", "small", "--timeout=30s").returncode == 0
+    assert sandbox.kubectl("delete", "namespace", "small", "--timeout=50s").returncode == 0
 
 
 def test_rule_of_the_file_says_what_a_pod_does(sandbox: SandboxProcess) -> None:

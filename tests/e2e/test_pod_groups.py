@@ -132,7 +132,7 @@ def test_a_deleted_group_waits_for_its_pods(sandbox: SandboxProcess) -> None:
     assert found["metadata"]["deletionTimestamp"]
     assert found["metadata"]["finalizers"] == ["scheduling.k8s.io/podgroup-protection"]
     sandbox.kubectl("delete", "pod", "g-1", "--grace-period=0", "--force")
-    done = sandbox.kubectl("wait", "--for=delete", "podgroup/g", "--timeout=20s")
+    done = sandbox.kubectl("wait", "--for=delete", "podgroup/g", "--timeout=50s")
     assert done.returncode == 0, done.stderr
 
 

@@ -63,7 +63,7 @@ class Cluster:
         """The objects of a collection, when they are as they should be."""
         changed = asyncio.Event()
         unsubscribe = self._cluster.api.store.subscribe(resource, lambda _: changed.set())
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not is_so(found := (await self.ok("GET", path))["items"]):
                 await changed.wait()
                 changed.clear()

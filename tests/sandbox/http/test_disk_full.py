@@ -55,7 +55,7 @@ class Served:
 
     async def repair(self) -> None:
         self.disk.repair()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not self.world.store.is_writable:  # noqa: ASYNC110 - a thread sets no event of ours
                 await asyncio.sleep(0.002)
 
@@ -180,7 +180,7 @@ async def test_what_controllers_lost_is_taken_back_although_no_one_asks(served: 
     served.disk.fail()
     world.api.create("configmaps", "default", config_map("by-a-controller"))
     running = asyncio.ensure_future(world.server.run(0.5))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while world.store.count("configmaps"):
             await world.clock.advance(0.5)
             await asyncio.sleep(0.002)

@@ -47,7 +47,7 @@ async def test_events_are_messages_until_the_client_leaves(server: ApiServer, cl
             ("ADDED", "c"),
         ]
         assert len(server.watches) == 1
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while len(server.watches):
             await server.api.clock.sleep(0.01)
 
