@@ -123,7 +123,7 @@ def test_a_series_as_a_row_of_bars() -> None:
 async def test_progress_says_how_fast_it_is_and_how_long_it_takes() -> None:
     clock, stream = VirtualClock(), StringIO()
     progress = SimulationProgress(clock, stream)
-    progress.show(Progress(0.1, 60, 100))
+    progress.show(Progress(0.5, 60, 1000))  # what it goes on with took no time
     await clock.advance(10)
-    progress.show(Progress(0.25, 3600, 5000))
-    assert stream.getvalue() == "25%  at 60 min  500 pods/s  30 s left\n"
+    progress.show(Progress(0.6, 3600, 6000))
+    assert stream.getvalue() == "60%  at 60 min  500 pods/s  40 s left\n"

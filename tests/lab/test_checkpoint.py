@@ -113,7 +113,7 @@ def test_pods_and_groups_that_wait_do_not_notice(tmp_path: Path, day: Callable[[
 def test_other_inputs_do_not_go_on_with_it(tmp_path: Path) -> None:
     trace = write(tmp_path / "t.jsonl", busy_day(400))
     interrupted(trace, ReplaySettings(leg=60), tmp_path / "r", after=1)
-    with pytest.raises(ResultError, match="was computed with another setting seed; choose another with -o"):
+    with pytest.raises(ResultError, match="was computed with another seed; choose another with -o"):
         simulate(TraceInput(trace), SchedulerOptions(), ReplaySettings(leg=60, seed=1), tmp_path / "r", resume=True)
     simulate(TraceInput(trace), SchedulerOptions(), ReplaySettings(leg=60, seed=1), tmp_path / "r")
     assert Result(tmp_path / "r").totals["seed"] == 1, "without --resume it begins anew"

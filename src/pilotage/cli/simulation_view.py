@@ -32,18 +32,22 @@ class SimulationProgress:
         self._stream = stream or sys.stderr
         self._is_terminal = self._stream.isatty()
         self._began = self._last = clock.monotonic()
+        self._first: Progress | None = None
+        """Where it began: somewhere in the middle, if it goes on with an older one."""
 
     def show(self, progress: Progress) -> None:
         """Say how far it is, if it is not too soon after the last time."""
         now = self._clock.monotonic()
+        first = self._first = self._first or progress
         if now - self._last < _INTERVALS[self._is_terminal]:
             return
         self._last = now
         elapsed = now - self._began
-        left = elapsed * (1 / progress.fraction - 1) if progress.fraction > 0 else 0.0
+        done = progress.fraction - first.fraction
+        left = elapsed * (1 - progress.fraction) / done if done > 0 else 0.0
         filled = round(_BAR * progress.fraction)
         bar = f"{'█' * filled}{'░' * (_BAR - filled)} " if self._is_terminal else ""
-        text = f"{bar}{progress.fraction:.0%}  at {span(progress.seconds)}  {progress.pods / elapsed:,.0f} pods/s"
+        text = f"{bar}{progress.fraction:.0%}  at {span(progress.seconds)}  {(progress.pods - first.pods) / elapsed:,.0f} pods/s"
         text += f"  {span(left)} left"
         self._stream.write(f"\r\033[2K{text}" if self._is_terminal else f"{text}\n")
         self._stream.flush()

@@ -107,7 +107,7 @@ def simulate(
 
 
 def _chosen(settings: ReplaySettings) -> dict[str, Any]:
-    return {f"setting {name}": str(value) for name, value in structs.asdict(settings).items()}
+    return {name: str(value) for name, value in structs.asdict(settings).items()}
 
 
 class _Legs:
