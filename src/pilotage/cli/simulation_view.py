@@ -47,7 +47,8 @@ class SimulationProgress:
         left = elapsed * (1 - progress.fraction) / done if done > 0 else 0.0
         filled = round(_BAR * progress.fraction)
         bar = f"{'█' * filled}{'░' * (_BAR - filled)} " if self._is_terminal else ""
-        text = f"{bar}{progress.fraction:.0%}  at {span(progress.seconds)}  {(progress.pods - first.pods) / elapsed:,.0f} pods/s"
+        speed = (progress.pods - first.pods) / elapsed
+        text = f"{bar}{progress.fraction:.0%}  at {span(progress.seconds)}  {speed:,.0f} pods/s"
         text += f"  {span(left)} left"
         self._stream.write(f"\r\033[2K{text}" if self._is_terminal else f"{text}\n")
         self._stream.flush()
