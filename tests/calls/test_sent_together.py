@@ -23,6 +23,8 @@ FOUR = {**DEFAULT_POLICIES, Lane.EVENT: LanePolicy(1, tries=4, longest_pause=1.0
 class BundlingServer(SlowServer):
     """Begins what comes in one piece as one."""
 
+    creates_together = True
+
     def __init__(self) -> None:
         super().__init__()
         self.errors: dict[str, Exception] = {}

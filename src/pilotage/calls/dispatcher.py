@@ -24,7 +24,7 @@ import msgspec
 
 from pilotage.api.calls import ApiCall, ApiWriter, CallDropped, Ending, Lane, NewObject, OnOutcome, Outcome
 from pilotage.calls.call_queue import CallQueue, CallSlot, Place
-from pilotage.calls.creating import create_all
+from pilotage.calls.fenced_writer import bundling_writer
 from pilotage.calls.report import CallsReport, calls_report
 from pilotage.calls.retry import (
     DEFAULT_POLICIES,
@@ -305,6 +305,8 @@ class Dispatcher:
         most = self._policies[lane].together
         if most == 1 or self._bucket is not None or self._limits[lane].is_troubled or not self.queue.ready(lane):
             return []
+        if bundling_writer(self.writer) is None:
+            return []
         found: list[tuple[CallSlot, NewObject]] = []
         slot: CallSlot | None = first
         while slot is not None and len(found) < most and (creation := self._creation(slot)) is not None:
@@ -333,7 +335,9 @@ class Dispatcher:
         self._tries.update(dict.fromkeys((slot.key for slot, _ in batch), this))
         errors: Sequence[Exception | None]
         try:
-            errors = await create_all(self.writer, [(made.kind, made.namespace, made.body) for _, made in batch])
+            writer = bundling_writer(self.writer)
+            assert writer is not None, "it was asked when the batch was made"
+            errors = await writer.create_all([(made.kind, made.namespace, made.body) for _, made in batch])
         except Exception as error:
             errors = [error] * len(batch)
         except asyncio.CancelledError:

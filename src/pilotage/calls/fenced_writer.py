@@ -8,9 +8,9 @@ the transport (`fence`), when it has waited for a connection and its bytes go ou
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Protocol, cast
 
 from pilotage.api.calls import ApiWriter
-from pilotage.calls.creating import create_all
 from pilotage.model.kinds import KindInfo
 
 
@@ -26,6 +26,18 @@ def fence(is_leading: Callable[[], bool]) -> Callable[[], None]:
             raise NotLeading("not the leader any more: nothing is written")
 
     return check
+
+
+class BundlingWriter(ApiWriter, Protocol):
+    """A writer that can create several objects in one piece."""
+
+    async def create_all(self, objects: Sequence[tuple[KindInfo, str, bytes]]) -> Sequence[Exception | None]:
+        """Create objects (kind, namespace, body) that can wait for each other; returns what went wrong with each."""
+
+
+def bundling_writer(writer: ApiWriter) -> BundlingWriter | None:
+    """The writer, if it is one that `creates_together`."""
+    return cast("BundlingWriter", writer) if getattr(writer, "creates_together", False) else None
 
 
 class FencedWriter:
@@ -47,9 +59,16 @@ class FencedWriter:
         self._check()
         return await self._writer.create(kind, namespace, body)
 
+    @property
+    def creates_together(self) -> bool:
+        return bundling_writer(self._writer) is not None
+
     async def create_all(self, objects: Sequence[tuple[KindInfo, str, bytes]]) -> Sequence[Exception | None]:
+        """In one piece: it is asked once whether we lead."""
         self._check()
-        return await create_all(self._writer, objects)
+        writer = bundling_writer(self._writer)
+        assert writer is not None, "it is asked beforehand"
+        return await writer.create_all(objects)
 
     async def update(self, kind: KindInfo, namespace: str, name: str, body: bytes, *, subresource: str = "") -> bytes:
         self._check()

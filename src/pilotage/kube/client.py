@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from pilotage.kube.errors import ApiStatusError
-from pilotage.kube.transport import Response, StreamRefused, Transport, TransportError, WireRequest, send_all
+from pilotage.kube.transport import Response, StreamRefused, Transport, TransportError, WireRequest, bundling
 from pilotage.model.kinds import KINDS, KindInfo, ListPage
 
 __all__ = ["ApiStatusError", "KubeClient", "ListOptions", "ServerVersion"]
@@ -100,14 +100,21 @@ class KubeClient:
     def create(self, kind: KindInfo, namespace: str, body: bytes) -> Answer:
         return self._call("POST", kind.path(namespace), body=body)
 
+    @property
+    def creates_together(self) -> bool:
+        """Whether there is `create_all`."""
+        return bundling(self._transport) is not None
+
     async def create_all(
         self, objects: Sequence[tuple[KindInfo, str, bytes]]
     ) -> list[ApiStatusError | TransportError | None]:
         """Create objects (kind, namespace, body) that can wait for each other; returns what went wrong with each."""
         requests = [WireRequest("POST", kind.path(namespace), body) for kind, namespace, body in objects]
+        transport = bundling(self._transport)
+        assert transport is not None, "it is asked beforehand"
         return [
             answer if isinstance(answer, TransportError) else None if answer.status < 300 else status_error(answer)
-            for answer in await send_all(self._transport, requests)
+            for answer in await transport.send_all(requests)
         ]
 
     def update(self, kind: KindInfo, namespace: str, name: str, body: bytes, *, subresource: str = "") -> Answer:

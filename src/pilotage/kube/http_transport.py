@@ -122,6 +122,10 @@ class HttpTransport:
         message = self._message(method, target, fresh, body, content_type)
         return await self._exchange(method, message, fresh, seconds, most_bytes)
 
+    @property
+    def sends_together(self) -> bool:
+        return True
+
     async def send_all(self, requests: Sequence[WireRequest]) -> list[Answered]:
         """In one piece on one connection (HTTP pipelining): the server answers one after the other."""
         try:

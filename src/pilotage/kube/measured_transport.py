@@ -19,7 +19,7 @@ from pilotage.kube.transport import (
     Transport,
     TransportError,
     WireRequest,
-    send_all,
+    bundling,
 )
 from pilotage.observe.metrics import Metrics
 
@@ -58,10 +58,16 @@ class MeasuredTransport:
         self._note(method, path, answer, self._clock.monotonic() - started)
         return answer
 
+    @property
+    def sends_together(self) -> bool:
+        return bundling(self._transport) is not None
+
     async def send_all(self, requests: Sequence[WireRequest]) -> list[Answered]:
         """Each has taken its part of the whole."""
         started = self._clock.monotonic()
-        answers = await send_all(self._transport, requests)
+        inner = bundling(self._transport)
+        assert inner is not None, "it is asked beforehand"
+        answers = await inner.send_all(requests)
         seconds = (self._clock.monotonic() - started) / len(requests)
         for request, answer in zip(requests, answers, strict=True):
             if isinstance(answer, TransportError):

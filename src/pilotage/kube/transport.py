@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, cast
 
 import msgspec
 
@@ -100,20 +100,13 @@ class Transport(Protocol):
 Answered: TypeAlias = Response | TransportError
 
 
-async def send_all(transport: Transport, requests: Sequence[WireRequest]) -> list[Answered]:
-    """Send requests that can wait for each other, in one piece if the transport has a `send_all` that can do that.
+class BundlingTransport(Transport, Protocol):
+    """A transport that can send several requests in one piece."""
 
-    Returns what each came to, in order. Raises no TransportError.
-    """
-    together = getattr(transport, "send_all", None)
-    if together is not None:
-        answers: list[Answered] = await together(requests)
-        return answers
-    return [await _answered(transport, one) for one in requests]
+    async def send_all(self, requests: Sequence[WireRequest]) -> list[Answered]:
+        """Send requests that can wait for each other; returns what each came to. Raises no TransportError."""
 
 
-async def _answered(transport: Transport, one: WireRequest) -> Answered:
-    try:
-        return await transport.request(one.method, one.path, body=one.body, content_type=one.content_type)
-    except TransportError as error:
-        return error
+def bundling(transport: Transport) -> BundlingTransport | None:
+    """The transport, if it is one that `sends_together`: others look at requests one by one."""
+    return cast("BundlingTransport", transport) if getattr(transport, "sends_together", False) else None
