@@ -8,7 +8,7 @@ SEEDS ?= 0-1999
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check format lint types unit bench soak cluster-assets cluster-test client-test conformance changelog api-surface lock sbom audit image-digest clean
+.PHONY: help install demo test check format lint types unit bench soak cluster-assets cluster-test client-test conformance kubectl-page changelog api-surface lock sbom audit image-digest clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -63,6 +63,9 @@ conformance: install ## Kubernetes' own conformance suite against the sandbox (S
 
 client-test: install ## real clients against the sandbox: Helm, Go, JavaScript, Java, Python, kubectl (those whose tools are there)
 	$(BIN)/python -m pytest -m clients -rs tests/clients
+
+kubectl-page: install ## write the tables of docs/kubectl.md anew: commands that are tried, kinds, Kubernetes' own suite
+	$(BIN)/python -m tools.kubectl_page
 
 changelog: install ## put CHANGELOG.md together from changes/ (VERSION=0.2.0 for a release: names the section, removes the fragments)
 	$(BIN)/python tools/changelog.py $(VERSION)

@@ -277,3 +277,21 @@ async def test_pods_that_just_run_and_pods_that_are_gone_are_not_kept_in_mind() 
     cluster.delete("Pod", "p1")
     await cluster.settle()
     assert cluster.life.kubelet.pods_in_care == 0
+
+
+def on_port(name: str, port: int = 8080, **more: object) -> dict[str, object]:
+    containers = [{"name": "c", "image": "i", "ports": [{"containerPort": 80, "hostPort": port, **more}]}]
+    return pod(name, node="node-00001", containers=containers)
+
+
+async def test_a_pod_whose_port_of_the_node_is_taken_is_not_taken_in() -> None:
+    cluster = LivingCluster()
+    cluster.create(on_port("first"))
+    await cluster.run(5)
+    for other in (on_port("second"), on_port("third", hostIP="127.0.0.1"), on_port("fourth", protocol="UDP")):
+        cluster.create(other)
+    cluster.create(on_port("fifth", 8081))
+    await cluster.run(5)
+    found = {name: cluster.status("Pod", name) for name in ("first", "second", "third", "fourth", "fifth")}
+    assert [status["phase"] for status in found.values()] == ["Running", "Failed", "Failed", "Running", "Running"]
+    assert found["second"]["reason"] == "NodePorts" and "free ports" in found["second"]["message"]

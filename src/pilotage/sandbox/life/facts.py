@@ -49,6 +49,9 @@ class PodAnnotations(msgspec.Struct, frozen=True):
     fail: str | None = msgspec.field(default=None, name="sandbox.pilotage.dev/fail")
     never_ready: str | None = msgspec.field(default=None, name="sandbox.pilotage.dev/never-ready")
     ready_after: str | None = msgspec.field(default=None, name="sandbox.pilotage.dev/ready-after")
+    unready_after: str | None = msgspec.field(default=None, name="sandbox.pilotage.dev/unready-after")
+    startup_after: str | None = msgspec.field(default=None, name="sandbox.pilotage.dev/startup-after")
+    unhealthy_after: str | None = msgspec.field(default=None, name="sandbox.pilotage.dev/unhealthy-after")
 
 
 NO_ANNOTATIONS: Final = PodAnnotations()

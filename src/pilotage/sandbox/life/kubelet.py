@@ -24,17 +24,26 @@ import msgspec
 from pilotage.clock import parse_rfc3339
 from pilotage.sandbox.life import pod_status
 from pilotage.sandbox.life.container_env import container_env
-from pilotage.sandbox.life.controllers.controller import ControllerContext, Due, Interest, Object
+from pilotage.sandbox.life.controllers.controller import (
+    ControllerContext,
+    Due,
+    Interest,
+    Object,
+    record_event,
+)
 from pilotage.sandbox.life.facts import NO_ANNOTATIONS, NodeObjectFacts, PodAnnotations, PodFacts
 from pilotage.sandbox.life.object_index import ObservedChange
 from pilotage.sandbox.life.pod_plan import PlanError, PodPlan, read_plan
 from pilotage.sandbox.life.pod_rules import PodRule, asked_of
 from pilotage.sandbox.life.pod_run import ContainerPlan, PodMoment, PodRun, PodRunTimes
+from pilotage.sandbox.life.probes import probed
 from pilotage.sandbox.life.programs import FOREVER, ProgramOutcome, outcome_of
 from pilotage.sandbox.storage.store import Key
 
 _TICK_SECONDS: Final = 0.01
 _KILLED: Final = 137
+_NO_PORTS: Final = "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"
+_ANY_ADDRESS: Final = ("", "0.0.0.0", "::")
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +199,10 @@ class Kubelet:
         before = msgspec.json.encode(obj.get("status"))
         if not (obj.get("status") or {}).get("startTime"):
             care.times.admitted_at = now
+            if self._lacks_ports(pod, obj):
+                pod_status.refuse(obj, self._transition(pod), "NodePorts", _NO_PORTS)
+                self._context.write_status(pod.key, obj)
+                return None
         moment = PodMoment(now, self._transition(pod), self._monotonic)
 
         def plan_of(kind: str, container: Object) -> ContainerPlan:
@@ -200,28 +213,51 @@ class Kubelet:
         run.advance()
         if msgspec.json.encode(obj["status"]) != before:
             self._context.write_status(pod.key, obj)
+        for name, probe in run.killed:
+            self._record_kill(obj, name, probe)
         if run.due is not None:
             return max(run.due - now, 0.0)
         if obj["status"].get("phase") == "Running" and not self._has_plan(pod):
             self._cares.pop(pod.uid, None)
         return None
 
+    def _record_kill(self, obj: Object, name: str, probe: str) -> None:
+        record_event(self._context, obj, "Warning", "Unhealthy", f"{probe.capitalize()} probe failed: it is simulated")
+        message = f"Container {name} failed {probe} probe, will be restarted"
+        record_event(self._context, obj, "Normal", "Killing", message)
+
+    def _lacks_ports(self, pod: PodFacts, obj: Object) -> bool:
+        """Whether a port of the node that the pod wants is that of a pod which is there already."""
+        wanted = _host_ports(obj)
+        if not wanted:
+            return False
+        for key in self._context.index.pods_on(pod.node_name):
+            other = self._context.index.pod(key)
+            if other is None or other.uid == pod.uid or other.is_finished:
+                continue
+            found = self._context.read(key) or {}
+            if (found.get("status") or {}).get("startTime") and any(
+                _same_port(one, taken) for one in wanted for taken in _host_ports(found)
+            ):
+                return True
+        return False
+
     def _container_plan(
         self, pod: PodFacts, plan: PodPlan, kind: str, container: Object, outcome: ProgramOutcome | None
     ) -> ContainerPlan:
         """Annotations first, then what the command does, then the settings."""
-        ready_after = None if plan.is_never_ready else plan.ready_after
+        found = probed(container, plan)
         if kind == "main" and plan.run_for is not None:
-            return ContainerPlan(plan.run_for, plan.exit_code, ready_after)
+            return ContainerPlan(plan.run_for, plan.exit_code, found)
         if outcome is not None:
             seconds = None if outcome.seconds == FOREVER else outcome.seconds
             code = plan.exit_code if kind == "main" and plan.exit_code else outcome.exit_code
-            return ContainerPlan(seconds, code, ready_after, outcome.termination_message(container))
+            return ContainerPlan(seconds, code, found, outcome.termination_message(container))
         if kind == "init":
             return ContainerPlan(0.0)
         if kind == "main":
-            return ContainerPlan(self._default_run(pod), plan.exit_code, ready_after)
-        return ContainerPlan()
+            return ContainerPlan(self._default_run(pod), plan.exit_code, found)
+        return ContainerPlan(probed=found)
 
     def _reject(self, pod: PodFacts, message: str) -> float | None:
         obj = self._context.read(pod.key)
@@ -256,3 +292,15 @@ class Kubelet:
     def _monotonic(self, timestamp: str) -> float:
         """The monotonic time of a timestamp in a status: all that is known after a restart of the sandbox."""
         return self._context.clock.monotonic() - (self._context.clock.time() - parse_rfc3339(timestamp))
+
+
+def _host_ports(pod: Object) -> list[tuple[str, str, int]]:
+    """The ports of its node that the pod wants: address, protocol, number."""
+    containers = (*(pod["spec"].get("initContainers") or ()), *pod["spec"]["containers"])
+    ports = (port for container in containers for port in container.get("ports") or ())
+    return [(p.get("hostIP") or "", p.get("protocol") or "TCP", p["hostPort"]) for p in ports if p.get("hostPort")]
+
+
+def _same_port(one: tuple[str, str, int], other: tuple[str, str, int]) -> bool:
+    is_same_address = one[0] == other[0] or one[0] in _ANY_ADDRESS or other[0] in _ANY_ADDRESS
+    return is_same_address and one[1:] == other[1:]

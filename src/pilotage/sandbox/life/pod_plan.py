@@ -3,6 +3,9 @@
     sandbox.pilotage.dev/start-delay: 5s     starts that long after it was bound, instead of the usual delay
     sandbox.pilotage.dev/ready-after: 10s    becomes ready that long after its containers started
     sandbox.pilotage.dev/never-ready: "true" runs but is never ready
+    sandbox.pilotage.dev/unready-after: 30s  its readiness probes fail from then on
+    sandbox.pilotage.dev/startup-after: 15s  its startup probes succeed from then on
+    sandbox.pilotage.dev/unhealthy-after: 1m its liveness probes fail from then on
     sandbox.pilotage.dev/run-for: 30s        its containers exit after that time
     sandbox.pilotage.dev/exit-code: "1"      ... with this code instead of 0
     sandbox.pilotage.dev/fail: "true"        its containers exit as soon as they start, with code 1 or exit-code
@@ -42,6 +45,9 @@ class PodPlan:
     exit_code: int = 0
     is_never_ready: bool = False
     ready_after: float = 0.0
+    unready_after: float | None = None
+    startup_after: float = 0.0
+    unhealthy_after: float | None = None
 
 
 @lru_cache(maxsize=4096)
@@ -54,6 +60,9 @@ def read_plan(annotations: PodAnnotations) -> PodPlan:
         exit_code=_or(exit_code_in("exit-code", annotations.exit_code), 1 if fails else 0),
         is_never_ready=_flag("never-ready", annotations.never_ready),
         ready_after=_duration("ready-after", annotations.ready_after) or 0.0,
+        unready_after=_duration("unready-after", annotations.unready_after),
+        startup_after=_duration("startup-after", annotations.startup_after) or 0.0,
+        unhealthy_after=_duration("unhealthy-after", annotations.unhealthy_after),
     )
 
 

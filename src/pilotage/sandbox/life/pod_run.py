@@ -19,6 +19,7 @@ from typing import Final, Literal, TypeAlias
 
 from pilotage.sandbox.life import pod_status
 from pilotage.sandbox.life.pod_status import Object, Transition
+from pilotage.sandbox.life.probes import UNPROBED, Probed
 
 FIRST_BACKOFF_SECONDS: Final = 10.0
 LONGEST_BACKOFF_SECONDS: Final = 300.0
@@ -49,8 +50,7 @@ class ContainerPlan:
 
     run_seconds: float | None = None
     exit_code: int = 0
-    ready_after: float | None = 0.0
-    """None: never."""
+    probed: Probed = UNPROBED
     message: str = ""
     """What it leaves behind for those who ask why it ended."""
 
@@ -79,6 +79,8 @@ class PodRun:
         self._moment = moment
         self._plan = plan
         self._policy = str(self._spec.get("restartPolicy") or "Always")
+        self.killed: list[tuple[str, str]] = []
+        """Containers that were killed, and the probes that they had failed."""
         self.due: float | None = None
         """When (on the monotonic clock) the next thing happens by itself."""
 
@@ -140,14 +142,13 @@ class PodRun:
     def _ready_names(self, containers: Sequence[Object]) -> list[str]:
         ready = []
         for container in containers:
-            times, wait = self._times.containers[container["name"]], self._plan("main", container).ready_after
+            times, probed = self._times.containers[container["name"]], self._plan("main", container).probed
             state = pod_status.status_of(self._pod, "containerStatuses", container)["state"]
-            if "running" not in state or wait is None or times.started_at is None:
+            if "running" not in state or probed.ready_after is None or times.started_at is None:
                 continue
-            if times.started_at + wait <= self._moment.monotonic:
+            is_over = probed.unready_after is not None and self._has_come(times.started_at, probed.unready_after)
+            if self._has_come(times.started_at, probed.ready_after) and not is_over:
                 ready.append(container["name"])
-            else:
-                self._look_again_at(times.started_at + wait)
         return ready
 
     def _advance(self, field_name: str, kind: str, container: Object) -> tuple[Progress, int]:
@@ -170,13 +171,27 @@ class PodRun:
             times.started_at = now
             pod_status.restart(status, self._moment.transition.now)
         plan = self._plan(kind, container)
+        status["started"] = self._has_come(times.started_at, plan.probed.started_after)
+        killed_after = plan.probed.killed_after if kind != "init" else None
+        if killed_after is not None and (plan.run_seconds is None or killed_after < plan.run_seconds):
+            if not self._has_come(times.started_at, killed_after):
+                return "running", 0
+            self.killed.append((container["name"], plan.probed.killed_by))
+            pod_status.terminate(status, self._moment.transition.now, _KILLED)
+            return self._after_exit(kind, status, times)
         if plan.run_seconds is None:
             return "running", 0
-        if now < times.started_at + plan.run_seconds:
-            self._look_again_at(times.started_at + plan.run_seconds)
+        if not self._has_come(times.started_at, plan.run_seconds):
             return "running", 0
         pod_status.terminate(status, self._moment.transition.now, plan.exit_code, plan.message)
         return self._after_exit(kind, status, times)
+
+    def _has_come(self, begin: float, after: float) -> bool:
+        """Whether a time has come; if not, the pod is looked at again then."""
+        if begin + after <= self._moment.monotonic:
+            return True
+        self._look_again_at(begin + after)
+        return False
 
     def _after_exit(self, kind: str, status: Object, times: ContainerTimes) -> tuple[Progress, int]:
         code = int(status["state"]["terminated"].get("exitCode") or 0)

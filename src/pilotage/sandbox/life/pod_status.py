@@ -123,6 +123,8 @@ def show_initializing(pod: Object, transition: Transition) -> None:
     """Init containers are at work; the others wait."""
     status = pod["status"]
     status.setdefault("phase", "Pending")
+    for container in pod["spec"]["initContainers"]:
+        status_of(pod, "initContainerStatuses", container)
     for container in pod["spec"]["containers"]:
         status_of(pod, "containerStatuses", container)
     done = {one["name"] for one in status.get("initContainerStatuses") or () if _is_done(pod, one)}
@@ -192,6 +194,13 @@ def reject(pod: Object, transition: Transition, message: str) -> bool:
         status_of(pod, "containerStatuses", container)["state"] = waiting
     _set_readiness(pod, transition.now, ())
     return True
+
+
+def refuse(pod: Object, transition: Transition, reason: str, message: str) -> None:
+    """The node does not take the pod in: it has failed before anything of it was made."""
+    status = pod.setdefault("status", {})
+    status.setdefault("startTime", transition.now)
+    status.update(phase="Failed", reason=reason, message=f"Pod was rejected: {message}")
 
 
 def settle(pod: Object, transition: Transition) -> None:

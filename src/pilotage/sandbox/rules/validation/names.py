@@ -48,6 +48,7 @@ _QUALIFIED_TEXT: Final = (
     "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character "
     f"(e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '{_QUALIFIED}')"
 )
+_SYSCTL: Final = r"([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\.\/])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
 _LABEL_VALUE_TEXT: Final = (
     "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and "
     "end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is "
@@ -113,6 +114,12 @@ def path_segment_problem(text: str) -> str:
         return f"may not be '{text}'"
     wrong = next((sign for sign in ("/", "%") if sign in text), "")
     return f"may not contain '{wrong}'" if wrong else ""
+
+
+def sysctl_problem(text: str) -> str:
+    """A setting of the kernel, its parts separated by dots or slashes."""
+    is_one = len(text) <= 253 and re.fullmatch(_SYSCTL, text)
+    return "" if is_one else f"must have at most 253 characters and match regex ^{_SYSCTL}$"
 
 
 def port_name_problem(text: str) -> str:

@@ -6,9 +6,9 @@ from typing import Final
 
 from pilotage.sandbox.rules.json_fields import Json, dict_or_empty
 from pilotage.sandbox.rules.validation.containers import containers, volumes
-from pilotage.sandbox.rules.validation.field_rules import KindRules, at_least, each, fields, one_of, optional
+from pilotage.sandbox.rules.validation.field_rules import KindRules, at_least, each, fields, one_of, optional, syntax
 from pilotage.sandbox.rules.validation.metadata import template_metadata
-from pilotage.sandbox.rules.validation.names import label, subdomain
+from pilotage.sandbox.rules.validation.names import label, subdomain, sysctl_problem
 from pilotage.sandbox.rules.validation.placement import placement
 from pilotage.sandbox.rules.validation.pod_update import pod_update_errors
 from pilotage.sandbox.rules.validation.problems import Errors, forbidden, invalid
@@ -50,8 +50,10 @@ def _update_errors(old: Json, new: Json) -> Errors:
 
 
 _RESOURCE_CLAIM: Final = fields(("name!", label), ("", _claim_or_template))
+_SECURITY: Final = fields(("sysctls", each(fields(("name!", syntax(sysctl_problem))), unique="name")))
 pod_spec: Final = fields(
     ("", containers),
+    ("securityContext", _SECURITY),
     ("volumes", volumes),
     ("restartPolicy", one_of("Always", "OnFailure", "Never")),
     ("dnsPolicy", one_of("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")),
