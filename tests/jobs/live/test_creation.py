@@ -8,7 +8,7 @@ import pytest
 
 from pilotage.jobs.adapters import marks
 from pilotage.sandbox.errors import ApiError
-from tests.jobs.live.world import QueueingWorld, job, living, queue
+from tests.jobs.live.world import QueueingWorld, cluster_queue, job, living, queue
 
 Json = dict[str, Any]
 
@@ -84,6 +84,51 @@ async def test_what_makes_pods_by_a_template_is_queued_pod_by_pod(kind: str) -> 
         await cluster.run(30)
         assert bound(cluster) == 3
         assert len(cluster.objects("Pod")) == 8
+
+
+def set_as_group(replicas: int) -> Json:
+    made = serving("StatefulSet", "db", replicas)
+    made["spec"]["serviceName"] = "db"
+    metadata = made["spec"]["template"]["metadata"]
+    metadata["labels"][marks.GROUP_NAME] = "db"
+    metadata["annotations"] = {
+        marks.GROUP_TOTAL_COUNT: str(replicas),
+        marks.GROUP_FAST_ADMISSION: "true",
+        marks.GROUP_SERVING: "true",
+    }
+    return made
+
+
+async def test_a_stateful_set_that_is_a_group_gets_quota_for_all_its_pods_or_none() -> None:
+    async with living(nodes=4, admits=True) as cluster:
+        cluster.create(*queue(cpu=2), set_as_group(3))
+        await cluster.run(30)
+        assert bound(cluster) == 0 and cluster.condition("db", "QuotaReserved") == "False/ExceedsMaxQuota"
+        cluster.change("ClusterQueue", "cq", {"spec": cluster_queue(flavors={"std": 4})["spec"]})
+        await cluster.run(30)
+        assert bound(cluster) == 3 and len(cluster.objects("Workload")) == 1
+
+
+async def test_a_stateful_set_that_is_a_group_can_be_scaled_and_gets_new_images() -> None:
+    ready = {"waitForPodsReady": {"timeout": "60s", "recoveryTimeout": "60s"}}
+    async with living(nodes=4, admits=True, configuration=ready) as cluster:
+        cluster.create(*queue(cpu=4), set_as_group(3))
+        await cluster.run(30)
+        cluster.change("StatefulSet", "db", {"spec": {"replicas": 5}})
+        await cluster.run(30)
+        assert bound(cluster) == 4, "those that came later are queued by themselves, and there is quota for one"
+        cluster.change("StatefulSet", "db", {"spec": {"replicas": 2}})
+        await cluster.run(180)
+        assert bound(cluster) == 2
+        assert cluster.condition("db", "PodsReady").startswith("True/"), "nobody misses what is not wanted"
+        container = {"name": "main", "image": "new", "resources": {"requests": {"cpu": "1"}}}
+        cluster.change("StatefulSet", "db", {"spec": {"template": {"spec": {"containers": [container]}}}})
+        await cluster.run(60)
+        images = [one["spec"]["containers"][0]["image"] for one in cluster.objects("Pod")]
+        assert images == ["new", "new"] and bound(cluster) == 2
+        cluster.change("StatefulSet", "db", {"spec": {"replicas": 0}})
+        await cluster.run(60)
+        assert cluster.objects("Workload") == [], "its quota is free"
 
 
 async def test_the_queue_of_a_deployment_is_followed_when_its_label_is_written_later() -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from pilotage.jobs.adapters import marks
 from pilotage.jobs.adapters.batch_job import map_patch, plain_tolerations
@@ -23,9 +24,11 @@ from pilotage.jobs.adapters.pod_templates import queued_spec
 from pilotage.model.kueue import PodSet
 from pilotage.model.meta import ObjectMeta
 from pilotage.model.pod import Pod
+from pilotage.model.pod_spec import Container
 from pilotage.model.workloads import PodTemplate
 
 _HASH_DIGITS = 8
+_ORDINAL = "apps.kubernetes.io/pod-index"
 SINGLE = "main"
 """The pod set of a pod that belongs to no group."""
 
@@ -40,7 +43,15 @@ def is_gated(pod: Pod) -> bool:
 
 
 def group_of(pod: Pod) -> str:
-    return pod.labels.get(marks.GROUP_NAME, "") or leader_worker_set.group_of(pod)
+    """The name of its group; "" if it is queued by itself."""
+    name = pod.labels.get(marks.GROUP_NAME, "") or leader_worker_set.group_of(pod)
+    return "" if name and _came_later(pod) else name
+
+
+def _came_later(pod: Pod) -> bool:
+    """Whether a StatefulSet was scaled up by it: the group has as many replicas as it was counted with."""
+    index, total = pod.labels.get(_ORDINAL, ""), pod.annotations.get(marks.GROUP_TOTAL_COUNT, "")
+    return index.isdecimal() and total.isdecimal() and int(index) >= int(total)
 
 
 def role_of(pod: Pod) -> str:
@@ -50,8 +61,17 @@ def role_of(pod: Pod) -> str:
         return known
     if not group_of(pod):
         return SINGLE
-    shape = msgspec.json.encode([pod.labels.get(marks.PRIORITY_CLASS), queued_spec(pod.spec)], order="sorted")
+    spec = queued_spec(pod.spec)
+    if _ORDINAL in pod.labels:
+        # A new image is rolled out under the quota that the set has.
+        spec = replace(spec, containers=_without_images(spec.containers))
+        spec = replace(spec, init_containers=_without_images(spec.init_containers))
+    shape = msgspec.json.encode([pod.labels.get(marks.PRIORITY_CLASS), spec], order="sorted")
     return hashlib.sha256(shape).hexdigest()[:_HASH_DIGITS]
+
+
+def _without_images(containers: Sequence[Container]) -> tuple[Container, ...]:
+    return tuple(replace(one, image="") for one in containers)
 
 
 def ungate_patch(pod: Pod) -> dict[str, Any]:
@@ -166,6 +186,14 @@ def run_facts(members: PodGroup) -> RunFacts:
         are_pods_ready=len(staying) >= members.total and len(ready) == len(staying),
         ending=_ending(members),
     )
+
+
+def is_scaled_down(members: PodGroup) -> bool:
+    """Whether the first replicas of a StatefulSet are there and ready, and only the last ones are not there at all."""
+    staying = usable(members.pods)
+    ordinals = sorted(pod.labels.get(_ORDINAL, "") for pod in staying)
+    are_first = ordinals == sorted(str(at) for at in range(len(staying)))
+    return bool(staying) and are_first and all(map(_is_ready, staying))
 
 
 def _is_ready(pod: Pod) -> bool:

@@ -13,6 +13,7 @@ from pilotage.jobs.adapters import marks, plain_pods
 from pilotage.jobs.adapters.plain_pods import PodGroup
 from pilotage.jobs.adapters.pod_set_info import PodSetConflict, pod_set_infos
 from pilotage.jobs.adapters.workload_draft import Drafting, DraftProblem, WorkloadDraft
+from pilotage.jobs.conditions import WAIT_FOR_RECOVERY
 from pilotage.jobs.controller.steps import (
     CreateWorkload,
     PatchObject,
@@ -133,7 +134,10 @@ def _admitted(members: PodGroup, workload: Workload, flavors: Mapping[str, Resou
         else:
             event = RecordEvent(pod, "Started", f"Admitted by clusterQueue {queue}")
             yield PatchObject(pod, plain_pods.start_patch(pod, info), event=event)
-    yield ReportPodsReady(workload.key, plain_pods.run_facts(members).are_pods_ready)
+    ready = condition(workload, "PodsReady")
+    has_started = ready is not None and (ready.status == "True" or ready.reason == WAIT_FOR_RECOVERY)
+    are_ready = plain_pods.run_facts(members).are_pods_ready or (has_started and plain_pods.is_scaled_down(members))
+    yield ReportPodsReady(workload.key, are_ready)
 
 
 def _stopped(members: PodGroup, workload: Workload, drafting: Drafting) -> Iterator[Step]:
