@@ -61,7 +61,7 @@ def lines(
     return Markup(
         '<figure class=chart data-top="{top}" data-form="{form}" data-begin="{begin}" data-end="{end}">'
         '<svg viewBox="0 0 {w} {h}" role=img aria-label="{label}: {summary}">{grid}{ticks}{drawn}</svg>'
-        "<ul class=legend>{legend}<li class=when></li></ul></figure>"
+        "<ul class=legend>{legend}<li class=when hidden></li></ul></figure>"
     ).format(
         top=top, form="duration" if form is duration else "amount", begin=times[0], end=times[-1], w=_WIDTH, h=_HEIGHT,
         label=label, summary=summary, grid=_grid(top, form), ticks=_ticks(span), drawn=drawn, legend=legend,

@@ -60,12 +60,14 @@ function show(figure, x) {
   }
   for (const [name, value] of Object.entries({ x1: x, x2: x, y1: TOP, y2: base })) cursor.setAttribute(name, value);
   const time = new Date((Number(begin) + share * (Number(end) - Number(begin))) * 1000);
-  figure.querySelector(".when").textContent = `at ${time.toLocaleTimeString()}`;
+  const when = figure.querySelector(".when");
+  when.textContent = `at ${time.toLocaleTimeString()}`;
+  when.hidden = false;
 }
 
 function hide(figure) {
   figure.querySelector(".cursor")?.remove();
-  figure.querySelector(".when").textContent = "";
+  figure.querySelector(".when").hidden = true;
   for (const value of figure.querySelectorAll("b[data-now]")) {
     value.textContent = value.dataset.now;
     delete value.dataset.now;
