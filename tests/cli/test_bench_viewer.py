@@ -58,7 +58,15 @@ async def test_pods_are_bound_while_each_page_is_open_and_while_none_is() -> Non
     assert all(span.pods > 0 and span.cpu_seconds > 0 for span in spans)
 
 
-@pytest.mark.parametrize("flags", [("--server", "http"), ("--workload", "Churn"), ("--compare", "main")])
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ("--server", "http"),
+        ("--workload", "Churn"),
+        ("--compare-gate", "SchedulerAsyncAPICalls"),
+        ("--latency-ms", "5"),
+    ],
+)
 def test_a_viewer_has_a_cluster_of_its_own(flags: tuple[str, ...]) -> None:
     done = CliRunner().invoke(cli, ["bench", "--viewer", *flags])
     assert done.exit_code == 2 and "--viewer has a cluster of its own" in done.output

@@ -134,8 +134,10 @@ def bench(
     if rounds is not None and server != "real" and not compare and not viewer:
         raise click.UsageError("--rounds needs --server real, --compare or --viewer")
     if viewer:
-        if server != "in-process" or compare or compare_gate or workload_name != SCHEDULING_BASIC.name:
-            raise click.UsageError("--viewer has a cluster of its own, without --workload, --server and --compare")
+        if server != "in-process" or compare_gate or latency_ms or workload_name != SCHEDULING_BASIC.name:
+            raise click.UsageError(
+                "--viewer has a cluster of its own, without --workload, --server, --latency-ms and --compare-gate"
+            )
         sized = console_workload(nodes, init_pods, pods)
         return bench_viewer(sized, flags.options(), rounds=rounds or ROUNDS, seed=seed, output=output)
     if compare:
