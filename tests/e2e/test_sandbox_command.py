@@ -5,12 +5,13 @@ import re
 import shlex
 import shutil
 import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from .processes import SandboxProcess, eventually, pilotage
+from .processes import PILOTAGE, SandboxProcess, eventually, pilotage
 
 pytestmark = pytest.mark.e2e
 
@@ -195,3 +196,18 @@ def test_the_queue_of_the_scheduler_can_be_looked_at(sandbox: SandboxProcess) ->
     assert [pod["name"] for pod in report["unschedulable"]] == ["waiting"]
     sandbox.kubectl("delete", "pod", "waiting")
     eventually("the queue is empty", lambda: pilotage("queue", *where).stdout.startswith("0 active, 0 backoff, 0 uns"))
+
+
+@pytest.mark.parametrize("is_closed", [True, False])
+def test_an_ephemeral_sandbox_ends_with_its_input_or_by_a_signal(is_closed: bool) -> None:
+    command = [PILOTAGE, "sandbox", "--ephemeral", "--nodes", "1"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdin is not None and process.stdout is not None and process.stderr is not None
+        kubeconfig = Path(process.stdout.readline().decode().strip())
+        assert kubeconfig.exists()
+        if is_closed:
+            process.stdin.close()
+        else:
+            process.terminate()
+        assert process.wait(60) == 0
+        assert b"Fatal" not in process.stderr.read() and not kubeconfig.exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import shlex
 import sys
@@ -208,10 +209,11 @@ async def _live(options: EmbeddedOptions, scheduler: SchedulerOptions | None, an
 
 async def _until_input_ends(work: Coroutine[Any, Any, None]) -> None:
     """Whoever started us holds the other end: it is closed when they end, however they do."""
-    loop, ended = asyncio.get_running_loop(), asyncio.Event()
+    loop, ended, number = asyncio.get_running_loop(), asyncio.Event(), sys.stdin.fileno()
 
     def read() -> None:
-        while sys.stdin.buffer.read(_INPUT_BYTES):
+        # Without a buffer, whose lock a process that ends otherwise would not get.
+        while os.read(number, _INPUT_BYTES):
             pass
         loop.call_soon_threadsafe(ended.set)
 
